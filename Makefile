@@ -1,0 +1,103 @@
+# Python for the environment, 3.11 or newer: make test PYTHON=python3.12
+PYTHON ?= python3
+
+# Another torch than constraints.txt pins, as words for pip, remembered until `make clean`:
+#     make TORCH='torch==2.12.0'
+#     make TORCH='torch --index-url URL'
+READY := .venv/ready
+REMEMBERED := $(shell cat $(READY) 2>/dev/null)
+TORCH ?= $(REMEMBERED)
+
+BIN := .venv/bin
+# -qq keeps errors and drops warnings, such as those about index locations pip passes over.
+PIPFLAGS ?= -qq
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check --no-input install $(PIPFLAGS)
+FAILED := { echo "pip could not install this. To see all it says, add PIPFLAGS= to the command."; exit 1; }
+
+.PHONY: env demo test test-slow lint clean help FORCE
+
+env: $(READY)
+	@echo "Environment ready in .venv; next: make demo, make test, make help."
+
+help:
+	@echo "make            create the environment in .venv"
+	@echo "make demo       derive a grammar, write its certificate, check it"
+	@echo "make test       style, types and the default tests"
+	@echo "make test-slow  the tests marked slow"
+	@echo "make lint       style and types only"
+	@echo "make clean      remove .venv, build/ and caches"
+	@echo
+	@echo "PYTHON=python3.12      another Python, 3.11 or newer"
+	@echo "TORCH='torch==2.12.0'  another torch, in pip's words, remembered until make clean"
+
+demo: $(READY)
+	@mkdir -p build
+	@echo "1. Derive: from the operations of L3 to a reduced grammar, with a proof of every removal."
+	@$(BIN)/g2n2 derive L3 --out build/L3.certificate.json
+	@echo
+	@echo "2. Check: a checker that shares no code with the search goes through that proof again."
+	@$(BIN)/g2n2 check build/L3.certificate.json
+	@echo
+	@echo "3. Ask: does the reduced grammar count triangles? Its sentence on the complete graph K4:"
+	@$(BIN)/g2n2 tree "1ᵀ(A²⊙A)1" --grammar r-G_L3
+	@$(BIN)/g2n2 eval "1ᵀ(A²⊙A)1" --graph6 C~
+	@echo "   24 = 6 for each of the 4 triangles."
+
+test: lint
+	@echo "pytest: the default tests"
+	@$(BIN)/pytest
+
+# pytest ends with code 5 where it finds no test; anything else it finds is for the real run.
+test-slow: $(READY)
+	@$(BIN)/pytest -m "slow and not gpu" --collect-only -qq >/dev/null 2>&1; \
+	if [ $$? -eq 5 ]; then \
+	    echo "pytest: there are no slow tests yet."; \
+	else \
+	    echo "pytest: the slow tests"; \
+	    $(BIN)/pytest -m "slow and not gpu"; \
+	fi
+
+lint: $(READY)
+	@echo "ruff: style and formatting"
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@echo "mypy: types of the package"
+	@$(BIN)/mypy
+
+clean:
+	rm -rf .venv build dist .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp holds the TORCH it was made with; another one, or a changed pin, makes it anew.
+ifneq ($(strip $(TORCH)),$(strip $(REMEMBERED)))
+$(READY): FORCE
+endif
+
+$(READY): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { \
+	    echo "$(PYTHON): not found. Choose a Python 3.11 or newer: make PYTHON=/path/to/python3"; \
+	    exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "$(PYTHON) is $$($(PYTHON) --version 2>&1); g2n2 needs Python 3.11 or newer."; \
+	    echo "Choose another with: make PYTHON=python3.12"; \
+	    exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "$(PYTHON) cannot make environments: its module ensurepip or venv is missing."; \
+	    echo "On Debian and Ubuntu: apt install python3-venv"; \
+	    exit 1; }
+	@rm -f $@
+	@echo "Preparing the environment in .venv"
+	@$(PYTHON) -m venv .venv
+ifeq ($(strip $(TORCH)),)
+	@echo "Installing g2n2, torch and the development tools (minutes the first time: torch is large)"
+	@$(INSTALL) -c constraints.txt -e ".[dev]" || $(FAILED)
+else
+	@echo "Installing $(TORCH) (minutes the first time: torch is large)"
+	@$(INSTALL) $(foreach word,$(TORCH),'$(word)') || $(FAILED)
+	@sed '/^torch==/d' constraints.txt > .venv/constraints.txt
+	@$(BIN)/python -c 'from importlib.metadata import version; print("torch==" + version("torch"))' \
+	    >> .venv/constraints.txt
+	@echo "Installing g2n2 and the development tools"
+	@$(INSTALL) -c .venv/constraints.txt -e ".[dev]" || $(FAILED)
+endif
+	@echo '$(strip $(TORCH))' > $@
