@@ -1,0 +1,54 @@
+"""One family of errors: every mistake of a user ends here, never in a traceback.
+
+Each error is also the builtin a caller would catch. A message names the thing in the user's own
+notation, what was got, what was expected, and the next move.
+"""
+
+
+class G2N2Error(Exception):
+    """Root of every error this package raises on purpose."""
+
+
+class ParseError(G2N2Error, ValueError):
+    """Text that is not a term, a rule or a fragment.
+
+    Attributes:
+        text: The offending text.
+        position: 0-based offset of the fault.
+        expected: What could have stood there, in the user's notation.
+    """
+
+    def __init__(
+        self, message: str, text: str = "", position: int = 0, expected: tuple[str, ...] = ()
+    ) -> None:
+        self.text, self.position, self.expected = text, position, expected
+        super().__init__(_with_caret(message, text, position, expected))
+
+
+class SortError(G2N2Error, TypeError):
+    """An operation applied to sizes it is not defined on."""
+
+
+class GrammarError(G2N2Error, ValueError):
+    """A grammar that cannot be built, named or used as asked."""
+
+
+class ReductionError(G2N2Error, ValueError):
+    """A certificate that cannot be read, or that speaks of another grammar."""
+
+
+class DataError(G2N2Error, ValueError):
+    """A graph, a dataset or a file that is not what it should be."""
+
+
+def _with_caret(message: str, text: str, position: int, expected: tuple[str, ...]) -> str:
+    """Append the text, a caret below the fault, and what was expected there."""
+    if not text:
+        return message
+    window = 60
+    start = max(0, position - window)
+    shown = text[start : position + window].replace("\n", " ").replace("\t", " ")
+    lines = [message, "  " + shown, "  " + " " * (position - start) + "^"]
+    if expected:
+        lines.append("expected " + ", ".join(expected))
+    return "\n".join(lines)

@@ -1,0 +1,199 @@
+"""The one place where a graph enters: networkx, array, graph6 text or file -> adjacency matrix.
+
+Everything behind this module sees a read-only float64 array `[n, n]` with `n >= 1` and finite
+entries; `A[i, j]` is the weight of the edge from `i` to `j`.
+"""
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from g2n2.errors import DataError
+from g2n2.graph_text import (
+    GRAPH6_HEADER,
+    encode_graph6,
+    parse_edge_list,
+    parse_graph6,
+    read_only,
+)
+
+__all__ = [
+    "Adjacency",
+    "GraphLike",
+    "adjacency",
+    "graph6_lines",
+    "is_simple",
+    "parse_graph6",
+    "read_graph",
+    "read_graph6_file",
+    "read_text",
+    "to_graph6",
+]
+
+Adjacency = NDArray[np.float64]
+GraphLike: TypeAlias = nx.Graph | ArrayLike | str
+
+_GRAPH6_SUFFIXES = (".g6", ".graph6", ".g6.gz", ".graph6.gz")
+
+
+def adjacency(graph: GraphLike) -> Adjacency:
+    """Turn whatever holds one graph into its adjacency matrix.
+
+    Args:
+        graph: A networkx graph or digraph (attribute `weight` is used where present, rows follow
+            the graph's own node order), a square array-like, or a graph6 string.
+
+    Returns:
+        A read-only float64 array `[n, n]`.
+
+    Raises:
+        DataError: If it is not a graph, has no node, or has an entry that is not finite.
+    """
+    if isinstance(graph, str):
+        return parse_graph6(graph)
+    if isinstance(graph, nx.Graph):
+        if graph.number_of_nodes() == 0:
+            raise _no_nodes("the networkx graph")
+        try:
+            matrix = nx.to_numpy_array(graph, weight="weight", dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"an edge attribute 'weight' of the networkx graph is not a number ({error}); "
+                "expected a finite number on every edge that has one: convert it or drop it"
+            ) from error
+        return _checked(matrix)
+    return _checked(graph)
+
+
+def to_graph6(graph: GraphLike) -> str:
+    """Encode a simple undirected graph as one graph6 line, without header or newline."""
+    matrix = adjacency(graph)
+    if not is_simple(matrix):
+        raise DataError(
+            "graph6 holds simple undirected graphs only, got loops, directions or weights: "
+            "write an edge list instead"
+        )
+    return encode_graph6(matrix)
+
+
+def is_simple(matrix: Adjacency) -> bool:
+    """Say whether the graph is undirected, without loops, with all weights 0 or 1."""
+    return bool(
+        np.array_equal(matrix, matrix.T)
+        and not matrix.diagonal().any()
+        and np.isin(matrix, (0, 1)).all()
+    )
+
+
+def read_graph6_file(path: str | Path) -> tuple[Adjacency, ...]:
+    """Read every graph of a graph6 file, gzipped or not; blank lines are skipped."""
+    return tuple(parse_graph6(line, f"{path}:{number}") for number, line in graph6_lines(path))
+
+
+def graph6_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """Yield (line number, text) of each graph in a graph6 file, header and blank lines removed.
+
+    Raises:
+        DataError: If the file cannot be read or holds no graph.
+    """
+    empty = True
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        body = line.strip().removeprefix(GRAPH6_HEADER)
+        if body:
+            empty = False
+            yield number, body
+    if empty:
+        raise DataError(f"{path} holds no graph: expected one graph6 string per line")
+
+
+def read_graph(text_or_path: str | Path, directed: bool = False) -> Adjacency:
+    """Read the one graph a command line names.
+
+    Args:
+        text_or_path: A graph6 string, a `.g6` file with one graph, or an edge-list file: lines
+            `u v` or `u,v`, an optional weight, `#` comments, any node names. A file wins over a
+            graph6 string of the same spelling. Rows follow the node numbers where every name is
+            an integer, and the order of first appearance otherwise.
+        directed: Read an edge list as directed. graph6 is always undirected.
+
+    Raises:
+        DataError: If there is no such file, or its content is malformed.
+    """
+    text, path = str(text_or_path), Path(text_or_path)
+    # os.path, as pathlib raises on a name the system refuses, which a long graph6 string is.
+    if os.path.isfile(text):
+        if text.lower().endswith(_GRAPH6_SUFFIXES):
+            graphs = read_graph6_file(path)
+            if len(graphs) != 1:
+                raise DataError(
+                    f"{path} holds {len(graphs)} graphs, expected one: "
+                    "pass one of its lines as text instead"
+                )
+            return graphs[0]
+        return parse_edge_list(read_text(path), text, directed)
+    if os.path.isdir(text):
+        raise DataError(f"{text!r} is a folder, expected a file with one graph")
+    # Neither character can occur in graph6, so the user meant a file.
+    if "/" in text or "." in text:
+        raise DataError(f"no file {text!r}: check the path, or pass a graph6 string")
+    return parse_graph6(text, "no file of that name, so read as graph6")
+
+
+def read_text(path: str | Path) -> str:
+    """Read a text file, gunzipping `.gz`, with every failure told as a DataError."""
+    try:
+        data = Path(path).read_bytes()
+        return (gzip.decompress(data) if str(path).endswith(".gz") else data).decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise DataError(f"no file {str(path)!r}: check the path") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(
+            f"{path} is not a whole gzip file ({error}); it is truncated or damaged: get it again"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is not text (byte {error.start}); expected graph6 lines or an edge list"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {str(path)!r}: {error}") from error
+
+
+def _checked(values: Any) -> Adjacency:
+    """Check an array-like and return it as a read-only float64 copy."""
+    try:
+        matrix = np.asarray(values)
+    except ValueError as error:
+        raise DataError(
+            f"rows of unequal length are no adjacency matrix ({error}); expected shape [n, n]"
+        ) from error
+    if matrix.dtype.kind not in "biuf":
+        raise DataError(
+            f"got {type(values).__name__} (dtype {matrix.dtype}), expected a networkx graph, a "
+            "square array of real numbers or a graph6 string"
+        )
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise DataError(
+            f"an adjacency matrix is square, got shape {list(matrix.shape)}, expected [n, n]; "
+            "a list of edges goes through networkx.Graph(edges)"
+        )
+    if matrix.size == 0:
+        raise _no_nodes("the adjacency matrix")
+    bad = np.argwhere(~np.isfinite(matrix))
+    if len(bad):
+        i, j = (int(index) for index in bad[0])
+        raise DataError(
+            f"entry ({i}, {j}) of the adjacency matrix is {matrix[i, j]}, expected a finite number:"
+            " write 0 where there is no edge"
+        )
+    return read_only(np.array(matrix, dtype=np.float64))
+
+
+def _no_nodes(what: str) -> DataError:
+    return DataError(f"{what} has no nodes: expected at least one; drop the empty graph")

@@ -1,0 +1,1 @@
+"""What can be written: sorts, operations, terms, their notation, meaning and equality."""

@@ -1,0 +1,175 @@
+"""Reference semantics: what a term is worth on a graph, in float64 or exactly modulo a prime.
+
+Naive on purpose: this module is the truth the patterns, the networks and the kernels are compared
+with, so it shares no code with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import DataError, SortError
+from ..graphs import GraphLike, adjacency
+from .sorts import Sort
+from .terms import Apply, Hole, Leaf, Number, Term
+
+Array = npt.NDArray[Any]
+Function = Callable[[Array], Array]
+
+PRIME = 2_147_483_647
+"""2³¹ − 1, the modulus used where none is given."""
+
+FUNCTION_VALUES: dict[str, Function] = {
+    "relu": lambda x: np.maximum(x, 0.0),
+    "exp": np.exp,
+    "log": lambda x: np.log(np.where(x > 0, x, 1.0)),
+    "sqrt": lambda x: np.sqrt(np.maximum(x, 0.0)),
+    "inv": lambda x: np.where(x == 0, 0.0, 1.0 / np.where(x == 0, 1.0, x)),
+    "abs": np.abs,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "sigmoid": lambda x: 0.5 * (1.0 + np.tanh(0.5 * x)),
+}
+
+
+def evaluate(
+    term: Term,
+    graph: GraphLike,
+    variables: Mapping[str, npt.ArrayLike] | None = None,
+    functions: Mapping[str, Function] | None = None,
+) -> Array:
+    """The value of a term on a graph, float64, with the shape its sort says.
+
+    Args:
+        term: A term without grammar variables.
+        graph: A networkx graph, a square matrix or a graph6 string; it is the value of `A`.
+        variables: Values of the free variables (M, N, P, u, v, w, r and supports).
+        functions: Meanings of pointwise functions beyond the named ones, such as `f`.
+    """
+    return _Float(adjacency(graph), variables, functions).value(term)
+
+
+def evaluate_mod(
+    term: Term,
+    graph: GraphLike,
+    prime: int = PRIME,
+    variables: Mapping[str, npt.ArrayLike] | None = None,
+) -> Array:
+    """The value of a term modulo a prime, exact, as an object array of Python integers.
+
+    Raises:
+        SortError: The term applies a pointwise function, which has no value modulo a prime.
+        DataError: A matrix with entries that are not integers.
+    """
+    return _Modular(adjacency(graph), variables, prime).value(term)
+
+
+class _Float:
+    def __init__(
+        self,
+        matrix: Array,
+        variables: Mapping[str, npt.ArrayLike] | None,
+        functions: Mapping[str, Function] | None,
+    ) -> None:
+        self.n = matrix.shape[0]
+        self.functions = {**FUNCTION_VALUES, **(functions or {})}
+        self.values = {"A": self.cast("A", matrix)}
+        for name, value in (variables or {}).items():
+            self.values[name] = self.cast(name, np.asarray(value))
+
+    def cast(self, name: str, value: Array) -> Array:
+        return value.astype(np.float64)
+
+    def number(self, term: Number) -> Array:
+        return np.full((1, 1), float(term.value))
+
+    def reduced(self, value: Array) -> Array:
+        return value
+
+    def function(self, name: str, value: Array) -> Array:
+        if name not in self.functions:
+            raise SortError(f"no meaning is given for the function {name}")
+        return self.functions[name](value)
+
+    def value(self, term: Term) -> Array:
+        match term:
+            case Leaf(name=name, sort=sort):
+                return self.leaf(name, sort)
+            case Number():
+                return self.number(term)
+            case Hole():
+                raise SortError(f"{term} is a grammar variable; fill it with a word first")
+            case Apply(op=op, args=args, function=function):
+                values = [self.value(arg) for arg in args]
+                if function:
+                    return self.function(function, values[0])
+                return self.reduced(self.operation(op, values))
+        raise AssertionError(f"no value for {term!r}")
+
+    def operation(self, op: str, values: list[Array]) -> Array:
+        x, y = values[0], values[-1]
+        match op:
+            case "matmul":
+                return x @ y
+            case "hadamard":
+                return x * y
+            case "add":
+                return x + y
+            case "scale":
+                return np.multiply(x[:1, :1], y)
+            case "transpose":
+                return x.T
+            case "diag":
+                return np.diag(x[:, 0])
+            case "trace":
+                return np.array([[np.trace(x)]], dtype=x.dtype)
+        raise AssertionError(f"no value for the operation {op}")
+
+    def leaf(self, name: str, sort: Sort) -> Array:
+        shape = tuple(self.n if axis == "n" else 1 for axis in sort.axes)
+        dtype = self.values["A"].dtype
+        if name == "1":
+            return np.ones(shape, dtype=int).astype(dtype)
+        if name == "I":
+            return np.eye(self.n, dtype=int).astype(dtype)
+        if name == "J":
+            return (1 - np.eye(self.n, dtype=int)).astype(dtype)
+        if name not in self.values:
+            raise DataError(f"{name} has no value here; give one, or use A, 1, I and J only")
+        value = self.values[name]
+        if value.size != shape[0] * shape[1]:
+            raise DataError(f"{name} has shape {value.shape}, expected {shape} for {sort.english}")
+        return value.reshape(shape)
+
+
+class _Modular(_Float):
+    def __init__(
+        self, matrix: Array, variables: Mapping[str, npt.ArrayLike] | None, prime: int
+    ) -> None:
+        self.prime = prime
+        super().__init__(matrix, variables, None)
+
+    def cast(self, name: str, value: Array) -> Array:
+        if not np.all(value == np.rint(value.astype(np.float64))):
+            raise DataError(
+                f"{name} has entries that are not integers; exact arithmetic needs them"
+            )
+        integers = [int(x) % self.prime for x in value.ravel()]
+        return np.array(integers, dtype=object).reshape(value.shape)
+
+    def number(self, term: Number) -> Array:
+        inverse = pow(term.value.denominator, -1, self.prime)
+        value = np.empty((1, 1), dtype=object)
+        value[0, 0] = term.value.numerator * inverse % self.prime
+        return value
+
+    def reduced(self, value: Array) -> Array:
+        return value % self.prime
+
+    def function(self, name: str, value: Array) -> Array:
+        raise SortError(f"{name} has no exact value modulo a prime; evaluate it in float64")

@@ -1,0 +1,359 @@
+"""Text to terms.
+
+    sum       product-level terms joined by + and −
+    hadamard  joined by ⊙, `.*` or `*`; `*` after a number or a scalar is ×
+    product   joined by ·, @, × or nothing at all
+    postfix   ᵀ ^T ' and powers
+    primary   a name, `1`, a number before × or *, a function call, a bracket
+
+`1` is always the ones vector; the number one is `1.0`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..errors import ParseError, SortError
+from .operations import FUNCTIONS
+from .sorts import M, R, S, V
+from .terms import (
+    FREE_VARIABLES,
+    HOLLOW,
+    IDENTITY,
+    MAX_DEPTH,
+    MAX_SIZE,
+    ONE,
+    A,
+    Hole,
+    Leaf,
+    Number,
+    Term,
+    apply,
+    call,
+    power,
+)
+
+MAX_NESTING = 60
+MAX_LENGTH = 20_000
+
+Vocabulary = Mapping[str, Term]
+"""The names a text may use, and what each stands for."""
+
+CONSTANTS: dict[str, Term] = {"A": A, "I": IDENTITY, "J": HOLLOW}
+TERM_NAMES: Vocabulary = {**CONSTANTS, **FREE_VARIABLES}
+GRAMMAR_NAMES: Vocabulary = {
+    **CONSTANTS,
+    **{name: Hole(V) for name in ("V", "V_c", "Vc")},
+    **{name: Hole(R) for name in ("R", "V_r", "Vr")},
+    "S": Hole(S),
+    "M": Hole(M),
+    "C": Leaf("C", M),
+}
+
+_FUNCTION = re.compile(r"([A-Za-z]{1,12})[ \t]*(?=\()")  # bounded: a run of names may be long
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+_SUPPORT = re.compile(r"C(?:_\{?([0-9]{1,3}|k)\}?|([₀₁₂₃₄₅₆₇₈₉]{1,3}))")
+_SUPERSCRIPT = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_POWER = re.compile(r"\^\s*(?:\{\s*([0-9]+)\s*\}|([0-9]+))")
+_TRANSPOSE = re.compile(r"ᵀ|'|⊤|\^\s*(?:T|⊤|\{\s*T\s*\})")
+_SYMBOLS = {
+    "·": "·", "@": "·", "∙": "·", "⋅": "·",
+    "×": "×",
+    "⊙": "⊙", "∘": "⊙", "*": "*",
+    "+": "+", "-": "−", "−": "−",
+    "(": "(", ")": ")", ",": ",",
+}  # fmt: skip
+_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉", "01234567890123456789")
+
+_OPERAND = ("a name", "1", "a number and ×", "diag(", "Tr(", "(")
+_CONTINUATION = ("·", "@", "×", "⊙", "*", "+", "−", "ᵀ", "a power", ")", "the end")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the text: `kind` is a symbol or one of name, number, function, power, end."""
+
+    kind: str
+    text: str
+    start: int
+    value: Term | None = None
+
+
+def parse(text: str, names: Vocabulary = TERM_NAMES) -> Term:
+    """Parse a term such as `1ᵀ(A²⊙A)1` or `1^T (A^2 * A) 1`.
+
+    Raises:
+        ParseError: With a caret at the fault and what was expected there.
+        SortError: The text is well formed but an operation is applied to the wrong sizes.
+    """
+    if len(text) > MAX_LENGTH:
+        raise ParseError(f"the text has {len(text)} characters; the limit is {MAX_LENGTH}")
+    if not text.strip():
+        raise ParseError("the text is empty; write a term such as 1ᵀA1")
+    return _Parser(text, _tokens(text, names), names).whole()
+
+
+def parse_body(text: str, more: Vocabulary | None = None) -> Term:
+    """Parse the right-hand side of a rule: S, V_c, V_r and M are grammar variables."""
+    found = {_support_name(m) for m in _SUPPORT.finditer(text)}
+    supports = {name: Leaf(name, M) for name in found}
+    return parse(text, {**GRAMMAR_NAMES, **supports, **(more or {})})
+
+
+def _support_name(match: re.Match[str]) -> str:
+    return f"C_{match[1] or match[2].translate(_DIGITS)}"
+
+
+def _tokens(text: str, names: Vocabulary) -> list[Token]:
+    longest_first = sorted(names, key=len, reverse=True)
+    tokens: list[Token] = []
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        token, end = _token(text, at, longest_first, names)
+        tokens.append(token)
+        at = end
+    tokens.append(Token("end", "the end", len(text)))
+    return tokens
+
+
+def _token(text: str, at: int, longest_first: list[str], names: Vocabulary) -> tuple[Token, int]:
+    if m := _TRANSPOSE.match(text, at):
+        return Token("ᵀ", m[0], at), m.end()
+    if m := _SUPERSCRIPT.match(text, at):
+        return Token("power", m[0].translate(_DIGITS), at), m.end()
+    if m := _POWER.match(text, at):
+        return Token("power", m[1] or m[2], at), m.end()
+    if text.startswith(".*", at):
+        return Token("⊙", ".*", at), at + 2
+    if text[at] in _SYMBOLS:
+        return Token(_SYMBOLS[text[at]], text[at], at), at + 1
+    if m := _NUMBER.match(text, at):
+        return Token("number", m[0], at), m.end()
+    if (m := _FUNCTION.match(text, at)) and m[1] in _CALLS:
+        return Token("function", m[1], at), m.end()
+    if (m := _SUPPORT.match(text, at)) and (name := _support_name(m)) in names:
+        return Token("name", m[0], at, names[name]), m.end()
+    for name in longest_first:
+        if text.startswith(name, at):
+            return Token("name", name, at, names[name]), at + len(name)
+    word = re.match(r"\w+|.", text[at:], re.DOTALL)
+    assert word is not None
+    known = ", ".join(names)
+    if word[0] == "^":
+        hint = f"after it stands T or a power from 1 to {MAX_DEPTH}"
+    elif len(word[0]) > 1 and word[0].isalpha():
+        hint = f"functions are written with brackets: {', '.join(sorted(_CALLS))}"
+    else:
+        hint = f"the names here are {known}"
+    raise ParseError(f"unknown {word[0][:20]!r}; {hint}", text, at, _OPERAND)
+
+
+class _Parser:
+    """Recursive descent, one method per precedence level."""
+
+    def __init__(self, text: str, tokens: list[Token], names: Vocabulary) -> None:
+        self.text, self.tokens, self.names = text, tokens, names
+        self.at = 0
+        self.nesting = 0
+
+    def whole(self) -> Term:
+        term = self.sum()
+        if self.next.kind == ")":
+            raise self.error("this bracket closes nothing", _CONTINUATION)
+        if self.next.kind != "end":
+            raise self.error(f"{self.next.text!r} cannot stand here", _CONTINUATION)
+        return term
+
+    @property
+    def next(self) -> Token:
+        return self.tokens[self.at]
+
+    def peek(self, ahead: int) -> str:
+        at = min(self.at + ahead, len(self.tokens) - 1)
+        return self.tokens[at].kind
+
+    def advance(self) -> Token:
+        token = self.next
+        self.at += 1
+        return token
+
+    def error(
+        self, message: str, expected: tuple[str, ...] = (), at: int | None = None
+    ) -> ParseError:
+        position = self.next.start if at is None else at
+        return ParseError(message, self.text, position, expected)
+
+    def build(self, start: int, make: Callable[[], Term]) -> Term:
+        """Run a term constructor, adding the place in the text to a sort error."""
+        try:
+            return make()
+        except SortError as fault:
+            raise SortError(str(ParseError(str(fault), self.text, start))) from None
+
+    def sum(self) -> Term:
+        term = self.negative() if self.next.kind == "−" else self.hadamard()
+        while self.next.kind in ("+", "−"):
+            sign = self.next
+            if sign.kind == "+":
+                self.advance()
+                summand = self.hadamard()
+            else:
+                summand = self.negative()
+            term = self.build(sign.start, lambda a=term, b=summand: apply("add", a, b))  # type: ignore[misc]
+        return term
+
+    def negative(self) -> Term:
+        """What follows a minus sign: −2×X is a number times X, −X is −1 times X."""
+        if self.peek(1) == "number" and self.peek(2) in ("×", "*"):
+            return self.hadamard()
+        sign = self.advance()
+        term = self.hadamard()
+        return self.build(sign.start, lambda: apply("scale", Number(Fraction(-1)), term))
+
+    def hadamard(self) -> Term:
+        term = self.starred() or self.product()
+        while self.next.kind in ("⊙", "*"):
+            sign = self.advance()
+            right = self.starred() or self.product()
+            op = "scale" if sign.kind == "*" and term.sort == S else "hadamard"
+            term = self.build(sign.start, lambda o=op, a=term, b=right: apply(o, a, b))  # type: ignore[misc]
+        return term
+
+    def starred(self) -> Term | None:
+        """`2 * X`: a number times everything up to the next ⊙, * or sum."""
+        signed = self.next.kind == "−"
+        is_one = not signed and self.next.text == "1"
+        if self.peek(signed) != "number" or self.peek(signed + 1) != "*" or is_one:
+            return None
+        start = self.next.start
+        number = self.number(signed)
+        self.advance()
+        self.deeper(start)
+        right = self.starred() or self.product()
+        self.nesting -= 1
+        return self.build(start, lambda: apply("scale", number, right))
+
+    def product(self) -> Term:
+        term = self.factor()
+        while True:
+            start, kind = self.next.start, self.next.kind
+            if kind == "·":
+                self.advance()
+                op = "matmul"
+            elif kind == "×":
+                self.advance()
+                op = "scale"
+            elif kind in ("name", "number", "function", "("):
+                op = "matmul"
+            else:
+                return term
+            right = self.factor()
+            term = self.build(start, lambda o=op, a=term, b=right: apply(o, a, b))  # type: ignore[misc]
+
+    def factor(self) -> Term:
+        """A postfix expression, with any `2 ×` in front of it."""
+        signed = self.next.kind == "−" and self.peek(1) == "number"
+        is_one = not signed and self.next.text == "1"
+        if self.peek(signed) == "number" and self.peek(signed + 1) == "×" and not is_one:
+            start = self.next.start
+            number = self.number(signed)
+            self.advance()
+            self.deeper(start)
+            right = self.factor()
+            self.nesting -= 1
+            return self.build(start, lambda: apply("scale", number, right))
+        return self.postfix()
+
+    def number(self, signed: bool) -> Number:
+        if signed:
+            self.advance()
+        token = self.advance()
+        if len(token.text) > 40:
+            raise self.error("a number has at most 40 digits", at=token.start)
+        value = Fraction(token.text)
+        return Number(-value if signed else value)
+
+    def postfix(self) -> Term:
+        term = self.primary()
+        while self.next.kind in ("ᵀ", "power"):
+            token = self.advance()
+            if token.kind == "ᵀ":
+                term = self.build(token.start, lambda a=term: apply("transpose", a))  # type: ignore[misc]
+                continue
+            exponent = int(token.text) if len(token.text) < 6 else MAX_DEPTH + 1
+            if not 1 <= exponent <= MAX_DEPTH:
+                shown = token.text if len(token.text) < 6 else token.text[:5] + "…"
+                message = f"the power {shown} is outside 1 to {MAX_DEPTH}; X⁰ is written I"
+                raise self.error(message, at=token.start)
+            if exponent * term.size > MAX_SIZE:
+                message = f"this power makes a term of more than {MAX_SIZE} nodes"
+                raise self.error(message, at=token.start)
+            term = self.build(token.start, lambda a=term, k=exponent: power(a, k))  # type: ignore[misc]
+        return term
+
+    def primary(self) -> Term:
+        token = self.next
+        if token.kind == "name":
+            self.advance()
+            assert token.value is not None
+            return token.value
+        if token.kind == "number":
+            return self.one_or_number(token)
+        if token.kind == "function":
+            self.advance()
+            self.advance()
+            argument = self.bracketed(token)
+            return self.build(token.start, lambda: _CALLS[token.text](argument))
+        if token.kind == "(":
+            self.advance()
+            return self.bracketed(token)
+        found = "the text ends" if token.kind == "end" else f"{token.text!r} cannot stand"
+        raise self.error(f"{found} where a term should be", _OPERAND)
+
+    def one_or_number(self, token: Token) -> Term:
+        self.advance()
+        if token.text == "1":
+            return ONE
+        if token.text == "1.0":
+            return Number(Fraction(1))
+        raise self.error(
+            f"the number {token.text[:20]} must stand left of × or *; the ones vector is 1",
+            ("×", "*"),
+        )
+
+    def bracketed(self, opening: Token) -> Term:
+        self.deeper(opening.start)
+        term = self.sum()
+        if self.next.kind != ")":
+            message = "this bracket is never closed"
+            if self.next.kind != "end":
+                message = f"{self.next.text!r} cannot stand inside this bracket"
+                raise self.error(message, _CONTINUATION)
+            raise self.error(message, (")",), at=opening.start)
+        self.advance()
+        self.nesting -= 1
+        return term
+
+    def deeper(self, start: int) -> None:
+        self.nesting += 1
+        if self.nesting > MAX_NESTING:
+            message = f"brackets and multiples are nested more than {MAX_NESTING} deep"
+            raise self.error(message, at=start)
+
+
+_CALLS: dict[str, Callable[[Term], Term]] = {
+    "diag": lambda a: apply("diag", a),
+    "Tr": lambda a: apply("trace", a),
+    "tr": lambda a: apply("trace", a),
+    "trace": lambda a: apply("trace", a),
+    "transpose": lambda a: apply("transpose", a),
+    "one": lambda a: apply("one", a),
+    "ones": lambda a: apply("one", a),
+    **{name: (lambda a, name=name: call(name, a)) for name in FUNCTIONS},  # type: ignore[misc]
+}

@@ -1,0 +1,269 @@
+"""Terms: frozen, typed trees over leaves, numbers, grammar variables and operations.
+
+Leaf    A, the ones vector 1, I, J, a free variable such as M or v, a support such as C_1
+Number  an exact rational, the left operand of ×
+Hole    a grammar variable (S, V_c, V_r, M): every occurrence is a slot of its own
+Apply   an operation on terms; a pointwise operator also names its function
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import reduce
+
+from ..errors import SortError
+from .operations import FUNCTIONS, OPERATIONS, pointwise
+from .sorts import M, R, S, Sort, V
+
+MAX_DEPTH = 200
+MAX_SIZE = 2000
+
+
+class Term:
+    """Base of the four kinds of term; `sort` and `depth` are known to all of them."""
+
+    __slots__ = ()
+    sort: Sort
+    depth: int
+    size: int
+
+    def __str__(self) -> str:
+        from .printing import to_text
+
+        return to_text(self)
+
+    def _repr_latex_(self) -> str:
+        from .printing import to_latex
+
+        return f"${to_latex(self)}$"
+
+    @property
+    def T(self) -> Term:
+        return apply("transpose", self)
+
+    def __matmul__(self, other: Term) -> Term:
+        return apply("matmul", self, other)
+
+    def __mul__(self, other: Term) -> Term:
+        return apply("scale" if self.sort == S else "hadamard", self, other)
+
+    def __rmul__(self, number: int | float | Fraction) -> Term:
+        return apply("scale", Number(Fraction(number)), self)
+
+    def __add__(self, other: Term) -> Term:
+        return apply("add", self, other)
+
+    def __sub__(self, other: Term) -> Term:
+        return apply("add", self, -1 * other)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Leaf(Term):
+    """A named value: `A`, `1`, `I`, `J`, a free variable or a support."""
+
+    name: str
+    sort: Sort
+    depth: int = field(default=0, init=False, compare=False)
+    size: int = field(default=1, init=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"Leaf({self.name!r}, {self.sort.letter})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Number(Term):
+    """An exact scalar constant."""
+
+    value: Fraction
+    sort: Sort = field(default=S, init=False, compare=False)
+    depth: int = field(default=0, init=False, compare=False)
+    size: int = field(default=1, init=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"Number({self.value})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Hole(Term):
+    """A grammar variable in the body of a rule."""
+
+    sort: Sort
+    depth: int = field(default=0, init=False, compare=False)
+    size: int = field(default=1, init=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"Hole({self.sort.letter})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Apply(Term):
+    """An operation on terms. Build it with `apply` or `call`, which check the sorts."""
+
+    op: str
+    args: tuple[Term, ...]
+    sort: Sort
+    function: str = ""
+    depth: int = field(init=False)
+    size: int = field(init=False)
+    _hash: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        fill = object.__setattr__
+        fill(self, "depth", 1 + max((arg.depth for arg in self.args), default=0))
+        fill(self, "size", 1 + sum(arg.size for arg in self.args))
+        fill(self, "_hash", hash((self.op, self.function, self.args)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, Apply)
+            and self._hash == other._hash
+            and (self.op, self.function, self.args) == (other.op, other.function, other.args)
+        )
+
+    def __repr__(self) -> str:
+        return f"Apply({self.function or self.op}, {', '.join(map(repr, self.args))})"
+
+
+A = Leaf("A", M)
+ONE = Leaf("1", V)
+IDENTITY = Leaf("I", M)
+HOLLOW = Leaf("J", M)
+"""J of the paper's 2-IGN: 1·1ᵀ − I, ones off the diagonal."""
+
+FREE_VARIABLES: dict[str, Leaf] = {
+    **{name: Leaf(name, M) for name in "MNP"},
+    **{name: Leaf(name, V) for name in "uvw"},
+    "r": Leaf("r", R),
+}
+
+
+def apply(op: str, *args: Term) -> Term:
+    """Apply an operation of the table, checking sorts.
+
+    Raises:
+        SortError: The operation is not defined on these sorts.
+    """
+    operation = OPERATIONS[op]
+    sort = operation.typed(*(arg.sort for arg in args))
+    if sort is None:
+        raise SortError(_explain(op, args))
+    if op == "one":  # its value depends on the sort alone, so it is a leaf
+        return ONE if sort == V else Number(Fraction(1))
+    term = Apply(op, args, sort)
+    _within_limits(term)
+    return term
+
+
+def call(function: str, argument: Term) -> Term:
+    """Apply a named pointwise function."""
+    if function not in FUNCTIONS:
+        raise SortError(f"unknown function {function!r}; known: {', '.join(FUNCTIONS)}")
+    term = Apply(pointwise(argument.sort), (argument,), argument.sort, function)
+    _within_limits(term)
+    return term
+
+
+def power(base: Term, exponent: int) -> Term:
+    """`base` times itself, as a chain of matrix products."""
+    return reduce(lambda left, _: apply("matmul", left, base), range(exponent - 1), base)
+
+
+def subterms(term: Term) -> Iterator[Term]:
+    """All subterms, the term itself first, arguments left to right."""
+    yield term
+    if isinstance(term, Apply):
+        for arg in term.args:
+            yield from subterms(arg)
+
+
+def holes(term: Term) -> tuple[Sort, ...]:
+    """The sorts of the grammar variables in a rule body, left to right."""
+    return tuple(t.sort for t in subterms(term) if isinstance(t, Hole))
+
+
+def leaves(term: Term) -> tuple[Leaf, ...]:
+    """The named leaves of a term, left to right."""
+    return tuple(t for t in subterms(term) if isinstance(t, Leaf))
+
+
+def operators(term: Term) -> frozenset[str]:
+    """The operations a term uses; the leaf `1` counts as `one`, I as its diag, J as both and +."""
+    used = {t.op for t in subterms(term) if isinstance(t, Apply)}
+    names = {leaf.name for leaf in leaves(term)}
+    if names & {"1", "I", "J"}:
+        used.add("one")
+    if names & {"I", "J"}:
+        used.add("diag")
+    if "J" in names:
+        used |= {"matmul", "transpose", "add", "scale"}
+    return frozenset(used)
+
+
+def multilinear(term: Term) -> bool:
+    """Whether a term has one pattern: no sum, no number, no pointwise function, no J."""
+    if isinstance(term, Apply):
+        return not term.function and term.op != "add" and all(map(multilinear, term.args))
+    return not (isinstance(term, Number) and term.value != 1) and term != HOLLOW
+
+
+def operation_count(term: Term) -> int:
+    """How many operations a term applies: the size used by word enumeration."""
+    return sum(isinstance(t, Apply) for t in subterms(term))
+
+
+def fill(body: Term, fillings: list[Term]) -> Term:
+    """Replace the holes of a rule body, left to right; consumes `fillings` from the front."""
+    if isinstance(body, Hole):
+        filling = fillings.pop(0)
+        if filling.sort != body.sort:
+            raise SortError(f"{filling} is {filling.sort.english}, not {body.sort.english}")
+        return filling
+    if isinstance(body, Apply):
+        args = tuple(fill(arg, fillings) for arg in body.args)
+        return Apply(body.op, args, body.sort, body.function)
+    return body
+
+
+def substitute(term: Term, values: dict[str, Term]) -> Term:
+    """Replace named leaves, for instance a support by its definition."""
+    if isinstance(term, Leaf):
+        return values.get(term.name, term)
+    if isinstance(term, Apply):
+        args = tuple(substitute(arg, values) for arg in term.args)
+        return term if args == term.args else Apply(term.op, args, term.sort, term.function)
+    return term
+
+
+def _within_limits(term: Apply) -> None:
+    if term.depth > MAX_DEPTH or term.size > MAX_SIZE:
+        raise SortError(
+            f"the term is too large: depth {term.depth} (limit {MAX_DEPTH}), "
+            f"{term.size} nodes (limit {MAX_SIZE}); name parts of it and evaluate them apart"
+        )
+
+
+def _explain(op: str, args: tuple[Term, ...]) -> str:
+    """Say in the user's notation why the operation is undefined, and what would do."""
+    symbol = OPERATIONS[op].symbol
+    shown = " and ".join(f"{_short(arg)} is {arg.sort.english} {arg.sort}" for arg in args)
+    advice = {
+        "matmul": "the inner sizes must agree; for a scalar write ×",
+        "hadamard": "both sides must have the same sort",
+        "add": "both sides must have the same sort",
+        "diag": "diag takes a column vector or a scalar; transpose a row first",
+        "trace": "Tr takes a matrix",
+        "scale": "the left side of × must be a scalar; the number one is written 1.0",
+    }.get(op, "")
+    return f"{symbol} is not defined here: {shown}; {advice}"
+
+
+def _short(term: Term) -> str:
+    text = str(term)
+    return text if len(text) <= 40 else text[:37] + "…"

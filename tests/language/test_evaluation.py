@@ -1,0 +1,166 @@
+"""Reference evaluation against counts made outside it, and its conventions."""
+
+from __future__ import annotations
+
+import math
+import re
+from random import Random
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from cases import CASES, GRAPHS, Case
+from g2n2.errors import DataError, SortError
+from g2n2.language.evaluation import PRIME, evaluate, evaluate_mod
+from g2n2.language.operations import FUNCTIONS
+from g2n2.language.parsing import GRAMMAR_NAMES, parse
+from g2n2.language.sorts import SORTS
+from g2n2.language.terms import Number
+from strategies import FREE, LINEAR_TERMS, random_inputs, random_terms
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_terms_count_what_networkx_counts(case: Case) -> None:
+    term = parse(case.term)
+    graph = GRAPHS[case.graph]
+    value = evaluate(term, graph)
+    assert value.dtype == np.float64
+    assert value.shape == case.value.shape
+    assert np.array_equal(value, case.value)
+    exact = evaluate_mod(term, graph)
+    assert exact.shape == case.value.shape
+    assert np.array_equal(exact, case.value % PRIME)
+
+
+def test_the_pair_1wl_cannot_tell_apart() -> None:
+    sentence = parse("1ᵀ(A²⊙A)1")
+    assert evaluate(sentence, GRAPHS["C6"]) == 0
+    assert evaluate(sentence, GRAPHS["2·C3"]) == 12
+
+
+def test_a_function_on_matrices_separates_them_too() -> None:
+    """THEORY.md §1: L1 with + and f on matrices gives 48 against 72 for f(x) = x²."""
+    sentence = parse("1ᵀf(A + A²)1")
+    square = {"f": lambda x: x * x}
+    assert evaluate(sentence, GRAPHS["C6"], functions=square) == 48
+    assert evaluate(sentence, GRAPHS["2·C3"], functions=square) == 72
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value"),
+    [
+        ("relu", -2.0, 0.0),
+        ("relu", 3.0, 3.0),
+        ("exp", 1.0, math.e),
+        ("log", math.e, 1.0),
+        ("log", 0.0, 0.0),
+        ("log", -1.0, 0.0),
+        ("sqrt", 4.0, 2.0),
+        ("sqrt", -4.0, 0.0),
+        ("inv", 4.0, 0.25),
+        ("inv", 0.0, 0.0),
+        ("abs", -3.0, 3.0),
+        ("sin", math.pi / 6, 0.5),
+        ("cos", math.pi / 3, 0.5),
+        ("tanh", math.atanh(0.5), 0.5),
+        ("sigmoid", math.log(3), 0.75),
+        ("sigmoid", -1000.0, 0.0),
+    ],
+)
+def test_named_functions_are_total_and_entrywise(name: str, at: float, value: float) -> None:
+    matrix = np.array([[at, 0.0], [0.0, at]])
+    result = evaluate(parse(f"{name}(A)"), matrix)
+    assert result[0, 0] == pytest.approx(value, abs=1e-12)
+    assert result[1, 1] == result[0, 0]
+    assert np.isfinite(result).all()
+
+
+def test_every_named_function_but_f_has_a_value() -> None:
+    for name in FUNCTIONS.keys() - {"f"}:
+        assert evaluate(parse(f"{name}(A1)"), "A_").shape == (2, 1)
+
+
+def test_exact_and_float_values_agree() -> None:
+    rng = Random(3)
+    for term in random_terms(3, 400, LINEAR_TERMS, size=6):
+        n = rng.randint(1, 4)
+        matrix = np.array([[rng.randint(-2, 2) for _ in range(n)] for _ in range(n)])
+        shapes = {"M": (n, n), "V": (n, 1), "R": (1, n)}
+        values = {
+            x.name: np.array([rng.randint(-2, 2) for _ in range(math.prod(shapes[x.sort.letter]))])
+            for x in FREE
+        }
+        real = evaluate(term, matrix, values)
+        exact = evaluate_mod(term, matrix, variables=values)
+        scale = 4**8  # clears every denominator of six factors of 1.5, 0.25 and 12.75
+        scaled = np.rint(real * scale).astype(object)
+        assert np.abs(real).max() < 2**50 / scale
+        assert np.array_equal(
+            [int(x) % PRIME for x in scaled.ravel()], (exact * scale % PRIME).ravel()
+        )
+
+
+def test_shapes_follow_sorts_even_for_one_node() -> None:
+    shapes = {"S": lambda n: (1, 1), "V": lambda n: (n, 1), "R": lambda n: (1, n)}
+    rng = Random(0)
+    seen = set()
+    for term in random_terms(5, 300, LINEAR_TERMS, size=5):
+        for n in (1, 3):
+            matrix, values = random_inputs(rng, n, "none")
+            expected = shapes.get(term.sort.letter, lambda n: (n, n))(n)
+            assert evaluate_mod(term, matrix, variables=values).shape == expected
+        seen.add(term.sort)
+    assert seen == set(SORTS)
+
+
+def test_a_graph_may_be_networkx_an_array_or_graph6() -> None:
+    path = nx.path_graph(3)
+    square = parse("1ᵀA²1")
+    assert evaluate(square, path) == 1 + 4 + 1
+    assert evaluate(square, nx.to_numpy_array(path)) == 6
+    assert evaluate(square, nx.to_graph6_bytes(path, header=False).decode().strip()) == 6
+
+
+def test_directed_graphs_keep_their_direction() -> None:
+    arrow = nx.DiGraph([(0, 1), (2, 1)])
+    assert evaluate(parse("A1"), arrow).ravel().tolist() == [1, 0, 1]
+    assert evaluate(parse("Aᵀ1"), arrow).ravel().tolist() == [0, 2, 0]
+
+
+def test_residues_are_exact_where_floats_are_not() -> None:
+    """The number of walks of length 100 on K4 is 4·3¹⁰⁰, far beyond 2⁵³."""
+    assert evaluate_mod(parse("1ᵀA^100 1"), nx.complete_graph(4))[0, 0] == 4 * 3**100 % PRIME
+    assert evaluate_mod(parse("1ᵀA^100 1"), nx.complete_graph(4), prime=101)[0, 0] == 4 % 101
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "error", "message"),
+    [
+        ("relu(A)", {}, SortError, "no exact value modulo a prime"),
+        ("f(A1)", {}, SortError, "no exact value modulo a prime"),
+        ("N1", {}, DataError, "N has no value here"),
+        ("v", {"variables": {"v": [1, 2, 3]}}, DataError, "v has shape (3,)"),
+        ("N1", {"variables": {"N": [[0.5, 0], [0, 0]]}}, DataError, "not integers"),
+    ],
+)
+def test_what_exact_evaluation_refuses(
+    text: str, options: dict[str, object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        evaluate_mod(parse(text), np.eye(2), **options)  # type: ignore[arg-type]
+
+
+def test_float_evaluation_names_what_is_missing() -> None:
+    with pytest.raises(SortError, match="no meaning is given for the function f"):
+        evaluate(parse("f(A)"), "A_")
+    with pytest.raises(SortError, match="grammar variable"):
+        evaluate(parse("MV_c", GRAMMAR_NAMES), "A_")
+    with pytest.raises(DataError, match="not integers"):
+        evaluate_mod(parse("A"), [[0, 0.5], [0.5, 0]])
+
+
+def test_a_number_is_exact_modulo_the_prime() -> None:
+    half = evaluate_mod(parse("0.5×A"), [[1]])[0, 0]
+    assert half * 2 % PRIME == 1
+    assert isinstance(parse("0.5×A").args[0], Number)  # type: ignore[attr-defined]

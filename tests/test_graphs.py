@@ -1,0 +1,224 @@
+"""Graphs enter rightly, and every malformed one is refused in words."""
+
+import gzip
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import ArrayLike
+
+from g2n2.errors import DataError
+from g2n2.graphs import (
+    adjacency,
+    is_simple,
+    parse_graph6,
+    read_graph,
+    read_graph6_file,
+    to_graph6,
+)
+
+PATH3 = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(1, 70), p=st.floats(0, 1), seed=st.integers(0, 2**16))
+def test_graph6_agrees_with_networkx_both_ways(n: int, p: float, seed: int) -> None:
+    graph = nx.gnp_random_graph(n, p, seed=seed)
+    text = nx.to_graph6_bytes(graph, header=False).decode().strip()
+    assert np.array_equal(parse_graph6(text), nx.to_numpy_array(graph))
+    assert to_graph6(graph) == text
+
+
+@pytest.mark.parametrize("n", [62, 63, 300])
+def test_graph6_of_one_and_four_characters_of_order(n: int) -> None:
+    cycle = nx.cycle_graph(n)
+    assert np.array_equal(parse_graph6(to_graph6(cycle)), nx.to_numpy_array(cycle))
+
+
+def test_graph6_of_eight_characters_of_order_is_measured_before_it_is_allocated() -> None:
+    # 2 ** 24 nodes would be 2 PiB; the length shows the fault first.
+    with pytest.raises(DataError, match="declares 16777216 nodes"):
+        parse_graph6("~~?@????")
+
+
+def test_graph6_header_and_one_node() -> None:
+    assert np.array_equal(parse_graph6(">>graph6<<@"), np.zeros((1, 1)))
+
+
+def test_adjacency_keeps_weights_directions_and_node_order() -> None:
+    graph = nx.DiGraph()
+    graph.add_nodes_from(["c", "a"])
+    graph.add_edge("a", "c", weight=-2.5)
+    graph.add_edge("c", "b")
+    expected = [[0.0, 0.0, 1.0], [-2.5, 0.0, 0.0], [0.0, 0.0, 0.0]]  # rows c, a, b
+    assert np.array_equal(adjacency(graph), expected)
+
+
+@pytest.mark.parametrize("values", [PATH3, PATH3.tolist(), PATH3.astype(bool), "Bg"])
+def test_adjacency_is_float64_and_read_only(values: object) -> None:
+    matrix = adjacency(values)
+    assert matrix.dtype == np.float64
+    assert not matrix.flags.writeable
+    assert np.array_equal(matrix, PATH3)
+
+
+def test_adjacency_does_not_share_memory_with_its_input() -> None:
+    values = np.zeros((2, 2))
+    matrix = adjacency(values)
+    values[0, 1] = 1
+    assert not matrix.any()
+
+
+BAD_GRAPHS: list[tuple[object, str]] = [
+    (nx.Graph(), "networkx graph has no nodes"),
+    (np.zeros((0, 0)), "adjacency matrix has no nodes"),
+    ("?", "'\\?' has no nodes"),
+    (np.zeros((2, 3)), r"got shape \[2, 3\], expected \[n, n\]"),
+    ([[0, 1], [1]], "rows of unequal length"),
+    ([1, 2, 3], r"got shape \[3\]"),
+    ([[0, float("nan")], [0, 0]], r"entry \(0, 1\) of the adjacency matrix is nan"),
+    ([[0, 0], [float("inf"), 0]], r"entry \(1, 0\) of the adjacency matrix is inf"),
+    ([["a", "b"], ["c", "d"]], "expected a networkx graph"),
+    (np.zeros((2, 2), dtype=complex), "complex128"),
+    (None, "got NoneType"),
+    (nx.Graph([(0, 1, {"weight": "heavy"})]), "'weight' of the networkx graph is not a number"),
+    (nx.Graph([(0, 1, {"weight": float("nan")})]), r"entry \(0, 1\)"),
+    ("", "empty text where a graph6 string was expected"),
+    (":Fa@x^", "is sparse6, not graph6.*from_sparse6_bytes"),
+    (";Fa@x^", "is incremental sparse6.*copyg -g"),
+    ("&DI?AO?", "is digraph6, not graph6.*directed=True"),
+    ("C 1", "character ' ' at position 1"),
+    ("Cé", "character 'é' at position 1"),
+    ("D?", "declares 5 nodes and has 1 characters of edges, expected 2"),
+    ("C~~", "declares 4 nodes and has 2 characters of edges, expected 1"),
+    ("~?", "announces 3 characters for the number of nodes, got 1"),
+    ("~~?@", "announces 6 characters for the number of nodes, got 2"),
+    ("Bh", "3 padding bits are not all 0"),
+]
+
+
+@pytest.mark.parametrize(("graph", "message"), BAD_GRAPHS, ids=range(len(BAD_GRAPHS)))
+def test_bad_graph_is_refused(graph: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        adjacency(graph)
+
+
+@pytest.mark.parametrize("matrix", [[[1.0]], [[0, 1], [0, 0]], [[0, 2], [2, 0]]])
+def test_graph6_refuses_what_it_cannot_hold(matrix: list[list[float]]) -> None:
+    assert not is_simple(adjacency(matrix))
+    with pytest.raises(DataError, match="simple undirected graphs only"):
+        to_graph6(matrix)
+
+
+@pytest.mark.parametrize("name", ["many.g6", "many.g6.gz"])
+def test_graph6_file_with_header_and_blank_lines(tmp_path: Path, name: str) -> None:
+    content = b">>graph6<<C~\n\nBg\r\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    k4, path3 = read_graph6_file(path)
+    assert np.array_equal(k4, 1 - np.eye(4))
+    assert np.array_equal(path3, PATH3)
+
+
+def test_graph6_file_names_the_bad_line(tmp_path: Path) -> None:
+    path = tmp_path / "bad.g6"
+    path.write_text("C~\nC\n")
+    with pytest.raises(DataError, match=r"bad\.g6:2: 'C' is not graph6"):
+        read_graph6_file(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("empty.g6", b"", "holds no graph"),
+        ("header.g6", b">>graph6<<\n", "holds no graph"),
+        ("cut.g6.gz", gzip.compress(b"C~\n" * 50)[:-9], "truncated or damaged"),
+        ("plain.g6.gz", b"C~\n", "truncated or damaged"),
+        ("binary.g6", b"\xff\xfe\x00", "is not text"),
+    ],
+)
+def test_broken_graph6_file_is_refused(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_graph6_file(tmp_path / name)
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no file"):
+        read_graph6_file(tmp_path / "none.g6")
+    with pytest.raises(DataError, match="cannot read"):
+        read_graph6_file(tmp_path)
+
+
+def test_read_graph_takes_text_and_one_graph_files(tmp_path: Path) -> None:
+    (tmp_path / "one.g6").write_text("Bg\n")
+    assert np.array_equal(read_graph("Bg"), PATH3)
+    assert np.array_equal(read_graph(tmp_path / "one.g6"), PATH3)
+    assert len(read_graph(to_graph6(nx.path_graph(200)))) == 200  # longer than a file name may be
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("no/such/file", "no file 'no/such/file'"),
+        ("graph.g6", "no file 'graph.g6'"),
+        ("Bgg", "no file of that name, so read as graph6: 'Bgg'"),
+        ("", "empty text"),
+    ],
+)
+def test_read_graph_refuses(text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_graph(text)
+
+
+def test_read_graph_refuses_a_folder_and_a_file_of_many(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is a folder"):
+        read_graph(tmp_path)
+    (tmp_path / "two.g6").write_text("Bg\nBw\n")
+    with pytest.raises(DataError, match="holds 2 graphs, expected one"):
+        read_graph(tmp_path / "two.g6")
+
+
+@pytest.mark.parametrize(
+    ("content", "directed", "expected"),
+    [
+        ("0 1\n1 2\n", False, PATH3),
+        ("10,2\n2,33", False, [[0, 1, 1], [1, 0, 0], [1, 0, 0]]),  # integers in numeric order
+        ("# comment\nx y # why\ny z\n", False, PATH3),  # names in order of appearance
+        ("source,target,weight\na, b, 2\n", False, [[0, 2], [2, 0]]),
+        ("a b 1\nb a 1\n", False, [[0, 1], [1, 0]]),  # both directions stored
+        ("a b 1\nb a 3\n", True, [[0, 1], [3, 0]]),
+        ("0 1\n2 2 0\n", False, [[0, 1, 0], [1, 0, 0], [0, 0, 0]]),  # a node without edges
+        ("5 5 0\n", False, [[0]]),
+        ("0\t0\t1.5\n", False, [[1.5]]),
+    ],
+)
+def test_edge_list(tmp_path: Path, content: str, directed: bool, expected: ArrayLike) -> None:
+    path = tmp_path / "graph.txt"
+    path.write_text(content)
+    assert np.array_equal(read_graph(path, directed=directed), expected)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "holds no edge"),
+        ("# nothing\n", "holds no edge"),
+        ("0 1\n1 2 heavy\n", r"graph\.csv:2: weight 'heavy' is not a finite number"),
+        ("0,1,nan\n", r"graph\.csv:1: weight 'nan' is not a finite number"),
+        ("0 1 2 3\n", "got 4 field"),
+        ("Bg\n", r"got 1 field.*a graph6 file is named \.g6"),
+        ("0,,1\n", "got 3 field"),
+        ("0 1 2\n1 0 3\n", "has weight 3 here and 2 before.*directed=True"),
+    ],
+)
+def test_bad_edge_list_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "graph.csv"
+    path.write_text(content)
+    with pytest.raises(DataError, match=message):
+        read_graph(path)
