@@ -1,0 +1,1 @@
+"""What a fragment generates: grammars, the paper's catalogue, and words."""

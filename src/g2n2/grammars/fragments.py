@@ -1,0 +1,168 @@
+"""A fragment is a set of operations; its exhaustive grammar has every typed rule over them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fractions import Fraction
+from itertools import product
+from typing import Literal
+
+from ..errors import GrammarError
+from ..language.operations import OPERATIONS, POINTWISE
+from ..language.sorts import SORTS, M, R, S, Sort, V
+from ..language.terms import ONE, A, Hole, Number, Term, apply, call
+from .grammar import Grammar, Rule
+
+Typing = Literal["paper", "full"]
+
+NAMED: dict[str, tuple[str, ...]] = {
+    "L1": ("matmul", "transpose", "one", "diag"),
+    "L3": ("matmul", "transpose", "one", "diag", "hadamard"),
+}
+_BODY_ORDER = (
+    "hadamard",
+    "matmul",
+    "transpose",
+    "diag",
+    "trace",
+    "add",
+    "scale",
+    *POINTWISE,
+    "one",
+)
+_SCALAR_ORDER = ("trace", "diag", "matmul", "hadamard", "transpose", "add", "scale", "f_S", "one")
+
+
+@dataclass(frozen=True, init=False)
+class Fragment:
+    """A set of MATLANG operations, by name."""
+
+    operations: frozenset[str]
+
+    def __init__(self, operations: str | Iterable[str]) -> None:
+        """Take names of operations, or a text such as `L3`, `· ᵀ 1 diag ⊙`, `{·, Tr}`, `L3 + Tr`.
+
+        A `+` between a named fragment and an operation joins them; the sum is meant anywhere else.
+
+        Raises:
+            GrammarError: An unknown operation, or none at all.
+        """
+        text = operations if isinstance(operations, str) else ", ".join(operations)
+        joined = re.sub(rf"\b({'|'.join(NAMED)})\s*\+\s*(?=[^\s,])", r"\1 ", text, flags=re.I)
+        words = [word for word in re.split(r"[\s,;{}()]+", joined) if word]
+        if not words:
+            raise GrammarError(
+                f"the fragment is empty; name operations, for instance L3 or {_known()}"
+            )
+        names = frozenset().union(*(_lookup(word, text) for word in words))
+        object.__setattr__(self, "operations", names)
+
+    @classmethod
+    def parse(cls, text: str) -> Fragment:
+        """The fragment a text names."""
+        return cls(text)
+
+    @property
+    def name(self) -> str:
+        """`L1`, `L3`, or the set of symbols."""
+        for name, operations in NAMED.items():
+            if self.operations == frozenset(operations):
+                return name
+        return str(self)
+
+    def __str__(self) -> str:
+        return "{" + ", ".join(op.symbol for op in OPERATIONS.values() if op.name in self) + "}"
+
+    def __contains__(self, operation: object) -> bool:
+        return operation in self.operations
+
+    def __iter__(self) -> object:
+        return iter(name for name in OPERATIONS if name in self.operations)
+
+    def sorts(self, typing: Typing = "paper") -> frozenset[Sort]:
+        """The sorts derivable from A (Propositions 1 and 3 of the paper)."""
+        known = {M}
+        while True:
+            new = {result for _, _, result in self._applications(known, typing)} - known
+            if not new:
+                return frozenset(known)
+            known |= new
+
+    def table(self, typing: Typing = "paper") -> list[tuple[str, tuple[Sort, ...], Sort]]:
+        """Every operation on every sort it is defined on: symbol, arguments, result."""
+        return [
+            (OPERATIONS[op].symbol, sorts, result)
+            for op, sorts, result in self._applications(set(self.sorts(typing)), typing)
+        ]
+
+    def exhaustive(self, typing: Typing = "paper") -> Grammar:
+        """The grammar with every typed rule over the sorts derivable from A, and M → A."""
+        rules = [
+            Rule(result, body)
+            for op, sorts, result in self._applications(set(self.sorts(typing)), typing)
+            if (body := _body(op, sorts, result)) is not None
+        ]
+        rules.append(Rule(M, A))
+        ordered = sorted(dict.fromkeys(rules), key=_paper_order)
+        suffix = "" if typing == "paper" else " (full typing)"
+        return Grammar.of(ordered, f"G_{self.name}{suffix}", default_readout=False)
+
+    def _applications(
+        self, sorts: set[Sort], typing: Typing
+    ) -> list[tuple[str, tuple[Sort, ...], Sort]]:
+        found = []
+        for name in OPERATIONS:
+            if name not in self:
+                continue
+            operation = OPERATIONS[name]
+            ordered = [sort for sort in SORTS if sort in sorts]
+            for arguments in product(ordered, repeat=operation.arity):
+                result = operation.typed(*arguments, full=typing == "full")
+                if result is not None:
+                    found.append((name, arguments, result))
+        return found
+
+
+def _body(op: str, sorts: tuple[Sort, ...], result: Sort) -> Term | None:
+    if op == "one":
+        return ONE if result == V else Number(Fraction(1))
+    if op in POINTWISE:
+        return call("f", Hole(sorts[0]))
+    return apply(op, *(Hole(sort) for sort in sorts))
+
+
+def _paper_order(rule: Rule) -> tuple[int, ...]:
+    """The order in which the paper prints rules."""
+    op = getattr(rule.body, "op", "one")
+    scalar = S in rule.holes and rule.head != S
+    outer = rule.holes == (V, R)
+    terminal = not rule.holes
+    if rule.head == S:
+        return SORTS.index(S), terminal, rule.holes != (R, V), 0, _SCALAR_ORDER.index(op)
+    return SORTS.index(rule.head), terminal, scalar, outer, _BODY_ORDER.index(op)
+
+
+def _lookup(word: str, text: str) -> set[str]:
+    """The operations one word of a fragment stands for."""
+    if word.upper() in NAMED:
+        return set(NAMED[word.upper()])
+    if word == "f":
+        return set(POINTWISE)
+    for operation in OPERATIONS.values():
+        if word in (operation.name, operation.symbol, *operation.aliases):
+            return {operation.name}
+        if word.lower() == operation.name.lower():
+            return {operation.name}
+    if "+" in word and word != "+":
+        parts = [part for part in word.split("+") if part]
+        return set().union(*(_lookup(part, text) for part in parts))
+    close = get_close_matches(word.lower(), [*OPERATIONS, *map(str.lower, NAMED)], n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise GrammarError(f"unknown operation {word!r} in {text!r}; {hint}known: L1, L3, {_known()}")
+
+
+def _known() -> str:
+    return ", ".join(f"{op.symbol} ({op.name})" for op in OPERATIONS.values())

@@ -1,0 +1,316 @@
+"""Rules and grammars: data, notation and checks of well-formedness; algorithms live elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from ..errors import GrammarError
+from ..language.parsing import GRAMMAR_NAMES, parse, parse_body
+from ..language.printing import to_ascii, to_latex, to_text
+from ..language.sorts import SORTS, M, S, Sort, V
+from ..language.terms import Apply, Hole, Leaf, Term, holes, leaves, operators
+
+if TYPE_CHECKING:
+    from ..reduction.reduce import Reduction
+
+ARROWS = ("→", "->", "::=", "⟶")
+CHOICE = " | "
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One production: a variable and the term it may become."""
+
+    head: Sort
+    body: Term
+
+    @classmethod
+    def parse(cls, text: str) -> Rule:
+        """Parse one production such as `M → (M⊙M)`.
+
+        Raises:
+            GrammarError: There is no arrow, or there are several alternatives.
+        """
+        rules = parse_rules(text)
+        if len(rules) != 1:
+            raise GrammarError(f"one production was expected, got {len(rules)}: {text!r}")
+        return rules[0]
+
+    @property
+    def holes(self) -> tuple[Sort, ...]:
+        return holes(self.body)
+
+    def body_text(self, style: str = "text") -> str:
+        show = {"text": to_text, "ascii": to_ascii, "latex": to_latex}[style]
+        text = show(self.body, powers=False)
+        bare = isinstance(self.body, Apply) and self.body.op == "hadamard"
+        return f"({text})" if bare else text
+
+    def __str__(self) -> str:
+        return f"{self.head.variable} → {self.body_text()}"
+
+
+@dataclass(frozen=True, eq=False)
+class Grammar:
+    """A set of rules and the read-out that turns its words into sentences.
+
+    Attributes:
+        rules: The productions. S has rules here only when scalars feed back into other words.
+        readout: Otherwise the rules of S: what is read out of the words, and nothing more.
+        name: What it is called, for printing; it takes no part in equality.
+        supports: Definitions of the matrices it names besides A, such as C of a GCN.
+    """
+
+    rules: tuple[Rule, ...]
+    readout: tuple[Rule, ...] = ()
+    name: str = ""
+    supports: tuple[tuple[str, Term], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        rules: Iterable[Rule],
+        name: str = "",
+        supports: Iterable[tuple[str, Term]] = (),
+        default_readout: bool = True,
+    ) -> Grammar:
+        """Build a grammar, telling read-out rules from rules and adding the default read-out."""
+        unique = tuple(dict.fromkeys(rules))
+        sentences = tuple(r for r in unique if r.head == S)
+        if any(S in r.holes for r in unique):
+            return cls(unique, (), name, tuple(supports))
+        inner = tuple(r for r in unique if r.head != S)
+        if not sentences and default_readout:
+            sentences = _default_readout(inner)
+        return cls(inner, sentences, name, tuple(supports))
+
+    @classmethod
+    def parse(cls, text: str, name: str = "") -> Grammar:
+        """Parse the paper's notation: one variable a line (or `;`), alternatives after `|`.
+
+        A line `C = …` defines a support. Text without S gets the read-out 1ᵀV if it has V,
+        otherwise Tr(M) and 1ᵀM1.
+
+        Raises:
+            GrammarError: A variable never ends in a word, or a rule applies no operation.
+        """
+        productions, supports = _statements(text)
+        rules = [rule for line in productions for rule in parse_rules(line)]
+        if not rules:
+            raise GrammarError("the grammar has no rule; write for instance `V → AV | 1`")
+        grammar = cls.of(rules, name, supports)
+        grammar.check()
+        return grammar
+
+    @property
+    def all_rules(self) -> tuple[Rule, ...]:
+        return self.rules + self.readout
+
+    @property
+    def sentence_rules(self) -> tuple[Rule, ...]:
+        return tuple(r for r in self.all_rules if r.head == S)
+
+    @property
+    def variables(self) -> tuple[Sort, ...]:
+        """The sorts that have rules, in the order S, V_c, V_r, M."""
+        return tuple(sort for sort in SORTS if any(r.head == sort for r in self.all_rules))
+
+    @property
+    def operations(self) -> frozenset[str]:
+        """The operations its rules and read-out use."""
+        return frozenset().union(*(operators(r.body) for r in self.all_rules))
+
+    @property
+    def readout_text(self) -> str:
+        return CHOICE.join(r.body_text() for r in self.sentence_rules) or "none"
+
+    def of_sort(self, sort: Sort) -> tuple[Rule, ...]:
+        return tuple(r for r in self.all_rules if r.head == sort)
+
+    def unproductive(self) -> tuple[Sort, ...]:
+        """Variables, used or headed, from which no finite word can be derived."""
+        ends: set[Sort] = set()
+        grew = True
+        while grew:
+            found = {r.head for r in self.all_rules if set(r.holes) <= ends} - ends
+            ends |= found
+            grew = bool(found)
+        used = {r.head for r in self.all_rules} | {h for r in self.all_rules for h in r.holes}
+        return tuple(sort for sort in SORTS if sort in used - ends)
+
+    def unreachable(self) -> tuple[Sort, ...]:
+        """Variables no sentence can use."""
+        reached = {S}
+        grew = True
+        while grew:
+            found = {h for r in self.all_rules if r.head in reached for h in r.holes} - reached
+            reached |= found
+            grew = bool(found)
+        return tuple(sort for sort in self.variables if sort not in reached)
+
+    def check(self) -> None:
+        """Refuse a grammar that cannot generate.
+
+        Raises:
+            GrammarError: Naming the variable or the rule, and what to add.
+        """
+        for rule in self.all_rules:
+            if isinstance(rule.body, Hole):
+                raise GrammarError(f"{rule} applies no operation; leave it out")
+        # The variable without a rule is the cause, the sentence only suffers from it.
+        for sort in sorted(self.unproductive(), key=lambda x: (bool(self.of_sort(x)), x == S)):
+            own = self.of_sort(sort)
+            why = "every rule of it needs a variable that never ends" if own else "it has no rule"
+            example = {V: "V_c → 1", M: "M → A"}.get(sort, f"{sort.variable} → …")
+            raise GrammarError(
+                f"{sort.variable} never becomes a word: {why}; add a rule such as {example}"
+            )
+
+    def __or__(self, other: Grammar | Rule | str) -> Grammar:
+        """This grammar with more rules."""
+        return self._with((*self.all_rules, *_rules_of(other)))
+
+    def __sub__(self, other: Grammar | Rule | str) -> Grammar:
+        """This grammar without some of its rules.
+
+        Raises:
+            GrammarError: A rule to remove is not there.
+        """
+        gone = _rules_of(other)
+        for rule in gone:
+            if rule not in self:
+                raise GrammarError(f"{rule} is not a rule of {self.name or 'this grammar'}")
+        return self._with(r for r in self.all_rules if r not in gone)
+
+    def __contains__(self, rule: Rule | str) -> bool:
+        return (Rule.parse(rule) if isinstance(rule, str) else rule) in self.all_rules
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Grammar) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return frozenset(self.rules), frozenset(self.readout), frozenset(self.supports)
+
+    def _with(self, rules: Iterable[Rule]) -> Grammar:
+        """Another rule set; a read-out whose variable lost its rules gives way to the default."""
+        kept = tuple(rules)
+        heads = {r.head for r in kept}
+        usable = [r for r in kept if r.head != S or set(r.holes) <= heads]
+        grammar = Grammar.of(usable, "", self.supports)
+        grammar.check()
+        return grammar
+
+    def reduce(self, **options: Any) -> Reduction:
+        """The smallest grammar found with the same power; see `g2n2.reduction.reduce.reduce`."""
+        from ..reduction.reduce import reduce  # the one upward import: a method users expect here
+
+        return reduce(self, **options)
+
+    def named(self, name: str) -> Grammar:
+        return Grammar(self.rules, self.readout, name, self.supports)
+
+    def lines(self, style: str = "text") -> list[str]:
+        """One line per variable, in the paper's notation, the read-out last if it stands apart."""
+        arrow = {"text": "→", "ascii": "->", "latex": r"&\to"}[style]
+        bar = r" \mid " if style == "latex" else CHOICE
+        shown = []
+        for sort in self.variables:
+            bodies = [r.body_text(style) for r in self.of_sort(sort)]
+            head = to_latex(Hole(sort)) if style == "latex" else sort.variable
+            shown.append(f"{head} {arrow} {bar.join(bodies)}")
+        if self.readout:
+            shown.append(shown.pop(0))
+        sign = "&=" if style == "latex" else "="
+        show = {"text": to_text, "ascii": to_ascii, "latex": to_latex}[style]
+        return shown + [
+            f"{show(Leaf(name, M))} {sign} {show(definition)}" for name, definition in self.supports
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def to_latex(self) -> str:
+        """The grammar as a LaTeX align environment."""
+        return (
+            "\\begin{align*}\n"
+            + " \\\\\n".join(f"  {x}" for x in self.lines("latex"))
+            + "\n\\end{align*}"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{escape(line)}</td></tr>" for line in self.lines())
+        title = f"<caption>{escape(self.name)}</caption>" if self.name else ""
+        return f"<table>{title}{rows}</table>"
+
+
+def parse_rules(line: str) -> list[Rule]:
+    """Parse `M → MM | A` into its productions."""
+    arrow = next((a for a in ARROWS if a in line), None)
+    if arrow is None:
+        raise GrammarError(f"no arrow in {line.strip()!r}; write for instance `M → MM | A`")
+    left, right = line.split(arrow, 1)
+    head = GRAMMAR_NAMES.get(left.strip())
+    if not isinstance(head, Hole):
+        raise GrammarError(
+            f"{left.strip()!r} is not a variable; the variables are S, V_c, V_r and M"
+        )
+    return [_rule(head.sort, body, line) for body in right.split("|")]
+
+
+def _rule(head: Sort, body: str, line: str) -> Rule:
+    if not body.strip():
+        raise GrammarError(f"an alternative is empty in {line.strip()!r}")
+    term = parse_body(body)
+    if term.sort != head:
+        raise GrammarError(
+            f"{body.strip()} is {term.sort.english}, but {head.variable} is {head.english}"
+        )
+    return Rule(head, term)
+
+
+def _statements(text: str) -> tuple[list[str], list[tuple[str, Term]]]:
+    """Split a text into production lines and support definitions."""
+    productions: list[str] = []
+    supports: list[tuple[str, Term]] = []
+    for line in re.split(r"[\n;]", text):
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        definition = re.match(r"(?:where\s+)?(C(?:_\d+)?)\s*=(?!>)", line)
+        if definition and not any(a in line for a in ARROWS):
+            term = parse(line[definition.end() :])
+            foreign = [x.name for x in leaves(term) if x.name not in ("A", "1", "I", "J")]
+            if term.sort != M or foreign:
+                raise GrammarError(
+                    f"{definition[1]} must be a matrix made of A, 1, I and J: {line}"
+                )
+            supports.append((definition[1], term))
+        elif line.startswith("|") and productions:
+            productions[-1] += " " + line
+        else:
+            productions.append(line)
+    return productions, supports
+
+
+def _default_readout(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    heads = {r.head for r in rules}
+    if V in heads:
+        return (Rule.parse("S → 1ᵀV"),)
+    if M in heads:
+        return (Rule.parse("S → Tr(M)"), Rule.parse("S → 1ᵀM1"))
+    return ()
+
+
+def _rules_of(other: Grammar | Rule | str) -> tuple[Rule, ...]:
+    if isinstance(other, Grammar):
+        return other.all_rules
+    if isinstance(other, Rule):
+        return (other,)
+    return tuple(r for line in re.split(r"[\n;]", other) if line.strip() for r in parse_rules(line))

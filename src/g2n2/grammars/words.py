@@ -1,0 +1,110 @@
+"""Words of a grammar by size: each value once, in its shortest form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..language.parsing import TERM_NAMES, parse
+from ..language.patterns import Assumption, normal_form
+from ..language.sorts import S, Sort
+from ..language.terms import Apply, Term, fill, leaves, operation_count
+from .grammar import Grammar, Rule
+from .membership import factors, joined
+
+
+class Word(NamedTuple):
+    """A term a grammar derives, and how many operations it applies."""
+
+    term: Term
+    size: int
+
+
+def enumerate_words(
+    grammar: Grammar,
+    sort: Sort = S,
+    max_size: int = 6,
+    assume: Assumption = "symmetric",
+    limit: int | None = None,
+) -> Iterator[Word]:
+    """The words of one sort, smallest first, no two equal under `assume`.
+
+    Of equal words the one with the fewest operations is kept, then the one found first: rules in
+    the grammar's order, their slots filled left to right. Building only on the words kept loses
+    none, because equal subwords make equal words and the one kept is never larger.
+
+    Args:
+        grammar: Where the words come from; its supports stay named leaves.
+        sort: The variable to start from; S lists sentences.
+        max_size: The most operations a word may apply.
+        assume: What is known of A when two words are compared.
+        limit: The most words to list.
+    """
+    table = _Table(grammar, assume)
+    found = 0
+    for size in range(max_size + 1):
+        for term in table.words(sort, size):
+            if found == limit:
+                return
+            found += 1
+            yield Word(_flat(term), size)
+
+
+def parse_word(grammar: Grammar, text: str) -> Term:
+    """Parse a term that may also name the supports of a grammar."""
+    named = {leaf.name: leaf for rule in grammar.all_rules for leaf in leaves(rule.body)}
+    named.pop("1", None)  # a token of its own, never a name
+    return parse(text, {**TERM_NAMES, **named})
+
+
+def _flat(term: Term) -> Term:
+    """The same string with its products regrouped, so that it prints without brackets."""
+    if not isinstance(term, Apply):
+        return term
+    if term.op == "matmul":
+        return joined(map(_flat, factors(term)))
+    return Apply(term.op, tuple(map(_flat, term.args)), term.sort, term.function)
+
+
+class _Table:
+    """Distinct words by sort and size, filled from the smallest up as they are asked for."""
+
+    def __init__(self, grammar: Grammar, assume: Assumption) -> None:
+        self.grammar, self.assume = grammar, assume
+        self.by_size: dict[Sort, list[list[Term]]] = {}
+        self.seen: dict[Sort, set[object]] = {}
+
+    def words(self, sort: Sort, size: int) -> list[Term]:
+        rows = self.by_size.setdefault(sort, [])
+        while len(rows) <= size:
+            rows.append(self._new(sort, len(rows)))
+        return rows[size]
+
+    def _new(self, sort: Sort, size: int) -> list[Term]:
+        """The words of exactly this size that equal no smaller one."""
+        seen = self.seen.setdefault(sort, set())
+        kept = []
+        for rule in self.grammar.of_sort(sort):
+            for term in self._filled(rule, size):
+                value = frozenset(normal_form(term, self.assume).items())
+                if value not in seen:
+                    seen.add(value)
+                    kept.append(term)
+        return kept
+
+    def _filled(self, rule: Rule, size: int) -> Iterator[Term]:
+        spare = size - operation_count(rule.body)
+        for fillings in self._fillings(rule.holes, spare):
+            yield fill(rule.body, fillings)
+
+    def _fillings(self, slots: tuple[Sort, ...], spare: int) -> Iterator[list[Term]]:
+        """All ways to fill the slots with words that apply `spare` operations in all."""
+        if not slots:
+            if spare == 0:
+                yield []
+            return
+        first, rest = slots[0], slots[1:]
+        for size in range(spare + 1) if rest else (spare,) if spare >= 0 else ():
+            for tail in self._fillings(rest, spare - size):
+                for term in self.words(first, size):
+                    yield [term, *tail]

@@ -1,0 +1,122 @@
+"""The catalogue: every grammar has its names, its notes and a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from g2n2.errors import GrammarError
+from g2n2.grammars.catalogue import NOTES, TEXTS, catalogue, find_grammar
+from g2n2.grammars.derivations import derive_word
+from g2n2.grammars.fragments import Fragment
+from g2n2.grammars.grammar import Grammar
+from g2n2.grammars.words import parse_word
+from g2n2.language.parsing import parse
+
+
+def test_the_issues_list_is_complete() -> None:
+    wanted = {
+        "G_L1", "r-G_L1", "G_L3", "i-G_L3", "r-G_L3", "r-G_L3 ∪ {Mᵀ}",
+        "r-G_L3 ∖ {M⊙M}", "r-G_L3 ∖ {MM}", "r-G_L3 ∖ {diag(V_c)}", "r-G_L3 ∖ {MV_c}",
+        "GCN", "MPNN-3", "GNNML1", "GNNML3-3", "PPGN", "2-IGN", "2-IGN (as printed)", "TriMul",
+    }  # fmt: skip
+    assert wanted <= set(catalogue())
+    assert set(TEXTS) <= set(NOTES)
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_each_is_found_by_name_and_checks(name: str) -> None:
+    grammar = find_grammar(name)
+    assert grammar == catalogue()[name]
+    assert grammar.name == name
+    grammar.check()
+    assert grammar.sentence_rules
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("r-GL3", "r-G_L3"),
+        ("rgl3", "r-G_L3"),
+        ("G2N2", "r-G_L3"),
+        ("g²n²", "r-G_L3"),
+        ("ppgn", "PPGN"),
+        ("gnnml1", "GNNML1"),
+        ("L3", "G_L3"),
+        ("l1", "G_L1"),
+        ("2ign", "2-IGN"),
+        ("trimul", "TriMul"),
+        ("MPNN", "MPNN-3"),
+        ("r-G_L3 \\ {M⊙M}", "r-G_L3 ∖ {M⊙M}"),
+    ],
+)
+def test_spellings(spelling: str, name: str) -> None:
+    assert find_grammar(spelling) == find_grammar(name)
+
+
+def test_families_take_any_number_of_supports() -> None:
+    assert find_grammar("MPNN-2") == Grammar.parse("V → C_1V | C_2V | 1")
+    assert find_grammar("GNNML3-1") == Grammar.parse("V → C_1V | V⊙V | 1")
+    assert len(find_grammar("MPNN-12").rules) == 13
+
+
+@pytest.mark.parametrize(
+    ("text", "grammar"),
+    [
+        ("r-G_L3 ∪ {M → Mᵀ}", "r-G_L3 ∪ {Mᵀ}"),
+        ("r-G_L3 | M -> M^T", "r-G_L3 ∪ {Mᵀ}"),
+        ("r-G_L3 - M → (M⊙M)", "r-G_L3 ∖ {M⊙M}"),
+        ("r-G_L3 ∖ {M → MM}", "r-G_L3 ∖ {MM}"),
+    ],
+)
+def test_a_grammar_may_be_changed_where_it_is_named(text: str, grammar: str) -> None:
+    assert find_grammar(text) == find_grammar(grammar)
+
+
+def test_a_grammar_may_be_text_a_fragment_or_a_file(tmp_path: Path) -> None:
+    assert find_grammar("V → AV | 1") == Grammar.parse("V → AV | 1")
+    assert find_grammar("{·, Tr}") == Fragment("· Tr").exhaustive()
+    file = tmp_path / "mine.txt"
+    file.write_text("V → AV | 1\n", encoding="utf-8")
+    found = find_grammar(str(file))
+    assert found == Grammar.parse("V → AV | 1")
+    assert found.name == "mine"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(GrammarError, match="is not text"):
+        find_grammar(str(file))
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "stranger"),
+    [
+        ("r-G_L1", "1ᵀdiag(A1)A1", "1ᵀ(A1⊙A1)"),
+        ("i-G_L3", "(A1)ᵀ(A⊙Aᵀ)", "A1·1ᵀ"),
+        ("GCN", "1ᵀCC1", "1ᵀA1"),
+        ("MPNN-3", "1ᵀC_3C_1·1", "1ᵀ(C_3⊙C_1)1"),
+        ("GNNML1", "1ᵀ(A1⊙A1)", "1ᵀdiag(A1)A1"),
+        ("PPGN", "Tr(A³diag(1))", "Tr(A⊙A)"),
+        ("TriMul", "AAᵀ(AᵀA)ᵀ", "AA"),
+        ("2-IGN (as printed)", "((A⊙J)1·1ᵀ)⊙I", "Aᵀ"),
+        ("2-IGN", "(1(Aᵀ1)ᵀ)⊙J", "A²"),
+        ("four-rule", "1ᵀ(A²⊙I)1", "1ᵀdiag(A1)1"),
+    ],
+)
+def test_a_word_and_a_stranger(name: str, word: str, stranger: str) -> None:
+    grammar = find_grammar(name)
+    derive_word(grammar, parse_word(grammar, word))
+    with pytest.raises(GrammarError, match="is not a word of"):
+        derive_word(
+            grammar, parse(stranger) if "C_" not in stranger else parse_word(grammar, stranger)
+        )
+
+
+def test_an_unknown_name_suggests_and_lists() -> None:
+    with pytest.raises(
+        GrammarError, match="no grammar is called 'PPGM'; did you mean PPGN"
+    ) as caught:
+        find_grammar("PPGM")
+    for name in ("r-G_L3", "MPNN-k", "V → AV | 1"):
+        assert name in str(caught.value)
+    with pytest.raises(GrammarError, match="1 to 99 supports, got 0"):
+        find_grammar("MPNN-0")
