@@ -1,0 +1,119 @@
+"""Certificates: a reduction as JSON, with every obligation, its factors, words and bijection.
+
+Vertices of a term's pattern are numbered by first appearance, reading its leaves from left to right
+(a matrix leaf has two, row then column; a column, a row and 1 have one; I has one). A bijection
+lists for each vertex of the obligation's term the vertex of "factors, then words" it stands for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ..errors import ReductionError
+from ..grammars.grammar import Grammar
+from ..language.printing import to_text
+from .lemmas import LEMMA, Lemma
+from .reduce import Link
+from .simulation import Proof
+
+FORMAT = "g2n2 certificate 1"
+
+Json = dict[str, Any]
+
+
+def certificate(larger: Grammar, smaller: Grammar, links: Iterable[Link | Proof]) -> Json:
+    """The certificate of a chain of links from one grammar to another."""
+    content = {
+        "format": FORMAT,
+        "from": _rules(larger),
+        "to": _rules(smaller),
+        "links": [_link(link) for link in links],
+    }
+    return {**content, "digest": digest(content)}
+
+
+def digest(content: Json) -> str:
+    """A checksum over all other fields: it tells an edited file from one we wrote."""
+    rest = {key: value for key, value in content.items() if key != "digest"}
+    text = json.dumps(rest, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def write_certificate(content: Json, path: Path) -> None:
+    """Write a certificate; the file appears whole or not at all.
+
+    Raises:
+        ReductionError: The file cannot be written.
+    """
+    try:
+        partial = path.with_name(path.name + ".part")
+        partial.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        partial.replace(path)
+    except OSError as fault:
+        raise ReductionError(f"cannot write {path}: {fault.strerror or fault}") from None
+
+
+def read_certificate(path: Path) -> Json:
+    """Read a certificate file.
+
+    Raises:
+        ReductionError: There is no such file, or it is not a certificate.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as fault:
+        raise ReductionError(f"cannot read {path}: {fault.strerror or fault}") from None
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as fault:
+        raise ReductionError(f"{path} is not JSON: {fault}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ReductionError(
+            f"{path} is not a certificate of this version ({FORMAT!r}); "
+            "write one with `g2n2 derive FRAGMENT --out FILE`"
+        )
+    return content
+
+
+def _link(link: Link | Proof) -> Json:
+    """One link: cited, proved both ways, or (a bare proof) proved one way."""
+    if isinstance(link, Lemma):
+        ends = {"from": _rules(link.larger), "to": _rules(link.smaller)}
+        return {"kind": "lemma", "lemma": LEMMA, "status": "cited", **ends}
+    proof = link if isinstance(link, Proof) else link.proof
+    claim = proof.claim
+    shown = {
+        "kind": "inclusion" if isinstance(link, Proof) else "simulation",
+        "status": "checked",
+        "from": _rules(claim.larger),
+        "to": _rules(claim.smaller),
+        "assume": claim.assume,
+        "level": claim.level,
+        "proof": _proof(proof),
+    }
+    return shown if isinstance(link, Proof) else {**shown, "converse": _proof(link.converse)}
+
+
+def _rules(grammar: Grammar) -> list[str]:
+    return [str(rule) for rule in grammar.all_rules]
+
+
+def _proof(proof: Proof) -> Json:
+    return {
+        "form": proof.claim.form,
+        "transpose_lemma": proof.transposed,
+        "obligations": [
+            {
+                "kind": w.obligation.kind,
+                "rule": str(w.obligation.rule),
+                "choice": list(w.obligation.choice),
+                "term": to_text(w.obligation.term),
+                "factors": [to_text(f) for f in w.factors],
+                "words": [to_text(f) for f in w.words],
+                "bijection": list(w.bijection),
+            }
+            for w in proof.witnesses
+        ],
+    }

@@ -1,0 +1,145 @@
+"""The independent checker: accepts a certificate, or names the first obligation that fails.
+
+It shares no code with the search: it works out itself which obligations are owed, builds its own
+patterns by joining index slots, and checks that each witness is a word of the smaller grammar and
+that the given bijection is an isomorphism. It imports terms and parsing, nothing else of ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import G2N2Error
+from ..language.sorts import M, R, S, Sort, V
+from ..language.terms import ONE, Apply, Hole, apply, leaves, operators
+from .judge import Judge, Rule, keys, parse_rule
+from .slots import Refused, require
+
+_FORMS = ("exact", "plain", "shape", "action", "broadcast", "diagonal")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the checker found: how many obligations hold, what is only cited, or the failure."""
+
+    valid: bool
+    checked: int
+    cited: tuple[str, ...]
+    failure: str = ""
+
+
+def check(content: Any) -> Verdict:
+    """Check a certificate as read from JSON; never raises on a bad one."""
+    cited: list[str] = []
+    checked = 0
+    try:
+        keys(content, {"format", "from", "to", "links", "digest"}, "the certificate")
+        require(content["format"] == "g2n2 certificate 1", "unknown certificate format")
+        at = content["from"]
+        for number, link in enumerate(content["links"], 1):
+            require(isinstance(link, dict), f"link {number} is not an object")
+            require(link.get("from") == at, f"link {number} starts at another grammar")
+            if link.get("kind") == "lemma":
+                cited.append(_check_lemma(link))
+            else:
+                checked += _check_simulation(link, f"link {number}")
+                cited += _function_words(link)
+            at = link["to"]
+        require(at == content["to"], "the last link ends at another grammar")
+        require(
+            content["digest"] == _digest(content), "the digest does not fit: a field was edited"
+        )
+    except Refused as fault:
+        return Verdict(False, checked, tuple(cited), str(fault))
+    except (G2N2Error, KeyError, TypeError, ValueError, IndexError, AttributeError) as fault:
+        text = str(fault).split("\n")[0]
+        return Verdict(False, checked, tuple(cited), f"malformed certificate: {text}")
+    return Verdict(True, checked, tuple(cited))
+
+
+def _check_lemma(link: dict[str, Any]) -> str:
+    """The side conditions of the cited lemma: what is dropped, and that functions are free."""
+    keys(link, {"kind", "lemma", "status", "from", "to"}, "a lemma link")
+    lemma = "sums and pointwise functions are free"
+    require(link["lemma"] == lemma and link["status"] == "cited", "unknown lemma")
+    larger, smaller = link["from"], link["to"]
+    require(len(set(larger)) == len(larger), "a grammar lists a rule twice")
+    dropped = [text for text in larger if text not in smaller]
+    require([t for t in larger if t in smaller] == smaller, "the lemma adds or reorders rules")
+    rules = {parse_rule(text) for text in larger}
+    for text in dropped:
+        head, body = parse_rule(text)
+        plain = isinstance(body, Apply) and all(isinstance(a, Hole) for a in body.args)
+        require(plain, f"the lemma does not cover {text}")
+        assert isinstance(body, Apply)
+        require(body.op == "add" or bool(body.function), f"the lemma does not cover {text}")
+        if body.function and head != S:
+            require(_powers(head, rules), f"f is not free here: no Hadamard powers for {text}")
+    kept = [parse_rule(text)[1] for text in smaller]
+    clean = not any(op == "add" or op.startswith("f_") for b in kept for op in operators(b))
+    require(clean, "the lemma must drop every sum and function at once")
+    return f"{lemma}: {'; '.join(dropped)}"
+
+
+def _powers(head: Sort, rules: set[Rule]) -> bool:
+    """Whether Hadamard powers (and for matrices the constant 1·1ᵀ) can be made."""
+    v, r, m = Hole(V), Hole(R), Hole(M)
+    if head == M:
+        needed = {(M, apply("hadamard", m, m)), (M, v @ r), (R, v.T), (V, ONE)}
+        return needed <= rules
+    diag = apply("diag", v)
+    ways = [{(V, apply("hadamard", v, v))}, {(V, m @ v), (M, diag)}, {(V, diag @ v)}]
+    return any(way <= rules for way in ways)
+
+
+def _check_simulation(link: dict[str, Any], where: str) -> int:
+    fields = {"kind", "status", "from", "to", "assume", "level", "proof"}
+    both_ways = link.get("kind") == "simulation"
+    keys(link, fields | {"converse"} if both_ways else fields, where)
+    require(both_ways or link["kind"] == "inclusion", f"{where}: unknown kind")
+    require(link["status"] == "checked", f"{where}: unknown status")
+    for text in (*link["from"], *link["to"]):
+        require(isinstance(text, str), f"{where}: a rule is not text")
+    distinct = all(len(set(map(parse_rule, link[end]))) == len(link[end]) for end in ("from", "to"))
+    require(distinct, f"{where}: a grammar lists a rule twice")
+    require(link["assume"] in ("none", "symmetric", "simple"), f"{where}: unknown assumption")
+    require(link["level"] in ("graph", "node", "pair"), f"{where}: unknown level")
+    larger = [parse_rule(text) for text in link["from"]]
+    smaller = [parse_rule(text) for text in link["to"]]
+    total = 0
+    directions = [("proof", larger, smaller)]
+    if both_ways:
+        directions.append(("converse", smaller, larger))
+    for part, big, small in directions:
+        proof = link[part]
+        keys(proof, {"form", "transpose_lemma", "obligations"}, f"{where}, {part}")
+        require(proof["form"] in _FORMS, f"{where}: unknown form")
+        require(isinstance(proof["transpose_lemma"], bool), f"{where}: transpose_lemma")
+        judge = Judge(big, small, proof["form"], link["assume"], proof["transpose_lemma"])
+        require(
+            not (proof["form"] == "action" and link["level"] == "pair"),
+            f"{where}: the action form says nothing of pairs",
+        )
+        total += judge.check_all(proof["obligations"], link["level"], f"{where}, {part}")
+    return total
+
+
+def _function_words(link: dict[str, Any]) -> list[str]:
+    """Columns u0, u1 … stand for pointwise functions of columns: allowed where f_V is free."""
+    used = sorted(
+        {t.name for text in link["from"] for t in leaves(parse_rule(text)[1]) if t.name[0] == "u"}
+    )
+    if not used:
+        return []
+    smaller = {parse_rule(text) for text in link["to"]}
+    require(_powers(V, smaller), f"{', '.join(used)}: functions of columns are not free here")
+    return [f"functions of columns are free: {', '.join(used)}"]
+
+
+def _digest(content: dict[str, Any]) -> str:
+    rest = {key: value for key, value in content.items() if key != "digest"}
+    text = json.dumps(rest, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

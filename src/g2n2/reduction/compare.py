@@ -1,0 +1,210 @@
+"""Which of two grammars tells more apart: proved by simulation, both ways, with and without f."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from typing import Literal
+
+from ..grammars.grammar import Grammar, Rule
+from ..language.patterns import Assumption
+from ..language.sorts import M, V
+from ..language.terms import (
+    HOLLOW,
+    IDENTITY,
+    ONE,
+    Apply,
+    Hole,
+    Leaf,
+    Number,
+    Term,
+    apply,
+    holes,
+    leaves,
+    multilinear,
+    substitute,
+)
+from .forms import Claim, Form
+from .lemmas import is_free
+from .reduce import include
+from .simulation import Proof, first_failure
+
+Mode = Literal["words", "with f"]
+Status = Literal["proved", "open"]
+
+_FORMS: tuple[Form, ...] = ("plain", "shape", "action", "broadcast")
+
+
+@dataclass(frozen=True)
+class Inclusion:
+    """Whether one grammar's sentences tell no more apart than the other's.
+
+    Attributes:
+        status: `proved` by simulation, or `open`: no proof found, which refutes nothing.
+        larger: The grammar that was simulated, supports and sums written out.
+        proof: The simulation.
+        cited: Lemmas used besides it.
+        reason: Why it is open.
+    """
+
+    status: Status
+    larger: Grammar
+    proof: Proof | None = None
+    cited: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two grammars, both inclusions, as words alone or with sums and pointwise functions."""
+
+    left: Grammar
+    right: Grammar
+    mode: Mode
+    assume: Assumption
+    forward: Inclusion
+    backward: Inclusion
+
+    @property
+    def relation(self) -> str:
+        """≡, ⊆, ⊇ or `open`, as far as it is proved."""
+        proved = (self.forward.status == "proved", self.backward.status == "proved")
+        return {(True, True): "≡", (True, False): "⊆", (False, True): "⊇"}.get(proved, "open")
+
+
+def compare(
+    left: Grammar, right: Grammar, mode: Mode = "words", assume: Assumption = "symmetric"
+) -> Comparison:
+    """Compare the graph-level power of two grammars."""
+    if mode == "words":
+        forward, backward = included(left, right, assume), included(right, left, assume)
+    else:
+        a, b = with_functions(left), with_functions(right)
+        forward, backward = _citing(included(a, b, assume)), _citing(included(b, a, assume))
+    return Comparison(left, right, mode, assume, forward, backward)
+
+
+def _citing(inclusion: Inclusion) -> Inclusion:
+    if inclusion.status == "open":
+        return inclusion
+    lemma = "sums and functions are as strong as Hadamard products and constants"
+    return replace(inclusion, cited=(*inclusion.cited, lemma))
+
+
+def with_functions(grammar: Grammar) -> Grammar:
+    """The grammar with what sums and pointwise functions give: Hadamard products and constants.
+
+    With x ↦ x² and sums, 2·(u⊙v) = (u + v)² − u² − v²; a constant function gives 1 or 1·1ᵀ. The
+    converse is the lemma that functions are free once these are there.
+    """
+    more = {
+        V: ("V → (V⊙V)", "V → 1"),
+        M: ("M → (M⊙M)", "M → 1·1ᵀ"),
+    }
+    rules = list(grammar.all_rules)
+    for sort, texts in more.items():
+        if grammar.of_sort(sort):
+            rules += [Rule.parse(text) for text in texts]
+    return Grammar.of(rules, f"{grammar.name} with f", grammar.supports)
+
+
+def included(larger: Grammar, smaller: Grammar, assume: Assumption) -> Inclusion:
+    """Try to prove that `smaller` tells apart all that `larger` does."""
+    written, cited, reason = written_out(larger, smaller)
+    target = Grammar.of(
+        (Rule(r.head, substitute(r.body, dict(smaller.supports))) for r in smaller.all_rules),
+        smaller.name,
+    )
+    if reason:
+        return Inclusion("open", written, reason=reason)
+    forms = (*_FORMS, "diagonal") if assume == "simple" else _FORMS
+    proof = include(written, target, assume, "graph", forms)
+    if proof is not None:
+        return Inclusion("proved", written, proof, cited)
+    return Inclusion("open", written, reason=_why(written, target, assume))
+
+
+def written_out(larger: Grammar, smaller: Grammar) -> tuple[Grammar, tuple[str, ...], str]:
+    """Supports replaced by their definitions, sums by one rule per summand, functions by columns.
+
+    A function of a column of `smaller` is in the span of its columns where f_V is free there; it
+    becomes an opaque column u0, u1 …, and its argument a rule to be simulated too.
+    """
+    defined = dict(larger.supports)
+    columns: dict[Term, Leaf] = {}
+    rules: list[Rule] = []
+    cited: set[str] = set()
+    for rule in larger.all_rules:
+        summands = list(_summands(_named(substitute(rule.body, defined), columns)))
+        rules += [Rule(rule.head, summand) for summand in summands]
+        if len(summands) > 1:
+            cited.add("a sum is simulated summand by summand")
+    for argument in list(columns):
+        assert isinstance(argument, Apply)
+        inner = _innermost(argument)
+        rules += [Rule(V, part) for part in _summands(inner)]
+    kept = [r for r in rules if not isinstance(r.body, Hole)]
+    grammar = Grammar.of(kept, larger.name)
+    if columns:
+        cited.add(
+            "functions of columns are free: " + ", ".join(f"{u} = {t}" for t, u in columns.items())
+        )
+        if not is_free("f_V", smaller):
+            return grammar, (), "it applies functions to columns, which are not free in the other"
+    unknown = sorted({x.name for r in kept for x in leaves(r.body) if x.name.startswith("C")})
+    if unknown and not set(unknown) <= {x.name for r in smaller.all_rules for x in leaves(r.body)}:
+        return (
+            grammar,
+            (),
+            f"{', '.join(unknown)} is not defined; add a line such as {unknown[0]} = A",
+        )
+    odd = next((r for r in kept if not multilinear(r.body)), None)
+    if odd is not None:
+        return grammar, (), f"{odd} applies a function to a matrix; no pattern argument"
+    return grammar, tuple(sorted(cited)), ""
+
+
+def _named(term: Term, columns: dict[Term, Leaf]) -> Term:
+    """Replace closed functions of columns by opaque columns, outermost first; write J out."""
+    if term == HOLLOW:
+        minus = apply("scale", Number(Fraction(-1)), IDENTITY)
+        return apply("add", ONE @ ONE.T, minus)
+    if isinstance(term, Apply):
+        if term.function and term.sort == V and not holes(term):
+            return columns.setdefault(term, Leaf(f"u{len(columns)}", V))
+        args = tuple(_named(arg, columns) for arg in term.args)
+        return Apply(term.op, args, term.sort, term.function)
+    return term
+
+
+def _innermost(term: Apply) -> Term:
+    """The argument below a chain of pointwise functions."""
+    inner: Term = term
+    while isinstance(inner, Apply) and inner.function:
+        inner = inner.args[0]
+    return inner
+
+
+def _summands(term: Term) -> Iterator[Term]:
+    """The summands of a term, sums distributed over everything multilinear, signs dropped."""
+    if isinstance(term, Apply) and term.op == "add":
+        for arg in term.args:
+            yield from _summands(arg)
+    elif isinstance(term, Apply) and term.op == "scale" and isinstance(term.args[0], Number):
+        yield from _summands(term.args[1])
+    elif isinstance(term, Apply) and not term.function:
+        for args in product(*(list(_summands(arg)) for arg in term.args)):
+            yield Apply(term.op, tuple(args), term.sort)
+    else:
+        yield term
+
+
+def _why(larger: Grammar, smaller: Grammar, assume: Assumption) -> str:
+    """The first thing the simpler simulation cannot do, in symbols."""
+    form: Form = "shape" if smaller.of_sort(V) else "plain"
+    failure = first_failure(Claim(larger, smaller, form, assume))
+    if failure is None:
+        return "no form of simulation proves it"
+    return f"no word for {failure.rule}: {failure.term}"

@@ -1,0 +1,194 @@
+"""A reduction as steps a reader can follow: what went, why, and where the paper argues it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..grammars.grammar import Rule
+from ..language.sorts import M, R, S, V
+from ..language.terms import Apply, Leaf, Term, apply, operators
+from .lemmas import Lemma
+from .reduce import Link, Simulation, unused_rules
+from .simulation import Witness
+
+MAX_IDENTITIES = 8
+
+
+@dataclass(frozen=True)
+class Step:
+    """Rules removed for one reason.
+
+    Attributes:
+        title: The reason in two or three words.
+        removed: The rules that go.
+        added: The rules that take their place.
+        reason: Why, in a sentence.
+        identities: The equations the certificate checks, scalars left out.
+        status: `checked` by patterns, or `cited`.
+        paper: Where and how the paper argues it.
+        ours: Where our argument differs.
+    """
+
+    title: str
+    removed: tuple[Rule, ...]
+    added: tuple[Rule, ...]
+    reason: str
+    identities: tuple[str, ...]
+    status: str
+    paper: str
+    ours: str
+
+
+_REASONS: dict[str, tuple[str, str, str]] = {
+    "sums and functions": (
+        "a word with sums is a sum of words; f of a word is a combination of its Hadamard powers",
+        "§2, citing Geerts: + × f add no power",
+        "f is free sort by sort, only where the Hadamard powers can be made",
+    ),
+    "unused": ("no sentence uses it", "", ""),
+    "scalars": (
+        "a scalar is a product of sentences and factors out of every word",
+        "Theorems 2 and 4: a scalar only comes from a dot product",
+        "the factor is carried along, which covers V_cS, SV_r and products of sentences",
+    ),
+    "read-out": (
+        "every such sentence is a product of the sentences read out",
+        "Theorems 2 and 4: V_c becomes the start variable",
+        "the read-out is part of the grammar and named",
+    ),
+    "derivable": (
+        "the other rules make it",
+        "Theorem 2: diag(v)w = v⊙w",
+        "",
+    ),
+    "outer products": (
+        "an outer product is carried as a second shape of a matrix, closed under every use",
+        "Proposition 2, and 'subsequent mandatory operations MM or MV_c'",
+        "the use under ⊙ with another outer product is covered too; the paper leaves it out",
+    ),
+    "rows and transposes": (
+        "a row is a transposed column, and the set of words is closed under ᵀ",
+        "'the remaining M rules preserve symmetry'",
+        "that is false for MM; what holds is (m0m1)ᵀ = m1ᵀm0ᵀ: the set is closed, not each word",
+    ),
+    "matrices": (
+        "a matrix only acts on columns, and its action is a column rule",
+        "Theorem 4: MV_c is mandatory, so MM and V_cV_r go by associativity",
+        "both actions, m·x and mᵀ·x, are carried",
+    ),
+    "simpler form": ("the same rule with a row written as a transposed column", "", ""),
+}
+
+
+def steps(links: Iterable[Link]) -> list[Step]:
+    """The steps of a chain of links, in the order in which a proof reads best."""
+    return [step for link in links for step in _link_steps(link)]
+
+
+def _link_steps(link: Link) -> list[Step]:
+    if isinstance(link, Lemma):
+        return [_step("sums and functions", link.removed, (), (), "cited")]
+    larger, smaller = link.larger.all_rules, link.smaller.all_rules
+    removed = [r for r in larger if r not in smaller]
+    added = [r for r in smaller if r not in larger]
+    groups: dict[str, list[Rule]] = {title: [] for title in _REASONS}
+    for rule in removed:
+        groups[_title(rule, link)].append(rule)
+    homes = {rule: _home(rule, groups) for rule in added}
+    return [
+        _step(
+            title,
+            tuple(rules),
+            tuple(rule for rule, home in homes.items() if home == title),
+            _identities(title, rules, link),
+            "checked",
+        )
+        for title, rules in groups.items()
+        if rules
+    ]
+
+
+def _step(
+    title: str,
+    removed: tuple[Rule, ...],
+    added: tuple[Rule, ...],
+    identities: tuple[str, ...],
+    status: str,
+) -> Step:
+    reason, paper, ours = _REASONS[title]
+    return Step(title, removed, added, reason, identities, status, paper, ours)
+
+
+def _title(rule: Rule, link: Simulation) -> str:
+    """Which argument removes a rule."""
+    claim = link.proof.claim
+    if rule in unused_rules(claim):
+        return "unused"
+    if S in rule.holes:
+        return "scalars"
+    if rule.head == S:
+        return "read-out"
+    if rule.head == M and rule.holes == (V, R) and claim.form != "action":
+        same_shape = any(r.head == M and r.holes == (V, V) for r in claim.smaller.rules)
+        return "simpler form" if same_shape else "outer products"
+    outer = rule.head == M and rule.holes == (V, R)
+    rows = R in (rule.head, *rule.holes) or operators(rule.body) == {"transpose"}
+    if rows and not outer:
+        return "rows and transposes"
+    return "matrices" if claim.form == "action" else "derivable"
+
+
+def _home(rule: Rule, groups: dict[str, list[Rule]]) -> str:
+    """The step in which a new rule takes over."""
+    wanted = (
+        ["read-out", "scalars"] if rule.head == S else ["simpler form", "matrices", "derivable"]
+    )
+    for title in (*wanted, *groups):
+        if groups.get(title):
+            return title
+    return wanted[0]
+
+
+def _identities(title: str, rules: list[Rule], link: Simulation) -> tuple[str, ...]:
+    """The non-trivial equations behind a step, each once."""
+    shown = dict.fromkeys(
+        text
+        for w in link.proof.witnesses
+        if w.obligation.rule in rules
+        or (title == "rows and transposes" and w.obligation.kind == "transpose")
+        or (title == "outer products" and "vwᵀ" in w.obligation.choice)
+        if (text := _identity(w))
+    )
+    return tuple(shown)[:MAX_IDENTITIES]
+
+
+def _identity(witness: Witness) -> str:
+    """One equation without its opaque scalars, or nothing where it says x = x."""
+    left = _without_scalars(witness.obligation.term)
+    factors = [f for f in witness.factors if not (isinstance(f, Leaf) and f.name[0] == "s")]
+    words = witness.words
+    if left is None or (left.sort == S and not factors):
+        return ""
+    right: Term | None = None
+    if len(words) == 2:
+        right = words[0] @ words[1].T
+    elif words:
+        right = words[0].T if left.sort == R else words[0]
+    for factor in reversed(factors):
+        right = factor if right is None else apply("scale", factor, right)
+    return f"{left} = {right}" if right is not None and right != left else ""
+
+
+def _without_scalars(term: Term) -> Term | None:
+    """The term without its factors s0, s1 …; None where nothing else is in it."""
+    if isinstance(term, Leaf):
+        return None if term.name[0] == "s" else term
+    if isinstance(term, Apply):
+        args = [arg for arg in map(_without_scalars, term.args) if arg is not None]
+        if not args:
+            return None
+        if len(args) < len(term.args):
+            return args[0]
+        return Apply(term.op, tuple(args), term.sort, term.function)
+    return term

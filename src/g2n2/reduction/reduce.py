@@ -1,0 +1,233 @@
+"""From a grammar to the smallest one that provably keeps its power."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from ..grammars.grammar import Grammar, Rule
+from ..language.patterns import Assumption
+from ..language.sorts import M, R, S, V
+from ..language.terms import multilinear, operators
+from .forms import Claim, Form, Level, owed_rules
+from .lemmas import Lemma, free_rules
+from .search import cost, smallest
+from .simulation import Proof, prove
+
+Order = Literal["direct", "paper"]
+
+_PROOF_FORMS: tuple[Form, ...] = ("plain", "shape", "action", "exact")
+_STRONGER: tuple[tuple[Form, Assumption], ...] = (
+    ("plain", "simple"),
+    ("shape", "simple"),
+    ("diagonal", "simple"),
+    ("broadcast", "symmetric"),
+)
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A link of a reduction: each grammar simulates the other, with all obligations met."""
+
+    proof: Proof
+    converse: Proof
+
+    @property
+    def larger(self) -> Grammar:
+        return self.proof.claim.larger
+
+    @property
+    def smaller(self) -> Grammar:
+        return self.proof.claim.smaller
+
+
+Link = Lemma | Simulation
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A smaller grammar that needs more to be known of A, or another read-out."""
+
+    grammar: Grammar
+    assume: Assumption
+    links: tuple[Link, ...]
+    note: str
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A grammar, the smallest one found with its power, and why: a chain of links."""
+
+    original: Grammar
+    reduced: Grammar
+    links: tuple[Link, ...]
+    assume: Assumption
+    level: Level
+    alternatives: tuple[Alternative, ...] = ()
+
+    @property
+    def removed(self) -> tuple[Rule, ...]:
+        return tuple(r for r in self.original.all_rules if r not in self.reduced.all_rules)
+
+
+def reduce(
+    grammar: Grammar,
+    assume: Assumption = "symmetric",
+    level: Level = "graph",
+    order: Order = "direct",
+    alternatives: bool = True,
+) -> Reduction:
+    """The smallest grammar found that tells the same graphs (nodes, pairs) apart.
+
+    Args:
+        grammar: Any grammar; usually the exhaustive one of a fragment.
+        assume: What is known of A: `symmetric`, `simple` (also 0/1, no loops) or `none`, which
+            serves directed graphs and then needs Aᵀ as a rule of its own.
+        level: Whose outputs are compared. At node and pair level the read-out is joined to each
+            output, and at pair level the outputs of both nodes as well.
+        order: `paper` goes by way of the grammar that still has rows and transposes.
+        alternatives: Whether to look for smaller grammars under stronger assumptions.
+
+    Returns:
+        A reduction; at worst the grammar itself, with no link.
+    """
+    links: list[Link] = []
+    core = grammar
+    lemma = free_rules(grammar)
+    if lemma is not None:
+        links.append(lemma)
+        core = lemma.smaller
+    if not core.sentence_rules and level == "graph":
+        return Reduction(grammar, grammar, (), assume, level)
+    found = _smallest(core, assume, level)
+    if found is not None and cost(found) < cost(core):
+        links += _chain(core, found, assume, level, order)
+    reduced = links[-1].smaller if links else grammar
+    reduced = reduced.named(_reduced_name(grammar.name)) if links else grammar
+    more = _alternatives(core, reduced, assume, level) if alternatives else ()
+    return Reduction(grammar, reduced, tuple(links), assume, level, more)
+
+
+def link(larger: Grammar, smaller: Grammar, assume: Assumption, level: Level) -> Simulation | None:
+    """A checked link between two given grammars, by the first form that proves it."""
+    proof = include(larger, smaller, assume, level)
+    converse = include(smaller, larger, assume, level)
+    return Simulation(proof, converse) if proof and converse else None
+
+
+def include(
+    larger: Grammar,
+    smaller: Grammar,
+    assume: Assumption,
+    level: Level,
+    forms: tuple[Form, ...] = _PROOF_FORMS,
+) -> Proof | None:
+    """A proof that every word of the one is made of words of the other."""
+    for form in forms:
+        if form == "action" and level == "pair":
+            continue
+        proof = prove(Claim(larger, smaller, form, assume, level))
+        if proof is not None:
+            return proof
+    return None
+
+
+def _smallest(grammar: Grammar, assume: Assumption, level: Level) -> Grammar | None:
+    """The cheapest answer of all forms; own rules first, so that inlinings must do with fewer."""
+    if not all(multilinear(r.body) for r in grammar.all_rules):
+        return smallest(grammar, "exact", assume, level, len(grammar.all_rules))
+    best: Grammar | None = None
+    passes: list[tuple[Form, bool]] = [("shape", False), ("plain", False)]
+    passes += [("shape", True), ("plain", True)]
+    if level != "pair":
+        passes.insert(0, ("action", True))
+    for form, inlining in passes:
+        most = len(grammar.rules) if best is None else len(best.rules) - inlining
+        if inlining and most < _fewest(grammar, form):
+            continue
+        found = smallest(grammar, form, assume, level, most, inlining)
+        if found is not None and (best is None or cost(found) < cost(best)):
+            best = found
+    return best
+
+
+def _fewest(grammar: Grammar, form: Form) -> int:
+    """Columns need a constant and a recursive rule, matrices a constant: no search below that."""
+    if form == "action":
+        return 1
+    return (2 if grammar.of_sort(V) else 0) + (1 if grammar.of_sort(M) else 0)
+
+
+def _chain(
+    core: Grammar, found: Grammar, assume: Assumption, level: Level, order: Order
+) -> list[Link]:
+    steps = [core, found]
+    middle = _with_rows(core, found, assume, level) if order == "paper" else None
+    if middle is not None:
+        steps.insert(1, middle)
+    links = [link(a, b, assume, level) for a, b in pairwise(steps)]
+    if middle is not None and not all(links):
+        return _chain(core, found, assume, level, "direct")
+    assert all(links), f"{found} was found by the search but is not proved"
+    return [made for made in links if made]
+
+
+def _with_rows(core: Grammar, found: Grammar, assume: Assumption, level: Level) -> Grammar | None:
+    """The paper's intermediate grammar: rows and transposes are still there."""
+    forms: tuple[Form, ...] = (
+        ("action", "shape", "plain") if level != "pair" else ("shape", "plain")
+    )
+    own = [smallest(core, form, assume, level, len(core.rules), inlining=False) for form in forms]
+    usable = [g for g in own if g is not None]
+    if not usable:
+        return None
+    rows = [
+        r
+        for r in core.rules
+        if S not in (r.head, *r.holes)
+        and operators(r.body) <= {"transpose", "matmul"}
+        and (R in (r.head, *r.holes) or "transpose" in operators(r.body))
+        and not (r.head == M and R in r.holes)
+    ]
+    if not rows:
+        return None
+    base = min(usable, key=cost)
+    middle = Grammar.of([*base.all_rules, *rows], f"i-{core.name}", core.supports)
+    return middle if middle not in (core, found) else None
+
+
+def _alternatives(
+    core: Grammar, reduced: Grammar, assume: Assumption, level: Level
+) -> tuple[Alternative, ...]:
+    """Smaller grammars under stronger assumptions or with another read-out."""
+    found: list[Alternative] = []
+    fewest = len(reduced.rules)
+    if assume == "none" or fewest <= 2 or not all(multilinear(r.body) for r in core.all_rules):
+        return ()
+    for form, stronger in _STRONGER:
+        if stronger == assume and form in ("plain", "shape"):
+            continue
+        smaller = smallest(core, form, stronger, level, fewest - 1, inlining=True)
+        if smaller is None:
+            continue
+        proof = include(core, smaller, stronger, level, (form,))
+        converse = include(smaller, core, stronger, level)
+        if proof and converse:
+            note = f"read-out {smaller.readout_text}"
+            if stronger == "simple" and assume != "simple":
+                note = f"for 0/1 symmetric A without loops; {note}"
+            links = (Simulation(proof, converse),)
+            found.append(Alternative(smaller, stronger, links, note))
+            fewest = len(smaller.rules)
+    return tuple(found)
+
+
+def _reduced_name(name: str) -> str:
+    return f"r-{name}" if name else ""
+
+
+def unused_rules(claim: Claim) -> tuple[Rule, ...]:
+    """Rules of the larger grammar that no sentence uses."""
+    owed = owed_rules(claim)
+    return tuple(r for r in claim.larger.all_rules if r not in owed)

@@ -1,0 +1,278 @@
+"""The smallest grammar that provably simulates a given one.
+
+Each obligation is met by certain sets of templates; they are computed once, over all templates
+together. The smallest grammar is then the smallest set of templates that contains one such set for
+every obligation: a covering problem of a few dozen elements, solved by branch and bound. Sets of
+templates are bit masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
+from itertools import permutations, product
+
+from ..grammars.grammar import Grammar, Rule
+from ..language.patterns import Assumption, Pattern, canonical, pattern_of
+from ..language.sorts import M, S
+from ..language.terms import Term, multilinear, operation_count
+from .forms import Claim, Form, Level, Obligation, obligations, transpose_obligation
+from .goals import Need, action_rules, goal_of, opaque_leaves, opaque_words
+from .simulation import instances_of, universe_of
+from .templates import library, readouts, size_key
+from .universe import Universe
+
+Choice = int
+"""A set of templates used together, as a bit mask; the highest bit is the transpose lemma."""
+
+MAX_CHOICES = 64
+PAPER_READOUT = Rule.parse("S → 1ᵀV_c")
+
+Cost = tuple[int, int, int, int, bool, int]
+"""Rules, read-outs, operations, variables in bodies, not the paper's read-out, its operations."""
+
+
+def cost(grammar: Grammar) -> Cost:
+    """What "smaller" means; ties beyond this go to the shorter text."""
+    outer = grammar.readout
+    return (
+        len(grammar.rules),
+        len(outer),
+        sum(operation_count(r.body) for r in grammar.rules),
+        sum(len(r.holes) for r in grammar.rules),
+        outer != (PAPER_READOUT,),
+        sum(operation_count(r.body) for r in outer),
+    )
+
+
+def smallest(
+    grammar: Grammar,
+    form: Form,
+    assume: Assumption,
+    level: Level,
+    most: int,
+    inlining: bool = True,
+) -> Grammar | None:
+    """The smallest grammar of templates that simulates `grammar` in this form.
+
+    Args:
+        grammar: The grammar to simulate.
+        form: The invariant's form.
+        assume: What is known of A.
+        level: Whose outputs must be kept.
+        most: How many rules the answer may have, read-out apart.
+        inlining: Whether rules with a variable already replaced may be used.
+    """
+    claim = Claim(grammar, Grammar(()), form, assume, level)
+    templates = [*library(grammar, form, assume, inlining), *readouts(grammar, form, assume)]
+    found = _Cover(claim, sorted(templates, key=size_key), most).solve()
+    if found is None:
+        return None
+    return Grammar.of(
+        sorted(found, key=_paper_order), supports=grammar.supports, default_readout=False
+    )
+
+
+class _Cover:
+    def __init__(self, claim: Claim, templates: Sequence[Rule], most: int) -> None:
+        self.claim, self.templates, self.most = claim, templates, most
+        self.lemma: Choice = 1 << len(templates)
+        self.inner = sum(1 << i for i, r in enumerate(templates) if r.head != S)
+        self.outer = self.lemma - 1 - self.inner
+        self.best: Choice | None = None
+        self._owed_transposes: dict[int, list[Choice]] = {}
+        self._words: dict[Need, list[Choice]] = {}
+
+    def solve(self) -> list[Rule] | None:
+        wanted: list[list[Choice]] = []
+        for obligation in obligations(self.claim):
+            if not multilinear(obligation.term):
+                continue  # its rule is kept as it is, and meets it
+            choices = self._choices(obligation)
+            if not choices:
+                return None
+            if choices[0]:
+                wanted.append(choices)
+        self._cover(self._kept, wanted)
+        if self.best is None:
+            return None
+        return [rule for i, rule in enumerate(self.templates) if self.best >> i & 1]
+
+    @cached_property
+    def _kept(self) -> Choice:
+        """Rules with a pointwise function or a sum stay: no pattern argument removes them."""
+        return sum(1 << i for i, r in enumerate(self.templates) if not multilinear(r.body))
+
+    def _cover(self, chosen: Choice, wanted: list[list[Choice]]) -> None:
+        """Extend the chosen templates until every obligation has one of its choices."""
+        price = self._price(chosen)
+        if price[0] > self.most or (self.best is not None and price >= self._price(self.best)):
+            return
+        unmet = [choices for choices in wanted if not any(c & ~chosen == 0 for c in choices)]
+        if chosen & self.lemma:
+            unmet += [c for c in self._transposes(chosen) if not any(x & ~chosen == 0 for x in c)]
+        if not unmet:
+            self.best = chosen
+            return
+        affordable = [[c for c in choices if self._within(chosen | c)] for choices in unmet]
+        narrowest = min(affordable, key=len)
+        for choice in sorted(narrowest, key=lambda c: self._price(c & ~chosen)):
+            self._cover(chosen | choice, affordable)
+
+    def _price(self, chosen: Choice) -> tuple[int, int, int, int, bool, int, Choice]:
+        rules, sentences = chosen & self.inner, chosen & self.outer
+        return (
+            rules.bit_count(),
+            sentences.bit_count(),
+            self._operations(rules),
+            sum(len(self.templates[i].holes) for i in _bits(rules)),
+            [self.templates[i] for i in _bits(sentences)] != [PAPER_READOUT],
+            self._operations(sentences),
+            chosen,
+        )
+
+    def _operations(self, chosen: Choice) -> int:
+        return sum(operation_count(self.templates[i].body) for i in _bits(chosen))
+
+    def _within(self, chosen: Choice) -> bool:
+        return (chosen & self.inner).bit_count() <= self.most
+
+    def _transposes(self, chosen: Choice) -> list[list[Choice]]:
+        """What the transpose lemma asks for each chosen rule of M."""
+        owed = []
+        for i in _bits(chosen & self.inner):
+            if self.templates[i].head != M:
+                continue
+            if i not in self._owed_transposes:
+                choices = self._choices(transpose_obligation(self.templates[i]))
+                self._owed_transposes[i] = self._antichain(c & ~self.lemma for c in choices)
+            owed.append(self._owed_transposes[i])
+        return owed
+
+    def _choices(self, obligation: Obligation) -> list[Choice]:
+        """The minimal template sets that meet an obligation."""
+        goal = goal_of(obligation, self.claim.form, self.claim.assume)
+        factors = [self._word_choices(need) for need in goal.factors]
+        found: list[Choice] = []
+        for option in goal.options:
+            parts = [*factors, *(self._word_choices(need) for need in option)]
+            found += [_union(combination) for combination in product(*parts)]
+        return self._antichain(found)
+
+    def _word_choices(self, need: Need) -> list[Choice]:
+        """The minimal template sets that make a pattern; renamed labels share the work."""
+        key = _anonymous(need)
+        if key not in self._words:
+            self._words[key] = self._saturated(key)
+        return self._words[key]
+
+    def _saturated(self, need: Need) -> list[Choice]:
+        sort, pattern = need
+        form, assume = self.claim.form, self.claim.assume
+        if not pattern.vertices and form != "exact":
+            return [0]
+        rules = [(1 << i, r.body) for i, r in enumerate(self.templates) if multilinear(r.body)]
+        rules += [(0, body) for _, body in action_rules(pattern, form)]
+        universe = universe_of(pattern, [body for _, body in rules], form, assume)
+        goal = universe.find(sort, pattern)
+        if goal is None:
+            return []
+        known: dict[int, list[Choice]] = {}
+        for term, word_sort, lemma in opaque_words(pattern, form):
+            at = universe.find(word_sort, pattern_of(term, assume))
+            if at is not None:
+                known.setdefault(at, []).append(self.lemma if lemma else 0)
+        return self._fixed_point(universe, rules, known, goal)
+
+    def _fixed_point(
+        self,
+        universe: Universe,
+        rules: list[tuple[Choice, Term]],
+        known: dict[int, list[Choice]],
+        goal: int,
+    ) -> list[Choice]:
+        """The minimal template sets for the goal: a least fixed point over all instances."""
+        edges = {
+            (choice, holes, result)
+            for choice, body in rules
+            for holes, result in instances_of(universe, body)
+            if result not in holes
+        }
+        needed, grew = {goal}, True
+        while grew:
+            found = {h for _, holes, result in edges if result in needed for h in holes} - needed
+            needed |= found
+            grew = bool(found)
+        known = {at: self._antichain(choices) for at, choices in known.items()}
+        useful = [edge for edge in edges if edge[2] in needed]
+        changed = True
+        while changed:
+            changed = False
+            for choice, holes, result in useful:
+                parts = [known.get(h, ()) for h in holes]
+                if not all(parts):
+                    continue
+                old = known.get(result, [])
+                fresh = [
+                    made
+                    for combination in product(*parts)
+                    if self._within(made := choice | _union(combination))
+                    and not any(o & ~made == 0 for o in old)
+                ]
+                if fresh:
+                    new = self._antichain([*old, *fresh])
+                    changed = changed or new != old
+                    known[result] = new
+        return known.get(goal, [])
+
+    def _antichain(self, choices: Iterable[Choice]) -> list[Choice]:
+        """The minimal sets, cheapest first, at most a few dozen."""
+        kept: list[Choice] = []
+        for choice in sorted(set(choices), key=lambda c: ((c & self.inner).bit_count(), c)):
+            if not any(k & ~choice == 0 for k in kept):
+                kept.append(choice)
+                if len(kept) == MAX_CHOICES:
+                    break
+        return kept
+
+
+@lru_cache(maxsize=10_000)
+def _anonymous(need: Need) -> Need:
+    """The need with its opaque leaves renamed: v1 and w0 play the same part as v0 and v1."""
+    sort, pattern = need
+    names = [leaf.name for leaf in opaque_leaves(pattern)]
+    groups = [[n for n in names if n[0] in letters] for letters in ("s", "vwxu", "r", "m")]
+    best: Pattern | None = None
+    for orders in product(*(permutations(range(len(group))) for group in groups)):
+        rename = {
+            name: f"{letter}{i}"
+            for letter, group, order in zip("svrm", groups, orders, strict=True)
+            for name, i in zip(group, order, strict=True)
+        }
+        edges = tuple(e._replace(label=rename.get(e.label, e.label)) for e in pattern.edges)
+        form = canonical(Pattern(pattern.vertices, edges, pattern.boundary))
+        if best is None or (form.edges, form.boundary) < (best.edges, best.boundary):
+            best = form
+    return sort, best or pattern
+
+
+def _union(choices: Iterable[Choice]) -> Choice:
+    total = 0
+    for choice in choices:
+        total |= choice
+    return total
+
+
+def _bits(choice: Choice) -> Iterable[int]:
+    while choice:
+        low = choice & -choice
+        yield low.bit_length() - 1
+        choice ^= low
+
+
+def _paper_order(rule: Rule) -> tuple[int, bool, int, int, str]:
+    """The order in which the paper prints rules."""
+    order = {"hadamard": 0, "matmul": 1, "transpose": 2, "diag": 3}
+    sort = ["V", "R", "M", "S"].index(rule.head.letter)
+    op = order.get(getattr(rule.body, "op", ""), 4)
+    return sort, not rule.holes, op, -len(rule.holes), str(rule)
