@@ -1,0 +1,40 @@
+"""g2n2: from a set of algebraic operations to a graph neural network of known power.
+
+Nothing here imports torch: the language, the grammars and their reductions are pure Python, and the
+network half is imported where it is used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .pipeline import derive as derive
+    from .grammars.catalogue import catalogue as catalogue
+    from .grammars.catalogue import find_grammar as find_grammar
+    from .grammars.fragments import Fragment as Fragment
+    from .grammars.grammar import Grammar as Grammar
+    from .language.evaluation import evaluate as evaluate
+    from .language.evaluation import evaluate_mod as evaluate_mod
+    from .language.parsing import parse as parse
+    from .language.patterns import equal as equal
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "derive": "pipeline",
+    "catalogue": "grammars.catalogue",
+    "find_grammar": "grammars.catalogue",
+    "Fragment": "grammars.fragments",
+    "Grammar": "grammars.grammar",
+    "evaluate": "language.evaluation",
+    "evaluate_mod": "language.evaluation",
+    "parse": "language.parsing",
+    "equal": "language.patterns",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that `--help` answers at once."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'g2n2' has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

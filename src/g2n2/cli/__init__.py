@@ -1,0 +1,37 @@
+"""The command line: one module per group of commands; heavy imports wait for the command."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from ..errors import G2N2Error
+from . import grammar_commands, reduction_commands, term_commands
+
+app = typer.Typer(
+    help="From a set of matrix operations to a graph neural network of known power.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for group in (reduction_commands, term_commands, grammar_commands):
+    group.register(app)
+
+
+def main() -> None:
+    """Run the command line; exit 2 always means bad input."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        app()
+    except G2N2Error as fault:
+        typer.echo(f"error: {fault}", err=True)
+        raise SystemExit(2) from None
+    except BrokenPipeError:
+        # The reader (head, less) went away: not our error, and Python must not complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None

@@ -1,0 +1,112 @@
+"""grammars, words, tree: the catalogue and what a grammar generates."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from . import show
+from .reduction_commands import AsJson, Assume, AssumeOption
+
+
+class SortName(StrEnum):
+    """A grammar variable."""
+
+    S = "S"
+    V = "V"
+    R = "R"
+    M = "M"
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(grammars)
+    app.command()(words)
+    app.command()(tree)
+
+
+def grammars(
+    name: Annotated[str, typer.Argument(help="Show this one only.")] = "",
+    json: AsJson = False,
+    latex: Annotated[bool, typer.Option(help="Print LaTeX.")] = False,
+) -> None:
+    """The grammars known by name."""
+    from ..grammars.catalogue import NOTES, catalogue, find_grammar
+
+    chosen = {name: find_grammar(name)} if name else catalogue()
+    if json:
+        show.as_json(
+            [
+                {
+                    "name": grammar.name or label,
+                    "rules": [str(rule) for rule in grammar.rules],
+                    "readout": [str(rule) for rule in grammar.sentence_rules],
+                    "supports": {c: str(term) for c, term in grammar.supports},
+                    "note": _note(grammar.name or label, NOTES),
+                }
+                for label, grammar in chosen.items()
+            ]
+        )
+        return
+    for label, grammar in chosen.items():
+        if latex:
+            show.say(grammar.to_latex())
+            continue
+        note = _note(grammar.name or label, NOTES)
+        show.title(f"{grammar.name or label}" + (f": {note}" if note else ""))
+        show.grammar(grammar)
+        for sort in grammar.unreachable():
+            show.say(f"  note: no sentence uses {sort.variable}")
+
+
+def words(
+    grammar: Annotated[str, typer.Argument(help="A grammar's name, or its rules.")],
+    size: Annotated[int, typer.Option(min=0, max=30, help="Operations at most.")] = 6,
+    sort: Annotated[SortName, typer.Option(help="S lists sentences.")] = SortName.S,
+    limit: Annotated[int, typer.Option(min=1, help="Words at most.")] = 200,
+    assume: AssumeOption = Assume.symmetric,
+    json: AsJson = False,
+    latex: Annotated[bool, typer.Option(help="Print LaTeX.")] = False,
+) -> None:
+    """The words of a grammar by number of operations, equal ones listed once."""
+    from ..grammars.catalogue import find_grammar
+    from ..grammars.words import enumerate_words
+    from ..language import sorts
+    from ..language.printing import to_latex
+
+    chosen = find_grammar(grammar)
+    wanted = getattr(sorts, sort.value)
+    found = list(enumerate_words(chosen, wanted, size, assume.value, limit + 1))
+    cut = len(found) > limit
+    found = found[:limit]
+    if json:
+        content = [{"word": str(word.term), "size": word.size} for word in found]
+        show.as_json({"grammar": chosen.name, "sort": sort.value, "words": content, "cut": cut})
+        return
+    for word in found:
+        show.say(to_latex(word.term) if latex else f"{word.size:>3}  {word.term}")
+    if cut:
+        show.say(f"… only the first {limit} are shown; --limit shows more")
+    if not found:
+        show.say(f"no word of {wanted.variable} with at most {size} operations")
+
+
+def tree(
+    sentence: Annotated[str, typer.Argument(help="A term, for instance '1ᵀA1'.")],
+    grammar: Annotated[str, typer.Option(help="A grammar's name, or its rules.")] = "G_L3",
+    dot: Annotated[bool, typer.Option(help="Print Graphviz instead of text.")] = False,
+) -> None:
+    """How a grammar derives a sentence: its derivation tree."""
+    from ..grammars.catalogue import find_grammar
+    from ..grammars.derivations import derive_word, tree_dot, tree_text
+    from ..grammars.words import parse_word
+
+    chosen = find_grammar(grammar)
+    derivation = derive_word(chosen, parse_word(chosen, sentence))
+    show.say(tree_dot(derivation) if dot else tree_text(derivation))
+
+
+def _note(name: str, notes: dict[str, str]) -> str:
+    family = name.rsplit("-", 1)[0] + "-k"
+    return notes.get(name, notes.get(family, ""))

@@ -1,0 +1,228 @@
+"""derive, check, compare: grammars of fragments, their reductions and proofs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import show
+
+if TYPE_CHECKING:
+    from ..reduction.compare import Comparison, Inclusion
+
+
+class Assume(StrEnum):
+    """What is known of A."""
+
+    symmetric = "symmetric"
+    simple = "simple"
+    none = "none"
+
+
+class LevelName(StrEnum):
+    """Whose outputs are compared."""
+
+    graph = "graph"
+    node = "node"
+    pair = "pair"
+
+
+class OrderName(StrEnum):
+    """How the reduction is told."""
+
+    direct = "direct"
+    paper = "paper"
+
+
+class TypingName(StrEnum):
+    """Which rules the exhaustive grammar has."""
+
+    paper = "paper"
+    full = "full"
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+AssumeOption = Annotated[Assume, typer.Option(help="What is known of A.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(derive)
+    app.command()(check)
+    app.command()(compare)
+
+
+def derive(
+    fragment: Annotated[str, typer.Argument(help="L1, L3, 'matmul,transpose,one' or '· ᵀ 1 ⊙'.")],
+    out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
+    assume: AssumeOption = Assume.symmetric,
+    level: Annotated[LevelName, typer.Option(help="Whose outputs count.")] = LevelName.graph,
+    order: Annotated[OrderName, typer.Option(help="paper: by way of i-G.")] = OrderName.direct,
+    typing: Annotated[TypingName, typer.Option(help="full: also Sᵀ and 1 of a row.")] = (
+        TypingName.paper
+    ),
+    sorts: Annotated[bool, typer.Option(help="Show which sorts each operation makes.")] = False,
+    json: AsJson = False,
+    latex: Annotated[bool, typer.Option(help="Print both grammars as LaTeX.")] = False,
+) -> None:
+    """From a fragment to its exhaustive grammar, and by proof to a reduced one."""
+    from ..pipeline import derive as run
+    from ..reduction.certificates import write_certificate
+
+    result = run(fragment, typing.value, assume.value, level.value, order.value)
+    if json:
+        show.as_json(result.to_json())
+    elif latex:
+        show.say(result.exhaustive.to_latex())
+        show.say(result.reduced.to_latex())
+    else:
+        if sorts:
+            rows = [
+                (symbol, ", ".join(s.variable for s in arguments), made.variable)
+                for symbol, arguments, made in result.fragment.table(typing.value)
+            ]
+            show.title(f"What each operation of {result.fragment} makes of what")
+            show.table(("operation", "of", "makes"), rows)
+        show.derivation(result, order.value)
+    if out is not None:
+        write_certificate(result.certificate, out)
+        if not json:
+            show.say(f"\ncertificate written to {out}; check it with: g2n2 check {out}")
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="A certificate written by derive or compare.")],
+    fragment: Annotated[
+        str, typer.Option(help="Also require that it is about this fragment or grammar.")
+    ] = "",
+    json: AsJson = False,
+) -> None:
+    """Check a certificate with the independent checker: exit 0 valid, 1 invalid."""
+    from ..reduction.certificates import read_certificate
+    from ..reduction.checker import check as run
+
+    content = read_certificate(file)
+    if fragment:
+        _require_same_grammar(content, fragment, file)
+    verdict = run(content)
+    if json:
+        show.as_json(
+            {
+                "valid": verdict.valid,
+                "checked": verdict.checked,
+                "cited": list(verdict.cited),
+                "failure": verdict.failure,
+                "from": content.get("from"),
+                "to": content.get("to"),
+            }
+        )
+    elif verdict.valid:
+        show.say(f"valid: {verdict.checked} obligations checked")
+        for lemma in verdict.cited:
+            show.say(f"cited, not checked: {lemma}")
+    else:
+        show.say(f"invalid: {verdict.failure}")
+    raise typer.Exit(0 if verdict.valid else 1)
+
+
+def compare(
+    left: Annotated[str, typer.Argument(help="A grammar's name, or its rules.")],
+    right: Annotated[str, typer.Argument(help="Another one.")],
+    assume: AssumeOption = Assume.symmetric,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the certificates to FILE-1.json, FILE-2.json.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Which of two grammars tells more graphs apart, with and without pointwise f."""
+    from ..grammars.catalogue import find_grammar
+    from ..reduction.compare import compare as run
+
+    a, b = find_grammar(left), find_grammar(right)
+    found = [run(a, b, "words", assume.value), run(a, b, "with f", assume.value)]
+    if json:
+        show.as_json([_comparison_json(c) for c in found])
+    else:
+        show.say(f"left   {a.name}\n{_indented(a)}\nright  {b.name}\n{_indented(b)}")
+        for comparison in found:
+            _say_comparison(comparison)
+    if out is not None:
+        _write_proofs(found[0], out, quiet=json)
+
+
+def _indented(grammar: Any) -> str:
+    return "\n".join(f"    {line}" for line in grammar.lines())
+
+
+def _require_same_grammar(content: dict[str, Any], fragment: str, file: Path) -> None:
+    from ..errors import GrammarError, ReductionError
+    from ..grammars.catalogue import find_grammar
+    from ..grammars.fragments import Fragment
+
+    try:
+        wanted = find_grammar(fragment)
+    except GrammarError:
+        wanted = Fragment.parse(fragment).exhaustive()
+    rules = {str(rule) for rule in wanted.all_rules}
+    if set(content.get("from") or ()) != rules:
+        raise ReductionError(
+            f"{file} is a certificate of another grammar than {wanted.name}; "
+            f"write one with: g2n2 derive '{fragment}' --out FILE"
+        )
+
+
+def _say_comparison(comparison: Comparison) -> None:
+    how = "words alone" if comparison.mode == "words" else "with sums and pointwise f"
+    show.title(f"{how}: {comparison.left.name} {comparison.relation} {comparison.right.name}")
+    names = comparison.left.name, comparison.right.name
+    for inclusion, (small, large) in (
+        (comparison.forward, names),
+        (comparison.backward, names[::-1]),
+    ):
+        show.say(f"  {small} ⊆ {large}: {_verdict(inclusion)}")
+        for lemma in inclusion.cited:
+            show.say(f"      cited: {lemma}")
+    show.say(f"  read-outs {comparison.left.readout_text} and {comparison.right.readout_text}")
+    show.say(f"  assumed: {show.assumption(comparison.assume)}")
+
+
+def _verdict(inclusion: Inclusion) -> str:
+    if inclusion.proof is None:
+        return f"open, no proof found ({inclusion.reason})"
+    count, form = len(inclusion.proof.witnesses), inclusion.proof.claim.form
+    return f"proved by {count} obligations, {form} form"
+
+
+def _comparison_json(comparison: Comparison) -> dict[str, Any]:
+    def one(inclusion: Inclusion) -> dict[str, Any]:
+        return {
+            "status": inclusion.status,
+            "obligations": len(inclusion.proof.witnesses) if inclusion.proof else 0,
+            "form": inclusion.proof.claim.form if inclusion.proof else None,
+            "cited": list(inclusion.cited),
+            "reason": inclusion.reason,
+        }
+
+    return {
+        "left": comparison.left.name,
+        "right": comparison.right.name,
+        "mode": comparison.mode,
+        "assumptions": {"A": comparison.assume, "level": "graph"},
+        "relation": comparison.relation,
+        "left_in_right": one(comparison.forward),
+        "right_in_left": one(comparison.backward),
+    }
+
+
+def _write_proofs(comparison: Comparison, out: Path, quiet: bool) -> None:
+    from ..reduction.certificates import certificate, write_certificate
+
+    for number, inclusion in enumerate((comparison.forward, comparison.backward), 1):
+        if inclusion.proof is not None:
+            claim = inclusion.proof.claim
+            path = out.with_name(f"{out.stem}-{number}.json")
+            write_certificate(certificate(claim.larger, claim.smaller, [inclusion.proof]), path)
+            if not quiet:
+                show.say(f"certificate written to {path}")
