@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .pipeline import derive as derive
     from .grammars.catalogue import catalogue as catalogue
     from .grammars.catalogue import find_grammar as find_grammar
     from .grammars.fragments import Fragment as Fragment
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from .language.evaluation import evaluate_mod as evaluate_mod
     from .language.parsing import parse as parse
     from .language.patterns import equal as equal
+    from .pipeline import derive as derive
 
 __version__ = "0.1.0"
 

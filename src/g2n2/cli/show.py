@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from ..pipeline import Derivation
     from ..grammars.grammar import Grammar
+    from ..pipeline import Derivation
 
 _INDENT = "  "
 

@@ -28,6 +28,7 @@ class Term:
     sort: Sort
     depth: int
     size: int
+    operations: int
 
     def __str__(self) -> str:
         from .printing import to_text
@@ -67,6 +68,7 @@ class Leaf(Term):
     sort: Sort
     depth: int = field(default=0, init=False, compare=False)
     size: int = field(default=1, init=False, compare=False)
+    operations: int = field(default=0, init=False, compare=False)
 
     def __repr__(self) -> str:
         return f"Leaf({self.name!r}, {self.sort.letter})"
@@ -80,6 +82,7 @@ class Number(Term):
     sort: Sort = field(default=S, init=False, compare=False)
     depth: int = field(default=0, init=False, compare=False)
     size: int = field(default=1, init=False, compare=False)
+    operations: int = field(default=0, init=False, compare=False)
 
     def __repr__(self) -> str:
         return f"Number({self.value})"
@@ -92,6 +95,7 @@ class Hole(Term):
     sort: Sort
     depth: int = field(default=0, init=False, compare=False)
     size: int = field(default=1, init=False, compare=False)
+    operations: int = field(default=0, init=False, compare=False)
 
     def __repr__(self) -> str:
         return f"Hole({self.sort.letter})"
@@ -107,12 +111,14 @@ class Apply(Term):
     function: str = ""
     depth: int = field(init=False)
     size: int = field(init=False)
+    operations: int = field(init=False)
     _hash: int = field(init=False)
 
     def __post_init__(self) -> None:
         fill = object.__setattr__
         fill(self, "depth", 1 + max((arg.depth for arg in self.args), default=0))
         fill(self, "size", 1 + sum(arg.size for arg in self.args))
+        fill(self, "operations", 1 + sum(arg.operations for arg in self.args))
         fill(self, "_hash", hash((self.op, self.function, self.args)))
 
     def __hash__(self) -> int:
@@ -215,7 +221,7 @@ def multilinear(term: Term) -> bool:
 
 def operation_count(term: Term) -> int:
     """How many operations a term applies: the size used by word enumeration."""
-    return sum(isinstance(t, Apply) for t in subterms(term))
+    return term.operations
 
 
 def fill(body: Term, fillings: list[Term]) -> Term:

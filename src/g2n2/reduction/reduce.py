@@ -19,8 +19,6 @@ Order = Literal["direct", "paper"]
 
 _PROOF_FORMS: tuple[Form, ...] = ("plain", "shape", "action", "exact")
 _STRONGER: tuple[tuple[Form, Assumption], ...] = (
-    ("plain", "simple"),
-    ("shape", "simple"),
     ("diagonal", "simple"),
     ("broadcast", "symmetric"),
 )
@@ -206,8 +204,6 @@ def _alternatives(
     if assume == "none" or fewest <= 2 or not all(multilinear(r.body) for r in core.all_rules):
         return ()
     for form, stronger in _STRONGER:
-        if stronger == assume and form in ("plain", "shape"):
-            continue
         smaller = smallest(core, form, stronger, level, fewest - 1, inlining=True)
         if smaller is None:
             continue

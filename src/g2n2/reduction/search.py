@@ -204,7 +204,7 @@ class _Cover:
             needed |= found
             grew = bool(found)
         known = {at: self._antichain(choices) for at, choices in known.items()}
-        useful = [edge for edge in edges if edge[2] in needed]
+        useful = sorted((e for e in edges if e[2] in needed), key=lambda e: e[2])  # parts first
         changed = True
         while changed:
             changed = False

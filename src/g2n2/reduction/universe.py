@@ -7,11 +7,12 @@ candidates are finite and few, and one table of them serves every set of rules.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from ..language.operations import OPERATIONS
+from ..language.operations import OPERATIONS, Operation
 from ..language.patterns import (
     EMPTY,
     Assumption,
@@ -27,6 +28,9 @@ from ..language.terms import Apply, Hole, Leaf, Number, Term, leaves, operators
 
 Signature = tuple[tuple[str, int], ...]
 Assignment = tuple[int, ...]
+
+_DIGIT = 8
+"""Bits per label when label counts are packed into one integer; the top bit catches a borrow."""
 
 
 def universe_for(
@@ -57,12 +61,18 @@ class Universe:
         assume: Assumption,
     ) -> None:
         self.assume = assume
-        self._limits = _label_counts(target, assume)
+        limits = _label_counts(target, assume)
+        self._digit = {label: 1 << (_DIGIT * i) for i, label in enumerate(sorted(limits))}
+        self._carries = sum(digit << (_DIGIT - 1) for digit in self._digit.values())
+        self._limit = self._carries + sum(n * self._digit[label] for label, n in limits.items())
         internal, everywhere = _signatures(target, assume)
         self._internal = set(internal)
         self._allowed = [Counter(signature) for signature in everywhere]
+        self._placeable: dict[Signature, bool] = {}
         self.items: list[tuple[Sort, Pattern]] = []
         self.index: dict[tuple[Sort, Pattern], int] = {}
+        self._uses: list[int] = []
+        self._of_sort: dict[Sort, list[int]] = {}
         self.unary: dict[str, dict[int, int]] = {}
         self.right_of: dict[str, dict[int, list[tuple[int, int]]]] = {}
         self._ops = [op for op in OPERATIONS.values() if op.name in operations - {"one"}]
@@ -111,34 +121,42 @@ class Universe:
         while done < len(self.items):
             for op in self._ops:
                 if op.arity == 1:
-                    self._apply_unary(op.name, done)
+                    self._apply_unary(op, done)
                 else:
-                    for other in range(done + 1):
-                        self._apply_binary(op.name, other, done)
-                        if other != done:
-                            self._apply_binary(op.name, done, other)
+                    self._apply_binary(op, done)
             done += 1
 
-    def _apply_unary(self, op: str, i: int) -> None:
+    def _apply_unary(self, op: Operation, i: int) -> None:
         sort, pattern = self.items[i]
-        result = OPERATIONS[op].typed(sort)
-        if result is None:
-            return
-        made = self._add(result, _wrapped(op, pattern, sort))
+        result = op.typed(sort)
+        made = None if result is None else self._add(result, _wrapped(op.name, pattern, sort))
         if made is not None:
-            self.unary.setdefault(op, {})[i] = made
+            self.unary.setdefault(op.name, {})[i] = made
 
-    def _apply_binary(self, op: str, i: int, j: int) -> None:
+    def _apply_binary(self, op: Operation, new: int) -> None:
+        """Join the newest item with every earlier one and itself, on either side."""
+        sort = self.items[new][0]
+        for other_sort, others in list(self._of_sort.items()):
+            before, after = op.typed(other_sort, sort), op.typed(sort, other_sort)
+            if before is None and after is None:
+                continue
+            for other in others[: bisect_right(others, new)]:
+                if not self._within(self._uses[new] + self._uses[other]):
+                    continue
+                if before is not None:
+                    self._join(op.name, other, new, before)
+                if after is not None and other != new:
+                    self._join(op.name, new, other, after)
+
+    def _join(self, op: str, i: int, j: int, sort: Sort) -> None:
         (sort_i, p), (sort_j, q) = self.items[i], self.items[j]
-        result = OPERATIONS[op].typed(sort_i, sort_j)
-        if result is None or not self._within(_counts(p), _counts(q)):
-            return
-        made = self._add(result, _glued(op, p, q, sort_i, sort_j))
+        made = self._add(sort, _glued(op, p, q, sort_i, sort_j))
         if made is not None:
             self.right_of.setdefault(op, {}).setdefault(i, []).append((j, made))
 
-    def _within(self, p: Counter[str], q: Counter[str]) -> bool:
-        return all(p[label] + q[label] <= self._limits.get(label, 0) for label in {*p, *q})
+    def _within(self, uses: int) -> bool:
+        """Whether no label is used too often: no digit of the difference borrows."""
+        return (self._limit - uses) & self._carries == self._carries
 
     def _add(self, sort: Sort, pattern: Pattern) -> int | None:
         if self.assume == "simple":
@@ -149,36 +167,46 @@ class Universe:
         known = self.index.get(key)
         if known is not None:
             return known
-        if not self._fits(key[1]):
+        uses = self._count(key[1])
+        if uses is None or not self._within(uses) or not self._fits(key[1]):
             return None
         self.index[key] = len(self.items)
+        self._of_sort.setdefault(sort, []).append(len(self.items))
         self.items.append(key)
+        self._uses.append(uses)
         return self.index[key]
 
+    def _count(self, pattern: Pattern) -> int | None:
+        """How often each label is used, one digit a label; None for a label the target lacks."""
+        if len(pattern.edges) >= 1 << (_DIGIT - 1):
+            return None
+        uses = 0
+        for edge in pattern.edges:
+            if edge.label not in self._digit:
+                return None
+            uses += self._digit[edge.label]
+        return uses
+
     def _fits(self, pattern: Pattern) -> bool:
-        counts = _counts(pattern)
-        if any(n > self._limits.get(label, 0) for label, n in counts.items()):
-            return False
         internal, everywhere = _signatures(pattern, self.assume)
-        if any(signature not in self._internal for signature in internal):
-            return False
-        return all(
-            any(not (Counter(signature) - allowed) for allowed in self._allowed)
-            for signature in everywhere
+        return all(sig in self._internal for sig in internal) and all(
+            map(self._has_place, everywhere)
         )
+
+    def _has_place(self, signature: Signature) -> bool:
+        """Whether some vertex of the target has all that sits at this vertex."""
+        if signature not in self._placeable:
+            here = Counter(signature)
+            self._placeable[signature] = any(not (here - allowed) for allowed in self._allowed)
+        return self._placeable[signature]
 
 
 def _label_counts(target: Pattern, assume: Assumption) -> dict[str, int]:
     """How often each label may be used; where A⊙A = A, A may be used twice as often."""
-    counts = dict(_counts(target))
+    counts = dict(Counter(edge.label for edge in target.edges))
     if assume == "simple" and "A" in counts:
         counts["A"] *= 2
     return counts
-
-
-@lru_cache(maxsize=100_000)
-def _counts(pattern: Pattern) -> Counter[str]:
-    return Counter(edge.label for edge in pattern.edges)
 
 
 @lru_cache(maxsize=100_000)
