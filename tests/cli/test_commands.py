@@ -1,0 +1,173 @@
+"""The command line as a user meets it: output, JSON, exit codes, and every kind of bad input."""
+
+import json
+
+import networkx as nx
+import pytest
+from typer.testing import CliRunner
+
+from g2n2 import cli
+from g2n2.errors import G2N2Error
+
+
+def run(*words: str) -> tuple[int, str]:
+    """The exit code and everything printed, errors turned into exit 2 as `main` does."""
+    result = CliRunner().invoke(cli.app, list(words))
+    if isinstance(result.exception, G2N2Error):
+        return 2, f"error: {result.exception}"
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+R_G_L3 = ["V_c → MV_c", "V_c → 1", "M → (M⊙M)", "M → MM", "M → diag(V_c)", "M → A"]
+
+
+@pytest.mark.parametrize(
+    "fragment", ["L3", "matmul,transpose,one,diag,hadamard", "· ᵀ 1 diag ⊙", "{@, ^T, 1, diag, *}"]
+)
+def test_derive_json_has_the_whole_answer_for_every_spelling(fragment):
+    code, printed = run("derive", fragment, "--json")
+    answer = json.loads(printed)
+    assert code == 0
+    assert answer["reduced"] == R_G_L3
+    assert len(answer["exhaustive"]) == 19
+    assert answer["readout"] == ["S → 1ᵀV_c"]
+    assert answer["assumptions"] == {"A": "symmetric", "level": "graph"}
+    gone = {rule for step in answer["steps"] for rule in step["removed"]}
+    assert gone == set(answer["exhaustive"]) - set(answer["reduced"])
+    assert all(step["reason"] for step in answer["steps"])
+    assert [kept["rule"] for kept in answer["kept"]] == R_G_L3
+    assert all("witness" in kept for kept in answer["kept"])
+    four = {"M → (M⊙M)", "M → MM", "M → diag(1)", "M → A"}
+    assert any(set(other["rules"]) == four for other in answer["alternatives"])
+
+
+def test_derive_prints_both_grammars_and_the_paper_order_names_the_step_between():
+    _, printed = run("derive", "L3", "--order", "paper")
+    assert "V_c → MV_c | 1" in printed
+    assert "the remaining M rules preserve symmetry" in printed
+    code, latex = run("derive", "L1", "--latex")
+    assert code == 0
+    assert latex.count(r"\begin{align*}") == 2
+
+
+def test_fragment_without_sentences_is_an_answer_not_an_error():
+    code, printed = run("derive", "matmul,one")
+    assert code == 0
+    assert "no sentences: tells nothing apart" in printed
+    assert json.loads(run("derive", "matmul,one", "--json")[1])["readout"] == []
+
+
+def test_certificate_goes_round(tmp_path):
+    path = tmp_path / "c.json"
+    assert run("derive", "L1", "--out", str(path))[0] == 0
+    code, printed = run("check", str(path))
+    assert (code, "24 obligations checked" in printed) == (0, True)
+    edited = json.loads(path.read_text())
+    del edited["links"][0]["proof"]["obligations"][3]
+    path.write_text(json.dumps(edited))
+    code, printed = run("check", str(path))
+    assert code == 1
+    assert "V_c → MV_c" in printed
+    assert "missing" in printed
+    assert json.loads(run("check", str(path), "--json")[1])["valid"] is False
+
+
+def test_eval_counts_triangles_and_reads_edge_lists(tmp_path):
+    graph = nx.petersen_graph()
+    graph.add_edge(0, 2)
+    text = nx.to_graph6_bytes(graph, header=False).decode().strip()
+    triangles = sum(nx.triangles(graph).values()) // 3
+    assert run("eval", "1ᵀ(A²⊙A)1", "--graph6", text) == (0, f"{6 * triangles}\n")
+    assert run("eval", "1^T (A^2 * A) 1", "--graph6", text, "--mod", "5")[1] == (
+        f"{6 * triangles % 5}\n"
+    )
+    edges = tmp_path / "g.txt"
+    edges.write_text("a b\nb c\nc a\n")
+    assert run("eval", "Tr(A³)", str(edges))[1] == "6\n"
+    assert json.loads(run("eval", "A1", str(edges), "--json")[1])["value"] == [[2.0]] * 3
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "assume", "same"),
+    [
+        ("1ᵀ(A²⊙diag(1))1", "Tr(A²)", "none", True),
+        ("M⊙(u r)", "diag(u) M diag(rᵀ)", "none", True),
+        ("Aᵀ", "A", "symmetric", True),
+        ("Aᵀ", "A", "none", False),
+        ("A²⊙I", "diag(A1)", "simple", True),
+        ("A²⊙I", "diag(A1)", "symmetric", False),
+        ("MN", "NM", "none", False),
+        ("A", "A1", "none", False),
+    ],
+)
+def test_equal_decides_and_shows_why(left, right, assume, same):
+    code, printed = run("equal", left, right, "--assume", assume)
+    assert code == (0 if same else 1)
+    assert printed.startswith("equal" if same else "not equal")
+    answer = json.loads(run("equal", left, right, "--assume", assume, "--json")[1])
+    assert answer["equal"] is same
+    if not same and left != "A":
+        assert answer["counterexample"]["left"] != answer["counterexample"]["right"]
+
+
+def test_words_tree_grammars_and_compare():
+    code, printed = run("words", "r-G_L1", "--size", "5")
+    assert code == 0
+    assert [line.split()[1] for line in printed.splitlines()] == [
+        "1ᵀ1", "1ᵀA1", "1ᵀA²1", "1ᵀA³1",
+    ]  # fmt: skip
+    assert "V_r → V_cᵀ" in run("tree", "1ᵀA1", "--grammar", "G_L1")[1]
+    assert run("tree", "1ᵀA1", "--grammar", "G_L1", "--dot")[1].startswith("digraph")
+    names = [g["name"] for g in json.loads(run("grammars", "--json")[1])]
+    assert {"G_L1", "r-G_L1", "G_L3", "i-G_L3", "r-G_L3", "PPGN", "2-IGN", "TriMul"} <= set(names)
+    both = json.loads(run("compare", "GNNML1", "r-G_L1", "--json")[1])
+    assert [c["relation"] for c in both] == ["≡", "≡"]
+
+
+BAD = [
+    (("derive", "foo,matmul"), "unknown operation 'foo'"),
+    (("derive", ""), "the fragment is empty"),
+    (("derive", "hadamar"), "did you mean hadamard"),
+    (("eval", "1ᵀ(A²⊙A1", "--graph6", "Bw"), "⊙ is not defined here"),
+    (("eval", "1ᵀ(A²⊙A", "--graph6", "Bw"), "never closed"),
+    (("eval", "A⊙1", "--graph6", "Bw"), "same sort"),
+    (("eval", "2A", "--graph6", "Bw"), "must stand left of ×"),
+    (("eval", "1ᵀA1", "--graph6", "B"), "graph6"),
+    (("eval", "1ᵀA1", "--graph6", "!!"), "not graph6"),
+    (("eval", "1ᵀA1"), "give one graph"),
+    (("eval", "1ᵀM1", "--graph6", "Bw"), "M has no value here"),
+    (("eval", "1ᵀrelu(A)1", "--graph6", "Bw", "--mod", "7"), "no exact value modulo a prime"),
+    (("eval", "1ᵀA1", "--graph6", "Bw", "--mod", "8"), "8 is not a prime"),
+    (("words", "V → MV"), "M never becomes a word"),
+    (("words", "V → AV"), "V_c never becomes a word"),
+    (("words", "V → A"), "V_c is a column vector"),
+    (("words", "r-G_L4"), "did you mean"),
+    (("tree", "Tr(A)", "--grammar", "G_L3"), "Tr"),
+    (("compare", "PPGN", "nothing"), "no grammar is called 'nothing'"),
+    (("check", "no-such-file.json"), "cannot read"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD)
+def test_bad_input_exits_2_with_a_plain_message(words, message):
+    code, printed = run(*words)
+    assert code == 2
+    assert message in printed
+    assert "Traceback" not in printed
+
+
+def test_certificate_of_another_grammar_is_bad_input(tmp_path):
+    path = tmp_path / "c.json"
+    run("derive", "L1", "--out", str(path))
+    code, printed = run("check", str(path), "--fragment", "L3")
+    assert (code, "another grammar" in printed) == (2, True)
+    assert run("check", str(path), "--fragment", "L1")[0] == 0
+
+
+def test_main_turns_our_errors_into_exit_2(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["g2n2", "derive", "nonsense"])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith("error: unknown operation 'nonsense'")
