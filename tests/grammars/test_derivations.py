@@ -182,14 +182,14 @@ def test_numbers_stand_left_of_times() -> None:
 @pytest.mark.parametrize("grammar", [G_L1, G_L3, R_G_L3], ids=lambda g: g.name)
 def test_long_chains_answer_at_once(grammar: Grammar) -> None:
     long = "A" * 58
-    start = time.perf_counter()
+    start = time.process_time()
     tree = derive_word(grammar, parse(f"1ᵀ{long}1"))
     assert sum(node.rule == Rule(M, A) for node in tree.nodes()) == 58
     with pytest.raises(GrammarError, match="no variable derives N"):
         derive_word(grammar, parse(f"1ᵀ{long}N1"))
     with pytest.raises(GrammarError, match="is not a word"):
         derive_word(R_G_L3, parse(f"1ᵀ{long}Aᵀ{long}1"))
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_deep_derivations_do_not_exhaust_the_stack() -> None:
@@ -287,6 +287,7 @@ def frontier(labels: dict[str, str], below: dict[str, list[str]], node: str = "n
         ("r-G_L3", "1ᵀ(A²⊙diag(A1))1", "1ᵀAA⊙diagA11"),
         ("PPGN", "Tr(A²I)", "TrAAdiag1"),
         ("r-G_L1", "1ᵀdiag(A1)A1", "1ᵀdiagA1A1"),
+        ("{·, ᵀ, 1, f}", "1ᵀrelu(A1)", "1ᵀreluA1"),
     ],
 )
 def test_the_leaves_of_the_dot_tree_spell_the_sentence(

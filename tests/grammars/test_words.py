@@ -29,7 +29,7 @@ def value_key(term: Term, assume: str) -> tuple[object, ...]:
     """The value of a term on fixed random inputs: equal keys are, in effect, equal terms."""
     rng = Random(99)
     key: list[object] = []
-    for n in (4, 5, 6) if assume != "simple" else (5, 6, 7, 8, 8, 8):
+    for n in (4, 5, 6) if assume != "simple" else (5, 6, 7, 7):
         a, _ = random_inputs(rng, n, assume)
         supports = {f"C_{i}": rng_matrix(rng, n) for i in range(1, 4)} | {"C": rng_matrix(rng, n)}
         key.append(tuple(evaluate_mod(term, a, variables=supports).ravel()))
@@ -97,9 +97,9 @@ def test_words_come_smallest_first_and_stop_at_the_limit() -> None:
 
 
 def test_the_limit_is_reached_without_listing_everything() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(list(enumerate_words(G_L3, max_size=200, limit=10))) == 10
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_a_fragment_without_sentences_has_no_words_of_s() -> None:

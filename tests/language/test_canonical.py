@@ -56,14 +56,14 @@ REGULAR = [
 def test_canonical_forms_of_symmetric_graphs() -> None:
     """Where colour refinement alone sees nothing, and many automorphisms tempt to blow up."""
     rng = Random(1)
-    start = time.perf_counter()
+    start = time.process_time()
     forms = [canonical(as_pattern(graph)) for graph in REGULAR]
     for graph, form in zip(REGULAR, forms, strict=True):
         for _ in range(3):
             assert canonical(shuffled(rng, as_pattern(graph))) == form
     for (g, one), (h, two) in combinations(zip(REGULAR, forms, strict=True), 2):
         assert one != two, (g, h)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def labelled(pattern: Pattern) -> nx.MultiDiGraph:

@@ -197,10 +197,10 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("read", [parse, parse_body])
 def test_hostile_text_gets_a_message_at_once(read: object, text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(G2N2Error) as caught:
         read(text)  # type: ignore[operator]
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
     assert len(str(caught.value)) < 1000
 
 
@@ -260,13 +260,13 @@ def fuzz(seed: int, count: int) -> tuple[int, int]:
             text = "".join(rng.choices(ALPHABET, k=rng.randint(0, 30)))
         else:
             text = mangled(rng, rng.choice(sentences))
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             parse(text)
             good += 1
         except G2N2Error:
             bad += 1
-        slowest = max(slowest, time.perf_counter() - start)
+        slowest = max(slowest, time.process_time() - start)
     assert slowest < 1.0
     return good, bad
 

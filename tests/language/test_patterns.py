@@ -209,9 +209,9 @@ def test_equal_terms_with_functions_have_equal_values() -> None:
     ],
 )
 def test_symmetric_terms_do_not_blow_up(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert equal(parse(text), parse(text))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_one_pattern_is_refused_for_a_sum() -> None:

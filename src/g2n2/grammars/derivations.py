@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..errors import GrammarError
 from ..language.operations import OPERATIONS
 from ..language.sorts import Sort
-from ..language.terms import Term, operators
+from ..language.terms import Apply, Term, operators
 from .grammar import Grammar, Rule
 from .membership import Recogniser
 
@@ -136,7 +136,7 @@ def tree_dot(derivation: Derivation) -> str:
         node, number = waiting.pop()
         children = iter(node.children)
         below = []
-        for symbol, is_variable in _symbols(node.rule):
+        for symbol, is_variable in _symbols(node):
             shape = "" if is_variable else ", shape=box, fixedsize=false, width=0.3"
             lines.append(f"  n{count} [label={_quoted(symbol)}{shape}];")
             lines.append(f"  n{number} -> n{count};")
@@ -147,10 +147,12 @@ def tree_dot(derivation: Derivation) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _symbols(rule: Rule) -> Iterator[tuple[str, bool]]:
+def _symbols(node: Derivation) -> Iterator[tuple[str, bool]]:
     """The body of a rule cut into variables and terminals; brackets only group, so they go."""
-    text = rule.body_text()
-    for sort in rule.holes:
+    text = node.rule.body_text()
+    if text.startswith("f(") and isinstance(node.term, Apply):
+        text = node.term.function + text.removeprefix("f")  # f stands for the function meant
+    for sort in node.rule.holes:
         before, _, text = text.partition(sort.variable)
         yield from _terminal(before)
         yield sort.variable, True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from ..language.parsing import TERM_NAMES, parse
@@ -41,13 +42,15 @@ def enumerate_words(
         limit: The most words to list.
     """
     table = _Table(grammar, assume)
-    found = 0
-    for size in range(max_size + 1):
-        for term in table.words(sort, size):
-            if found == limit:
-                return
-            found += 1
-            yield Word(_flat(term), size)
+    # islice asks for nothing after the last word, so no larger size is built in vain.
+    yield from islice(
+        (
+            Word(_flat(term), size)
+            for size in range(max_size + 1)
+            for term in table.words(sort, size)
+        ),
+        limit,
+    )
 
 
 def parse_word(grammar: Grammar, text: str) -> Term:
