@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..errors import GrammarError
 from .fragments import NAMED, Fragment
-from .grammar import ARROWS, Grammar
+from .grammar import Grammar
+from .rules import ARROWS
 
 TEXTS: dict[str, str] = {
     "G_L1": """

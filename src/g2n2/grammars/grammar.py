@@ -1,4 +1,4 @@
-"""Rules and grammars: data, notation and checks of well-formedness; algorithms live elsewhere."""
+"""Grammars: data, notation and checks of well-formedness; algorithms live elsewhere."""
 
 from __future__ import annotations
 
@@ -9,49 +9,18 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GrammarError
-from ..language.parsing import GRAMMAR_NAMES, parse, parse_body
+from ..language.parsing import parse
 from ..language.printing import to_ascii, to_latex, to_text
 from ..language.sorts import SORTS, M, S, Sort, V
-from ..language.terms import Apply, Hole, Leaf, Term, holes, leaves, operators
+from ..language.terms import Hole, Leaf, Term, leaves, operators
+from .rules import ARROWS, Rule, parse_rules
 
 if TYPE_CHECKING:
     from ..reduction.reduce import Reduction
 
-ARROWS = ("→", "->", "::=", "⟶")
+__all__ = ["Grammar", "Rule", "parse_rules"]
+
 CHOICE = " | "
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One production: a variable and the term it may become."""
-
-    head: Sort
-    body: Term
-
-    @classmethod
-    def parse(cls, text: str) -> Rule:
-        """Parse one production such as `M → (M⊙M)`.
-
-        Raises:
-            GrammarError: There is no arrow, or there are several alternatives.
-        """
-        rules = parse_rules(text)
-        if len(rules) != 1:
-            raise GrammarError(f"one production was expected, got {len(rules)}: {text!r}")
-        return rules[0]
-
-    @property
-    def holes(self) -> tuple[Sort, ...]:
-        return holes(self.body)
-
-    def body_text(self, style: str = "text") -> str:
-        show = {"text": to_text, "ascii": to_ascii, "latex": to_latex}[style]
-        text = show(self.body, powers=False)
-        bare = isinstance(self.body, Apply) and self.body.op == "hadamard"
-        return f"({text})" if bare else text
-
-    def __str__(self) -> str:
-        return f"{self.head.variable} → {self.body_text()}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,31 +217,6 @@ class Grammar:
         rows = "".join(f"<tr><td>{escape(line)}</td></tr>" for line in self.lines())
         title = f"<caption>{escape(self.name)}</caption>" if self.name else ""
         return f"<table>{title}{rows}</table>"
-
-
-def parse_rules(line: str) -> list[Rule]:
-    """Parse `M → MM | A` into its productions."""
-    arrow = next((a for a in ARROWS if a in line), None)
-    if arrow is None:
-        raise GrammarError(f"no arrow in {line.strip()!r}; write for instance `M → MM | A`")
-    left, right = line.split(arrow, 1)
-    head = GRAMMAR_NAMES.get(left.strip())
-    if not isinstance(head, Hole):
-        raise GrammarError(
-            f"{left.strip()!r} is not a variable; the variables are S, V_c, V_r and M"
-        )
-    return [_rule(head.sort, body, line) for body in right.split("|")]
-
-
-def _rule(head: Sort, body: str, line: str) -> Rule:
-    if not body.strip():
-        raise GrammarError(f"an alternative is empty in {line.strip()!r}")
-    term = parse_body(body)
-    if term.sort != head:
-        raise GrammarError(
-            f"{body.strip()} is {term.sort.english}, but {head.variable} is {head.english}"
-        )
-    return Rule(head, term)
 
 
 def _statements(text: str) -> tuple[list[str], list[tuple[str, Term]]]:

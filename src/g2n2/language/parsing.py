@@ -11,9 +11,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from fractions import Fraction
 
 from ..errors import ParseError, SortError
@@ -35,12 +33,10 @@ from .terms import (
     call,
     power,
 )
+from .tokens import OPERAND, Token, Vocabulary, support_names, tokens_of
 
 MAX_NESTING = 60
 MAX_LENGTH = 20_000
-
-Vocabulary = Mapping[str, Term]
-"""The names a text may use, and what each stands for."""
 
 CONSTANTS: dict[str, Term] = {"A": A, "I": IDENTITY, "J": HOLLOW}
 TERM_NAMES: Vocabulary = {**CONSTANTS, **FREE_VARIABLES}
@@ -53,33 +49,7 @@ GRAMMAR_NAMES: Vocabulary = {
     "C": Leaf("C", M),
 }
 
-_FUNCTION = re.compile(r"([A-Za-z]{1,12})[ \t]*(?=\()")  # bounded: a run of names may be long
-_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
-_SUPPORT = re.compile(r"C(?:_\{?([0-9]{1,3}|k)\}?|([₀₁₂₃₄₅₆₇₈₉]{1,3}))")
-_SUPERSCRIPT = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
-_POWER = re.compile(r"\^\s*(?:\{\s*([0-9]+)\s*\}|([0-9]+))")
-_TRANSPOSE = re.compile(r"ᵀ|'|⊤|\^\s*(?:T|⊤|\{\s*T\s*\})")
-_SYMBOLS = {
-    "·": "·", "@": "·", "∙": "·", "⋅": "·",
-    "×": "×",
-    "⊙": "⊙", "∘": "⊙", "*": "*",
-    "+": "+", "-": "−", "−": "−",
-    "(": "(", ")": ")", ",": ",",
-}  # fmt: skip
-_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉", "01234567890123456789")
-
-_OPERAND = ("a name", "1", "a number and ×", "diag(", "Tr(", "(")
 _CONTINUATION = ("·", "@", "×", "⊙", "*", "+", "−", "ᵀ", "a power", ")", "the end")
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A piece of the text: `kind` is a symbol or one of name, number, function, power, end."""
-
-    kind: str
-    text: str
-    start: int
-    value: Term | None = None
 
 
 def parse(text: str, names: Vocabulary = TERM_NAMES) -> Term:
@@ -93,65 +63,13 @@ def parse(text: str, names: Vocabulary = TERM_NAMES) -> Term:
         raise ParseError(f"the text has {len(text)} characters; the limit is {MAX_LENGTH}")
     if not text.strip():
         raise ParseError("the text is empty; write a term such as 1ᵀA1")
-    return _Parser(text, _tokens(text, names), names).whole()
+    return _Parser(text, tokens_of(text, names, _CALLS), names).whole()
 
 
 def parse_body(text: str, more: Vocabulary | None = None) -> Term:
     """Parse the right-hand side of a rule: S, V_c, V_r and M are grammar variables."""
-    found = {_support_name(m) for m in _SUPPORT.finditer(text)}
-    supports = {name: Leaf(name, M) for name in found}
+    supports = {name: Leaf(name, M) for name in support_names(text)}
     return parse(text, {**GRAMMAR_NAMES, **supports, **(more or {})})
-
-
-def _support_name(match: re.Match[str]) -> str:
-    return f"C_{match[1] or match[2].translate(_DIGITS)}"
-
-
-def _tokens(text: str, names: Vocabulary) -> list[Token]:
-    longest_first = sorted(names, key=len, reverse=True)
-    tokens: list[Token] = []
-    at = 0
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-            continue
-        token, end = _token(text, at, longest_first, names)
-        tokens.append(token)
-        at = end
-    tokens.append(Token("end", "the end", len(text)))
-    return tokens
-
-
-def _token(text: str, at: int, longest_first: list[str], names: Vocabulary) -> tuple[Token, int]:
-    if m := _TRANSPOSE.match(text, at):
-        return Token("ᵀ", m[0], at), m.end()
-    if m := _SUPERSCRIPT.match(text, at):
-        return Token("power", m[0].translate(_DIGITS), at), m.end()
-    if m := _POWER.match(text, at):
-        return Token("power", m[1] or m[2], at), m.end()
-    if text.startswith(".*", at):
-        return Token("⊙", ".*", at), at + 2
-    if text[at] in _SYMBOLS:
-        return Token(_SYMBOLS[text[at]], text[at], at), at + 1
-    if m := _NUMBER.match(text, at):
-        return Token("number", m[0], at), m.end()
-    if (m := _FUNCTION.match(text, at)) and m[1] in _CALLS:
-        return Token("function", m[1], at), m.end()
-    if (m := _SUPPORT.match(text, at)) and (name := _support_name(m)) in names:
-        return Token("name", m[0], at, names[name]), m.end()
-    for name in longest_first:
-        if text.startswith(name, at):
-            return Token("name", name, at, names[name]), at + len(name)
-    word = re.match(r"\w+|.", text[at:], re.DOTALL)
-    assert word is not None
-    known = ", ".join(names)
-    if word[0] == "^":
-        hint = f"after it stands T or a power from 1 to {MAX_DEPTH}"
-    elif len(word[0]) > 1 and word[0].isalpha():
-        hint = f"functions are written with brackets: {', '.join(sorted(_CALLS))}"
-    else:
-        hint = f"the names here are {known}"
-    raise ParseError(f"unknown {word[0][:20]!r}; {hint}", text, at, _OPERAND)
 
 
 class _Parser:
@@ -314,7 +232,7 @@ class _Parser:
             self.advance()
             return self.bracketed(token)
         found = "the text ends" if token.kind == "end" else f"{token.text!r} cannot stand"
-        raise self.error(f"{found} where a term should be", _OPERAND)
+        raise self.error(f"{found} where a term should be", OPERAND)
 
     def one_or_number(self, token: Token) -> Term:
         self.advance()

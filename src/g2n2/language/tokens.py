@@ -1,0 +1,108 @@
+"""Text to tokens: names, numbers, powers and the spellings of each operation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from ..errors import ParseError
+from .terms import MAX_DEPTH, Term
+
+Vocabulary = Mapping[str, Term]
+"""The names a text may use, and what each stands for."""
+
+OPERAND = ("a name", "1", "a number and ×", "diag(", "Tr(", "(")
+"""What may stand where a term begins."""
+
+_FUNCTION = re.compile(r"([A-Za-z]{1,12})[ \t]*(?=\()")  # bounded: a run of names may be long
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+_SUPPORT = re.compile(r"C(?:_\{?([0-9]{1,3}|k)\}?|([₀₁₂₃₄₅₆₇₈₉]{1,3}))")
+_SUPERSCRIPT = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_POWER = re.compile(r"\^\s*(?:\{\s*([0-9]+)\s*\}|([0-9]+))")
+_TRANSPOSE = re.compile(r"ᵀ|'|⊤|\^\s*(?:T|⊤|\{\s*T\s*\})")
+_SYMBOLS = {
+    "·": "·", "@": "·", "∙": "·", "⋅": "·",
+    "×": "×",
+    "⊙": "⊙", "∘": "⊙", "*": "*",
+    "+": "+", "-": "−", "−": "−",
+    "(": "(", ")": ")", ",": ",",
+}  # fmt: skip
+_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉", "01234567890123456789")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the text: `kind` is a symbol or one of name, number, function, power, end."""
+
+    kind: str
+    text: str
+    start: int
+    value: Term | None = None
+
+
+def support_names(text: str) -> set[str]:
+    """The supports C_1, C_2 … a text speaks of, in any spelling."""
+    return {_support_name(m) for m in _SUPPORT.finditer(text)}
+
+
+def _support_name(match: re.Match[str]) -> str:
+    return f"C_{match[1] or match[2].translate(_DIGITS)}"
+
+
+def tokens_of(text: str, names: Vocabulary, functions: Collection[str]) -> list[Token]:
+    """Split a text.
+
+    Raises:
+        ParseError: At the first character that begins no token.
+    """
+    longest_first = sorted(names, key=len, reverse=True)
+    tokens: list[Token] = []
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        token, end = _token(text, at, longest_first, names, functions)
+        tokens.append(token)
+        at = end
+    tokens.append(Token("end", "the end", len(text)))
+    return tokens
+
+
+def _token(
+    text: str,
+    at: int,
+    longest_first: list[str],
+    names: Vocabulary,
+    functions: Collection[str],
+) -> tuple[Token, int]:
+    if m := _TRANSPOSE.match(text, at):
+        return Token("ᵀ", m[0], at), m.end()
+    if m := _SUPERSCRIPT.match(text, at):
+        return Token("power", m[0].translate(_DIGITS), at), m.end()
+    if m := _POWER.match(text, at):
+        return Token("power", m[1] or m[2], at), m.end()
+    if text.startswith(".*", at):
+        return Token("⊙", ".*", at), at + 2
+    if text[at] in _SYMBOLS:
+        return Token(_SYMBOLS[text[at]], text[at], at), at + 1
+    if m := _NUMBER.match(text, at):
+        return Token("number", m[0], at), m.end()
+    if (m := _FUNCTION.match(text, at)) and m[1] in functions:
+        return Token("function", m[1], at), m.end()
+    if (m := _SUPPORT.match(text, at)) and (name := _support_name(m)) in names:
+        return Token("name", m[0], at, names[name]), m.end()
+    for name in longest_first:
+        if text.startswith(name, at):
+            return Token("name", name, at, names[name]), at + len(name)
+    word = re.match(r"\w+|.", text[at:], re.DOTALL)
+    assert word is not None
+    known = ", ".join(names)
+    if word[0] == "^":
+        hint = f"after it stands T or a power from 1 to {MAX_DEPTH}"
+    elif len(word[0]) > 1 and word[0].isalpha():
+        hint = f"functions are written with brackets: {', '.join(sorted(functions))}"
+    else:
+        hint = f"the names here are {known}"
+    raise ParseError(f"unknown {word[0][:20]!r}; {hint}", text, at, OPERAND)
