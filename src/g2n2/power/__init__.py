@@ -1,0 +1,1 @@
+"""What a grammar can tell apart: refinement tests, exact separation, suites of hard graphs."""
