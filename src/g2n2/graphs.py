@@ -6,12 +6,12 @@ entries; `A[i, j]` is the weight of the edge from `i` to `j`.
 
 import gzip
 import os
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -23,6 +23,9 @@ from g2n2.graph_text import (
     parse_graph6,
     read_only,
 )
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = [
     "Adjacency",
@@ -38,7 +41,7 @@ __all__ = [
 ]
 
 Adjacency = NDArray[np.float64]
-GraphLike: TypeAlias = nx.Graph | ArrayLike | str
+GraphLike: TypeAlias = "nx.Graph | ArrayLike | str"
 
 _GRAPH6_SUFFIXES = (".g6", ".graph6", ".g6.gz", ".graph6.gz")
 
@@ -58,7 +61,8 @@ def adjacency(graph: GraphLike) -> Adjacency:
     """
     if isinstance(graph, str):
         return parse_graph6(graph)
-    if isinstance(graph, nx.Graph):
+    nx = sys.modules.get("networkx")  # no networkx graph exists before networkx is imported
+    if nx is not None and isinstance(graph, nx.Graph):
         if graph.number_of_nodes() == 0:
             raise _no_nodes("the networkx graph")
         try:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from .errors import GrammarError
 from .grammars.fragments import Fragment, Typing
 from .grammars.grammar import Grammar, Rule
 from .language.patterns import Assumption
 from .reduction.certificates import certificate
+from .reduction.compare import Comparison, Inclusion, Mode, with_functions
+from .reduction.compare import compare as prove_comparison
 from .reduction.explain import Step, steps
 from .reduction.forms import Level
 from .reduction.reduce import Order, Reduction, reduce
@@ -86,8 +89,9 @@ def derive(
     assume: Assumption = "symmetric",
     level: Level = "graph",
     order: Order = "direct",
+    witnesses: bool = True,
 ) -> Derivation:
-    """From a set of operations to its reduced grammar, with proofs.
+    """From a set of operations to its reduced grammar, with proofs and witnesses.
 
     >>> print(derive("L1").reduced)
     V_c → diag(V_c)V_c | AV_c | 1
@@ -96,5 +100,48 @@ def derive(
     chosen = Fragment.parse(fragment) if isinstance(fragment, str) else fragment
     exhaustive = chosen.exhaustive(typing)
     reduction = reduce(exhaustive, assume, level, order)
-    kept = tuple(Kept(rule, None, "not searched") for rule in reduction.reduced.rules)
+    kept = tuple(_kept(rule, reduction, witnesses) for rule in reduction.reduced.rules)
     return Derivation(chosen, typing, exhaustive, reduction, tuple(steps(reduction.links)), kept)
+
+
+def _kept(rule: Rule, reduction: Reduction, witnesses: bool) -> Kept:
+    """Why a rule stays: graphs that need it, or the plain word that nothing shows it."""
+    reduced = reduction.reduced
+    if not witnesses or not reduced.sentence_rules:
+        return Kept(rule, None, "not searched")
+    from .power.witnesses import needed
+
+    try:
+        found = needed(reduced, rule, directed=reduction.assume == "none")
+    except GrammarError as fault:
+        return Kept(rule, None, f"not searched: {fault}")
+    if found is None:
+        return Kept(rule, None, "no proof of removal, no witness")
+    return Kept(rule, found.to_json(), str(found))
+
+
+def compare(
+    left: Grammar, right: Grammar, mode: Mode = "words", assume: Assumption = "symmetric"
+) -> Comparison:
+    """Which of two grammars tells more graphs apart: by proof, or by a pair that refutes it."""
+    found = prove_comparison(left, right, mode, assume)
+    a, b = (with_functions(g) if mode == "with f" else g for g in (left, right))
+    return replace(
+        found, forward=_refuted(found.forward, a, b), backward=_refuted(found.backward, b, a)
+    )
+
+
+def _refuted(inclusion: Inclusion, larger: Grammar, smaller: Grammar) -> Inclusion:
+    """An open inclusion with graphs that refute it, where graphs of at most 7 nodes do."""
+    if inclusion.status != "open":
+        return inclusion
+    from .power.witnesses import between
+
+    try:
+        found = between(larger, smaller)
+    except GrammarError as fault:
+        return replace(inclusion, reason=f"{inclusion.reason}; no graphs tried: {fault}")
+    if found is None:
+        more = "no two graphs of at most 7 nodes refute it"
+        return replace(inclusion, reason=f"{inclusion.reason}; {more}")
+    return replace(inclusion, status="separated", witness=found.to_json(), reason=str(found))

@@ -16,7 +16,7 @@ def run(*words: str) -> tuple[int, str]:
     if isinstance(result.exception, G2N2Error):
         return 2, f"error: {result.exception}"
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output
+    return result.exit_code, result.stdout or result.output
 
 
 R_G_L3 = ["V_c → MV_c", "V_c → 1", "M → (M⊙M)", "M → MM", "M → diag(V_c)", "M → A"]
@@ -171,3 +171,11 @@ def test_main_turns_our_errors_into_exit_2(monkeypatch, capsys):
         cli.main()
     assert stop.value.code == 2
     assert capsys.readouterr().err.startswith("error: unknown operation 'nonsense'")
+
+
+def test_kept_rules_come_with_a_pair_and_a_sentence_or_the_plain_word():
+    kept = {k["rule"]: k for k in json.loads(run("derive", "L3", "--json")[1])["kept"]}
+    assert kept["M → (M⊙M)"]["witness"]["sentence"] == "1ᵀ(A²⊙A)1"
+    assert kept["M → (M⊙M)"]["witness"]["values"] == ["0", "12"]
+    assert kept["M → diag(V_c)"]["witness"] is None
+    assert kept["M → diag(V_c)"]["reason"] == "no proof of removal, no witness"

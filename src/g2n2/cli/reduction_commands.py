@@ -138,7 +138,7 @@ def compare(
 ) -> None:
     """Which of two grammars tells more graphs apart, with and without pointwise f."""
     from ..grammars.catalogue import find_grammar
-    from ..reduction.compare import compare as run
+    from ..pipeline import compare as run
 
     a, b = find_grammar(left), find_grammar(right)
     found = [run(a, b, "words", assume.value), run(a, b, "with f", assume.value)]
@@ -189,6 +189,8 @@ def _say_comparison(comparison: Comparison) -> None:
 
 
 def _verdict(inclusion: Inclusion) -> str:
+    if inclusion.status == "separated":
+        return f"no; {inclusion.reason}"
     if inclusion.proof is None:
         return f"open, no proof found ({inclusion.reason})"
     count, form = len(inclusion.proof.witnesses), inclusion.proof.claim.form
@@ -203,6 +205,7 @@ def _comparison_json(comparison: Comparison) -> dict[str, Any]:
             "form": inclusion.proof.claim.form if inclusion.proof else None,
             "cited": list(inclusion.cited),
             "reason": inclusion.reason,
+            "witness": inclusion.witness,
         }
 
     return {

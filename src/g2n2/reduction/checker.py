@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import G2N2Error
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import ONE, Apply, Hole, apply, leaves, operators
-from .judge import Judge, Rule, keys, parse_rule
+from .judge import FUNCTIONS, Judge, Rule, keys, parse_rule
 from .slots import Refused, require
 
 _FORMS = ("exact", "plain", "shape", "action", "broadcast", "diagonal")
@@ -39,6 +39,12 @@ def check(content: Any) -> Verdict:
         keys(content, {"format", "from", "to", "links", "digest"}, "the certificate")
         require(content["format"] == "g2n2 certificate 1", "unknown certificate format")
         at = content["from"]
+        require(isinstance(content["links"], list), "the links are not a list")
+        for end in ("from", "to"):
+            require(isinstance(content[end], list), f"the grammar under {end!r} is not a list")
+            for text in content[end]:
+                require(isinstance(text, str), "a rule is not text")
+                parse_rule(text)
         for number, link in enumerate(content["links"], 1):
             require(isinstance(link, dict), f"link {number} is not an object")
             require(link.get("from") == at, f"link {number} starts at another grammar")
@@ -54,7 +60,9 @@ def check(content: Any) -> Verdict:
         )
     except Refused as fault:
         return Verdict(False, checked, tuple(cited), str(fault))
-    except (G2N2Error, KeyError, TypeError, ValueError, IndexError, AttributeError) as fault:
+    except (
+        G2N2Error, KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError
+    ) as fault:  # fmt: skip
         text = str(fault).split("\n")[0]
         return Verdict(False, checked, tuple(cited), f"malformed certificate: {text}")
     return Verdict(True, checked, tuple(cited))
@@ -85,14 +93,15 @@ def _check_lemma(link: dict[str, Any]) -> str:
 
 
 def _powers(head: Sort, rules: set[Rule]) -> bool:
-    """Whether Hadamard powers (and for matrices the constant 1·1ᵀ) can be made."""
+    """Whether Hadamard powers can be made, the zeroth among them: 1, and 1·1ᵀ for matrices."""
     v, r, m = Hole(V), Hole(R), Hole(M)
     if head == M:
         needed = {(M, apply("hadamard", m, m)), (M, v @ r), (R, v.T), (V, ONE)}
         return needed <= rules
     diag = apply("diag", v)
     ways = [{(V, apply("hadamard", v, v))}, {(V, m @ v), (M, diag)}, {(V, diag @ v)}]
-    return any(way <= rules for way in ways)
+    needed = {(V, ONE), (R, v.T), (V, r.T)} if head == R else {(V, ONE)}
+    return any(way | needed <= rules for way in ways)
 
 
 def _check_simulation(link: dict[str, Any], where: str) -> int:
@@ -119,9 +128,10 @@ def _check_simulation(link: dict[str, Any], where: str) -> int:
         require(proof["form"] in _FORMS, f"{where}: unknown form")
         require(isinstance(proof["transpose_lemma"], bool), f"{where}: transpose_lemma")
         judge = Judge(big, small, proof["form"], link["assume"], proof["transpose_lemma"])
+        silent = {"action": ("pair",), "broadcast": ("node", "pair"), "diagonal": ("node", "pair")}
         require(
-            not (proof["form"] == "action" and link["level"] == "pair"),
-            f"{where}: the action form says nothing of pairs",
+            link["level"] not in silent.get(proof["form"], ()),
+            f"{where}: the {proof['form']} form says nothing at {link['level']} level",
         )
         total += judge.check_all(proof["obligations"], link["level"], f"{where}, {part}")
     return total
@@ -129,9 +139,11 @@ def _check_simulation(link: dict[str, Any], where: str) -> int:
 
 def _function_words(link: dict[str, Any]) -> list[str]:
     """Columns u0, u1 … stand for pointwise functions of columns: allowed where f_V is free."""
-    used = sorted(
-        {t.name for text in link["from"] for t in leaves(parse_rule(text)[1]) if t.name[0] == "u"}
+    used, strange = (
+        sorted({t.name for _, body in map(parse_rule, link[end]) for t in leaves(body)} & FUNCTIONS)
+        for end in ("from", "to")
     )
+    require(not strange, f"{', '.join(strange)}: a function of columns in the smaller grammar")
     if not used:
         return []
     smaller = {parse_rule(text) for text in link["to"]}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 from ..grammars.grammar import Grammar, Rule
 from ..language.patterns import Assumption
@@ -32,7 +32,19 @@ from .reduce import include
 from .simulation import Proof, first_failure
 
 Mode = Literal["words", "with f"]
-Status = Literal["proved", "open"]
+Status = Literal["proved", "separated", "open"]
+
+_RELATIONS: dict[tuple[Status, Status], str] = {
+    ("proved", "proved"): "≡",
+    ("proved", "separated"): "⊊",
+    ("proved", "open"): "⊆",
+    ("separated", "proved"): "⊋",
+    ("separated", "separated"): "incomparable",
+    ("separated", "open"): "⊈",
+    ("open", "proved"): "⊇",
+    ("open", "separated"): "⊉",
+    ("open", "open"): "open",
+}
 
 _FORMS: tuple[Form, ...] = ("plain", "shape", "action", "broadcast")
 
@@ -42,11 +54,13 @@ class Inclusion:
     """Whether one grammar's sentences tell no more apart than the other's.
 
     Attributes:
-        status: `proved` by simulation, or `open`: no proof found, which refutes nothing.
+        status: `proved` by simulation; `separated`: a pair of graphs refutes it; or `open`: no
+            proof found, which refutes nothing.
         larger: The grammar that was simulated, supports and sums written out.
         proof: The simulation.
         cited: Lemmas used besides it.
-        reason: Why it is open.
+        reason: Why there is no proof.
+        witness: Graphs and a sentence that refute it.
     """
 
     status: Status
@@ -54,6 +68,7 @@ class Inclusion:
     proof: Proof | None = None
     cited: tuple[str, ...] = ()
     reason: str = ""
+    witness: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,9 +84,8 @@ class Comparison:
 
     @property
     def relation(self) -> str:
-        """≡, ⊆, ⊇ or `open`, as far as it is proved."""
-        proved = (self.forward.status == "proved", self.backward.status == "proved")
-        return {(True, True): "≡", (True, False): "⊆", (False, True): "⊇"}.get(proved, "open")
+        """≡, ⊊, ⊋, `incomparable`, or as much of it as is settled."""
+        return _RELATIONS[self.forward.status, self.backward.status]
 
 
 def compare(
@@ -87,7 +101,7 @@ def compare(
 
 
 def _citing(inclusion: Inclusion) -> Inclusion:
-    if inclusion.status == "open":
+    if inclusion.status != "proved":
         return inclusion
     lemma = "sums and functions are as strong as Hadamard products and constants"
     return replace(inclusion, cited=(*inclusion.cited, lemma))

@@ -10,7 +10,8 @@ rest.
     exact       a word m                                                    v, r, s: no factor
     plain       s·m                                                         s·v, s·vᵀ
     shape       s·m or s·v·wᵀ                                               s·v, s·vᵀ
-    action      anything M with M·x and Mᵀ·x equal to s·v for every word x  s·v, s·vᵀ
+    action      anything M with M·x (and Mᵀ·x, if the larger     s·v, s·vᵀ
+                grammar transposes) equal to s·v for every word x
     broadcast   s·m or s·v·wᵀ, where v·1ᵀ is a matrix word                  v itself is no word
     diagonal    as broadcast with diag(v) a matrix word, and diag(m·x) one for every such x
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Literal
 
@@ -44,6 +46,11 @@ class Claim:
     form: Form
     assume: Assumption = "symmetric"
     level: Level = "graph"
+
+    @cached_property
+    def turns(self) -> bool:
+        """Whether a rule that is owed transposes; only then does the action say more than M·x."""
+        return any("transpose" in operators(rule.body) for rule in owed_rules(self))
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,6 @@ def obligations(claim: Claim) -> Iterator[Obligation]:
     rules = owed_rules(claim)
     if claim.form == "exact":
         rules = [rule for rule in rules if rule not in claim.smaller.all_rules]
-    transposes = any("transpose" in operators(r.body) for r in rules)
     for rule in rules:
         choices = [alternatives(sort, i, claim.form) for i, sort in enumerate(rule.holes)]
         for names in product(*choices):
@@ -111,7 +117,7 @@ def obligations(claim: Claim) -> Iterator[Obligation]:
                 yield Obligation("simulate", rule, names, term)
             if rule.head == M and claim.form in ("action", "diagonal"):
                 yield Obligation("right", rule, names, term @ PROBE)
-                if transposes:
+                if claim.turns:
                     yield Obligation("left", rule, names, term.T @ PROBE)
 
 
@@ -122,5 +128,6 @@ def transpose_obligations(claim: Claim) -> Iterator[Obligation]:
 
 
 def transpose_obligation(rule: Rule) -> Obligation:
-    leaves = [opaque(sort, i) if sort != R else opaque(V, i).T for i, sort in enumerate(rule.holes)]
+    """What the lemma owes for one rule; its words are any words, not those of an invariant."""
+    leaves = [opaque(sort, i) for i, sort in enumerate(rule.holes)]
     return Obligation("transpose", rule, (), fill(rule.body, list(leaves)).T)

@@ -21,6 +21,11 @@ class Goal:
     options: tuple[tuple[Need, ...], ...]
 
 
+def hypotheses(obligation: Obligation, form: Form) -> Form:
+    """The form whose opaque words may be used: the transpose lemma speaks of plain words only."""
+    return "plain" if obligation.kind == "transpose" else form
+
+
 def goal_of(obligation: Obligation, form: Form, assume: Assumption) -> Goal:
     """Which patterns must be words of the smaller grammar so that the obligation is met."""
     pattern = pattern_of(obligation.term, assume)
@@ -103,6 +108,10 @@ def opaque_words(pattern: Pattern, form: Form) -> list[tuple[Term, Sort, bool]]:
             words.append((leaf, leaf.sort, False))
         elif leaf.sort == M and form != "action":
             words += [(leaf, M, False), (leaf.T, M, True)]
+        elif leaf.sort == R:
+            words.append((leaf, R, False))
+        elif leaf.name[0] == "u" and form in ("broadcast", "diagonal"):
+            continue  # a function of columns is free among columns
         elif leaf.sort == V and form == "broadcast":
             ones = leaf @ Leaf("1", V).T
             words += [(ones, M, False), (ones.T, M, True)]
@@ -113,16 +122,17 @@ def opaque_words(pattern: Pattern, form: Form) -> list[tuple[Term, Sort, bool]]:
     return words
 
 
-def action_rules(pattern: Pattern, form: Form) -> list[tuple[Sort, Term]]:
-    """What the hypothesis on an opaque matrix lets us build: m·V and mᵀ·V, or diag(m·(D1)).
+def action_rules(pattern: Pattern, form: Form, turns: bool) -> list[tuple[Sort, Term]]:
+    """What the hypothesis on an opaque matrix lets us build: m·V, or diag(m·(D1)).
 
-    The last asks for a diagonal D; `instances_of` sees to it.
+    The same of mᵀ if the larger grammar `turns`. The second asks for a diagonal D; `instances_of`
+    sees to it.
     """
     rules: list[tuple[Sort, Term]] = []
     for leaf in opaque_leaves(pattern):
         if leaf.sort != M:
             continue
-        for matrix in (leaf, leaf.T):
+        for matrix in (leaf, leaf.T) if turns else (leaf,):
             if form == "action":
                 rules.append((V, matrix @ Hole(V)))
             elif form == "diagonal":

@@ -6,7 +6,9 @@ Part of the independent checker; it shares no code with the search.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property, lru_cache
 from itertools import product
+from math import prod
 from typing import Any
 
 from ..language.parsing import CONSTANTS, parse, parse_body
@@ -17,7 +19,8 @@ from .slots import SlotGraph, require
 Rule = tuple[Sort, Term]
 _HEADS = {"S": S, "V_c": V, "V_r": R, "M": M}
 _LETTERS = {"s": S, "v": V, "w": V, "u": V, "r": R, "m": M}
-_FUNCTION_NAMES: dict[str, Term] = {f"u{i}": Leaf(f"u{i}", V) for i in range(10)}
+FUNCTIONS = frozenset(f"u{i}" for i in range(10))
+"""Columns that stand for pointwise functions of columns."""
 _NAMES: dict[str, Term] = {
     **CONSTANTS,
     "x": Leaf("x", V),
@@ -25,6 +28,7 @@ _NAMES: dict[str, Term] = {
     **{f"C_{i}": Leaf(f"C_{i}", M) for i in range(100)},
     **{f"{a}{i}": Leaf(f"{a}{i}", sort) for a, sort in _LETTERS.items() for i in range(20)},
 }
+MAX_CHOICES = 4096
 _OBLIGATION_KEYS = {"kind", "rule", "choice", "term", "factors", "words", "bijection"}
 
 
@@ -36,21 +40,28 @@ class Judge:
     ) -> None:
         self.larger, self.smaller = larger, smaller
         self.form, self.assume, self.lemma = form, assume, lemma
+        self.turns = False
+        self.known: dict[tuple[Term, Sort], bool] = {}
         require(not (lemma and form == "exact"), "the exact form has no transpose lemma")
+
+    @cached_property
+    def of_lemma(self) -> Judge:
+        return Judge(self.larger, self.smaller, "plain", self.assume, lemma=True)
 
     def check_all(self, entries: list[dict[str, Any]], level: str, where: str) -> int:
         owed = dict(self.owed(level))
+        require(isinstance(entries, list), f"{where}: the obligations are not a list")
         seen: set[tuple[str, Rule, tuple[str, ...]]] = set()
         for entry in entries:
             keys(entry, _OBLIGATION_KEYS, where)
+            for field in ("choice", "factors", "words", "bijection"):
+                require(isinstance(entry[field], list), f"{where}: {field} is not a list")
             key = (entry["kind"], parse_rule(entry["rule"]), tuple(entry["choice"]))
             name = f"{where}: {entry['kind']} {entry['rule']} {list(entry['choice'])}"
             require(key in owed, f"{name} is not owed")
             require(key not in seen, f"{name} stands twice")
             seen.add(key)
-            require(
-                parse(entry["term"], _NAMES) == owed[key], f"{name}: the term is not the rule's"
-            )
+            require(_term(entry["term"]) == owed[key], f"{name}: the term is not the rule's")
             self.check_one(entry, owed[key], name)
         for key in owed:
             missing = f"{key[0]} {key[1][0].variable} → {key[1][1]} {list(key[2])}"
@@ -62,9 +73,7 @@ class Judge:
         if self.lemma:
             for head, body in self.smaller:
                 if head == M:
-                    leaves = [
-                        _leaf(s, i) if s != R else _leaf(V, i).T for i, s in enumerate(holes(body))
-                    ]
+                    leaves = [_leaf(sort, i) for i, sort in enumerate(holes(body))]
                     yield ("transpose", (head, body), ()), fill(body, list(leaves)).T
         reached = {S, *{"graph": (), "node": (V,), "pair": (V, M)}[level]}
         for _ in range(4):
@@ -72,9 +81,10 @@ class Judge:
         rules = [rule for rule in self.larger if rule[0] in reached]
         if self.form == "exact":
             rules = [rule for rule in rules if rule not in self.smaller]
-        turning = any("transpose" in operators(body) for _, body in rules)
+        self.turns = any("transpose" in operators(body) for _, body in rules)
         for head, body in rules:
             options = [self.shapes(sort, i) for i, sort in enumerate(holes(body))]
+            require(prod(map(len, options)) <= MAX_CHOICES, f"{body} has too many variables")
             for names in product(*options):
                 parts = [o[n] for o, n in zip(options, names, strict=True)]
                 term = fill(body, parts)
@@ -84,7 +94,7 @@ class Judge:
                 if acts:
                     probe = _NAMES["x"]
                     yield ("right", (head, body), names), term @ probe
-                    if turning:
+                    if self.turns:
                         yield ("left", (head, body), names), term.T @ probe
 
     def shapes(self, sort: Sort, i: int) -> dict[str, Term]:
@@ -101,9 +111,11 @@ class Judge:
         return {name: apply("scale", s, shape) for name, shape in found.items()}
 
     def check_one(self, entry: dict[str, Any], term: Term, name: str) -> None:
-        factors = [parse(text, _NAMES) for text in entry["factors"]]
-        words = [parse(text, _NAMES) for text in entry["words"]]
+        factors = [_term(text) for text in entry["factors"]]
+        words = [_term(text) for text in entry["words"]]
         strict = self.form == "exact" or entry["kind"] == "transpose"
+        # The lemma is about all words of the smaller grammar, so no invariant may be used for it.
+        judge = self.of_lemma if entry["kind"] == "transpose" else self
         if strict:
             require(not factors, f"{name}: no factor may be split off here")
         for factor in factors:
@@ -123,7 +135,7 @@ class Judge:
         require(len(words) == len(expected), f"{name}: wrong number of words")
         for word, wanted in zip(words, expected, strict=True):
             require(
-                word.sort == wanted and self.is_word(word, wanted), f"{name}: {word} is no word"
+                word.sort == wanted and judge.is_word(word, wanted), f"{name}: {word} is no word"
             )
         left = SlotGraph(self.assume)
         left.boundary = left.build(term)
@@ -155,14 +167,19 @@ class Judge:
 
     def is_word(self, term: Term, sort: Sort) -> bool:
         """Whether a term is a word of the smaller grammar over the opaque leaves."""
-        if self.is_hypothesis(term, sort):
-            return True
+        key = term, sort
+        if key not in self.known:
+            derived = self.is_hypothesis(term, sort) or self.is_derived(term, sort)
+            self.known[key] = derived or self.is_action(term, sort)
+        return self.known[key]
+
+    def is_derived(self, term: Term, sort: Sort) -> bool:
         for head, body in self.smaller:
             if head == sort:
                 parts: list[tuple[Sort, Term]] = []
                 if _matches(body, term, parts) and all(self.is_word(t, s) for s, t in parts):
                     return True
-        return self.is_action(term, sort)
+        return False
 
     def is_hypothesis(self, term: Term, sort: Sort) -> bool:
         if term.sort != sort:
@@ -177,6 +194,8 @@ class Judge:
             if inner is not None and self.lemma:
                 return self.is_opaque_matrix(inner)
             return self.is_opaque_matrix(term)
+        if sort == R:
+            return letter == "r"
         return (
             sort == V
             and letter in ("v", "w", "x", "u")
@@ -189,9 +208,9 @@ class Judge:
             case Leaf(name=name):
                 return name[0] == "m"
             case Apply(op="matmul", args=(Leaf(name=name), Apply(op="transpose", args=(one,)))):
-                return self.form == "broadcast" and name[0] in "vwxu" and one == ONE
+                return self.form == "broadcast" and name[0] in "vwx" and one == ONE
             case Apply(op="diag", args=(Leaf(name=name),)):
-                return self.form == "diagonal" and name[0] in "vwxu"
+                return self.form == "diagonal" and name[0] in "vwx"
         return False
 
     def is_action(self, term: Term, sort: Sort) -> bool:
@@ -204,12 +223,18 @@ class Judge:
                     graph = SlotGraph(self.assume)
                     row, column = graph.build(d) if d.sort == M else (0, 1)
                     diagonal = d.sort == M and graph.find(row) == graph.find(column)
-                    return o == ONE and _is_opaque(m) and diagonal and self.is_word(d, M)
+                    return o == ONE and self.acts(m) and diagonal and self.is_word(d, M)
         if self.form == "action" and sort == V:
             match term:
                 case Apply(op="matmul", args=(m, v)):
-                    return _is_opaque(m) and v.sort == V and self.is_word(v, V)
+                    return self.acts(m) and v.sort == V and self.is_word(v, V)
         return False
+
+    def acts(self, term: Term) -> bool:
+        """Whether the invariant gives the action of this matrix: m, and mᵀ where `left` is owed."""
+        if isinstance(term, Apply) and term.op == "transpose" and self.turns:
+            term = term.args[0]
+        return isinstance(term, Leaf) and term.name[0] == "m"
 
 
 def _matches(body: Term, term: Term, parts: list[tuple[Sort, Term]]) -> bool:
@@ -226,21 +251,25 @@ def _matches(body: Term, term: Term, parts: list[tuple[Sort, Term]]) -> bool:
     return body == term
 
 
-def _is_opaque(term: Term) -> bool:
-    if isinstance(term, Apply) and term.op == "transpose":
-        term = term.args[0]
-    return isinstance(term, Leaf) and term.name[0] == "m"
-
-
 def _leaf(sort: Sort, index: int) -> Leaf:
     letter = {S: "s", V: "v", R: "r", M: "m"}[sort]
     return Leaf(f"{letter}{index}", sort)
 
 
+@lru_cache(maxsize=10_000)
+def _term(text: str) -> Term:
+    return parse(text, _NAMES)
+
+
+@lru_cache(maxsize=10_000)
 def parse_rule(text: str) -> Rule:
+    """A rule as a certificate writes it; its body must have the head's sort."""
     head, arrow, body = text.partition(" → ")
     require(bool(arrow) and head in _HEADS, f"{text!r} is no rule")
-    return _HEADS[head], parse_body(body, _FUNCTION_NAMES)
+    term = parse_body(body, {name: Leaf(name, V) for name in FUNCTIONS})
+    require(term.sort == _HEADS[head], f"{text!r} is no rule: {body} is {term.sort.english}")
+    require(not isinstance(term, Hole), f"{text!r} applies no operation")
+    return _HEADS[head], term
 
 
 def keys(value: Any, keys: set[str], where: str) -> None:

@@ -2,9 +2,10 @@
 
 All other operations are multilinear, so a word with sums is a sum of words. For a fixed pair of
 graphs one interpolating polynomial stands for a pointwise function on both, so the function of a
-word is a combination of its Hadamard powers: it adds nothing where those powers can be made. On
-matrices the constant term of the polynomial is 1·1ᵀ, so that has to be a word as well (unless
-f(0) = 0 is known). Where a function is not free, sums are not free either: f(u + v) is no sum.
+word is a combination of its Hadamard powers: it adds nothing where those powers can be made. The
+constant term of the polynomial is 1 on columns and 1·1ᵀ on matrices, so that has to be a word as
+well (unless f(0) = 0 is known). Where a function is not free, sums are not free either: f(u + v) is
+no sum.
 """
 
 from __future__ import annotations
@@ -12,13 +13,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..grammars.grammar import Grammar, Rule
+from ..language.sorts import R
 from ..language.terms import Apply, Hole
 
 LEMMA = "sums and pointwise functions are free"
 
 _HADAMARD_POWERS = {
     "f_S": (),
-    "f_V": ({"V → (V⊙V)"}, {"V → MV", "M → diag(V)"}, {"V → diag(V)V"}),
+    "f_V": (
+        {"V → 1", "V → (V⊙V)"},
+        {"V → 1", "V → MV", "M → diag(V)"},
+        {"V → 1", "V → diag(V)V"},
+    ),
     "f_M": ({"M → (M⊙M)", "M → VR", "R → Vᵀ", "V → 1"},),
 }
 
@@ -38,6 +44,9 @@ def free_rules(grammar: Grammar) -> Lemma | None:
     functions = {op for r in removed if (op := _plain_operator(r)) and op != "add"}
     if not removed or not all(is_free(op, grammar) for op in functions):
         return None
+    turned = all(rule in grammar for rule in ("V → Rᵀ", "R → Vᵀ"))
+    if not turned and any(r.head == R and _plain_operator(r) != "add" for r in removed):
+        return None  # functions of rows are free as functions of columns
     rest = [r for r in grammar.all_rules if r not in removed]
     name = f"{grammar.name} without + and f" if grammar.name else ""
     smaller = Grammar.of(rest, name, grammar.supports, default_readout=False)

@@ -23,6 +23,13 @@ _STRONGER: tuple[tuple[Form, Assumption], ...] = (
     ("broadcast", "symmetric"),
 )
 
+_SILENT: dict[Form, tuple[Level, ...]] = {
+    "action": ("pair",),
+    "broadcast": ("node", "pair"),
+    "diagonal": ("node", "pair"),
+}
+"""Levels a form says nothing of: without columns there is no output to compare at a node."""
+
 
 @dataclass(frozen=True)
 class Simulation:
@@ -123,7 +130,7 @@ def include(
 ) -> Proof | None:
     """A proof that every word of the one is made of words of the other."""
     for form in forms:
-        if form == "action" and level == "pair":
+        if level in _SILENT.get(form, ()):
             continue
         proof = prove(Claim(larger, smaller, form, assume, level))
         if proof is not None:

@@ -17,7 +17,7 @@ from ..language.patterns import Assumption, Pattern, canonical, pattern_of
 from ..language.sorts import M, S
 from ..language.terms import Term, multilinear, operation_count
 from .forms import Claim, Form, Level, Obligation, obligations, transpose_obligation
-from .goals import Need, action_rules, goal_of, opaque_leaves, opaque_words
+from .goals import Need, action_rules, goal_of, hypotheses, opaque_leaves, opaque_words
 from .simulation import instances_of, universe_of
 from .templates import library, readouts, size_key
 from .universe import Universe
@@ -81,7 +81,7 @@ class _Cover:
         self.outer = self.lemma - 1 - self.inner
         self.best: Choice | None = None
         self._owed_transposes: dict[int, list[Choice]] = {}
-        self._words: dict[Need, list[Choice]] = {}
+        self._words: dict[tuple[Need, Form], list[Choice]] = {}
 
     def solve(self) -> list[Rule] | None:
         wanted: list[list[Choice]] = []
@@ -152,27 +152,28 @@ class _Cover:
     def _choices(self, obligation: Obligation) -> list[Choice]:
         """The minimal template sets that meet an obligation."""
         goal = goal_of(obligation, self.claim.form, self.claim.assume)
-        factors = [self._word_choices(need) for need in goal.factors]
+        form = hypotheses(obligation, self.claim.form)
+        factors = [self._word_choices(need, form) for need in goal.factors]
         found: list[Choice] = []
         for option in goal.options:
-            parts = [*factors, *(self._word_choices(need) for need in option)]
+            parts = [*factors, *(self._word_choices(need, form) for need in option)]
             found += [_union(combination) for combination in product(*parts)]
         return self._antichain(found)
 
-    def _word_choices(self, need: Need) -> list[Choice]:
+    def _word_choices(self, need: Need, form: Form) -> list[Choice]:
         """The minimal template sets that make a pattern; renamed labels share the work."""
-        key = _anonymous(need)
+        key = _anonymous(need), form
         if key not in self._words:
-            self._words[key] = self._saturated(key)
+            self._words[key] = self._saturated(*key)
         return self._words[key]
 
-    def _saturated(self, need: Need) -> list[Choice]:
+    def _saturated(self, need: Need, form: Form) -> list[Choice]:
         sort, pattern = need
-        form, assume = self.claim.form, self.claim.assume
+        assume = self.claim.assume
         if not pattern.vertices and form != "exact":
             return [0]
         rules = [(1 << i, r.body) for i, r in enumerate(self.templates) if multilinear(r.body)]
-        rules += [(0, body) for _, body in action_rules(pattern, form)]
+        rules += [(0, body) for _, body in action_rules(pattern, form, self.claim.turns)]
         universe = universe_of(pattern, [body for _, body in rules], form, assume)
         goal = universe.find(sort, pattern)
         if goal is None:

@@ -16,7 +16,15 @@ from ..language.patterns import (
 from ..language.sorts import M, S, Sort
 from ..language.terms import Term, fill, leaves, multilinear, operation_count
 from .forms import Claim, Form, Obligation, obligations, transpose_obligations
-from .goals import Need, action_rules, goal_of, opaque_leaves, opaque_scalar, opaque_words
+from .goals import (
+    Need,
+    action_rules,
+    goal_of,
+    hypotheses,
+    opaque_leaves,
+    opaque_scalar,
+    opaque_words,
+)
 from .universe import Assignment, Universe, universe_for
 
 
@@ -89,12 +97,12 @@ class _Prover:
     def _word(self, need: Need, obligation: Obligation) -> Term | None:
         """The shortest word of the smaller grammar over the opaque leaves with this pattern."""
         sort, pattern = need
-        form = self.claim.form
+        form = hypotheses(obligation, self.claim.form)
         scalar = opaque_scalar(pattern)
         if scalar is not None and form != "exact":
             return scalar
         rules = [(r.head, r.body) for r in self.claim.smaller.all_rules if multilinear(r.body)]
-        rules += action_rules(pattern, form)
+        rules += action_rules(pattern, form, self.claim.turns)
         known = [
             (term, sort) for term, sort, lemma in opaque_words(pattern, form)
             if self.transposed or not lemma

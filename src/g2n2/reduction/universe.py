@@ -66,7 +66,7 @@ class Universe:
         self._carries = sum(digit << (_DIGIT - 1) for digit in self._digit.values())
         self._limit = self._carries + sum(n * self._digit[label] for label, n in limits.items())
         internal, everywhere = _signatures(target, assume)
-        self._internal = set(internal)
+        self._internal = Counter(internal)
         self._allowed = [Counter(signature) for signature in everywhere]
         self._placeable: dict[Signature, bool] = {}
         self.items: list[tuple[Sort, Pattern]] = []
@@ -189,9 +189,8 @@ class Universe:
 
     def _fits(self, pattern: Pattern) -> bool:
         internal, everywhere = _signatures(pattern, self.assume)
-        return all(sig in self._internal for sig in internal) and all(
-            map(self._has_place, everywhere)
-        )
+        closed = all(internal.count(sig) <= self._internal[sig] for sig in internal)
+        return closed and all(map(self._has_place, everywhere))
 
     def _has_place(self, signature: Signature) -> bool:
         """Whether some vertex of the target has all that sits at this vertex."""

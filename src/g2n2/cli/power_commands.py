@@ -1,0 +1,235 @@
+"""separate, power, wl: what a grammar, or a WL test, can tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import show
+from .reduction_commands import AsJson
+
+if TYPE_CHECKING:
+    from ..power.separation import Separation
+    from ..power.suites import Suite
+    from ..power.table import PowerRow
+
+
+class Engine(StrEnum):
+    """How words are compared."""
+
+    auto = "auto"
+    closure = "closure"
+    mixing = "mixing"
+
+
+class Variant(StrEnum):
+    """Oblivious or folklore WL."""
+
+    wl = "wl"
+    fwl = "fwl"
+
+
+Graph = Annotated[str, typer.Argument(help="A graph6 string, or a graph6 or edge-list file.")]
+Readout = Annotated[
+    str, typer.Option(help="'network' (1ᵀV, Tr(M), 1ᵀM1) or rules such as 'S → VᵀV'.")
+]
+WithF = Annotated[bool, typer.Option("--with-f", help="Allow sums and pointwise functions.")]
+Directed = Annotated[bool, typer.Option(help="The graphs are directed.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(separate)
+    app.command()(power)
+    app.command()(wl)
+
+
+def separate(
+    first: Graph,
+    second: Graph,
+    grammar: Annotated[str, typer.Option(help="A grammar's name, or its rules.")] = "r-G_L3",
+    readout: Readout = "",
+    engine: Annotated[Engine, typer.Option(help="closure is complete.")] = Engine.auto,
+    with_f: WithF = False,
+    directed: Directed = False,
+    json: AsJson = False,
+) -> None:
+    """Whether a grammar tells two graphs apart, and the sentence that does."""
+    from ..grammars.catalogue import find_grammar
+    from ..graphs import read_graph
+    from ..power.separation import separate as run
+    from ..reduction.compare import with_functions
+
+    chosen = find_grammar(grammar)
+    if with_f:
+        chosen = with_functions(chosen)
+    found = run(
+        chosen,
+        read_graph(first, directed),
+        read_graph(second, directed),
+        engine=engine.value,
+        readout=readout or None,
+        directed=directed,
+    )
+    if json:
+        show.as_json(_separation_json(found, chosen.name))
+    else:
+        _say_separation(found, chosen.name)
+
+
+def power(
+    grammars: Annotated[list[str], typer.Argument(help="Grammars by name, or their rules.")],
+    suite: Annotated[
+        list[str], typer.Option(help="atlas, graph8c, sr25, csl, exp, brec, cfi, or a graph6 file.")
+    ],
+    readout: Readout = "",
+    layers: Annotated[
+        int | None, typer.Option(min=1, max=40, help="Layers; else as many as still gain.")
+    ] = None,
+    with_f: WithF = False,
+    pairs: Annotated[bool, typer.Option(help="A file holds consecutive pairs.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder with the suites' files.")] = None,
+    markdown: Annotated[bool, typer.Option(help="Print the table as Markdown.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw pairs against layers here.")] = None,
+    json: AsJson = False,
+) -> None:
+    """How many pairs of a suite each grammar tells apart, by number of layers."""
+    from ..grammars.catalogue import find_grammar
+    from ..power import table
+    from ..reduction.compare import with_functions
+
+    chosen = [find_grammar(text) for text in grammars]
+    if with_f:
+        chosen = [with_functions(grammar) for grammar in chosen]
+    rows: list[PowerRow] = []
+    for name in suite:
+        with waiting(f"loading {name}"):
+            loaded = _load(name, pairs, data)
+            table.wl_classes(loaded, 1)
+            table.wl_classes(loaded, 2)
+        for grammar in chosen:
+            with progress(f"{grammar.name} on {loaded.name}", len(loaded.graphs)) as advance:
+                rows.append(table.power_row(grammar, loaded, readout or None, layers, advance))
+    if json:
+        show.as_json([row.to_json() for row in rows])
+    elif markdown:
+        show.say(table.to_markdown(rows))
+    else:
+        show.table(table.HEADERS, [table.cells(row) for row in rows], narrow=1)
+        for row in rows:
+            show.say(f"\n{row.grammar} on {row.suite}, told apart by layers 0, 1, 2 …")
+            show.say("  " + " ".join(map(str, row.by_layer)))
+            for category, (apart, total) in row.by_category.items():
+                show.say(f"  {category}: {apart} of {total}")
+    if plot is not None:
+        table.plot(rows, plot)
+
+
+def wl(
+    first: Graph,
+    second: Graph,
+    k: Annotated[int, typer.Option("--k", min=1, max=3, help="Length of the tuples.")] = 1,
+    variant: Annotated[Variant, typer.Option(help="fwl is one step stronger.")] = Variant.wl,
+    directed: Directed = False,
+    json: AsJson = False,
+) -> None:
+    """Whether the k-dimensional Weisfeiler-Leman test tells two graphs apart."""
+    from ..graphs import read_graph
+    from ..power.refinement import refine
+
+    graphs = [read_graph(text, directed) for text in (first, second)]
+    found = refine(graphs, k=k, variant=variant.value)
+    separated = found.separated()
+    at = found.separated_at()
+    if json:
+        answer = {"k": k, "variant": variant.value, "separated": separated}
+        show.as_json({**answer, "rounds": found.rounds, "separated_at": at})
+    elif separated:
+        show.say(f"different from round {at} on ({k}-{variant.value.upper()})")
+    else:
+        show.say(f"same: stable after {found.rounds} rounds ({k}-{variant.value.upper()})")
+
+
+def _load(name: str, pairs: bool, data: Path | None) -> Suite:
+    from ..power.suites import SUITE_NAMES, graph6_suite, load_suite
+
+    if name not in SUITE_NAMES and Path(name).exists():
+        return graph6_suite(name, pairs)
+    return load_suite(name, data)
+
+
+@contextmanager
+def progress(text: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error, shown once the work takes more than two seconds."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as bars:
+        bar = bars.add_task(text, total=total, visible=False)
+        started = bars.get_time()
+
+        def advance(done: int) -> None:
+            bars.update(bar, advance=done, visible=bars.get_time() - started > 2)
+
+        yield advance
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """A spinner on standard error where there is a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield
+
+
+def _say_separation(found: Separation, name: str) -> None:
+    show.say(f"{found.verdict} ({name}, read-out {found.readout})")
+    if found.sentence is None:
+        show.say(f"  engine {found.engine}, modulo {', '.join(map(str, found.primes))}")
+        if found.note:
+            show.say(f"  {found.note}")
+        return
+    parts = found.definitions()
+    for part in parts[:-1]:
+        show.say(f"  {part}")
+    show.say(f"  {parts[-1].term}")
+    if found.values is not None:
+        modulo = f" modulo {found.modulus}" if found.modulus else ""
+        values = f"{found.values[0]} on the first and {found.values[1]} on the second"
+        show.say(f"  is {values}{modulo}")
+    shortest = "no shorter sentence does it" if found.shortest else "not proved shortest"
+    show.say(f"  {found.depth} layers; {shortest}")
+
+
+def _separation_json(found: Separation, name: str) -> dict[str, Any]:
+    return {
+        "grammar": name,
+        "verdict": found.verdict,
+        "sentence": None if found.sentence is None else str(found.sentence),
+        "values": None if found.values is None else [_number(v) for v in found.values],
+        "modulus": found.modulus,
+        "note": found.note,
+        "depth": found.depth,
+        "readout": found.readout,
+        "shortest": found.shortest,
+        "engine": found.engine,
+        "primes": list(found.primes),
+    }
+
+
+def _number(value: int | Fraction) -> int | str:
+    """An integer as one; JSON has no fractions."""
+    return int(value) if value == int(value) else str(value)

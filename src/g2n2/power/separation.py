@@ -1,0 +1,205 @@
+"""Whether a grammar tells two graphs (nodes, pairs of nodes) apart, by which sentence, how deep."""
+
+from collections.abc import Sequence
+
+from g2n2.errors import DataError
+from g2n2.grammars.grammar import Grammar
+from g2n2.graphs import Adjacency, GraphLike, adjacency
+from g2n2.language.terms import Term
+from g2n2.power.closure import DEFAULT_MEMORY_LIMIT, Difference, Place, close
+from g2n2.power.descent import Word, descend
+from g2n2.power.exact_values import exact_value
+from g2n2.power.layered_grammar import LayeredGrammar, Level
+from g2n2.power.mixing import LAYERS, WIDTH, mix_pair
+from g2n2.power.modular import PRIMES
+from g2n2.power.refinement import refine
+from g2n2.power.separation_input import (
+    Engine,
+    Pair,
+    check_closure_memory,
+    check_symmetric,
+    choose_engine,
+    compared_places,
+)
+from g2n2.power.separation_result import Separation
+from g2n2.power.sharing import regrouped, with_shared_subterms
+from g2n2.power.shortest import MAX_SIZE, Shortest, shortest_sentence
+from g2n2.power.word_memory import Batch
+
+__all__ = [
+    "Engine",
+    "Separation",
+    "separate",
+    "separate_nodes",
+    "separate_pairs",
+    "with_shared_subterms",
+]
+
+BOUNDED_BY_2FWL = frozenset(
+    ("matmul", "transpose", "one", "diag", "hadamard", "trace", "add", "scale")
+)
+"""L3 + Tr, with + and ×: graphs that 2-FWL merges have equal sentences over these."""
+
+
+def separate(
+    grammar: Grammar,
+    g: GraphLike,
+    h: GraphLike,
+    engine: Engine = "auto",
+    level: Level = "graph",
+    readout: str | None = None,
+    at: tuple[int, int] | tuple[Pair, Pair] | None = None,
+    directed: bool = False,
+    layers: int = LAYERS,
+    width: int = WIDTH,
+    max_size: int = MAX_SIZE,
+    memory_limit: int = DEFAULT_MEMORY_LIMIT,
+) -> Separation:
+    """Decide whether a grammar tells two graphs, nodes or pairs of nodes apart.
+
+    Args:
+        grammar: Any grammar without pointwise functions; for its power with them, pass it with
+            V → V⊙V | 1 and M → M⊙M | 1·1ᵀ added.
+        g: The first graph.
+        h: The second graph; it may be the first again.
+        engine: `closure` is complete: its `same` is exact but for an unlucky choice of two primes.
+            `mixing` is for large graphs and goes `layers` deep. `auto` takes the closure up to 35
+            nodes.
+        level: `graph`, or `node` (words of V) or `pair` (words of M) with `at`.
+        readout: None for the grammar's own, `network` for 1ᵀV, Tr(M) and 1ᵀM1 as far as it has the
+            variables, or rules such as `S → VᵀV | Tr(M)`.
+        at: A node of each graph, or a pair of nodes of each.
+        directed: Allow matrices that are not symmetric.
+        layers: How deep the mixing goes.
+        width: Random combinations per rule and layer of the mixing.
+        max_size: The most operations of a sentence in the search for the shortest.
+        memory_limit: Bytes an engine may take; checked before anything is allocated.
+
+    Raises:
+        DataError: If a graph is malformed, not symmetric, has weights that are not integers, or is
+            too large for the memory; or `at` does not fit the level and the graphs.
+        GrammarError: If the grammar cannot be evaluated exactly, or has no words of that level.
+    """
+    graphs = (adjacency(g), adjacency(h))
+    if not directed:
+        check_symmetric(graphs)
+    layered = LayeredGrammar.of(grammar, readout, level)
+    places = compared_places(level, at, graphs)
+    chosen = choose_engine(engine, layered, graphs)
+    if chosen == "closure":
+        check_closure_memory(layered, graphs, memory_limit)
+    difference: Difference | None = None
+    for prime in PRIMES[:2]:
+        if chosen == "closure":
+            difference = close(layered, graphs, places, prime, memory_limit).difference
+        else:
+            difference = mix_pair(layered, graphs, places, layers, width, prime, memory_limit)
+        if difference is not None:
+            break
+    if difference is None:
+        verdict, note = _same(chosen, layered, graphs, places, level, layers, memory_limit)
+        return Separation(verdict, level, layered.readout, chosen, PRIMES[:2], note=note)
+    prime = difference.memory.prime
+    shortest = shortest_sentence(layered, graphs, places, max_size, prime=prime)
+    word = descend(difference) if shortest.term is None else None
+    return _different(layered, graphs, places, level, chosen, difference, shortest, word)
+
+
+def separate_nodes(
+    grammar: Grammar, g: GraphLike, i: int, h: GraphLike, j: int, engine: Engine = "auto"
+) -> Separation:
+    """Decide whether some word of V has different values at node i of g and node j of h."""
+    return separate(grammar, g, h, engine, "node", at=(i, j))
+
+
+def separate_pairs(
+    grammar: Grammar, g: GraphLike, pair: Pair, h: GraphLike, other: Pair, engine: Engine = "auto"
+) -> Separation:
+    """Decide whether some word of M has different values at a pair of g and a pair of h."""
+    return separate(grammar, g, h, engine, "pair", at=(pair, other))
+
+
+def _different(
+    grammar: LayeredGrammar,
+    graphs: tuple[Adjacency, Adjacency],
+    places: tuple[Place, Place],
+    level: Level,
+    engine: str,
+    difference: Difference,
+    shortest: Shortest,
+    word: Word | None,
+) -> Separation:
+    if word is None:
+        assert shortest.term is not None
+        term, depth = regrouped(shortest.term), shortest.depth
+    else:
+        term, depth = word.term, word.depth
+    prime = difference.memory.prime
+    exact = [
+        exact_value(term, graphs[place.graph], dict(grammar.supports), place.row, place.column)
+        for place in places
+    ]
+    values = tuple(value for value in exact if value is not None)
+    modulus = None
+    if len(values) < len(exact):
+        modulus = prime
+        batch = word.values if word is not None else _batch(term, difference)
+        values = tuple(int(batch[s][0, g, i, j]) for s, g, i, j in difference.places)
+    return Separation(
+        "different",
+        level,
+        grammar.readout,
+        engine,
+        (prime,),
+        depth=difference.layer,
+        sentence=term,
+        values=values,
+        modulus=modulus,
+        sentence_depth=depth,
+        shortest=word is None,
+        searched=shortest.searched if shortest.searched >= 0 else None,
+        note=_size_note(graphs),
+    )
+
+
+def _batch(term: Term, difference: Difference) -> Batch:
+    """The values of a word modulo the prime."""
+    return [stack.values(term, ()) for stack in difference.memory.stacks]
+
+
+def _same(
+    engine: str,
+    grammar: LayeredGrammar,
+    graphs: tuple[Adjacency, Adjacency],
+    places: tuple[Place, Place],
+    level: Level,
+    layers: int,
+    memory_limit: int,
+) -> tuple[str, str]:
+    """The verdict where no difference was found, and a note."""
+    if engine == "closure":
+        note = _size_note(graphs)
+        return "same", f"{note}, which no sentence here sees" if note else ""
+    verdict = f"same up to {layers} layers"
+    if not grammar.operations <= BOUNDED_BY_2FWL:
+        return verdict, "more layers may tell them apart"
+    try:
+        refinement = refine(graphs, 2, "fwl", memory_limit=memory_limit)
+    except DataError as error:
+        return verdict, f"2-FWL was not asked: {error}"
+    if level == "graph":
+        merged = not refinement.separated()
+    else:
+        first, second = (
+            refinement.colours[p.graph][p.row, p.column if level == "pair" else p.row]
+            for p in places
+        )
+        merged = bool(first == second)
+    if merged:
+        return "same", "2-FWL merges them too, and no grammar within L3 + Tr sees more"
+    return verdict, "2-FWL tells them apart; more layers, or engine 'closure', may do so too"
+
+
+def _size_note(graphs: Sequence[Adjacency]) -> str:
+    first, second = map(len, graphs)
+    return "" if first == second else f"the graphs have {first} and {second} nodes"

@@ -1,0 +1,129 @@
+"""Graphs that one grammar tells apart and another does not: why a rule is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from ..grammars.grammar import Grammar, Rule
+from ..graphs import Adjacency, parse_graph6, to_graph6
+from .mixing import mix
+from .separation import Separation, separate
+
+SMALL_PAIRS = (
+    ("A?", "A_"),  # two nodes without and with an edge
+    ("Cr", "Cs"),  # the 4-cycle with a chord less, and the star: same number of edges
+    ("Dl?", "D?{"),  # C4 + K1 and K1,4: cospectral
+    ("EhEG", "EJaG"),  # C6 and two triangles: 1-WL merges them
+    ("FhEG?", "Fk_G_"),  # as many walks of every length, told apart by 1-WL
+)
+"""Pairs that show a rule to be needed in every fragment where all graphs of 7 nodes show it."""
+
+DIRECTED_PAIRS = (
+    (((2, 1), (3, 1)), ((2, 1), (3, 0))),  # the same out-degrees, other in-degrees
+    (((1, 2), (1, 3)), ((1, 2), (0, 3))),  # the other way round
+    (((0, 1), (1, 2)), ((0, 1), (2, 1))),
+)
+"""Arcs of digraphs on four nodes, tried first where A need not be symmetric."""
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """Two graphs a grammar tells apart and a weaker one does not, and the sentence that does it."""
+
+    first: Adjacency
+    second: Adjacency
+    separation: Separation
+
+    def to_json(self) -> dict[str, Any]:
+        found = self.separation
+        return {
+            "graphs": [_graph_text(self.first), _graph_text(self.second)],
+            "sentence": str(found.sentence),
+            "values": [str(value) for value in found.values or ()],
+            "depth": found.depth,
+            "readout": found.readout,
+        }
+
+    def __str__(self) -> str:
+        values = " against ".join(map(str, self.separation.values or ()))
+        graphs = " and ".join(map(_graph_text, (self.first, self.second)))
+        return f"needed: {self.separation.sentence} is {values} on {graphs}"
+
+
+def needed(grammar: Grammar, rule: Rule, directed: bool = False) -> Witness | None:
+    """A pair that needs a rule: the grammar separates it, and no longer without the rule.
+
+    Raises:
+        GrammarError: The grammar cannot be evaluated exactly.
+    """
+    rest = tuple(r for r in grammar.all_rules if r != rule)
+    without = Grammar.of(rest, grammar.name, grammar.supports, default_readout=False)
+    silent = bool(without.unproductive()) or not without.sentence_rules
+    return _first(grammar, None if silent else without, _small(directed), directed)
+
+
+def between(stronger: Grammar, weaker: Grammar) -> Witness | None:
+    """A pair of graphs of at most 7 nodes that only the first grammar tells apart, if there is one.
+
+    Raises:
+        GrammarError: One of the grammars cannot be evaluated exactly.
+    """
+    return _first(stronger, weaker, _small(False), False) or _first(
+        stronger, weaker, _atlas_pairs(stronger, weaker), False
+    )
+
+
+def _first(
+    stronger: Grammar,
+    weaker: Grammar | None,
+    pairs: Iterator[tuple[Adjacency, Adjacency]],
+    directed: bool,
+) -> Witness | None:
+    for g, h in pairs:
+        found = separate(stronger, g, h, directed=directed)
+        if not found.different:
+            continue
+        if weaker is None or separate(weaker, g, h, directed=directed).verdict == "same":
+            return Witness(g, h, found)
+    return None
+
+
+def _small(directed: bool) -> Iterator[tuple[Adjacency, Adjacency]]:
+    if directed:
+        for first, second in DIRECTED_PAIRS:
+            yield _digraph(first), _digraph(second)
+    for left, right in SMALL_PAIRS:
+        yield parse_graph6(left), parse_graph6(right)
+
+
+def _digraph(arcs: tuple[tuple[int, int], ...]) -> Adjacency:
+    matrix = np.zeros((4, 4))
+    for i, j in arcs:
+        matrix[i, j] = 1.0
+    return matrix
+
+
+def _atlas_pairs(stronger: Grammar, weaker: Grammar) -> Iterator[tuple[Adjacency, Adjacency]]:
+    """Pairs the weaker grammar seems to merge and the stronger one splits, smallest first."""
+    from .suites import load_suite
+
+    graphs = load_suite("atlas").graphs
+    fine, coarse = (mix(grammar, graphs).history[-1] for grammar in (stronger, weaker))
+    groups: dict[tuple[int, int], list[int]] = {}
+    for i, graph in enumerate(graphs):
+        groups.setdefault((len(graph), int(coarse[i])), []).append(i)
+    for _, members in sorted(groups.items()):
+        for i, j in combinations(members, 2):
+            if fine[i] != fine[j]:
+                yield graphs[i], graphs[j]
+
+
+def _graph_text(matrix: Adjacency) -> str:
+    if np.array_equal(matrix, matrix.T):
+        return to_graph6(matrix)
+    return "arcs " + " ".join(f"{i}→{j}" for i, j in np.argwhere(matrix).tolist())

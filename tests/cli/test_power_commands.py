@@ -1,0 +1,78 @@
+"""separate, power and wl on the command line."""
+
+import json
+
+import pytest
+from test_commands import run
+
+C6, TRIANGLES = "EhEG", "EJaG"
+
+
+def test_separate_names_the_sentence_its_values_and_its_depth():
+    code, printed = run("separate", C6, TRIANGLES, "--json")
+    answer = json.loads(printed)
+    assert code == 0
+    assert answer["verdict"] == "different"
+    assert answer["sentence"] == "1ᵀ(A²⊙A)1"
+    assert answer["values"] == [0, 12]
+    assert (answer["depth"], answer["readout"], answer["shortest"]) == (3, "1ᵀV_c", True)
+    network = json.loads(run("separate", C6, TRIANGLES, "--readout", "network", "--json")[1])
+    assert network["depth"] == 2
+    assert "is 0 on the first and 12 on the second" in run("separate", C6, TRIANGLES)[1]
+
+
+def test_separate_says_same_with_and_without_f():
+    words = json.loads(run("separate", C6, TRIANGLES, "--grammar", "r-G_L1", "--json")[1])
+    assert words["verdict"] == "same"
+    with_f = run("separate", C6, TRIANGLES, "--grammar", "PPGN", "--with-f", "--json")[1]
+    assert json.loads(with_f)["verdict"] == "different"
+
+
+def test_power_prints_a_table_json_and_markdown(tmp_path):
+    code, printed = run("power", "r-G_L3", "r-G_L1", "--suite", "cfi", "--json")
+    rows = json.loads(printed)
+    assert code == 0
+    assert [(r["grammar"], r["separated"], r["equals_2fwl"]) for r in rows] == [
+        ("r-G_L3", 3, True),
+        ("r-G_L1", 0, False),
+    ]
+    assert {"readout", "suite", "pairs", "seconds"} <= set(rows[0])
+    assert "K2,3: 1 of 1" in run("power", "r-G_L3", "--suite", "cfi")[1]
+    assert run("power", "r-G_L3", "--suite", "cfi", "--markdown")[1].startswith("| grammar |")
+    family = tmp_path / "mine.g6"
+    family.write_text(f"{C6}\n{TRIANGLES}\n")
+    mine = json.loads(run("power", "r-G_L3", "--suite", str(family), "--pairs", "--json")[1])
+    assert (mine[0]["pairs"], mine[0]["separated"]) == (1, 1)
+
+
+def test_wl():
+    answer = json.loads(run("wl", C6, TRIANGLES, "--k", "1", "--json")[1])
+    assert answer["separated"] is False
+    two = json.loads(run("wl", C6, TRIANGLES, "--k", "2", "--variant", "fwl", "--json")[1])
+    assert two["separated"] is True
+    assert two["rounds"] >= 1
+
+
+BAD = [
+    (("separate", "Bw", "!!"), "not graph6"),
+    (("separate", C6, TRIANGLES, "--grammar", "nope"), "no grammar is called"),
+    (("separate", C6, TRIANGLES, "--readout", "nonsense"), "unknown 'nonsense'"),
+    (("separate", C6, TRIANGLES, "--grammar", "GCN"), "C"),
+    (("power", "r-G_L3", "--suite", "brecc"), "did you mean"),
+    (("wl", C6, "no-such-file.txt"), "no-such-file.txt"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD)
+def test_bad_input(words, message):
+    code, printed = run(*words)
+    assert code == 2
+    assert message in printed
+
+
+def test_compare_settles_what_proof_alone_leaves_open():
+    words, with_f = json.loads(run("compare", "PPGN", "r-G_L3", "--json")[1])
+    assert (words["relation"], with_f["relation"]) == ("⊊", "≡")
+    assert len(words["right_in_left"]["witness"]["graphs"]) == 2
+    both = json.loads(run("compare", "M → MM | A; S → Tr(M)", "r-G_L1", "--json")[1])
+    assert both[0]["relation"] == "incomparable"

@@ -1,0 +1,260 @@
+"""Families of graphs: THEORY.md's anchors, and BREC by layers."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import cache
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from g2n2.errors import DataError
+from g2n2.grammars.catalogue import find_grammar
+from g2n2.graphs import Adjacency, adjacency
+from g2n2.power.closure import Place, close
+from g2n2.power.layered_grammar import LayeredGrammar
+from g2n2.power.mixing import mix
+from g2n2.power.modular import PRIMES
+from g2n2.power.refinement import refine
+from g2n2.power.separation import separate
+from g2n2.power.suites import Suite, load_suite
+from g2n2.power.word_classes import graph_classes
+
+MATES: dict[tuple[str, str | None], tuple[int, int, int]] = {
+    ("{·,Tr}", None): (2, 10, 110),  # the known numbers of graphs with a cospectral mate
+    ("{·,ᵀ,1}", None): (0, 8, 82),
+    ("{·,ᵀ,1,Tr}", None): (0, 0, 40),
+    ("L1", None): (0, 8, 44),
+    ("r-G_L1", None): (0, 8, 44),
+    ("{·,ᵀ,1,diag,Tr}", None): (0, 0, 0),
+    ("L3", None): (0, 0, 0),
+    ("r-G_L3", None): (0, 0, 0),
+    ("r-G_L3 ∖ {M⊙M}", None): (0, 8, 44),
+    ("r-G_L3 ∖ {MM}", None): (0, 8, 44),
+    ("r-G_L3 ∖ {diag(V_c)}", "S → VᵀV"): (0, 0, 0),
+}
+
+
+@cache
+def atlas(nodes: int) -> list[Adjacency]:
+    return [adjacency(graph) for graph in nx.graph_atlas_g() if len(graph) == nodes]
+
+
+def with_a_mate(classes: np.ndarray) -> int:
+    sizes = np.unique(classes, return_counts=True)[1]
+    return int(sizes[sizes > 1].sum())
+
+
+@pytest.mark.parametrize(("name", "readout"), MATES)
+def test_graphs_with_an_indistinguishable_mate(name: str, readout: str | None) -> None:
+    found = [
+        with_a_mate(graph_classes(find_grammar(name), atlas(nodes), readout)) for nodes in (5, 6, 7)
+    ]
+    assert tuple(found) == MATES[name, readout]
+
+
+def test_classes_of_the_1wl_grammar_are_those_of_1wl() -> None:
+    graphs = atlas(6)
+    found = graph_classes(find_grammar("r-G_L1"), graphs)
+    colours = refine(graphs, 1).graph_colours
+    assert len(set(zip(found.tolist(), colours.tolist(), strict=True))) == len(set(found.tolist()))
+    assert len(set(found.tolist())) == len(set(colours.tolist()))
+
+
+def test_what_mixing_leaves_together_is_split_by_the_closure() -> None:
+    """With no layer at all, mixing merges everything that has as many nodes."""
+    graphs = atlas(5)
+    assert len(set(mix(find_grammar("r-G_L3"), graphs, 0).history[-1].tolist())) == 1
+    assert len(set(graph_classes(find_grammar("r-G_L3"), graphs, layers=0).tolist())) == 34
+
+
+MERGED = {
+    "G_L3": 0,
+    "i-G_L3": 0,
+    "r-G_L3": 0,
+    "r-G_L3 ∖ {M⊙M}": 26,
+    "r-G_L3 ∖ {MM}": 26,
+    "r-G_L3 ∖ {diag(V_c)}": 0,
+    "PPGN": 20,
+}
+
+
+@pytest.mark.parametrize("name", MERGED)
+def test_pairs_of_the_atlas_merged_at_six_layers(name: str) -> None:
+    suite = load_suite("atlas")
+    mixing = mix(find_grammar(name), suite.graphs, 6)
+    assert suite.merged(mixing.history[-1].tolist()) == MERGED[name]
+
+
+def test_walk_counts_leave_more_than_1wl() -> None:
+    suite = load_suite("atlas")
+    mixing = mix(find_grammar("V → AV | 1"), suite.graphs, 10)
+    assert suite.merged(mixing.history[-1].tolist()) == 48
+
+
+# -- larger suites --------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "merged"),
+    [
+        ("G_L3", 0),
+        ("r-G_L3", 0),
+        ("r-G_L3 ∖ {M⊙M}", 312),
+        ("r-G_L3 ∖ {MM}", 314),
+        ("r-G_L3 ∖ {diag(V_c)}", 0),
+        ("PPGN", 553),
+    ],
+)
+def test_graph8c(name: str, merged: int) -> None:
+    suite = load_suite("graph8c")
+    mixing = mix(find_grammar(name), suite.graphs, 6)
+    assert suite.merged(mixing.history[-1].tolist()) == merged
+
+
+@pytest.mark.slow
+def test_graph8c_walk_counts() -> None:
+    suite = load_suite("graph8c")
+    mixing = mix(find_grammar("V → AV | 1"), suite.graphs, 12)
+    assert suite.merged(mixing.history[-1].tolist()) == 881
+
+
+def test_circular_skip_links_are_all_told_apart() -> None:
+    suite = load_suite("csl")
+    mixing = mix(find_grammar("r-G_L3"), suite.graphs, 4)
+    assert suite.merged(mixing.history[-1].tolist()) == 0
+    weaker = mix(find_grammar("r-G_L3 ∖ {M⊙M}"), suite.graphs, 6)
+    assert suite.merged(weaker.history[-1].tolist()) == 45
+
+
+@pytest.mark.parametrize(
+    ("name", "apart"),
+    [
+        ("G_L3", [True, True, True, False]),
+        ("r-G_L3", [True, True, True, False]),
+        ("r-G_L3 ∖ {M⊙M}", [False] * 4),
+        ("PPGN", [True, False, False, False]),
+    ],
+)
+def test_cfi_over_treewidth_two_and_three(name: str, apart: list[bool]) -> None:
+    suite = load_suite("cfi")
+    found = [
+        separate(find_grammar(name), suite.graphs[i], suite.graphs[j]).different
+        for i, j in suite.pairs
+    ]
+    assert found == apart
+
+
+def read(name: str) -> Suite:
+    """A suite read from files; a skip names the folder they are sought in."""
+    try:
+        return load_suite(name)
+    except DataError as error:
+        folder = os.environ.get("G2N2_DATA", "unset")
+        pytest.skip(f"needs the {name} files in $G2N2_DATA ({folder}): {error}")
+
+
+@pytest.mark.slow
+def test_sr25_stays_merged() -> None:
+    suite = read("sr25")
+    classes = graph_classes(find_grammar("r-G_L3"), suite.graphs, "network")
+    assert suite.merged(classes.tolist()) == len(suite.pairs) == 105
+
+
+@pytest.mark.slow
+def test_exp_is_told_apart() -> None:
+    suite = read("exp")
+    mixing = mix(find_grammar("r-G_L3"), suite.graphs, 4)
+    assert mixing.separated_by_layer(suite.pairs)[-1] == len(suite.pairs) == 600
+
+
+# -- BREC -----------------------------------------------------------------------------------------
+
+FOUR_RULES = "M → M⊙M | MM | I | A"
+BY_LAYER: dict[tuple[str, str | None], list[int]] = {
+    ("r-G_L3", "network"): [0, 189, 209, 212, 222, 253, 268, 270],
+    ("r-G_L3", None): [0, 0, 191, 209, 212, 227, 257, 268, 270],
+    ("r-G_L3 ∖ {M⊙M}", "network"): [0, 189, 209, 212, 213, 213],
+    ("r-G_L3 ∖ {M⊙M}", None): [0] * 6,
+    ("r-G_L3 ∖ {MM}", "network"): [0] * 6,
+    ("r-G_L3 ∖ {MM}", None): [0] * 6,
+    ("r-G_L3 ∖ {diag(V_c)}", "network"): [0, 189, 209, 212, 222, 253, 268, 270],
+    ("r-G_L3 ∖ {diag(V_c)}", None): [0, 0, 191, 209, 212, 227, 257, 268, 270],
+    ("r-G_L3 ∖ {MV_c}", None): [0] * 6,
+    (FOUR_RULES, "network"): [0, 189, 209, 212, 222, 253, 268, 270],
+    ("PPGN", "network"): [0, 189, 208, 211, 212, 212],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "readout"), BY_LAYER)
+def test_brec_by_layers(name: str, readout: str | None) -> None:
+    suite = read("brec")
+    expected = BY_LAYER[name, readout]
+    start = time.perf_counter()
+    mixing = mix(find_grammar(name), suite.graphs, len(expected), readout)
+    seconds = time.perf_counter() - start
+    assert mixing.separated_by_layer(suite.pairs)[1:] == expected
+    assert seconds < 60
+
+
+@pytest.mark.slow
+def test_brec_is_2fwl_pair_for_pair() -> None:
+    suite = read("brec")
+    mixing = mix(find_grammar("r-G_L3"), suite.graphs, 8, "network")
+    apart = [mixing.separated_at(i, j) is not None for i, j in suite.pairs]
+    fwl = [refine([suite.graphs[i], suite.graphs[j]], 2, "fwl").separated() for i, j in suite.pairs]
+    assert apart == fwl
+    assert [i for i in range(60, 160) if apart[i]] == list(range(60, 110))
+    assert not any(apart[360:])
+    categories = dict.fromkeys(suite.categories, 0)
+    for name, separated in zip(suite.categories, apart, strict=True):
+        categories[name] += separated
+    assert [count for count in categories.values() if count] == [60, 50, 100, 60]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("readout", ["network", None])
+def test_both_engines_agree_on_brec_up_to_35_nodes(readout: str | None) -> None:
+    suite = read("brec")
+    grammar = find_grammar("r-G_L3")
+    layered = LayeredGrammar.of(grammar, readout)
+    mixing = mix(grammar, suite.graphs, 9, readout)
+    compared = 0
+    for i, j in suite.pairs:
+        if len(suite.graphs[i]) > 35:
+            continue
+        pair = (suite.graphs[i], suite.graphs[j])
+        found = close(layered, pair, (Place(0), Place(1)), PRIMES[1]).difference
+        assert mixing.separated_at(i, j) == (found and found.layer), (i, j)
+        compared += 1
+    assert compared > 200
+
+
+@pytest.mark.slow
+def test_sentences_of_large_brec_pairs_really_differ() -> None:
+    """The interpreter of the language is the judge, on one pair of each depth."""
+    from g2n2.language.evaluation import evaluate_mod
+
+    suite = read("brec")
+    grammar = find_grammar("r-G_L3")
+    mixing = mix(grammar, suite.graphs, 8, "network")
+    checked = set()
+    for i, j in suite.pairs:
+        depth = mixing.separated_at(i, j)
+        if depth is None or depth in checked or len(suite.graphs[i]) > 80:
+            continue
+        checked.add(depth)
+        pair = (suite.graphs[i], suite.graphs[j])
+        found = separate(grammar, *pair, readout="network")
+        assert found.depth == depth
+        assert found.sentence is not None
+        assert found.values is not None
+        modulus = found.modulus or 2**127 - 1
+        values = [int(evaluate_mod(found.sentence, graph, modulus)[0, 0]) for graph in pair]
+        assert values[0] != values[1]
+        assert values == [value % modulus for value in found.values]
+    assert checked >= {2, 3, 4, 5, 6, 7}

@@ -1,0 +1,143 @@
+"""The power table against THEORY's anchors and against counts made another way."""
+
+import json
+import os
+from itertools import combinations
+
+import pytest
+
+from g2n2.grammars.catalogue import find_grammar
+from g2n2.grammars.fragments import Fragment
+from g2n2.power.separation import separate
+from g2n2.power.suites import SameSizePairs, Suite, load_suite
+from g2n2.power.table import power_row, same_verdicts, to_markdown, wl_classes
+
+needs_data = pytest.mark.skipif(
+    "G2N2_DATA" not in os.environ, reason="set G2N2_DATA to a folder with expressivity/…"
+)
+NETWORK = "network"
+
+
+def by_layer(grammar: str, suite: str, readout: str | None, layers: int) -> list[int]:
+    return list(power_row(find_grammar(grammar), load_suite(suite), readout, layers).by_layer)
+
+
+def test_row_counts_what_separating_pair_by_pair_counts():
+    atlas = [g for g in load_suite("atlas").graphs if len(g) == 5]
+    suite = Suite("five", tuple(atlas), SameSizePairs.of(atlas))
+    grammar = find_grammar("M → MM | A; S → Tr(M)")
+    row = power_row(grammar, suite)
+    apart = sum(separate(grammar, g, h).different for g, h in combinations(atlas, 2))
+    assert row.separated == apart
+    assert row.pairs == 34 * 33 // 2
+    assert row.pairs - row.separated == 1  # one cospectral pair on five nodes: K1,4 and C4 + K1
+
+
+@pytest.mark.parametrize(
+    ("grammar", "merged", "is_1wl", "is_2fwl"),
+    [("r-G_L3", 0, False, True), ("r-G_L1", 26, True, False), ("V → AV | 1", 48, False, False)],
+)
+def test_atlas_pairs_left(grammar, merged, is_1wl, is_2fwl):
+    row = power_row(find_grammar(grammar), load_suite("atlas"))
+    assert row.pairs - row.separated == merged
+    assert (row.equals_1wl, row.equals_2fwl) == (is_1wl, is_2fwl)
+
+
+def test_generated_suites():
+    csl = power_row(find_grammar("r-G_L3"), load_suite("csl"))
+    assert (csl.separated, csl.pairs, csl.equals_2fwl, csl.exact) == (45, 45, True, True)
+    cfi = power_row(find_grammar("r-G_L3"), load_suite("cfi"))
+    assert {name: apart for name, (apart, _) in cfi.by_category.items()} == {
+        "C3": 1, "K4-e": 1, "K2,3": 1, "K4": 0,
+    }  # fmt: skip
+    without = power_row(find_grammar("r-G_L3 ∖ {M⊙M}"), load_suite("cfi"))
+    assert without.separated == 0
+
+
+def test_the_exhaustive_grammar_has_the_power_of_the_reduced_one():
+    suite = load_suite("cfi")
+    exhaustive = power_row(Fragment.parse("L3").exhaustive(), suite)
+    assert exhaustive.separated == power_row(find_grammar("r-G_L3"), suite).separated == 3
+
+
+@needs_data
+def test_strongly_regular_graphs_stay_merged_and_exp_is_all_separated():
+    sr25 = power_row(find_grammar("r-G_L3"), load_suite("sr25"))
+    assert (sr25.separated, sr25.pairs, sr25.exact) == (0, 105, True)
+
+
+@needs_data
+@pytest.mark.slow
+def test_exp_is_all_separated():
+    row = power_row(find_grammar("r-G_L3"), load_suite("exp"))
+    assert (row.separated, row.pairs, row.equals_2fwl) == (600, 600, True)
+
+
+@pytest.mark.slow
+def test_graph8c():
+    suite = load_suite("graph8c")
+    strong = power_row(find_grammar("r-G_L3"), suite)
+    weak = power_row(find_grammar("r-G_L1"), suite)
+    assert strong.pairs - strong.separated == 0
+    assert weak.pairs - weak.separated == 312
+    assert weak.equals_1wl
+
+
+@needs_data
+@pytest.mark.slow
+def test_brec_is_2fwl_pair_for_pair_and_goes_as_deep_as_it_must():
+    row = power_row(find_grammar("r-G_L3"), load_suite("brec"))
+    assert row.equals_2fwl
+    assert row.exact
+    assert row.by_layer[1:10] == (0, 0, 191, 209, 212, 227, 257, 268, 270)
+    assert row.depth == 9
+    counts = {name: apart for name, (apart, _) in row.by_category.items()}
+    assert counts == {
+        "Basic": 60, "Regular": 50, "Extension": 100, "CFI": 60,
+        "4-Vertex_Condition": 0, "Distance_Regular": 0,
+    }  # fmt: skip
+
+
+BREC_BY_LAYER = [
+    ("r-G_L3", NETWORK, [0, 189, 209, 212, 222, 253, 268, 270]),
+    ("r-G_L3 ∖ {M⊙M}", NETWORK, [0, 189, 209, 212, 213, 213]),
+    ("r-G_L3 ∖ {M⊙M}", None, [0, 0, 0, 0, 0, 0]),
+    ("r-G_L3 ∖ {MM}", NETWORK, [0, 0, 0, 0, 0, 0]),
+    ("r-G_L3 ∖ {MM}", None, [0, 0, 0, 0, 0, 0]),
+    ("four-rule", NETWORK, [0, 189, 209, 212, 222, 253, 268, 270]),
+    ("PPGN", NETWORK, [0, 189, 208, 211, 212, 212]),
+]
+
+
+@needs_data
+@pytest.mark.slow
+@pytest.mark.parametrize(("grammar", "readout", "counts"), BREC_BY_LAYER)
+def test_brec_layer_by_layer(grammar, readout, counts):
+    found = by_layer(grammar, "brec", readout, len(counts))[1:]
+    if grammar == "four-rule":
+        assert found[-1] == counts[-1]  # the theory states only the last of these
+    else:
+        assert found == counts
+
+
+def test_same_verdicts_sees_equal_counts_of_other_pairs():
+    graphs = tuple(load_suite("csl").graphs[:4])
+    suite = Suite("four", graphs, SameSizePairs.of(graphs))
+    assert not same_verdicts(suite, [0, 0, 1, 2], [0, 1, 1, 2])
+    assert same_verdicts(suite, [0, 0, 1, 2], [5, 5, 3, 4])
+    listed = Suite("pairs", graphs, ((0, 1), (2, 3)))
+    assert same_verdicts(listed, [0, 0, 1, 2], [7, 7, 7, 8])
+    assert not same_verdicts(listed, [0, 0, 1, 2], [7, 8, 7, 7])
+
+
+def test_wl_classes_compare_across_a_suite():
+    suite = load_suite("cfi")
+    two = wl_classes(suite, 2)
+    assert [two[i] != two[j] for i, j in suite.pairs] == [True, True, True, False]
+
+
+def test_printed_forms_hold_the_numbers():
+    row = power_row(find_grammar("r-G_L3 ∖ {MM}"), load_suite("cfi"), layers=3)
+    assert json.loads(json.dumps(row.to_json()))["separated"] == 0
+    assert "| cfi | 4 | 0" in to_markdown([row])
+    assert "(to 3 layers)" in to_markdown([row])

@@ -1,0 +1,43 @@
+"""Witnesses: pairs that need a rule, checked by the interpreter and by the closure."""
+
+import pytest
+
+from g2n2.grammars.catalogue import find_grammar
+from g2n2.grammars.grammar import Grammar, Rule
+from g2n2.language.evaluation import evaluate
+from g2n2.power.separation import separate
+from g2n2.power.witnesses import between, needed
+
+R_G_L3 = find_grammar("r-G_L3")
+
+
+@pytest.mark.parametrize("rule", [r for r in R_G_L3.rules if str(r) != "M → diag(V_c)"])
+def test_every_rule_of_the_reduced_grammar_but_diag_is_needed(rule):
+    found = needed(R_G_L3, rule)
+    assert found is not None
+    first, second = (evaluate(found.separation.sentence, g) for g in (found.first, found.second))
+    assert first.item() != second.item()
+    assert [first.item(), second.item()] == [float(v) for v in found.separation.values]
+    rest = Grammar.of([r for r in R_G_L3.all_rules if r != rule], default_readout=False)
+    if not rest.unproductive():
+        assert separate(rest, found.first, found.second).verdict == "same"
+
+
+def test_nothing_shows_that_diag_is_needed():
+    assert needed(R_G_L3, Rule.parse("M → diag(V)")) is None
+
+
+def test_directed_graphs_need_the_transpose():
+    directed = R_G_L3 | "M → Aᵀ"
+    found = needed(directed, Rule.parse("M → Aᵀ"), directed=True)
+    assert found is not None
+    assert "arcs" in str(found)
+    assert needed(directed, Rule.parse("M → A"), directed=True) is not None
+
+
+def test_between_finds_the_pair_that_separates_two_grammars():
+    found = between(R_G_L3, find_grammar("r-G_L1"))
+    assert found.to_json()["graphs"] == ["EhEG", "EJaG"]  # C6 and two triangles
+    words = between(R_G_L3, find_grammar("PPGN"))
+    assert len(words.first) == 7  # PPGN's words merge pairs of 7 nodes first
+    assert between(find_grammar("r-G_L1"), R_G_L3) is None

@@ -1,0 +1,177 @@
+"""Grammars against each other: what is proved both ways, one way, with f, and what stays open."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from g2n2.grammars.catalogue import find_grammar
+from g2n2.grammars.grammar import Grammar
+from g2n2.language.patterns import Assumption
+from g2n2.reduction.certificates import certificate, digest
+from g2n2.reduction.checker import check
+from g2n2.reduction.compare import Comparison, Inclusion, Mode, compare, with_functions
+
+WALKS = "V → AV | 1"
+
+
+@cache
+def compared(
+    left: str, right: str, mode: Mode = "words", assume: Assumption = "symmetric"
+) -> Comparison:
+    return compare(find_grammar(left), find_grammar(right), mode, assume)
+
+
+def assert_accepted(inclusion: Inclusion) -> None:
+    """The proof is of the grammar that was written out, and its certificate holds."""
+    proof = inclusion.proof
+    assert proof is not None
+    assert (inclusion.status, inclusion.reason) == ("proved", "")
+    assert proof.claim.larger == inclusion.larger
+    content = certificate(proof.claim.larger, proof.claim.smaller, [proof])
+    verdict = check(content)
+    assert verdict.valid, verdict.failure
+    assert verdict.checked == len(proof.witnesses) > 0
+    used = [text.split(" = ")[0] for text in inclusion.cited if text.startswith("functions of")]
+    assert list(verdict.cited) == used
+    content["links"][0]["proof"]["obligations"].pop()
+    assert not check({**content, "digest": digest(content)}).valid
+
+
+def assert_open(inclusion: Inclusion) -> None:
+    """Not proved; the separation half may have refuted it, or it is open with a reason."""
+    assert inclusion.status in ("open", "separated")
+    assert inclusion.proof is None
+    assert inclusion.reason
+
+
+EQUAL: list[tuple[str, str, Mode, Assumption]] = [
+    ("GNNML1", "r-G_L1", "words", "symmetric"),
+    ("G_L1", "r-G_L1", "words", "symmetric"),
+    ("i-G_L3", "r-G_L3", "words", "symmetric"),
+    ("G_L3", "r-G_L3", "words", "symmetric"),
+    ("G_L3", "i-G_L3", "words", "symmetric"),
+    ("r-G_L3 ∪ {Mᵀ}", "r-G_L3", "words", "symmetric"),
+    ("PPGN", "r-G_L3", "with f", "symmetric"),
+    ("four-rule", "r-G_L3", "words", "simple"),
+    ("four-rule", "PPGN", "with f", "symmetric"),
+    (WALKS, "r-G_L1", "with f", "symmetric"),
+    (WALKS, "GNNML1", "with f", "symmetric"),
+    ("r-G_L1", "r-G_L1", "words", "none"),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "mode", "assume"), EQUAL)
+def test_equal(left: str, right: str, mode: Mode, assume: Assumption) -> None:
+    for a, b in ((left, right), (right, left)):
+        result = compared(a, b, mode, assume)
+        assert result.relation == "≡"
+        assert_accepted(result.forward)
+        assert_accepted(result.backward)
+        assert (result.mode, result.assume) == (mode, assume)
+
+
+INCLUDED: list[tuple[str, str, Mode, Assumption]] = [
+    ("PPGN", "r-G_L3", "words", "symmetric"),
+    ("PPGN", "r-G_L3", "words", "none"),
+    ("four-rule", "r-G_L3", "words", "symmetric"),
+    (WALKS, "r-G_L1", "words", "symmetric"),
+    ("GCN", "r-G_L1", "words", "symmetric"),
+    ("GCN", "r-G_L1", "with f", "symmetric"),
+    ("GCN", "r-G_L3", "words", "symmetric"),
+    ("2-IGN", "r-G_L3", "words", "symmetric"),
+    ("2-IGN", "r-G_L3", "with f", "symmetric"),
+    ("2-IGN (as printed)", "2-IGN", "words", "symmetric"),
+    ("TriMul", "r-G_L3", "words", "symmetric"),
+    ("r-G_L1", "r-G_L3", "words", "symmetric"),
+    ("r-G_L1", "r-G_L3", "with f", "symmetric"),
+    ("G_L1", "G_L3", "words", "none"),
+    ("r-G_L3 ∖ {M⊙M}", "r-G_L3", "words", "symmetric"),
+    ("r-G_L3 ∖ {MM}", "r-G_L3", "words", "symmetric"),
+    ("r-G_L3 ∖ {diag(V_c)}", "r-G_L3", "words", "symmetric"),
+    ("r-G_L3 ∖ {MV_c}", "r-G_L3", "words", "symmetric"),
+    ("r-G_L3", "r-G_L3 ∪ {Mᵀ}", "words", "none"),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "mode", "assume"), INCLUDED)
+def test_included_one_way(left: str, right: str, mode: Mode, assume: Assumption) -> None:
+    result = compared(left, right, mode, assume)
+    assert result.relation in ("⊆", "⊊")
+    assert_accepted(result.forward)
+    assert_open(result.backward)
+    turned = compared(right, left, mode, assume)
+    assert turned.relation in ("⊇", "⊋")
+    assert_accepted(turned.backward)
+
+
+def test_the_reason_names_a_word_that_is_missing() -> None:
+    backward = compared(WALKS, "r-G_L1").backward
+    assert backward.reason == "no word for V_c → diag(V_c)V_c: diag(s0×v0)(s1×v1)"
+    assert "Aᵀ" in compared("r-G_L3 ∪ {Mᵀ}", "r-G_L3", "words", "none").forward.reason
+
+
+def test_mpnn_is_open_until_its_supports_are_defined() -> None:
+    for mode in ("words", "with f"):
+        result = compared("MPNN-3", "r-G_L1", mode)  # type: ignore[arg-type]
+        assert result.relation == "open"
+        assert result.forward.reason == "C_1, C_2, C_3 is not defined; add a line such as C_1 = A"
+        assert_open(result.backward)
+    defined = find_grammar("V → C_1V | C_2V | 1\nC_1 = A\nC_2 = AA")
+    result = compare(defined, find_grammar("r-G_L1"))
+    assert result.forward.status == "proved"
+    assert_accepted(result.forward)
+    assert compare(defined, find_grammar("r-G_L1"), "with f").relation == "≡"
+
+
+def test_gcn_cites_that_its_degree_functions_are_free() -> None:
+    forward = compared("GCN", "r-G_L1").forward
+    assert "functions of columns are free: u0 = inv(sqrt((A + I)1))" in forward.cited
+    assert any("sum" in text for text in forward.cited)
+    walks = compared("GCN", WALKS).forward
+    assert walks.status == "open"
+    assert "functions" in walks.reason
+
+
+def test_functions_need_their_constant_term() -> None:
+    """Powers without 1 cannot count isolated nodes, a constant function can."""
+    result = compare(find_grammar("GCN"), Grammar.parse("V → V⊙V | AV | A1"))
+    assert result.forward.status == "open"
+
+
+def test_what_functions_add() -> None:
+    assert with_functions(find_grammar("PPGN")) == find_grammar("PPGN") | "M → (M⊙M) | 1·1ᵀ"
+    assert with_functions(find_grammar(WALKS)) == find_grammar(WALKS) | "V → (V⊙V)"
+    for mode in ("words", "with f"):
+        cited = compared("r-G_L1", "r-G_L3", mode).forward.cited  # type: ignore[arg-type]
+        assert len(cited) == (mode == "with f")
+
+
+@pytest.mark.parametrize(
+    ("larger", "smaller"),
+    [
+        # 1-WL is not below walk counts, nor 3-WL below 1-WL, nor either below words that lack a rule
+        ("r-G_L1", WALKS),
+        ("r-G_L3", "r-G_L1"),
+        ("PPGN", "r-G_L1"),
+        ("TriMul", "r-G_L1"),
+        ("2-IGN", "r-G_L1"),
+        ("r-G_L3", "PPGN"),
+        ("r-G_L3", "2-IGN"),
+        ("r-G_L3", "TriMul"),
+        ("r-G_L3", "r-G_L3 ∖ {M⊙M}"),
+        ("r-G_L3", "r-G_L3 ∖ {MM}"),
+    ],
+)
+@pytest.mark.parametrize("assume", ["none", "symmetric", "simple"])
+def test_what_must_not_be_proved(larger: str, smaller: str, assume: Assumption) -> None:
+    assert_open(compared(larger, smaller, "words", assume).forward)
+
+
+@pytest.mark.parametrize(
+    ("larger", "smaller"),
+    [("r-G_L3", "r-G_L1"), ("PPGN", "r-G_L1"), ("r-G_L3", WALKS), ("r-G_L3", "2-IGN")],
+)
+def test_what_must_not_be_proved_with_functions(larger: str, smaller: str) -> None:
+    assert_open(compared(larger, smaller, "with f", "simple").forward)
