@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import permutations, product
 
-from ..language.patterns import Assumption, Pattern, collapsed, glue, pattern_of
+from ..language.patterns import Assumption, Pattern, canonical, collapsed, glue, pattern_of
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import Hole, Leaf, Term, apply
 from .forms import Form, Obligation
 
 Need = tuple[Sort, Pattern]
 """A pattern that must be a word of the smaller grammar, of this sort."""
+
+
+_ALIKE = ("s", "vwx", "u", "r", "m")
+"""First letters of opaque leaves that play the same part."""
 
 
 @dataclass(frozen=True)
@@ -138,3 +144,27 @@ def action_rules(pattern: Pattern, form: Form, turns: bool) -> list[tuple[Sort, 
             elif form == "diagonal":
                 rules.append((M, apply("diag", matrix @ (Hole(M) @ Leaf("1", V)))))
     return rules
+
+
+@lru_cache(maxsize=10_000)
+def anonymous(need: Need) -> tuple[Need, tuple[tuple[str, str], ...]]:
+    """The need with its opaque leaves renamed, so that v1 and w0 share the work of v0 and v1.
+
+    Returns:
+        The renamed need, and (new name, old name) pairs.
+    """
+    sort, pattern = need
+    names = [leaf.name for leaf in opaque_leaves(pattern)]
+    groups = [[n for n in names if n[0] in letters] for letters in _ALIKE]
+    best, best_names = pattern, tuple[tuple[str, str], ...]()
+    for orders in product(*(permutations(range(len(group))) for group in groups)):
+        rename = {
+            name: f"{letters[0]}{i}"
+            for letters, group, order in zip(_ALIKE, groups, orders, strict=True)
+            for name, i in zip(group, order, strict=True)
+        }
+        edges = tuple(e._replace(label=rename.get(e.label, e.label)) for e in pattern.edges)
+        form = canonical(Pattern(pattern.vertices, edges, pattern.boundary))
+        if not best_names or (form.edges, form.boundary) < (best.edges, best.boundary):
+            best, best_names = form, tuple((new, old) for old, new in rename.items())
+    return (sort, best), best_names

@@ -17,6 +17,9 @@ from .simulation import Proof, prove
 
 Order = Literal["direct", "paper"]
 
+FEWEST_MATRIX_RULES = 3
+"""A grammar of matrices alone has A, another constant and a product at least."""
+
 _PROOF_FORMS: tuple[Form, ...] = ("plain", "shape", "action", "exact")
 _STRONGER: tuple[tuple[Form, Assumption], ...] = (
     ("diagonal", "simple"),
@@ -208,9 +211,15 @@ def _alternatives(
     """Smaller grammars under stronger assumptions or with another read-out."""
     found: list[Alternative] = []
     fewest = len(reduced.rules)
-    if assume == "none" or fewest <= 2 or not all(multilinear(r.body) for r in core.all_rules):
+    if (
+        assume == "none"
+        or fewest <= FEWEST_MATRIX_RULES
+        or not all(multilinear(r.body) for r in core.all_rules)
+    ):
         return ()
     for form, stronger in _STRONGER:
+        if fewest <= FEWEST_MATRIX_RULES:
+            break
         smaller = smallest(core, form, stronger, level, fewest - 1, inlining=True)
         if smaller is None:
             continue

@@ -9,15 +9,15 @@ templates are bit masks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property, lru_cache
-from itertools import permutations, product
+from functools import cached_property
+from itertools import product
 
 from ..grammars.grammar import Grammar, Rule
-from ..language.patterns import Assumption, Pattern, canonical, pattern_of
+from ..language.patterns import Assumption, pattern_of
 from ..language.sorts import M, S
 from ..language.terms import Term, multilinear, operation_count
 from .forms import Claim, Form, Level, Obligation, obligations, transpose_obligation
-from .goals import Need, action_rules, goal_of, hypotheses, opaque_leaves, opaque_words
+from .goals import Need, action_rules, anonymous, goal_of, hypotheses, opaque_words
 from .simulation import instances_of, universe_of
 from .templates import library, readouts, size_key
 from .universe import Universe
@@ -162,7 +162,7 @@ class _Cover:
 
     def _word_choices(self, need: Need, form: Form) -> list[Choice]:
         """The minimal template sets that make a pattern; renamed labels share the work."""
-        key = _anonymous(need), form
+        key = anonymous(need)[0], form
         if key not in self._words:
             self._words[key] = self._saturated(*key)
         return self._words[key]
@@ -235,26 +235,6 @@ class _Cover:
                 if len(kept) == MAX_CHOICES:
                     break
         return kept
-
-
-@lru_cache(maxsize=10_000)
-def _anonymous(need: Need) -> Need:
-    """The need with its opaque leaves renamed: v1 and w0 play the same part as v0 and v1."""
-    sort, pattern = need
-    names = [leaf.name for leaf in opaque_leaves(pattern)]
-    groups = [[n for n in names if n[0] in letters] for letters in ("s", "vwxu", "r", "m")]
-    best: Pattern | None = None
-    for orders in product(*(permutations(range(len(group))) for group in groups)):
-        rename = {
-            name: f"{letter}{i}"
-            for letter, group, order in zip("svrm", groups, orders, strict=True)
-            for name, i in zip(group, order, strict=True)
-        }
-        edges = tuple(e._replace(label=rename.get(e.label, e.label)) for e in pattern.edges)
-        form = canonical(Pattern(pattern.vertices, edges, pattern.boundary))
-        if best is None or (form.edges, form.boundary) < (best.edges, best.boundary):
-            best = form
-    return sort, best or pattern
 
 
 def _union(choices: Iterable[Choice]) -> Choice:

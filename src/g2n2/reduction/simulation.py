@@ -14,11 +14,12 @@ from ..language.patterns import (
     pattern_of,
 )
 from ..language.sorts import M, S, Sort
-from ..language.terms import Term, fill, leaves, multilinear, operation_count
+from ..language.terms import Term, fill, leaves, multilinear, operation_count, substitute
 from .forms import Claim, Form, Obligation, obligations, transpose_obligations
 from .goals import (
     Need,
     action_rules,
+    anonymous,
     goal_of,
     hypotheses,
     opaque_leaves,
@@ -79,6 +80,8 @@ def _prove(claim: Claim, transposed: bool) -> Proof | None:
 class _Prover:
     def __init__(self, claim: Claim, transposed: bool) -> None:
         self.claim, self.transposed = claim, transposed
+        self.rules = [(r.head, r.body) for r in claim.smaller.all_rules if multilinear(r.body)]
+        self.words: dict[tuple[Need, Form], Term | None] = {}
 
     def meet(self, obligation: Obligation) -> Witness | None:
         goal = goal_of(obligation, self.claim.form, self.claim.assume)
@@ -96,13 +99,22 @@ class _Prover:
 
     def _word(self, need: Need, obligation: Obligation) -> Term | None:
         """The shortest word of the smaller grammar over the opaque leaves with this pattern."""
-        sort, pattern = need
         form = hypotheses(obligation, self.claim.form)
-        scalar = opaque_scalar(pattern)
+        scalar = opaque_scalar(need[1])
         if scalar is not None and form != "exact":
             return scalar
-        rules = [(r.head, r.body) for r in self.claim.smaller.all_rules if multilinear(r.body)]
-        rules += action_rules(pattern, form, self.claim.turns)
+        renamed, names = anonymous(need)
+        if (renamed, form) not in self.words:
+            self.words[renamed, form] = self._shortest(renamed, form)
+        word = self.words[renamed, form]
+        if word is None:
+            return None
+        own: dict[str, Term] = {leaf.name: leaf for leaf in opaque_leaves(need[1])}
+        return substitute(word, {new: own[old] for new, old in names})
+
+    def _shortest(self, need: Need, form: Form) -> Term | None:
+        sort, pattern = need
+        rules = self.rules + action_rules(pattern, form, self.claim.turns)
         known = [
             (term, sort) for term, sort, lemma in opaque_words(pattern, form)
             if self.transposed or not lemma

@@ -13,7 +13,18 @@ from itertools import permutations
 from ..grammars.grammar import Grammar, Rule
 from ..language.patterns import Assumption, Pattern, canonical, pattern_of
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import A, Apply, Hole, Leaf, Term, fill, leaves, multilinear, operation_count
+from ..language.terms import (
+    ONE,
+    A,
+    Apply,
+    Hole,
+    Leaf,
+    Term,
+    fill,
+    leaves,
+    multilinear,
+    operation_count,
+)
 from .forms import Form
 
 READOUT_STEPS = 3
@@ -26,11 +37,14 @@ def library(
     """Candidate rules for words, in order of size.
 
     All one-step inlinings where they are few; otherwise those of constants (A, 1), which keeps the
-    search for a large grammar to seconds.
+    search for a large grammar to seconds. A grammar of matrices alone has 1 for every column.
     """
     if form == "exact":
         return grammar.all_rules
     base = [rule for rule in _base(grammar, assume) if rule.head != S]
+    if form in ("broadcast", "diagonal"):
+        filled = [_with_ones(rule) for rule in base if rule.head == M]
+        return tuple(_distinct(filled, assume))
     if not inlining:
         own = [rule for rule in base if form == "action" or _allowed(rule, form)]
         return tuple(_distinct(own, assume))
@@ -77,6 +91,11 @@ def _allowed(rule: Rule, form: Form) -> bool:
     """Which variables the smaller grammar may have under each form."""
     absent = {"action": {M}, "broadcast": {V}, "diagonal": {V}}.get(form, set())
     return not absent & {rule.head, *rule.holes}
+
+
+def _with_ones(rule: Rule) -> Rule:
+    fillings = [ONE if sort == V else Hole(sort) for sort in rule.holes]
+    return Rule(rule.head, fill(rule.body, list(fillings)))
 
 
 def _inlined(rule: Rule, base: Iterable[Rule]) -> Iterator[Rule]:
