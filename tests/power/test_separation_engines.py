@@ -42,6 +42,7 @@ GRAMMARS = {
     "2-IGN": None,
     "V → A(V + 1) | 1": None,  # a sum: affine, not linear
     "M → (MM) + J | A": "S → Tr(M)",
+    "{·,ᵀ,1,×}": None,
     "V → CV | 1; C = A + 0.5×I": None,
 }
 

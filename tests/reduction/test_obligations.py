@@ -169,7 +169,7 @@ def both_sides(witness: Witness, form: Form, a: Value, given: dict[str, Value]) 
     sort = witness.obligation.term.sort
     words = [value(word) for word in witness.words]
     if sort != M or len(words) == 2:
-        columns = [w if x.sort != M else column(w, form) for w, x in zip(words, witness.words, strict=True)]  # fmt: skip # noqa: E501
+        columns = [w if x.sort != M else column(w, form) for w, x in zip(words, witness.words, strict=True)]  # fmt: skip
         words = [columns[0] @ columns[1].T] if len(columns) == 2 else columns
     total = words[0] if words else np.array([[1]], dtype=object)
     right = scale * (total.T if sort == R and total.shape[1] == 1 else total) % PRIME
@@ -247,5 +247,5 @@ def test_only_the_transpose_lemma_gives_transposed_words() -> None:
         "M → MM",
         "M → Mᵀ",
     }
-    assert all(leaf.name[0] == "m" for w in turned for x in w.words for leaf in leaves(x) if leaf.sort == M)  # fmt: skip # noqa: E501
+    assert all(leaf.name[0] == "m" for w in turned for x in w.words for leaf in leaves(x) if leaf.sort == M)  # fmt: skip
     assert Fragment("L3").exhaustive() == find_grammar("G_L3")

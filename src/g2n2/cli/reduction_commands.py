@@ -157,14 +157,10 @@ def _indented(grammar: Any) -> str:
 
 
 def _require_same_grammar(content: dict[str, Any], fragment: str, file: Path) -> None:
-    from ..errors import GrammarError, ReductionError
+    from ..errors import ReductionError
     from ..grammars.catalogue import find_grammar
-    from ..grammars.fragments import Fragment
 
-    try:
-        wanted = find_grammar(fragment)
-    except GrammarError:
-        wanted = Fragment.parse(fragment).exhaustive()
+    wanted = find_grammar(fragment)
     rules = {str(rule) for rule in wanted.all_rules}
     if set(content.get("from") or ()) != rules:
         raise ReductionError(

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from ..errors import GrammarError
-from .fragments import NAMED, Fragment
+from .fragments import Fragment
 from .grammar import Grammar
 from .rules import ARROWS
 
@@ -127,7 +127,7 @@ def find_grammar(text: str) -> Grammar:
             return Grammar.parse(TEXTS[name], name)
     if m := re.fullmatch(r"(mpnn|gnnml3)k?(\d{1,2})?", wanted):
         return _family(m[1].upper(), int(m[2] or 3))
-    if text.strip().upper() in NAMED or "," in text or "{" in text:
+    if _is_fragment(text):
         return Fragment.parse(text).exhaustive()
     if (rules := _file_text(text)) is not None:
         return Grammar.parse(rules, Path(text).stem)
@@ -139,6 +139,16 @@ def find_grammar(text: str) -> Grammar:
         f"no grammar is called {text[:60]!r}; {hint}Known: {', '.join(names)}. "
         "Or give the rules themselves, for instance 'V → AV | 1'."
     )
+
+
+def _is_fragment(text: str) -> bool:
+    """Whether the text lists operations; one with a comma or brace means to, even misspelt."""
+    if "," in text or "{" in text:
+        return True
+    try:
+        return bool(Fragment.parse(text).operations)
+    except GrammarError:
+        return False
 
 
 def _file_text(name: str) -> str | None:

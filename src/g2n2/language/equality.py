@@ -70,12 +70,18 @@ def _pattern_text(pattern: Pattern) -> str:
     def name(vertex: int) -> str:
         return chr(ord("a") + vertex) if pattern.vertices <= 26 else f"x{vertex}"
 
-    edges = [f"{e.label}({','.join(name(v) for v in e.ends)})" for e in pattern.edges]
+    edges = [f"{_label(e.label)}({','.join(name(v) for v in e.ends)})" for e in pattern.edges]
     ends = ",".join(name(v) for v in pattern.boundary)
     many = "vertex" if pattern.vertices == 1 else "vertices"
     body = " ".join(edges) if edges else "no edge"
     where = f" with boundary ({ends})" if ends else ""
     return f"[{pattern.vertices} {many}: {body}{where}]"
+
+
+def _label(label: str) -> str:
+    """A function's label holds its whole argument; its name is enough for a reader."""
+    name, bracket, _ = label.partition("[")
+    return f"{name}[…]" if bracket else label
 
 
 def counterexample(left: Term, right: Term, assume: Assumption) -> Counterexample | None:
