@@ -69,6 +69,17 @@ def test_reduction_agrees_with_python(numbers: list[int], prime: int) -> None:
     assert reduced(values, prime).tolist() == [float(n % prime) for n in numbers]
 
 
+@pytest.mark.parametrize("prime", [*PRIMES, 103, 13])
+def test_reduction_at_multiples_of_the_prime(prime: int) -> None:
+    """There the rounded reciprocal can be off by one; for 103 and 13 it is, either way."""
+    quotients = np.random.default_rng(0).integers(1, 2**53 // prime, size=5000)
+    quotients = np.concatenate([quotients, np.arange(1, 5000)])
+    for offset in (-1, 0, 1):
+        numbers = quotients * prime + offset
+        expected = (numbers % prime).astype(float)
+        assert reduced(numbers.astype(float), prime).tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize("k", [1, 7, LARGEST_INNER, LARGEST_INNER + 1, 2 * LARGEST_INNER + 5])
 def test_products_of_the_largest_residues_are_exact(k: int) -> None:
     left, right = np.full((1, k), P - 1.0), np.full((k, 2), P - 1.0)

@@ -15,11 +15,6 @@ from g2n2.power.table import power_row, same_verdicts, to_markdown, wl_classes
 needs_data = pytest.mark.skipif(
     "G2N2_DATA" not in os.environ, reason="set G2N2_DATA to a folder with expressivity/…"
 )
-NETWORK = "network"
-
-
-def by_layer(grammar: str, suite: str, readout: str | None, layers: int) -> list[int]:
-    return list(power_row(find_grammar(grammar), load_suite(suite), readout, layers).by_layer)
 
 
 def test_row_counts_what_separating_pair_by_pair_counts():
@@ -61,26 +56,9 @@ def test_the_exhaustive_grammar_has_the_power_of_the_reduced_one():
 
 
 @needs_data
-def test_strongly_regular_graphs_stay_merged_and_exp_is_all_separated():
+def test_strongly_regular_graphs_stay_merged():
     sr25 = power_row(find_grammar("r-G_L3"), load_suite("sr25"))
     assert (sr25.separated, sr25.pairs, sr25.exact) == (0, 105, True)
-
-
-@needs_data
-@pytest.mark.slow
-def test_exp_is_all_separated():
-    row = power_row(find_grammar("r-G_L3"), load_suite("exp"))
-    assert (row.separated, row.pairs, row.equals_2fwl) == (600, 600, True)
-
-
-@pytest.mark.slow
-def test_graph8c():
-    suite = load_suite("graph8c")
-    strong = power_row(find_grammar("r-G_L3"), suite)
-    weak = power_row(find_grammar("r-G_L1"), suite)
-    assert strong.pairs - strong.separated == 0
-    assert weak.pairs - weak.separated == 312
-    assert weak.equals_1wl
 
 
 @needs_data
@@ -96,28 +74,6 @@ def test_brec_is_2fwl_pair_for_pair_and_goes_as_deep_as_it_must():
         "Basic": 60, "Regular": 50, "Extension": 100, "CFI": 60,
         "4-Vertex_Condition": 0, "Distance_Regular": 0,
     }  # fmt: skip
-
-
-BREC_BY_LAYER = [
-    ("r-G_L3", NETWORK, [0, 189, 209, 212, 222, 253, 268, 270]),
-    ("r-G_L3 ∖ {M⊙M}", NETWORK, [0, 189, 209, 212, 213, 213]),
-    ("r-G_L3 ∖ {M⊙M}", None, [0, 0, 0, 0, 0, 0]),
-    ("r-G_L3 ∖ {MM}", NETWORK, [0, 0, 0, 0, 0, 0]),
-    ("r-G_L3 ∖ {MM}", None, [0, 0, 0, 0, 0, 0]),
-    ("four-rule", NETWORK, [0, 189, 209, 212, 222, 253, 268, 270]),
-    ("PPGN", NETWORK, [0, 189, 208, 211, 212, 212]),
-]
-
-
-@needs_data
-@pytest.mark.slow
-@pytest.mark.parametrize(("grammar", "readout", "counts"), BREC_BY_LAYER)
-def test_brec_layer_by_layer(grammar, readout, counts):
-    found = by_layer(grammar, "brec", readout, len(counts))[1:]
-    if grammar == "four-rule":
-        assert found[-1] == counts[-1]  # the theory states only the last of these
-    else:
-        assert found == counts
 
 
 def test_same_verdicts_sees_equal_counts_of_other_pairs():

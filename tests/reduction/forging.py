@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 from g2n2.errors import SortError
+from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
 from g2n2.language.parsing import CONSTANTS, parse
 from g2n2.language.patterns import Assumption, canonical_with_order, collapsed, pattern_of
 from g2n2.language.sorts import M, R, S, V
 from g2n2.language.terms import Leaf, Term
-from g2n2.reduction.certificates import digest
+from g2n2.reduction.certificates import certificate, digest
 from g2n2.reduction.forms import Claim, Form, Level, Obligation, obligations, transpose_obligations
+from g2n2.reduction.reduce import reduce
 from g2n2.reduction.simulation import combined
 
-Json = dict[str, Any]
+Json = Any
+Place = tuple[str | int, ...]
+"""Where a value stands in a certificate: the keys that lead to it."""
+
+CERTIFICATES = ["L1", "L3", "L3 in the paper's order", "L3 Tr × + f", "the alternative of L3"]
 SORTS = {"s": S, "v": V, "w": V, "u": V, "r": R, "m": M}
 NAMES: dict[str, Term] = {
     **CONSTANTS,
@@ -23,6 +31,46 @@ NAMES: dict[str, Term] = {
     "C": Leaf("C", M),
     **{f"{a}{i}": Leaf(f"{a}{i}", sort) for a, sort in SORTS.items() for i in range(3)},
 }
+
+
+@cache
+def written(name: str) -> str:
+    """A true certificate as the text of its file: a fragment's, or one of CERTIFICATES."""
+    grammar = Fragment("L3" if "paper" in name or "alternative" in name else name).exhaustive()
+    if "alternative" in name:
+        (other,) = reduce(grammar).alternatives
+        return json.dumps(certificate(grammar, other.grammar, other.links))
+    order: Any = "paper" if "paper" in name else "direct"
+    reduction = reduce(grammar, order=order, alternatives=False)
+    return json.dumps(certificate(grammar, reduction.reduced, reduction.links))
+
+
+def valid(name: str) -> Json:
+    """A fresh copy of a true certificate."""
+    return json.loads(written(name))
+
+
+def places(value: Json, at: Place = ()) -> Iterator[Place]:
+    """Every place in a JSON value, the value itself first."""
+    yield at
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from places(value[key], (*at, key))
+
+
+def look_up(content: Json, place: Place) -> Json:
+    for key in place:
+        content = content[key]
+    return content
+
+
+def changed(content: Json, place: Place, new: Json) -> Json:
+    """The content with one value replaced; the rest is shared."""
+    if not place:
+        return new
+    result = content.copy()
+    result[place[0]] = changed(content[place[0]], place[1:], new)
+    return result
 
 
 class Claimed(NamedTuple):

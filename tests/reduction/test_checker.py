@@ -1,65 +1,39 @@
-"""The checker accepts what is true, refuses every edit that means something, and never raises.
+"""The checker accepts what is true, names what fails, never raises, and shares no code of the search.
 
-Edits that may pass once the digest is made to fit, because the certificate still proves what it
-says (`why_harmless`): another spelling or bracketing of a word, an equal word, another order of
-factors or of obligations, another isomorphism, a form that differs only on matrices where there are
-none, the transpose lemma where there are no matrix words, a stronger assumption, and a level that
-owes the same obligations.
+Single fields are changed in test_tampering, obligations judged one by one in test_judge, and false
+reductions forged in test_forgery.
 """
 
 from __future__ import annotations
 
 import ast
-import copy
-import json
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
-from random import Random
-from typing import Any
 
 import pytest
 
 import g2n2
-from g2n2.errors import G2N2Error
-from g2n2.grammars.fragments import Fragment
-from g2n2.language.parsing import CONSTANTS, parse, parse_body
-from g2n2.language.patterns import ASSUMPTIONS, collapsed, equal, pattern_of
-from g2n2.language.sorts import M, R, S, V
-from g2n2.language.terms import Leaf, Term
-from g2n2.reduction.certificates import certificate, digest, read_certificate, write_certificate
+from g2n2.reduction.certificates import read_certificate, write_certificate
 from g2n2.reduction.checker import check
-from g2n2.reduction.reduce import reduce
-from g2n2.reduction.simulation import combined
+from reduction.forging import (
+    CERTIFICATES,
+    Json,
+    Place,
+    changed,
+    look_up,
+    places,
+    sealed,
+    valid,
+)
+from reduction.test_tampering import why_harmless
 
-Json = Any
-Path_ = tuple[str | int, ...]
-
-CERTIFICATES = ["L1", "L3", "L3 in the paper's order", "L3 Tr × + f", "the alternative of L3"]
 OBLIGATIONS = dict(zip(CERTIFICATES, [24, 39, 61, 47, 63], strict=True))
 
 
-@cache
-def written(name: str) -> str:
-    """A certificate as the text of its file."""
-    fragment = "L3" if ("L3 " in name and "Tr" not in name) or "of L3" in name else name
-    grammar = Fragment(fragment).exhaustive()
-    if name == "the alternative of L3":
-        (other,) = reduce(grammar).alternatives
-        return json.dumps(certificate(grammar, other.grammar, other.links))
-    order: Any = "paper" if "paper" in name else "direct"
-    reduction = reduce(grammar, order=order, alternatives=False)
-    return json.dumps(certificate(grammar, reduction.reduced, reduction.links))
-
-
-def valid(name: str) -> Json:
-    return json.loads(written(name))
-
-
-def sealed(content: Json) -> Json:
-    """The same with a digest that fits, as a forger would write it."""
-    return {**content, "digest": digest(content)}
+def refused(content: Json) -> bool:
+    verdict = check(content)
+    assert verdict.valid == (verdict.failure == "")
+    return not verdict.valid
 
 
 # --- what is true --------------------------------------------------------------------------------
@@ -82,214 +56,100 @@ def test_a_certificate_survives_its_file(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.part"))
 
 
-# --- every field, changed ------------------------------------------------------------------------
+# --- edits that mean something, each with a digest that fits -------------------------------------
+
+PROOF: Place = ("links", 0, "proof")
+OWED: Place = (*PROOF, "obligations")
 
 
-def paths(value: Json, at: Path_ = ()) -> Iterator[Path_]:
-    """Every place in a JSON value."""
-    yield at
-    if isinstance(value, dict | list):
-        for key in value if isinstance(value, dict) else range(len(value)):
-            yield from paths(value[key], (*at, key))
+def entry(content: Json, term: str) -> int:
+    """Which obligation of the first proof has this term."""
+    return next(i for i, o in enumerate(look_up(content, OWED)) if o["term"] == term)
 
 
-def look_up(content: Json, path: Path_) -> Json:
-    for key in path:
-        content = content[key]
-    return content
-
-
-def changed(content: Json, path: Path_, new: Json) -> Json:
-    if not path:
-        return new
-    result = copy.copy(content)
-    result[path[0]] = changed(content[path[0]], path[1:], new)
-    return result
-
-
-def mutations(value: Json, pool: list[str]) -> Iterator[Json]:
-    """Other values for one place; the pool holds strings found elsewhere in the certificate."""
-    match value:
-        case bool():
-            yield from (not value, int(value), None)
-        case int():
-            yield from (value + 1, value - 1, float(value), str(value), None, 10**30)
-        case str():
-            yield from (value + " ", value[:-1], value.replace("ᵀ", ""), "", None, 0, [value])
-            yield from pool
-        case list():
-            yield from ([], value[1:], value[:-1], value + value[:1], value[::-1], [None])
-            yield from (None, {}, "", 1)
-        case dict():
-            yield from ({k: v for k, v in value.items() if k != gone} for gone in value)
-            yield from ({**value, "note": ""}, {}, [], None, list(value.values()))
-
-
-def all_mutations(content: Json, rng: Random, most: int) -> Iterator[tuple[Path_, Json]]:
-    """Every place with mutations of it, all or at most so many; three of the pool for a string."""
-    places = list(paths(content))
-    strings = sorted({v for p in places if isinstance(v := look_up(content, p), str)})
-    for path in places:
-        old = look_up(content, path)
-        found = mutations(old, rng.sample(strings, 3))
-        real = [new for new in found if json.dumps(new) != json.dumps(old)]
-        yield from ((path, new) for new in rng.sample(real, min(most, len(real))))
-
-
-def refused(content: Json) -> bool:
-    verdict = check(content)
-    assert verdict.valid == (verdict.failure == "")
-    return not verdict.valid
-
-
-def check_mutations(
-    name: str, share: float, most: int, judge: Callable[[Json, Path_, Json], None]
-) -> int:
-    """Judge a share of the mutations of a certificate; returns how many."""
-    content, rng, done = valid(name), Random(1), 0
-    for path, new in all_mutations(content, rng, most):
-        if rng.random() < share:
-            judge(content, path, new)
-            done += 1
-    return done
-
-
-def is_caught(content: Json, path: Path_, new: Json) -> None:
-    assert refused(changed(content, path, new)), (path, new)
-
-
-def means_nothing_else(content: Json, path: Path_, new: Json) -> None:
-    forged = changed(content, path, new)
-    if not refused(sealed(forged) if isinstance(forged, dict) else forged):
-        assert why_harmless(content, path, new), (path, look_up(content, path), new)
-
-
-ALL = 1000
-
-
-@pytest.mark.parametrize("judge", [is_caught, means_nothing_else])
-@pytest.mark.parametrize("name", CERTIFICATES)
-def test_some_fields_changed(name: str, judge: Callable[..., None]) -> None:
-    assert check_mutations(name, 0.1 if name == "L1" else 0.025, ALL, judge) > 100
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("judge", [is_caught, means_nothing_else])
-@pytest.mark.parametrize("name", CERTIFICATES)
-def test_every_field_changed(name: str, judge: Callable[..., None]) -> None:
-    most = ALL if name in ("L1", "L3") else 3
-    assert check_mutations(name, 1, most, judge) > 2000
-
-
-# --- what may pass, and why ----------------------------------------------------------------------
-
-SORTS = {"s": S, "v": V, "w": V, "r": R, "m": M}
-NAMES: dict[str, Term] = {
-    **CONSTANTS,
-    "x": Leaf("x", V),
-    **{f"{a}{i}": Leaf(f"{a}{i}", sort) for a, sort in SORTS.items() for i in range(3)},
-}
-
-
-def why_harmless(content: Json, path: Path_, new: Json) -> str:
-    """Why a certificate with this one change proves what it says; empty if it does not."""
-    if path == ("digest",) or (not path and new.keys() | {"digest"} == content.keys()):
-        return "the digest was made to fit"
-    key, old = path[-1], look_up(content, path)
-    where = key if isinstance(key, str) else path[-2]
-    link = content["links"][path[1]] if len(path) > 1 else {}
-    match where:
-        case "rule" if parse_body(new.partition("→")[2]) == parse_body(old.partition("→")[2]):
-            return "another spelling of the rule"
-        case "term" if parse(new, NAMES) == parse(old, NAMES):
-            return "another spelling of the term"
-        case "obligations" if is_reordered(old, new):
-            return "another order of obligations"
-        case "factors" if isinstance(new, list) and is_reordered(old, new):
-            return "another order of factors"
-        case "factors" | "words" if isinstance(new, str):
-            same = equal(parse(old, NAMES), parse(new, NAMES), link["assume"])
-            return "an equal word" if same else ""
-        case "bijection" if is_isomorphism(content, path, new):
-            return "another isomorphism"
-        case "transpose_lemma" if new and not matrices(link, path, smaller=True):
-            return "there are no matrix words"
-        case "form" if {old, new} <= {"plain", "shape", "action"}:
-            return "" if matrices(link, path, smaller=False) else "the forms agree but on matrices"
-        case "assume" if ASSUMPTIONS.index(new) > ASSUMPTIONS.index(old):
-            return "a stronger assumption"
-        case "level":
-            forms = {link[part]["form"] for part in ("proof", "converse")}
-            return "the same obligations are owed" if forms <= {"plain", "shape"} else ""
-    return ""
-
-
-def is_reordered(old: Json, new: Json) -> bool:
-    return sorted(map(json.dumps, old)) == sorted(map(json.dumps, new))
-
-
-def matrices(link: Json, path: Path_, smaller: bool) -> bool:
-    """Whether one of the two grammars of a proof has rules of M."""
-    end = "to" if smaller == (path[2] == "proof") else "from"
-    return any(rule.startswith("M →") for rule in link[end])
-
-
-def is_isomorphism(content: Json, path: Path_, new: Json) -> bool:
-    """Whether a list of vertices carries an obligation's pattern onto its witness's."""
-    link = content["links"][path[1]]
-    form, entry = link[path[2]]["form"], look_up(content, path[: path.index("bijection")])
-    bijection = new if path[-1] == "bijection" else changed(entry["bijection"], path[-1:], new)
-    term = parse(entry["term"], NAMES)
-    factors, words = ([parse(t, NAMES) for t in entry[k]] for k in ("factors", "words"))
-    left = pattern_of(term, link["assume"])
-    right = combined(factors, words, term.sort, form, link["assume"])
-    if link["assume"] == "simple":
-        left, right = collapsed(left), collapsed(right)
-    if sorted(bijection) != list(range(right.vertices)):
-        return False
-
-    def moved(edges: Any, place: list[int]) -> list[tuple[str, tuple[int, ...]]]:
-        ends = [(e, tuple(place[v] for v in e.ends)) for e in edges]
-        return sorted((e.label, tuple(sorted(x)) if e.symmetric else x) for e, x in ends)
-
-    unmoved = list(range(right.vertices))
-    boundary = tuple(bijection[v] for v in left.boundary)
-    return boundary == right.boundary and moved(left.edges, bijection) == moved(right.edges, unmoved)
-
-
-HARMLESS = [
-    ("L3", ("links", 0, "proof", "obligations", 4, "rule"), "S  → (V_r)·(V_c)", False),
-    ("L3", ("links", 0, "proof", "obligations", 4, "rule"), "S → (V_r)·(V_c)", True),
-    ("L3", ("links", 0, "proof", "obligations", 23, "term"), "(s0×m0)·(s1 × m1)", True),
-    ("L3", ("links", 0, "proof", "obligations", 23, "words", 0), "m0·m1", True),
-    ("L3", ("links", 0, "assume"), "simple", True),
-    ("L3", ("links", 0, "assume"), "none", False),
-    ("L3", ("links", 0, "level"), "pair", True),
-    ("L1", ("links", 0, "level"), "node", True),
-    ("L1", ("links", 0, "level"), "pair", False),
-    ("the alternative of L3", ("links", 0, "level"), "node", False),
-    ("the alternative of L3", ("links", 0, "assume"), "symmetric", False),
-    ("L1", ("links", 0, "proof", "transpose_lemma"), True, True),
-    ("L3", ("links", 0, "proof", "transpose_lemma"), False, False),
-    ("L1", ("links", 0, "converse", "form"), "shape", True),
-    ("L3", ("links", 0, "converse", "form"), "shape", False),
-    ("L3", ("links", 0, "proof", "form"), "plain", False),
+# the obligation, the field, its new value, and what the checker says
+EDITS = [
+    ("(m0m1)ᵀ", "words", ["m0ᵀm1ᵀ"], "is no isomorphism"),
+    ("(m0m1)ᵀ", "words", ["(m0m1)ᵀ"], "is no word"),
+    ("(m0m1)ᵀ", "words", ["m1ᵀ", "m0ᵀ"], "wrong number of words"),
+    ("(m0m1)ᵀ", "words", [], "wrong number of words"),
+    ("(m0m1)ᵀ", "factors", ["1ᵀ1"], "no factor may be split off here"),
+    ("s0×m0(s1×m1)", "words", ["m1m0"], "is no isomorphism"),
+    ("s0×m0(s1×m1)", "words", ["m0⊙m1"], "is no isomorphism"),
+    ("s0×m0(s1×m1)", "words", ["M"], "malformed certificate"),
+    ("s0×m0(s1×m1)", "words", ["v0"], "is no word"),
+    ("s0×m0(s1×m1)", "factors", ["s0"], "is no isomorphism"),
+    ("s0×m0(s1×m1)", "factors", ["s0", "s0"], "is no isomorphism"),
+    ("s0×m0(s1×m1)", "factors", ["s0", "s1", "1ᵀ1"], "is no isomorphism"),
+    ("s0×m0(s1×m1)", "factors", ["s0s1"], "is no sentence"),
+    ("s0×m0(s1×m1)", "factors", ["s0", "s1", "Tr(A)"], "is no sentence"),
+    ("s0×m0(s1×m1)", "bijection", [1, 0, 2], "is no isomorphism"),
+    ("s0×m0(s1×m1)", "bijection", [0, 1], "is no isomorphism"),
+    ("s0×m0(s1×m1)", "bijection", [0, 0, 2], "is no isomorphism"),
+    ("s0×m0(s1×m1)", "bijection", [0, 1, 2, 3], "is no isomorphism"),
+    ("s0×m0(s1×m1)", "bijection", [False, True, 2], "is no isomorphism"),
+    ("s0×m0(s1×m1)", "rule", "M → (M⊙M)", "stands twice"),
+    ("s0×m0(s1×m1)", "rule", "M → AM", "is not owed"),
+    ("s0×m0(s1×m1)", "choice", ["m", "vwᵀ"], "the term is not the rule's"),
+    ("s0×m0(s1×m1)", "choice", ["m"], "is not owed"),
+    ("s0×m0(s1×m1)", "kind", "right", "is not owed"),
+    ("s0×m0(s1×m1)", "kind", "transpose", "is not owed"),
+    ("s0×m0(s1×m1)", "term", "s0×m0(s1×m0)", "the term is not the rule's"),
+    ("s0×m0(s1×m1)", "term", "m0m1", "the term is not the rule's"),
 ]
 
 
-@pytest.mark.parametrize(("name", "path", "new", "passes"), HARMLESS)
-def test_harmless_edits(name: str, path: Path_, new: Json, passes: bool) -> None:
-    assert check(sealed(changed(valid(name), path, new))).valid == passes
-
-
-def test_the_order_of_obligations_and_factors_may_change() -> None:
+@pytest.mark.parametrize(("term", "field", "new", "fault"), EDITS)
+def test_meaningful_edits(term: str, field: str, new: Json, fault: str) -> None:
     content = valid("L3")
-    proof = content["links"][0]["proof"]
-    proof["obligations"].reverse()
-    for entry in proof["obligations"]:
-        entry["factors"].reverse()
-    assert content != valid("L3")
-    assert check(sealed(content)).valid
+    forged = changed(content, (*OWED, entry(content, term), field), new)
+    verdict = check(sealed(forged))
+    assert not verdict.valid
+    assert fault in verdict.failure
+
+
+@pytest.mark.parametrize("name", CERTIFICATES)
+def test_obligations_deleted_doubled_foreign_and_mixed_up(name: str) -> None:
+    content = valid(name)
+    link = len(content["links"]) - 1
+    for part in ("proof", "converse"):
+        at: Place = ("links", link, part, "obligations")
+        owed = look_up(content, at)
+        others = look_up(valid("L1" if name != "L1" else "L3"), OWED)
+        first, last = owed[0], owed[-1]
+        assert first["rule"] != last["rule"]
+        swapped = [{**first, "rule": last["rule"]}, {**last, "rule": first["rule"]}]
+        for edited, fault in (
+            (owed[1:], "is missing"),
+            (owed[:-1], "is missing"),
+            ([], "is missing"),
+            ([*owed, last], "stands twice"),
+            ([last, *owed], "stands twice"),
+            ([*owed, *others], ""),
+            ([*swapped, *owed[1:-1]], ""),
+        ):
+            verdict = check(sealed(changed(content, at, edited)))
+            assert not verdict.valid
+            assert fault in verdict.failure
+
+
+def test_the_transpose_lemma_dropped() -> None:
+    """The flag alone, its obligations alone, and both: then mᵀ is no word."""
+    content = valid("L3")
+    kept = [o for o in look_up(content, OWED) if o["kind"] != "transpose"]
+    unflagged = changed(content, (*PROOF, "transpose_lemma"), False)
+    assert "is not owed" in check(sealed(unflagged)).failure
+    assert "is missing" in check(sealed(changed(content, OWED, kept))).failure
+    assert "is no word" in check(sealed(changed(unflagged, OWED, kept))).failure
+
+
+def test_the_first_failing_obligation_is_named() -> None:
+    content = valid("L3")
+    place = entry(content, "s0×m0(s1×m1)")
+    verdict = check(sealed(changed(content, (*OWED, place, "words"), ["m1m0"])))
+    assert verdict.failure == (
+        "link 1, proof: simulate M → MM ['m', 'm']: the bijection is no isomorphism"
+    )
 
 
 # --- garbage -------------------------------------------------------------------------------------
@@ -324,18 +184,20 @@ def test_garbage_is_refused(content: Json) -> None:
 def test_garbage_in_any_field_is_refused(name: str) -> None:
     """Each value in places of each kind, also where a digest cannot be made."""
     content = valid(name)
-    first: dict[Path_, Path_] = {}
-    for path in paths(content):
-        first.setdefault(tuple(k if isinstance(k, str) else 0 for k in path), path)
-    for path in first.values():
+    first: dict[Place, Place] = {}
+    for place in places(content):
+        if ("L3" in name and place[:2] == ("links", 1)) or "converse" in place[:-1]:
+            continue  # a simulation as in L1, where one of its two proofs will do
+        first.setdefault(tuple(k if isinstance(k, str) else 0 for k in place), place)
+    for place in first.values():
         for new in VALUES:
-            if (type(new), new) == (type(old := look_up(content, path)), old):
+            if (type(new), new) == (type(old := look_up(content, place)), old):
                 continue
-            forged = changed(content, path, new)
+            forged = changed(content, place, new)
             with suppress(ValueError, RecursionError, TypeError):
                 forged = sealed(forged)
             if not refused(forged):
-                assert why_harmless(content, path, new), (path, new)
+                assert why_harmless(content, place, new), (place, new)
 
 
 def test_an_empty_chain_proves_that_a_grammar_is_itself_and_nothing_else() -> None:
@@ -413,4 +275,3 @@ def test_the_checker_imports_terms_and_parsing_only() -> None:
 def test_the_search_for_imports_sees_them() -> None:
     assert "reduction.forms" in imports("reduction.reduce")
     assert "language.patterns" in imports("reduction.goals")
-    assert issubclass(G2N2Error, Exception)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import pytest
 
 from g2n2.reduction.checker import Verdict, check
 from g2n2.reduction.forms import Form
-from reduction.forging import Claimed, forge
+from reduction.forging import Claimed, changed, forge, look_up, sealed
 
 
-def verdict_on(
-    larger: str, smaller: str, form: Form, claimed: Claimed, **options: Any
-) -> Verdict:
+def verdict_on(larger: str, smaller: str, form: Form, claimed: Claimed, **options: Any) -> Verdict:
     """The verdict on a certificate that lists one obligation only."""
     return check(forge(larger, smaller, form, [claimed], **options))
 
@@ -106,6 +105,11 @@ def test_one_false_obligation(case: tuple[Any, ...]) -> None:
     verdict = verdict_on(larger, smaller, form, claimed, **options)
     assert not verdict.valid
     assert fault in verdict.failure
+    if fault == NO_ISOMORPHISM:  # whatever is written for one
+        forged = forge(larger, smaller, form, [claimed], **options)
+        place = ("links", 0, "proof", "obligations", 0, "bijection")
+        for other in permutations(range(len(look_up(forged, place)))):
+            assert NO_ISOMORPHISM in check(sealed(changed(forged, place, list(other)))).failure
     if mended:  # the fault is the only one: mended, this obligation holds and others are missing
         said = {k: v for k, v in mended.items() if k in Claimed._fields}
         more = {k: v for k, v in mended.items() if k not in said}

@@ -158,7 +158,9 @@ def test_directed_graphs_need_the_transpose_of_a() -> None:
     assert accepted(three)
 
 
-@pytest.mark.parametrize("assume", ["symmetric", "simple", "none"])
+@pytest.mark.parametrize(
+    "assume", ["symmetric", "none", pytest.param("simple", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("level", ["graph", "node", "pair"])
 @pytest.mark.parametrize("fragment", ["L1", "L3"])
 def test_levels(fragment: str, level: Level, assume: Assumption) -> None:

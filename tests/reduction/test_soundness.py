@@ -26,7 +26,7 @@ from g2n2.reduction.goals import split
 from g2n2.reduction.reduce import Reduction, reduce
 
 Ints = npt.NDArray[np.int64]
-LIMIT = 150
+LIMIT = 100
 CORE = ("matmul", "transpose", "one", "diag", "hadamard", "trace")
 
 
@@ -76,6 +76,7 @@ def test_a_hundred_random_fragments_with_alternatives() -> None:
             assert check(certificate(reduction.links[-1].larger, other.grammar, other.links)).valid
 
 
+@pytest.mark.slow
 def test_every_fragment_of_the_multilinear_core() -> None:
     subsets = [c for size in range(1, 7) for c in combinations(CORE, size)]
     assert len(subsets) == 63
@@ -197,7 +198,6 @@ FRAGMENTS = [
     ("· ᵀ 1 + f_S", 5, 8),
     ("L1 f_V f_S", 5, 10),
     ("L3 f_S f_V f_M", 5, 9),
-    ("· ᵀ 1 ⊙ f_M", 5, 9),
     ("· ⊙ Tr f_M", 4, 5),
     ("· ᵀ 1 f_V", 5, 6),
 ]

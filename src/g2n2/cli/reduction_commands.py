@@ -113,6 +113,7 @@ def check(
                 "valid": verdict.valid,
                 "checked": verdict.checked,
                 "cited": list(verdict.cited),
+                "claims": list(verdict.claims),
                 "failure": verdict.failure,
                 "from": content.get("from"),
                 "to": content.get("to"),
@@ -120,6 +121,8 @@ def check(
         )
     elif verdict.valid:
         show.say(f"valid: {verdict.checked} obligations checked")
+        for claim in verdict.claims:
+            show.say(f"shows: {claim}")
         for lemma in verdict.cited:
             show.say(f"cited, not checked: {lemma}")
     else:

@@ -23,17 +23,27 @@ _FORMS = ("exact", "plain", "shape", "action", "broadcast", "diagonal")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the checker found: how many obligations hold, what is only cited, or the failure."""
+    """What the checker found.
+
+    Attributes:
+        valid: Whether every link holds.
+        checked: How many obligations were checked.
+        cited: Lemmas the certificate rests on besides.
+        failure: The first thing that fails.
+        claims: What each checked link says: equal power or inclusion, of what A, at which level.
+    """
 
     valid: bool
     checked: int
     cited: tuple[str, ...]
     failure: str = ""
+    claims: tuple[str, ...] = ()
 
 
 def check(content: Any) -> Verdict:
     """Check a certificate as read from JSON; never raises on a bad one."""
     cited: list[str] = []
+    claims: list[str] = []
     checked = 0
     try:
         keys(content, {"format", "from", "to", "links", "digest"}, "the certificate")
@@ -53,6 +63,7 @@ def check(content: Any) -> Verdict:
             else:
                 checked += _check_simulation(link, f"link {number}")
                 cited += _function_words(link)
+                claims.append(_claim(link))
             at = link["to"]
         require(at == content["to"], "the last link ends at another grammar")
         require(
@@ -65,7 +76,18 @@ def check(content: Any) -> Verdict:
     ) as fault:  # fmt: skip
         text = str(fault).split("\n")[0]
         return Verdict(False, checked, tuple(cited), f"malformed certificate: {text}")
-    return Verdict(True, checked, tuple(cited))
+    return Verdict(True, checked, tuple(cited), claims=tuple(claims))
+
+
+def _claim(link: dict[str, Any]) -> str:
+    """What a simulation or inclusion link says, once it is checked."""
+    what = "equal power" if link["kind"] == "simulation" else "no more power than the second"
+    known = {
+        "none": "any A",
+        "symmetric": "symmetric A",
+        "simple": "symmetric 0/1 A without loops",
+    }
+    return f"{what}, {known[link['assume']]}, {link['level']} level"
 
 
 def _check_lemma(link: dict[str, Any]) -> str:
