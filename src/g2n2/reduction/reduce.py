@@ -152,8 +152,8 @@ def _smallest(grammar: Grammar, assume: Assumption, level: Level) -> Grammar | N
         passes.insert(0, ("action", True))
     for form, inlining in passes:
         most = len(grammar.rules) if best is None else len(best.rules) - inlining
-        if inlining and most < _fewest(grammar, form):
-            continue
+        if best is not None and most <= _fewest(grammar, form):
+            continue  # with no rule to spare M is a constant, and the action form has tried that
         found = smallest(grammar, form, assume, level, most, inlining)
         if found is not None and (best is None or cost(found) < cost(best)):
             best = found
