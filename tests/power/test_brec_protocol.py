@@ -19,7 +19,9 @@ from torch import nn
 from g2n2.errors import DataError
 from g2n2.graphs import adjacency
 from g2n2.power.brec_protocol import BrecResult, brec_protocol
-from g2n2.power.brec_statistics import (
+from g2n2.power.graph_sets.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
+from g2n2.power.suites import Suite, load_suite
+from g2n2.power.trials.brec_statistics import (
     RELEASED_THRESHOLD,
     f_quantile,
     hotelling_t2,
@@ -28,10 +30,8 @@ from g2n2.power.brec_statistics import (
     released_separates,
     released_statistic,
 )
-from g2n2.power.brec_training import Training, train_apart
-from g2n2.power.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
-from g2n2.power.network_inputs import build, relabelled
-from g2n2.power.suites import Suite, load_suite
+from g2n2.power.trials.brec_training import Training, train_apart
+from g2n2.power.trials.network_inputs import build, relabelled
 
 # The same irregular rest beside each graph: relabelings of a cycle alone give the same floats.
 REST = nx.gnp_random_graph(7, 0.5, seed=3)

@@ -18,8 +18,8 @@ import pytest
 
 from g2n2.errors import DataError
 from g2n2.graphs import to_graph6
-from g2n2.power import suite_files
-from g2n2.power.data_files import store_in_cache
+from g2n2.power.graph_sets import suite_files
+from g2n2.power.graph_sets.data_files import store_in_cache
 from g2n2.power.suites import SUITE_NAMES, SameSizePairs, Suite, graph6_suite, load_suite
 
 FILES = {

@@ -15,15 +15,16 @@ from typing import Any, Literal
 import numpy as np
 
 from g2n2.errors import DataError
-from g2n2.power.brec_statistics import (
+from g2n2.power.suites import Suite
+from g2n2.power.trials.brec_statistics import (
     RELEASED_THRESHOLD,
     hotelling_t2,
     hotelling_threshold,
     released_separates,
     released_statistic,
 )
-from g2n2.power.brec_training import Training, train_apart
-from g2n2.power.network_inputs import (
+from g2n2.power.trials.brec_training import Training, train_apart
+from g2n2.power.trials.network_inputs import (
     Embeddings,
     MakeModel,
     Precision,
@@ -32,7 +33,6 @@ from g2n2.power.network_inputs import (
     embed,
     relabelled,
 )
-from g2n2.power.suites import Suite
 
 BrecVerdict = Literal["separated", "merged", "unreliable", "not finite"]
 Statistic = Literal["released", "correct"]

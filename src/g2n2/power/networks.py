@@ -14,7 +14,7 @@ import numpy as np
 
 from g2n2.errors import DataError
 from g2n2.graphs import GraphLike, adjacency
-from g2n2.power.network_inputs import Embeddings, MakeModel, Style, build, embed, relabelled
+from g2n2.power.trials.network_inputs import Embeddings, MakeModel, Style, build, embed, relabelled
 
 MARGIN = 10.0
 # In 7-layer PPGNs, pairs of BREC that 2-FWL merges stay below 0.3 of what these two ask for, and

@@ -6,14 +6,14 @@ from g2n2.errors import DataError
 from g2n2.grammars.grammar import Grammar
 from g2n2.graphs import Adjacency, GraphLike, adjacency
 from g2n2.language.terms import Term
-from g2n2.power.closure import DEFAULT_MEMORY_LIMIT, Difference, Place, close
-from g2n2.power.descent import Word, descend
-from g2n2.power.exact_values import exact_value
-from g2n2.power.layered_grammar import LayeredGrammar, Level
-from g2n2.power.mixing import LAYERS, WIDTH, mix_pair
-from g2n2.power.modular import PRIMES
 from g2n2.power.refinement import refine
-from g2n2.power.separation_input import (
+from g2n2.power.words.closure import DEFAULT_MEMORY_LIMIT, Difference, Place, close
+from g2n2.power.words.descent import Word, descend
+from g2n2.power.words.exact_values import exact_value
+from g2n2.power.words.layered_grammar import LayeredGrammar, Level
+from g2n2.power.words.mixing import LAYERS, WIDTH, mix_pair
+from g2n2.power.words.modular import PRIMES
+from g2n2.power.words.separation_input import (
     Engine,
     Pair,
     check_closure_memory,
@@ -21,10 +21,10 @@ from g2n2.power.separation_input import (
     choose_engine,
     compared_places,
 )
-from g2n2.power.separation_result import Separation
-from g2n2.power.sharing import regrouped, with_shared_subterms
-from g2n2.power.shortest import MAX_SIZE, Shortest, shortest_sentence
-from g2n2.power.word_memory import Batch
+from g2n2.power.words.separation_result import Separation
+from g2n2.power.words.sharing import regrouped, with_shared_subterms
+from g2n2.power.words.shortest import MAX_SIZE, Shortest, shortest_sentence
+from g2n2.power.words.word_memory import Batch
 
 __all__ = [
     "Engine",

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency, adjacency, read_graph6_file
-from g2n2.power.families import CSL_NODES, CSL_SKIPS, cfi, circular_skip_link
-from g2n2.power.small_graphs import connected_graphs
-from g2n2.power.suite_files import BREC_CATEGORIES, read_brec, read_exp, read_sr25
+from g2n2.power.graph_sets.families import CSL_NODES, CSL_SKIPS, cfi, circular_skip_link
+from g2n2.power.graph_sets.small_graphs import connected_graphs
+from g2n2.power.graph_sets.suite_files import BREC_CATEGORIES, read_brec, read_exp, read_sr25
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from time import perf_counter
 from typing import Any
 
 from ..grammars.grammar import Grammar
-from .mixing import LAYERS, mix
 from .refinement import refine
 from .suites import SameSizePairs, Suite
+from .words.mixing import LAYERS, mix
 
 INSIDE_3WL = frozenset({"matmul", "transpose", "one", "diag", "hadamard", "trace", "add", "scale"})
 """Operations whose sentences never tell apart what 2-FWL merges."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..grammars.grammar import Grammar, Rule
 from ..graphs import Adjacency, parse_graph6, to_graph6
-from .mixing import mix
 from .separation import Separation, separate
+from .words.mixing import mix
 
 SMALL_PAIRS = (
     ("A?", "A_"),  # two nodes without and with an edge

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from g2n2.grammars.grammar import Grammar
 from g2n2.graphs import Adjacency, GraphLike, adjacency
-from g2n2.power.closure import DEFAULT_MEMORY_LIMIT, Difference, Place, find_difference
-from g2n2.power.layered_grammar import LayeredGrammar
-from g2n2.power.mixing_schedule import Schedule, check_memory, grow
-from g2n2.power.modular import PRIMES
-from g2n2.power.rule_values import Stack
-from g2n2.power.word_memory import Batch, Draws, WordMemory, stacked
+from g2n2.power.words.closure import DEFAULT_MEMORY_LIMIT, Difference, Place, find_difference
+from g2n2.power.words.layered_grammar import LayeredGrammar
+from g2n2.power.words.mixing_schedule import Schedule, check_memory, grow
+from g2n2.power.words.modular import PRIMES
+from g2n2.power.words.rule_values import Stack
+from g2n2.power.words.word_memory import Batch, Draws, WordMemory, stacked
 
 Classes = NDArray[np.int64]
 

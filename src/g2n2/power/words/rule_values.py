@@ -12,7 +12,7 @@ import numpy as np
 from g2n2.graphs import Adjacency
 from g2n2.language.sorts import S, Sort
 from g2n2.language.terms import Apply, Hole, Leaf, Number, Term, holes
-from g2n2.power.modular import Residues, product, reduced, residue_matrix
+from g2n2.power.words.modular import Residues, product, reduced, residue_matrix
 
 Supports = Sequence[tuple[str, Term]]
 

@@ -27,7 +27,7 @@ from math import exp, inf, isqrt, lgamma, log
 import numpy as np
 
 from g2n2.errors import DataError
-from g2n2.power.network_inputs import Embeddings
+from g2n2.power.trials.network_inputs import Embeddings
 
 RELEASED_THRESHOLD = 72.34
 # Released: a statistic this close to that of the reliability check does not count.

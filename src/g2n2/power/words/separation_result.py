@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from g2n2.language.terms import Term
-from g2n2.power.layered_grammar import Level
-from g2n2.power.sharing import Definition, with_shared_subterms
+from g2n2.power.words.layered_grammar import Level
+from g2n2.power.words.sharing import Definition, with_shared_subterms
 
 
 @dataclass(frozen=True)

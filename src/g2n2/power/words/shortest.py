@@ -16,10 +16,10 @@ from g2n2.grammars.rules import Rule
 from g2n2.graphs import Adjacency
 from g2n2.language.sorts import Sort
 from g2n2.language.terms import Term, fill, operation_count
-from g2n2.power.closure import Place
-from g2n2.power.layered_grammar import LayeredGrammar
-from g2n2.power.modular import PRIMES, Residues, product
-from g2n2.power.word_memory import Batch, stacked
+from g2n2.power.words.closure import Place
+from g2n2.power.words.layered_grammar import LayeredGrammar
+from g2n2.power.words.modular import PRIMES, Residues, product
+from g2n2.power.words.word_memory import Batch, stacked
 
 MAX_SIZE = 12
 BUDGET = 2**25

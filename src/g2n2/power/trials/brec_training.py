@@ -6,7 +6,7 @@ from itertools import chain
 
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency
-from g2n2.power.network_inputs import GRAPHS_PER_CALL, Network, Precision, Style, forward
+from g2n2.power.trials.network_inputs import GRAPHS_PER_CALL, Network, Precision, Style, forward
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ import numpy as np
 from g2n2.grammars.rules import Rule
 from g2n2.language.sorts import Sort
 from g2n2.language.terms import Term, fill, operation_count
-from g2n2.power.closure import Difference
-from g2n2.power.modular import Residues, combined, reduced
-from g2n2.power.rule_values import pairing
-from g2n2.power.word_memory import Application, Batch, WordMemory
+from g2n2.power.words.closure import Difference
+from g2n2.power.words.modular import Residues, combined, reduced
+from g2n2.power.words.rule_values import pairing
+from g2n2.power.words.word_memory import Application, Batch, WordMemory
 
 
 @dataclass(frozen=True, eq=False)

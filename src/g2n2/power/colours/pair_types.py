@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency
-from g2n2.power.colour_hashing import Colours, joint_ranks
+from g2n2.power.colours.colour_hashing import Colours, joint_ranks
 
 Labels: TypeAlias = Sequence[ArrayLike | None]
 

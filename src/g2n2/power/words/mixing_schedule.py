@@ -8,9 +8,9 @@ import numpy as np
 from g2n2.errors import DataError
 from g2n2.grammars.rules import Rule
 from g2n2.language.sorts import Sort
-from g2n2.power.layered_grammar import LayeredGrammar
-from g2n2.power.modular import PRIMES
-from g2n2.power.word_memory import (
+from g2n2.power.words.layered_grammar import LayeredGrammar
+from g2n2.power.words.modular import PRIMES
+from g2n2.power.words.word_memory import (
     BATCH_ENTRIES,
     Application,
     Batch,

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.power.modular import Residues, product, reduced
+from g2n2.power.words.modular import Residues, product, reduced
 
 
 class RowSpace:

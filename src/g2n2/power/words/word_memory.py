@@ -17,9 +17,9 @@ import numpy as np
 from g2n2.grammars.rules import Rule
 from g2n2.graphs import Adjacency
 from g2n2.language.sorts import Sort
-from g2n2.power.layered_grammar import LayeredGrammar
-from g2n2.power.modular import Residues, combined, reduced
-from g2n2.power.rule_values import Stack
+from g2n2.power.words.layered_grammar import LayeredGrammar
+from g2n2.power.words.modular import Residues, combined, reduced
+from g2n2.power.words.rule_values import Stack
 
 Batch = list[Residues]
 """Words of one sort, `[K, g, rows, columns]` per stack of graphs."""

@@ -7,8 +7,8 @@ import numpy as np
 
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency
-from g2n2.power.closure import Place
-from g2n2.power.layered_grammar import LayeredGrammar, Level
+from g2n2.power.words.closure import Place
+from g2n2.power.words.layered_grammar import LayeredGrammar, Level
 
 Engine = Literal["auto", "closure", "mixing"]
 Pair = tuple[int, int]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency, adjacency, graph6_lines, parse_graph6
-from g2n2.power.data_files import (
+from g2n2.power.graph_sets.data_files import (
     check_sha256,
     download,
     find_file,

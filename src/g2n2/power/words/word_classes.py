@@ -14,12 +14,12 @@ from g2n2.errors import DataError
 from g2n2.grammars.grammar import Grammar
 from g2n2.graphs import Adjacency, GraphLike, adjacency
 from g2n2.language.sorts import Sort
-from g2n2.power.closure import Place, close
-from g2n2.power.layered_grammar import LayeredGrammar, Level
-from g2n2.power.mixing import LAYERS, WIDTH, mix
-from g2n2.power.mixing_schedule import Schedule, grow
-from g2n2.power.modular import PRIMES, Residues
-from g2n2.power.word_memory import WordMemory, stacked
+from g2n2.power.words.closure import Place, close
+from g2n2.power.words.layered_grammar import LayeredGrammar, Level
+from g2n2.power.words.mixing import LAYERS, WIDTH, mix
+from g2n2.power.words.mixing_schedule import Schedule, grow
+from g2n2.power.words.modular import PRIMES, Residues
+from g2n2.power.words.word_memory import WordMemory, stacked
 
 Classes = NDArray[np.int64]
 

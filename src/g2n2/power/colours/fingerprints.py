@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.power.colour_hashing import (
+from g2n2.power.colours.colour_hashing import (
     EVALUATIONS,
     PRIME,
     Colours,

@@ -1,0 +1,1 @@
+"""Where suites come from: families made here, small graphs grown here, files."""

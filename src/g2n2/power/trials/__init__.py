@@ -1,0 +1,1 @@
+"""What network tests are made of: inputs, statistics, training."""
