@@ -46,3 +46,14 @@ def test_the_table_names_every_command():
     named = {command.split()[0] for command in COMMANDS}
     known = {c.name or c.callback.__name__ for c in app.registered_commands}
     assert named == known
+
+
+def test_stages_print_in_the_papers_notation_and_names_can_be_found():
+    import g2n2
+
+    derived = g2n2.derive("L1")
+    assert "V_c → diag(V_c)V_c | AV_c | 1" in str(derived)
+    assert "V_c → diag(V_c)V_c | AV_c | 1" in str(derived.reduction)
+    assert derived._repr_html_().startswith("<pre>")
+    assert {"parse", "derive", "separate", "refine", "G2N2Error"} <= set(dir(g2n2))
+    assert all(hasattr(g2n2, name) for name in g2n2.__all__)

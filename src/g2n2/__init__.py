@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .errors import G2N2Error as G2N2Error
     from .grammars.catalogue import catalogue as catalogue
     from .grammars.catalogue import find_grammar as find_grammar
     from .grammars.fragments import Fragment as Fragment
@@ -30,7 +31,18 @@ _HOMES = {
     "evaluate_mod": "language.evaluation",
     "parse": "language.parsing",
     "equal": "language.patterns",
+    "compare": "pipeline",
+    "separate": "power.separation",
+    "refine": "power.refinement",
+    "G2N2Error": "errors",
 }
+
+__all__ = [*_HOMES, "__version__"]
+
+
+def __dir__() -> list[str]:
+    """What a notebook completes."""
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 from .errors import GrammarError
@@ -45,6 +46,14 @@ class Derivation:
     def certificate(self) -> dict[str, Any]:
         """The certificate of the reduction, as JSON."""
         return certificate(self.exhaustive, self.reduced, self.reduction.links)
+
+    def __str__(self) -> str:
+        from .narration import narrate
+
+        return narrate(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def to_json(self) -> dict[str, Any]:
         """Everything `g2n2 derive --json` prints."""

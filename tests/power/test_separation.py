@@ -20,10 +20,12 @@ from g2n2.language.parsing import parse
 from g2n2.language.terms import Term, operation_count, substitute
 from g2n2.power.graph_sets.families import cfi
 from g2n2.power.separation import Separation, separate, with_shared_subterms
+from g2n2.power.words.closure import Place
 from g2n2.power.words.exact_values import exact_value
 from g2n2.power.words.layered_grammar import LayeredGrammar
 from g2n2.power.words.modular import PRIMES
 from g2n2.power.words.separation_input import check_closure_memory
+from g2n2.power.words.shortest import shortest_sentence
 from g2n2.power.words.word_classes import graph_classes
 from g2n2.reduction.compare import with_functions
 
@@ -128,6 +130,13 @@ def test_the_shortest_sentence_may_be_deeper_than_need_be() -> None:
     assert blind.sentence_depth == blind.depth == 1
 
 
+def test_of_equally_short_sentences_the_shallowest_is_taken() -> None:
+    """1ᵀA²1 as 1ᵀ(A(A1)) takes two layers, as 1ᵀ(AA)1 one."""
+    grammar = find_grammar("V → AV | 1; M → MM | A; S → 1ᵀV | 1ᵀM1")
+    found = separate(grammar, STAR, SQUARE)
+    assert (str(found.sentence), found.sentence_depth, found.depth) == ("1ᵀA²1", 1, 1)
+
+
 # -- shortest, by exhaustive check ----------------------------------------------------------------
 
 
@@ -173,6 +182,22 @@ def test_a_search_that_is_cut_short_claims_nothing() -> None:
     assert "not proved shortest" in str(found)
 
 
+def test_a_spent_budget_claims_only_the_sizes_it_went_through() -> None:
+    graphs = (adjacency(DECALIN), adjacency(BICYCLOPENTYL))
+    layered = LayeredGrammar.of(find_grammar("r-G_L3"))
+    nothing = shortest_sentence(layered, graphs, (Place(0), Place(1)), budget=0)
+    assert nothing.searched == 1  # no sentence of 1ᵀV has fewer than two operations
+    reached = [
+        shortest_sentence(layered, graphs, (Place(0), Place(1)), budget=2**k).searched
+        for k in range(9, 18)
+    ]
+    assert reached == sorted(reached)
+    assert reached[-1] == 7 > reached[0]
+    spent = separate(find_grammar("r-G_L3"), *graphs, max_size=-1)
+    assert spent.searched is None
+    check_sentence(spent, *graphs)
+
+
 # -- shared parts ---------------------------------------------------------------------------------
 
 
@@ -206,7 +231,7 @@ def test_a_deep_sentence_is_printed_by_its_parts() -> None:
     """A CFI pair over a ladder, which needs eight layers: its sentence repeats itself."""
     g, h = cfi(nx.ladder_graph(5))
     found = separate(find_grammar("r-G_L3"), g, h, max_size=2)
-    assert (found.verdict, found.depth) == ("different", 8)
+    assert (found.verdict, found.depth, found.sentence_depth) == ("different", 8, 8)
     assert not found.shortest
     definitions = found.definitions()
     value = [evaluate(spelled_out(definitions), graph)[0, 0] for graph in (g, h)]
@@ -236,8 +261,9 @@ def test_exact_values_are_exact_beyond_floats() -> None:
     graph = adjacency(nx.complete_graph(5))
     assert exact_value(parse("Tr(A⁶⁰)"), graph, {}, 0, 0) == 4**60 + 4
     # K5 has the eigenvalues 4, -1, -1, -1, -1.
-    third = Fraction(1, 8)
-    assert exact_value(parse("0.125×Tr(A²)"), graph, {}, 0, 0) == third * 20
+    assert exact_value(parse("0.125×Tr(A²)"), graph, {}, 0, 0) == Fraction(20, 8)
+    two = adjacency(nx.empty_graph(2))  # 2 * 2 + 1 would be a multiple of the denominator
+    assert exact_value(parse("0.2×(1ᵀ1)"), two, {}, 0, 0) == Fraction(2, 5)
 
 
 def test_values_that_would_take_too_long_are_residues(monkeypatch: pytest.MonkeyPatch) -> None:

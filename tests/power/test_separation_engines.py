@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -16,15 +17,17 @@ from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.rules import parse_rules
 from g2n2.graphs import adjacency
 from g2n2.language.evaluation import evaluate_mod
-from g2n2.language.sorts import M
-from g2n2.language.terms import operation_count
+from g2n2.language.parsing import parse_body
+from g2n2.language.sorts import M, V
+from g2n2.language.terms import holes, operation_count
 from g2n2.power.words.closure import Place, close
-from g2n2.power.words.descent import descend
+from g2n2.power.words.descent import Functional, _Search, descend
 from g2n2.power.words.layered_grammar import LayeredGrammar
 from g2n2.power.words.mixing import mix, mix_pair
 from g2n2.power.words.mixing_schedule import Schedule, check_memory
 from g2n2.power.words.modular import LARGEST_INNER, PRIMES, combined, product, reduced
 from g2n2.power.words.row_space import RowSpace
+from g2n2.power.words.rule_values import Stack, pairing
 from g2n2.power.words.separation_reference import first_depth
 
 P = PRIMES[0]
@@ -43,6 +46,8 @@ GRAMMARS = {
     "V → A(V + 1) | 1": None,  # a sum: affine, not linear
     "M → (MM) + J | A": "S → Tr(M)",
     "{·,ᵀ,1,×}": None,
+    "V → V + V | 1; S → 1ᵀAV − 1ᵀA1": None,  # 1 and 2×1 are two words, though one line
+    "V → 1; S → 1ᵀA1 + 0×(1ᵀV)": None,  # the difference is in the constant part
     "V → CV | 1; C = A + 0.5×I": None,
 }
 
@@ -129,6 +134,31 @@ def test_row_space_agrees_with_elimination_by_hand(
     assert kept == rank_by_fractions(rows, P)
     assert space.dimension == len(kept)
     assert (space.basis[:, space.pivots] == np.eye(len(kept))).all()
+
+
+BODIES = [
+    ("MM", 2), ("V_r(M⊙A)V", 3), ("(S×M)⊙(AM)", 3), ("diag(V)Mᵀ", 2), ("S×V", 2), ("V_cV_r", 2),
+    ("Tr(MA)×V_r", 2), ("diag(S)⊙S", 2), ("(S×V)V_rJ", 3), ("V_cS", 2), ("Tr(diag(V)M)", 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "count"), BODIES)
+def test_pull_back_is_the_adjoint(text: str, count: int) -> None:
+    """<dual, body(x, y)> = <pulled back, x> for every variable, whatever the others are."""
+    body = parse_body(text)
+    assert len(holes(body)) == count
+    rng = np.random.default_rng(1)
+    stack = Stack([random_graph(5, 3), random_graph(5, 4)], (), P)
+    arguments = [
+        rng.integers(0, P, size=(1, *stack.shape(sort))).astype(float) for sort in holes(body)
+    ]
+    value = stack.values(body, arguments)
+    dual = rng.integers(0, P, size=value.shape).astype(float)
+    expected = pairing(dual, value, P).tolist()
+    assert expected != [0.0]
+    for at, argument in enumerate(arguments):
+        pulled = stack.pull_back(body, arguments, dual, at)
+        assert pairing(pulled, argument, P).tolist() == expected
 
 
 # -- engines against the twin and each other -----------------------------------------------------
@@ -242,6 +272,26 @@ def test_descent_ends_in_a_word_that_differs_at_that_depth(name: str, engine: st
         if not supports:
             exact = [int(evaluate_mod(word.term, graph, P)[0, 0]) for graph in graphs]
             assert exact == values
+
+
+def test_a_word_is_used_again_only_where_it_is_shallow_enough() -> None:
+    """Otherwise a sentence could be deeper than the layer it was found at."""
+    graphs = [adjacency(nx.path_graph(4)), adjacency(nx.cycle_graph(4))]
+    memory = close(LayeredGrammar.of(find_grammar("r-G_L1")), graphs).memory
+    search = _Search(memory)
+    (one,) = search.found[V]
+    deep = replace(one, depth=3)
+    search.found[V] = [deep]
+    goal = Functional([np.ones((1, *stack.shape(V))) for stack in memory.stacks], 0)
+    assert search._chosen(V, 1, goal, 3) is deep
+    assert search._chosen(V, 1, goal, 2) is not deep
+
+
+def test_mixing_keeps_sums_apart_from_multiples() -> None:
+    """Modulo linear combination 2×1 is 1, and 1ᵀAV − 1ᵀA1 would differ a layer too early."""
+    grammar = find_grammar("V → V + V | 1; S → 1ᵀAV − 1ᵀA1")
+    mixing = mix(grammar, [nx.path_graph(4), nx.cycle_graph(4)], 2)
+    assert mixing.separated_at(0, 1) == 1
 
 
 def test_mixing_classes_of_a_family_are_those_of_its_pairs() -> None:

@@ -6,11 +6,19 @@ from itertools import combinations
 
 import pytest
 
+from g2n2.errors import DataError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.fragments import Fragment
 from g2n2.power.separation import separate
 from g2n2.power.suites import SameSizePairs, Suite, load_suite
-from g2n2.power.table import power_row, same_verdicts, to_markdown, wl_classes
+from g2n2.power.table import (
+    check_plot,
+    plot,
+    power_row,
+    same_verdicts,
+    to_markdown,
+    wl_classes,
+)
 
 needs_data = pytest.mark.skipif(
     "G2N2_DATA" not in os.environ, reason="set G2N2_DATA to a folder with expressivity/…"
@@ -97,3 +105,20 @@ def test_printed_forms_hold_the_numbers():
     assert json.loads(json.dumps(row.to_json()))["separated"] == 0
     assert "| cfi | 4 | 0" in to_markdown([row])
     assert "(to 3 layers)" in to_markdown([row])
+
+
+def test_the_plot_is_drawn_and_refused_before_anything_is_measured(tmp_path):
+    row = power_row(find_grammar("r-G_L3"), load_suite("cfi"), layers=4)
+    plot([row], tmp_path / "power.svg")
+    drawn = (tmp_path / "power.svg").read_text()
+    assert "<svg" in drawn
+    assert "layers" in drawn or "path" in drawn
+    for bad in (tmp_path / "power.nope", tmp_path / "none" / "power.svg"):
+        with pytest.raises(DataError, match="cannot"):
+            check_plot(bad)
+
+
+def test_a_grammar_without_sentences_tells_nothing_apart():
+    row = power_row(Fragment.parse("1").exhaustive(), load_suite("cfi"))
+    assert (row.separated, row.readout) == (0, "none")
+    assert separate(Fragment.parse("1").exhaustive(), "A?", "A_").verdict == "same"

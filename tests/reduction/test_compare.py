@@ -116,8 +116,11 @@ def test_mpnn_is_open_until_its_supports_are_defined() -> None:
     for mode in ("words", "with f"):
         result = compared("MPNN-3", "r-G_L1", mode)  # type: ignore[arg-type]
         assert result.relation == "open"
-        assert result.forward.reason == "C_1, C_2, C_3 is not defined; add a line such as C_1 = A"
+        assert result.forward.reason.startswith("C_1, C_2, C_3 are not defined; add a line such as")
         assert_open(result.backward)
+        stated = compared("MPNN-3", "L1", mode)  # type: ignore[arg-type]
+        assert stated.relation == "⊆"
+        assert any(x.startswith("if C_1, C_2, C_3 are matrix words") for x in stated.forward.cited)
     defined = find_grammar("V → C_1V | C_2V | 1\nC_1 = A\nC_2 = AA")
     result = compare(defined, find_grammar("r-G_L1"))
     assert result.forward.status == "proved"

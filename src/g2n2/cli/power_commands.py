@@ -55,6 +55,7 @@ def separate(
     grammar: Annotated[str, typer.Option(help="A grammar's name, or its rules.")] = "r-G_L3",
     readout: Readout = "",
     engine: Annotated[Engine, typer.Option(help="closure is complete.")] = Engine.auto,
+    layers: Annotated[int, typer.Option(min=1, max=40, help="How deep mixing goes.")] = 8,
     with_f: WithF = False,
     directed: Directed = False,
     json: AsJson = False,
@@ -75,6 +76,7 @@ def separate(
         engine=engine.value,
         readout=readout or None,
         directed=directed,
+        layers=layers,
     )
     if json:
         show.as_json(_separation_json(found, chosen.name))
@@ -103,6 +105,8 @@ def power(
     from ..power import table
     from ..reduction.compare import with_functions
 
+    if plot is not None:
+        table.check_plot(plot)
     chosen = [find_grammar(text) for text in grammars]
     if with_f:
         chosen = [with_functions(grammar) for grammar in chosen]
@@ -150,7 +154,9 @@ def wl(
         answer = {"k": k, "variant": variant.value, "separated": separated}
         show.as_json({**answer, "rounds": found.rounds, "separated_at": at})
     elif separated:
-        show.say(f"different from round {at} on ({k}-{variant.value.upper()})")
+        sizes = {len(graph) for graph in graphs}
+        why = "" if len(sizes) == 1 else ": the graphs have different numbers of nodes"
+        show.say(f"different from round {at} on ({k}-{variant.value.upper()}){why}")
     else:
         show.say(f"same: stable after {found.rounds} rounds ({k}-{variant.value.upper()})")
 

@@ -72,6 +72,8 @@ def derive(
     from ..reduction.certificates import write_certificate
 
     result = run(fragment, typing.value, assume.value, level.value, order.value)
+    if out is not None:  # before printing, so that `| head` loses nothing
+        write_certificate(result.certificate, out)
     if json:
         show.as_json(result.to_json())
     elif latex:
@@ -85,11 +87,9 @@ def derive(
             ]
             show.title(f"What each operation of {result.fragment} makes of what")
             show.table(("operation", "of", "makes"), rows)
-        show.derivation(result, order.value)
-    if out is not None:
-        write_certificate(result.certificate, out)
-        if not json:
-            show.say(f"\ncertificate written to {out}; check it with: g2n2 check {out}")
+        show.say(str(result))
+    if out is not None and not json:
+        show.say(f"\ncertificate written to {out}; check it with: g2n2 check {out}")
 
 
 def check(
@@ -173,6 +173,8 @@ def _require_same_grammar(content: dict[str, Any], fragment: str, file: Path) ->
 
 
 def _say_comparison(comparison: Comparison) -> None:
+    from ..narration import assumption
+
     how = "words alone" if comparison.mode == "words" else "with sums and pointwise f"
     show.title(f"{how}: {comparison.left.name} {comparison.relation} {comparison.right.name}")
     names = comparison.left.name, comparison.right.name
@@ -184,7 +186,7 @@ def _say_comparison(comparison: Comparison) -> None:
         for lemma in inclusion.cited:
             show.say(f"      cited: {lemma}")
     show.say(f"  read-outs {comparison.left.readout_text} and {comparison.right.readout_text}")
-    show.say(f"  assumed: {show.assumption(comparison.assume)}")
+    show.say(f"  assumed: {assumption(comparison.assume)}")
 
 
 def _verdict(inclusion: Inclusion) -> str:

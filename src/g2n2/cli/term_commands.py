@@ -44,7 +44,7 @@ def evaluate(
         _require_prime(mod)
     value = evaluate_mod(term, matrix, mod) if mod else run(term, matrix)
     if json:
-        listed = value.tolist()
+        listed = [[x if _finite(x) else str(x) for x in row] for row in value.tolist()]
         only = listed[0][0] if value.size == 1 and term.sort.boundary == 0 else listed
         show.as_json({"term": str(term), "sort": term.sort.letter, "value": only})
     else:
@@ -60,15 +60,17 @@ def equal(
     """Whether two terms are equal for every n and every input: exit 0 equal, 1 not."""
     from ..language.equality import decide
     from ..language.parsing import parse
+    from ..narration import assumption
 
     a, b = parse(left), parse(right)
     found = decide(a, b, assume.value)
     if json:
         show.as_json(_equality_json(found, str(a), str(b), assume.value))
     elif found.equal:
-        show.say(f"equal ({show.assumption(assume.value)})\n  {found.argument}")
+        show.say(f"equal ({assumption(assume.value)})\n  {found.argument}")
     else:
-        show.say(f"not equal ({show.assumption(assume.value)})\n  {found.argument}")
+        verdict = "not equal" if found.counterexample or a.sort != b.sort else "not proved equal"
+        show.say(f"{verdict} ({assumption(assume.value)})\n  {found.argument}")
         if found.counterexample is not None:
             _say_counterexample(found)
     raise typer.Exit(0 if found.equal else 1)
@@ -106,6 +108,11 @@ def _value_text(value: npt.NDArray[Any]) -> str:
     cells = [[_number(x) for x in row] for row in value]
     width = max(len(cell) for row in cells for cell in row)
     return "\n".join(" ".join(cell.rjust(width) for cell in row) for row in cells)
+
+
+def _finite(x: Any) -> bool:
+    """JSON has no infinities; they go out as text."""
+    return isinstance(x, int) or x - x == 0
 
 
 def _number(x: Any) -> str:

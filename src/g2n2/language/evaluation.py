@@ -94,7 +94,8 @@ class _Float:
     def function(self, name: str, value: Array) -> Array:
         if name not in self.functions:
             raise SortError(f"no meaning is given for the function {name}")
-        return self.functions[name](value)
+        with np.errstate(all="ignore"):  # an overflow shows as inf in the value itself
+            return self.functions[name](value)
 
     def value(self, term: Term) -> Array:
         match term:

@@ -240,6 +240,8 @@ class _Parser:
             return ONE
         if token.text == "1.0":
             return Number(Fraction(1))
+        if set(token.text) == {"1"}:
+            raise self.error("1 is the ones vector; two of them are written 1·1ᵀ", ("1·1ᵀ",))
         raise self.error(
             f"the number {token.text[:20]} must stand left of × or *; the ones vector is 1",
             ("×", "*"),

@@ -17,7 +17,7 @@ import numpy as np
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency, GraphLike, adjacency
 from g2n2.power.colours.colour_hashing import Colours, joint_ranks
-from g2n2.power.colours.fingerprints import Fingerprints, Variant
+from g2n2.power.colours.fingerprints import Fingerprints, Variant, neighbours
 from g2n2.power.colours.pair_types import Labels, PairTypes, first_colours, pair_types
 
 DEFAULT_MEMORY_LIMIT = 8 * 2**30
@@ -133,11 +133,12 @@ def refine(
     stacked_types = [np.stack([types.of_graph[index] for index in group]) for group in by_size]
     colours, count = first_colours(stacked_types, k)
     history = [_graph_colours(colours, by_size)]
+    seen_by = [neighbours(t, types.is_edge) if k == 1 else t for t in stacked_types]
     rng = np.random.default_rng(_SEED)
     while True:
         seen = Fingerprints(k, variant, count, types.is_edge, rng)
         new_colours, new_count = joint_ranks(
-            [[old, *seen.keys(old, kind)] for old, kind in zip(colours, stacked_types, strict=True)]
+            [[old, *seen.keys(old, kind)] for old, kind in zip(colours, seen_by, strict=True)]
         )
         if new_count == count:
             break

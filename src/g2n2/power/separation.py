@@ -83,6 +83,9 @@ def separate(
     graphs = (adjacency(g), adjacency(h))
     if not directed:
         check_symmetric(graphs)
+    if level == "graph" and readout is None and not grammar.sentence_rules:
+        note = "the grammar has no sentences: it tells nothing apart"
+        return Separation("same", level, "none", "closure", (), note=note)
     layered = LayeredGrammar.of(grammar, readout, level)
     places = compared_places(level, at, graphs)
     chosen = choose_engine(engine, layered, graphs)

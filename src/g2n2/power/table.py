@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from ..errors import DataError
 from ..grammars.grammar import Grammar
 from .refinement import refine
 from .suites import SameSizePairs, Suite
@@ -94,8 +96,11 @@ def power_row(
     """
     one, two = wl_classes(suite, 1), wl_classes(suite, 2)
     start = perf_counter()
-    mixing = mix(grammar, suite.graphs, layers=layers or LAYERS, readout=readout, progress=progress)
-    history = [classes.tolist() for classes in mixing.history]
+    if readout is None and not grammar.sentence_rules:  # a valid grammar: it tells nothing apart
+        shown, history = "none", [[0] * len(suite.graphs)] * 2
+    else:
+        mixing = mix(grammar, suite.graphs, layers or LAYERS, readout, progress=progress)
+        shown, history = mixing.readout, [classes.tolist() for classes in mixing.history]
     while layers is None and len(history) <= DEEPEST and _gained(suite, history):
         history += _deeper(grammar, suite, readout, history, two)
     seconds = perf_counter() - start
@@ -103,7 +108,7 @@ def power_row(
     equals_2fwl = same_verdicts(suite, classes, two)
     return PowerRow(
         grammar=grammar.name or "given",
-        readout=mixing.readout,
+        readout=shown,
         suite=suite.name,
         pairs=len(suite.pairs),
         by_layer=tuple(len(suite.pairs) - suite.merged(classes) for classes in history),
@@ -222,21 +227,32 @@ def cells(row: PowerRow) -> tuple[str, ...]:
     )
 
 
+def check_plot(path: Path) -> None:
+    """Refuse a plot that could not be drawn, before anything is measured.
+
+    Raises:
+        DataError: matplotlib is not installed, or the file's ending or folder will not do.
+    """
+    if find_spec("matplotlib") is None:
+        raise DataError("plotting needs matplotlib: pip install 'g2n2[plot]'")
+    if path.suffix not in (".svg", ".png", ".pdf"):
+        raise DataError(f"cannot draw {path}: end the name in .svg, .png or .pdf")
+    if not path.parent.is_dir():
+        raise DataError(f"cannot write {path}: there is no folder {path.parent}")
+
+
 def plot(rows: Sequence[PowerRow], path: Path) -> None:
     """Pairs told apart against layers, one line per grammar and suite.
 
     Raises:
-        DataError: matplotlib is not installed, or the file cannot be written.
+        DataError: As `check_plot`, or the file cannot be written.
     """
-    from ..errors import DataError
+    check_plot(path)
+    import matplotlib
 
-    try:
-        import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
 
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise DataError("plotting needs matplotlib: pip install 'g2n2[plot]'") from None
     suites = list(dict.fromkeys(row.suite for row in rows))
     figure, axes = plt.subplots(1, len(suites), figsize=(6 * len(suites), 4.2), squeeze=False)
     for axis, suite in zip(axes[0], suites, strict=True):

@@ -167,17 +167,27 @@ def written_out(larger: Grammar, smaller: Grammar) -> tuple[Grammar, tuple[str, 
         )
         if not is_free("f_V", smaller):
             return grammar, (), "it applies functions to columns, which are not free in the other"
-    unknown = sorted({x.name for r in kept for x in leaves(r.body) if x.name.startswith("C")})
-    if unknown and not set(unknown) <= {x.name for r in smaller.all_rules for x in leaves(r.body)}:
-        return (
-            grammar,
-            (),
-            f"{', '.join(unknown)} is not defined; add a line such as {unknown[0]} = A",
-        )
+    shared = {x.name for r in smaller.all_rules for x in leaves(r.body)}
+    unknown = sorted({x.name for r in kept for x in leaves(r.body) if x.name[0] == "C"} - shared)
+    if unknown and not smaller.of_sort(M):
+        verb = "is" if len(unknown) == 1 else "are"
+        reason = f"{', '.join(unknown)} {verb} not defined; add a line such as {unknown[0]} = A"
+        return grammar, (), f"{reason}, or compare with a grammar that has M, such as L1"
+    if unknown:
+        kept = _any_supports(kept, unknown, smaller)
+        grammar = Grammar.of(kept, larger.name)
+        cited.add(f"if {', '.join(unknown)} are matrix words of {smaller.name or 'the other'}")
     odd = next((r for r in kept if not multilinear(r.body)), None)
     if odd is not None:
         return grammar, (), f"{odd} applies a function to a matrix; no pattern argument"
     return grammar, tuple(sorted(cited)), ""
+
+
+def _any_supports(rules: list[Rule], unknown: list[str], smaller: Grammar) -> list[Rule]:
+    """The rules with undefined supports replaced by any matrix word of the other grammar."""
+    any_word: dict[str, Term] = dict.fromkeys(unknown, Hole(M))
+    made = [Rule(r.head, substitute(r.body, any_word)) for r in rules]
+    return [*made, *(r for r in smaller.rules if r not in made)]
 
 
 def _named(term: Term, columns: dict[Term, Leaf]) -> Term:

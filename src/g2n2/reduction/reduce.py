@@ -74,6 +74,11 @@ class Reduction:
     level: Level
     alternatives: tuple[Alternative, ...] = ()
 
+    def __str__(self) -> str:
+        name = self.reduced.name or "reduced"
+        removed = "; ".join(map(str, self.removed)) or "nothing"
+        return f"{name}\n{self.reduced}\nremoved: {removed}"
+
     @property
     def removed(self) -> tuple[Rule, ...]:
         return tuple(r for r in self.original.all_rules if r not in self.reduced.all_rules)

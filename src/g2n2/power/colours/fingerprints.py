@@ -6,7 +6,7 @@ graphs of equal size: colours are `[g] + [n] * k`, atomic types `[g, n, n]`.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,27 @@ from g2n2.power.colours.colour_hashing import (
 Variant = Literal["wl", "fwl"]
 
 _CHUNK_TUPLES = 2**21
+
+
+class Neighbours(NamedTuple):
+    """The edges of a stack of equal-sized graphs, so that 1-WL takes time by edges, not by pairs.
+
+    Attributes:
+        node: Where an edge is seen from, numbered through the stack.
+        other: Where it leads.
+        kind: Its atomic type.
+    """
+
+    node: Colours
+    other: Colours
+    kind: Colours
+
+
+def neighbours(types: Colours, is_edge: NDArray[np.bool_]) -> Neighbours:
+    """List the edges of a stack of graphs, `[g, n, n]`."""
+    graph, node, other = np.nonzero(is_edge[types])
+    offset = graph * types.shape[-1]
+    return Neighbours(offset + node, offset + other, types[graph, node, other])
 
 
 class Fingerprints:
@@ -52,8 +73,10 @@ class Fingerprints:
         # A pair without an edge gets 0, so that the sum over all nodes is one over neighbours.
         self.edge_tables = [random_table(rng, len(is_edge)) * is_edge for _ in range(EVALUATIONS)]
 
-    def keys(self, colours: Colours, types: Colours) -> list[Colours]:
+    def keys(self, colours: Colours, types: "Colours | Neighbours") -> list[Colours]:
         """Fingerprint the multiset of every tuple of equal-sized graphs, some graphs at a time."""
+        if isinstance(types, Neighbours):
+            return fingerprint_keys(partial(self._neighbours, colours, types))
         step = max(1, _CHUNK_TUPLES // int(np.prod(colours.shape[1:])))
         chunks = [
             self._chunk_keys(colours[start : start + step], types[start : start + step])
@@ -62,17 +85,19 @@ class Fingerprints:
         return [np.concatenate(column) for column in zip(*chunks, strict=True)]
 
     def _chunk_keys(self, colours: Colours, types: Colours) -> list[Colours]:
-        if self.k == 1:
-            return fingerprint_keys(partial(self._neighbours, colours, types))
         if self.variant == "fwl":
             return fingerprint_keys(partial(self._folklore, colours))
         by_position = (partial(self._oblivious, colours, at) for at in range(self.k))
         return [key for evaluate in by_position for key in fingerprint_keys(evaluate)]
 
-    def _neighbours(self, colours: Colours, types: Colours, point: int) -> Colours:
-        """Colour refinement: `sum_w edge(type(i, w)) * x(c(w))`, `[g, n]`."""
+    def _neighbours(self, colours: Colours, edges: "Neighbours", point: int) -> Colours:
+        """Colour refinement: `sum_w edge(type(i, w)) * x(c(w))` over neighbours, `[g, n]`."""
         (table,) = self.tables[point]
-        return product_in_field(self.edge_tables[point][types], table[colours][..., None])[..., 0]
+        seen = table[colours.ravel()[edges.other]].astype(np.int64)
+        values = self.edge_tables[point][edges.kind].astype(np.int64) * seen % PRIME
+        # Sums of fewer than 2 ** 26 values below 2 ** 26 are exact in float64.
+        total = np.bincount(edges.node, weights=values, minlength=colours.size)
+        return (total.astype(np.int64) % PRIME).reshape(colours.shape)
 
     def _oblivious(self, colours: Colours, position: int, point: int) -> Colours:
         """k-WL: `sum_w x(c(v with w at the position))`, the same for every node there."""

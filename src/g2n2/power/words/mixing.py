@@ -160,18 +160,16 @@ def _features(
 def _refined(
     history: Classes, members: NDArray[np.int64], features: Sequence[NDArray[np.float64]]
 ) -> Classes:
-    """Split the classes of every layer by what the members' sentences of up to that layer say.
+    """Split the classes of every layer by what the members' sentences of that layer say.
 
     A class that has other graphs too stays whole: nothing new is known of those.
     """
     new = history.copy()
     others = np.setdiff1d(np.arange(history.shape[1]), members)
-    finer: NDArray[np.int64] = np.zeros(len(members), dtype=np.int64)
     for layer, values in enumerate(features):
         old = history[layer]
-        finer = np.unique(np.column_stack([finer, values]), axis=0, return_inverse=True)[1].ravel()
         whole = ~np.isin(old[members], old[others])
-        pairs = np.column_stack([old[members], finer])[whole]
-        numbers = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
+        keys = np.column_stack([old[members], values])[whole]
+        numbers = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
         new[layer, members[whole]] = old.max(initial=0) + 1 + numbers
     return new

@@ -137,5 +137,5 @@ def _advice(schedule: Schedule, sizes: Sequence[int], limit: int) -> str:
     for width in (schedule.width, 1):
         for layers in reversed(range(len(schedule.layers))):
             if Schedule.draw(schedule.grammar, layers, width, PRIMES[0]).needed(sizes) <= limit:
-                return f"layers={layers} and width={width} would fit"
+                return f"{layers} layers of width {width} would fit"
     return "not even the constants fit"

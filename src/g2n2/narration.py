@@ -1,0 +1,80 @@
+"""A derivation as text: what the command line prints and `str` gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .reduction.reduce import Simulation
+
+if TYPE_CHECKING:
+    from .pipeline import Derivation
+
+_INDENT = "  "
+
+
+def narrate(result: Derivation) -> str:
+    """The whole path: exhaustive grammar, steps, reduced grammar, what stays, alternatives."""
+    lines: list[str] = []
+    say = lines.append
+
+    def title(text: str) -> None:
+        lines.extend(["", text, "─" * len(text)])
+
+    reduction = result.reduction
+    title(f"{result.exhaustive.name}: every typed rule over {result.fragment}")
+    lines.extend(_INDENT + line for line in result.exhaustive.lines())
+    say(f"{_INDENT}{len(result.exhaustive.all_rules)} rules")
+    if not result.exhaustive.sentence_rules:
+        say("\nno sentences: tells nothing apart")
+        return "\n".join(lines)
+    if not result.steps:
+        say("\nNothing can be removed by proof: the grammar stays as it is.")
+    for number, step in enumerate(result.steps, 1):
+        title(f"Step {number}: {step.title} ({step.status})")
+        say(f"{_INDENT}removed  " + "   ".join(map(str, step.removed)))
+        if step.added:
+            say(f"{_INDENT}instead  " + "   ".join(map(str, step.added)))
+        say(f"{_INDENT}why      {step.reason}")
+        for identity in step.identities:
+            say(f"{_INDENT}         {identity}")
+        if step.paper:
+            say(f"{_INDENT}paper    {step.paper}")
+        if step.ours:
+            say(f"{_INDENT}ours     {step.ours}")
+    title(f"{result.reduced.name}: reduced")
+    lines.extend(_INDENT + line for line in result.reduced.lines())
+    say(f"{_INDENT}{len(result.reduced.rules)} rules; read-out {result.reduced.readout_text}")
+    for link in reduction.links:
+        if isinstance(link, Simulation):
+            proof = link.proof
+            lemma = " with the transpose lemma" if proof.transposed else ""
+            say(
+                f"{_INDENT}proved by {len(proof.witnesses)} obligations, {proof.claim.form} form"
+                f"{lemma}; converse by {len(link.converse.witnesses)}"
+            )
+    say(f"{_INDENT}assumed: {assumption(reduction.assume)}; {level(reduction.level)}")
+    title("Rules that stay")
+    for kept in result.kept:
+        say(f"{_INDENT}{kept.rule!s:<22} {kept.reason}")
+    if reduction.alternatives:
+        title("Alternatives, not substituted")
+        for other in reduction.alternatives:
+            say(f"{_INDENT}{'; '.join(map(str, other.grammar.rules))}")
+            say(f"{_INDENT}{_INDENT}{other.note}")
+    return "\n".join(lines)
+
+
+def assumption(assume: str) -> str:
+    return {
+        "none": "nothing of A (directed graphs; Aᵀ is a rule of its own)",
+        "symmetric": "A symmetric",
+        "simple": "A symmetric, 0/1, no loops",
+    }[assume]
+
+
+def level(chosen: str) -> str:
+    return {
+        "graph": "graph level",
+        "node": "node level, the read-out joined to each node output",
+        "pair": "pair level, the read-out and both node outputs joined to each pair output",
+    }[chosen]
