@@ -342,7 +342,7 @@ def test_a_large_graph_is_refused_before_anything_is_allocated() -> None:
     message = str(refused.value)
     assert "'mixing' with 8 layers of width 2" in message
     assert "5,000 and 5,000 nodes" in message
-    assert "layers=2 and width=2 would fit" in message
+    assert "2 layers of width 2 would fit" in message
     check_memory(Schedule.draw(layered, 2, 2, P), [5000, 5000], 8 * 2**30)
     with pytest.raises(DataError, match="not even the constants fit"):
         check_memory(schedule, [5000, 5000], 2**20)

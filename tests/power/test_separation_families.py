@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from functools import cache
 
 import networkx as nx
@@ -194,11 +193,8 @@ BY_LAYER: dict[tuple[str, str | None], list[int]] = {
 def test_brec_by_layers(name: str, readout: str | None) -> None:
     suite = read("brec")
     expected = BY_LAYER[name, readout]
-    start = time.perf_counter()
     mixing = mix(find_grammar(name), suite.graphs, len(expected), readout)
-    seconds = time.perf_counter() - start
     assert mixing.separated_by_layer(suite.pairs)[1:] == expected
-    assert seconds < 60
 
 
 @pytest.mark.slow
