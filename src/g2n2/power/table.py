@@ -14,11 +14,9 @@ from typing import Any
 from ..errors import DataError
 from ..grammars.grammar import Grammar
 from .refinement import refine
+from .separation import BOUNDED_BY_2FWL
 from .suites import SameSizePairs, Suite
 from .words.mixing import LAYERS, mix
-
-INSIDE_3WL = frozenset({"matmul", "transpose", "one", "diag", "hadamard", "trace", "add", "scale"})
-"""Operations whose sentences never tell apart what 2-FWL merges."""
 
 DEEPEST = 24
 """Layers after which `power_row` stops even if it still gains."""
@@ -115,7 +113,7 @@ def power_row(
         by_category=_by_category(suite, classes),
         equals_1wl=same_verdicts(suite, classes, one),
         equals_2fwl=equals_2fwl,
-        exact=equals_2fwl and grammar.operations <= INSIDE_3WL,
+        exact=equals_2fwl and grammar.operations <= BOUNDED_BY_2FWL,
         seconds=seconds,
     )
 
@@ -132,7 +130,7 @@ def _deeper(
     bound: Sequence[int],
 ) -> list[list[int]]:
     """Four more layers on the graphs whose class 2-FWL still splits (or on all, beyond 3-WL)."""
-    bounded = grammar.operations <= INSIDE_3WL
+    bounded = grammar.operations <= BOUNDED_BY_2FWL
     mates: dict[int, set[int]] = {}
     for i, own in enumerate(history[-1]):
         mates.setdefault(own, set()).add(bound[i] if bounded else i)
