@@ -37,6 +37,14 @@ class ReductionError(G2N2Error, ValueError):
     """A certificate that cannot be read, or that speaks of another grammar."""
 
 
+class LoweringError(G2N2Error, NotImplementedError):
+    """A grammar no network can be compiled from as asked, or a formula it cannot hold."""
+
+
+class ShapeError(G2N2Error, ValueError):
+    """A tensor of another size than the network was compiled for."""
+
+
 class DataError(G2N2Error, ValueError):
     """A graph, a dataset or a file that is not what it should be."""
 

@@ -50,6 +50,10 @@ TEXTS: dict[str, str] = {
         V_c → MV_c | 1
         M → (M⊙M) | MM | A
     """,
+    "r-G_L3 ∖ {diag(V_c)} ∪ {I}": """
+        V_c → MV_c | 1
+        M → (M⊙M) | MM | I | A
+    """,
     "r-G_L3 ∖ {MV_c}": """
         V_c → 1
         M → (M⊙M) | MM | diag(V_c) | A
@@ -82,6 +86,7 @@ NOTES: dict[str, str] = {
     "r-G_L3 ∖ {M⊙M}": "ablation; Q1",
     "r-G_L3 ∖ {MM}": "ablation; Q1",
     "r-G_L3 ∖ {diag(V_c)}": "ablation; Q1",
+    "r-G_L3 ∖ {diag(V_c)} ∪ {I}": "the same ablation with I kept; Q1",
     "r-G_L3 ∖ {MV_c}": "ablation; Q1",
     "four-rule": "as strong as r-G_L3 on simple graphs; not in the paper",
     "GCN": "Kipf and Welling; appendix A.3",

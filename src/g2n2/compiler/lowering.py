@@ -1,0 +1,108 @@
+"""THE table from rule to tensor op: the only place where grammars and tensors meet.
+
+A rule's body is lowered operation by operation: `OPERATIONS` says which op computes which operation
+on which sorts, and it is total, so every rule that has sorts has an op. `FUSED` names the whole
+bodies that have a cheaper op than the operations they are written with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from ..language.printing import to_text
+from ..language.sorts import M, R, S, Sort, V
+from ..language.terms import Apply, Hole, Leaf, Number, Term
+from ..ops import reference as ops
+
+Constants = Mapping[str, Tensor]
+"""`1` `[B, N, 1]`, `A`, `I`, `J` and supports `[B, N, N, 1]`: what a rule may name, masked."""
+Lowered = Callable[[Sequence[Tensor], Constants], Tensor]
+"""Operands in the order of the rule's variables, constants -> the rule's output."""
+
+OPERATIONS: dict[tuple[str, tuple[Sort, ...]], Callable[..., Tensor]] = {
+    ("matmul", (M, M)): ops.matrix_matrix,
+    ("matmul", (M, V)): ops.matrix_column,
+    ("matmul", (R, M)): ops.row_matrix,
+    ("matmul", (R, V)): ops.row_column,
+    ("matmul", (V, R)): ops.column_row,
+    ("matmul", (V, S)): lambda v, s: ops.scaled_vector(s, v),
+    ("matmul", (S, R)): ops.scaled_vector,
+    ("matmul", (S, S)): ops.product,
+    **{("hadamard", (sort, sort)): ops.product for sort in (S, V, R, M)},
+    **{("add", (sort, sort)): ops.total for sort in (S, V, R, M)},
+    ("transpose", (M,)): ops.transposed,
+    ("transpose", (V,)): ops.same,
+    ("transpose", (R,)): ops.same,
+    ("transpose", (S,)): ops.same,
+    ("diag", (V,)): ops.diagonal_matrix,
+    ("diag", (S,)): ops.same,
+    ("trace", (M,)): ops.trace,
+    ("trace", (S,)): ops.same,
+    ("scale", (S, M)): ops.scaled_matrix,
+    ("scale", (S, V)): ops.scaled_vector,
+    ("scale", (S, R)): ops.scaled_vector,
+    ("scale", (S, S)): ops.product,
+}
+
+FUSED: dict[str, Lowered] = {
+    "diag(V_c)V_c": lambda x, c: ops.product(x[0], x[1]),
+    "M⊙I": lambda x, c: ops.diagonal_matrix(ops.diagonal(x[0]) * c["1"]),
+    "V_c1ᵀ": lambda x, c: ops.column_row(x[0], c["1"]),
+    "1V_cᵀ": lambda x, c: ops.column_row(c["1"], x[0]),
+}
+
+SUMMED_OVER_NODES = {
+    ("matmul", (M, M)),
+    ("matmul", (M, V)),
+    ("matmul", (R, M)),
+    ("matmul", (R, V)),
+}
+"""The operations that sum over n entries, which a preset may scale by 1/√n."""
+
+
+def lower(body: Term) -> Lowered:
+    """The function of tensors that a rule's body stands for."""
+    if fused := FUSED.get(to_text(body, powers=False)):
+        return fused
+    position = iter(range(body.size))
+    return _lower(body, lambda: next(position))
+
+
+def sums_over_nodes(body: Term) -> int:
+    """How many sums over nodes a rule's body makes, one inside the other or beside it."""
+    if not isinstance(body, Apply) or to_text(body, powers=False) in FUSED:
+        return 0
+    here = (body.op, tuple(argument.sort for argument in body.args)) in SUMMED_OVER_NODES
+    return here + sum(sums_over_nodes(argument) for argument in body.args)
+
+
+def _lower(term: Term, next_operand: Callable[[], int]) -> Lowered:
+    match term:
+        case Hole():
+            place = next_operand()
+            return lambda x, c: x[place]
+        case Leaf(name=name):
+            return lambda x, c: c[name]
+        case Number(value=value):
+            number = float(value)
+            return lambda x, c: torch.full_like(c["1"][:, 0], number)
+        case Apply(function=function, args=(argument,), sort=sort) if function:
+            inner = _lower(argument, next_operand)
+            apply = ops.FUNCTIONS[function]
+            return lambda x, c: _masked(apply(inner(x, c)), sort, c)
+        case Apply(op=op, args=args):
+            operation = OPERATIONS[op, tuple(argument.sort for argument in args)]
+            parts = [_lower(argument, next_operand) for argument in args]
+            return lambda x, c: operation(*(part(x, c) for part in parts))
+    raise AssertionError(f"no tensor op for {term!r}")
+
+
+def _masked(value: Tensor, sort: Sort, constants: Constants) -> Tensor:
+    """A function may send zero elsewhere; padding stays zero."""
+    ones = constants["1"]
+    if sort == M:
+        return value * ops.column_row(ones, ones)
+    return value if sort == S else value * ones

@@ -1,0 +1,192 @@
+"""Grammar + widths -> NetworkPlan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from ..errors import LoweringError
+from ..grammars.grammar import Grammar
+from ..grammars.rules import Rule
+from ..language.sorts import M, R, S, Sort, V
+from ..language.terms import leaves
+from .inputs import plan_inputs
+from .plan import LayerPlan, Linear, MemoryUpdate, NetworkPlan, RuleStep, Selector
+from .presets import Preset, find_preset
+from .readout_plan import Task, plan_readout
+
+UPDATE_ORDER = (M, V, R, S)
+"""The matrix memory first: the released code updates nodes with the new C."""
+
+
+def plan_network(
+    grammar: Grammar,
+    *,
+    node_features: int = 0,
+    edge_features: int = 0,
+    width: int | Mapping[str, int] = 64,
+    layers: int = 3,
+    out: int = 1,
+    task: Task = "graph",
+    preset: str | Preset = "paper",
+    readout: str | Mapping[str, str] | None = None,
+    decision: tuple[int, ...] | None = None,
+    context: bool = False,
+    directed: bool = False,
+    supports: bool = False,
+) -> NetworkPlan:
+    """Plan the network of a grammar.
+
+    Args:
+        grammar: Any grammar.
+        node_features: Columns of the node features, 0 for none.
+        edge_features: Channels of the edge features besides A, 0 for none.
+        width: Channels of every memory, or one number for each variable (`{"M": 64, "V": 32}`).
+        layers: How many layers.
+        out: Outputs for each graph, node or edge.
+        task: What an output belongs to.
+        preset: Everything the grammar does not say; see `presets`.
+        readout: `sum`, `mean` or `max`, for all parts or by part (`{"diagonal": "max"}`).
+        decision: Hidden widths of the decision layers in place of the preset's.
+        context: Append the pooled vector to every node or edge (disconnected graphs need it).
+        directed: Give Aᵀ as an input too.
+        supports: Whether values of supports without a definition (C_1, …) will be given.
+
+    Raises:
+        LoweringError: The grammar cannot be compiled as asked; all reasons at once.
+    """
+    chosen = find_preset(preset)
+    _check_counts(node_features, edge_features, layers, out)
+    _refuse_unsupported(grammar, chosen, supports)
+    inputs = plan_inputs(grammar, chosen, node_features, edge_features, directed)
+    target = _widths(grammar, width)
+    widths = dict(inputs.widths)
+    embeddings: list[tuple[Sort, Linear]] = []
+    if chosen.embedding:
+        embeddings = [(s, Linear(w, target[s])) for s, w in widths.items() if w]
+        widths |= {s: linear.width_out for s, linear in embeddings}
+    planned = []
+    for _ in range(layers):
+        layer = _plan_layer(grammar, chosen, widths, target)
+        planned.append(layer)
+        widths |= layer.widths()
+    maps = chosen.decision if decision is None else decision
+    final = plan_readout(widths, task, chosen, readout, maps, out, context)
+    return NetworkPlan(grammar, chosen, inputs, tuple(embeddings), tuple(planned), final)
+
+
+def steps_of(grammar: Grammar) -> tuple[Rule, ...]:
+    """The rules a layer applies: those with a variable in their body, the read-out aside."""
+    return tuple(rule for rule in grammar.rules if rule.holes)
+
+
+def undefined_supports(grammar: Grammar) -> tuple[str, ...]:
+    """The supports a grammar names and does not define."""
+    known = {"A", "1", "I", "J", *(name for name, _ in grammar.supports)}
+    named = [leaf.name for rule in grammar.all_rules for leaf in leaves(rule.body)]
+    return tuple(dict.fromkeys(name for name in named if name not in known))
+
+
+def _plan_layer(
+    grammar: Grammar, preset: Preset, widths: Mapping[Sort, int], target: Mapping[Sort, int]
+) -> LayerPlan:
+    updates = []
+    for sort in (s for s in UPDATE_ORDER if s in target):
+        if sort == V and preset.node_update == "bilinear":
+            linear = Linear(target[M] * widths[V], target[V], bias=True)
+            updates.append(MemoryUpdate(V, widths[V], (), (linear,), "bilinear"))
+            continue
+        steps = tuple(
+            _plan_step(rule, preset, widths, target[sort])
+            for rule in steps_of(grammar)
+            if rule.head == sort and all(widths[hole] for hole in rule.holes)
+        )
+        width_in = widths[sort]
+        total = width_in + sum(step.copies for step in steps)
+        if not total:
+            continue
+        hidden = preset.hidden * (total if preset.copies == "written" else _blocks(steps, width_in))
+        sizes = [total, *([hidden] if hidden else []), target[sort]]
+        mixer = tuple(Linear(a, b, preset.mixer_bias) for a, b in pairwise(sizes))
+        updates.append(MemoryUpdate(sort, width_in, steps, mixer))
+    return LayerPlan(tuple(updates))
+
+
+def _plan_step(rule: Rule, preset: Preset, widths: Mapping[Sort, int], written: int) -> RuleStep:
+    read = max(widths[rule.head], *(widths[hole] for hole in rule.holes))
+    copies = written if preset.copies == "written" else read
+    selectors = []
+    for hole in rule.holes:
+        maps = [Linear(widths[hole], copies, preset.selector == "mlp")]
+        if preset.selector == "mlp":
+            maps.append(Linear(copies, copies, True))
+        selectors.append(Selector(hole, tuple(maps)))
+    return RuleStep(rule, copies, tuple(selectors))
+
+
+def _blocks(steps: tuple[RuleStep, ...], width_in: int) -> int:
+    """The released code doubles the number of blocks and not their true widths: 8e for G²N²."""
+    return (1 + len(steps)) * width_in
+
+
+def _widths(grammar: Grammar, width: int | Mapping[str, int]) -> dict[Sort, int]:
+    """The channels of each variable's memory, S only where scalars feed back into words."""
+    heads = {rule.head for rule in grammar.rules}
+    sorts = [sort for sort in UPDATE_ORDER if sort in heads]
+    if isinstance(width, Mapping):
+        named = {letter.replace("V_c", "V").replace("V_r", "R"): w for letter, w in width.items()}
+        if unknown := set(named) - {sort.letter for sort in sorts}:
+            raise LoweringError(
+                f"width names {', '.join(sorted(unknown))}, but the variables are "
+                + ", ".join(sort.variable for sort in sorts)
+            )
+        rest = max(named.values(), default=64)
+        widths = {sort: named.get(sort.letter, rest) for sort in sorts}
+    else:
+        widths = dict.fromkeys(sorts, width)
+    if bad := [w for w in widths.values() if w < 1]:
+        raise LoweringError(f"a width must be at least 1, got {bad[0]}")
+    return widths
+
+
+def _check_counts(node_features: int, edge_features: int, layers: int, out: int) -> None:
+    for name, value, least in (
+        ("node_features", node_features, 0),
+        ("edge_features", edge_features, 0),
+        ("layers", layers, 1),
+        ("out", out, 1),
+    ):
+        if value < least:
+            raise LoweringError(f"{name} must be at least {least}, got {value}")
+
+
+def unsupported(
+    grammar: Grammar, preset: str | Preset = "paper", supports: bool = False
+) -> list[str]:
+    """Everything that keeps a grammar from being compiled, one sentence each; empty if nothing."""
+    chosen = find_preset(preset)
+    reasons = []
+    if not supports:
+        for name in undefined_supports(grammar):
+            rules = ", ".join(
+                str(r) for r in grammar.all_rules if any(x.name == name for x in leaves(r.body))
+            )
+            reasons.append(
+                f"{rules}: {name} has no definition; add a line such as `{name} = A`, or give "
+                "the values with supports="
+            )
+    if chosen.node_update == "bilinear":
+        heads = {rule.head for rule in grammar.rules}
+        node_rules = [r.body_text() for r in steps_of(grammar) if r.head == V]
+        if heads != {M, V} or node_rules not in ([], ["MV_c"]):
+            reasons.append(
+                "the preset official is the released code of r-G_L3: it needs the variables M and "
+                "V_c, and MV_c as the only rule of V_c; use another preset for this grammar"
+            )
+    return reasons
+
+
+def _refuse_unsupported(grammar: Grammar, preset: Preset, supports: bool) -> None:
+    if reasons := unsupported(grammar, preset, supports):
+        name = grammar.name or "this grammar"
+        raise LoweringError(f"{name} cannot be compiled:\n  " + "\n  ".join(reasons))

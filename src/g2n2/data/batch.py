@@ -1,0 +1,240 @@
+"""GraphBatch: graphs of several sizes as dense, masked tensors, ready for a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import DataError
+from ..graphs import GraphLike, adjacency
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBatch:
+    """Graphs of several sizes, padded with zeros to the largest.
+
+    Attributes:
+        adjacency: `[B, N, N]`, `A[b, i, j]` the edge from `i` to `j` with its weight.
+        nodes: `[B, N, F]` node features, F may be 0.
+        edges: `[B, N, N, E]` edge features, E may be 0.
+        mask: `[B, N]`, true where a node is.
+        directed: Whether some A is not symmetric.
+        targets: Whatever a loss compares with, or None.
+    """
+
+    adjacency: Tensor
+    nodes: Tensor
+    edges: Tensor
+    mask: Tensor
+    directed: bool = False
+    targets: Tensor | None = None
+
+    def __len__(self) -> int:
+        return self.mask.shape[0]
+
+    @property
+    def sizes(self) -> Tensor:
+        """`[B]` nodes of each graph."""
+        return self.mask.sum(1)
+
+    def to(self, *args: Any, **kwargs: Any) -> GraphBatch:
+        """The batch on another device, or its numbers in another dtype; the mask stays boolean."""
+        moved = {
+            name: getattr(self, name).to(*args, **kwargs)
+            for name in ("adjacency", "nodes", "edges")
+        }
+        targets = None if self.targets is None else self.targets.to(*args, **kwargs)
+        mask = self.mask.to(moved["adjacency"].device)
+        return replace(self, **moved, targets=targets, mask=mask)
+
+    @classmethod
+    def of(
+        cls,
+        graphs: Sequence[GraphLike],
+        nodes: Sequence[Any] | None = None,
+        edges: Sequence[Any] | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> GraphBatch:
+        """A batch of graphs: networkx, square arrays or graph6 text.
+
+        Args:
+            graphs: At least one graph.
+            nodes: `[n, F]` features of each graph's nodes.
+            edges: `[n, n, E]` features of each graph's pairs.
+            dtype: PyTorch's default where None.
+        """
+        if not len(graphs):
+            raise DataError("the batch is empty: give at least one graph")
+        kind = dtype or torch.get_default_dtype()
+        matrices = [torch.tensor(adjacency(graph)) for graph in graphs]
+        count, widest = len(matrices), max(len(m) for m in matrices)
+        node_rows = [_rows(nodes, i, (len(m),)) for i, m in enumerate(matrices)]
+        pair_rows = [_rows(edges, i, (len(m), len(m))) for i, m in enumerate(matrices)]
+        batch = cls(
+            torch.zeros(count, widest, widest, dtype=kind),
+            torch.zeros(count, widest, _width(node_rows, "node"), dtype=kind),
+            torch.zeros(count, widest, widest, _width(pair_rows, "edge"), dtype=kind),
+            torch.zeros(count, widest, dtype=torch.bool),
+            any(not torch.equal(m, m.T) for m in matrices),
+        )
+        for i, (matrix, x, e) in enumerate(zip(matrices, node_rows, pair_rows, strict=True)):
+            n = len(matrix)
+            batch.adjacency[i, :n, :n] = matrix
+            batch.nodes[i, :n] = x
+            batch.edges[i, :n, :n] = e
+            batch.mask[i, :n] = True
+        return batch.checked()
+
+    @classmethod
+    def from_pyg(cls, data: Any, distance: bool = False) -> GraphBatch:
+        """A batch of a PyG `Data` or `Batch`: `edge_index`, `x`, `edge_attr`, `edge_weight`, `y`.
+
+        Args:
+            data: One graph or a batch of them; PyG itself is not imported.
+            distance: Append the distances between `pos` as one more edge channel, for all pairs.
+        """
+        graph_of_node = getattr(data, "batch", None)
+        count = int(getattr(data, "num_nodes", 0) or 0)
+        if not count:
+            raise DataError("the PyG data has no nodes; set num_nodes or x")
+        edge_index = data.edge_index
+        if edge_index is None:
+            edge_index = torch.zeros(2, 0, dtype=torch.long)
+        if graph_of_node is None:
+            graph_of_node = edge_index.new_zeros(count)
+        graphs = int(getattr(data, "num_graphs", 1) or 1)
+        sizes = torch.bincount(graph_of_node, minlength=graphs)
+        batch = dense(
+            sizes,
+            graph_of_node[edge_index[0]],
+            edge_index - (torch.cumsum(sizes, 0) - sizes)[graph_of_node[edge_index[0]]],
+            nodes=_columns(getattr(data, "x", None)),
+            edges=_columns(getattr(data, "edge_attr", None)),
+            weights=getattr(data, "edge_weight", None),
+            positions=data.pos if distance else None,
+        )
+        return replace(batch, targets=getattr(data, "y", None)).checked()
+
+    def checked(self) -> GraphBatch:
+        """Refuse what no network can use.
+
+        Raises:
+            DataError: A graph without nodes, or a number that is NaN or infinite.
+        """
+        if not len(self):
+            raise DataError("the batch is empty: give at least one graph")
+        if not bool(self.mask.any(1).all()):
+            empty = int((~self.mask.any(1)).nonzero()[0])
+            raise DataError(f"graph {empty} of the batch has no nodes; drop it")
+        for what, values in (
+            ("the adjacency matrix", self.adjacency),
+            ("the node features", self.nodes),
+            ("the edge features", self.edges),
+        ):
+            if not bool(torch.isfinite(values).all()):
+                place = (~torch.isfinite(values)).nonzero()[0].tolist()
+                raise DataError(
+                    f"{what} of graph {place[0]} hold NaN or infinity at {place[1:]}; "
+                    "fill them in or drop the graph"
+                )
+        return self
+
+
+def dense(
+    sizes: Tensor,
+    graph_of_edge: Tensor,
+    ends: Tensor,
+    *,
+    nodes: Tensor | None = None,
+    edges: Tensor | None = None,
+    weights: Tensor | None = None,
+    positions: Tensor | None = None,
+    directed: bool | None = None,
+    widest: int | None = None,
+) -> GraphBatch:
+    """A dense batch from flat arrays, in a few tensor operations.
+
+    Args:
+        sizes: `[B]` nodes of each graph.
+        graph_of_edge: `[ΣE]` which graph an edge belongs to.
+        ends: `[2, ΣE]` its ends, counted from 0 within the graph. Parallel edges add up.
+        nodes: `[ΣN, F]`.
+        edges: `[ΣE, E]`.
+        weights: `[ΣE]` entries of A, 1 where None.
+        positions: `[ΣN, 3]`; gives one more edge channel, the distance of every pair.
+        directed: Whether some A is not symmetric; looked up where None.
+        widest: N; the largest size where None (which waits for the device).
+    """
+    device = sizes.device
+    dtype = _dtype(nodes, edges, weights)
+    count, n = len(sizes), widest or int(sizes.max())
+    mask = torch.arange(n, device=device) < sizes[:, None]
+    flat = (graph_of_edge * n + ends[0]) * n + ends[1]
+    entries = torch.ones(flat.shape, dtype=dtype, device=device) if weights is None else weights
+    matrix = torch.zeros(count * n * n, dtype=dtype, device=device)
+    matrix.index_add_(0, flat, entries.to(dtype))
+    pairs = torch.zeros(
+        count * n * n, 0 if edges is None else edges.shape[1], dtype=dtype, device=device
+    )
+    if edges is not None:
+        pairs.index_add_(0, flat, edges.to(dtype))
+    features = torch.zeros(
+        count, n, 0 if nodes is None else nodes.shape[1], dtype=dtype, device=device
+    )
+    if nodes is not None:
+        features[mask] = nodes.to(dtype)
+    matrix = matrix.view(count, n, n)
+    pairs = pairs.view(count, n, n, pairs.shape[1])
+    if positions is not None:
+        pairs = torch.cat([pairs, _distances(positions, mask, dtype)], dim=-1)
+    if directed is None:
+        directed = not bool((matrix == matrix.transpose(1, 2)).all())
+    return GraphBatch(matrix, features, pairs, mask, directed)
+
+
+def _distances(positions: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """`[B, N, N, 1]` distances between the nodes of each graph."""
+    place = positions.new_zeros(*mask.shape, positions.shape[1])
+    place[mask] = positions
+    apart = (place[:, :, None] - place[:, None]).square().sum(-1).sqrt()
+    return (apart * (mask[:, :, None] & mask[:, None])).to(dtype).unsqueeze(-1)
+
+
+def _dtype(*values: Tensor | None) -> torch.dtype:
+    kinds = [v.dtype for v in values if v is not None and v.is_floating_point()]
+    return kinds[0] if kinds else torch.get_default_dtype()
+
+
+def _columns(values: Tensor | None) -> Tensor | None:
+    """Features as `[rows, columns]` numbers."""
+    if values is None:
+        return None
+    rows = values.unsqueeze(1) if values.dim() == 1 else values
+    return rows if rows.is_floating_point() else rows.to(torch.get_default_dtype())
+
+
+def _rows(values: Sequence[Any] | None, index: int, shape: tuple[int, ...]) -> Tensor:
+    """Features of one graph, checked against its size; none at all where there are none."""
+    if values is None:
+        return torch.zeros(*shape, 0)
+    rows = torch.as_tensor(values[index], dtype=torch.float64)
+    rows = rows.unsqueeze(-1) if rows.dim() == len(shape) else rows
+    if tuple(rows.shape[:-1]) != shape:
+        raise DataError(
+            f"features of graph {index} have shape {list(rows.shape)}, expected "
+            f"{list(shape)} and channels"
+        )
+    return rows
+
+
+def _width(rows: list[Tensor], what: str) -> int:
+    widths = {row.shape[-1] for row in rows}
+    if len(widths) > 1:
+        raise DataError(
+            f"graphs of one batch have {sorted(widths)} {what} features; give all the same"
+        )
+    return widths.pop()

@@ -1,0 +1,150 @@
+"""One layer: what a LayerPlan says, as modules.
+
+`__init__` walks the plan, `forward` calls tensor operations only.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ..compiler.lowering import Constants, lower, sums_over_nodes
+from ..compiler.plan import LayerPlan, Linear, MemoryUpdate, RuleStep, Selector
+from ..compiler.presets import Preset
+from ..language.sorts import M, S, Sort
+
+Memories = dict[str, Tensor]
+"""The memory of each variable, by its letter: M `[B, N, N, S]`, V and R `[B, N, F]`, S `[B, K]`."""
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "silu": nn.SiLU}
+
+
+def linear(plan: Linear) -> nn.Linear:
+    return nn.Linear(plan.width_in, plan.width_out, plan.bias)
+
+
+def masked(value: Tensor, sort: Sort, constants: Constants) -> Tensor:
+    """Zero at the padding."""
+    if sort == S:
+        return value
+    return value * constants["11ᵀ" if sort == M else "1"]
+
+
+class Select(nn.Module):
+    """One operand out of a memory: a linear map, or an MLP for PPGN."""
+
+    def __init__(self, plan: Selector, preset: Preset) -> None:
+        super().__init__()
+        self.sort = plan.sort
+        self.scale = 1.0 / plan.maps[0].width_in if preset.selector_scale else 1.0
+        self.biased = any(part.bias for part in plan.maps)
+        maps: list[nn.Module] = []
+        for part in plan.maps:
+            maps.append(linear(part))
+            if preset.selector == "mlp":
+                maps.append(ACTIVATIONS[preset.activation]())
+        self.maps = nn.Sequential(*maps)
+
+    def forward(self, memory: Tensor, constants: Constants) -> Tensor:
+        value: Tensor = self.maps(memory)
+        if self.scale != 1.0:
+            value = value * self.scale
+        return masked(value, self.sort, constants) if self.biased else value
+
+
+class ApplyRule(nn.Module):
+    """One rule, several occurrences at once."""
+
+    def __init__(self, plan: RuleStep, preset: Preset) -> None:
+        super().__init__()
+        self.rule = plan.rule
+        self.compute = lower(plan.rule.body)
+        self.power = sums_over_nodes(plan.rule.body) if preset.product_scale else 0
+        self.sources = [selector.sort.letter for selector in plan.selectors]
+        self.selectors = nn.ModuleList(Select(selector, preset) for selector in plan.selectors)
+
+    def forward(self, memories: Memories, constants: Constants) -> Tensor:
+        operands = [
+            select(memories[source], constants)
+            for select, source in zip(self.selectors, self.sources, strict=True)
+        ]
+        value = self.compute(operands, constants)
+        if self.power:
+            scale = constants["1/√n"] ** self.power
+            value = value * scale.view(-1, *[1] * (value.dim() - 1))
+        return value
+
+    def extra_repr(self) -> str:
+        return str(self.rule)
+
+
+class Update(nn.Module):
+    """The new memory of one variable: the old one and every rule's output, through an MLP."""
+
+    def __init__(self, plan: MemoryUpdate, preset: Preset) -> None:
+        super().__init__()
+        self.sort = plan.sort
+        self.biased = any(part.bias for part in plan.mixer)
+        self.skips = plan.width_in > 0
+        self.residual = preset.normalised and plan.width_in == plan.width_out
+        self.steps = nn.ModuleList(ApplyRule(step, preset) for step in plan.steps)
+        parts: list[nn.Module] = []
+        for part in plan.mixer:
+            parts += [linear(part), ACTIVATIONS[preset.activation]()]
+        self.mixer = nn.Sequential(*parts[:-1])
+
+    def forward(self, old: Memories, read: Memories, new: Memories, constants: Constants) -> Tensor:
+        letter = self.sort.letter
+        outputs = [step(read, constants) for step in self.steps]
+        value: Tensor = self.mixer(
+            torch.cat([read[letter], *outputs] if self.skips else outputs, dim=-1)
+        )
+        if self.residual:
+            value = value + old[letter]
+        return masked(value, self.sort, constants) if self.biased else value
+
+
+class BilinearUpdate(nn.Module):
+    """The node update of the released code: `Σ_k C_k (H/f) W_k + b/f` with the new C."""
+
+    def __init__(self, plan: MemoryUpdate) -> None:
+        super().__init__()
+        width_in, width_out = plan.width_in, plan.width_out
+        channels = plan.mixer[0].width_in // width_in
+        self.weight = nn.Parameter(torch.empty(channels, width_in, width_out))
+        self.bias = nn.Parameter(torch.zeros(width_out))
+        nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, old: Memories, read: Memories, new: Memories, constants: Constants) -> Tensor:
+        scaled = read["V"] / self.weight.shape[1]
+        value = torch.einsum("bijk,bjf,kfg->big", new["M"], scaled, self.weight)
+        return (value + self.bias / self.weight.shape[1]) * constants["1"]
+
+
+class GrammarLayer(nn.Module):
+    """One layer of a grammar's network."""
+
+    def __init__(self, plan: LayerPlan, preset: Preset, widths: dict[Sort, int]) -> None:
+        super().__init__()
+        self.updates = nn.ModuleDict(
+            {
+                update.sort.letter: (
+                    BilinearUpdate(update) if update.kind == "bilinear" else Update(update, preset)
+                )
+                for update in plan.updates
+            }
+        )
+        self.norms = nn.ModuleDict(
+            {s.letter: nn.RMSNorm(w, eps=1e-6) for s, w in widths.items() if w}
+            if preset.normalised
+            else {}
+        )
+
+    def forward(self, memories: Memories, constants: Constants) -> Memories:
+        read = dict(memories)
+        for letter, norm in self.norms.items():
+            read[letter] = norm(memories[letter])
+        new: Memories = {}
+        for letter, update in self.updates.items():
+            new[letter] = update(memories, read, new, constants)
+        return new

@@ -1,0 +1,132 @@
+"""From the last memories to outputs: pooling that ignores padding, and the decision layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from ..compiler.lowering import Constants
+from ..compiler.presets import Preset
+from ..compiler.readout_plan import ReadoutPlan
+from ..ops import reference as ops
+from .layer import ACTIVATIONS, Memories, linear
+
+LEAST = float("-inf")
+
+
+def pool(values: Tensor, present: Tensor, how: str) -> Tensor:
+    """`[B, …, S]` to `[B, S]` over the entries that are present; 0 where there are none.
+
+    Sums run in float32 at least, whatever the dtype of the memory.
+    """
+    values, present = values.flatten(1, -2), present.flatten(1).unsqueeze(-1)
+    if how == "max":
+        top = values.masked_fill(~present, LEAST).amax(1)
+        return top.masked_fill(~present.any(1), 0.0)
+    exact = values.dtype if values.dtype == torch.float64 else torch.float32
+    total = (values * present).sum(1, dtype=exact)
+    return total if how == "sum" else total / present.sum(1).clamp(min=1)
+
+
+class Readout(nn.Module):
+    """The read-out of a ReadoutPlan and its decision layers.
+
+    `typical_size` divides sums (once for nodes, twice for pairs) where the preset is normalised, so
+    that the decision layers see numbers near 1 and outputs still grow with the graph.
+    """
+
+    def __init__(self, plan: ReadoutPlan, preset: Preset, typical_size: float) -> None:
+        super().__init__()
+        self.plan = plan
+        self.unit = typical_size if preset.normalised else 1.0
+        maps = [linear(part) for part in plan.maps]
+        self.straight = maps.pop(0) if plan.linear_path else None
+        parts: list[nn.Module] = []
+        for part in maps:
+            parts += [part, ACTIVATIONS[preset.activation]()]
+        self.decision = nn.Sequential(*parts[:-1])
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return next(self.decision.parameters()).dtype
+
+    def forward(self, memories: Memories, mask: Tensor, constants: Constants) -> Tensor:
+        features = self.features(memories, mask)
+        features = features.to(self.dtype)  # pooled sums may be wider than a half-precision model
+        value: Tensor = self.decision(features)
+        if self.straight is not None:
+            value = value + self.straight(features)
+        if self.plan.task == "node":
+            return value * constants["1"]
+        return value * constants["11ᵀ"] if self.plan.task == "edge" else value
+
+    def features(self, memories: Memories, mask: Tensor) -> Tensor:
+        """What the decision layers read: `[B, P]`, `[B, N, P]` or `[B, N, N, P]`."""
+        plan = self.plan
+        pooled = self.pooled(memories, mask) if plan.pooled_width else None
+        if plan.task == "graph":
+            assert pooled is not None, "a graph read-out always pools"
+            return pooled
+        local = _NODE_PARTS if plan.task == "node" else _EDGE_PARTS
+        parts = [local[name](self, memories, mask) for name in plan.local]
+        if pooled is not None:
+            spread = pooled[:, None] if plan.task == "node" else pooled[:, None, None]
+            parts.append(spread.expand(*parts[0].shape[:-1], -1))
+        return torch.cat(parts, dim=-1)
+
+    def pooled(self, memories: Memories, mask: Tensor) -> Tensor:
+        """`[B, P]` every part of the memories, pooled."""
+        n = mask.shape[1]
+        diagonal = torch.eye(n, dtype=torch.bool, device=mask.device)
+        pairs = mask[:, :, None] & mask[:, None] & ~diagonal
+        parts = []
+        for part, how in self.plan.pools:
+            unit = self.unit if how == "sum" else 1.0
+            match part:
+                case "nodes" | "rows":
+                    value = pool(memories["V" if part == "nodes" else "R"], mask, how) / unit
+                case "scalars":
+                    value = memories["S"]
+                case "diagonal":
+                    value = pool(ops.diagonal(memories["M"]), mask, how) / unit
+                case _:
+                    value = pool(memories["M"], pairs, how) / unit**2
+            parts.append(value)
+        return torch.cat(parts, dim=-1)
+
+    def row_pool(self, memories: Memories, mask: Tensor) -> Tensor:
+        """`[B, N, S]` what a node's row of C holds."""
+        matrix, how = memories["M"], self.plan.local_pooling
+        b, n = mask.shape
+        present = mask[:, None].expand(b, n, n).reshape(b * n, n)
+        rows = pool(matrix.reshape(b * n, n, -1), present, how).view(b, n, -1)
+        return rows * mask.unsqueeze(-1) / (self.unit if how == "sum" else 1.0)
+
+
+def _column(letter: str) -> Callable[[Readout, Memories, Tensor], Tensor]:
+    return lambda readout, memories, mask: memories[letter]
+
+
+def _end(letter: str, axis: int) -> Callable[[Readout, Memories, Tensor], Tensor]:
+    def values(readout: Readout, memories: Memories, mask: Tensor) -> Tensor:
+        vector, n = memories[letter], mask.shape[1]
+        return vector.unsqueeze(axis).expand(-1, n, n, -1)
+
+    return values
+
+
+_NODE_PARTS: dict[str, Callable[[Readout, Memories, Tensor], Tensor]] = {
+    "H": _column("V"),
+    "R": _column("R"),
+    "row sums C": Readout.row_pool,
+    "diag C": lambda readout, memories, mask: ops.diagonal(memories["M"]),
+}
+_EDGE_PARTS: dict[str, Callable[[Readout, Memories, Tensor], Tensor]] = {
+    "C": _column("M"),
+    "H_i": _end("V", 2),
+    "H_j": _end("V", 1),
+    "R_i": _end("R", 2),
+    "R_j": _end("R", 1),
+}

@@ -1,0 +1,103 @@
+"""Every operation of the language on memories, channel by channel, in plain PyTorch.
+
+Matrices are `[B, N, N, S]`, columns and rows `[B, N, S]`, scalars `[B, S]`; one of two operands may
+have a single channel. Padding is zero in every operand and stays zero in every result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+
+def matrix_matrix(x: Tensor, y: Tensor) -> Tensor:
+    """`(XY)_ij = Σ_k X_ik Y_kj` for each channel."""
+    if x.shape[-1] == 1 and y.shape[-1] > 1:  # one matrix for all channels: one large product
+        b, n, _, s = y.shape
+        return (x[..., 0] @ y.reshape(b, n, n * s)).view(b, n, n, s)
+    return torch.einsum("bikc,bkjc->bijc", x, y)
+
+
+def matrix_column(x: Tensor, v: Tensor) -> Tensor:
+    """`(Xv)_i = Σ_k X_ik v_k` for each channel."""
+    if x.shape[-1] == 1:
+        return x[..., 0] @ v
+    return torch.einsum("bikc,bkc->bic", x, v)
+
+
+def row_matrix(r: Tensor, x: Tensor) -> Tensor:
+    """`(rX)_j = Σ_k r_k X_kj` for each channel."""
+    return torch.einsum("bkc,bkjc->bjc", r, x)
+
+
+def row_column(r: Tensor, v: Tensor) -> Tensor:
+    """`rv = Σ_k r_k v_k` for each channel."""
+    return (r * v).sum(1)
+
+
+def column_row(v: Tensor, r: Tensor) -> Tensor:
+    """`(vr)_ij = v_i r_j` for each channel."""
+    return v.unsqueeze(2) * r.unsqueeze(1)
+
+
+def scaled_matrix(s: Tensor, x: Tensor) -> Tensor:
+    """`s × X` for each channel."""
+    return s[:, None, None, :] * x
+
+
+def scaled_vector(s: Tensor, v: Tensor) -> Tensor:
+    """`s × v` for each channel."""
+    return s[:, None, :] * v
+
+
+def product(x: Tensor, y: Tensor) -> Tensor:
+    """The entrywise product; also the product of two scalars."""
+    return x * y
+
+
+def total(x: Tensor, y: Tensor) -> Tensor:
+    """The entrywise sum."""
+    return x + y
+
+
+def transposed(x: Tensor) -> Tensor:
+    """`Xᵀ` for each channel."""
+    return x.transpose(1, 2)
+
+
+def same(x: Tensor) -> Tensor:
+    """What transposes a vector or a scalar, whose layout is the same either way."""
+    return x
+
+
+def diagonal_matrix(v: Tensor) -> Tensor:
+    """`diag(v)` for each channel."""
+    return torch.diag_embed(v.transpose(1, 2)).permute(0, 2, 3, 1)
+
+
+def diagonal(x: Tensor) -> Tensor:
+    """The diagonal of each channel, `[B, N, S]`."""
+    return x.diagonal(dim1=1, dim2=2).transpose(1, 2)
+
+
+def trace(x: Tensor) -> Tensor:
+    """`Tr(X)` for each channel, `[B, S]`."""
+    return diagonal(x).sum(1)
+
+
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "f": torch.relu,
+    "relu": torch.relu,
+    "exp": torch.exp,
+    "log": lambda x: torch.log(torch.where(x > 0, x, torch.ones_like(x))),
+    "sqrt": lambda x: torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0),
+    "inv": lambda x: torch.where(x == 0, 0.0, 1.0 / torch.where(x == 0, 1.0, x)),
+    "abs": torch.abs,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+}
+"""Pointwise functions by name. The opaque f of a fragment is ReLU; the MLP gives any other."""
