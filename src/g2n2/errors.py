@@ -45,6 +45,14 @@ class ShapeError(G2N2Error, ValueError):
     """A tensor of another size than the network was compiled for."""
 
 
+class MemoryBudgetError(ShapeError, MemoryError):
+    """A batch that would not fit into memory, refused before it is allocated."""
+
+
+class TrainingError(G2N2Error, RuntimeError):
+    """A run that cannot go on, with what was saved and how to go on."""
+
+
 class DataError(G2N2Error, ValueError):
     """A graph, a dataset or a file that is not what it should be."""
 

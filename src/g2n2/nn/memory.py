@@ -9,33 +9,31 @@ from typing import TYPE_CHECKING
 import torch
 
 from ..compiler.costs import NetworkCost
-from ..errors import ShapeError
+from ..errors import MemoryBudgetError
 
 if TYPE_CHECKING:
-    from ..data.batch import GraphBatch
     from .model import GrammarGNN
 
 GIB = 1024**3
 
 
-def refuse_over_budget(model: GrammarGNN, batch: GraphBatch) -> None:
-    """Compare the plan's estimate with the memory budget.
+def refuse_over_budget(model: GrammarGNN, count: int, nodes: int) -> None:
+    """Compare what `count` graphs of up to `nodes` nodes need with the memory budget.
 
     Raises:
-        ShapeError: With the estimate, the budget and what to do.
+        MemoryBudgetError: With the estimate, the budget and what to do.
     """
     if torch.compiler.is_compiling():
         return  # sizes are symbols there, and the batch exists already
-    count, nodes = batch.mask.shape
+    weight = next(model.parameters())
     training = torch.is_grad_enabled() and model.training
-    bytes_each = batch.adjacency.element_size()
-    need = estimate(model, count, nodes, bytes_each, training)
-    budget = model.memory_budget or device_memory(batch.adjacency.device)
+    need = estimate(model, count, nodes, weight.element_size(), training)
+    budget = device_memory(weight.device) if model.memory_budget is None else model.memory_budget
     if need > budget:
         advice = "smaller batches" if count > 1 else "fewer channels (width) or layers"
-        raise ShapeError(
-            f"{count} graphs of up to {nodes} nodes need about {need / GIB:.1f} GiB, the memory "
-            f"budget is {budget / GIB:.1f} GiB: use {advice}, a grammar without matrices such as "
+        raise MemoryBudgetError(
+            f"{count} graphs of up to {nodes} nodes need about {_size(need)}, the memory "
+            f"budget is {_size(budget)}: use {advice}, a grammar without matrices such as "
             "GNNML1, or raise memory_budget"
         )
 
@@ -56,3 +54,7 @@ def device_memory(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _size(count: int) -> str:
+    return f"{count / GIB:.1f} GiB" if count >= GIB / 10 else f"{count / GIB * 1024:.3g} MiB"

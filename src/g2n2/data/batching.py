@@ -1,0 +1,68 @@
+"""Which graphs meet in a batch: similar sizes together, a fresh shuffle every epoch.
+
+The order is a pure function of (sizes, batch, seed, epoch), so that a run can be taken up again at
+any step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+WINDOW = 64
+"""Batches sorted together: enough for little padding, few enough to mix graphs anew."""
+
+
+def epoch_batches(
+    sizes: Ints, batch: int, seed: int, epoch: int, window: int = WINDOW
+) -> list[Ints]:
+    """The batches of one epoch: every graph once, the last batch kept however small.
+
+    Args:
+        sizes: `[G]` nodes of each graph.
+        batch: Graphs in a batch.
+        seed: Of the run.
+        epoch: Counted from 0.
+        window: How many batches are sorted by size together.
+    """
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(len(sizes))
+    span = batch * window
+    # Windows of equal length, or a short last window would be mostly padding.
+    windows = np.array_split(order, max(1, round(len(order) / span)))
+    batches = []
+    for part in windows:
+        ranked = part[np.argsort(sizes[part], kind="stable")]
+        batches += [ranked[start : start + batch] for start in range(0, len(ranked), batch)]
+    batches = _merge_small(batches, batch)
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
+def ordered_batches(sizes: Ints, batch: int) -> list[Ints]:
+    """Batches for evaluation: all graphs by size, no randomness."""
+    ranked = np.argsort(sizes, kind="stable")
+    return [ranked[start : start + batch] for start in range(0, len(ranked), batch)]
+
+
+def padding_waste(sizes: Ints, batches: Sequence[Ints]) -> float:
+    """Share of padded entries among all B·N² of the batches."""
+    filled = padded = 0
+    for indices in batches:
+        chosen = sizes[indices]
+        filled += int((chosen**2).sum())
+        padded += len(chosen) * int(chosen.max()) ** 2
+    return 1.0 - filled / padded if padded else 0.0
+
+
+def _merge_small(batches: list[Ints], batch: int) -> list[Ints]:
+    """Join the windows' remainders, so that at most one batch of an epoch is not full."""
+    full = [b for b in batches if len(b) == batch]
+    rest = [b for b in batches if len(b) < batch]
+    if len(rest) < 2:
+        return full + rest
+    joined = np.concatenate(rest)
+    return full + [joined[start : start + batch] for start in range(0, len(joined), batch)]

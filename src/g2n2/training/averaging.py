@@ -1,0 +1,52 @@
+"""An exponential moving average of the weights, which is what is evaluated and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+
+class Average:
+    """The averaged weights of a model; with decay 0 they are the weights themselves."""
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.weights: list[Tensor] = list(model.parameters())
+        self.shadow = [p.detach().clone() for p in self.weights] if decay else []
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Take in the weights after a step; early steps count more, so that the start fades."""
+        if self.decay:
+            keep = min(self.decay, (1.0 + step) / (10.0 + step))
+            torch._foreach_lerp_(self.shadow, self.weights, 1.0 - keep)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """The model with the averaged weights in it."""
+        if not self.decay:
+            yield
+            return
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+
+    @torch.no_grad()
+    def _swap(self) -> None:
+        for weight, shadow in zip(self.weights, self.shadow, strict=True):
+            kept = weight.detach().clone()
+            weight.copy_(shadow)
+            shadow.copy_(kept)
+
+    def state(self) -> list[Tensor]:
+        return self.shadow
+
+    @torch.no_grad()
+    def restore(self, state: list[Tensor]) -> None:
+        for shadow, saved in zip(self.shadow, state, strict=True):
+            shadow.copy_(saved)

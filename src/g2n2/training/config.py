@@ -1,0 +1,177 @@
+"""RunConfig: everything a run depends on, from the command line, a TOML file or a run folder."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+from .recipes import Recipe, find_recipe
+
+PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "64": "64-true"}
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Settings of a run; None means what the recipe or the data says.
+
+    Attributes:
+        dataset: A known name (`g2n2 datasets`) or a path to the user's own graphs.
+        target: Names of the targets to learn; all of them where empty.
+        data: Folder in which known data sets are sought first.
+        options: Options of the data set or reader (`track`, `features`, `smiles`, `id` …).
+        split: `stored`, `random`, `scaffold`, `column:NAME`, `file:PATH`, `fold:3`; `auto` takes
+            stored splits where the set has them, else random.
+        limit: Use only so many graphs, drawn with the seed; 0 for all.
+        references: Learn what is left of a target after fitted per-element values.
+        grammar: A grammar's name, its rules, or a fragment.
+        baseline: A network that is no grammar (GIN, GCN, ChebNet) in place of the grammar.
+        preset: What the grammar does not say; the recipe's where None.
+        width: Channels of every memory.
+        layers: How many layers.
+        readout: How memories are pooled; the preset's where None.
+        decision: Hidden widths of the decision layers; the preset's where None.
+        context: Append the pooled vector to nodes and edges.
+        distance: Edge channels made of positions; the recipe's where None.
+        recipe: `modern` or `paper`.
+        batch: Graphs in a step.
+        epochs: At most.
+        rate: Learning rate.
+        minutes: Stop after so many minutes of training; 0 for no limit.
+        seed: Of the weights, the split and the order of batches.
+        device: `auto`, `cpu`, `cuda`.
+        devices: Processes (one for each GPU, or for CPU workers).
+        precision: `32`, `tf32`, `bf16` or `64`.
+        threads: CPU threads; the machine's choice where 0.
+        checkpoint_seconds: At most so long between two checkpoints.
+    """
+
+    dataset: str
+    target: tuple[str, ...] = ()
+    data: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    split: str = "auto"
+    limit: int = 0
+    references: bool = False
+    grammar: str = "r-G_L3"
+    baseline: str | None = None
+    preset: str | None = None
+    width: int = 64
+    layers: int = 3
+    readout: str | None = None
+    decision: tuple[int, ...] | None = None
+    context: bool = False
+    distance: tuple[str, ...] | None = None
+    recipe: str = "modern"
+    batch: int | None = None
+    epochs: int | None = None
+    rate: float | None = None
+    minutes: float = 0.0
+    seed: int = 0
+    device: str = "auto"
+    devices: int = 1
+    precision: str = "32"
+    threads: int = 0
+    checkpoint_seconds: float = 60.0
+
+    def effective_recipe(self) -> Recipe:
+        """The recipe with this run's own settings in it."""
+        own = {
+            name: value
+            for name in ("batch", "epochs", "rate", "distance", "preset")
+            if (value := getattr(self, name)) is not None
+        }
+        return replace(find_recipe(self.recipe), **own)
+
+    def checked(self) -> RunConfig:
+        """Refuse settings no run can have; else itself.
+
+        Raises:
+            DataError: Naming the setting, what was got and what is expected.
+        """
+        recipe = self.effective_recipe()
+        for name, value, least in (
+            ("batch", recipe.batch, 1),
+            ("epochs", recipe.epochs, 1),
+            ("width", self.width, 1),
+            ("layers", self.layers, 1),
+            ("devices", self.devices, 1),
+            ("limit", self.limit, 0),
+            ("seed", self.seed, 0),
+            ("threads", self.threads, 0),
+        ):
+            if value < least:
+                raise DataError(f"{name} must be at least {least}, got {value}")
+        if not 0 < recipe.rate < 10:
+            raise DataError(f"rate must lie between 0 and 10, got {recipe.rate}")
+        if self.precision not in PRECISIONS:
+            raise DataError(f"precision is one of {', '.join(PRECISIONS)}, got {self.precision!r}")
+        if self.device not in ("auto", "cpu", "cuda"):
+            raise DataError(f"device is auto, cpu or cuda, got {self.device!r}")
+        return self
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain types, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], source: str = "the configuration") -> RunConfig:
+        """A config from plain types.
+
+        Raises:
+            DataError: An unknown setting or one of the wrong type; the message names the nearest.
+        """
+        known = {f.name: f for f in fields(cls)}
+        made: dict[str, Any] = {}
+        for name, value in values.items():
+            if name not in known:
+                close = get_close_matches(name, known, n=1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                raise DataError(f"{source} has no setting called {name!r}{hint}")
+            made[name] = tuple(value) if isinstance(value, list) else value
+            _check_type(name, made[name], str(known[name].type), source)
+        if "dataset" not in made:
+            raise DataError(f"{source} names no dataset")
+        return cls(**made).checked()
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The settings of a TOML file.
+
+    Raises:
+        DataError: It cannot be read, or is not TOML.
+    """
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise DataError(f"cannot read {str(path)!r}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not TOML: {error}") from None
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "tuple[str, ...]": (tuple,),
+    "tuple[int, ...]": (tuple,),
+    "Mapping[str, Any]": (dict,),
+}
+
+
+def _check_type(name: str, value: Any, annotation: str, source: str) -> None:
+    wanted = annotation.removesuffix(" | None")
+    if value is None and wanted != annotation:
+        return
+    fits = isinstance(value, _TYPES[wanted]) and (wanted == "bool") == isinstance(value, bool)
+    if fits and wanted.startswith("tuple["):
+        fits = all(isinstance(part, _TYPES[wanted[6:9]]) for part in value)
+    if not fits:
+        english = wanted.replace("tuple[", "a list of ").replace(", ...]", "")
+        raise DataError(f"{name} in {source} should be {english}, got {value!r}")

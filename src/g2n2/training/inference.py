@@ -1,0 +1,68 @@
+"""Outputs of a model for every graph of a set, in the set's own order."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ..data.batching import ordered_batches
+from ..data.store import GraphStore
+from ..errors import MemoryBudgetError
+from .tasks import Values
+
+Ints = NDArray[np.int64]
+
+
+@torch.no_grad()
+def outputs(
+    model: nn.Module, store: GraphStore, indices: Ints, batch: int = 256
+) -> tuple[Values, Ints]:
+    """Outputs for some graphs.
+
+    Args:
+        model: Takes a GraphBatch; left in evaluation mode.
+        store: Holds the graphs.
+        indices: Which of them.
+        batch: Graphs at a time; halved as long as memory does not suffice.
+
+    Returns:
+        `[rows, out]` in float64 and, for each row, its place among the rows of the set's targets:
+        a graph, a node or a listed edge.
+    """
+    model.eval()
+    level = store.graphs.level
+    values, places = [], []
+    for chosen in ordered_batches(store.graphs.sizes[indices], batch):
+        graphs = indices[chosen]
+        try:
+            made = store.batch(graphs)
+            result = model(made)
+        except (torch.OutOfMemoryError, MemoryBudgetError):
+            if batch == 1:
+                raise
+            return outputs(model, store, indices, batch // 2)
+        rows = result.to(torch.float64)
+        if level == "node":
+            rows = rows[made.mask]
+            places.append(_rows(store.node_offsets, graphs))
+        elif level == "edge":
+            rows = _at_edges(rows, store, graphs)
+            places.append(_rows(store.edge_offsets, graphs))
+        else:
+            places.append(graphs)
+        values.append(rows.cpu().numpy())
+    return np.concatenate(values), np.concatenate(places)
+
+
+def _at_edges(values: Tensor, store: GraphStore, graphs: Ints) -> Tensor:
+    rows = torch.from_numpy(_rows(store.edge_offsets, graphs)).to(values.device)
+    counts = store.graphs.edge_counts[graphs]
+    owner = torch.from_numpy(np.repeat(np.arange(len(graphs)), counts)).to(values.device)
+    ends = store.edges[:, rows]
+    return values[owner, ends[0], ends[1]]
+
+
+def _rows(offsets: Ints, graphs: Ints) -> Ints:
+    return np.concatenate([np.arange(offsets[g], offsets[g + 1]) for g in graphs])

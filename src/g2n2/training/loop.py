@@ -1,0 +1,223 @@
+"""The training loop: epochs, validation, checkpoints; the same numbers after any interruption.
+
+Lightning Fabric brings devices, precision and processes. The loop is our own, because a run must be
+taken up again at any step with byte-equal weights, which needs every source of order in one place.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..data.batching import epoch_batches
+from ..data.graph_set import Ints
+from ..data.store import GraphStore
+from ..errors import DataError
+from .averaging import Average
+from .checkpoints import save_checkpoint
+from .config import RunConfig
+from .devices import make_optimiser
+from .evaluation import Scores
+from .progress import Progress
+from .schedules import cosine_rate, plateau_rate
+from .stepping import Note, Stepper
+from .tasks import Task
+
+
+@dataclass
+class Hooks:
+    """What a loop tells the outside.
+
+    Attributes:
+        step: After each step.
+        epoch: After each epoch, its row already in the history.
+        best: When the model holds the best averaged weights so far.
+        note: Something worth a sentence.
+    """
+
+    step: Callable[[Loop], None]
+    epoch: Callable[[Loop], None]
+    best: Callable[[nn.Module], None]
+    note: Note
+
+
+class Loop:
+    """One run.
+
+    Args:
+        config: Its settings.
+        fabric: A launched Fabric.
+        model: The network.
+        store: All graphs on the device, with targets as the loss sees them.
+        task: What is learned.
+        train: Indices of the training graphs.
+        validate: Scores of the validation graphs for the weights in the model.
+        folder: Where checkpoints go.
+        hooks: Told what happens.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        fabric: Any,
+        model: nn.Module,
+        store: GraphStore,
+        task: Task,
+        train: Ints,
+        validate: Callable[[nn.Module], Scores],
+        folder: Path,
+        hooks: Hooks,
+    ) -> None:
+        self.config, self.recipe = config, config.effective_recipe()
+        self.fabric, self.model, self.task = fabric, model, task
+        self.train, self.validate, self.folder, self.hooks = train, validate, folder, hooks
+        self.sizes = store.graphs.sizes[train]
+        self.optimiser = make_optimiser(model, self.recipe)
+        self.average = Average(model, self.recipe.ema)
+        self.progress = Progress(micro=self.recipe.batch)
+        self.epoch_steps = math.ceil(len(train) / self.recipe.batch)
+        self.saved = time.monotonic()
+        self.stepper = Stepper(
+            fabric,
+            model,
+            self.optimiser,
+            store,
+            task,
+            self.recipe.clip,
+            self.progress.micro,
+            folder,
+            hooks.note,
+        )
+
+    @property
+    def metric(self) -> str:
+        """The column of the history by which the best model is chosen."""
+        return f"validation {self.task.metric}"
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the next step."""
+        if self.recipe.schedule == "cosine":
+            steps = self.epoch_steps * self.recipe.epochs
+            return cosine_rate(self.recipe, self.progress.steps, steps)
+        seen = [row[self.metric] for row in self.progress.history]
+        return plateau_rate(self.recipe, seen, self.task.higher_is_better)
+
+    @property
+    def finished(self) -> bool:
+        too_low = self.recipe.schedule == "plateau" and self.rate < self.recipe.least_rate
+        return self.progress.epoch >= self.recipe.epochs or too_low or self._out_of_time
+
+    @property
+    def _out_of_time(self) -> bool:
+        limit = self.config.minutes * 60.0
+        return bool(limit) and self.progress.seconds >= limit
+
+    def run(self) -> None:
+        """Train to the end, or until interrupted; a checkpoint is left either way."""
+        try:
+            while not self.finished:
+                self._epoch()
+        except KeyboardInterrupt:
+            self._settle()
+            self.save()
+            raise
+
+    def _epoch(self) -> None:
+        progress = self.progress
+        batches = epoch_batches(self.sizes, self.recipe.batch, self.config.seed, progress.epoch)
+        self.model.train()
+        before = time.monotonic()
+        for chosen in batches[progress.step :]:
+            self.stepper.step(self.train[chosen], self.rate)
+            progress.step += 1
+            progress.steps += 1
+            self.average.update(progress.steps)
+            if self.stepper.due:
+                self._settle()
+            now = time.monotonic()
+            progress.seconds += now - before
+            before = now
+            self.hooks.step(self)
+            if now - self.saved > self.config.checkpoint_seconds:
+                self._settle()
+                self.save()
+            if self._out_of_time:
+                break
+        self._settle()
+        self._validate()
+        progress.epoch, progress.step = progress.epoch + 1, 0
+        progress.loss, progress.known = 0.0, 0
+        self.hooks.epoch(self)
+        self.save()
+
+    def _validate(self) -> None:
+        """Score the averaged weights and keep them where they are the best so far."""
+        progress = self.progress
+        rate = self.rate
+        totals = self.fabric.all_reduce(
+            torch.tensor([progress.loss, float(progress.known)], dtype=torch.float64),
+            reduce_op="sum",
+        )
+        with self.average.applied():
+            scores = self.validate(self.model)
+            row = {
+                "epoch": float(progress.epoch + 1),
+                "loss": float(totals[0] / totals[1].clamp(min=1)),
+                "rate": rate,
+                "seconds": progress.seconds,
+            }
+            row |= {f"validation {name}": value for name, value in scores["all"].items()}
+            progress.history.append(row)
+            place, _ = progress.best(self.metric, self.task.higher_is_better)
+            if place == len(progress.history) - 1:
+                self.hooks.best(self.model)
+
+    def _settle(self) -> None:
+        loss, known = self.stepper.settle()
+        self.progress.loss += loss
+        self.progress.known += known
+
+    def save(self) -> None:
+        """Write a checkpoint; the first process does."""
+        self.saved = time.monotonic()
+        if not self.fabric.is_global_zero:
+            return
+        self.progress.micro = self.stepper.micro
+        save_checkpoint(
+            self.folder,
+            {
+                "model": self.model.state_dict(),
+                "optimiser": self.optimiser.state_dict(),
+                "average": self.average.state(),
+                "random": torch.get_rng_state(),
+                "progress": self.progress.as_dict(),
+                "config": self.config.as_dict(),
+            },
+        )
+
+    def restore(self, content: dict[str, Any]) -> None:
+        """Take up a run from a checkpoint.
+
+        Raises:
+            DataError: It belongs to a run with other settings.
+        """
+        try:
+            self.model.load_state_dict(content["model"])
+            self.optimiser.load_state_dict(content["optimiser"])
+            self.average.restore(content["average"])
+            torch.set_rng_state(content["random"])
+            self.progress = Progress(**content["progress"])
+            self.stepper.micro = self.progress.micro
+        except (KeyError, RuntimeError, ValueError, TypeError) as error:
+            raise DataError(
+                f"the checkpoint does not fit this run ({str(error).splitlines()[0]}); "
+                "resume with the settings it was started with"
+            ) from None

@@ -1,0 +1,143 @@
+"""A run on disk: everything needed to understand it, repeat it, resume it and use its model.
+
+config.json       settings, as read back by `--resume` and `predict`
+data.json         where the graphs came from, their checksum, features and targets, the scaling
+split.json        indices of the training, validation and test graphs
+metrics.csv       one row for each epoch
+checkpoint.pt     to resume; checkpoint.previous.pt is the one before it
+best.safetensors  the best weights, with the grammar and the plan
+result.json       scores on the test graphs
+tensorboard/      the same curves for TensorBoard
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..data.graph_set import GraphSet, Ints, Target
+from ..errors import DataError
+from .building import Parts
+from .checkpoints import put, write_whole
+from .config import RunConfig
+from .scaling import Scaling
+
+BEST = "best.safetensors"
+
+
+class RunFolder:
+    """The files of one run."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @classmethod
+    def existing(cls, path: str | Path) -> RunFolder:
+        """A folder that holds a run.
+
+        Raises:
+            DataError: It does not.
+        """
+        folder = cls(path)
+        if not (folder.path / "config.json").is_file():
+            raise DataError(f"{path} is no run folder: it has no config.json; make one: g2n2 train")
+        return folder
+
+    def write_json(self, name: str, content: Any) -> None:
+        text = json.dumps(content, ensure_ascii=False, indent=2)
+        write_whole(self.path / name, lambda file: put(file, text.encode()))
+
+    def read_json(self, name: str) -> Any:
+        try:
+            return json.loads((self.path / name).read_text(encoding="utf-8"))
+        except OSError:
+            raise DataError(f"{self.path} has no {name}: the run never got that far") from None
+        except ValueError as error:
+            raise DataError(f"{self.path / name} is damaged: {error}") from None
+
+    def describe(self, config: RunConfig, parts: Parts) -> None:
+        """Write what the run depends on, before its first step."""
+        graphs = parts.graphs
+        self.write_json("config.json", config.as_dict())
+        self.write_json("split.json", {k: v.tolist() for k, v in parts.splits.items()})
+        self.write_json(
+            "data.json",
+            {
+                "name": graphs.name,
+                "graphs": len(graphs),
+                "sha256": checksum(graphs),
+                "level": graphs.level,
+                "node_names": list(graphs.node_names),
+                "edge_names": list(graphs.edge_names),
+                "node_features": graphs.node_features.shape[1],
+                "edge_features": graphs.edge_features.shape[1],
+                "positions": graphs.positions is not None,
+                "columns": [asdict(column) for column in graphs.columns],
+                "scaling": parts.scaling.as_dict(),
+                "source": {k: v for k, v in graphs.source.items() if isinstance(v, str | int)},
+                "notes": [*graphs.notes, *parts.notes],
+            },
+        )
+
+    def config(self) -> RunConfig:
+        return RunConfig.from_dict(self.read_json("config.json"), str(self.path / "config.json"))
+
+    def splits(self) -> dict[str, Ints]:
+        return {k: np.asarray(v, dtype=np.int64) for k, v in self.read_json("split.json").items()}
+
+    def columns(self) -> tuple[Target, ...]:
+        rows = self.read_json("data.json")["columns"]
+        return tuple(Target(**{**row, "classes": tuple(row["classes"])}) for row in rows)
+
+    def scaling(self) -> Scaling:
+        return Scaling.from_dict(self.read_json("data.json")["scaling"])
+
+    def refuse_other_data(self, graphs: GraphSet) -> None:
+        """Compare the data with what the run was started on.
+
+        Raises:
+            DataError: They differ, so that resuming would mix two data sets.
+        """
+        expected = self.read_json("data.json")["sha256"]
+        if checksum(graphs) != expected:
+            raise DataError(
+                f"the data of {graphs.name} is not what {self.path} was started on; "
+                "restore it, or start a new run"
+            )
+
+    def write_metrics(self, history: list[dict[str, float]]) -> None:
+        """The whole table anew, so that a resumed run has no row twice."""
+        text = io.StringIO()
+        rows = csv.DictWriter(text, fieldnames=list(history[0]) if history else ["epoch"])
+        rows.writeheader()
+        rows.writerows({k: f"{v:.10g}" for k, v in row.items()} for row in history)
+        write_whole(self.path / "metrics.csv", lambda file: put(file, text.getvalue().encode()))
+
+
+def checksum(graphs: GraphSet) -> str:
+    """sha256 over every array a network sees."""
+    digest = hashlib.sha256()
+    arrays: Mapping[str, Any] = {
+        "sizes": graphs.sizes,
+        "edge_counts": graphs.edge_counts,
+        "edges": graphs.edges,
+        "node_features": graphs.node_features,
+        "edge_features": graphs.edge_features,
+        "weights": graphs.weights,
+        "positions": graphs.positions,
+        "targets": graphs.targets,
+    }
+    for name, values in arrays.items():
+        digest.update(name.encode())
+        if values is not None:
+            digest.update(str(values.shape).encode())
+            digest.update(np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()

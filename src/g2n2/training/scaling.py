@@ -1,0 +1,91 @@
+"""Targets as the network learns them: less what the elements give, centred and scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..data.graph_set import GraphSet
+from .tasks import Task, Values
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """`learned = (target − reference − mean) / deviation`.
+
+    Attributes:
+        mean: `[T]`.
+        deviation: `[T]`, never zero.
+        references: For each target's name the value of each element, by node feature's name; a
+            graph's reference is the sum over its atoms.
+    """
+
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+    references: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, task: Task, train: GraphSet, normalise: bool, references: bool) -> Scaling:
+        """Fitted on training graphs; the identity for classes, or where nothing is wanted."""
+        columns = len(task.columns)
+        plain = cls((0.0,) * columns, (1.0,) * columns)
+        if task.kind != "regression":
+            return plain
+        fitted: dict[str, Mapping[str, float]] = {}
+        if references:
+            from ..data.atom_references import atom_references
+
+            everything = np.arange(len(train))
+            for column in task.columns:
+                fitted[column.name] = atom_references(train, everything, column.name).coefficients
+        plain = cls(plain.mean, plain.deviation, fitted)
+        if not normalise:
+            return plain
+        mean, deviation = [], []
+        for values in (train.targets - plain.reference(task, train)).T:
+            known = values[np.isfinite(values)]
+            spread = float(known.std()) if known.size else 0.0
+            mean.append(float(known.mean()) if known.size else 0.0)
+            # A constant column has rounding noise for a deviation; scaling by that explodes.
+            smallest = 1e-9 * max(1.0, abs(mean[-1]))
+            deviation.append(spread if spread > smallest else 1.0)
+        return cls(tuple(mean), tuple(deviation), fitted)
+
+    def reference(self, task: Task, graphs: GraphSet) -> Values:
+        """`[rows, T]` what the elements alone give."""
+        values = np.zeros((len(graphs.targets), len(task.columns)))
+        for place, column in enumerate(task.columns):
+            for element, value in self.references.get(column.name, {}).items():
+                feature = graphs.node_features[:, graphs.node_names.index(element)]
+                counts = np.add.reduceat(feature.astype(np.float64), graphs.node_offsets[:-1])
+                values[:, place] += value * counts
+        return values
+
+    def scale(self, task: Task, graphs: GraphSet) -> Values:
+        """All targets of a set as the loss sees them, worked out once in float64."""
+        if task.kind != "regression":
+            return graphs.targets
+        rest = graphs.targets - self.reference(task, graphs) - np.asarray(self.mean)
+        scaled: Values = rest / np.asarray(self.deviation)
+        return scaled
+
+    def unscale(self, task: Task, graphs: GraphSet, outputs: Values) -> Values:
+        """Outputs, one row for each row of the targets, in the targets' own units."""
+        if task.kind != "regression":
+            return outputs
+        values: Values = outputs * np.asarray(self.deviation) + np.asarray(self.mean)
+        return values + self.reference(task, graphs)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "mean": list(self.mean),
+            "deviation": list(self.deviation),
+            "references": {name: dict(values) for name, values in self.references.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Scaling:
+        return cls(tuple(values["mean"]), tuple(values["deviation"]), values["references"])
