@@ -19,7 +19,6 @@ import pytest
 from g2n2.errors import DataError
 from g2n2.graphs import to_graph6
 from g2n2.power.graph_sets import suite_files
-from g2n2.power.graph_sets.data_files import store_in_cache
 from g2n2.power.suites import SUITE_NAMES, SameSizePairs, Suite, graph6_suite, load_suite
 
 FILES = {
@@ -263,18 +262,6 @@ def test_sr25_download_is_checked_and_cached(
     serve(monkeypatch, content)
     assert len(load_suite("sr25").graphs) == 15
     assert [path.name for path in cache.rglob("*") if path.is_file()] == ["sr251256.g6"]
-
-
-def test_nothing_half_written_stays_in_the_cache(
-    alone: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full_disk(*_: Any) -> NoReturn:
-        raise OSError("disk full")
-
-    monkeypatch.setattr(os, "replace", full_disk)
-    with pytest.raises(DataError, match="disk full"):
-        store_in_cache("name.g6", b"C~")
-    assert [path for path in alone.rglob("*") if path.is_file()] == []
 
 
 def test_a_data_folder_that_is_none_is_refused(tmp_path: Path, alone: Path) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..errors import DataError
 from ..graphs import GraphLike, adjacency
+from .pyg_fields import columns, edge_weights, nodes_and_edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +43,16 @@ class GraphBatch:
         return self.mask.sum(1)
 
     def to(self, *args: Any, **kwargs: Any) -> GraphBatch:
-        """The batch on another device, or its numbers in another dtype; the mask stays boolean."""
+        """The batch on another device or in another dtype; mask and class numbers keep theirs."""
         moved = {
             name: getattr(self, name).to(*args, **kwargs)
             for name in ("adjacency", "nodes", "edges")
         }
-        targets = None if self.targets is None else self.targets.to(*args, **kwargs)
-        mask = self.mask.to(moved["adjacency"].device)
-        return replace(self, **moved, targets=targets, mask=mask)
+        like = moved["adjacency"]
+        targets = self.targets
+        if targets is not None:
+            targets = targets.to(like if targets.is_floating_point() else like.device)
+        return replace(self, **moved, targets=targets, mask=self.mask.to(like.device))
 
     @classmethod
     def of(
@@ -72,6 +75,9 @@ class GraphBatch:
         kind = dtype or torch.get_default_dtype()
         matrices = [torch.tensor(adjacency(graph)) for graph in graphs]
         count, widest = len(matrices), max(len(m) for m in matrices)
+        for what, given in (("node", nodes), ("edge", edges)):
+            if given is not None and len(given) != count:
+                raise DataError(f"{what} features for {len(given)} graphs, but {count} graphs")
         node_rows = [_rows(nodes, i, (len(m),)) for i, m in enumerate(matrices)]
         pair_rows = [_rows(edges, i, (len(m), len(m))) for i, m in enumerate(matrices)]
         batch = cls(
@@ -97,24 +103,25 @@ class GraphBatch:
             data: One graph or a batch of them; PyG itself is not imported.
             distance: Append the distances between `pos` as one more edge channel, for all pairs.
         """
-        graph_of_node = getattr(data, "batch", None)
-        count = int(getattr(data, "num_nodes", 0) or 0)
-        if not count:
-            raise DataError("the PyG data has no nodes; set num_nodes or x")
-        edge_index = data.edge_index
-        if edge_index is None:
-            edge_index = torch.zeros(2, 0, dtype=torch.long)
-        if graph_of_node is None:
-            graph_of_node = edge_index.new_zeros(count)
-        graphs = int(getattr(data, "num_graphs", 1) or 1)
-        sizes = torch.bincount(graph_of_node, minlength=graphs)
+        count, edge_index = nodes_and_edges(data)
+        owner = getattr(data, "batch", None)
+        owner = edge_index.new_zeros(count) if owner is None else owner
+        sizes = torch.bincount(owner, minlength=int(getattr(data, "num_graphs", 1) or 1))
+        graph_of_edge = owner[edge_index[0]]
+        if bool((graph_of_edge != owner[edge_index[1]]).any() | (owner[1:] < owner[:-1]).any()):
+            raise DataError(
+                "the PyG batch is mixed up: nodes must stand graph by graph (`batch` sorted) and "
+                "no edge may join two graphs; make it with torch_geometric.data.Batch"
+            )
+        if distance and getattr(data, "pos", None) is None:
+            raise DataError("distances were asked for, but the PyG data has no pos")
         batch = dense(
             sizes,
-            graph_of_node[edge_index[0]],
-            edge_index - (torch.cumsum(sizes, 0) - sizes)[graph_of_node[edge_index[0]]],
-            nodes=_columns(getattr(data, "x", None)),
-            edges=_columns(getattr(data, "edge_attr", None)),
-            weights=getattr(data, "edge_weight", None),
+            graph_of_edge,
+            edge_index - (torch.cumsum(sizes, 0) - sizes)[graph_of_edge],
+            nodes=columns(data, "x", count),
+            edges=columns(data, "edge_attr", edge_index.shape[1]),
+            weights=edge_weights(data, edge_index.shape[1]),
             positions=data.pos if distance else None,
         )
         return replace(batch, targets=getattr(data, "y", None)).checked()
@@ -135,8 +142,9 @@ class GraphBatch:
             ("the node features", self.nodes),
             ("the edge features", self.edges),
         ):
-            if not bool(torch.isfinite(values).all()):
-                place = (~torch.isfinite(values)).nonzero()[0].tolist()
+            if bool(values.sum().isfinite()):
+                continue  # a finite sum has finite terms
+            for place in (~torch.isfinite(values)).nonzero().tolist():
                 raise DataError(
                     f"{what} of graph {place[0]} hold NaN or infinity at {place[1:]}; "
                     "fill them in or drop the graph"
@@ -207,14 +215,6 @@ def _distances(positions: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
 def _dtype(*values: Tensor | None) -> torch.dtype:
     kinds = [v.dtype for v in values if v is not None and v.is_floating_point()]
     return kinds[0] if kinds else torch.get_default_dtype()
-
-
-def _columns(values: Tensor | None) -> Tensor | None:
-    """Features as `[rows, columns]` numbers."""
-    if values is None:
-        return None
-    rows = values.unsqueeze(1) if values.dim() == 1 else values
-    return rows if rows.is_floating_point() else rows.to(torch.get_default_dtype())
 
 
 def _rows(values: Sequence[Any] | None, index: int, shape: tuple[int, ...]) -> Tensor:

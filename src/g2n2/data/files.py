@@ -1,7 +1,8 @@
 """Where a data file is found: a folder given, `$G2N2_DATA`, the user cache, or its official source.
 
-A folder is laid out as `expressivity/NAME`, or holds NAME itself. What is downloaded goes into the
-cache under a temporary name first, so that nothing half-written is ever found there.
+A folder is laid out as `SUBFOLDER/NAME` (`expressivity/sr251256.g6`, `tu/MUTAG.zip`), or holds NAME
+itself. What is downloaded goes into the cache under a temporary name first, so that nothing
+half-written is ever found there.
 """
 
 import hashlib
@@ -10,11 +11,14 @@ import os
 import tempfile
 import urllib.request
 from pathlib import Path
+from typing import Literal
 
 from g2n2.errors import DataError
 
+Subfolder = Literal["expressivity", "tu", "filtering", "counting", "zinc"]
+
 DATA_VARIABLE = "G2N2_DATA"
-SUBFOLDER = "expressivity"
+LARGEST_DOWNLOAD = 2**28
 _TIMEOUT_SECONDS = 15
 
 
@@ -39,21 +43,24 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "g2n2"
 
 
-def find_file(name: str, data: str | Path | None) -> Path | None:
+def find_file(name: str, data: str | Path | None, subfolder: Subfolder) -> Path | None:
     """Return the first file of that name in the search folders, or None."""
-    for folder in search_folders(data):
-        for path in (folder / SUBFOLDER / name, folder / name):
-            if path.is_file():
-                return path
-    return None
+    return next((path for path in _places(name, data, subfolder) if path.is_file()), None)
 
 
-def missing_file(what: str, names: str, data: str | Path | None, reason: str) -> DataError:
+def find_folder(name: str, data: str | Path | None, subfolder: Subfolder) -> Path | None:
+    """Return the first folder of that name in the search folders, or None."""
+    return next((path for path in _places(name, data, subfolder) if path.is_dir()), None)
+
+
+def missing_file(
+    what: str, names: str, data: str | Path | None, subfolder: Subfolder, reason: str
+) -> DataError:
     """Return the error for data found nowhere: where it was sought, why not, the next move."""
     folders = ", ".join(str(folder) for folder in search_folders(data))
     return DataError(
         f"{what} needs the file {names}, found in none of: {folders} (there or in the subfolder "
-        f"{SUBFOLDER}). {reason} Put the file there, or set ${DATA_VARIABLE} to the folder with it."
+        f"{subfolder}). {reason} Put the file there, or set ${DATA_VARIABLE} to the folder with it."
     )
 
 
@@ -69,12 +76,17 @@ def check_sha256(content: bytes, expected: str, what: str) -> None:
 
 def read_checked(path: Path, sha256: str) -> bytes:
     """Read a whole file and check its sum."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {str(path)!r}: {error}") from error
+    content = read_bytes(path)
     check_sha256(content, sha256, str(path))
     return content
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a whole file, or say why it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {str(path)!r}: {error}") from error
 
 
 def download(url: str) -> bytes:
@@ -85,15 +97,17 @@ def download(url: str) -> bytes:
     """
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
-            content: bytes = response.read()
+            content: bytes = response.read(LARGEST_DOWNLOAD + 1)
     except http.client.HTTPException as error:
         raise OSError(f"broken answer: {error!r}") from error
+    if len(content) > LARGEST_DOWNLOAD:
+        raise OSError(f"more than {LARGEST_DOWNLOAD:,} bytes came")
     return content
 
 
-def store_in_cache(name: str, content: bytes) -> Path:
+def store_in_cache(name: str, content: bytes, subfolder: Subfolder) -> Path:
     """Write a file into the user cache, whole or not at all."""
-    path = cache_folder() / SUBFOLDER / name
+    path = cache_folder() / subfolder / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{name}.")
@@ -110,3 +124,11 @@ def store_in_cache(name: str, content: bytes) -> Path:
             "$XDG_CACHE_HOME to a folder that can be written"
         ) from error
     return path
+
+
+def _places(name: str, data: str | Path | None, subfolder: Subfolder) -> list[Path]:
+    return [
+        path
+        for folder in search_folders(data)
+        for path in (folder / subfolder / name, folder / name)
+    ]

@@ -114,8 +114,22 @@ class GraphSet:
         )
 
     def select(self, indices: NDArray[Any] | list[int]) -> GraphSet:
-        """Some of the graphs, in the order asked for; splits do not come along."""
-        wanted = np.asarray(indices, dtype=np.int64)
+        """Some of the graphs, in the order asked for; splits do not come along.
+
+        Args:
+            indices: Numbers of graphs, or one true or false for each.
+
+        Raises:
+            DataError: There is no graph of some number.
+        """
+        given = np.asarray(indices)
+        if given.dtype == bool and len(given) != len(self):
+            raise DataError(f"{len(given)} flags for the {len(self)} graphs of {self.name}")
+        wanted = np.flatnonzero(given) if given.dtype == bool else given.astype(np.int64)
+        if len(bad := wanted[(wanted < 0) | (wanted >= len(self))]):
+            raise DataError(
+                f"{self.name} has no graph {bad[0]}: its {len(self)} graphs count from 0"
+            )
         nodes = _ranges(self.node_offsets, wanted)
         edges = _ranges(self.edge_offsets, wanted)
         rows = {"graph": wanted, "node": nodes, "edge": edges}[self.level]
@@ -134,13 +148,12 @@ class GraphSet:
         )
 
     def adjacency(self, index: int) -> NDArray[np.float64]:
-        """`[n, n]` matrix A of one graph."""
+        """`[n, n]` matrix A of one graph; parallel edges add up."""
         n = int(self.sizes[index])
         span = slice(*self.edge_offsets[index : index + 2])
         matrix = np.zeros((n, n))
-        matrix[self.edges[0, span], self.edges[1, span]] = (
-            1.0 if self.weights is None else self.weights[span]
-        )
+        weights = 1.0 if self.weights is None else self.weights[span]
+        np.add.at(matrix, (self.edges[0, span], self.edges[1, span]), weights)
         return matrix
 
     def check(self) -> GraphSet:
@@ -190,7 +203,7 @@ class GraphSet:
         ):
             if values is None:
                 continue
-            bad = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
+            bad = ~np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
             if bad.any():
                 at = int(np.flatnonzero(bad)[0])
                 raise DataError(

@@ -48,7 +48,7 @@ class GraphStore:
     def edge_width(self) -> int:
         """Edge channels of a batch besides A."""
         extra = sum(map(distance_width, self.distance)) if self.positions is not None else 0
-        return self.graphs.edge_features.shape[1] + extra
+        return int(self.graphs.edge_features.shape[1]) + extra
 
     def bytes(self) -> int:
         """Device memory the set takes."""

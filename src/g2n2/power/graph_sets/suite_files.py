@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.errors import DataError
-from g2n2.graphs import Adjacency, adjacency, graph6_lines, parse_graph6
-from g2n2.power.graph_sets.data_files import (
+from g2n2.data.files import (
+    Subfolder,
     check_sha256,
     download,
     find_file,
@@ -20,6 +19,10 @@ from g2n2.power.graph_sets.data_files import (
     read_checked,
     store_in_cache,
 )
+from g2n2.errors import DataError
+from g2n2.graphs import Adjacency, adjacency, graph6_lines, parse_graph6
+
+FOLDER: Subfolder = "expressivity"
 
 SR25_FILE = "sr251256.g6"
 SR25_SHA256 = "f55f86eb48cd61c3315c62341cc3a8c59289c58504edb3ab859d7ef2068b9aa4"
@@ -53,15 +56,15 @@ BREC_CATEGORIES = (
 
 def read_sr25(data: str | Path | None) -> tuple[Adjacency, ...]:
     """Read the 15 strongly regular graphs SR(25, 12, 5, 6)."""
-    path = find_file(SR25_FILE, data)
+    path = find_file(SR25_FILE, data, FOLDER)
     if path is None:
         try:
             content = download(SR25_URL)
         except OSError as error:
             reason = f"It could not be downloaded from {SR25_URL} ({error})."
-            raise missing_file("sr25", SR25_FILE, data, reason) from error
+            raise missing_file("sr25", SR25_FILE, data, FOLDER, reason) from error
         check_sha256(content, SR25_SHA256, SR25_URL)
-        path = store_in_cache(SR25_FILE, content)
+        path = store_in_cache(SR25_FILE, content, FOLDER)
     lines = read_checked(path, SR25_SHA256).decode("ascii").split()
     return tuple(parse_graph6(line, f"{path}:{n}") for n, line in enumerate(lines, start=1))
 
@@ -70,12 +73,12 @@ def read_exp(
     data: str | Path | None,
 ) -> tuple[tuple[Adjacency, ...], tuple[NDArray[np.int64], ...]]:
     """Read the 1200 graphs of EXP and their node labels; graphs 2i and 2i + 1 are a pair."""
-    path = find_file(EXP_FILE, data)
+    path = find_file(EXP_FILE, data, FOLDER)
     if path is None:
-        official = find_file(EXP_PICKLE, data)
+        official = find_file(EXP_PICKLE, data, FOLDER)
         found = f"{official} was found, but it" if official else f"The official {EXP_PICKLE}"
         reason = f"{found} is a pickle, which can run any code when opened, and is refused."
-        raise missing_file("exp", EXP_FILE, data, reason)
+        raise missing_file("exp", EXP_FILE, data, FOLDER, reason)
     content = read_checked(path, EXP_SHA256)
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         orders = arrays["num_nodes"].astype(np.int64)
@@ -96,8 +99,8 @@ def read_brec(data: str | Path | None) -> tuple[Adjacency, ...]:
 
     They come from `brec_v3_pairs.g6.gz` or else from the official `brec_v3.npy`.
     """
-    pairs_file = find_file(BREC_PAIRS_FILE, data)
-    official = find_file(BREC_OFFICIAL_FILE, data)
+    pairs_file = find_file(BREC_PAIRS_FILE, data, FOLDER)
+    official = find_file(BREC_OFFICIAL_FILE, data, FOLDER)
     if pairs_file is not None:
         path, lines = pairs_file, [line for _, line in graph6_lines(pairs_file)]
     elif official is not None:
@@ -115,14 +118,14 @@ def _download_brec(data: str | Path | None) -> tuple[Path, list[str]]:
     except OSError as error:
         reason = f"It could not be downloaded from {BREC_URL} ({error})."
         names = f"{BREC_PAIRS_FILE} or {BREC_OFFICIAL_FILE}"
-        raise missing_file("brec", names, data, reason) from error
+        raise missing_file("brec", names, data, FOLDER, reason) from error
     check_sha256(archive, BREC_ARCHIVE_SHA256, BREC_URL)
     with zipfile.ZipFile(io.BytesIO(archive)) as members:
         entries = np.load(io.BytesIO(members.read(BREC_OFFICIAL_FILE)), allow_pickle=False)
     lines = list(_brec_base_graphs(entries, BREC_URL))
     text = _brec_text(lines)
     check_sha256(text, BREC_GRAPHS_SHA256, f"the list of base graphs in {BREC_URL}")
-    return store_in_cache(BREC_PAIRS_FILE, gzip.compress(text, mtime=0)), lines
+    return store_in_cache(BREC_PAIRS_FILE, gzip.compress(text, mtime=0), FOLDER), lines
 
 
 def _load_npy(path: Path) -> NDArray[Any]:

@@ -1,0 +1,146 @@
+"""Every dataset that has a name: what it is, where it comes from, and how to get it."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from g2n2.data.graph_set import GraphSet
+from g2n2.errors import DataError
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One row of the table of datasets.
+
+    Attributes:
+        name: How it is asked for; case and `_` or `-` make no difference.
+        task: What is learned.
+        graphs: How many.
+        about: What it is, in a few words.
+        origin: Where it comes from.
+        how: How to get it.
+        loader: `module:function` below `g2n2.data`, imported when asked for.
+        fixed: Arguments of the loader that make it this set.
+    """
+
+    name: str
+    task: str
+    graphs: int
+    about: str
+    origin: str
+    how: str
+    loader: str
+    fixed: tuple[tuple[str, Any], ...] = ()
+
+
+_TU = "TUDataset, Morris et al. 2020"
+_TWO, _THREE = "2 classes", "3 classes"
+_DOWNLOADED = "downloaded"
+_GENERATED = "generated"
+_FILE = "file {} in --data or $G2N2_DATA"
+
+
+def _tu(name: str, task: str, graphs: int, about: str, **fields: str) -> Dataset:
+    origin, how = fields.get("origin", _TU), fields.get("how", _DOWNLOADED)
+    fixed = (("name_or_path", name),)
+    return Dataset(name.lower(), task, graphs, about, origin, how, "tu:load_tu", fixed)
+
+
+# fmt: off
+DATASETS: tuple[Dataset, ...] = (
+    Dataset("qm9", "12 regressions", 130_831, "small molecules with DFT properties and geometry",
+            "Ramakrishnan et al. 2014", "pip install 'g2n2[chem]'", "qm9:load_qm9"),
+    Dataset("zinc", "regression", 12_000, "penalised logP; the training set is a SURROGATE",
+            "ZINC-12k test, resampled training set",
+            _FILE.format("zinc/zinc12k_val_test_and_surrogate_train.npz"), "zinc:load_zinc"),
+    _tu("MUTAG", _TWO, 188, "nitro compounds, mutagenic or not"),
+    _tu("PTC", _TWO, 344, "carcinogenic for rats; the set of the GIN paper, with hydrogens",
+        origin="pytorch_DGCNN, Zhang et al. 2018", how=_FILE.format("tu/PTC.zip")),
+    _tu("PTC_MR", _TWO, 344, "carcinogenic for male rats; the TU set, without hydrogens"),
+    _tu("PROTEINS", _TWO, 1_113, "proteins, enzyme or not"),
+    _tu("NCI1", _TWO, 4_110, "compounds tested against lung cancer cells"),
+    _tu("IMDB-BINARY", _TWO, 1_000, "ego networks of actors, by genre; degree features"),
+    _tu("IMDB-MULTI", _THREE, 1_500, "ego networks of actors, by genre; degree features"),
+    Dataset("filtering", "3 node regressions", 3, "low-, high- and band-pass filters of an image",
+            "TwoDGrid30, Balcilar et al. 2021", _FILE.format("filtering/TwoDGrid30.mat"),
+            "filtering:load_filtering"),
+    Dataset("counting", "7 regressions", 5_000, "subgraph counts in random graphs of 10-30 nodes",
+            "Chen et al. 2020", _FILE.format("counting/random_graphs.npz"),
+            "counting:load_counting", (("graphs", "random"),)),
+    Dataset("counting-er", "7 regressions", 5_000, "subgraph counts in random graphs of 10 nodes",
+            "Chen et al. 2020", _FILE.format("counting/er_graphs.npz"),
+            "counting:load_counting", (("graphs", "er"),)),
+    Dataset("counting-generated", "7 regressions", 5_000, "the recipe of counting, fresh graphs",
+            "Chen et al. 2020", _GENERATED, "counting:generate_counting"),
+    Dataset("regular", "2 regressions", 1_500, "triangles and 4-cycles of regular graphs, one size",
+            "this package", _GENERATED, "counting:regular_counting_set"),
+    Dataset("exp", _TWO, 1_200, "satisfiable or not; pairs that 1-WL cannot tell apart",
+            "Abboud et al. 2021", _FILE.format("expressivity/exp_graphsat.npz"),
+            "expressivity:load_exp"),
+    Dataset("csl", "10 classes", 150, "circular skip links, 15 relabelled copies of each",
+            "Murphy et al. 2019", _GENERATED, "expressivity:load_csl"),
+    Dataset("sr25", "15 classes", 15, "strongly regular graphs SR(25, 12, 5, 6)",
+            "Spence, McKay", _DOWNLOADED, "expressivity:load_sr25"),
+    Dataset("graph8c", "no target", 11_117, "all connected graphs of 8 nodes",
+            "McKay", _GENERATED, "expressivity:load_graph8c"),
+    Dataset("brec", "no target", 800, "400 pairs of graphs to be told apart",
+            "BREC v3, Wang and Zhang 2024", _DOWNLOADED, "expressivity:load_brec"),
+)
+# fmt: on
+_BY_NAME = {row.name.replace("_", "-"): row for row in DATASETS}
+
+
+def load_dataset(name: str, data: str | Path | None = None, **options: Any) -> GraphSet:
+    """Load or make the dataset of that name.
+
+    Args:
+        name: A name in `DATASETS`; for a path see `g2n2.data.readers` and `g2n2.data.tu`.
+        data: Folder in which files are sought before `$G2N2_DATA`, the user cache and the official
+            source; generated sets need none.
+        options: Further arguments of its loader, for instance `track="distance"` of `qm9`.
+
+    Raises:
+        DataError: If there is no such dataset or option, or its files cannot be had.
+    """
+    row = find_dataset(name)
+    load = _loader(row)
+    fixed = dict(row.fixed)
+    known = [key for key in inspect.signature(load).parameters if key not in {"data", *fixed}]
+    for option in options:
+        if option not in known:
+            close = get_close_matches(option, known, n=1)
+            guess = f" (did you mean {close[0]}?)" if close else ""
+            raise DataError(
+                f"dataset {row.name} has no option {option!r}{guess}: "
+                f"expected {', '.join(known) or 'none'}"
+            )
+    if "data" in inspect.signature(load).parameters:
+        options["data"] = data
+    return load(**fixed, **options)
+
+
+def find_dataset(name: str) -> Dataset:
+    """Return the row of that name.
+
+    Raises:
+        DataError: If there is none, with the nearest names.
+    """
+    key = name.strip().lower().replace("_", "-")
+    if key in _BY_NAME:
+        return _BY_NAME[key]
+    close = get_close_matches(key, _BY_NAME, n=2, cutoff=0.5)
+    guess = f" (did you mean {' or '.join(_BY_NAME[match].name for match in close)}?)"
+    raise DataError(
+        f"no dataset {name!r}{guess if close else ''}: expected one of "
+        f"{', '.join(row.name for row in DATASETS)}, or a path to your own data"
+    )
+
+
+def _loader(row: Dataset) -> Callable[..., GraphSet]:
+    module, function = row.loader.split(":")
+    load: Callable[..., GraphSet] = getattr(import_module(f"g2n2.data.{module}"), function)
+    return load

@@ -1,0 +1,151 @@
+"""The columns beside the graphs: ids, targets and splits of a table with one row per graph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import DataError
+from ..graph_set import Ints, Target
+from .options import Options
+from .tables import Table, is_missing, shortened
+from .targets import from_cells, infer_together, numbers
+
+ID_NAMES = ("id", "mol_id", "molecule_id", "compound_id", "graph_id", "name", "index", "idx")
+SPLIT_NAMES = ("split", "subset", "partition", "fold")
+PARTS = {
+    "train": "train",
+    "training": "train",
+    "valid": "validation",
+    "validation": "validation",
+    "val": "validation",
+    "dev": "validation",
+    "test": "test",
+    "testing": "test",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What a table says of each graph; the fields are those of `GraphSet`."""
+
+    ids: tuple[str, ...]
+    targets: NDArray[np.float64]
+    columns: tuple[Target, ...]
+    splits: Mapping[str, Ints]
+    notes: tuple[str, ...]
+    split_column: str | None
+
+
+def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels:
+    """Read ids, targets and splits from the columns of a table that hold no graphs.
+
+    Args:
+        table: One row per graph.
+        options: What the user said: `target`, `task`, `id`, `split_column`.
+        used: Columns that hold the graphs themselves.
+
+    Raises:
+        DataError: If a column the user named does not exist or does not fit its use.
+    """
+    free = [column for column in table.columns if column not in used]
+    wanted = None if options.target is None else [table.find(name) for name in options.target]
+    split_column, splits = _splits(table, options, [c for c in free if c not in (wanted or ())])
+    open_for_id = [c for c in free if c != split_column and c not in (wanted or ())]
+    id_column = _id_column(table, options, open_for_id)
+    ids = tuple(table.columns[id_column]) if id_column else tuple(map(str, table.rows))
+    notes = [f"Column {id_column} gives the ids."] if id_column else []
+    if split_column:
+        notes.append(f"Column {split_column} gives the split.")
+    if wanted is None:
+        rest = [column for column in free if column not in (id_column, split_column)]
+        wanted, left_out = _numeric(table, rest)
+        notes += left_out
+        if not wanted:
+            notes.append("No column of numbers is left to predict; name one with target=.")
+    else:
+        _check_wanted(table, wanted, used)
+    values, columns, more = infer_together(
+        [from_cells(name, table.columns[name], table.places, options.task) for name in wanted]
+    )
+    targets = values if columns else np.zeros((len(table), 0))
+    return Labels(ids, targets, columns, splits, (*notes, *more), split_column)
+
+
+def part_of(names: Sequence[str], where: str) -> dict[str, Ints]:
+    """Rows by part of the split: `train`, `validation` and `test`, or `fold-1`, `fold-2`, ….
+
+    Raises:
+        DataError: If a cell names no part.
+    """
+    folds = numbers(names)
+    if folds is not None and not np.isnan(folds).any() and len(np.unique(folds)) > 1:
+        return {
+            f"fold-{number}": np.flatnonzero(folds == fold)
+            for number, fold in enumerate(np.unique(folds), start=1)
+        }
+    parts: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        if is_missing(name):
+            continue
+        if name.lower() not in PARTS:
+            raise DataError(
+                f"{where}: {name!r} is no part of a split; expected train, validation or test, "
+                "a fold number, or nothing for a graph to leave out"
+            )
+        parts.setdefault(PARTS[name.lower()], []).append(row)
+    return {part: np.array(rows, dtype=np.int64) for part, rows in parts.items()}
+
+
+def _splits(
+    table: Table, options: Options, free: Sequence[str]
+) -> tuple[str | None, dict[str, Ints]]:
+    if options.split_column is not None:
+        column = table.find(options.split_column)
+        return column, part_of(table.columns[column], f"column {column} of {table.name}")
+    for column in free:
+        cells = {cell.lower() for cell in table.columns[column]}
+        if column.lower() in SPLIT_NAMES and cells <= PARTS.keys() and len(cells) > 1:
+            return column, part_of(table.columns[column], column)
+    return None, {}
+
+
+def _id_column(table: Table, options: Options, free: Sequence[str]) -> str | None:
+    """The column named, one with a usual name, or the first of text; all distinct unless named."""
+    if options.id is not None:
+        return table.find(options.id)
+    usual = [column for name in ID_NAMES for column in free if column.lower() == name]
+    of_text = [column for column in free if numbers(table.columns[column]) is None]
+    for column in (*usual, *of_text):
+        cells = table.columns[column]
+        if len(set(cells)) == len(cells) and not any(map(is_missing, cells)):
+            return column
+    return None
+
+
+def _numeric(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The columns that hold numbers, and a note on each that nearly does."""
+    chosen, notes = [], []
+    for column in columns:
+        cells = table.columns[column]
+        if (values := numbers(cells)) is not None:
+            if not np.isnan(values).all():
+                chosen.append(column)
+            continue
+        odd = [row for row, cell in enumerate(cells) if numbers([cell]) is None]
+        if len(odd) < len(cells) / 2:
+            notes.append(
+                f"Column {column} is left out: {len(odd)} of its {len(cells)} values are no "
+                f"numbers ({table.places[odd[0]]}: {cells[odd[0]]!r})."
+            )
+    return chosen, notes
+
+
+def _check_wanted(table: Table, wanted: Sequence[str], used: Collection[str]) -> None:
+    if both := [column for column in wanted if column in used]:
+        raise DataError(f"column {both[0]!r} of {table.name} holds the graphs, not a target")
+    if len(set(wanted)) != len(wanted):
+        raise DataError(f"a target is named twice in {shortened(wanted)}; name each once")

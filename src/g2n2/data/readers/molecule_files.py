@@ -1,0 +1,121 @@
+"""SDF and XYZ files: molecules with coordinates, one file or a folder of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...errors import DataError
+from ..graph_set import GraphSet
+from .labels import read_labels
+from .molecule_text import FoundMolecule, split_sdf, split_xyz
+from .molecules import (
+    ATOM_FEATURES,
+    BOND_FEATURES,
+    chemistry,
+    molecule_from_atoms,
+    molecule_record,
+    parse_mol_block,
+)
+from .options import Options
+from .records import Record, assemble
+from .smiles_tables import name_bad_rows, record_ids, smiles_by_id
+from .tables import Table, read_utf8
+
+_ENDINGS = (".sdf", ".mol", ".xyz")
+
+
+def read_molecule_files(source: str | Path, options: Options) -> GraphSet:
+    """Read SDF or XYZ files, with coordinates where they are three-dimensional.
+
+    Hydrogens are those of the file. Targets and ids are the data items of an SDF, and the
+    `key=value` pairs in the comment line of an XYZ; `name` is the title, the comment, or in a
+    folder the file's name. An XYZ file lists no bonds: they are found from the distances, with
+    the total charge in `charge=`.
+
+    Args:
+        source: One file (`.sdf`, `.mol` or `.xyz`, gzipped or not) or a folder of them.
+        options: What the user said.
+
+    Raises:
+        DataError: If no molecule can be read.
+    """
+    path = Path(source)
+    found = _find(path)
+    table = _as_table(str(source), found)
+    kept: list[int] = []
+    bad: list[tuple[int, str]] = []
+    records: list[Record] = []
+    canonical: list[str] = []
+    without_orders = 0
+    with chemistry() as chem:
+        for row, item in enumerate(found):
+            if item.atoms:
+                charge = item.properties.get("charge", "0")
+                molecule, has_orders = molecule_from_atoms(chem, item.atoms, charge)
+            else:
+                molecule, has_orders = parse_mol_block(chem, item.block), True
+            if isinstance(molecule, str):
+                bad.append((row, molecule))
+                continue
+            kept.append(row)
+            without_orders += not has_orders
+            records.append(molecule_record(molecule))
+            canonical.append(chem.MolToSmiles(chem.RemoveHs(molecule, sanitize=False)))
+    notes = name_bad_rows(table, bad, options)
+    if any(item.atoms for item in found):
+        notes.append("Bonds are found from the distances between atoms.")
+    if without_orders:
+        notes.append(f"{without_orders} molecules get no bond orders: each bond counts as single.")
+    labels = read_labels(table.keep(kept), options, {"charge"})
+    return assemble(
+        records,
+        name=options.name or path.name.partition(".")[0],
+        ids=labels.ids,
+        targets=labels.targets,
+        columns=labels.columns,
+        splits=labels.splits,
+        node_names=ATOM_FEATURES,
+        edge_names=BOND_FEATURES,
+        notes=(*notes, *labels.notes),
+        source={
+            "format": "molecules",
+            "smiles": smiles_by_id(labels.ids, canonical, str(source)),
+            "split_column": labels.split_column,
+            "rows": tuple(kept),
+            "records": len(table),
+            "record_ids": record_ids(table, options, "charge"),
+            "unread": dict(bad),
+        },
+    )
+
+
+def is_molecule_file(path: Path) -> bool:
+    """Whether the ending is that of an SDF or XYZ file."""
+    return path.name.lower().removesuffix(".gz").endswith(_ENDINGS)
+
+
+def _find(path: Path) -> list[FoundMolecule]:
+    """Every molecule of a file, or of a folder with its files in the order of their names."""
+    if not path.is_dir():
+        return _split(path)
+    found: list[FoundMolecule] = []
+    for file in sorted(file for file in path.iterdir() if is_molecule_file(file)):
+        inside = _split(file)
+        for number, item in enumerate(inside, start=1):
+            name = file.name.partition(".")[0] + (f"-{number}" if len(inside) > 1 else "")
+            found.append(item.renamed(name, f"{file.name}, {item.place}"))
+    if not found:
+        raise DataError(f"the folder {str(path)!r} holds no .sdf, .mol or .xyz file")
+    return found
+
+
+def _split(file: Path) -> list[FoundMolecule]:
+    is_xyz = ".xyz" in file.name.lower()
+    return (split_xyz if is_xyz else split_sdf)(read_utf8(file), str(file))
+
+
+def _as_table(name: str, found: Sequence[FoundMolecule]) -> Table:
+    keys = dict.fromkeys(key for item in found for key in item.properties)
+    columns = {key: [item.properties.get(key, "") for item in found] for key in keys}
+    return Table(name, columns, tuple(range(len(found))), tuple(item.place for item in found))

@@ -1,0 +1,181 @@
+"""Molecules as graphs: what every reader of SMILES, SDF and XYZ shares.
+
+Node features (`ATOM_FEATURES`) and edge features (`BOND_FEATURES`) are the same for every file, so
+a network trained on one file reads another. Chirality and double-bond geometry are CIP labels (R,
+S, E, Z), which do not depend on the order of the atoms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...errors import DataError
+from .records import Record
+
+Molecule: TypeAlias = Any  # an rdkit Mol: RDKit ships no types
+
+ELEMENTS = ("H", "B", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I")
+ATOM_FEATURES = (
+    *ELEMENTS,
+    "other element",
+    "formal charge",
+    "aromatic",
+    "sp",
+    "sp2",
+    "sp3",
+    "hydrogens",
+    "in ring",
+    "R",
+    "S (stereo)",
+)
+BOND_FEATURES = ("single", "double", "triple", "aromatic", "in ring", "E", "Z")
+_ELEMENT_PLACE = {symbol: place for place, symbol in enumerate(ELEMENTS)}
+_BOND_ORDER_TRIALS = 10_000  # the search for orders is exponential in the worst case
+_BOND_ORDERS = {1.0: 0, 2.0: 1, 3.0: 2, 1.5: 3}
+
+
+@contextmanager
+def chemistry() -> Iterator[Any]:
+    """Give `rdkit.Chem` with its own messages held back: ours name the row at fault.
+
+    Raises:
+        DataError: If RDKit is not installed.
+    """
+    try:
+        from rdkit import Chem, rdBase
+    except ImportError as error:
+        raise DataError(
+            "molecules are read with RDKit, which is not installed: pip install 'g2n2[chem]'"
+        ) from error
+    with rdBase.BlockLogs():
+        yield Chem
+
+
+def parse_smiles(chem: Any, text: str) -> Molecule | str:
+    """One molecule with hydrogens implicit, or why the text is none."""
+    if not text:
+        return "no SMILES"
+    shown = repr(text if len(text) <= 60 else text[:57] + "...")
+    # RDKit takes what follows white space for a name, so a sentence may pass for a molecule.
+    if len(text.split()) > 1 and "|" not in text:
+        return f"{shown} holds white space"
+    molecule = chem.MolFromSmiles(text)
+    if molecule is not None:
+        return molecule if molecule.GetNumAtoms() else f"{shown} has no atoms"
+    return f"{shown}: {_fault(chem, chem.MolFromSmiles(text, sanitize=False), 'SMILES')}"
+
+
+def parse_mol_block(chem: Any, text: str) -> Molecule | str:
+    """One molecule of an SDF with the hydrogens it lists, or why the record is none."""
+    molecule = chem.MolFromMolBlock(text, removeHs=False)
+    if molecule is not None:
+        return molecule if molecule.GetNumAtoms() else "no atoms"
+    raw = chem.MolFromMolBlock(text, sanitize=False, removeHs=False)
+    return _fault(chem, raw, "a V2000 or V3000 record")
+
+
+def molecule_from_atoms(
+    chem: Any, atoms: Sequence[tuple[str, float, float, float]], charge: str
+) -> tuple[Molecule | str, bool]:
+    """A molecule from elements and coordinates: bonds by distance, bond orders from valences.
+
+    Returns:
+        The molecule, or why there is none, and whether bond orders were found.
+    """
+    from rdkit.Chem import rdDetermineBonds
+
+    bare = chem.RWMol()
+    shape = chem.Conformer(len(atoms))
+    shape.Set3D(True)
+    for place, (symbol, *point) in enumerate(atoms):
+        try:
+            bare.AddAtom(chem.Atom(_symbol(chem, symbol)))
+        except (RuntimeError, OverflowError):
+            return f"{symbol!r} is no element", False
+        shape.SetAtomPosition(place, point)
+    bare.AddConformer(shape)
+    molecule = chem.RWMol(bare)
+    try:
+        rdDetermineBonds.DetermineBonds(
+            molecule, charge=int(float(charge or 0)), maxIterations=_BOND_ORDER_TRIALS
+        )
+    except (ValueError, RuntimeError, OverflowError):
+        molecule = chem.RWMol(bare)
+        rdDetermineBonds.DetermineConnectivity(molecule)
+        molecule.UpdatePropertyCache(strict=False)
+        chem.FastFindRings(molecule)
+        chem.SetHybridization(molecule)
+        return molecule, False
+    return molecule, True
+
+
+def _symbol(chem: Any, text: str) -> str:
+    """The element's symbol, from its symbol in any case or its number."""
+    if text.isdecimal():
+        return str(chem.GetPeriodicTable().GetElementSymbol(int(text)))
+    return text.capitalize()
+
+
+def _fault(chem: Any, raw: Molecule | None, what: str) -> str:
+    if raw is None:
+        return f"not {what}"
+    problems = chem.DetectChemistryProblems(raw)
+    return str(problems[0].Message()) if problems else f"not {what} RDKit can use"
+
+
+def molecule_record(molecule: Molecule) -> Record:
+    """A sanitised molecule as one graph: atoms in its own order, each bond both ways."""
+    atoms = np.array([_atom_row(atom) for atom in molecule.GetAtoms()], np.float32)
+    ends: list[tuple[int, int]] = []
+    rows: list[list[float]] = []
+    for bond in molecule.GetBonds():
+        ends.append((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()))
+        rows.append(_bond_row(bond))
+    one_way = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    bonds = np.array(rows, np.float32).reshape(-1, len(BOND_FEATURES))
+    return Record(
+        size=len(atoms),
+        edges=np.concatenate([one_way, one_way[::-1]], axis=1),
+        node_features=atoms,
+        edge_features=np.concatenate([bonds, bonds]),
+        positions=_positions(molecule),
+    )
+
+
+def _atom_row(atom: Any) -> list[float]:
+    element = [0.0] * (len(ELEMENTS) + 1)
+    element[_ELEMENT_PLACE.get(atom.GetSymbol(), len(ELEMENTS))] = 1
+    hybridisation = atom.GetHybridization().name
+    stereo = atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else ""
+    return [
+        *element,
+        atom.GetFormalCharge(),
+        atom.GetIsAromatic(),
+        hybridisation == "SP",
+        hybridisation == "SP2",
+        hybridisation == "SP3",
+        atom.GetTotalNumHs(includeNeighbors=True),
+        atom.IsInRing(),
+        stereo == "R",
+        stereo == "S",
+    ]
+
+
+def _bond_row(bond: Any) -> list[float]:
+    order = [0.0] * len(_BOND_ORDERS)
+    # A bond of another order (dative, quadruple) is an edge of A and of none of the four types.
+    if (place := _BOND_ORDERS.get(bond.GetBondTypeAsDouble())) is not None:
+        order[place] = 1
+    stereo = bond.GetStereo().name
+    return [*order, bond.IsInRing(), stereo == "STEREOE", stereo == "STEREOZ"]
+
+
+def _positions(molecule: Molecule) -> np.ndarray[Any, np.dtype[np.float32]] | None:
+    """Coordinates in Å where the molecule has three-dimensional ones."""
+    if not molecule.GetNumConformers() or not molecule.GetConformer().Is3D():
+        return None
+    return np.asarray(molecule.GetConformer().GetPositions(), dtype=np.float32)

@@ -1,0 +1,178 @@
+"""CSV files as tables of text: checked row by row, without guessing what a cell means."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from ...errors import DataError
+
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
+_LARGEST = 2**31  # bytes of text; a table beyond this is no table of small graphs
+# One of these makes a first line a header even where other columns are called 0, 1, 2.
+_USUAL_NAMES = frozenset({"smiles", "mol", "molecule", "id", "index", "name", "graph"})
+_SEPARATORS = (",", ";", "\t")
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of text with the place of each row.
+
+    Attributes:
+        name: The file, as the user wrote it.
+        columns: Column name to its cells; the names are distinct and not empty.
+        rows: Number of each row in the input, from 0; rows that were left out are counted.
+        places: Where each row stands, such as `line 3`.
+    """
+
+    name: str
+    columns: dict[str, list[str]]
+    rows: tuple[int, ...]
+    places: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def column(self, name: str) -> list[str]:
+        """The cells of one column, by its name in any case.
+
+        Raises:
+            DataError: Naming the nearest columns if there is none of that name.
+        """
+        return self.columns[self.find(name)]
+
+    def find(self, name: str) -> str:
+        """The column's own spelling of a name given in any case."""
+        if name in self.columns:
+            return name
+        by_lower = {column.lower(): column for column in self.columns}
+        if name.lower() in by_lower:
+            return by_lower[name.lower()]
+        near = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
+        hint = (
+            f"did you mean {' or '.join(by_lower[key] for key in near)}?"
+            if near
+            else f"its columns are {shortened(self.columns)}"
+        )
+        raise DataError(f"{self.name} has no column {name!r}; {hint}")
+
+    def first_of(self, names: Iterable[str]) -> str | None:
+        """The first of several usual names that is a column here, in the column's spelling."""
+        by_lower = {column.lower().replace(" ", "_"): column for column in reversed(self.columns)}
+        return next((by_lower[name] for name in names if name in by_lower), None)
+
+    def keep(self, rows: Sequence[int]) -> Table:
+        """The table with only these rows."""
+        columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
+        return Table(
+            self.name,
+            columns,
+            tuple(self.rows[row] for row in rows),
+            tuple(self.places[row] for row in rows),
+        )
+
+
+def read_table(path: str | Path) -> Table:
+    """Read a CSV file with a header: comma, semicolon or tab, UTF-8, gzipped or not.
+
+    Raises:
+        DataError: If it is no text, empty, has no header, or a row has more or fewer cells.
+    """
+    name, text = str(path), read_utf8(path)
+    head = text.partition("\n")[0]
+    separator = max(_SEPARATORS, key=head.count)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    cells: list[list[str]] = []
+    places: list[str] = []
+    try:
+        header = [cell.strip() for cell in next(rows, [])]
+        _check_header(name, header)
+        for row in rows:
+            if not any(cell.strip() for cell in row):
+                continue
+            if len(row) != len(header):
+                raise DataError(
+                    f"{name}, line {rows.line_num}: got {len(row)} cells, expected {len(header)} "
+                    "as in the header; put text that holds a separator in quotes"
+                )
+            cells.append([cell.strip() for cell in row])
+            places.append(f"line {rows.line_num}")
+    except csv.Error as error:
+        raise DataError(
+            f"{name}, line {rows.line_num}: {error}; expected plain CSV, "
+            "so look for a quote that is never closed"
+        ) from error
+    if not cells:
+        raise DataError(f"{name} has a header and no row; expected one row per record")
+    columns = {key: [row[place] for row in cells] for place, key in enumerate(header)}
+    return Table(name, columns, tuple(range(len(cells))), tuple(places))
+
+
+def read_utf8(path: str | Path) -> str:
+    """Read a text file, gunzipping `.gz` up to a bound, with every failure told as a DataError."""
+    try:
+        opener = gzip.open if str(path).endswith(".gz") else open
+        with opener(path, "rb") as file:
+            data = file.read(_LARGEST + 1)
+    except FileNotFoundError as error:
+        raise DataError(f"no file {str(path)!r}: check the path") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path} is no whole gzip file ({error}): get it again") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {str(path)!r}: {error}") from error
+    if len(data) > _LARGEST:
+        raise DataError(f"{path} holds more than {_LARGEST >> 30} GiB of text: split it")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8, "
+            "or give it the ending of its format if it is no text at all"
+        ) from error
+    if "\0" in text:
+        raise DataError(f"{path} is not text: it holds zero bytes; save it as UTF-8")
+    return text
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell says that there is no value."""
+    return cell.lower() in MISSING
+
+
+def shortened(names: Iterable[str], most: int = 12) -> str:
+    """Names joined by commas, the first dozen of them."""
+    listed = list(names)
+    rest = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + rest
+
+
+def _check_header(name: str, header: list[str]) -> None:
+    """Refuse a header no column can be named by; name the index column pandas leaves unnamed."""
+    if not any(header):
+        raise DataError(f"{name} is empty; expected a header and one row per record")
+    if not header[0]:
+        header[0] = "index"
+    if "" in header:
+        raise DataError(f"{name}: column {header.index('') + 1} has no name; name it in the header")
+    if repeated := [cell for place, cell in enumerate(header) if cell in header[:place]]:
+        raise DataError(f"{name} has two columns {repeated[0]!r}; expected distinct names")
+    named = any(cell.lower() in _USUAL_NAMES for cell in header)
+    if not named and any(_is_number(cell) for cell in header):
+        raise DataError(
+            f"{name} begins with {shortened(header)}: numbers where column names are expected; "
+            "add a header such as id,smiles,y as its first line"
+        )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return not is_missing(cell)

@@ -1,0 +1,202 @@
+"""One door for a user's own graphs: `read_graphs` recognises what it is given."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ..errors import DataError
+from .graph_set import GraphSet, Level
+from .readers.options import OnBad, Options, Task
+
+_ANYWHERE = {"target", "name", "on_bad"}
+_ABOUT_TARGETS = _ANYWHERE | {"task"}
+_OF_TABLES = _ABOUT_TARGETS | {"id", "split_column"}
+# What may be said of each format; an option that would be ignored is refused.
+_FITTING = {
+    "molecules in a table": _OF_TABLES | {"smiles", "hydrogens"},
+    "molecule files": _OF_TABLES,
+    "an edge list": _OF_TABLES | {"directed", "level"},
+    "an npz file": _ABOUT_TARGETS | {"level"},
+    "graph6": _ANYWHERE,
+    "a TU dataset": _ANYWHERE | {"directed"},
+    "a list of graphs": _ABOUT_TARGETS | {"level"},
+}
+_TABLES = (".csv", ".tsv", ".txt")
+_KNOWN = (
+    "CSV with SMILES, .smi, .sdf, .mol, .xyz, .g6, .npz, an edge-list CSV (graph, source, target), "
+    "a TU folder or zip, or a folder of .sdf or .xyz files"
+)
+
+
+def read_graphs(
+    source: str | Path | GraphSet | Iterable[Any],
+    *,
+    target: str | Sequence[str] | None = None,
+    task: Task | None = None,
+    smiles: str | None = None,
+    id: str | None = None,
+    split_column: str | None = None,
+    on_bad: OnBad = "skip",
+    hydrogens: bool = False,
+    directed: bool = False,
+    level: Level | None = None,
+    name: str | None = None,
+) -> GraphSet:
+    """Read graphs from a file, a folder or a list in memory.
+
+    Args:
+        source: A CSV with a SMILES column, a `.smi`, SDF, XYZ, graph6 or `.npz` file, an edge-list
+            CSV, a TU folder or zip, a folder of SDF or XYZ files; a list of PyG `Data` or of
+            networkx graphs. The modules in `g2n2.data.readers` state each layout.
+        target: What to predict, by name. None takes every column of numbers that is no id and no
+            split; () reads no targets.
+        task: What the targets are; None infers it for each.
+        smiles: The column with the molecules; None finds it.
+        id: The column with the ids; None finds it, or numbers the rows from 0.
+        split_column: The column that names each graph's part of the split.
+        on_bad: `skip` leaves records out that cannot be read and names them in the notes,
+            `refuse` ends with an error that names them.
+        hydrogens: Make the hydrogens of SMILES nodes of their own.
+        directed: Keep the direction of the edges in an edge list.
+        level: What the targets belong to, where the source leaves it open.
+        name: What the set is called; None takes it from the file.
+
+    Raises:
+        DataError: If the source is none of these, or holds nothing that can be read.
+    """
+    if isinstance(source, GraphSet):
+        return source
+    options = Options(
+        target=(target,) if isinstance(target, str) else target,
+        task=task,
+        smiles=smiles,
+        id=id,
+        split_column=split_column,
+        on_bad=on_bad,
+        hydrogens=hydrogens,
+        directed=directed,
+        level=level,
+        name=name,
+    )
+    _check_choices(options)
+    if not isinstance(source, str | Path):
+        return _read_list(source, options)
+    path = Path(source)
+    if not path.exists():
+        raise DataError(f"no file or folder {str(source)!r}: check the path")
+    what, read = _recognise(path, options)
+    _refuse_unfitting(options, what)
+    graphs = read(options)
+    return replace(graphs, source=MappingProxyType({**_provenance(path), **graphs.source}))
+
+
+def _recognise(path: Path, options: Options) -> tuple[str, Callable[[Options], GraphSet]]:
+    """Which format a path holds and how to read it, by its ending and, in a CSV, its columns."""
+    from .readers.molecule_files import is_molecule_file, read_molecule_files
+
+    if path.is_dir():
+        if any(path.glob("*_A.txt")) or any(path.glob("raw/*_A.txt")):
+            return "a TU dataset", lambda options: _read_tu(path, options)
+        if (path / "edges.csv").is_file():
+            return _recognise(path / "edges.csv", options)
+        return "molecule files", lambda options: read_molecule_files(path, options)
+    ending = path.name.lower().removesuffix(".gz")
+    if ending.endswith(".npz"):
+        from .readers.arrays import read_npz_graphs
+
+        return "an npz file", lambda options: read_npz_graphs(path, options)
+    if ending.endswith((".g6", ".graph6")):
+        from .readers.arrays import read_graph6
+
+        return "graph6", lambda options: read_graph6(path, options)
+    if ending.endswith(".zip"):
+        return "a TU dataset", lambda options: _read_tu(path, options)
+    if is_molecule_file(path):
+        return "molecule files", lambda options: read_molecule_files(path, options)
+    if ending.endswith((".smi", ".smiles", *_TABLES)):
+        return _recognise_table(path, options, ending)
+    raise DataError(f"{str(path)!r} has no known ending; expected {_KNOWN}")
+
+
+def _recognise_table(
+    path: Path, options: Options, ending: str
+) -> tuple[str, Callable[[Options], GraphSet]]:
+    from .readers.edge_lists import is_edge_list, read_edge_lists
+    from .readers.smiles_tables import read_smi, read_smiles_table
+    from .readers.tables import read_table
+
+    table = read_table(path) if ending.endswith(_TABLES) else read_smi(path)
+    if is_edge_list(table) and options.smiles is None:
+        return "an edge list", lambda options: read_edge_lists(table, path, options)
+    return "molecules in a table", lambda options: read_smiles_table(table, options)
+
+
+def _read_tu(path: Path, options: Options) -> GraphSet:
+    from .tu import load_tu
+
+    graphs = load_tu(path, directed=options.directed)
+    names = [column.name for column in graphs.columns]
+    wanted = names if options.target is None else list(options.target)
+    if unknown := [name for name in wanted if name not in names]:
+        raise DataError(f"{path} has no target {unknown[0]!r}; it has {', '.join(names)}")
+    chosen = [names.index(name) for name in wanted]
+    return replace(
+        graphs,
+        name=options.name or graphs.name,
+        targets=graphs.targets[:, chosen],
+        columns=tuple(graphs.columns[place] for place in chosen),
+    )
+
+
+def _read_list(source: Iterable[Any], options: Options) -> GraphSet:
+    from .readers.networkx_graphs import read_networkx
+    from .readers.pyg import is_pyg, read_pyg
+
+    _refuse_unfitting(options, "a list of graphs")
+    networkx = sys.modules.get("networkx")  # no networkx graph exists before networkx is imported
+    is_networkx = isinstance(source, networkx.Graph) if networkx else False
+    if not (is_networkx or is_pyg(source) or isinstance(source, Iterable)):
+        raise DataError(f"got {type(source).__name__}; expected a path or a list of graphs")
+    items = [source] if is_networkx or is_pyg(source) else list(source)
+    if not items:
+        raise DataError("the list holds no graph; expected PyG Data or networkx graphs")
+    if networkx and all(isinstance(item, networkx.Graph) for item in items):
+        return read_networkx(items, options)
+    if all(is_pyg(item) for item in items):
+        return read_pyg(items, options)
+    kinds = sorted({type(item).__name__ for item in items})
+    raise DataError(
+        f"the list holds {', '.join(kinds)}; expected PyG Data only, or networkx graphs only"
+    )
+
+
+def _check_choices(options: Options) -> None:
+    for what, got, known in (
+        ("task", options.task, (None, "regression", "binary", "multiclass", "multilabel")),
+        ("on_bad", options.on_bad, ("skip", "refuse")),
+        ("level", options.level, (None, "graph", "node", "edge")),
+    ):
+        if got not in known:
+            expected = ", ".join(repr(value) for value in known if value)
+            raise DataError(f"{what} is {got!r}, expected {expected}")
+
+
+def _refuse_unfitting(options: Options, what: str) -> None:
+    unset = Options()
+    for option in fields(Options):
+        given = getattr(options, option.name)
+        if given != getattr(unset, option.name) and option.name not in _FITTING[what]:
+            raise DataError(f"{option.name}={given!r} says nothing about {what}; leave it out")
+
+
+def _provenance(path: Path) -> dict[str, str]:
+    if path.is_dir():
+        return {"path": str(path)}
+    with path.open("rb") as file:
+        return {"path": str(path), "sha256": hashlib.file_digest(file, "sha256").hexdigest()}

@@ -1,0 +1,261 @@
+"""Molecules from SMILES tables, SDF and XYZ: atoms, bonds, ids and targets as chemistry has them."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from g2n2.data.graph_set import GraphSet
+from g2n2.data.reading import read_graphs
+from g2n2.errors import DataError
+
+pytest.importorskip("rdkit", reason="molecules are read with RDKit")
+
+WATER = "3\n{comment}\nO 0.0 0.0 0.117\nH 0.0 0.757 -0.471\nH 0.0 -0.757 -0.471\n"
+CARBON_DIOXIDE = "3\n{comment}\n6 0 0 0\n8 0 0 1.16\n8 0 0 -1.16\n"
+ETHANOL_SDF = """{name}
+  made by hand
+
+  3  2  0  0  0  0            999 V2000
+    0.0000    0.0000    {z:.4f} C   0  0
+    1.5000    0.0000    0.0000 C   0  0
+    2.1000    1.2000    0.0000 O   0  0
+  1  2  1  0
+  2  3  1  0
+M  END
+> <energy>
+{energy}
+
+$$$$
+"""
+
+
+def table(folder: Path, text: str, name: str = "mine.csv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def feature(graphs: GraphSet, name: str) -> list[float]:
+    return graphs.node_features[:, graphs.node_names.index(name)].tolist()
+
+
+def bond(graphs: GraphSet, name: str) -> list[float]:
+    return graphs.edge_features[:, graphs.edge_names.index(name)].tolist()
+
+
+def test_a_table_gives_graphs_ids_and_targets(tmp_path: Path) -> None:
+    graphs = read_graphs(table(tmp_path, "id,smiles,y\na,CCO,1.5\nb,C#N,-2\n"))
+    assert graphs.name == "mine"
+    assert graphs.ids == ("a", "b")
+    assert graphs.sizes.tolist() == [3, 2]
+    assert graphs.targets.tolist() == [[1.5], [-2.0]]
+    assert [column.kind for column in graphs.columns] == ["regression"]
+    assert graphs.adjacency(0).tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    assert feature(graphs, "C") == [1, 1, 0, 1, 0]
+    assert feature(graphs, "hydrogens") == [3, 2, 1, 1, 0]
+    assert sum(bond(graphs, "triple")) == 2  # one bond, listed both ways
+    assert not graphs.directed
+
+
+@pytest.mark.parametrize(
+    ("smiles", "name", "total"),
+    [
+        ("c1ccccc1", "aromatic", 6),
+        ("C1CCCCC1C", "in ring", 6),
+        ("CC(=O)[O-].[Na+]", "formal charge", 0),
+        ("C[NH3+]", "formal charge", 1),
+        ("CC(=O)[O-].[Na+]", "other element", 1),
+        ("C#CC=C", "sp", 2),
+        ("C#CC=C", "sp2", 2),
+        ("CC", "sp3", 2),
+        ("C[C@@H](C(=O)O)N", "S (stereo)", 1),  # L-alanine as PubChem writes it
+        ("C[C@@H](C(=O)O)N", "R", 0),
+        ("C[C@H](C(=O)O)N", "R", 1),
+        ("CC(N)C(=O)O", "R", 0),
+    ],
+)
+def test_atom_features(tmp_path: Path, smiles: str, name: str, total: float) -> None:
+    graphs = read_graphs(table(tmp_path, f"smiles\n{smiles}\n"))
+    assert sum(feature(graphs, name)) == total
+
+
+@pytest.mark.parametrize(
+    ("smiles", "e", "z"), [("F/C=C/F", 2, 0), ("F/C=C\\F", 0, 2), ("FC=CF", 0, 0)]
+)
+def test_double_bond_geometry(tmp_path: Path, smiles: str, e: int, z: int) -> None:
+    graphs = read_graphs(table(tmp_path, f"smiles\n{smiles}\n"))
+    assert (sum(bond(graphs, "E")), sum(bond(graphs, "Z"))) == (e, z)
+
+
+def test_features_do_not_depend_on_how_a_molecule_is_written(tmp_path: Path) -> None:
+    two = read_graphs(
+        table(tmp_path, "smiles\nC[C@H](N)C(=O)O\nN[C@H](C)C(=O)O\nOC(=O)[C@H](C)N\n")
+    )
+    rows = [sorted(map(tuple, two.select([k]).node_features.tolist())) for k in range(3)]
+    assert rows[0] == rows[2]
+    assert rows[0] != rows[1]  # the other enantiomer
+
+
+def test_hydrogens_become_atoms_when_asked(tmp_path: Path) -> None:
+    path = table(tmp_path, "smiles\nCCO\n[H]C([H])([H])[H]\n")
+    assert read_graphs(path).sizes.tolist() == [3, 1]
+    assert read_graphs(path, hydrogens=True).sizes.tolist() == [9, 5]
+
+
+def test_the_smiles_column_is_found_by_what_it_holds(tmp_path: Path) -> None:
+    text = "sex,what,note,y\nF,CCO,likes it,1\nF,c1ccccc1,In stock,2\nF,CC(=O)O,C,3\n"
+    assert read_graphs(table(tmp_path, text)).sizes.tolist() == [3, 6, 4]
+
+
+def test_a_bad_row_is_named_and_skipped_or_refused(tmp_path: Path) -> None:
+    path = table(tmp_path, "key,smiles,y\nk1,CCO,1\nk2,C1CC,2\nk3,C(C)(C)(C)(C)C,3\nk4,O,4\n")
+    graphs = read_graphs(path, id="key")
+    assert graphs.ids == ("k1", "k4")
+    assert graphs.targets.tolist() == [[1], [4]]
+    note = next(note for note in graphs.notes if "skipped" in note)
+    for part in ("2 of 4", "line 3 (k2): 'C1CC'", "line 4 (k3)", "valence for atom # 0 C, 5"):
+        assert part in note
+    with pytest.raises(DataError, match=r"2 of the 4 .* \(k2\): 'C1CC'.*on_bad='skip'"):
+        read_graphs(path, id="key", on_bad="refuse")
+
+
+def test_rows_keep_their_number_when_one_before_is_skipped(tmp_path: Path) -> None:
+    graphs = read_graphs(table(tmp_path, "smiles,y\nCCO,1\nxx,2\nO,3\n"))
+    assert graphs.ids == ("0", "2")
+
+
+def test_missing_targets_are_nan(tmp_path: Path) -> None:
+    graphs = read_graphs(table(tmp_path, "smiles,y,z\nCC,1.5,\nO,NaN,2\nN,n/a,3.5\n"))
+    assert np.isnan(graphs.targets).tolist() == [[False, True], [True, False], [True, False]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "task", "kind", "classes", "values"),
+    [
+        ("0.5 1.5 2", None, "regression", (), [0.5, 1.5, 2]),
+        ("1 0 1", None, "binary", ("0", "1"), [1, 0, 1]),
+        ("1 -1 1", None, "binary", ("-1", "1"), [1, 0, 1]),
+        ("active inactive active", None, "binary", ("inactive", "active"), [1, 0, 1]),
+        ("low mid high low mid high", None, "multiclass", ("high", "low", "mid"), [1, 2, 0] * 2),
+        ("10 2 10", "multiclass", "multiclass", ("2", "10"), [1, 0, 1]),
+        ("10 2 10", "binary", "binary", ("2", "10"), [1, 0, 1]),
+        ("1 0 1", "regression", "regression", (), [1, 0, 1]),
+        ("0 0 0", "multilabel", "binary", ("0", "1"), [0, 0, 0]),
+        ("3 1 2", None, "regression", (), [3, 1, 2]),
+    ],
+)
+def test_the_task_is_inferred_or_said(
+    tmp_path: Path,
+    cells: str,
+    task: str | None,
+    kind: str,
+    classes: tuple[str, ...],
+    values: list[float],
+) -> None:
+    rows = "".join(f"CC,{cell}\n" for cell in cells.split())
+    graphs = read_graphs(table(tmp_path, f"smiles,y\n{rows}"), target="y", task=task)  # type: ignore[arg-type]
+    assert (graphs.columns[0].kind, graphs.columns[0].classes) == (kind, classes)
+    assert graphs.targets[:, 0].tolist() == values
+
+
+def test_several_labels_with_gaps(tmp_path: Path) -> None:
+    graphs = read_graphs(table(tmp_path, "smiles,a,b,c\nCC,1,,0\nO,0,1,0\nN,,0,\n"))
+    assert [column.kind for column in graphs.columns] == ["binary"] * 3
+    assert np.isnan(graphs.targets).sum() == 3
+
+
+def test_a_split_column_is_read(tmp_path: Path) -> None:
+    text = "smiles,y,split\nC,1,train\nxx,9,train\nO,2,Valid\nN,3,test\nCC,4,train\n"
+    graphs = read_graphs(table(tmp_path, text))
+    assert {part: rows.tolist() for part, rows in graphs.splits.items()} == {
+        "train": [0, 3],
+        "validation": [1],
+        "test": [2],
+    }
+    assert [column.name for column in graphs.columns] == ["y"]
+
+
+def test_semicolons_tabs_gzip_and_the_mark_of_excel(tmp_path: Path) -> None:
+    expected = [3, 1]
+    for name, text in (
+        ("a.csv", "smiles;y\r\nCCO;1\r\nO;2\r\n"),
+        ("b.tsv", "smiles\ty\nCCO\t1\n\nO\t2\n"),
+        ("c.csv", "\ufeffsmiles,y\nCCO,1\nO,2\n"),
+        ("d.csv", ',smiles,y\n0,"CCO",1\n1,O,2\n'),
+        ("e.smi", "CCO ethanol\nO water\n"),
+    ):
+        assert read_graphs(table(tmp_path, text, name)).sizes.tolist() == expected
+    packed = tmp_path / "f.csv.gz"
+    packed.write_bytes(gzip.compress(b"smiles,y\nCCO,1\nO,2\n"))
+    assert read_graphs(packed).sizes.tolist() == expected
+    assert read_graphs(tmp_path / "e.smi").ids == ("ethanol", "water")
+
+
+def test_an_sdf_with_positions_and_data(tmp_path: Path) -> None:
+    text = ETHANOL_SDF.format(name="one", z=0.4, energy=-154.5) + ETHANOL_SDF.format(
+        name="two", z=0.3, energy=-1
+    )
+    graphs = read_graphs(table(tmp_path, text, "mine.sdf"))
+    assert graphs.ids == ("one", "two")
+    assert graphs.targets.tolist() == [[-154.5], [-1.0]]
+    assert graphs.positions is not None
+    assert graphs.positions[:2].tolist() == [[0, 0, pytest.approx(0.4)], [1.5, 0, 0]]
+    assert graphs.adjacency(1).tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+
+
+def test_a_flat_sdf_has_no_positions_and_a_bad_record_is_skipped(tmp_path: Path) -> None:
+    flat = ETHANOL_SDF.format(name="flat", z=0, energy=1)
+    broken = flat.replace("flat", "broken").replace("  1  2  1  0\n", "  1  9  1  0\n")
+    graphs = read_graphs(table(tmp_path, flat + broken, "mine.sdf"))
+    assert graphs.ids == ("flat",)
+    assert graphs.positions is None
+    assert any("molecule 2 (broken)" in note for note in graphs.notes)
+
+
+def test_xyz_bonds_come_from_distances(tmp_path: Path) -> None:
+    text = WATER.format(comment="energy=-76.4 id=water") + CARBON_DIOXIDE.format(
+        comment="energy=-188 id=co2"
+    )
+    graphs = read_graphs(table(tmp_path, text, "mine.xyz"))
+    assert graphs.ids == ("water", "co2")
+    assert graphs.targets.tolist() == [[-76.4], [-188.0]]
+    assert graphs.adjacency(0).tolist() == [[0, 1, 1], [1, 0, 0], [1, 0, 0]]
+    assert sum(bond(graphs, "double")) == 4
+    assert graphs.positions is not None
+    assert graphs.positions.shape == (6, 3)
+
+
+def test_a_folder_of_xyz_files_and_an_unknown_element(tmp_path: Path) -> None:
+    table(tmp_path, WATER.format(comment=""), "b.xyz")
+    table(tmp_path, CARBON_DIOXIDE.format(comment="as drawn"), "a.xyz")
+    table(tmp_path, "1\n\nXx 0 0 0\n", "c.xyz")
+    graphs = read_graphs(tmp_path)
+    assert graphs.ids == ("a", "b")
+    assert any("'Xx' is no element" in note for note in graphs.notes)
+
+
+def test_xyz_without_a_valid_structure_has_single_bonds(tmp_path: Path) -> None:
+    # A lone CH3 has no closed-shell bond orders at charge 0.
+    methyl = "4\nm\nC 0 0 0\nH 1.08 0 0\nH -0.54 0.935 0\nH -0.54 -0.935 0\n"
+    graphs = read_graphs(table(tmp_path, methyl, "mine.xyz"))
+    assert graphs.adjacency(0)[0].tolist() == [0, 1, 1, 1]
+    assert sum(bond(graphs, "single")) == 6
+
+
+def test_a_charge_in_the_comment_is_used(tmp_path: Path) -> None:
+    hydroxide = "2\ncharge=-1\nO 0 0 0\nH 0 0 0.96\n"
+    graphs = read_graphs(table(tmp_path, hydroxide, "mine.xyz"))
+    assert feature(graphs, "formal charge") == [-1, 0]
+    assert graphs.columns == ()
+
+
+def test_the_cell_of_extended_xyz_is_no_id(tmp_path: Path) -> None:
+    comments = [f'Lattice="{k} 0 0" Properties=species:S:1:pos:R:3 energy={k}.5' for k in (1, 2)]
+    text = "".join(WATER.format(comment=comment) for comment in comments)
+    graphs = read_graphs(table(tmp_path, text, "mine.xyz"))
+    assert graphs.ids == ("0", "1")
+    assert graphs.targets.tolist() == [[1.5], [2.5]]

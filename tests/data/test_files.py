@@ -1,0 +1,115 @@
+"""Data files are found in a fixed order, checked, and never left half-written."""
+
+import http.client
+import os
+import urllib.request
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from g2n2.data import files
+from g2n2.data.files import (
+    cache_folder,
+    check_sha256,
+    download,
+    find_file,
+    find_folder,
+    missing_file,
+    read_checked,
+    store_in_cache,
+)
+from g2n2.errors import DataError
+
+# Of the four bytes b"C~\n\n"; from the sha256sum program.
+SHA256 = "20503ab0939d0d0e4d403ebc15994858e4215d38ca63c77402bad4017290c685"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No data folder, and an empty cache."""
+    monkeypatch.delenv("G2N2_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "g2n2"
+
+
+def put(folder: Path, name: str = "a.g6") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(b"C~\n\n")
+    return folder / name
+
+
+def test_folders_are_searched_in_order(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named, variable = tmp_path / "named", tmp_path / "variable"
+    named.mkdir()
+    monkeypatch.setenv("G2N2_DATA", str(variable))
+    # From the last place to the first: each new file hides all before it.
+    for folder in (cache, cache / "tu", variable, variable / "tu", named, named / "tu"):
+        assert find_file("a.g6", named, "tu") != folder / "a.g6"
+        expected = put(folder)
+        assert find_file("a.g6", named, "tu") == expected
+    assert find_file("a.g6", None, "tu") == variable / "tu" / "a.g6"
+    assert find_file("a.g6", named, "zinc") == named / "a.g6"
+    assert find_folder("tu", named, "zinc") == named / "tu"
+    assert find_folder("a.g6", named, "tu") is None
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path: Path, cache: Path) -> None:
+    with pytest.raises(DataError, match="is no folder"):
+        find_file("a.g6", tmp_path / "nowhere", "tu")
+
+
+def test_a_missing_file_names_the_folders_and_the_next_move(cache: Path) -> None:
+    message = str(missing_file("mutag", "MUTAG.zip", None, "tu", "No network."))
+    assert str(cache) in message
+    assert "MUTAG.zip" in message
+    assert "subfolder tu" in message
+    assert "$G2N2_DATA" in message
+
+
+def test_a_checksum_that_differs_is_refused(tmp_path: Path) -> None:
+    path = put(tmp_path)
+    assert read_checked(path, SHA256) == b"C~\n\n"
+    path.write_bytes(b"C~\n")
+    with pytest.raises(DataError, match=rf"a\.g6 has sha256 .* expected {SHA256}"):
+        read_checked(path, SHA256)
+    with pytest.raises(DataError, match="cannot read"):
+        read_checked(tmp_path / "none", SHA256)
+    check_sha256(b"C~\n\n", SHA256, "it")
+
+
+def test_nothing_half_written_stays_in_the_cache(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(*_: Any) -> NoReturn:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", full_disk)
+    with pytest.raises(DataError, match="disk full"):
+        store_in_cache("name.g6", b"C~", "expressivity")
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
+
+
+def test_what_is_stored_is_found(cache: Path) -> None:
+    path = store_in_cache("MUTAG.zip", b"abc", "tu")
+    assert path == cache_folder() / "tu" / "MUTAG.zip" == find_file("MUTAG.zip", None, "tu")
+    assert path.read_bytes() == b"abc"
+
+
+def test_downloads_are_bounded_and_fail_as_oserror(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(urllib.request, "urlopen", lambda *_, **__: BytesIO(b"12345"))
+    monkeypatch.setattr(files, "LARGEST_DOWNLOAD", 5)
+    assert download("https://example.org/a") == b"12345"
+    monkeypatch.setattr(files, "LARGEST_DOWNLOAD", 4)
+    with pytest.raises(OSError, match="more than 4 bytes"):
+        download("https://example.org/a")
+
+    def broken(*_: Any, **__: Any) -> NoReturn:
+        raise http.client.IncompleteRead(b"1")
+
+    monkeypatch.setattr(urllib.request, "urlopen", broken)
+    with pytest.raises(OSError, match="broken answer"):
+        download("https://example.org/a")
