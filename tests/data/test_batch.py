@@ -9,10 +9,10 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from sample_batches import molecule
 
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import DataError
+from sample_batches import molecule
 
 pyg = pytest.importorskip("torch_geometric", reason="PyG is not installed")
 Data, Batch = pyg.data.Data, pyg.data.Batch

@@ -52,7 +52,9 @@ def test_select_keeps_order_and_repeats() -> None:
     assert some.ids == ("c", "a", "c")
     np.testing.assert_array_equal(some.targets[:, 0], [np.nan, 0.5, np.nan])
     assert not some.splits
-    np.testing.assert_array_equal(some.adjacency(1), example().adjacency(0) * [[0, 0, 5], [1, 0, 2], [4, 3, 0]])
+    np.testing.assert_array_equal(
+        some.adjacency(1), example().adjacency(0) * [[0, 0, 5], [1, 0, 2], [4, 3, 0]]
+    )
 
 
 def test_select_by_flags() -> None:
@@ -73,7 +75,9 @@ def test_select_refuses_other_flags() -> None:
         example().select(np.array([True, False]))
 
 
-@pytest.mark.parametrize(("level", "rows"), [("node", [5, 6, 0, 1, 2]), ("edge", [6, 7, 0, 1, 2, 3, 4, 5])])
+@pytest.mark.parametrize(
+    ("level", "rows"), [("node", [5, 6, 0, 1, 2]), ("edge", [6, 7, 0, 1, 2, 3, 4, 5])]
+)
 def test_targets_of_nodes_and_edges_follow(level: Any, rows: list[int]) -> None:
     count = 7 if level == "node" else 8
     graphs = example(targets=np.arange(count, dtype=np.float64)[:, None], level=level).check()
@@ -89,9 +93,7 @@ def test_directed() -> None:
     assert not example(weights=weights).directed
     weights[-1] = 2.0
     assert example(weights=weights).directed
-    looped = example(
-        sizes=np.array([1]), edge_counts=np.array([1]), edges=np.array([[0], [0]])
-    )
+    looped = example(sizes=np.array([1]), edge_counts=np.array([1]), edges=np.array([[0], [0]]))
     assert not looped.directed
 
 

@@ -5,9 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..language.sorts import Sort
-from ..language.terms import Apply, Term
-from .plan import MemoryUpdate, NetworkPlan
+from ..language.printing import to_text
+from ..language.sorts import M, R, S, Sort, V
+from ..language.terms import Apply, Term, holes
+from .memories import widths_before
+from .plan import Linear, MemoryUpdate, NetworkPlan, RuleStep
+
+VECTOR_WORK = frozenset({"diag(V_c)V_c", "M⊙I"})
+"""Bodies that are computed on the n entries of a vector, however they are written."""
+
+POOLED: dict[str, tuple[Sort, Sort]] = {
+    "nodes": (V, V),
+    "rows": (R, R),
+    "scalars": (S, S),
+    "diagonal": (M, V),
+    "off-diagonal": (M, M),
+}
+"""For each part of the read-out the memory it reads and the entries it pools."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +30,8 @@ class Cost:
 
     Attributes:
         parameters: Numbers learned.
-        flops: Multiplications and additions of the forward pass, two for each fused pair.
+        flops: Multiplications and additions of the forward pass, two for each fused pair. Biases,
+            activations and masks are left out.
         activations: Numbers kept for the backward pass.
     """
 
@@ -43,25 +58,11 @@ class NetworkCost:
     @cached_property
     def parts(self) -> dict[str, Cost]:
         """Inputs, each layer, read-out and decision."""
-        plan = self.plan
-        first = Cost(activations=sum(self._entries(s) * w for s, w in plan.inputs.widths.items()))
-        for sort, linear in plan.embeddings:
-            first += self._linear(sort, linear.width_in, linear.width_out, linear.parameters)
-        parts = {"inputs": first}
-        for number, layer in enumerate(plan.layers, start=1):
-            total = Cost()
-            for update in layer.updates:
-                total += self.update(update)
-            if plan.preset.normalised:
-                total += self._norms(number - 1)
-            parts[f"layer {number}"] = total
-        final = Cost()
-        for linear in plan.readout.maps:
-            final += self._linear(
-                plan.readout.sort, linear.width_in, linear.width_out, linear.parameters
-            )
-        parts["decision"] = final
-        return parts
+        parts = {"inputs": self.inputs()}
+        for number, layer in enumerate(self.plan.layers):
+            updates = (self.update(update) for update in layer.updates)
+            parts[f"layer {number + 1}"] = sum(updates, self.norms(number))
+        return parts | {"read-out": self.readout(), "decision": self.decision()}
 
     @property
     def total(self) -> Cost:
@@ -75,45 +76,80 @@ class NetworkCost:
     def activation_bytes(self, bytes_each: int = 4) -> int:
         return self.total.activations * bytes_each
 
-    def update(self, update: MemoryUpdate) -> Cost:
-        """Cost of one memory's update in one layer."""
-        if update.kind == "bilinear":
-            channels = update.mixer[0].width_in // update.width_in
-            products = 2 * self.batch * self.nodes**2 * channels * update.width_in
-            mixing = self._linear(
-                update.sort,
-                update.mixer[0].width_in,
-                update.width_out,
-                update.mixer[0].parameters,
-            )
-            kept = self._entries(update.sort) * channels * update.width_in
-            return Cost(0, products, kept) + mixing
-        total = Cost()
-        for step in update.steps:
-            for selector in step.selectors:
-                for linear in selector.maps:
-                    total += self._linear(
-                        selector.sort, linear.width_in, linear.width_out, linear.parameters
-                    )
-            work = step.copies * self.batch * rule_flops(step.rule.body, self.nodes)
-            total += Cost(flops=work, activations=step.copies * self._entries(update.sort))
-        joined = update.mixer[0].width_in
-        total += Cost(activations=joined * self._entries(update.sort))
-        for linear in update.mixer:
-            total += self._linear(update.sort, linear.width_in, linear.width_out, linear.parameters)
+    def inputs(self) -> Cost:
+        """The first memories, the supports the grammar defines, and the embeddings."""
+        total = sum((self.memory(s, w) for s, w in self.plan.inputs.widths.items()), Cost())
+        for _, term in self.plan.grammar.supports:
+            total += Cost(flops=self.batch * rule_flops(term, self.nodes))
+        for sort, linear in self.plan.embeddings:
+            total += self.linear(sort, linear)
         return total
 
-    def _norms(self, layer: int) -> Cost:
-        widths = dict(self.plan.inputs.widths)
-        widths |= {sort: linear.width_out for sort, linear in self.plan.embeddings}
-        for earlier in self.plan.layers[:layer]:
-            widths |= earlier.widths()
+    def memory(self, sort: Sort, width: int) -> Cost:
+        """A memory that is given and not computed."""
+        return Cost(activations=self._entries(sort) * width)
+
+    def update(self, update: MemoryUpdate) -> Cost:
+        """Cost of one memory's update in one layer."""
+        steps = (self.selectors(step) + self.rule(step) for step in update.steps)
+        return sum(steps, self.mixer(update))
+
+    def selectors(self, step: RuleStep) -> Cost:
+        """The maps that bring a rule's operands; what they give is kept where the rule needs it."""
+        total = Cost()
+        for selector in step.selectors:
+            for linear in selector.maps:
+                total += self.linear(selector.sort, linear, kept=len(selector.maps) > 1)
+        return total
+
+    def rule(self, step: RuleStep) -> Cost:
+        """All occurrences of a rule in one layer."""
+        each = step.copies * self.batch
+        body = step.rule.body
+        return Cost(
+            flops=each * rule_flops(body, self.nodes), activations=each * kept(body, self.nodes)
+        )
+
+    def mixer(self, update: MemoryUpdate) -> Cost:
+        """The concatenation and the MLP, or the released code's bilinear map."""
+        first = update.mixer[0]
+        entries = self._entries(update.sort)
+        total = Cost(activations=entries * first.width_in)
+        if update.kind == "bilinear":
+            total += Cost(flops=2 * entries * self.nodes * first.width_in)
+        for linear in update.mixer:
+            total += self.linear(update.sort, linear)
+            if linear is not update.mixer[-1] and self.plan.preset.activation != "relu":
+                total += Cost(activations=entries * linear.width_out)  # its input is kept too
+        return total
+
+    def norms(self, layer: int) -> Cost:
+        """The normalisations in front of a layer, where the preset has them."""
+        if not self.plan.preset.normalised:
+            return Cost()
+        widths = widths_before(self.plan, layer)
         kept = sum(self._entries(sort) * width for sort, width in widths.items())
         return Cost(sum(widths.values()), 4 * kept, kept)
 
-    def _linear(self, sort: Sort, width_in: int, width_out: int, parameters: int) -> Cost:
+    def readout(self) -> Cost:
+        """Pooling, one addition for each number pooled, and the vector the decision reads."""
+        plan = self.plan.readout
+        widths = widths_before(self.plan, len(self.plan.layers))
+        pooled = [part for part, _ in plan.pools] if plan.pooled_width else []
+        pooled += ["off-diagonal"] if "row sums C" in plan.local else []
+        sizes = (POOLED[part] for part in pooled)
+        numbers = sum(widths[source] * self._entries(over) for source, over in sizes)
+        return Cost(flops=numbers, activations=self._entries(plan.sort) * plan.maps[0].width_in)
+
+    def decision(self) -> Cost:
+        """The decision layers."""
+        plan = self.plan.readout
+        return sum((self.linear(plan.sort, linear) for linear in plan.maps), Cost())
+
+    def linear(self, sort: Sort, linear: Linear, kept: bool = True) -> Cost:
         entries = self._entries(sort)
-        return Cost(parameters, 2 * entries * width_in * width_out, entries * width_out)
+        work = 2 * entries * linear.width_in * linear.width_out
+        return Cost(linear.parameters, work, entries * linear.width_out if kept else 0)
 
     def _entries(self, sort: Sort) -> int:
         return self.batch * entries(sort, self.nodes)
@@ -128,9 +164,27 @@ def rule_flops(body: Term, nodes: int) -> int:
     """Work of one occurrence of a rule for one graph, as its operations are written."""
     if not isinstance(body, Apply):
         return 0
+    if to_text(body, powers=False) in VECTOR_WORK:
+        return nodes
     inner = sum(rule_flops(argument, nodes) for argument in body.args)
     here = entries(body.sort, nodes)
     if body.op == "matmul":
         summed = nodes if body.args[0].sort.axes[1] == "n" else 1
         return inner + (2 * here * summed if summed > 1 else here)
     return inner + (0 if body.op in ("transpose", "diag") else here)
+
+
+def kept(body: Term, nodes: int) -> int:
+    """Entries one occurrence keeps for the backward pass: both factors where both are learned.
+
+    A product with a constant keeps nothing, nor do transpose, diag and sums.
+    """
+    if not isinstance(body, Apply):
+        return 0
+    if to_text(body, powers=False) == "diag(V_c)V_c":
+        return 2 * nodes
+    inner = sum(kept(argument, nodes) for argument in body.args)
+    learned = all(holes(argument) for argument in body.args)
+    if learned and (body.function or (len(body.args) == 2 and body.op != "add")):
+        return inner + sum(entries(argument.sort, nodes) for argument in body.args)
+    return inner

@@ -8,8 +8,9 @@ from types import MappingProxyType
 
 from ..errors import LoweringError
 from ..grammars.grammar import Grammar
+from ..language.printing import to_text
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import IDENTITY, ONE, Apply, Number, apply, subterms
+from ..language.terms import IDENTITY, ONE, A, Apply, Term, apply, subterms
 from .presets import Preset
 
 
@@ -17,33 +18,39 @@ from .presets import Preset
 class InputPlan:
     """Channels of the first memories, in this order.
 
+    A rule without variables is an input: its body, printed, is the name of a channel.
+
     Attributes:
-        matrix: Of C⁰: some of `I`, `A`, `Aᵀ`, `E` (edge features), `diag(X)` (node features, where
-            the grammar has no column vectors to hold them).
-        column: Of H⁰: some of `X` (node features) and `1`.
+        matrix: Of C⁰: `I`, `A`, `Aᵀ`, the other matrices the grammar starts from, `E` (edge
+            features) and `diag(X)` (node features, where no column vectors can hold them).
+        column: Of H⁰: `X` (node features), `1` and the other columns the grammar starts from.
+        row: Of the row vectors.
+        scalar: Of the scalars.
+        terms: What each name but `E`, `X` and `diag(X)` stands for.
         node_features: Columns of X.
         edge_features: Channels of E.
-        scalar: Whether the scalar memory starts with the number 1.
         directed_safe: Whether words can tell A from Aᵀ, so that directed graphs may enter.
     """
 
     matrix: tuple[str, ...]
     column: tuple[str, ...]
+    row: tuple[str, ...]
+    scalar: tuple[str, ...]
+    terms: tuple[tuple[str, Term], ...]
     node_features: int
     edge_features: int
-    scalar: bool
     directed_safe: bool
+
+    @property
+    def parts(self) -> Mapping[Sort, tuple[str, ...]]:
+        """The names of the channels of each memory."""
+        return MappingProxyType({M: self.matrix, V: self.column, R: self.row, S: self.scalar})
 
     @property
     def widths(self) -> Mapping[Sort, int]:
         sizes = {"E": self.edge_features, "X": self.node_features, "diag(X)": self.node_features}
         return MappingProxyType(
-            {
-                M: sum(sizes.get(part, 1) for part in self.matrix),
-                V: sum(sizes.get(part, 1) for part in self.column),
-                R: 0,
-                S: int(self.scalar),
-            }
+            {sort: sum(sizes.get(name, 1) for name in names) for sort, names in self.parts.items()}
         )
 
 
@@ -67,56 +74,49 @@ def plan_inputs(
             f"{name} has no matrix memory to hold Aᵀ; add the rule itself, for instance "
             "V_c → (Aᵀ)V_c, and leave directed out"
         )
-    column = _column(grammar, preset, node_features) if V in heads else ()
     if not {M, V} & heads:
         raise LoweringError(f"{name} has neither matrices nor column vectors to compute with")
-    matrix = _matrix(grammar, V in heads, node_features, edge_features, directed)
+    words = {sort: _terminals(grammar, sort) for sort in (M, V, R, S)}
+    words[M] = _matrices(grammar, words[M], directed)
+    if preset.ones == "without features" and node_features:
+        words[V] = [term for term in words[V] if term != ONE]
+    named = {sort: tuple(to_text(term) for term in terms) for sort, terms in words.items()}
+    features = ("X",) if node_features and V in heads else ()
+    on_diagonal = ("diag(X)",) if node_features and V not in heads else ()
     return InputPlan(
-        matrix if M in heads else (),
-        column,
+        named[M] + (("E",) if edge_features else ()) + on_diagonal,
+        features + named[V],
+        named[R],
+        named[S],
+        tuple((to_text(term), term) for terms in words.values() for term in terms),
         node_features,
         edge_features,
-        any(rule.head == S and isinstance(rule.body, Number) for rule in grammar.rules),
         directed or _reads_columns(grammar),
     )
 
 
-def _matrix(
-    grammar: Grammar, columns: bool, node_features: int, edge_features: int, directed: bool
-) -> tuple[str, ...]:
-    """I is an input iff diag(V_c) or the terminal I is in the grammar."""
-    diagonals = {apply("diag", ONE), IDENTITY}
-    identity = any(
-        rule.head == M and (rule.body in diagonals or rule.body_text() == "diag(V_c)")
-        for rule in grammar.rules
-    )
-    parts = ["I"] if identity else []
-    parts += ["A", "Aᵀ"] if directed else ["A"]
-    parts += ["E"] if edge_features else []
-    parts += ["diag(X)"] if node_features and not columns else []
-    return tuple(parts)
+def _terminals(grammar: Grammar, sort: Sort) -> list[Term]:
+    """The bodies without variables of one variable's rules."""
+    return [rule.body for rule in grammar.rules if rule.head == sort and not rule.holes]
 
 
-def _column(grammar: Grammar, preset: Preset, node_features: int) -> tuple[str, ...]:
-    parts = ["X"] if node_features else []
-    wanted = preset.ones == "always" or not node_features
-    if wanted and any(rule.head == V and rule.body == ONE for rule in grammar.rules):
-        parts.append("1")
-    if not parts:
-        raise LoweringError(
-            f"{grammar.name or 'this grammar'} starts its column vectors from nothing: add "
-            "V_c → 1, or give node features"
-        )
-    return tuple(parts)
+def _matrices(grammar: Grammar, terminals: list[Term], directed: bool) -> list[Term]:
+    """I first, iff diag(V_c) or the terminal I is in the grammar; then A, Aᵀ and the others."""
+    identities = {apply("diag", ONE), IDENTITY}
+    diagonals = any(rule.head == M and rule.body_text() == "diag(V_c)" for rule in grammar.rules)
+    first: list[Term] = [IDENTITY] if diagonals or identities & set(terminals) else []
+    first += [A] if A in terminals else []
+    first += [apply("transpose", A)] if directed else []
+    return first + [term for term in terminals if term not in identities | set(first)]
 
 
 def _reads_columns(grammar: Grammar) -> bool:
-    """Whether some rule transposes a matrix, or multiplies a row by one."""
-    for rule in grammar.rules:
-        for term in subterms(rule.body):
-            if not isinstance(term, Apply):
-                continue
-            sorts = tuple(argument.sort for argument in term.args)
-            if (term.op, sorts) in (("transpose", (M,)), ("matmul", (R, M))):
-                return True
+    """Whether some rule or support transposes a matrix, or multiplies a row by one."""
+    bodies = [rule.body for rule in grammar.rules] + [term for _, term in grammar.supports]
+    for term in (part for body in bodies for part in subterms(body)):
+        if not isinstance(term, Apply):
+            continue
+        sorts = tuple(argument.sort for argument in term.args)
+        if (term.op, sorts) in (("transpose", (M,)), ("matmul", (R, M))):
+            return True
     return False

@@ -59,6 +59,7 @@ SUMMED_OVER_NODES = {
     ("matmul", (M, V)),
     ("matmul", (R, M)),
     ("matmul", (R, V)),
+    ("trace", (M,)),
 }
 """The operations that sum over n entries, which a preset may scale by 1/√n."""
 

@@ -144,8 +144,8 @@ def _widths(grammar: Grammar, width: int | Mapping[str, int]) -> dict[Sort, int]
         widths = {sort: named.get(sort.letter, rest) for sort in sorts}
     else:
         widths = dict.fromkeys(sorts, width)
-    if bad := [w for w in widths.values() if w < 1]:
-        raise LoweringError(f"a width must be at least 1, got {bad[0]}")
+    if bad := [w for w in widths.values() if not isinstance(w, int) or w < 1]:
+        raise LoweringError(f"a width must be a whole number, at least 1, got {bad[0]!r}")
     return widths
 
 
@@ -156,8 +156,8 @@ def _check_counts(node_features: int, edge_features: int, layers: int, out: int)
         ("layers", layers, 1),
         ("out", out, 1),
     ):
-        if value < least:
-            raise LoweringError(f"{name} must be at least {least}, got {value}")
+        if not isinstance(value, int) or value < least:
+            raise LoweringError(f"{name} must be a whole number, at least {least}, got {value!r}")
 
 
 def unsupported(
@@ -178,7 +178,7 @@ def unsupported(
     if chosen.node_update == "bilinear":
         heads = {rule.head for rule in grammar.rules}
         node_rules = [r.body_text() for r in steps_of(grammar) if r.head == V]
-        if heads != {M, V} or node_rules not in ([], ["MV_c"]):
+        if heads != {M, V} or node_rules != ["MV_c"]:
             reasons.append(
                 "the preset official is the released code of r-G_L3: it needs the variables M and "
                 "V_c, and MV_c as the only rule of V_c; use another preset for this grammar"

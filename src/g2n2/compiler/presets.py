@@ -65,7 +65,6 @@ PRESETS: dict[str, Preset] = {
         Preset("ppgn", selector="mlp", hidden=0, pooling="max"),
         Preset(
             "modern",
-            activation="silu",
             embedding=True,
             normalised=True,
             product_scale=True,

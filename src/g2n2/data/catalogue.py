@@ -108,8 +108,7 @@ def load_dataset(name: str, data: str | Path | None = None, **options: Any) -> G
     """
     row = find_dataset(name)
     load = _loader(row)
-    fixed = dict(row.fixed)
-    known = [key for key in inspect.signature(load).parameters if key not in {"data", *fixed}]
+    known = dataset_options(row)
     for option in options:
         if option not in known:
             close = get_close_matches(option, known, n=1)
@@ -120,7 +119,16 @@ def load_dataset(name: str, data: str | Path | None = None, **options: Any) -> G
             )
     if "data" in inspect.signature(load).parameters:
         options["data"] = data
-    return load(**fixed, **options)
+    return load(**dict(row.fixed), **options)
+
+
+def dataset_options(row: Dataset) -> list[str]:
+    """Names of the options a user may give to a dataset's loader."""
+    return [
+        name
+        for name in inspect.signature(_loader(row)).parameters
+        if name != "data" and name not in dict(row.fixed)
+    ]
 
 
 def find_dataset(name: str) -> Dataset:

@@ -90,6 +90,31 @@ class GraphStore:
         targets = self._targets(made, indices, node_rows, edge_rows, owner, ends)
         return GraphBatch(made.adjacency, made.nodes, edges, made.mask, made.directed, targets)
 
+    def padded(self, span: slice, widest: int) -> GraphBatch:
+        """Some graphs in a row, padded to `widest` nodes, without distances or targets."""
+        numbers = np.arange(len(self))[span]
+        sizes, counts = self.graphs.sizes[numbers], self.graphs.edge_counts[numbers]
+        edge_rows = self._rows(self.edge_offsets[numbers], counts)
+        return dense(
+            self._index(sizes),
+            self._index(np.repeat(np.arange(len(numbers)), counts)),
+            self.edges[:, edge_rows],
+            nodes=self.node_features[self._rows(self.node_offsets[numbers], sizes)],
+            edges=self.edge_features[edge_rows],
+            weights=None if self.weights is None else self.weights[edge_rows],
+            directed=self.graphs.directed,
+            widest=widest,
+        )
+
+    def padded_positions(self, widest: int) -> Tensor | None:
+        """`[G, widest, 3]`, or None where there are none."""
+        if self.positions is None:
+            return None
+        mask = torch.arange(widest, device=self.device) < self._index(self.graphs.sizes)[:, None]
+        place = self.positions.new_zeros(*mask.shape, 3)
+        place[mask] = self.positions
+        return place
+
     def _targets(
         self,
         batch: GraphBatch,

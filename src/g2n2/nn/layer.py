@@ -18,6 +18,11 @@ Memories = dict[str, Tensor]
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "silu": nn.SiLU}
 
+SMALL = 0.1
+"""Mean square below which a memory is no longer blown up to size 1. Pairs no word has reached yet
+are exactly zero, and a smaller number would multiply the gradients of their biases by 1/√SMALL in
+every layer, and let one step of those biases decide the whole memory."""
+
 
 def linear(plan: Linear) -> nn.Linear:
     return nn.Linear(plan.width_in, plan.width_out, plan.bias)
@@ -28,6 +33,17 @@ def masked(value: Tensor, sort: Sort, constants: Constants) -> Tensor:
     if sort == S:
         return value
     return value * constants["11ᵀ" if sort == M else "1"]
+
+
+class Normalise(nn.RMSNorm):
+    """Divide every entry's channels by their root mean square, in the dtype they come in.
+
+    Autocast leaves the weight in float32, and no fused kernel takes that beside bfloat16.
+    """
+
+    def forward(self, value: Tensor) -> Tensor:
+        weight = self.weight.to(value.dtype)
+        return nn.functional.rms_norm(value, self.normalized_shape, weight, self.eps)
 
 
 class Select(nn.Module):
@@ -135,7 +151,7 @@ class GrammarLayer(nn.Module):
             }
         )
         self.norms = nn.ModuleDict(
-            {s.letter: nn.RMSNorm(w, eps=1e-6) for s, w in widths.items() if w}
+            {s.letter: Normalise(w, eps=SMALL) for s, w in widths.items() if w}
             if preset.normalised
             else {}
         )

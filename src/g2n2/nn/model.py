@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..compiler.inputs import InputPlan
-from ..compiler.lowering import Constants, lower
+from ..compiler.lowering import Constants, Lowered, lower
 from ..compiler.plan import NetworkPlan
 from ..compiler.planning import plan_network, undefined_supports
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task
 from ..data.batch import GraphBatch
+from ..data.pyg_fields import pyg_shape
 from ..errors import DataError, ShapeError
 from ..grammars.catalogue import find_grammar
 from ..grammars.grammar import Grammar
 from ..language.sorts import Sort
+from .fast import FastLayer, choose
 from .initialisation import initialise
 from .layer import GrammarLayer, Memories, linear
 from .memory import refuse_over_budget
@@ -45,6 +48,11 @@ class GrammarGNN(nn.Module):
             of supports without a definition.
         typical_size: Mean number of nodes of the graphs to come; scales sums in `modern`.
         memory_budget: Bytes one forward and backward pass may take, all of the device's where None.
+        backend: `reference` as the plan reads, `plain` with less work, `triton` with fused kernels;
+            `auto` takes the fastest there is.
+
+    What was asked for stays in `options`; `formula` is the text of the formula written into the
+    weights, if one was.
 
     Input is a `GraphBatch` or a PyG `Data` or `Batch`. Output is `[B, out]` for graphs; for nodes
     and edges `[B, N, out]` and `[B, N, N, out]` from a GraphBatch, and one row per node or per
@@ -68,26 +76,28 @@ class GrammarGNN(nn.Module):
         supports: nn.Module | None = None,
         typical_size: float = 16.0,
         memory_budget: int | None = None,
+        backend: str = "auto",
     ) -> None:
         super().__init__()
         chosen = find_grammar(grammar) if isinstance(grammar, str) else grammar
-        self.plan = plan_network(
-            chosen,
-            node_features=node_features,
-            edge_features=edge_features,
-            width=width,
-            layers=layers,
-            out=out,
-            task=task,
-            preset=preset,
-            readout=readout,
-            decision=decision,
-            context=context,
-            directed=directed,
-            supports=supports is not None,
-        )
+        self.options: dict[str, Any] = {
+            "node_features": node_features,
+            "edge_features": edge_features,
+            "width": width,
+            "layers": layers,
+            "out": out,
+            "task": task,
+            "preset": preset,
+            "readout": readout,
+            "decision": decision,
+            "context": context,
+            "directed": directed,
+        }
+        self.plan = plan_network(chosen, **self.options, supports=supports is not None)
+        self.formula = ""
         self.typical_size = typical_size
         self.memory_budget = memory_budget
+        self.backend = choose(backend, torch.device("cpu")) if backend != "auto" else backend
         self.supports = supports
         self._build(self.plan)
         initialise(self)
@@ -95,6 +105,7 @@ class GrammarGNN(nn.Module):
     def _build(self, plan: NetworkPlan) -> None:
         self.defined = {name: lower(term) for name, term in plan.grammar.supports}
         self.undefined = undefined_supports(plan.grammar)
+        self.words = {name: lower(term) for name, term in plan.inputs.terms}
         self.embeddings = nn.ModuleDict(
             {sort.letter: linear(part) for sort, part in plan.embeddings}
         )
@@ -107,6 +118,7 @@ class GrammarGNN(nn.Module):
             layers.append(GrammarLayer(layer, plan.preset, widths))
             widths = widths | layer.widths()
         self.layers = nn.ModuleList(layers)
+        self.fast = [FastLayer(layer) for layer in layers]
         self.readout = Readout(plan.readout, plan.preset, self.typical_size)
 
     def forward(self, data: Any) -> Tensor:
@@ -118,6 +130,7 @@ class GrammarGNN(nn.Module):
                 f"a network takes a GraphBatch or a PyG Data or Batch, got {type(data).__name__}; "
                 "GraphBatch.of([...]) makes one of networkx graphs or matrices"
             )
+        refuse_over_budget(self, *pyg_shape(data))
         batch = GraphBatch.from_pyg(data)
         return _as_pyg(self.network(*self.checked(batch)), data, batch, self.plan.readout.task)
 
@@ -126,7 +139,8 @@ class GrammarGNN(nn.Module):
 
         Raises:
             ShapeError: Another number of features, or too large for the memory budget.
-            DataError: Directed graphs the words of this network cannot read.
+            DataError: Directed graphs the words of this network cannot read, or numbers of another
+                dtype or device.
         """
         inputs = self.plan.inputs
         for what, got, expected in (
@@ -144,7 +158,14 @@ class GrammarGNN(nn.Module):
                 f"{self.plan.grammar.name or 'this grammar'} reads Aᵀ: make the network with "
                 "directed=True, or symmetrise the graphs"
             )
-        refuse_over_budget(self, batch)
+        weight = next(self.parameters())
+        if (batch.adjacency.dtype, batch.adjacency.device) != (weight.dtype, weight.device):
+            raise DataError(
+                f"the batch holds {batch.adjacency.dtype} on {batch.adjacency.device}, the network "
+                f"{weight.dtype} on {weight.device}: use batch.to({weight.device.type!r}, "
+                f"{weight.dtype}), or move the network"
+            )
+        refuse_over_budget(self, *batch.mask.shape)
         return batch.adjacency, batch.nodes, batch.edges, batch.mask
 
     def network(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
@@ -158,13 +179,26 @@ class GrammarGNN(nn.Module):
     ) -> tuple[Memories, Constants]:
         """The memories after the last layer, and the constants rules may name."""
         constants = self.constants(adjacency, mask)
-        memories = first_memories(self.plan.inputs, nodes, edges, constants)
-        for letter, embed in self.embeddings.items():
-            memories[letter] = embed(memories[letter])
-        for number, layer in enumerate(self.layers):
-            if number and self.plan.preset.between:
-                memories = {letter: value.relu() for letter, value in memories.items()}
-            memories = layer(memories, constants)
+        memories = first_memories(self.plan.inputs, self.words, nodes, edges, constants)
+        with torch.autocast(adjacency.device.type, enabled=False):
+            # Distances need more digits than a half-precision input has.
+            for letter, embed in self.embeddings.items():
+                memories[letter] = embed(memories[letter])
+        backend = choose(self.backend, adjacency.device)
+        if backend == "reference" or self.plan.preset.node_update == "bilinear":
+            for number, layer in enumerate(self.layers):
+                if number and self.plan.preset.between:
+                    memories = {letter: value.relu() for letter, value in memories.items()}
+                memories = layer(memories, constants)
+            return memories, constants
+        device = adjacency.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+        with torch.autocast(device, enabled=False):
+            if dtype is not None:
+                memories = {letter: value.to(dtype) for letter, value in memories.items()}
+                constants = {name: value.to(dtype) for name, value in constants.items()}
+            for fast in self.fast:
+                memories = fast(memories, constants, backend)
         return memories, constants
 
     def constants(self, adjacency: Tensor, mask: Tensor) -> Constants:
@@ -181,14 +215,27 @@ class GrammarGNN(nn.Module):
             "1/√n": ones.sum((1, 2)).rsqrt(),
         }
         if self.supports is not None:
-            values = self.supports(adjacency, mask)
+            values = self.supports(named["A"][..., 0], mask)
             if values.shape[-1] != len(self.undefined):
                 raise ShapeError(
                     f"supports gave {values.shape[-1]} matrices, the grammar names "
                     f"{', '.join(self.undefined)}"
                 )
-            named |= {name: values[..., [k]] for k, name in enumerate(self.undefined)}
+            named |= {name: values[..., [k]] * pairs for k, name in enumerate(self.undefined)}
         return named | {name: value((), named) for name, value in self.defined.items()}
+
+    def save(self, path: str | Path) -> None:
+        """Write the network into one safetensors file; see `g2n2.nn.files`."""
+        from .files import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path, device: str | torch.device = "cpu") -> GrammarGNN:
+        """The network a file holds; see `g2n2.nn.files`."""
+        from .files import load
+
+        return load(path, device)
 
     @property
     def parameter_count(self) -> int:
@@ -206,26 +253,28 @@ class G2N2(GrammarGNN):
         super().__init__("r-G_L3", node_features, edge_features, **options)
 
 
-def first_memories(plan: InputPlan, nodes: Tensor, edges: Tensor, constants: Constants) -> Memories:
+def first_memories(
+    plan: InputPlan,
+    words: Mapping[str, Lowered],
+    nodes: Tensor,
+    edges: Tensor,
+    constants: Constants,
+) -> Memories:
     """C⁰, H⁰ and the rest, as the input plan says."""
-    ones, pairs = constants["1"], constants["11ᵀ"]
-    memories: Memories = {}
-    given = {
-        "I": lambda: constants["I"],
-        "A": lambda: constants["A"],
-        "Aᵀ": lambda: constants["A"].transpose(1, 2),
-        "E": lambda: edges * pairs,
-        "X": lambda: nodes * ones,
+    features = {
+        "E": lambda: edges * constants["11ᵀ"],
+        "X": lambda: nodes * constants["1"],
         "diag(X)": lambda: constants["I"] * nodes.unsqueeze(2),
-        "1": lambda: ones,
     }
-    if plan.matrix:
-        memories["M"] = torch.cat([given[part]() for part in plan.matrix], dim=-1)
-    if plan.column:
-        memories["V"] = torch.cat([given[part]() for part in plan.column], dim=-1)
-    if plan.scalar:
-        memories["S"] = torch.ones_like(ones[:, 0])
-    return memories
+
+    def value(name: str) -> Tensor:
+        return features[name]() if name in features else words[name]((), constants)
+
+    return {
+        sort.letter: torch.cat([value(name) for name in names], dim=-1)
+        for sort, names in plan.parts.items()
+        if names
+    }
 
 
 def _as_pyg(value: Tensor, data: Any, batch: GraphBatch, task: str) -> Tensor:
@@ -234,7 +283,7 @@ def _as_pyg(value: Tensor, data: Any, batch: GraphBatch, task: str) -> Tensor:
         return value
     if task == "node":
         return value[batch.mask]
-    ends = data.edge_index
+    ends = batch.mask.nonzero().new_zeros(2, 0) if data.edge_index is None else data.edge_index
     owner = getattr(data, "batch", None)
     graph = torch.zeros_like(ends[0]) if owner is None else owner[ends[0]]
     sizes = batch.sizes

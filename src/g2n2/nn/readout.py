@@ -17,17 +17,17 @@ LEAST = float("-inf")
 
 
 def pool(values: Tensor, present: Tensor, how: str) -> Tensor:
-    """`[B, …, S]` to `[B, S]` over the entries that are present; 0 where there are none.
+    """`[…, K, S]` to `[…, S]` over the entries that are `present` `[…, K]`; 0 where none is.
 
     Sums run in float32 at least, whatever the dtype of the memory.
     """
-    values, present = values.flatten(1, -2), present.flatten(1).unsqueeze(-1)
+    present = present.unsqueeze(-1)
     if how == "max":
-        top = values.masked_fill(~present, LEAST).amax(1)
-        return top.masked_fill(~present.any(1), 0.0)
+        top = values.masked_fill(~present, LEAST).amax(-2)
+        return top.masked_fill(~present.any(-2), 0.0)
     exact = values.dtype if values.dtype == torch.float64 else torch.float32
-    total = (values * present).sum(1, dtype=exact)
-    return total if how == "sum" else total / present.sum(1).clamp(min=1)
+    total = (values * present).sum(-2, dtype=exact)
+    return total if how == "sum" else total / present.sum(-2).clamp(min=1)
 
 
 class Readout(nn.Module):
@@ -92,16 +92,14 @@ class Readout(nn.Module):
                 case "diagonal":
                     value = pool(ops.diagonal(memories["M"]), mask, how) / unit
                 case _:
-                    value = pool(memories["M"], pairs, how) / unit**2
+                    value = pool(memories["M"].flatten(1, 2), pairs.flatten(1), how) / unit**2
             parts.append(value)
         return torch.cat(parts, dim=-1)
 
     def row_pool(self, memories: Memories, mask: Tensor) -> Tensor:
         """`[B, N, S]` what a node's row of C holds."""
-        matrix, how = memories["M"], self.plan.local_pooling
-        b, n = mask.shape
-        present = mask[:, None].expand(b, n, n).reshape(b * n, n)
-        rows = pool(matrix.reshape(b * n, n, -1), present, how).view(b, n, -1)
+        how = self.plan.local_pooling
+        rows = pool(memories["M"], mask[:, None], how)
         return rows * mask.unsqueeze(-1) / (self.unit if how == "sum" else 1.0)
 
 

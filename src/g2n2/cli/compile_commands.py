@@ -1,0 +1,174 @@
+"""compile, trace: the network of a grammar before it is allocated, and how it makes a word."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from . import show
+from .reduction_commands import AsJson
+
+if TYPE_CHECKING:
+    from ..compiler.plan import NetworkPlan
+
+
+class TaskName(StrEnum):
+    """What an output belongs to."""
+
+    graph = "graph"
+    node = "node"
+    edge = "edge"
+
+
+class PresetName(StrEnum):
+    """What a layer looks like around its rules."""
+
+    paper = "paper"
+    official = "official"
+    ppgn = "ppgn"
+    modern = "modern"
+
+
+class Pooling(StrEnum):
+    """How a read-out pools."""
+
+    sum = "sum"
+    mean = "mean"
+    max = "max"
+
+
+class Figure(StrEnum):
+    """What is drawn."""
+
+    layer = "layer"
+    architecture = "architecture"
+    overview = "overview"
+
+
+Diagram = Annotated[Path | None, typer.Option(help="Draw it into this SVG file.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("compile")(compile_grammar)
+    app.command("trace")(trace_word)
+
+
+def compile_grammar(
+    grammar: Annotated[str, typer.Argument(help="A grammar's name, or its rules.")],
+    width: Annotated[int, typer.Option(min=1, help="Channels of every memory.")] = 64,
+    layers: Annotated[int, typer.Option(min=1, help="Layers.")] = 3,
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of a graph.")] = 29,
+    batch: Annotated[int, typer.Option(min=1, help="Graphs in a batch.")] = 32,
+    node_features: Annotated[int, typer.Option(min=0, help="Columns of X.")] = 0,
+    edge_features: Annotated[int, typer.Option(min=0, help="Channels of E besides A.")] = 0,
+    out: Annotated[int, typer.Option(min=1, help="Outputs of each graph, node or edge.")] = 1,
+    task: Annotated[TaskName, typer.Option(help="What an output belongs to.")] = TaskName.graph,
+    preset: Annotated[PresetName, typer.Option(help="All but the rules.")] = PresetName.paper,
+    readout: Annotated[Pooling | None, typer.Option(help="Else the preset's.")] = None,
+    context: Annotated[bool, typer.Option(help="Nodes and edges see the pooled vector.")] = False,
+    directed: Annotated[bool, typer.Option(help="Give Aᵀ as an input too.")] = False,
+    diagram: Diagram = None,
+    figure: Annotated[Figure, typer.Option(help="What --diagram draws.")] = Figure.layer,
+    json: AsJson = False,
+) -> None:
+    """The network of a grammar with its shapes, parameters, FLOPs and memory."""
+    from ..compiler.plan_text import plan_as_json, plan_text
+    from ..compiler.planning import plan_network, undefined_supports
+    from ..grammars.catalogue import find_grammar
+
+    plan = plan_network(
+        find_grammar(grammar),
+        node_features=node_features,
+        edge_features=edge_features,
+        width=width,
+        layers=layers,
+        out=out,
+        task=task.value,
+        preset=preset.value,
+        readout=readout and readout.value,
+        context=context,
+        directed=directed,
+        supports=True,
+    )
+    if diagram is not None:  # before printing, so that `| head` loses nothing
+        _write_svg(_drawn(plan, figure, grammar), diagram)
+    if json:
+        show.as_json(plan_as_json(plan, batch, nodes))
+        return
+    show.say(plan_text(plan, batch, nodes))
+    if missing := undefined_supports(plan.grammar):
+        show.say(f"\n{', '.join(missing)}: not defined here; the network takes their values")
+    if diagram is not None:
+        show.say(f"\n{figure.value} drawn in {diagram}")
+
+
+def trace_word(
+    word: Annotated[str, typer.Argument(help="A word or sentence, for instance '1ᵀ(A²⊙A)1'.")],
+    grammar: Annotated[str, typer.Option(help="A grammar's name, or its rules.")] = "r-G_L3",
+    graph6: Annotated[str, typer.Option(help="Evaluate every step on this graph.")] = "",
+    diagram: Diagram = None,
+    json: AsJson = False,
+) -> None:
+    """How a network makes a word, rule by rule: the memories after each step, the layers needed."""
+    from ..compiler.trace import trace
+    from ..compiler.trace_text import trace_json
+    from ..grammars.catalogue import find_grammar
+    from ..graphs import parse_graph6
+
+    found = trace(find_grammar(grammar), word, parse_graph6(graph6) if graph6 else None)
+    if diagram is not None:
+        from ..compiler.diagrams import trace_svg
+
+        _write_svg(trace_svg(found), diagram)
+    if json:
+        show.as_json(trace_json(found))
+        return
+    show.say(str(found))
+    if diagram is not None:
+        show.say(f"\ndrawn in {diagram}")
+
+
+def _drawn(plan: NetworkPlan, figure: Figure, grammar: str) -> str:
+    from ..compiler import diagrams
+
+    match figure:
+        case Figure.layer:
+            return diagrams.layer_svg(plan)
+        case Figure.architecture:
+            return diagrams.architecture_svg(plan)
+        case Figure.overview:
+            return diagrams.overview_svg(
+                _fragment(grammar), max(plan.layers[-1].widths().values()), plan.preset
+            )
+
+
+def _fragment(text: str) -> str:
+    """The operations an overview starts from; a grammar of the paper names its own."""
+    from ..errors import GrammarError
+    from ..grammars.fragments import Fragment
+
+    named = re.fullmatch(r"(?:[ri]-)?G_?(L\d+)", text.strip())
+    chosen = named[1] if named else text
+    try:
+        Fragment.parse(chosen)
+    except GrammarError as fault:
+        raise GrammarError(
+            f"the overview starts from a set of operations, such as L3 or '· ᵀ 1 diag', and "
+            f"{text[:60]!r} is none: {fault}"
+        ) from None
+    return chosen
+
+
+def _write_svg(content: str, path: Path) -> None:
+    from ..errors import DataError
+
+    if path.suffix.lower() != ".svg":
+        raise DataError(f"a diagram is written as SVG; name it for instance {path.stem}.svg")
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as fault:
+        raise DataError(f"{path} cannot be written: {fault.strerror}") from None

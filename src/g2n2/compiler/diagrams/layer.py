@@ -1,0 +1,203 @@
+"""One layer, as in the paper's figure: memories, selectors, rules, concatenation, MLPs."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ...errors import LoweringError
+from ...language.sorts import M, Sort
+from ..memories import SYMBOLS, widths_before
+from ..plan import MemoryUpdate, NetworkPlan
+from ..plan_rows import sizes_text
+from . import palette
+from .icons import SIZE, memory_icon
+from .layer_layout import LANE, ROW, Band, Columns, bands, body_label, columns, selector_label
+from .rich_text import text_width
+from .svg import FAINT, Box, Canvas
+
+_JOIN = 24.0
+_MIXER = 48.0
+
+
+def layer_svg(plan: NetworkPlan, layer: int | None = None) -> str:
+    """The figure of one layer, counted from 1; the last where none is named.
+
+    Raises:
+        LoweringError: There is no such layer.
+    """
+    number = len(plan.layers) if layer is None else layer
+    if not 1 <= number <= len(plan.layers):
+        raise LoweringError(f"the network has layers 1 to {len(plan.layers)}, got {number}")
+    title = f"{plan.grammar.name or 'The given grammar'}, layer {number} of {len(plan.layers)}"
+    canvas = Canvas()
+    canvas.text(0, -34, f"{title}, preset {plan.preset.name}", 17, anchor="start", bold=True)
+    draw_layer(canvas, plan, number - 1, 0.0, 0.0)
+    return canvas.svg(title)
+
+
+def draw_layer(canvas: Canvas, plan: NetworkPlan, index: int, x: float, y: float) -> None:
+    """Draw layer number `index`, counted from 0, with its upper left corner at (x, y)."""
+    layer = plan.layers[index]
+    placed = bands(layer, y)
+    mixers = {band.update.sort: _mixer_lines(plan, band.update) for band in placed}
+    at = columns(plan, layer, x, [line for lines in mixers.values() for line in lines])
+    _draw_memories(canvas, plan, index, placed, at)
+    for band in placed:
+        _draw_rules(canvas, band, at)
+        _draw_mixer(canvas, band, at, mixers[band.update.sort])
+    _draw_new_c(canvas, placed, at)
+    _draw_legend(canvas, plan, x, placed[-1].bottom + 44)
+
+
+def _draw_memories(
+    canvas: Canvas, plan: NetworkPlan, index: int, placed: list[Band], at: Columns
+) -> None:
+    """Each memory, its upright line, and a branch to every reader of it."""
+    widths = widths_before(plan, index)
+    readers = {sort: _readers(placed, at, sort) for sort in widths}
+    # The memory read most stands nearest to its readers: fewest crossings.
+    order = sorted((s for s in widths if readers[s]), key=lambda sort: len(readers[sort]))
+    for band in placed:
+        sort = band.update.sort
+        if sort not in widths:
+            continue
+        frame = Box(at.memory, band.axis - SIZE / 2, SIZE, SIZE)
+        if sort in order:
+            lane = at.lanes + LANE * (order.index(sort) + 1)
+            others = [y for s in order if s != sort for _, y in readers[s]]
+            start = _free_height(frame, [y for _, y in readers[sort]], others)
+            _draw_lane(canvas, plan, frame.cx, start, lane, readers[sort], sort, at)
+        memory_icon(canvas, at.memory, (band.top + band.bottom) / 2, sort, "l", widths[sort], "in")
+
+
+def _draw_lane(
+    canvas: Canvas,
+    plan: NetworkPlan,
+    x: float,
+    start: float,
+    lane: float,
+    branches: list[tuple[float, float]],
+    sort: Sort,
+    at: Columns,
+) -> None:
+    color = palette.MEMORY[sort]
+    heights = [start, *(y for _, y in branches)]
+    if plan.preset.normalised:
+        box = Box(at.norm, start - 11, 58, 22)
+        canvas.line([(x, start), (box.x, start)], color)
+        canvas.box(box, palette.MIXER, palette.MIXER_FILL, "norm", f"norm {SYMBOLS[sort]}")
+        canvas.text(box.cx, box.cy, "norm", 12)
+        x = box.right
+    canvas.line([(x, start), (lane, start)], color)
+    canvas.line([(lane, min(heights)), (lane, max(heights))], color)
+    for end, y in branches:
+        canvas.arrow([(lane, y), (end, y)], color)
+    for y in heights:
+        if min(heights) < y < max(heights) or heights.count(y) > 1:
+            canvas.dot(lane, y, color)
+
+
+def _readers(placed: list[Band], at: Columns, sort: Sort) -> list[tuple[float, float]]:
+    """Where the branches of a memory end: its skip connection, and the selectors that read it."""
+    found = []
+    for band in placed:
+        if band.update.sort == sort and band.skip is not None:
+            found.append((at.join, band.skip))
+        if band.update.sort == sort and band.update.kind == "bilinear":
+            found.append((at.mixer, band.axis))
+        for rule in band.rules:
+            found += [(at.selectors, y) for item, y in rule.selectors if item.selector.sort == sort]
+    return found
+
+
+def _free_height(frame: Box, own: list[float], others: list[float]) -> float:
+    """Where a memory's line leaves it: near its middle, off every other branch."""
+    heights = [frame.cy + side * step for step in range(0, 20, 2) for side in (1, -1)]
+    for y in heights:
+        if all(abs(y - z) >= 6 for z in others) and all(y == z or abs(y - z) >= 6 for z in own):
+            return y
+    return frame.cy
+
+
+def _draw_rules(canvas: Canvas, band: Band, at: Columns) -> None:
+    for rule in band.rules:
+        box = Box(at.rules, rule.top, at.rule_width, rule.bottom - rule.top)
+        canvas.box(box, palette.RULE, palette.RULE_FILL, "rule", str(rule.step.rule))
+        canvas.text(box.cx, box.cy, body_label(rule.step), 15, palette.RULE, bold=True)
+        for item, y in rule.selectors:
+            chosen = Box(at.selectors, y - ROW / 2, at.selector_width, ROW)
+            name = f"L{item.number}"
+            canvas.box(chosen, palette.SELECTOR, palette.SELECTOR_FILL, "selector", name)
+            canvas.text(
+                chosen.x + 9, y, f"L_{{{item.number}}}", 14, palette.SELECTOR, "start", bold=True
+            )
+            canvas.text(chosen.right - 9, y, selector_label(item), 11, FAINT, "end")
+            canvas.arrow([(chosen.right, y), (box.x, y)], palette.SELECTOR)
+        canvas.arrow([(box.right, box.cy), (at.join, box.cy)], palette.RULE)
+        middle = (box.right + at.join - 8) / 2
+        canvas.text(middle, box.cy - 10, f"b = {rule.step.copies}", 11, palette.SELECTOR)
+
+
+def _draw_mixer(canvas: Canvas, band: Band, at: Columns, lines: list[str]) -> None:
+    sort = band.update.sort
+    box = Box(at.mixer, band.axis - _MIXER / 2, at.mixer_width, _MIXER)
+    kind = "rule" if band.update.kind == "bilinear" else "mixer"
+    stroke, fill = {
+        "rule": (palette.RULE, palette.RULE_FILL),
+        "mixer": (palette.MIXER, palette.MIXER_FILL),
+    }[kind]
+    if kind == "mixer":
+        join = Box(at.join, band.top, _JOIN, band.bottom - band.top)
+        canvas.box(join, palette.MIXER, palette.MIXER_FILL, "join", f"‖ {SYMBOLS[sort]}")
+        canvas.text(join.cx, band.axis, "‖", 17, bold=True)
+        canvas.arrow([(join.right, band.axis), (box.x, band.axis)])
+    canvas.box(box, stroke, fill, "mixer", lines[0])
+    canvas.text(box.cx, box.cy - 9, lines[0], 14, bold=True)
+    canvas.text(box.cx, box.cy + 11, lines[1], 11, FAINT)
+    canvas.arrow([(box.right, band.axis), (at.output, band.axis)])
+    memory_icon(
+        canvas,
+        at.output,
+        (band.top + band.bottom) / 2,
+        sort,
+        "l+1",
+        band.update.width_out,
+        "out",
+    )
+
+
+def _draw_new_c(canvas: Canvas, placed: list[Band], at: Columns) -> None:
+    """The released code's node update reads the new C, straight from the MLP above it."""
+    for above, band in pairwise(placed):
+        if band.update.kind == "bilinear":
+            x = at.mixer + at.mixer_width / 2
+            start, end = above.axis + _MIXER / 2, band.axis - _MIXER / 2
+            color = palette.MEMORY[above.update.sort]
+            canvas.arrow([(x, start), (x, end)], color)
+            canvas.text(x + 8, (start + end) / 2, "C^{(l+1)}", 13, color, "start", bold=True)
+
+
+def _draw_legend(canvas: Canvas, plan: NetworkPlan, x: float, y: float) -> None:
+    choice = "linear map" if plan.preset.selector == "linear" else "MLP"
+    entries = [
+        (palette.MEMORY[M], palette.MEMORY_FILL[M], "memory"),
+        (palette.SELECTOR, palette.SELECTOR_FILL, f"L: {choice} that selects channels"),
+        (palette.RULE, palette.RULE_FILL, "rule, applied b times"),
+        (palette.MIXER, palette.MIXER_FILL, "‖: concatenation with the old memory"),
+    ]
+    for stroke, fill, text in entries:
+        canvas.patch(Box(x, y - 6, 12, 12), stroke, fill)
+        canvas.text(x + 19, y, text, 12, FAINT, "start")
+        x += 19 + text_width(text, 12) + 22
+
+
+def _mixer_lines(plan: NetworkPlan, update: MemoryUpdate) -> list[str]:
+    """The name of an MLP and its widths."""
+    variable = update.sort.variable
+    if update.kind == "bilinear":
+        channels = update.mixer[0].width_in // update.width_in
+        return ["Σ_k C_k H W_k", f"{channels}×{update.width_in}→{update.width_out}"]
+    name = f"{'MLP' if len(update.mixer) > 1 else 'linear'}_{{{variable}}}"
+    residual = plan.preset.normalised and update.width_in == update.width_out
+    added = f", then + {SYMBOLS[update.sort]}" if residual else ""
+    return [name, sizes_text(update.mixer) + added]

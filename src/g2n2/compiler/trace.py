@@ -1,0 +1,136 @@
+"""How a word is made out of memories: the four-step procedure of the paper's figure 2.
+
+Each step chooses a rule, chooses its inputs from the memories, computes, and stores the output in
+the memory of its variable. A subword that occurs twice is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ..grammars.derivations import Derivation
+from ..grammars.grammar import Grammar
+from ..grammars.rules import Rule
+from ..grammars.words import parse_word
+from ..graphs import GraphLike
+from ..language.evaluation import Array, evaluate
+from ..language.sorts import M, Sort
+from ..language.terms import IDENTITY, ONE, Term, apply, substitute
+from .inputs import plan_inputs
+from .planning import UPDATE_ORDER
+from .presets import PRESETS
+from .shallowest import shallowest
+
+Memories = Mapping[Sort, tuple[Term, ...]]
+_DIAGONAL = apply("diag", ONE)
+
+
+@dataclass(frozen=True, eq=False)
+class TraceStep:
+    """One turn of the procedure.
+
+    Attributes:
+        rule: What was chosen to apply.
+        inputs: What was chosen from the memories, one word for each variable of the rule.
+        output: The word made, stored in the memory of the rule's variable.
+        layer: The first layer of a network that can make it; None for the read-out.
+        memories: Every memory after storing.
+        value: What the output is worth on the graph, where one was given.
+    """
+
+    rule: Rule
+    inputs: tuple[Term, ...]
+    output: Term
+    layer: int | None
+    memories: Memories
+    value: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """All steps of one word, layer by layer.
+
+    Attributes:
+        grammar: Whose rules are used.
+        word: What is made.
+        start: The memories before the first step: the terminals, and I where it is an input.
+        steps: The steps, no word made twice.
+        depth: Layers a network needs; no derivation of the word takes fewer.
+    """
+
+    grammar: Grammar
+    word: Term
+    start: Memories
+    steps: tuple[TraceStep, ...]
+    depth: int
+
+    def __str__(self) -> str:
+        from .trace_text import trace_text
+
+        return trace_text(self)
+
+
+def trace(grammar: Grammar, word: Term | str, graph: GraphLike | None = None) -> Trace:
+    """How a grammar makes a word, step by step, in as few layers as can be.
+
+    Args:
+        grammar: Any grammar.
+        word: A word or sentence of it.
+        graph: Evaluate every step on this graph.
+
+    Raises:
+        GrammarError: The term is not a word of the grammar.
+    """
+    term = parse_word(grammar, word) if isinstance(word, str) else word
+    identity = "I" in plan_inputs(grammar, PRESETS["paper"], 0, 0, False).matrix
+    derivation = shallowest(grammar, term, (_DIAGONAL, IDENTITY) if identity else ())
+    start = _start(grammar, derivation, identity)
+    steps: list[TraceStep] = []
+    memories = start
+    for node, layer in _in_layers(derivation, set(grammar.readout)):
+        sort = node.rule.head
+        memories = _stored(memories, sort, node.term)
+        inputs = tuple(child.term for child in node.children)
+        value = None if graph is None else _value(grammar, node.term, graph)
+        steps.append(TraceStep(node.rule, inputs, node.term, layer, memories, value))
+    depth = max((step.layer for step in steps if step.layer is not None), default=0)
+    return Trace(grammar, term, start, tuple(steps), depth)
+
+
+def _in_layers(root: Derivation, readout: set[Rule]) -> list[tuple[Derivation, int | None]]:
+    """Every word that is computed, once, by layer; the read-out, which is no layer, last."""
+    layers: dict[Term, int] = {}
+    found: dict[Term, tuple[Derivation, int | None]] = {}
+    for node in reversed(list(root.nodes())):  # children stand before their parents
+        if node.children:
+            layer = 1 + max(layers[child.term] for child in node.children)
+            layers.setdefault(node.term, layer)
+            found.setdefault(node.term, (node, None if node.rule in readout else layer))
+        else:
+            layers.setdefault(node.term, 0)
+    last = 1 + max(layers.values())
+    return sorted(found.values(), key=lambda item: last if item[1] is None else item[1])
+
+
+def _start(grammar: Grammar, derivation: Derivation, identity: bool) -> Memories:
+    """The rules without variables, and what the derivation takes as given."""
+    given = [(rule.head, rule.body) for rule in grammar.rules if not rule.holes]
+    given += [(node.rule.head, node.term) for node in derivation.nodes() if not node.children]
+    given += [(M, IDENTITY)] if identity else []
+    memories: Memories = MappingProxyType(
+        {sort: () for sort in UPDATE_ORDER if any(rule.head == sort for rule in grammar.rules)}
+    )
+    for sort, term in given:
+        memories = _stored(memories, sort, IDENTITY if term == _DIAGONAL else term)
+    return memories
+
+
+def _stored(memories: Memories, sort: Sort, term: Term) -> Memories:
+    kept = memories.get(sort, ())
+    return memories if term in kept else MappingProxyType({**memories, sort: (*kept, term)})
+
+
+def _value(grammar: Grammar, term: Term, graph: GraphLike) -> Array:
+    return evaluate(substitute(term, dict(grammar.supports)), graph)

@@ -1,0 +1,77 @@
+"""DenseStore: every graph padded once and kept on the device, so that a batch is a few gathers.
+
+A batch is a function of an index tensor with no work on the host, which is what a CUDA graph needs.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .batch import GraphBatch
+from .distances import distance_channels
+from .graph_set import Ints
+from .store import GraphStore
+
+CHUNK = 4096
+
+
+class DenseStore:
+    """A GraphStore of graph-level targets, padded to its largest graph.
+
+    Args:
+        store: The flat store; stays where it is.
+    """
+
+    def __init__(self, store: GraphStore) -> None:
+        graphs = store.graphs
+        self.store, self.device = store, store.device
+        self.most = int(graphs.sizes.max())
+        self.sizes = torch.as_tensor(graphs.sizes, device=store.device)
+        self.targets = store.targets
+        pieces = []
+        for start in range(0, len(graphs), CHUNK):
+            batch = store.padded(slice(start, start + CHUNK), self.most)
+            pieces.append((batch.adjacency, batch.nodes, batch.edges))
+        self.adjacency, self.nodes, self.edges = (
+            _smallest(torch.cat(parts)) for parts in zip(*pieces, strict=True)
+        )
+        self.positions = store.padded_positions(self.most)
+
+    @staticmethod
+    def bytes_of(store: GraphStore) -> int:
+        """Device memory it would take at most: what decides whether it is made."""
+        most = int(store.graphs.sizes.max())
+        channels = 1 + store.graphs.edge_features.shape[1]
+        per_pair = 4 * channels * most**2
+        per_node = 4 * (store.graphs.node_features.shape[1] + 3) * most
+        return len(store.graphs) * (per_pair + per_node)
+
+    def batch(self, indices: Tensor, widest: int) -> GraphBatch:
+        """The graphs of an index tensor, cut to `widest` nodes, which must hold them all."""
+        dtype = self.store.dtype
+        mask = torch.arange(widest, device=self.device) < self.sizes[indices, None]
+        edges = self.edges[:, :widest, :widest].index_select(0, indices).to(dtype)
+        if self.positions is not None:
+            place = self.positions[:, :widest].index_select(0, indices)
+            channels = distance_channels(place, mask, self.store.distance)
+            edges = torch.cat([edges, channels], dim=-1)
+        return GraphBatch(
+            self.adjacency[:, :widest, :widest].index_select(0, indices).to(dtype),
+            self.nodes[:, :widest].index_select(0, indices).to(dtype),
+            edges,
+            mask,
+            self.store.graphs.directed,
+            self.targets.index_select(0, indices),
+        )
+
+    def widest(self, indices: Ints) -> int:
+        """Nodes of the largest of some graphs."""
+        return int(self.store.graphs.sizes[indices].max())
+
+
+def _smallest(values: Tensor) -> Tensor:
+    """Small whole numbers as bytes: one-hot features and plain adjacency take a quarter."""
+    if values.numel() and bool(((values >= 0) & (values < 256) & (values == values.round())).all()):
+        return values.to(torch.uint8)
+    return values

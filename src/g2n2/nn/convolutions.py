@@ -1,0 +1,171 @@
+"""Networks of PyG's convolutions on dense, masked batches: GCN, GIN and ChebNet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..compiler.presets import Preset
+from ..compiler.readout_plan import Task, plan_readout
+from ..data.batch import GraphBatch
+from ..errors import DataError, G2N2Error, LoweringError, ShapeError
+from ..language.sorts import V
+from .model import _as_pyg
+from .readout import Readout
+
+SPECTRUM_END = 2.0
+"""The largest eigenvalue ChebNet assumes: PyG's own guess would look at the whole batch."""
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """The edges of a batch as PyG wants them; node `i` of graph `b` is number `b N + i`.
+
+    Attributes:
+        index: `[2, E]` from where, to where.
+        weights: `[E]` their entries of A.
+    """
+
+    index: Tensor
+    weights: Tensor
+
+    @classmethod
+    def of(cls, adjacency: Tensor) -> Sparse:
+        graph, start, end = adjacency.nonzero(as_tuple=True)
+        first = graph * adjacency.shape[1]
+        return cls(torch.stack([first + start, first + end]), adjacency[graph, start, end])
+
+
+class ConvolutionGNN(nn.Module):
+    """Convolutions of PyG with ReLU after each, and the read-out of a `GrammarGNN`.
+
+    Edge features are not read. Without node features every node starts with 1. Weights are the
+    entries of A, and messages run from `i` to `j` along `A[i, j]`, as in PyG.
+
+    Args:
+        kind: `GCN`, `GIN` or `ChebNet`.
+        node_features: Columns of the node features.
+        edge_features: Channels of the edge features that batches will have.
+        width: Channels of every layer.
+        layers: How many.
+        out: Outputs for each graph, node or edge.
+        task: `graph`, `node` or `edge`.
+        readout: `sum` (where None), `mean` or `max`.
+        decision: Hidden widths of the decision layers; one of `width` where None.
+        context: Append the pooled vector to every node or edge.
+        order: Chebyshev polynomials in each layer of ChebNet.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        node_features: int = 0,
+        edge_features: int = 0,
+        width: int = 64,
+        layers: int = 3,
+        out: int = 1,
+        task: Task = "graph",
+        readout: str | Mapping[str, str] | None = None,
+        decision: tuple[int, ...] | None = None,
+        context: bool = False,
+        order: int = 5,
+    ) -> None:
+        super().__init__()
+        for name, value in (("width", width), ("layers", layers), ("out", out), ("order", order)):
+            if value < 1:
+                raise LoweringError(f"{name} must be at least 1, got {value}")
+        self.kind, self.task = kind, task
+        self.node_features, self.edge_features = node_features, edge_features
+        hidden = (width,) if decision is None else decision
+        preset = Preset(kind, decision=hidden)
+        plan = plan_readout({V: width}, task, preset, readout, hidden, out, context)
+        sizes = [max(node_features, 1), *[width] * layers]
+        self.convolutions = nn.ModuleList(
+            _convolution(kind, a, b, order) for a, b in pairwise(sizes)
+        )
+        self.readout = Readout(plan, preset, typical_size=1.0)
+
+    def forward(self, data: Any) -> Tensor:
+        """Outputs for a GraphBatch, or for a PyG `Data` or `Batch`."""
+        if isinstance(data, GraphBatch):
+            return self.network(*self.checked(data))
+        if not hasattr(data, "edge_index"):
+            raise DataError(
+                f"a network takes a GraphBatch or a PyG Data or Batch, got {type(data).__name__}"
+            )
+        batch = GraphBatch.from_pyg(data)
+        return _as_pyg(self.network(*self.checked(batch)), data, batch, self.task)
+
+    def checked(self, batch: GraphBatch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The four tensors of a batch that fits this network.
+
+        Raises:
+            ShapeError: Another number of features.
+            DataError: Numbers of another dtype or device.
+        """
+        for what, got, expected in (
+            ("node", batch.nodes.shape[-1], self.node_features),
+            ("edge", batch.edges.shape[-1], self.edge_features),
+        ):
+            if got != expected:
+                raise ShapeError(
+                    f"the batch has {got} {what} features, the network was made for {expected}: "
+                    f"give {what}_features={got} when making it, or other data"
+                )
+        weight = next(self.parameters())
+        if (batch.adjacency.dtype, batch.adjacency.device) != (weight.dtype, weight.device):
+            raise DataError(
+                f"the batch holds {batch.adjacency.dtype} on {batch.adjacency.device}, the network "
+                f"{weight.dtype} on {weight.device}: use batch.to({weight.device.type!r}, "
+                f"{weight.dtype}), or move the network"
+            )
+        return batch.adjacency, batch.nodes, batch.edges, batch.mask
+
+    def network(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
+        """Tensors in, tensors out; padded nodes have no edges, and the read-out skips them."""
+        ones = mask.to(nodes.dtype).unsqueeze(-1)
+        adjacency = adjacency * ones * ones.mT
+        sparse = None if self.kind == "GIN" else Sparse.of(adjacency)
+        values = nodes if self.node_features else ones
+        for convolution in self.convolutions:
+            values = self._convolved(convolution, values, adjacency, sparse).relu()
+        constants = {"1": ones, "11ᵀ": ones.unsqueeze(2) * ones.unsqueeze(1)}
+        output: Tensor = self.readout({"V": values}, mask, constants)
+        return output
+
+    def _convolved(
+        self, convolution: nn.Module, values: Tensor, adjacency: Tensor, sparse: Sparse | None
+    ) -> Tensor:
+        value: Tensor
+        if sparse is None:  # PyG's sparse GINConv drops weights, its dense twin sums with them
+            value = convolution(values, adjacency.mT)
+            return value
+        flat = values.flatten(0, 1)
+        largest = {"lambda_max": flat.new_tensor(SPECTRUM_END)} if self.kind == "ChebNet" else {}
+        value = convolution(flat, sparse.index, sparse.weights, **largest)
+        return value.view(*values.shape[:2], -1)
+
+
+def _convolution(kind: str, width_in: int, width_out: int, order: int) -> nn.Module:
+    if find_spec("torch_geometric") is None:
+        raise G2N2Error(f"{kind} is made of PyG's layers: pip install 'g2n2[pyg]'")
+    from torch_geometric.nn import ChebConv, DenseGINConv, GCNConv
+
+    layer: nn.Module
+    match kind:
+        case "GCN":
+            layer = GCNConv(width_in, width_out)
+        case "GIN":
+            sizes = nn.Linear(width_in, width_out), nn.ReLU(), nn.Linear(width_out, width_out)
+            layer = DenseGINConv(nn.Sequential(*sizes), train_eps=True)
+        case "ChebNet":
+            layer = ChebConv(width_in, width_out, order)
+        case _:
+            raise LoweringError(f"the convolutions are GCN, GIN and ChebNet, got {kind!r}")
+    return layer

@@ -1,0 +1,230 @@
+"""Which words of its grammar a network's output follows, on given graphs.
+
+Candidates are the words up to a size, and the formula written into the network if there is one.
+They are chosen greedily: each time the word that explains most of what is left of the output's
+variance, after the part it shares with the words chosen before is taken away. A share is a share of
+the variance on these graphs, no more: on others the network may follow other words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ..data.batch import GraphBatch
+from ..errors import DataError
+from ..grammars.words import enumerate_words, parse_word
+from ..graphs import GraphLike
+from ..language.evaluation import FUNCTION_VALUES, evaluate
+from ..language.patterns import Assumption
+from ..language.printing import to_text
+from ..language.sorts import M, S, Sort, V
+from ..language.terms import IDENTITY, ONE, Term, apply
+from .model import GrammarGNN
+
+Numbers = npt.NDArray[np.float64]
+
+RELU = {"f": FUNCTION_VALUES["relu"]}
+"""What networks take for the f of a fragment."""
+SHUFFLES = 20
+"""How often the outputs are shuffled to see what a word explains by chance."""
+NEGLIGIBLE = 1e-6
+"""Share below which no further word is listed; float32 resolves no less."""
+
+
+@dataclass(frozen=True)
+class WordShare:
+    """A word and the share of the output's variance it adds to the words before it."""
+
+    word: Term
+    share: float
+
+
+@dataclass(frozen=True)
+class OutputShares:
+    """The words one output follows.
+
+    Attributes:
+        words: Largest addition first.
+        constant: The output's value where it is the same on all graphs; then there are no words.
+        chance: The share the best single word has of the same outputs in random order.
+    """
+
+    words: tuple[WordShare, ...]
+    constant: float | None
+    chance: float
+
+    @property
+    def total(self) -> float:
+        return sum(word.share for word in self.words)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The words each output of a network follows, on given graphs.
+
+    Attributes:
+        outputs: One entry for each output of the network.
+        values: How many numbers each output has on the graphs.
+        candidates: How many words were tried.
+        notes: What the shares do not cover.
+    """
+
+    outputs: tuple[OutputShares, ...]
+    values: int
+    candidates: int
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.candidates} words against {self.values} values of each output"]
+        for number, output in enumerate(self.outputs):
+            lines.append(f"output {number}" if len(self.outputs) > 1 else "output")
+            if output.constant is not None:
+                lines.append(f"   constant: {output.constant:.6g}")
+                continue
+            lines += [f"  {word.share:6.1%}  {to_text(word.word)}" for word in output.words]
+            rest = max(0.0, 1.0 - output.total)
+            lines.append(f"  {rest:6.1%}  not explained; one word by chance: {output.chance:.1%}")
+        return "\n".join([*lines, *self.notes])
+
+
+def explain(
+    model: GrammarGNN,
+    graphs: GraphBatch | Sequence[GraphLike],
+    size: int = 6,
+    top: int = 5,
+    limit: int = 300,
+) -> Explanation:
+    """The words with the largest share of the output's variance on the given graphs.
+
+    Sentences for the task `graph`, vectors for `node`, matrices for `edge`.
+
+    Args:
+        model: Any network.
+        graphs: A batch, or graphs without features.
+        size: The most operations a word may apply.
+        top: The most words for each output.
+        limit: The most words to try.
+
+    Raises:
+        DataError: Fewer than two values, so that nothing varies, or no word to try.
+    """
+    weight = next(model.parameters())
+    batch = graphs if isinstance(graphs, GraphBatch) else GraphBatch.of(graphs)
+    batch = batch.to(weight.device, weight.dtype)
+    sort = model.plan.readout.sort
+    with torch.no_grad():
+        results = model(batch)
+    outputs = np.concatenate([_real(results[b], mask, sort) for b, mask in enumerate(batch.mask)])
+    if len(outputs) < 2:
+        raise DataError("one value has no variance to share out: give more graphs")
+    words, columns, notes = _tried(model, batch, sort, size, limit)
+    if not words:
+        raise DataError(f"no word of {size} operations or fewer to try: raise size or limit")
+    return Explanation(
+        tuple(_shares(words, columns, output, top) for output in outputs.T),
+        len(outputs),
+        len(words),
+        tuple(notes),
+    )
+
+
+def _tried(
+    model: GrammarGNN, batch: GraphBatch, sort: Sort, size: int, limit: int
+) -> tuple[list[Term], Numbers, list[str]]:
+    """The words, the value of each on every entry of every graph, and what is left out."""
+    notes = []
+    if model.plan.inputs.node_features or model.plan.inputs.edge_features:
+        notes.append("Words are of A alone: what the output owes to features is not explained.")
+    places = _places(model, batch)
+    formulas, words, rows = _formulas(model), [], []
+    for word in (*formulas, *_words(model, sort, size, limit, batch.directed)):
+        try:
+            values = np.concatenate([evaluate(word, *place, RELU).ravel() for place in places])
+        except DataError:  # only a formula names features
+            notes.append(f"{to_text(word)} reads features and was not tried.")
+            continue
+        if np.isfinite(values).all():
+            words.append(word)
+            rows.append(values)
+    return words, np.array(rows), notes
+
+
+def _places(model: GrammarGNN, batch: GraphBatch) -> list[tuple[Numbers, dict[str, Numbers]]]:
+    """A and the supports of each graph, as the evaluation of terms takes them."""
+    with torch.no_grad():
+        constants = model.constants(batch.adjacency, batch.mask)
+    named = ("A", *model.undefined, *model.defined)
+    places = []
+    for b, mask in enumerate(batch.mask):
+        n = int(mask.sum())
+        values = {name: _real(constants[name][b], mask, M).reshape(n, n) for name in named}
+        places.append((values.pop("A"), values))
+    return places
+
+
+def _formulas(model: GrammarGNN) -> list[Term]:
+    """What was written into the weights, if anything."""
+    texts = model.formula.split(";") if model.formula else []
+    return [parse_word(model.plan.grammar, text) for text in texts]
+
+
+def _words(model: GrammarGNN, sort: Sort, size: int, limit: int, directed: bool) -> Iterator[Term]:
+    """Words of a sort; those of the other sort, summed or spread, where the grammar has none."""
+    grammar = model.plan.grammar
+    has = sort in grammar.variables
+    source = sort if has else {V: M, M: V}[sort]
+    assume: Assumption = "none" if directed else "symmetric"
+    for word, _ in enumerate_words(grammar, source, size, assume, limit):
+        if has:
+            yield word
+        elif sort == V:
+            yield apply("matmul", word, ONE)
+            yield apply("matmul", apply("hadamard", word, IDENTITY), ONE)
+        else:
+            yield apply("matmul", word, apply("transpose", ONE))
+            yield apply("matmul", ONE, apply("transpose", word))
+
+
+def _shares(words: list[Term], rows: Numbers, output: Numbers, top: int) -> OutputShares:
+    """Greedy forward selection among orthogonalised words.
+
+    Of words that explain equally much, up to rounding, the first is taken: the formula before any
+    word, a smaller word before a larger one.
+    """
+    around = output - output.mean()
+    if np.linalg.norm(around) <= NEGLIGIBLE * np.linalg.norm(output):
+        return OutputShares((), float(output.mean()), 0.0)
+    around = around / np.linalg.norm(around)
+    free = _unit(rows - rows.mean(1, keepdims=True), np.linalg.norm(rows, axis=1))
+    random = np.random.default_rng(0)
+    chance = np.mean([np.max((free @ random.permutation(around)) ** 2) for _ in range(SHUFFLES)])
+    chosen: list[WordShare] = []
+    while len(chosen) < top:
+        gains = (free @ around) ** 2
+        if gains.max() < NEGLIGIBLE:
+            break
+        best = int(np.argmax(gains >= gains.max() * (1 - NEGLIGIBLE)))
+        chosen.append(WordShare(words[best], float(gains[best])))
+        direction = free[best].copy()
+        free = _unit(free - np.outer(free @ direction, direction), np.ones(len(free)))
+    return OutputShares(tuple(chosen), None, float(chance))
+
+
+def _unit(rows: Numbers, scales: Numbers) -> Numbers:
+    """Rows of length 1; a row that is nothing beside its scale is zero, not rounding blown up."""
+    lengths = np.linalg.norm(rows, axis=1)
+    kept = lengths > NEGLIGIBLE * scales
+    return np.where(kept, 1.0 / np.where(kept, lengths, 1.0), 0.0)[:, None] * rows
+
+
+def _real(values: Tensor, mask: Tensor, sort: Sort) -> Numbers:
+    """`[entries, channels]` of one graph, without padding."""
+    real = {S: lambda: values, V: lambda: values[mask], M: lambda: values[mask][:, mask]}[sort]()
+    array: Numbers = real.reshape(-1, values.shape[-1]).double().cpu().numpy()
+    return array

@@ -1,0 +1,128 @@
+"""Networks for other programs: a `torch.export` program, or an ONNX file.
+
+Both take four tensors, `adjacency` `[B, N, N]`, `nodes` `[B, N, F]`, `edges` `[B, N, N, E]` and the
+boolean `mask` `[B, N]`, as `GraphBatch` holds them, and give what the network gives. They check
+nothing: a batch goes through `model.checked` first, or comes from where that was done.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+from ..data.batch import GraphBatch
+from ..errors import DataError, G2N2Error, LoweringError
+from .model import GrammarGNN
+
+INPUTS = ("adjacency", "nodes", "edges", "mask")
+"""The names of the inputs, in order."""
+
+
+class Network(nn.Module):
+    """A network as a module of its four tensors."""
+
+    def __init__(self, model: GrammarGNN) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
+        return self.model.network(adjacency, nodes, edges, mask)
+
+
+def export_program(
+    model: GrammarGNN, sizes: tuple[int, int] | GraphBatch = (2, 8), dynamic: bool = True
+) -> ExportedProgram:
+    """The network as a `torch.export` program.
+
+    Args:
+        model: Any network.
+        sizes: How many graphs of how many nodes it takes, or a batch of that shape; means nothing
+            where dynamic.
+        dynamic: Whether the program takes any number of graphs and of nodes.
+
+    Raises:
+        DataError: A size below 1.
+    """
+    count, nodes = sizes.mask.shape if isinstance(sizes, GraphBatch) else sizes
+    if min(count, nodes) < 1:
+        raise DataError(f"a program takes at least 1 graph of 1 node, got {count} of {nodes}")
+    if dynamic:
+        count, nodes = 2, 8  # a size of 1 while tracing would be kept for good
+    return torch.export.export(
+        Network(model),
+        _example(model, count, nodes),
+        dynamic_shapes=_dynamic_shapes() if dynamic else None,
+    )
+
+
+def export_onnx(
+    model: GrammarGNN,
+    path: str | Path,
+    sizes: tuple[int, int] | GraphBatch = (2, 8),
+    dynamic: bool = True,
+) -> None:
+    """Write the network as an ONNX file; the arguments are those of `export_program`.
+
+    The inputs are called as in `INPUTS`, features of width 0 among them; the output is `output`.
+
+    Raises:
+        G2N2Error: The packages that write ONNX are not installed.
+        LoweringError: The network uses something ONNX has no operator for.
+        DataError: The file cannot be written.
+    """
+    if missing := [name for name in ("onnx", "onnxscript") if find_spec(name) is None]:
+        raise G2N2Error(
+            f"ONNX files need {' and '.join(missing)}: pip install 'g2n2[export]', or use "
+            "export_program, which needs only PyTorch"
+        )
+    if (dtype := next(model.parameters()).dtype) not in (torch.float32, torch.float64):
+        raise LoweringError(
+            f"runtimes of ONNX take float32 or float64, not {dtype}: use model.float() first"
+        )
+    if not Path(path).parent.is_dir():
+        raise DataError(f"cannot write {str(path)!r}: make the folder first")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the exporter itself, not about the network
+            written = torch.onnx.export(
+                export_program(model, sizes, dynamic),
+                dynamo=True,
+                input_names=list(INPUTS),
+                output_names=["output"],
+                dynamic_shapes=_dynamic_shapes() if dynamic else None,
+                verbose=False,
+            )
+        assert written is not None, "dynamo=True always returns a program"
+        written.save(str(path))
+    except torch.onnx.OnnxExporterError as error:
+        missing = sorted(set(re.findall(r"op='(.+?)'", str(error))))
+        raise LoweringError(
+            f"ONNX has no operator for {', '.join(missing) or 'a part of this network'}; use "
+            "export_program, or supports defined in the grammar"
+        ) from error
+    except OSError as error:
+        raise DataError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
+
+
+def _dynamic_shapes() -> tuple[dict[int, Dim], ...]:
+    """Which axes of the four inputs may have any size."""
+    graphs, nodes = Dim("graphs", min=1), Dim("nodes", min=1)
+    pairs, columns = {0: graphs, 1: nodes, 2: nodes}, {0: graphs, 1: nodes}
+    return pairs, columns, pairs, columns
+
+
+def _example(model: GrammarGNN, count: int, nodes: int) -> tuple[Tensor, ...]:
+    """Empty graphs of the right shape; no value is looked at while tracing."""
+    inputs, weight = model.plan.inputs, next(model.parameters())
+    return (
+        weight.new_zeros(count, nodes, nodes),
+        weight.new_zeros(count, nodes, inputs.node_features),
+        weight.new_zeros(count, nodes, nodes, inputs.edge_features),
+        torch.ones(count, nodes, dtype=torch.bool, device=weight.device),
+    )

@@ -1,0 +1,226 @@
+"""A network in one safetensors file: weights, and as text everything needed to make it again.
+
+The metadata are strings: `format`, `g2n2` (the version that wrote it), `grammar` (its rules and
+supports), `name`, `options` and `supports` (JSON), `plan` (for people), `formula` and `checksum`.
+Nothing is ever unpickled, and nothing is loaded by halves: the checksum covers every weight and
+every word of the metadata.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors import torch as safetensors
+from torch import Tensor, nn
+
+from .. import __version__
+from ..compiler.plan_text import plan_text
+from ..compiler.presets import Preset
+from ..errors import DataError, G2N2Error, LoweringError
+from ..grammars.grammar import Grammar
+from .baselines import WithoutEdgeFeatures
+from .model import G2N2, GrammarGNN
+from .supports import SpectralSupports
+
+FORMAT = 1
+"""Raised whenever an older g2n2 could not read, or would misread, what is written."""
+
+KINDS: dict[str, type[GrammarGNN]] = {
+    "GrammarGNN": GrammarGNN,
+    "WithoutEdgeFeatures": WithoutEdgeFeatures,
+}
+
+PICKLES = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+"""How a file of torch.save (an archive) and a pickle of protocol 2 to 5 start."""
+
+
+def save(model: GrammarGNN, path: str | Path) -> None:
+    """Write a network into one file, whole or not at all.
+
+    The memory budget is not written: it belongs to a machine.
+
+    Raises:
+        LoweringError: The network has parts a file cannot describe.
+        DataError: The file cannot be written.
+    """
+    metadata = _described(model)
+    tensors = {
+        name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()
+    }
+    metadata["checksum"] = checksum(tensors, metadata)
+    _write(Path(path), _in_order(safetensors.save(tensors, metadata)))
+
+
+def load(path: str | Path, device: str | torch.device = "cpu") -> GrammarGNN:
+    """The network a file holds, in the dtype it was saved in.
+
+    Raises:
+        DataError: No such file, another kind of file, one of a newer g2n2, or a damaged one.
+    """
+    tensors, metadata = _read(path)
+    if (found := metadata.get("format", "")) != str(FORMAT):
+        newer = found.isdecimal() and int(found) > FORMAT
+        raise DataError(
+            f"{path} has format {found}, written by g2n2 {metadata.get('g2n2')}; this g2n2 "
+            f"({__version__}) reads format {FORMAT}: upgrade g2n2"
+            if newer
+            else f"{path} is a safetensors file, but not of a g2n2 network: model.save writes those"
+        )
+    if metadata.get("checksum") != checksum(tensors, metadata):
+        raise _damaged(path, "its checksum does not match its content")
+    try:
+        with torch.device("meta"):  # no memory, no random numbers: the weights come from the file
+            model = _made(metadata)
+    except (G2N2Error, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path} describes a network that cannot be made: {error}") from error
+    _refuse_other_weights(path, model, tensors)
+    model.load_state_dict({k: v.to(device, copy=True) for k, v in tensors.items()}, assign=True)
+    return model
+
+
+def checksum(tensors: dict[str, Tensor], metadata: dict[str, str]) -> str:
+    """sha256 of the metadata and of every tensor's name, dtype, shape and bytes."""
+    described = {name: text for name, text in metadata.items() if name != "checksum"}
+    total = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
+    for name, value in sorted(tensors.items()):
+        total.update(f"{name} {value.dtype} {list(value.shape)} ".encode())
+        total.update(value.contiguous().flatten().view(torch.uint8).numpy().data)
+    return total.hexdigest()
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same file with its metadata sorted, which safetensors writes in an order of chance."""
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors start at a multiple of 8 bytes
+    return len(text).to_bytes(8, "little") + text + content[8 + size :]
+
+
+def _described(model: GrammarGNN) -> dict[str, str]:
+    """The metadata of a network, but for the checksum."""
+    kind = GrammarGNN if type(model) is G2N2 else type(model)
+    if kind not in KINDS.values():
+        raise LoweringError(
+            f"a file describes {' or '.join(KINDS)}, not {kind.__name__}: save its state_dict() "
+            "with safetensors, beside the code that makes it"
+        )
+    plan = model.plan
+    text = str(plan.grammar)
+    if Grammar.parse(text) != plan.grammar:
+        raise LoweringError(f"the grammar does not read back from its own text:\n{text}")
+    options = {
+        **model.options,
+        "width": _plain(model.options["width"]),
+        "readout": _plain(model.options["readout"]),
+        "preset": asdict(plan.preset),  # by value: its name may mean something else one day
+        "typical_size": model.typical_size,
+    }
+    return {
+        "format": str(FORMAT),
+        "g2n2": __version__,
+        "kind": kind.__name__,
+        "name": plan.grammar.name,
+        "grammar": text,
+        "options": json.dumps(options),
+        "supports": json.dumps(_supports_options(model.supports)),
+        "plan": plan_text(plan),
+        "formula": model.formula,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A mapping as a dict, which JSON can write."""
+    return dict(value) if hasattr(value, "items") else value
+
+
+def _supports_options(supports: nn.Module | None) -> dict[str, Any] | None:
+    if supports is None:
+        return None
+    if type(supports) is not SpectralSupports:
+        raise LoweringError(
+            f"supports given by {type(supports).__name__} are code, which a file cannot hold: "
+            "define them in the grammar (a line such as `C = AA`), use SpectralSupports, or save "
+            "state_dict() with safetensors, beside the code that makes them"
+        )
+    return {
+        "count": supports.count,
+        "bandwidth": supports.bandwidth,
+        "receptive_field": supports.receptive_field,
+        "learned": supports.mix is not None,
+    }
+
+
+def _made(metadata: dict[str, str]) -> GrammarGNN:
+    """A network as the metadata say, without weights."""
+    options = json.loads(metadata["options"])
+    preset = options.pop("preset")
+    preset = Preset(**{**preset, "decision": tuple(preset["decision"])})
+    if options["decision"] is not None:
+        options["decision"] = tuple(options["decision"])
+    grammar = Grammar.parse(metadata["grammar"], metadata["name"])
+    designed = json.loads(metadata["supports"])
+    supports = None if designed is None else SpectralSupports(**designed)
+    model = KINDS[metadata["kind"]](grammar, **options, preset=preset, supports=supports)
+    model.formula = metadata["formula"]
+    return model
+
+
+def _read(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Every tensor and the metadata of a safetensors file."""
+    try:
+        with safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return tensors, file.metadata() or {}
+    except SafetensorError as error:
+        with open(path, "rb") as start:
+            pickled = start.read(2) in PICKLES
+        if pickled:
+            raise DataError(
+                f"{path} was written by pickle or torch.save, and g2n2 never unpickles: make the "
+                "network, load its state_dict() yourself and write it with model.save"
+            ) from error
+        raise _damaged(path, f"it is no whole safetensors file ({error})") from error
+    except OSError as error:
+        raise DataError(f"cannot read {str(path)!r}: {error.strerror or error}") from error
+
+
+def _damaged(path: str | Path, why: str) -> DataError:
+    return DataError(f"{path} is damaged: {why}; nothing was loaded. Copy or save it again")
+
+
+def _refuse_other_weights(path: str | Path, model: GrammarGNN, tensors: dict[str, Tensor]) -> None:
+    """Every tensor the network has, of its shape, and no other."""
+    expected = {name: list(value.shape) for name, value in model.state_dict().items()}
+    got = {name: list(value.shape) for name, value in tensors.items()}
+    for name in sorted(expected.keys() | got.keys()):
+        if expected.get(name) != got.get(name):
+            raise _damaged(
+                path,
+                f"the weight {name} has shape {got.get(name, 'none')}, the network it describes "
+                f"needs {expected.get(name, 'none of that name')}",
+            )
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write under a temporary name first, so that no reader ever sees half a file."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise DataError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)

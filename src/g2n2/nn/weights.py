@@ -1,0 +1,169 @@
+"""A schedule of atoms as the weights of layers and read-out; every weight is zero at first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from torch import Tensor, nn
+
+from ..compiler.atoms import Application, Atom, Combination, Constant, Pointwise
+from ..compiler.formulas import Reading
+from ..compiler.hinges import IDENTITY, Unit, hinges
+from ..compiler.plan import LayerPlan
+from ..compiler.schedule import Basis, Stage
+from ..errors import LoweringError
+from ..language.sorts import M, R, S, Sort, V
+from .layer import ApplyRule, Select, Update
+from .readout import Readout
+
+_SORT_OF_PART = {
+    **{"nodes": V, "rows": R, "scalars": S, "diagonal": M, "off-diagonal": M},
+    **{"H": V, "R": R, "row sums C": M, "diag C": M, "C": M, "H_i": V, "H_j": V},
+    **{"R_i": R, "R_j": R},
+}
+"""The memory each part of a read-out is taken from."""
+
+
+def write_layer(
+    layer: nn.Module, plan: LayerPlan, stage: Stage, domain: Sequence[int] | None
+) -> None:
+    """Selectors that bring the operands of each application, and mixers that keep the results."""
+    updates = layer.get_submodule("updates")
+    for planned in plan.updates:
+        update = updates.get_submodule(planned.sort.letter)
+        assert isinstance(update, Update)
+        places: dict[Atom, int] = {}
+        start = planned.width_in
+        for step, applied in zip(planned.steps, update.steps, strict=True):
+            assert isinstance(applied, ApplyRule)
+            for copy, atom in enumerate(stage.applications.get(step.rule, ())):
+                places[atom] = start + copy
+                _select(applied, copy, atom, stage)
+            start += step.copies
+        _Mixer(update.mixer, stage, planned.sort, places).write(domain)
+
+
+def _select(applied: ApplyRule, copy: int, atom: Atom, stage: Stage) -> None:
+    assert isinstance(atom.made, Application)
+    for select, operand in zip(applied.selectors, atom.made.operands, strict=True):
+        assert isinstance(select, Select)
+        source = stage.before[select.sort]
+        for channel, weight in source.coordinates(operand).items():
+            _first(select.maps).weight[copy, channel] = float(weight)
+
+
+@dataclass
+class _Mixer:
+    """Writes the MLP of one memory in one layer."""
+
+    maps: nn.Sequential
+    stage: Stage
+    sort: Sort
+    places: Mapping[Atom, int]
+    free: int = 0
+    """The first hidden unit not yet taken."""
+
+    def write(self, domain: Sequence[int] | None) -> None:
+        """Each channel of the new memory is a linear form, kept by two units, and functions."""
+        last = self.maps[-1]
+        assert isinstance(last, nn.Linear)
+        readers: dict[Atom, list[tuple[int, float]]] = {}
+        for channel, combination in enumerate(self.stage.after[self.sort].channels):
+            earlier, made = self.stage.parted(combination)
+            linear = []
+            for atom, weight in made:
+                if isinstance(atom.made, Pointwise):
+                    readers.setdefault(atom, []).append((channel, float(weight)))
+                elif isinstance(atom.made, Constant):
+                    last.bias[channel] += float(weight)
+                else:
+                    linear.append((atom, weight))
+            form = self.form((*earlier, *linear))
+            if form:
+                self.units(IDENTITY, form, [(channel, 1.0)])
+        for atom, channels in readers.items():
+            assert isinstance(atom.made, Pointwise)
+            units, start = hinges(atom.made.functions, domain)
+            self.units(units, self.form(atom.made.argument), channels)
+            for channel, factor in channels:
+                last.bias[channel] += factor * start
+
+    def form(self, combination: Combination) -> dict[int, Fraction]:
+        """Weights of the MLP's inputs that sum to a combination."""
+        earlier, made = self.stage.parted(combination)
+        form = self.stage.before[self.sort].coordinates(earlier)
+        return form | {self.places[atom]: weight for atom, weight in made}
+
+    def units(
+        self, units: Sequence[Unit], form: Mapping[int, Fraction], readers: list[tuple[int, float]]
+    ) -> None:
+        first, last = _first(self.maps), self.maps[-1]
+        assert isinstance(last, nn.Linear)
+        if self.free + len(units) > first.out_features:
+            raise LoweringError(
+                f"the MLP of {self.sort.variable} in layer {self.stage.number} has "
+                f"{first.out_features} hidden units, too few for the formula; use a greater width"
+            )
+        for slope, bias, weight in units:
+            for place, coefficient in form.items():
+                first.weight[self.free, place] = slope * float(coefficient)
+            first.bias[self.free] = bias
+            for channel, factor in readers:
+                last.weight[channel, self.free] = weight * factor
+            self.free += 1
+
+
+def write_readout(
+    readout: Readout,
+    widths: Mapping[Sort, int],
+    memories: Mapping[Sort, Basis],
+    readings: Sequence[Reading],
+    output: int,
+) -> None:
+    """Each output's linear form of the pooled parts, carried through the decision layers.
+
+    `widths` are those of the last memories, `memories` what their first channels hold.
+    """
+    maps = [part for part in readout.decision if isinstance(part, nn.Linear)]
+    starts = _starts(readout, widths)
+    for number, reading in enumerate(readings):
+        rows = _signed_rows(2 * number) if maps[1:] else [(output + number, 1.0)]
+        for part, combination in reading.parts.items():
+            coordinates = memories[_SORT_OF_PART[part]].coordinates(combination)
+            for channel, weight in coordinates.items():
+                for row, sign in rows:
+                    maps[0].weight[row, starts[part] + channel] += sign * float(weight)
+        for here in maps[1:-1]:
+            for row, sign in _signed_rows(2 * number):
+                _carry(here.weight[row], 2 * number, sign)
+        if maps[1:]:
+            _carry(maps[-1].weight[output + number], 2 * number, 1.0)
+        maps[-1].bias[output + number] = float(reading.constant)
+
+
+def _carry(row: Tensor, start: int, sign: float) -> None:
+    """Read a value that stands as relu(x), relu(−x)."""
+    row[start], row[start + 1] = sign, -sign
+
+
+def _signed_rows(start: int) -> list[tuple[int, float]]:
+    return [(start, 1.0), (start + 1, -1.0)]
+
+
+def _starts(readout: Readout, widths: Mapping[Sort, int]) -> dict[str, int]:
+    """Where each part begins in what the decision layers read."""
+    plan = readout.plan
+    names = [*plan.local, *(name for name, _ in plan.pools if plan.pooled_width)]
+    starts, start = {}, 0
+    for name in names:
+        starts[name] = start
+        start += widths[_SORT_OF_PART[name]]
+    return starts
+
+
+def _first(maps: nn.Sequential) -> nn.Linear:
+    first = maps[0]
+    assert isinstance(first, nn.Linear)
+    return first

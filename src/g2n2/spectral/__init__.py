@@ -1,0 +1,1 @@
+"""Laplacians as words, the spectral response of words and layers, filters as networks."""

@@ -1,0 +1,125 @@
+"""`g2n2 compile` and `g2n2 trace` as a user meets them."""
+
+import json
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from g2n2 import cli
+from g2n2.errors import G2N2Error
+
+
+def run(*words: str) -> tuple[int, str]:
+    """The exit code and everything printed, errors turned into exit 2 as `main` does."""
+    result = CliRunner().invoke(cli.app, list(words))
+    if isinstance(result.exception, G2N2Error):
+        return 2, f"error: {result.exception}"
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+QM9 = ("--node-features", "11", "--edge-features", "4")
+
+
+def test_compile_prints_the_plan_and_its_costs():
+    code, printed = run("compile", "r-G_L3", "--width", "64", "--layers", "3", *QM9)
+    assert code == 0
+    assert "parameters  844,685" in printed
+    assert "here B = 32, N = 29" in printed
+    assert "C⁰ = I ‖ A ‖ E" in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        (("--width", "32", *QM9), 339_085),
+        (("--preset", "official", "--node-features", "11", "--edge-features", "5"), 1_174_270),
+    ],
+)
+def test_compile_as_json(options, parameters):
+    code, printed = run("compile", "r-G_L3", *options, "--nodes", "9", "--batch", "4", "--json")
+    content = json.loads(printed)
+    assert code == 0
+    assert content["total"]["parameters"] == parameters
+    assert (content["batch"], content["nodes"]) == (4, 9)
+
+
+def test_every_option_reaches_the_plan():
+    options = ("--task", "node", "--readout", "mean", "--out", "3", "--directed", "--context")
+    code, printed = run("compile", "r-G_L3", *options)
+    assert code == 0
+    assert "C⁰ = I ‖ A ‖ Aᵀ" in printed
+    assert "H ‖ mean row C ‖ mean H" in printed
+    assert "[B, N, 3]" in printed
+
+
+@pytest.mark.parametrize(
+    ("figure", "title"),
+    [
+        ("layer", "r-G_L3, layer 3 of 3"),
+        ("architecture", "r-G_L3: the whole network"),
+        ("overview", "From {·, ᵀ, 1, diag, ⊙} to a network layer"),
+    ],
+)
+def test_diagrams_are_written(tmp_path, figure, title):
+    path = tmp_path / "out.svg"
+    code, printed = run("compile", "r-G_L3", "--diagram", str(path), "--figure", figure)
+    assert (code, f"{figure} drawn in {path}" in printed) == (0, True)
+    root = ElementTree.parse(path).getroot()
+    assert root.find("{http://www.w3.org/2000/svg}title").text == title
+
+
+def test_supports_without_a_definition_are_named():
+    assert "C_1, C_2, C_3: not defined here" in run("compile", "MPNN-3")[1]
+
+
+def test_trace_prints_the_steps_and_evaluates_them(tmp_path):
+    path = tmp_path / "t.svg"
+    code, printed = run("trace", "1ᵀ(A²⊙A)1", "--graph6", "C~", "--diagram", str(path))
+    assert code == 0
+    assert printed.startswith("1ᵀ(A²⊙A)1 in r-G_L3: 3 layers")
+    assert "\n               24\n" in printed  # four triangles, six times each
+    assert ElementTree.parse(path).getroot().tag.endswith("svg")
+    content = json.loads(run("trace", "A⁴", "--grammar", "PPGN", "--json")[1])
+    assert (content["depth"], len(content["steps"])) == (2, 2)
+
+
+BAD = [
+    (("compile", "r-G_L4"), "no grammar is called 'r-G_L4'"),
+    (("compile", "V → MV"), "never becomes a word"),
+    (("compile", "PPGN", "--preset", "official"), "use another preset"),
+    (("compile", "GNNML1", "--edge-features", "3"), "no matrix variable"),
+    (("compile", "r-G_L3", "--width", "0"), "Invalid value for '--width'"),
+    (("compile", "r-G_L3", "--preset", "nonsense"), "Invalid value for '--preset'"),
+    (("compile", "r-G_L3", "--diagram", "out.png"), "name it for instance out.svg"),
+    (("compile", "r-G_L3", "--diagram", "no/such/out.svg"), "cannot be written"),
+    (
+        ("compile", "PPGN", "--diagram", "o.svg", "--figure", "overview"),
+        "the overview starts from a set of operations",
+    ),
+    (("trace", "AᵀA"), "no variable derives Aᵀ"),
+    (("trace", "1ᵀ(A1"), "this bracket is never closed"),
+    (("trace", "A", "--graph6", "~~~~"), "graph6"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), BAD)
+def test_bad_input_ends_with_2_and_says_what_to_do(words, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, printed = run(*words)
+    assert code == 2
+    assert said in printed
+    assert not list(tmp_path.iterdir())
+
+
+def test_compile_needs_no_torch():
+    program = (
+        "import sys; sys.modules['torch'] = None; sys.argv[1:] = ['compile', 'G_L3']\n"
+        "from g2n2.cli import main; main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8")
+    assert ended.returncode == 0, ended.stderr
+    assert "parameters" in ended.stdout

@@ -1,0 +1,122 @@
+"""Costs against PyTorch: parameters, FLOPs of every product, tensors kept by autograd."""
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from g2n2.compiler.costs import VECTOR_WORK, Cost, NetworkCost
+from g2n2.compiler.lowering import FUSED
+from g2n2.compiler.planning import unsupported
+from g2n2.grammars.catalogue import catalogue
+from g2n2.nn.model import GrammarGNN
+
+B, N, W = 3, 7, 8
+GRAMMARS = [name for name in catalogue() if not name.endswith("-3")]
+PRESETS = ("paper", "official", "ppgn", "modern")
+PAIRS = [(g, p) for g in GRAMMARS for p in PRESETS if not unsupported(catalogue()[g], p)]
+
+
+def made(grammar, preset, width=W, layers=2, **options):
+    heads = {rule.head.letter for rule in catalogue()[grammar].rules}
+    edges = 3 if "M" in heads else 0
+    return GrammarGNN(grammar, 5, edges, width=width, layers=layers, preset=preset, **options)
+
+
+def tensors(module, batch=B, nodes=N):
+    torch.manual_seed(0)
+    adjacency = torch.rand(batch, nodes, nodes)
+    edges = torch.rand(batch, nodes, nodes, module.plan.inputs.edge_features)
+    mask = torch.ones(batch, nodes, dtype=torch.bool)
+    return adjacency + adjacency.transpose(1, 2), torch.rand(batch, nodes, 5), edges, mask
+
+
+@pytest.mark.parametrize(("grammar", "preset"), PAIRS)
+def test_parameters_are_the_modules(grammar, preset):
+    module = made(grammar, preset, task="node", context=True)
+    held = sum(p.numel() for p in module.parameters())
+    assert NetworkCost(module.plan, B, N).total.parameters == held
+
+
+# What PyTorch's counter leaves out: entrywise products and sums, for each channel and graph, as
+# (first layer, second layer, support), and then the pooling.
+ENTRYWISE = {
+    "r-G_L3": (N**2, N**2, 0),
+    "r-G_L3 ∪ {Mᵀ}": (N**2, N**2, 0),
+    "PPGN": (0, 0, 0),
+    "TriMul": (0, 0, 0),
+    "GNNML1": (N, N, 0),
+    "r-G_L1": (N, N, 0),
+    "2-IGN": (3 * N**2 + N, 3 * N**2 + N, 0),
+    "G_L3": (N**2 + N, 2 * N**2 + 2 * N + 2 * N, 0),
+    "GCN": (0, 0, 3 * N**2 + 4 * N),
+}
+POOLED = {"PPGN": N + N**2, "TriMul": N + N**2, "GNNML1": N, "r-G_L1": N, "GCN": N}
+POOLED["G_L3"] = N + N + 1 + N + N**2
+
+
+@pytest.mark.parametrize("preset", ["paper", "ppgn"])
+@pytest.mark.parametrize("grammar", ENTRYWISE)
+def test_flops_are_those_of_pytorch_and_the_entrywise_ones(grammar, preset):
+    module = made(grammar, preset)
+    with FlopCounterMode(display=False) as counter:
+        module.network(*tensors(module))
+    first, second, support = ENTRYWISE[grammar]
+    pooled = POOLED.get(grammar, N + N + N**2)
+    uncounted = B * (W * (first + second + pooled) + support)
+    assert NetworkCost(module.plan, B, N).total.flops == counter.get_total_flops() + uncounted
+
+
+@pytest.mark.parametrize("preset", ["official", "modern"])
+def test_flops_of_the_other_presets_are_close(preset):
+    module = made("r-G_L3", preset, width=32)
+    with FlopCounterMode(display=False) as counter:
+        module.network(*tensors(module))
+    counted = counter.get_total_flops()
+    assert counted < NetworkCost(module.plan, B, N).total.flops < 1.01 * counted
+
+
+def test_training_costs_three_forward_passes():
+    module = made("r-G_L3", "paper", width=32)
+    with FlopCounterMode(display=False) as counter:
+        module.network(*tensors(module)).sum().backward()
+    planned = NetworkCost(module.plan, B, N).training_flops
+    assert planned == pytest.approx(counter.get_total_flops(), rel=0.02)
+
+
+def kept_by_autograd(module, inputs):
+    """Bytes of the distinct tensors saved for the backward pass, parameters aside."""
+    own = {p.untyped_storage().data_ptr() for p in module.parameters()}
+    held, alive = {}, []
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            held[storage.data_ptr()] = storage.nbytes()
+            alive.append(tensor)  # a freed address could be counted for another tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        module.network(*inputs)
+    return sum(held.values())
+
+
+KEEPING = [p for p in PAIRS if p[0] in ("r-G_L3", "G_L3", "PPGN", "GNNML1", "2-IGN", "TriMul")]
+
+
+@pytest.mark.parametrize(("grammar", "preset"), KEEPING)
+def test_activation_memory_is_what_autograd_keeps(grammar, preset):
+    module = made(grammar, preset, width=24).train()
+    kept = kept_by_autograd(module, tensors(module, 2, 16))
+    assert NetworkCost(module.plan, 2, 16).activation_bytes() == pytest.approx(kept, rel=0.12)
+
+
+def test_every_cheaper_op_is_costed_as_it_is_computed():
+    """A body with an op of its own either costs what its operations cost or is listed."""
+    as_written = {"V_c1ᵀ", "1V_cᵀ"}
+    assert set(FUSED) - as_written <= VECTOR_WORK
+
+
+def test_the_parts_are_the_whole():
+    cost = NetworkCost(made("r-G_L3", "modern", task="edge").plan, B, N)
+    assert list(cost.parts) == ["inputs", "layer 1", "layer 2", "read-out", "decision"]
+    assert cost.total == sum(cost.parts.values(), Cost())

@@ -1,0 +1,299 @@
+"""One safetensors file: what goes in comes out, and what is damaged is refused whole."""
+
+import json
+import os
+import pickle
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors import torch as safetensors
+
+from g2n2 import __version__, catalogue
+from g2n2.compiler.planning import undefined_supports
+from g2n2.compiler.presets import PRESETS, Preset
+from g2n2.data.batch import GraphBatch
+from g2n2.errors import DataError, LoweringError
+from g2n2.grammars.grammar import Grammar
+from g2n2.nn import G2N2, GrammarGNN
+from g2n2.nn.baselines import baseline
+from g2n2.nn.files import checksum, load, save
+from g2n2.nn.supports import SpectralSupports
+
+SIZES = (1, 2, 7)
+
+
+def batch(nodes: int = 0, edges: int = 0, dtype: torch.dtype = torch.float32) -> GraphBatch:
+    rng = np.random.default_rng(0)
+    return GraphBatch.of(
+        [nx.gnp_random_graph(n, 0.5, seed=n) for n in SIZES],
+        [rng.normal(size=(n, nodes)) for n in SIZES],
+        [rng.normal(size=(n, n, edges)) for n in SIZES],
+        dtype=dtype,
+    )
+
+
+def small(**options: object) -> GrammarGNN:
+    torch.manual_seed(1)
+    given = {"grammar": "r-G_L3", "width": 3, "layers": 2, "decision": (4,)}
+    return GrammarGNN(**{**given, **options})
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_every_grammar_comes_back_as_it_went(name: str, tmp_path: Path) -> None:
+    grammar = catalogue()[name]
+    named = undefined_supports(grammar)
+    model = small(grammar=grammar, supports=SpectralSupports(len(named)) if named else None)
+    save(model, tmp_path / "network.safetensors")
+    again = load(tmp_path / "network.safetensors")
+    assert again.plan == model.plan
+    assert again.plan.grammar.name == name
+    assert [r for u in again.plan.layers[0].updates for r in u.steps] == [
+        r for u in model.plan.layers[0].updates for r in u.steps
+    ]
+    torch.testing.assert_close(again(batch()), model(batch()), rtol=0, atol=0)
+
+
+OPTIONS: list[dict[str, object]] = [
+    *({"preset": name} for name in PRESETS),
+    {"preset": replace(PRESETS["paper"], name="mine", hidden=1, decision=(5, 6)), "decision": None},
+    {"preset": Preset("silu", activation="silu", pooling="mean")},
+    {"width": {"M": 3, "V": 5}},
+    {"task": "node", "context": True},
+    {"task": "edge", "readout": {"diagonal": "max", "off-diagonal": "none"}},
+    {"readout": "max", "out": 4},
+    {"directed": True, "typical_size": 3.5},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_option_comes_back(options: dict[str, object], tmp_path: Path) -> None:
+    model = small(node_features=2, edge_features=1, **options)
+    model.save(tmp_path / "x")
+    again = GrammarGNN.load(tmp_path / "x")
+    assert again.plan == model.plan
+    torch.testing.assert_close(again(batch(2, 1)), model(batch(2, 1)), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_the_dtype_is_kept(dtype: torch.dtype, tmp_path: Path) -> None:
+    model = small().to(dtype)
+    model.save(tmp_path / "x")
+    again = load(tmp_path / "x")
+    assert {p.dtype for p in again.parameters()} == {dtype}
+    assert all(p.requires_grad and p.device.type == "cpu" for p in again.parameters())
+    data = batch(dtype=dtype)
+    torch.testing.assert_close(again(data), model(data), rtol=0, atol=0)
+
+
+def test_learned_and_fixed_spectral_supports_come_back(tmp_path: Path) -> None:
+    for learned in (True, False):
+        given = SpectralSupports(4, bandwidth=2.0, receptive_field=2, learned=learned)
+        model = small(grammar="GNNML3-4", supports=given)
+        model.save(tmp_path / "x")
+        again = load(tmp_path / "x")
+        assert repr(again.supports) == repr(given)
+        torch.testing.assert_close(again(batch()), model(batch()), rtol=0, atol=0)
+
+
+def test_a_baseline_that_leaves_edge_features_out_still_does(tmp_path: Path) -> None:
+    model = baseline("GNNML1", node_features=2, edge_features=1, width=3, layers=1)
+    assert isinstance(model, GrammarGNN)
+    model.save(tmp_path / "x")
+    torch.testing.assert_close(load(tmp_path / "x")(batch(2, 1)), model(batch(2, 1)))
+
+
+def test_the_metadata_are_text_a_person_can_read(tmp_path: Path) -> None:
+    model = G2N2(width=3, layers=1)
+    model.formula = "1ᵀA1"
+    model.save(tmp_path / "x")
+    with safe_open(tmp_path / "x", "pt") as file:
+        told = file.metadata()
+    assert told["format"] == "1"
+    assert told["g2n2"] == __version__
+    assert Grammar.parse(told["grammar"]) == catalogue()["r-G_L3"]
+    assert json.loads(told["options"])["width"] == 3
+    assert told["plan"].startswith("r-G_L3: 1 layer, preset modern, graph level")
+    assert load(tmp_path / "x").formula == "1ᵀA1"
+
+
+def test_loading_draws_no_random_numbers(tmp_path: Path) -> None:
+    small().save(tmp_path / "x")
+    torch.manual_seed(5)
+    load(tmp_path / "x")
+    after = torch.rand(1)
+    torch.manual_seed(5)
+    assert after == torch.rand(1)
+
+
+def test_a_loaded_network_does_not_live_in_the_file(tmp_path: Path) -> None:
+    model = small()
+    model.save(tmp_path / "x")
+    again = load(tmp_path / "x")
+    (tmp_path / "x").write_bytes(b"")
+    torch.testing.assert_close(again(batch()), model(batch()), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_nothing_is_left_behind_and_the_old_file_survives_a_failure(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x"
+    small().save(path)
+    before = path.read_bytes()
+
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, step, full)
+    with pytest.raises(DataError, match=r"cannot write .* No space left on device"):
+        small(width=5).save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_supports_given_by_code_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    class Mine(torch.nn.Module):
+        def forward(self, adjacency: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            return adjacency.unsqueeze(-1)
+
+    model = small(grammar="V_c → CV_c | 1", supports=Mine())
+    with pytest.raises(LoweringError, match=r"Mine are code, .* define them in the grammar"):
+        model.save(tmp_path / "x")
+    assert not os.listdir(tmp_path)
+
+
+def test_a_class_of_ones_own_is_refused(tmp_path: Path) -> None:
+    class Mine(GrammarGNN):
+        pass
+
+    with pytest.raises(LoweringError, match="not Mine"):
+        Mine(width=2, layers=1).save(tmp_path / "x")
+
+
+def contents(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    with safe_open(path, "pt") as file:
+        return {k: file.get_tensor(k) for k in file.keys()}, dict(file.metadata())  # noqa: SIM118
+
+
+def rewritten(path: Path, change: str) -> bytes:
+    """The file with something else in it and a checksum that fits: what a careless tool makes."""
+    tensors, told = contents(path)
+    first = min(tensors)
+    match change:
+        case "missing tensor":
+            del tensors[first]
+        case "extra tensor":
+            tensors["extra"] = torch.zeros(2)
+        case "wrong shape":
+            tensors[first] = torch.zeros(7, 7)
+        case "newer":
+            told |= {"format": "2", "g2n2": "9.9.9"}
+        case "no format":
+            del told["format"]
+        case "bad grammar":
+            told["grammar"] = "V_c → QV_d"
+        case "bad option":
+            told["options"] = told["options"].replace('"layers": 2', '"layers": -2')
+        case "unknown option":
+            told["options"] = told["options"].replace('"layers": 2', '"lairs": 2')
+        case "unknown kind":
+            told["kind"] = "os.system"
+        case _:
+            raise AssertionError(change)
+    told["checksum"] = checksum(tensors, told)
+    return safetensors.save(tensors, told)
+
+
+REWRITTEN = [
+    ("missing tensor", r"the weight \S+ has shape none, the network it describes needs \["),
+    ("extra tensor", r"the weight extra has shape \[2\], .* needs none of that name"),
+    ("wrong shape", r"has shape \[7, 7\], the network it describes needs \["),
+    ("newer", r"format 2, written by g2n2 9\.9\.9; this g2n2 .* reads format 1: upgrade g2n2"),
+    ("no format", "but not of a g2n2 network"),
+    ("bad grammar", "describes a network that cannot be made"),
+    ("bad option", "layers must be a whole number, at least 1, got -2"),
+    ("unknown option", "describes a network that cannot be made"),
+    ("unknown kind", "describes a network that cannot be made"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), REWRITTEN)
+def test_a_file_of_something_else_is_refused(change: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    small().save(path)
+    path.write_bytes(rewritten(path, change))
+    with pytest.raises(DataError, match=message):
+        load(path)
+
+
+DAMAGED = [
+    ("empty", lambda x: b""),
+    ("cut in the length", lambda x: x[:5]),
+    ("cut in the header", lambda x: x[: 8 + struct.unpack("<Q", x[:8])[0] // 2]),
+    ("cut after the header", lambda x: x[: 8 + struct.unpack("<Q", x[:8])[0]]),
+    ("cut in the data", lambda x: x[:-5]),
+    ("one byte more", lambda x: x + b"\0"),
+    ("huge header length", lambda x: b"\xff" * 8 + x[8:]),
+    ("header not JSON", lambda x: x.replace(b"__metadata__", b'__met"data__')),
+    ("a flipped bit in the grammar", lambda x: x.replace(b"MV_c", b"MV_r", 1)),
+    ("a flipped bit in an option", lambda x: x.replace(b'\\"layers\\": 2', b'\\"layers\\": 3')),
+    ("a flipped bit in the formula", lambda x: x.replace(b'"formula":""', b'"formulb":""')),
+    ("a flipped bit in a dtype", lambda x: x.replace(b'"F32"', b'"I32"', 1)),
+    ("a flipped bit in the weights", lambda x: x[:-3] + bytes([x[-3] ^ 1]) + x[-2:]),
+    ("zeros for weights", lambda x: x[:-64] + bytes(64)),
+    ("not safetensors", lambda x: b"hello, this is a text file\n" * 9),
+]
+
+
+@pytest.mark.parametrize(("what", "damage"), DAMAGED, ids=[name for name, _ in DAMAGED])
+def test_a_damaged_file_is_refused(what: str, damage: object, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    small().save(path)
+    whole = path.read_bytes()
+    broken = damage(whole)
+    assert broken != whole, "the damage missed"
+    path.write_bytes(broken)
+    with pytest.raises(DataError, match=r"is damaged: .*; nothing was loaded"):
+        load(path)
+
+
+def test_a_flip_of_any_bit_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    small(width=2, layers=1).save(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(3)
+    for place in rng.integers(0, len(whole), 150):
+        broken = bytearray(whole)
+        broken[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(bytes(broken))
+        with pytest.raises(DataError):
+            load(path)
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_a_pickle_is_refused_and_never_run(protocol: int, tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+            return os.mkdir, (str(tmp_path / "ran"),)
+
+    (tmp_path / "a.pt").write_bytes(pickle.dumps(Evil(), protocol))
+    torch.save({"x": Evil()}, tmp_path / "b.pt")
+    for name in ("a.pt", "b.pt"):
+        with pytest.raises(DataError, match="g2n2 never unpickles"):
+            load(tmp_path / name)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_file_that_is_not_there_or_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"cannot read .*nothing.*No such file"):
+        load(tmp_path / "nothing")
+    with pytest.raises(DataError, match="cannot read"):
+        load(tmp_path)
+    with pytest.raises(DataError, match=r"cannot write .*No such file"):
+        small().save(tmp_path / "no folder" / "x")

@@ -1,0 +1,116 @@
+"""The preset `modern` starts well: it tells graphs apart, and every part of it learns."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from g2n2.data.batch import GraphBatch
+from g2n2.nn import G2N2, GrammarGNN
+from sample_batches import molecule_batch
+
+SEEDS = range(50)
+GRAPHS, WIDTH, OUTPUTS = 6, 16, 4
+
+
+def drawn(seed: int) -> tuple[GrammarGNN, GraphBatch]:
+    """A fresh network and molecule-sized graphs, another pair for each seed."""
+    draw = random.Random(seed)
+    torch.manual_seed(seed)
+    model = G2N2(11, 4, width=WIDTH, layers=3, out=OUTPUTS)
+    return model, molecule_batch([draw.randint(5, 29) for _ in range(GRAPHS)], seed)
+
+
+@contextmanager
+def watched(model: GrammarGNN) -> Iterator[dict[str, Tensor]]:
+    """What enters each activation: for each one, which of its units are above zero somewhere."""
+    alive: dict[str, Tensor] = {}
+
+    def watch(name: str) -> nn.Module:
+        def look(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+            alive[name] = (inputs[0] > 0).flatten(0, -2).any(0)
+
+        return look  # type: ignore[return-value]
+
+    hooks = [
+        module.register_forward_hook(watch(name))  # type: ignore[arg-type]
+        for name, module in model.named_modules()
+        if isinstance(module, nn.SiLU)
+    ]
+    yield alive
+    for hook in hooks:
+        hook.remove()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_fifty_seeds(seed: int) -> None:
+    model, batch = drawn(seed)
+    with watched(model) as alive:
+        output = model(batch)
+
+    apart = torch.pdist(output.detach())
+    assert float(apart.min()) > 0.01 * float(apart.mean()), "two graphs have the same output"
+    assert float(apart.mean()) > 0.05 * float(output.detach().norm(dim=1).mean()), "all are alike"
+
+    assert len(alive) == 2 * len(model.layers) + 1, "an MLP for each memory, and the decision"
+    for name, units in alive.items():
+        assert float(units.float().mean()) >= 0.5, f"{name} is mostly dead"
+
+    (output - output.detach().mean(0) - 1).square().mean().backward()  # type: ignore[no-untyped-call]
+    sizes = {name: float(value.grad.norm()) for name, value in model.named_parameters()}
+    assert all(size > 0 for size in sizes.values()), [n for n, s in sizes.items() if s == 0]
+    middle = sorted(sizes.values())[len(sizes) // 2]
+    largest = max(sizes, key=sizes.__getitem__)
+    assert sizes[largest] < 100 * middle, f"the gradient of {largest} drowns the others"
+
+
+def test_the_seeds_can_fail() -> None:
+    """A network with one mute layer and dead units does not pass."""
+    model, batch = drawn(0)
+    mixer = model.layers[1].updates["M"].mixer  # type: ignore[index, union-attr]
+    with torch.no_grad():
+        mixer[0].bias.fill_(-1e3)  # type: ignore[index, union-attr]
+    with watched(model) as alive:
+        model(batch).sum().backward()
+    assert not alive["layers.1.updates.M.mixer.1"].any()
+    assert float(mixer[0].weight.grad.norm()) == 0.0  # type: ignore[index, union-attr]
+
+
+def sizes_of_memories(preset: str, n: int) -> dict[str, float]:
+    torch.manual_seed(0)
+    model = G2N2(11, 4, width=4, layers=3, preset=preset)
+    batch = molecule_batch([n], seed=5)
+    with torch.no_grad():
+        memories, _ = model.final(batch.adjacency, batch.nodes, batch.edges, batch.mask)
+        memories["out"] = model(batch)
+    return {letter: float(value.abs().max()) for letter, value in memories.items()}
+
+
+def test_values_do_not_grow_with_the_graph() -> None:
+    """Thirty times the nodes: nodes and pairs keep their size, sums grow no faster than n."""
+    small, large = sizes_of_memories("modern", 10), sizes_of_memories("modern", 300)
+    for letter in ("M", "V"):
+        assert large[letter] < 3 * small[letter]
+    assert large["out"] < 30 * max(small["out"], 1.0)
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    ["G_L3", "r-G_L3", "PPGN", "2-IGN", "S → Tr(M) | SS; V_c → V_cS | MV_c | 1; M → MM | A"],
+)
+def test_dense_graphs_do_not_explode(grammar: str) -> None:
+    """Complete graphs, where a sum over nodes has n equal terms: no faster than √n."""
+    torch.manual_seed(0)
+    model = GrammarGNN(grammar, width=4, layers=4, readout="mean")
+    largest = []
+    for n in (10, 100):
+        batch = GraphBatch.of([torch.ones(n, n).fill_diagonal_(0).numpy()])
+        with torch.no_grad():
+            memories, _ = model.final(batch.adjacency, batch.nodes, batch.edges, batch.mask)
+        largest.append(max(float(value.abs().max()) for value in memories.values()))
+    assert largest[1] < 2 * 10**0.5 * largest[0]

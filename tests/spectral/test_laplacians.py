@@ -1,0 +1,113 @@
+"""Laplacians and their polynomials as words, against networkx and numpy."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from numpy.polynomial import chebyshev as series
+
+from cases import GRAPHS
+from g2n2.errors import GrammarError
+from g2n2.language.evaluation import evaluate
+from g2n2.language.sorts import M
+from g2n2.language.terms import Apply, Term
+from g2n2.spectral.laplacians import chebyshev, laplacian, polynomial, power
+
+NETWORKX = {
+    "combinatorial": nx.laplacian_matrix,
+    "normalised": nx.normalized_laplacian_matrix,
+}
+
+
+def weighted(seed: int) -> nx.Graph:
+    graph = nx.gnp_random_graph(9, 0.3, seed=seed)
+    rng = np.random.default_rng(seed)
+    for _, _, data in graph.edges(data=True):
+        data["weight"] = float(rng.uniform(0.2, 3.0))
+    graph.add_node("alone")
+    return graph
+
+
+def products_in_a_row(term: Term, base: Term) -> int:
+    """How many matrix products stand one inside the other above `base`."""
+    if term == base or not isinstance(term, Apply):
+        return 0
+    return (term.op == "matmul") + max(products_in_a_row(arg, base) for arg in term.args)
+
+
+@pytest.mark.parametrize("kind", NETWORKX)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_laplacian_is_the_one_of_networkx(kind: str, name: str) -> None:
+    graph = GRAPHS[name]
+    expected = NETWORKX[kind](graph).toarray()
+    assert np.allclose(evaluate(laplacian(kind), graph), expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", NETWORKX)
+@pytest.mark.parametrize("seed", range(5))
+def test_weights_and_isolated_nodes(kind: str, seed: int) -> None:
+    graph = weighted(seed)
+    value = evaluate(laplacian(kind), graph)
+    assert np.allclose(value, NETWORKX[kind](graph).toarray(), rtol=0, atol=1e-14)
+    assert not value[-1].any()
+
+
+def test_eigenvalue_zero_counts_components() -> None:
+    graph = nx.disjoint_union_all([nx.cycle_graph(4), nx.path_graph(3), nx.empty_graph(2)])
+    for kind in NETWORKX:
+        values = np.linalg.eigvalsh(evaluate(laplacian(kind), graph))
+        assert int((np.abs(values) < 1e-12).sum()) == 4
+
+
+def test_an_unknown_laplacian_is_refused() -> None:
+    with pytest.raises(GrammarError, match=r"'random walk'.*normalised or combinatorial"):
+        laplacian("random walk")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 5, 8, 11, 16])
+def test_power(exponent: int) -> None:
+    base = laplacian("combinatorial")
+    term = power(base, exponent)
+    value = np.linalg.matrix_power(nx.laplacian_matrix(GRAPHS["bull"]).toarray(), exponent)
+    assert np.array_equal(evaluate(term, GRAPHS["bull"]), value)
+    assert products_in_a_row(term, base) == (exponent - 1).bit_length() * (exponent > 1)
+
+
+def test_a_negative_power_is_refused() -> None:
+    with pytest.raises(GrammarError, match="got -1"):
+        power(laplacian(), -1)
+
+
+@pytest.mark.parametrize("degree", range(9))
+def test_polynomial_by_horner(degree: int) -> None:
+    coefficients = np.random.default_rng(degree).normal(size=degree + 1).tolist()
+    value = sum(
+        c * np.linalg.matrix_power(nx.normalized_laplacian_matrix(GRAPHS["lollipop"]).toarray(), k)
+        for k, c in enumerate(coefficients)
+    )
+    base = laplacian("normalised")
+    term = polynomial(base, coefficients)
+    assert term.sort == M
+    assert np.allclose(evaluate(term, GRAPHS["lollipop"]), value, rtol=0, atol=1e-12)
+    assert products_in_a_row(term, base) == max(degree - 1, 0)
+
+
+@pytest.mark.parametrize("degree", range(18))
+def test_chebyshev_series_takes_log_many_products(degree: int) -> None:
+    coefficients = np.random.default_rng(degree).normal(size=degree + 1).tolist()
+    values, vectors = np.linalg.eigh(nx.normalized_laplacian_matrix(GRAPHS["random 9"]).toarray())
+    expected = (vectors * series.chebval(values, coefficients)) @ vectors.T
+    base = laplacian("normalised")
+    term = chebyshev(base, coefficients)
+    scale = np.abs(expected).max()
+    assert np.allclose(evaluate(term, GRAPHS["random 9"]), expected, rtol=0, atol=1e-11 * scale)
+    assert products_in_a_row(term, base) == (max(degree, 1) - 1).bit_length()
+
+
+@pytest.mark.parametrize("series_of", [polynomial, chebyshev])
+def test_zero_coefficients(series_of: object) -> None:
+    base = laplacian("combinatorial")
+    assert not evaluate(series_of(base, [0.0]), GRAPHS["bull"]).any()  # type: ignore[operator]
+    assert series_of(base, [0.0, 1.0]) == base  # type: ignore[operator]
+    assert series_of(base, [0, 1.0, 0.0]).operations <= base.operations + 4  # type: ignore[operator]
