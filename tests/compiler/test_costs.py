@@ -19,7 +19,9 @@ PAIRS = [(g, p) for g in GRAMMARS for p in PRESETS if not unsupported(catalogue(
 def made(grammar, preset, width=W, layers=2, **options):
     heads = {rule.head.letter for rule in catalogue()[grammar].rules}
     edges = 3 if "M" in heads else 0
-    return GrammarGNN(grammar, 5, edges, width=width, layers=layers, preset=preset, **options)
+    return GrammarGNN(
+        grammar, 5, edges, width=width, layers=layers, preset=preset, backend="reference", **options
+    )
 
 
 def tensors(module, batch=B, nodes=N):

@@ -42,9 +42,9 @@ class DenseStore:
     def bytes_of(store: GraphStore) -> int:
         """Device memory it would take at most: what decides whether it is made."""
         most = int(store.graphs.sizes.max())
-        channels = 1 + store.graphs.edge_features.shape[1]
+        channels = 1 + int(store.graphs.edge_features.shape[1])
         per_pair = 4 * channels * most**2
-        per_node = 4 * (store.graphs.node_features.shape[1] + 3) * most
+        per_node = 4 * (int(store.graphs.node_features.shape[1]) + 3) * most
         return len(store.graphs) * (per_pair + per_node)
 
     def batch(self, indices: Tensor, widest: int) -> GraphBatch:

@@ -8,11 +8,11 @@ from fractions import Fraction
 
 from torch import Tensor, nn
 
-from ..compiler.atoms import Application, Atom, Combination, Constant, Pointwise
-from ..compiler.formulas import Reading
-from ..compiler.hinges import IDENTITY, Unit, hinges
+from ..compiler.formulas.atoms import Application, Atom, Combination, Constant, Pointwise
+from ..compiler.formulas.hinges import IDENTITY, Unit, hinges
+from ..compiler.formulas.planning import Reading
+from ..compiler.formulas.schedule import Basis, Stage
 from ..compiler.plan import LayerPlan
-from ..compiler.schedule import Basis, Stage
 from ..errors import LoweringError
 from ..language.sorts import M, R, S, Sort, V
 from .layer import ApplyRule, Select, Update

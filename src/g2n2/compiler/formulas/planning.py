@@ -1,0 +1,257 @@
+"""Formulas as weights, without a tensor: how a network of a grammar computes given terms.
+
+Theorem 3 of the paper as a constructor. A term becomes a combination of atoms (`realisation`), the
+atoms are put into layers (`schedule`), and `nn.writing` turns the schedule into weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+from ...errors import LoweringError
+from ...grammars.grammar import Grammar
+from ...grammars.words import parse_word
+from ...language.printing import to_text
+from ...language.sorts import SORTS, M, R, S, Sort, V
+from ...language.terms import ONE, Apply, Number, Term, apply
+from ..inputs import InputPlan, plan_inputs
+from ..planning import steps_of
+from ..presets import find_preset
+from .atoms import Combination, Pointwise, combined, layer_of, work
+from .hinges import IDENTITY, hinges
+from .matching import EYE, ROW_OF_ONES, joined, spread, transposed, written_out
+from .realisation import Realiser
+from .rewriting import simpler, sums
+from .schedule import Stage, stages
+
+Formula = Term | str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One output: parts of the read-out, the combination taken of each, and a constant."""
+
+    parts: dict[str, Combination]
+    constant: Fraction = Fraction(0)
+
+    @property
+    def work(self) -> tuple[int, int]:
+        return work(self.parts.values())
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a network must have to compute some terms.
+
+    Attributes:
+        depth: Layers.
+        width: Channels of each variable's memory, by the letter `width=` takes.
+        copies: The most occurrences of a rule one layer needs; never above the width.
+    """
+
+    depth: int
+    width: Mapping[str, int]
+    copies: Mapping[str, int]
+
+    def __str__(self) -> str:
+        widths = ", ".join(f"{letter} {width}" for letter, width in self.width.items())
+        copies = ", ".join(f"{rule} ×{count}" for rule, count in self.copies.items())
+        return f"depth {self.depth}; width {widths}; " + (
+            f"rules {copies}" if copies else "no rule"
+        )
+
+
+class FormulaPlan:
+    """Terms as readings of a network's last memories."""
+
+    def __init__(self, realiser: Realiser, inputs: InputPlan, terms: Sequence[Term]) -> None:
+        self.realiser, self.inputs = realiser, inputs
+        self.terms = tuple(written_out(term) for term in terms)
+        self.readings = tuple(self._reading(term) for term in self.terms)
+        final = [c for reading in self.readings for c in reading.parts.values()]
+        self.depth = max(1, *map(layer_of, final)) if final else 1
+
+    def stages(self, depth: int) -> tuple[Stage, ...]:
+        """The layers of a network of that depth."""
+        final = [c for reading in self.readings for c in reading.parts.values()]
+        return stages(final, depth, dict(self.inputs.widths))
+
+    def requirements(self) -> Requirements:
+        """The least depth, and the widths at that depth."""
+        grammar = self.realiser.grammar
+        heads = [sort for sort in SORTS if any(rule.head == sort for rule in grammar.rules)]
+        width, copies = dict.fromkeys(heads, 1), dict[str, int]()
+        for stage in self.stages(self.depth):
+            for sort in heads:
+                width[sort] = max(width[sort], len(stage.after[sort]), self._mlp(stage, sort))
+            for rule, atoms in stage.applications.items():
+                width[rule.head] = max(width[rule.head], len(atoms))
+                copies[str(rule)] = max(copies.get(str(rule), 0), len(atoms))
+        return Requirements(self.depth, {s.letter: w for s, w in width.items()}, copies)
+
+    def units(self, stage: Stage, sort: Sort) -> int:
+        """Hidden units a layer's MLP needs for one memory."""
+        count = 0
+        for channel in stage.after[sort].channels:
+            earlier, made = stage.parted(channel)
+            linear = earlier or any(not isinstance(atom.made, Pointwise) for atom, _ in made)
+            count += len(IDENTITY) if linear else 0
+        for atom in stage.pointwise(sort):
+            assert isinstance(atom.made, Pointwise)
+            count += len(hinges(atom.made.functions, self.realiser.domain)[0])
+        return count
+
+    def _mlp(self, stage: Stage, sort: Sort) -> int:
+        """The width at which the hidden layer, twice the MLP's input, has units enough."""
+        half = ceil(self.units(stage, sort) / 2)
+        steps = sum(
+            rule.head == sort and all(len(stage.before[hole]) for hole in rule.holes)
+            for rule in steps_of(self.realiser.grammar)
+        )
+        if stage.number > 1:
+            return ceil(half / (1 + steps))
+        return ceil(max(0, half - self.inputs.widths[sort]) / max(steps, 1))
+
+    def _reading(self, term: Term) -> Reading:
+        found = _Readings(self.realiser).best(term)
+        if found is None:
+            blamed = self.realiser.blamed(term)
+            name = self.realiser.grammar.name or "this grammar"
+            raise LoweringError(
+                f"no network of {name} computes {to_text(term)}: nothing makes {to_text(blamed)}; "
+                f"the rules are {self.realiser.rules_text(blamed.sort)}"
+            )
+        return found
+
+
+class _Readings:
+    """How a term can be read out of the last memories, with the least work."""
+
+    def __init__(self, realiser: Realiser) -> None:
+        self.realiser = realiser
+
+    def best(self, term: Term) -> Reading | None:
+        found = list(self._direct(term))
+        if not self.realiser.by_rules or not found:
+            found += self._linear(term)
+            found += self._pooled(term) if term.sort == S else self._local(term)
+        if not found:
+            found += [r for other in simpler(term) if (r := self.best(other)) is not None]
+        return min(found, key=lambda reading: reading.work, default=None)
+
+    def _direct(self, term: Term) -> Iterator[Reading]:
+        """From the memory of the term's own sort."""
+        part = {S: "scalars", V: "H", R: "R", M: "C"}[term.sort]
+        yield from self._part(part, term)
+
+    def _part(self, part: str, term: Term) -> Iterator[Reading]:
+        if (found := self.realiser.realise(term)) is not None:
+            yield Reading({part: found})
+
+    def _linear(self, term: Term) -> Iterator[Reading]:
+        match term:
+            case Number(value=value):
+                yield Reading({}, value)
+            case Apply(op="add", args=(x, y)):
+                left, right = self.best(x), self.best(y)
+                if left is not None and right is not None:
+                    yield _total((Fraction(1), left), (Fraction(1), right))
+            case Apply(op="scale", args=(Number(value=value), x)):
+                if (inner := self.best(x)) is not None:
+                    yield _total((value, inner))
+
+    def _pooled(self, term: Term) -> Iterator[Reading]:
+        """A sentence as a sum over nodes, the diagonal, or all of a matrix."""
+        op, run = spread(term)
+        if isinstance(term, Apply) and term.op == "trace" and term.args[0].sort == M:
+            yield from self._part("diagonal", term.args[0])
+        if op != "matmul":
+            return
+        if run == (ROW_OF_ONES, ONE):
+            yield from self._part("diagonal", EYE)
+        for row, column in sums(run):
+            if row == (ROW_OF_ONES,):
+                yield from self._part("nodes", joined(op, column))
+            else:
+                product = apply("hadamard", transposed(joined(op, row)), joined(op, column))
+                yield from self._part("nodes", product)
+            if column == (ONE,):
+                yield from self._part("rows", joined(op, row))
+            if row == (ROW_OF_ONES,) and column[-1] == ONE and len(column) > 1:
+                found = self.realiser.realise(joined(op, column[:-1]))
+                if found is not None:
+                    yield Reading({"diagonal": found, "off-diagonal": found})
+        pushed = tuple(transposed(transposed(factor)) for factor in run)
+        if pushed != run:
+            yield from filter(None, [self.best(joined(op, pushed))])
+
+    def _local(self, term: Term) -> Iterator[Reading]:
+        """A vector as row sums or a diagonal of C, which grammars without columns need."""
+        op, run = spread(term)
+        if term.sort == R:
+            yield from self._part("H", transposed(term))
+        if term.sort == V and op == "matmul" and run[-1] == ONE:
+            yield from self._part("row sums C", joined(op, run[:-1]))
+            inner, factors = spread(run[0])
+            columns = any(rule.head == V for rule in self.realiser.grammar.rules)
+            if not columns and len(run) == 2 and inner == "hadamard" and factors[-1] == EYE:
+                yield from self._part("diag C", joined(inner, factors[:-1]))
+
+
+def _total(*readings: tuple[Fraction, Reading]) -> Reading:
+    parts = dict.fromkeys(name for _, reading in readings for name in reading.parts)
+    return Reading(
+        {
+            name: combined((x, reading.parts.get(name, ())) for x, reading in readings)
+            for name in parts
+        },
+        sum((x * reading.constant for x, reading in readings), Fraction(0)),
+    )
+
+
+def plan_formulas(
+    grammar: Grammar,
+    inputs: InputPlan,
+    terms: Formula | Sequence[Formula],
+    domain: Sequence[int] | None = None,
+    names: Mapping[str, int] | None = None,
+    by_rules: bool = False,
+    symmetric: bool | None = None,
+) -> FormulaPlan:
+    """Plan how a network with these inputs computes terms; see `Realiser` for the options."""
+    given = [terms] if isinstance(terms, (Term, str)) else list(terms)
+    if not given:
+        raise LoweringError("no formula is given; write for instance 1ᵀ(A²⊙A)1")
+    parsed = [parse_word(grammar, x) if isinstance(x, str) else x for x in given]
+    realiser = Realiser(grammar, inputs, domain, names, by_rules, symmetric)
+    return FormulaPlan(realiser, inputs, parsed)
+
+
+def requirements(
+    grammar: Grammar,
+    terms: Formula | Sequence[Formula],
+    *,
+    domain: Sequence[int] | None = None,
+    directed: bool = False,
+    by_rules: bool = False,
+    symmetric: bool | None = None,
+) -> Requirements:
+    """The depth and width a network of the preset `paper` needs to compute terms.
+
+    Args:
+        grammar: Any grammar.
+        terms: One term or several, or their texts.
+        domain: Integers on which functions other than ReLU and |x| must be exact.
+        directed: Whether Aᵀ is an input.
+        by_rules: Apply a rule wherever one fits, even where a linear map or the MLP would do.
+        symmetric: Whether Aᵀ is A; where None, whether the network takes undirected graphs only.
+
+    Raises:
+        LoweringError: The grammar does not make a part of a term; the message names it.
+    """
+    inputs = plan_inputs(grammar, find_preset("paper"), 0, 0, directed)
+    plan = plan_formulas(grammar, inputs, terms, domain, None, by_rules, symmetric)
+    return plan.requirements()

@@ -1,0 +1,1 @@
+"""Sets that measure networks: counting, filtering, expressiveness, ZINC."""

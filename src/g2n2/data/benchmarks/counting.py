@@ -1,0 +1,170 @@
+"""Counting sets: random graphs labelled with exact numbers of small subgraphs.
+
+Labels count subgraphs that need not be induced, by the formulas of `g2n2.data.substructures`,
+whatever labels a file may carry: `er_graphs.npz` stores induced counts of tailed triangles and
+chordal cycles, which are other numbers.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from g2n2.data.archives import read_npz
+from g2n2.data.assembly import frozen, plain_graphs
+from g2n2.data.benchmarks.substructures import SUBSTRUCTURES
+from g2n2.data.files import find_file, missing_file, read_checked
+from g2n2.data.graph_set import GraphSet, Ints, Target
+from g2n2.errors import DataError
+from g2n2.graphs import Adjacency, adjacency
+
+CountingFile = Literal["random", "er"]
+_FILES = {
+    "random": (
+        "random_graphs.npz",
+        "e4d596e53114cddcc33d54f74b7051e3fb64ea232d286f8dce4be9e2296f9370",
+    ),
+    "er": ("er_graphs.npz", "e2267fe23197c2a830aa458fcd82149a11f71fe0b952b1dc02f5fc1dffce6fa5"),
+}
+# Chen et al. 2020: a random regular graph of (nodes, degree), less as many edges as it has nodes.
+_CHEN_SHAPES = ((10, 6), (15, 6), (20, 5), (30, 5))
+
+
+def load_counting(data: str | Path | None = None, *, graphs: CountingFile = "random") -> GraphSet:
+    """Load the random graphs of Chen et al. 2020, 5,000 of them, with the published splits.
+
+    Args:
+        data: Folder searched first.
+        graphs: `random` for the graphs of 10 to 30 nodes most papers use, `er` for the
+            Erdős-Rényi graphs of 10 nodes.
+
+    Raises:
+        DataError: If the file is missing or damaged.
+    """
+    if graphs not in _FILES:
+        raise DataError(f"graphs: got {graphs!r}, expected one of {', '.join(_FILES)}")
+    file, sha256 = _FILES[graphs]
+    path = find_file(file, data, "counting")
+    if path is None:
+        reason = "The dataset counting-generated has graphs of the same kind and needs no file."
+        raise missing_file("counting", file, data, "counting", reason)
+    arrays = read_npz(read_checked(path, sha256), name=str(path))
+    matrices = _matrices(arrays["num_nodes"], arrays["num_edges"], arrays["edges"])
+    splits = {
+        name: arrays[f"{key}_idx"].astype(np.int64)
+        for name, key in (("train", "train"), ("validation", "val"), ("test", "test"))
+    }
+    name = "counting" if graphs == "random" else "counting-er"
+    return labelled(name, matrices, splits, {"path": str(path), "sha256": sha256})
+
+
+def generate_counting(count: int = 5000, seed: int = 0) -> GraphSet:
+    """Make graphs by the recipe of Chen et al. 2020, split 30/20/50 as the published set.
+
+    Args:
+        count: How many graphs.
+        seed: Of all random choices.
+    """
+    random = np.random.default_rng(seed)
+    matrices = []
+    for _ in range(count):
+        nodes, degree = _CHEN_SHAPES[random.integers(len(_CHEN_SHAPES))]
+        matrix = _regular(nodes, degree, random)
+        rows, columns = np.nonzero(np.triu(matrix))
+        dropped = random.choice(len(rows), size=nodes, replace=False)
+        matrix[rows[dropped], columns[dropped]] = matrix[columns[dropped], rows[dropped]] = 0
+        matrices.append(adjacency(matrix))
+    source = {"generator": "generate_counting", "count": count, "seed": seed}
+    return labelled("counting-generated", matrices, _shares(count, 0.3, 0.2), source)
+
+
+def regular_counting_set(
+    count: int = 1500, nodes: int = 16, degree: int = 3, seed: int = 0
+) -> GraphSet:
+    """Make random regular graphs of one size, labelled with triangles and 4-cycles.
+
+    1-WL gives all of them one colour, so a network it bounds can only answer the mean.
+
+    Args:
+        count: How many graphs; 60 % train, 20 % validation, 20 % test.
+        nodes: Nodes of each.
+        degree: Degree of every node; `nodes * degree` is even and `degree < nodes`.
+        seed: Of all random choices.
+
+    Raises:
+        DataError: If no such graph exists.
+    """
+    if not 0 < degree < nodes or nodes * degree % 2:
+        raise DataError(
+            f"no graph with {nodes} nodes, all of degree {degree}: expected 0 < degree < nodes "
+            "and an even product"
+        )
+    random = np.random.default_rng(seed)
+    matrices = [adjacency(_regular(nodes, degree, random)) for _ in range(count)]
+    source = {
+        "generator": "regular_counting_set",
+        "count": count,
+        "nodes": nodes,
+        "degree": degree,
+        "seed": seed,
+    }
+    splits = _shares(count, 0.6, 0.2)
+    return labelled("regular", matrices, splits, source, ("triangle", "4_cycle"))
+
+
+def labelled(
+    name: str,
+    graphs: Sequence[Adjacency],
+    splits: dict[str, Ints],
+    source: dict[str, Any],
+    targets: Sequence[str] = tuple(SUBSTRUCTURES),
+) -> GraphSet:
+    """Count the named substructures in every graph and make a GraphSet with one constant feature.
+
+    Args:
+        name: What the set is called.
+        graphs: Simple undirected graphs.
+        splits: Indices by name.
+        source: Where the graphs come from.
+        targets: Names in `SUBSTRUCTURES`.
+    """
+    counts = np.zeros((len(graphs), len(targets)))
+    sizes = np.array([len(matrix) for matrix in graphs])
+    for size in np.unique(sizes):
+        members = np.flatnonzero(sizes == size)
+        stack = np.stack([graphs[i] for i in members.tolist()])
+        counts[members] = np.stack([SUBSTRUCTURES[key](stack) for key in targets], axis=1)
+    return plain_graphs(
+        name,
+        graphs,
+        targets=counts,
+        columns=tuple(Target(key, unit="count") for key in targets),
+        splits=frozen(splits),
+        notes=("labels count subgraphs that need not be induced",),
+        source=frozen(source),
+    ).check()
+
+
+def _regular(nodes: int, degree: int, random: np.random.Generator) -> NDArray[np.float64]:
+    graph = nx.random_regular_graph(degree, nodes, seed=int(random.integers(2**32)))
+    return np.array(nx.to_numpy_array(graph, nodelist=range(nodes)))
+
+
+def _shares(count: int, train: float, validation: float) -> dict[str, Ints]:
+    """Consecutive splits; the graphs are independent draws, so their order is random already."""
+    ends = [round(count * train), round(count * (train + validation))]
+    parts = np.split(np.arange(count, dtype=np.int64), ends)
+    return dict(zip(("train", "validation", "test"), parts, strict=True))
+
+
+def _matrices(nodes: Ints, edge_counts: Ints, edges: Ints) -> list[Adjacency]:
+    matrices = []
+    ends = np.cumsum(edge_counts.astype(np.int64))[:-1]
+    for size, (u, v) in zip(nodes.tolist(), np.split(edges, ends, axis=1), strict=True):
+        matrix = np.zeros((size, size))
+        matrix[u, v] = matrix[v, u] = 1
+        matrices.append(adjacency(matrix))
+    return matrices

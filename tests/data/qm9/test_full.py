@@ -1,0 +1,69 @@
+"""All of QM9: counts known from outside, and how long and large it may be."""
+
+import importlib.util
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from g2n2.data.qm9.atom_references import atom_references
+from g2n2.data.qm9.build import build_qm9
+from g2n2.data.qm9.loading import load_qm9
+from g2n2.data.qm9.splits import qm9_splits
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("rdkit", reason="rdkit is not installed")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
+    """The whole cache, and the processor seconds it took, here and in the processes it started."""
+    if importlib.util.find_spec("qm9pack") is None:
+        pytest.skip("qm9pack is not installed")
+    path = tmp_path_factory.mktemp("qm9") / "qm9.cache"
+    begin = sum(os.times()[:4])
+    build_qm9(path, progress=False)
+    return path, sum(os.times()[:4]) - begin
+
+
+def test_the_build_is_quick_and_small(built: tuple[Path, float]) -> None:
+    # Four minutes on two cores, counted so that what else the machine does changes little.
+    path, seconds = built
+    assert seconds / 2 < 240
+    assert path.stat().st_size < 40_000_000
+
+
+def test_it_loads_in_two_seconds(built: tuple[Path, float]) -> None:
+    begin = time.process_time()
+    load_qm9("ppgn", "distance", cache=built[0])
+    assert time.process_time() - begin < 2
+
+
+def test_counts_are_those_of_the_literature(built: tuple[Path, float]) -> None:
+    graphs = load_qm9("sanitized", "distance", cache=built[0]).check()
+    assert len(graphs) == 130_831
+    assert graphs.sizes.sum() == 2_359_210
+    assert (graphs.sizes.min(), graphs.sizes.max()) == (3, 29)
+    # PyG states 37.3 directed edges a molecule.
+    assert graphs.edge_counts.mean() == pytest.approx(37.3, abs=0.05)
+    assert not graphs.directed
+    assert len(set(graphs.ids)) == 130_831
+    assert len(graphs.notes) == 1
+    # A molecule is connected: its bonds join all of its atoms.
+    assert (graphs.edge_counts // 2 >= graphs.sizes - 1).all()
+    assert (np.bincount(graphs.edges[0], minlength=29) > 0).all()
+
+
+def test_references_per_element_explain_the_energy(built: tuple[Path, float]) -> None:
+    graphs = load_qm9(targets=["u0"], cache=built[0])
+    splits = qm9_splits(len(graphs), seed=0)
+    found = atom_references(graphs, splits["train"], "u0")
+    # Energies of free atoms at the same level, in hartree: bonds add a few tenths to them.
+    free = {"H": -0.500, "C": -37.847, "N": -54.584, "O": -75.065, "F": -99.719}
+    for element, value in free.items():
+        assert found.coefficients[element] == pytest.approx(value, abs=0.35)
+    test = splits["test"]
+    left = graphs.targets[test, 0] - found.values[test]
+    assert left.std() < 0.01 * graphs.targets[test, 0].std()
