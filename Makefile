@@ -21,7 +21,7 @@ env: $(READY)
 
 help:
 	@echo "make            create the environment in .venv"
-	@echo "make demo       derive a grammar, write its certificate, check it"
+	@echo "make demo       derive a network with its proof, train it against a GIN, write a report"
 	@echo "make test       style, types and the default tests"
 	@echo "make test-slow  the tests marked slow"
 	@echo "make lint       style and types only"
@@ -31,17 +31,7 @@ help:
 	@echo "TORCH='torch==2.12.0'  another torch, in pip's words, remembered until make clean"
 
 demo: $(READY)
-	@mkdir -p build
-	@echo "1. Derive: from the operations of L3 to a reduced grammar, with a proof of every removal."
-	@$(BIN)/g2n2 derive L3 --out build/L3.certificate.json
-	@echo
-	@echo "2. Check: a checker that shares no code with the search goes through that proof again."
-	@$(BIN)/g2n2 check build/L3.certificate.json
-	@echo
-	@echo "3. Ask: does the reduced grammar count triangles? Its sentence on the complete graph K4:"
-	@$(BIN)/g2n2 tree "1ᵀ(A²⊙A)1" --grammar r-G_L3
-	@$(BIN)/g2n2 eval "1ᵀ(A²⊙A)1" --graph6 C~
-	@echo "   24 = 6 for each of the 4 triangles."
+	@$(BIN)/g2n2 demo --out build/demo
 
 test: lint
 	@echo "pytest: the default tests"
@@ -94,7 +84,7 @@ ifeq ($(strip $(TORCH)),)
 else
 	@echo "Installing $(TORCH) (minutes the first time: torch is large)"
 	@$(INSTALL) $(foreach word,$(TORCH),'$(word)') || $(FAILED)
-	@sed '/^torch==/d' constraints.txt > .venv/constraints.txt
+	@sed -E '/^(torch|triton)==/d' constraints.txt > .venv/constraints.txt
 	@$(BIN)/python -c 'from importlib.metadata import version; print("torch==" + version("torch"))' \
 	    >> .venv/constraints.txt
 	@echo "Installing g2n2 and the development tools"

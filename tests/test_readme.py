@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -13,31 +14,50 @@ from g2n2.cli import app
 README = Path(__file__).parents[1] / "README.md"
 
 
-def fenced(language: str) -> str:
-    found = re.search(rf"```{language}\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
-    assert found is not None
-    return found[1]
+def fenced(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
 
 
-def test_example_prints_what_the_readme_says():
+@pytest.mark.parametrize(
+    ("program", "output"),
+    list(zip(fenced("python"), fenced("text"), strict=True)),
+    ids=("words", "network"),
+)
+def test_examples_print_what_the_readme_says(program, output):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(fenced("python"), "README.md", "exec"), {})
-    assert printed.getvalue() == fenced("text")
+        exec(compile(program, "README.md", "exec"), {})
+    assert printed.getvalue() == output
 
 
 COMMANDS = re.findall(r"^\| `g2n2 (.+?)` \|", README.read_text("utf-8"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_of_the_table_run(command, tmp_path, monkeypatch):
-    import shlex
+SMILES = ["C" * k + end for k in range(1, 9) for end in ("", "O", "N", "C(=O)O")]
+SWEEP = """
+dataset = "molecules.csv"
+target = ["logp"]
+epochs = 1
+[sweep]
+width = [4, 8]
+"""
 
-    monkeypatch.chdir(tmp_path)
-    runner = CliRunner()
-    if command.startswith("check"):
-        runner.invoke(app, ["derive", "L1", "--out", "proof.json"])
-    result = runner.invoke(app, shlex.split(command))
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What the commands of the table find where they are typed, in the order of the table."""
+    path = tmp_path_factory.mktemp("readme")
+    rows = [f"m{k},{smiles},{len(smiles) / 3}" for k, smiles in enumerate(SMILES)]
+    (path / "molecules.csv").write_text("\n".join(["id,smiles,logp", *rows]))
+    (path / "new.csv").write_text("id,smiles\na,CCO\nb,CCCN\n")
+    (path / "sweep.toml").write_text(SWEEP)
+    return path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_of_the_table_run(command, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(app, shlex.split(command))
     assert result.exit_code == 0, result.output
     assert result.output.strip()
 

@@ -8,6 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .compiler.formulas.counting import formula as formula
+    from .compiler.formulas.planning import requirements as requirements
+    from .compiler.trace import trace as trace
+    from .data.batch import GraphBatch as GraphBatch
+    from .data.reading import read_graphs as read_graphs
     from .errors import G2N2Error as G2N2Error
     from .grammars.catalogue import catalogue as catalogue
     from .grammars.catalogue import find_grammar as find_grammar
@@ -17,6 +22,9 @@ if TYPE_CHECKING:
     from .language.evaluation import evaluate_mod as evaluate_mod
     from .language.parsing import parse as parse
     from .language.patterns import equal as equal
+    from .nn.model import G2N2 as G2N2
+    from .nn.model import GrammarGNN as GrammarGNN
+    from .nn.writing import write_formula as write_formula
     from .pipeline import derive as derive
 
 __version__ = "0.1.0"
@@ -35,6 +43,14 @@ _HOMES = {
     "separate": "power.separation",
     "refine": "power.refinement",
     "G2N2Error": "errors",
+    "G2N2": "nn.model",
+    "GrammarGNN": "nn.model",
+    "GraphBatch": "data.batch",
+    "formula": "compiler.formulas.counting",
+    "requirements": "compiler.formulas.planning",
+    "read_graphs": "data.reading",
+    "trace": "compiler.trace",
+    "write_formula": "nn.writing",
 }
 
 __all__ = [*_HOMES, "__version__"]

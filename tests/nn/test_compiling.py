@@ -126,12 +126,12 @@ def test_a_compiled_network_still_refuses_wrong_features() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("grammar", "preset"),
-    [("r-G_L3", preset) for preset in PRESETS] + [("PPGN", "ppgn"), ("G_L3", "paper")],
+    [("r-G_L3", "modern"), ("r-G_L3", "official"), ("PPGN", "ppgn"), ("GNNML1", "paper")],
 )
 def test_inductor_agrees_forward_and_backward(grammar: str, preset: str) -> None:
-    model = network(grammar, preset=preset, layers=2)
+    model = network(grammar, preset=preset)
     compiled = torch.compile(model, fullgraph=True)
-    for sizes in ((1, 2, 7), (5, 29), (13,) * 6):
+    for sizes in ((1, 2, 7), (5, 29)):
         data = batch(model, *sizes)
         expected = model(data)
         got = compiled(data)

@@ -18,7 +18,7 @@ import pytest
 import torch
 from torch import nn
 
-from g2n2.compiler.formulas import FormulaPlan, plan_formulas
+from g2n2.compiler.formulas.planning import FormulaPlan, plan_formulas
 from g2n2.compiler.inputs import plan_inputs
 from g2n2.compiler.planning import steps_of, undefined_supports
 from g2n2.compiler.presets import PRESETS

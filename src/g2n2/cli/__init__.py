@@ -8,7 +8,16 @@ import sys
 import typer
 
 from ..errors import G2N2Error
-from . import grammar_commands, power_commands, reduction_commands, term_commands
+from . import (
+    compile_commands,
+    demo_commands,
+    grammar_commands,
+    power_commands,
+    reduction_commands,
+    run_commands,
+    term_commands,
+    train_commands,
+)
 
 app = typer.Typer(
     help="From a set of matrix operations to a graph neural network of known power.",
@@ -17,7 +26,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (reduction_commands, power_commands, term_commands, grammar_commands):
+for group in (
+    reduction_commands,
+    power_commands,
+    compile_commands,
+    train_commands,
+    run_commands,
+    term_commands,
+    grammar_commands,
+    demo_commands,
+):
     group.register(app)
 
 

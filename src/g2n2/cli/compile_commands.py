@@ -1,4 +1,4 @@
-"""compile, trace: the network of a grammar before it is allocated, and how it makes a word."""
+"""compile, trace, formula: a grammar's network before it is allocated, and how it makes a word."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .reduction_commands import AsJson
 
 if TYPE_CHECKING:
     from ..compiler.plan import NetworkPlan
+    from ..language.terms import Term
 
 
 class TaskName(StrEnum):
@@ -55,6 +56,7 @@ Diagram = Annotated[Path | None, typer.Option(help="Draw it into this SVG file."
 def register(app: typer.Typer) -> None:
     app.command("compile")(compile_grammar)
     app.command("trace")(trace_word)
+    app.command("formula")(show_formula)
 
 
 def compile_grammar(
@@ -172,3 +174,38 @@ def _write_svg(content: str, path: Path) -> None:
         path.write_text(content, encoding="utf-8")
     except OSError as fault:
         raise DataError(f"{path} cannot be written: {fault.strerror}") from None
+
+
+def show_formula(
+    name: Annotated[
+        str, typer.Argument(help="C6, P5, star-3, a Laplacian power; empty lists all.")
+    ] = "",
+    grammar: Annotated[str, typer.Option(help="A grammar's name, or its rules.")] = "r-G_L3",
+    graph6: Annotated[str, typer.Option(help="Also its value on this graph.")] = "",
+    json: AsJson = False,
+) -> None:
+    """A ready formula as a sentence, and the network that can hold it."""
+    from ..compiler.formulas.counting import FORMULAS, formula
+    from ..compiler.formulas.planning import requirements
+    from ..grammars.catalogue import find_grammar
+
+    if not name:
+        show.say("\n".join(FORMULAS))
+        return
+    term = formula(name)
+    needs = requirements(find_grammar(grammar), term)
+    value = _value(term, graph6) if graph6 else None
+    if json:
+        content = {"name": name, "term": str(term), "needs": str(needs), "value": value}
+        show.as_json(content)
+        return
+    show.say(str(term))
+    show.say(str(needs))
+    if value is not None:
+        show.say(f"value: {value:g}")
+
+
+def _value(term: Term, graph6: str) -> float:
+    from ..language.evaluation import evaluate
+
+    return float(evaluate(term, graph6).sum())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..errors import DataError
 from .batch import GraphBatch
 from .distances import distance_channels
 from .graph_set import Ints
@@ -19,12 +20,22 @@ CHUNK = 4096
 class DenseStore:
     """A GraphStore of graph-level targets, padded to its largest graph.
 
+    Small whole numbers are kept as bytes: one-hot features and plain adjacency take a quarter.
+
     Args:
         store: The flat store; stays where it is.
+
+    Raises:
+        DataError: Its targets belong to nodes or edges.
     """
 
     def __init__(self, store: GraphStore) -> None:
         graphs = store.graphs
+        if graphs.level != "graph":
+            raise DataError(
+                f"{graphs.name} has one target for each {graphs.level}, and only those of graphs "
+                "can be kept dense: cut its batches with GraphStore"
+            )
         self.store, self.device = store, store.device
         self.most = int(graphs.sizes.max())
         self.sizes = torch.as_tensor(graphs.sizes, device=store.device)
@@ -32,10 +43,9 @@ class DenseStore:
         pieces = []
         for start in range(0, len(graphs), CHUNK):
             batch = store.padded(slice(start, start + CHUNK), self.most)
-            pieces.append((batch.adjacency, batch.nodes, batch.edges))
-        self.adjacency, self.nodes, self.edges = (
-            _smallest(torch.cat(parts)) for parts in zip(*pieces, strict=True)
-        )
+            pieces.append(tuple(map(_smallest, (batch.adjacency, batch.nodes, batch.edges))))
+        # One piece that needs more than bytes makes all of them wide again.
+        self.adjacency, self.nodes, self.edges = map(torch.cat, zip(*pieces, strict=True))
         self.positions = store.padded_positions(self.most)
 
     @staticmethod
@@ -48,7 +58,7 @@ class DenseStore:
         return len(store.graphs) * (per_pair + per_node)
 
     def batch(self, indices: Tensor, widest: int) -> GraphBatch:
-        """The graphs of an index tensor, cut to `widest` nodes, which must hold them all."""
+        """The graphs of an index tensor `[B]`, cut to `widest` nodes, which must hold them all."""
         dtype = self.store.dtype
         mask = torch.arange(widest, device=self.device) < self.sizes[indices, None]
         edges = self.edges[:, :widest, :widest].index_select(0, indices).to(dtype)
@@ -71,7 +81,6 @@ class DenseStore:
 
 
 def _smallest(values: Tensor) -> Tensor:
-    """Small whole numbers as bytes: one-hot features and plain adjacency take a quarter."""
-    if values.numel() and bool(((values >= 0) & (values < 256) & (values == values.round())).all()):
-        return values.to(torch.uint8)
-    return values
+    """As bytes where all are whole numbers below 256."""
+    narrow = values.to(torch.uint8)
+    return narrow if bool((narrow == values).all()) else values

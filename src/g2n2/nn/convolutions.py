@@ -16,7 +16,7 @@ from ..compiler.readout_plan import Task, plan_readout
 from ..data.batch import GraphBatch
 from ..errors import DataError, G2N2Error, LoweringError, ShapeError
 from ..language.sorts import V
-from .model import _as_pyg
+from .model import as_pyg
 from .readout import Readout
 
 SPECTRUM_END = 2.0
@@ -100,7 +100,7 @@ class ConvolutionGNN(nn.Module):
                 f"a network takes a GraphBatch or a PyG Data or Batch, got {type(data).__name__}"
             )
         batch = GraphBatch.from_pyg(data)
-        return _as_pyg(self.network(*self.checked(batch)), data, batch, self.task)
+        return as_pyg(self.network(*self.checked(batch)), data, batch, self.task)
 
     def checked(self, batch: GraphBatch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The four tensors of a batch that fits this network.

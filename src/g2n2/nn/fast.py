@@ -2,7 +2,7 @@
 
 - All selectors of one memory are one matrix product.
 - `diag(v)` touches the n entries of its diagonal and not n².
-- A matrix memory's update is one op (`ops.mixing`), which keeps no hidden layer.
+- A matrix memory's update is one op (`ops.mixing`), which keeps no hidden layer that is large.
 - Products read and write `[B, N, N, S]` as it lies (`ops.products`).
 
 It reads the modules of a GrammarLayer and owns no parameters, so that the layer stays the reference
@@ -11,33 +11,32 @@ and both give the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Callable
 from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..compiler.lowering import Constants, lower
+from ..compiler.lowering import Constants
 from ..errors import LoweringError
-from ..language.sorts import M, V
-from ..language.terms import Apply, Hole
-from ..ops import reference as ops
+from ..language.sorts import M
 from ..ops.mixing import plain, reference
-from ..ops.mixing.parts import Diagonal, Hadamard, Pairs, Part
+from ..ops.mixing.parts import Pairs, Part
+from .fast_rules import FastRule
 from .layer import ApplyRule, BilinearUpdate, GrammarLayer, Memories, Select, Update, masked
 
 Backend = Literal["auto", "reference", "plain", "triton"]
 BACKENDS = ("auto", "reference", "plain", "triton")
-Shape = Literal["product", "column", "hadamard", "diagonal", "other"]
+KERNEL_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def choose(backend: str, device: torch.device) -> Backend:
     """The backend for a device: `auto` is `triton` on a GPU that has it, `plain` elsewhere.
 
     Raises:
-        LoweringError: An unknown backend, or `triton` where it cannot run.
+        LoweringError: An unknown backend, or `triton` where it is not installed.
     """
     if backend not in BACKENDS:
         raise LoweringError(f"no backend is called {backend!r}; known: {', '.join(BACKENDS)}")
@@ -50,67 +49,51 @@ def choose(backend: str, device: torch.device) -> Backend:
     return cast(Backend, backend)
 
 
-@dataclass(frozen=True, eq=False)
-class FastStep:
-    """A rule and the shape that decides how it is computed."""
-
-    rule: ApplyRule
-    shape: Shape
-    vector: Callable[..., Tensor] | None = None
-
-    @classmethod
-    def of(cls, rule: ApplyRule, joins: bool) -> FastStep:
-        """`joins` says whether the update can take Hadamard factors and diagonals apart."""
-        body = rule.rule.body
-        if not isinstance(body, Apply):
-            return cls(rule, "other")
-        holes = all(isinstance(argument, Hole) for argument in body.args)
-        sorts = tuple(argument.sort for argument in body.args)
-        if joins and body.op == "diag" and sorts == (V,):
-            return cls(rule, "diagonal", lower(body.args[0]))
-        if joins and holes and body.op == "hadamard" and sorts == (M, M):
-            return cls(rule, "hadamard")
-        if holes and body.op == "matmul" and sorts in ((M, M), (M, V)):
-            return cls(rule, "product" if sorts == (M, M) else "column")
-        return cls(rule, "other")
-
-
 class FastLayer:
     """Computes a GrammarLayer."""
 
     def __init__(self, layer: GrammarLayer) -> None:
         self.layer = layer
-        self.steps: dict[str, list[FastStep]] = {}
+        self.rules: dict[str, list[FastRule]] = {}
         self.groups: dict[str, list[Select]] = {}
         for letter, update in layer.updates.items():
+            assert isinstance(update, Update | BilinearUpdate), "a layer has two kinds of update"
             if isinstance(update, BilinearUpdate):
                 continue
-            assert isinstance(update, Update), "a layer has two kinds of update"
-            joins = letter == "M" and len(_maps(update.mixer)) == 2
             rules = [cast(ApplyRule, rule) for rule in update.steps]
-            self.steps[letter] = [FastStep.of(rule, joins) for rule in rules]
+            self.rules[letter] = [FastRule.of(rule, _joins(update)) for rule in rules]
             for rule in rules:
                 for source, select in zip(rule.sources, rule.selectors, strict=True):
                     self.groups.setdefault(source, []).append(cast(Select, select))
 
     def __call__(self, memories: Memories, constants: Constants, backend: Backend) -> Memories:
+        """The memories after the layer.
+
+        Raises:
+            LoweringError: Backend `triton` for a batch that is not on a GPU.
+        """
+        kernels = backend == "triton" and _kernels_take(constants["1"])
         read = dict(memories)
         for letter, norm in self.layer.norms.items():
-            read[letter] = _normalised(memories[letter], cast(nn.RMSNorm, norm), backend)
+            read[letter] = _normalised(memories[letter], cast(nn.RMSNorm, norm), kernels)
         operands = self._select(read, constants)
         new: Memories = {}
         for letter, update in self.layer.updates.items():
             if isinstance(update, BilinearUpdate):
                 new[letter] = update(memories, read, new, constants)
                 continue
-            assert isinstance(update, Update), "a layer has two kinds of update"
+            update = cast(Update, update)
             parts = [
-                _part(step, [operands[id(s)] for s in step.rule.selectors], constants, backend)
-                for step in self.steps[letter]
+                rule.part([operands[id(s)] for s in rule.rule.selectors], constants, kernels)
+                for rule in self.rules[letter]
             ]
             if update.skips:
                 parts.insert(0, Pairs(read[letter]))
-            new[letter] = _mixed(update, parts, memories.get(letter), constants, backend)
+            residual = memories[letter] if update.residual else None
+            if _joins(update):
+                new[letter] = _joined(update, parts, residual, constants, kernels)
+            else:
+                new[letter] = _concatenated(update, parts, residual, constants)
         return new
 
     def _select(self, read: Memories, constants: Constants) -> dict[int, Tensor]:
@@ -118,15 +101,12 @@ class FastLayer:
         found: dict[int, Tensor] = {}
         for letter, group in self.groups.items():
             memory = read[letter]
-            plain_maps = [s for s in group if len(s.maps) == 1 and not s.biased]
-            if plain_maps:
-                weights = [_scaled(s) for s in plain_maps]
+            linear = [s for s in group if len(s.maps) == 1 and not s.biased]
+            if linear:
+                weights = [_scaled(select) for select in linear]
                 joined = functional.linear(memory, torch.cat(weights).to(memory.dtype))
-                widths = [len(weight) for weight in weights]
-                found |= {
-                    id(s): part
-                    for s, part in zip(plain_maps, joined.split(widths, dim=-1), strict=True)
-                }
+                pieces = joined.split_with_sizes([len(weight) for weight in weights], dim=-1)
+                found |= {id(s): piece for s, piece in zip(linear, pieces, strict=True)}
             for select in group:
                 if id(select) not in found:
                     value = _through(select.maps, memory) * select.scale
@@ -134,64 +114,60 @@ class FastLayer:
         return found
 
 
-def _part(
-    step: FastStep, operands: Sequence[Tensor], constants: Constants, backend: Backend
-) -> Part:
-    """A rule's output, or what an update can make it of."""
-    rule = step.rule
-    scale = constants["1/√n"] ** rule.power if rule.power else None
-    if step.vector is not None:
-        vector = step.vector(operands, constants)
-        return Diagonal(vector if scale is None else vector * scale[:, None, None])
-    if step.shape == "hadamard":
-        return Hadamard(operands[0], operands[1])
-    if backend == "triton" and step.shape in ("product", "column"):
-        from ..ops.products import triton
-
-        multiply = triton.matrix_matrix if step.shape == "product" else triton.matrix_column
-        return Pairs(multiply(operands[0], operands[1], scale))
-    value = rule.compute(operands, constants)
-    if scale is not None:
-        value = value * scale.view(-1, *[1] * (value.dim() - 1))
-    return Pairs(value)
+def _joins(update: Update) -> bool:
+    """Whether an update is one op, which takes its parts as they are."""
+    return update.sort == M and len(_maps(update.mixer)) == 2
 
 
-def _mixed(
-    update: Update, parts: list[Part], old: Tensor | None, constants: Constants, backend: Backend
+def _joined(
+    update: Update, parts: list[Part], residual: Tensor | None, constants: Constants, kernels: bool
 ) -> Tensor:
-    residual = old if update.residual else None
-    maps = _maps(update.mixer)
-    if update.sort == M and len(maps) == 2:
-        dtype = constants["1"].dtype
-        first, second = ((m.weight.to(dtype), _cast(m.bias, dtype)) for m in maps)
-        activation = "silu" if isinstance(update.mixer[1], nn.SiLU) else "relu"
-        mask = constants["1"][..., 0] > 0
-        mix = reference.mix if backend == "reference" else plain.mix
-        if backend == "triton":
-            mix = _kernels(parts, maps, constants["11ᵀ"].numel(), activation) or mix
-        return mix(parts, first, second, mask, activation, residual)
-    values = [ops.diagonal_matrix(p.values) if isinstance(p, Diagonal) else p.values for p in parts]  # type: ignore[union-attr]
+    """A matrix memory's update as one op."""
+    dtype = constants["1"].dtype
+    first, second = ((m.weight.to(dtype), _cast(m.bias, dtype)) for m in _maps(update.mixer))
+    activation = "silu" if isinstance(update.mixer[1], nn.SiLU) else "relu"
+    mask = constants["1"][..., 0] > 0
+    mix = _kernel_mix(parts, first[0], second[0], mask, activation) if kernels else plain.mix
+    return mix(parts, first, second, mask, activation, residual)
+
+
+def _concatenated(
+    update: Update, parts: list[Part], residual: Tensor | None, constants: Constants
+) -> Tensor:
+    """Any other update, as the layer writes it."""
+    values = [reference.values(part) for part in parts]
     value = _through(update.mixer, torch.cat(values, dim=-1))
     if residual is not None:
         value = value + residual
     return masked(value, update.sort, constants) if update.biased else value
 
 
-def _kernels(
-    parts: list[Part], maps: list[nn.Linear], count: int, activation: str
-) -> Callable[..., Tensor] | None:
+def _kernel_mix(
+    parts: list[Part], w1: Tensor, w2: Tensor, mask: Tensor, activation: str
+) -> Callable[..., Tensor]:
     """The op for these parts: a hidden layer is written for training only, and only if it fits."""
     from ..ops.mixing import streamed, triton
 
-    sizes = maps[0].out_features, maps[1].out_features
-    if torch.is_grad_enabled() and streamed.supported(parts, *sizes, count, activation):
+    hidden, out = len(w1), len(w2)
+    size = mask.numel() * mask.shape[1] * hidden * w1.element_size()
+    if torch.is_grad_enabled() and streamed.supported(parts, hidden, out, size, activation):
         return streamed.mix
-    return triton.mix if triton.supported(parts, *sizes) else None
+    return triton.mix if triton.supported(parts, hidden, out) else plain.mix
 
 
-def _normalised(memory: Tensor, norm: nn.RMSNorm, backend: Backend) -> Tensor:
+def _kernels_take(value: Tensor) -> bool:
+    """Whether there are kernels for numbers of this dtype; float64 is computed without."""
+    if value.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+        raise LoweringError(
+            f"backend triton runs on a GPU, and the batch is on {value.device.type}: "
+            'move network and batch to "cuda", or use backend "plain"'
+        )
+    return value.dtype in KERNEL_DTYPES
+
+
+def _normalised(memory: Tensor, norm: nn.RMSNorm, kernels: bool) -> Tensor:
     gain, small = norm.weight.to(memory.dtype), norm.eps or 0.0
-    if backend == "triton":
+    if kernels:
         from ..ops.norms.triton import rms_norm
 
         return rms_norm(memory, gain, small)

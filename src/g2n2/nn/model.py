@@ -132,7 +132,7 @@ class GrammarGNN(nn.Module):
             )
         refuse_over_budget(self, *pyg_shape(data))
         batch = GraphBatch.from_pyg(data)
-        return _as_pyg(self.network(*self.checked(batch)), data, batch, self.plan.readout.task)
+        return as_pyg(self.network(*self.checked(batch)), data, batch, self.plan.readout.task)
 
     def checked(self, batch: GraphBatch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The four tensors of a batch that fits this network.
@@ -277,7 +277,7 @@ def first_memories(
     }
 
 
-def _as_pyg(value: Tensor, data: Any, batch: GraphBatch, task: str) -> Tensor:
+def as_pyg(value: Tensor, data: Any, batch: GraphBatch, task: str) -> Tensor:
     """Outputs in PyG's layout: one row per node, or per column of `edge_index`."""
     if task == "graph":
         return value

@@ -21,8 +21,19 @@ class Average:
     def update(self, step: int) -> None:
         """Take in the weights after a step; early steps count more, so that the start fades."""
         if self.decay:
-            keep = min(self.decay, (1.0 + step) / (10.0 + step))
-            torch._foreach_lerp_(self.shadow, self.weights, 1.0 - keep)
+            torch._foreach_lerp_(self.shadow, self.weights, 1.0 - self.keep(step))
+
+    def keep(self, step: int) -> float:
+        """How much of the average stays after the run's step number `step`."""
+        return min(self.decay, (1.0 + step) / (10.0 + step))
+
+    @torch.no_grad()
+    def blend(self, share: Tensor) -> None:
+        """`update` with the share of the new weights on the device, where a CUDA graph reads it."""
+        if self.decay:
+            apart = torch._foreach_sub(self.weights, self.shadow)
+            torch._foreach_mul_(apart, share)
+            torch._foreach_add_(self.shadow, apart)
 
     @contextmanager
     def applied(self) -> Iterator[None]:

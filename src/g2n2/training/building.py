@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +20,8 @@ from ..language.sorts import M
 from .config import RunConfig
 from .scaling import Scaling
 from .tasks import Task
+
+SMALLEST_BATCH = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,22 +44,54 @@ class Parts:
 
 
 def load_graphs(config: RunConfig) -> GraphSet:
-    """The graphs a config names, with its targets only."""
-    from ..data.catalogue import DATASETS, load_dataset
-    from ..data.reading import read_graphs
+    """The graphs a config names, with its targets only.
 
-    known = {row.name.replace("_", "-") for row in DATASETS}
-    options = dict(config.options)
-    name = config.dataset
-    if Path(name).exists() and name.lower().replace("_", "-") not in known:
-        graphs = read_graphs(name, **options)
-    else:
-        graphs = load_dataset(name, data=config.data, **options)
+    Raises:
+        DataError: There are none such, or the data does not know an option.
+    """
+    graphs = read_source(config.dataset, config.data, _reading_options(config))
     graphs = choose_targets(graphs, config.target)
     if config.limit and config.limit < len(graphs):
         order = np.random.default_rng([config.seed, 1]).permutation(len(graphs))
         graphs = graphs.select(np.sort(order[: config.limit]))
     return graphs.check()
+
+
+def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> GraphSet:
+    """The user's own graphs where the source is a path, else the data set of that name.
+
+    `target`, an option of the user's own graphs, is no option of a data set: it has them all.
+    """
+    from ..data.catalogue import DATASETS, load_dataset
+    from ..data.reading import read_graphs
+
+    known = {row.name.replace("_", "-") for row in DATASETS}
+    if source.lower().replace("_", "-") in known:
+        rest = {name: value for name, value in options.items() if name != "target"}
+        return load_dataset(source, data=data, **rest)
+    path = Path(source)
+    if not path.exists():
+        if path.suffix or len(path.parts) > 1:
+            raise DataError(f"no file or folder {source!r}: check the path")
+        return load_dataset(source)  # names the nearest data set
+    allowed = [name for name in signature(read_graphs).parameters if name != "source"]
+    for name in options:
+        if name not in allowed:
+            raise DataError(
+                f"there is no option {name!r} for your own graphs; known: {', '.join(allowed)}"
+            )
+    return read_graphs(source, **options)
+
+
+def _reading_options(config: RunConfig) -> dict[str, Any]:
+    """The config's options, with what its other settings say about reading."""
+    options = dict(config.options)
+    if config.target:
+        options.setdefault("target", config.target)
+    kind, _, column = config.split.partition(":")
+    if kind == "column":
+        options.setdefault("split_column", column)
+    return options
 
 
 def choose_targets(graphs: GraphSet, wanted: tuple[str, ...]) -> GraphSet:
@@ -100,18 +136,35 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
     train = graphs.select(chosen["train"])
     if not np.isfinite(train.targets).any():
         raise DataError("no training graph has a known target")
+    if not np.isfinite(graphs.select(chosen["validation"]).targets).any():
+        notes.append("no validation graph has a known target: the last weights will be kept.")
     scaling = Scaling.of(task, train, recipe.normalise, config.references)
-    if graphs.edge_features.shape[1] and not _takes_edges(config):
+    if graphs.edge_features.shape[1] and not takes_edges(config):
         notes.append(
-            f"{config.baseline or config.grammar} has no place for edge features: they are left out"
+            f"{config.baseline or config.grammar} has no place for edge features: "
+            "they are left out."
         )
-        graphs = replace(graphs, edge_features=graphs.edge_features[:, :0], edge_names=())
+        graphs = without_edge_features(graphs)
+    if graphs.positions is not None and not takes_edges(config):
+        notes.append(
+            f"{config.baseline or config.grammar} has no place for distances: "
+            "positions are not used."
+        )
     return Parts(graphs, chosen, task, scaling, tuple(notes))
+
+
+def with_batch(config: RunConfig, train: int) -> RunConfig:
+    """The config with its batch written down: smaller for few graphs, or there are no steps."""
+    recipe = config.effective_recipe()
+    batch = recipe.batch
+    while config.batch is None and batch > SMALLEST_BATCH and train < batch * recipe.least_steps:
+        batch //= 2
+    return replace(config, batch=batch)
 
 
 def distance_kinds(config: RunConfig, graphs: GraphSet) -> tuple[str, ...]:
     """Edge channels made of positions; none without positions or without a place for them."""
-    if graphs.positions is None or not _takes_edges(config):
+    if graphs.positions is None or not takes_edges(config):
         return ()
     return config.effective_recipe().distance
 
@@ -137,6 +190,9 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
         "layers": config.layers,
         "out": parts.task.out,
         "task": graphs.level,
+        "readout": config.readout,
+        "decision": config.decision,
+        "context": config.context,
     }
     torch.manual_seed(config.seed)
     if config.baseline:
@@ -150,16 +206,21 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
     return GrammarGNN(
         grammar,
         **sizes,
-        readout=config.readout,
         preset=config.effective_recipe().preset,
-        decision=config.decision,
-        context=config.context,
         directed=graphs.directed and has_matrices,
         typical_size=float(graphs.sizes.mean()),
     )
 
 
-def _takes_edges(config: RunConfig) -> bool:
+def takes_edges(config: RunConfig) -> bool:
+    """Whether the network has a place for edge features."""
     if config.baseline:
-        return False
+        from ..nn.baselines import BASELINES
+
+        found = {name.lower(): row for name, row in BASELINES.items()}.get(config.baseline.lower())
+        return found is not None and found.reads_edges  # one that is unknown is refused when made
     return any(rule.head == M for rule in find_grammar(config.grammar).rules)
+
+
+def without_edge_features(graphs: GraphSet) -> GraphSet:
+    return replace(graphs, edge_features=graphs.edge_features[:, :0], edge_names=())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import pickle
-import tempfile
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,32 +19,51 @@ from ..errors import DataError
 FORMAT = 1
 NAME = "checkpoint.pt"
 PREVIOUS = "checkpoint.previous.pt"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_whole(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+def write_whole(path: Path, write: Callable[[IO[bytes]], None], before: Path | None = None) -> None:
     """Write a file through a temporary one, so that no reader ever sees half of it.
+
+    The temporary file has one name, so that those of killed processes do not pile up.
+
+    Args:
+        path: The file.
+        write: Puts its content.
+        before: Where to keep what `path` held so far; it is dropped where None.
 
     Raises:
         DataError: The disk refuses; what was there before is untouched.
     """
-    temporary = ""
+    part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(descriptor, "wb") as file:
+        with open(part, "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-        temporary = ""
-    except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
+        if before is not None and path.exists():
+            os.replace(path, before)
+        os.replace(part, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        advice = "free space" if error.errno in FULL else "check that the folder can be written"
         raise DataError(
-            f"cannot write {path.name} into {path.parent} ({error}); the last good one is "
-            "untouched: free space there and resume"
+            f"cannot write {path} ({error.strerror or error}); what was there before is "
+            f"untouched: {advice} and try again"
         ) from None
-    finally:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring the new name itself to the disk, which file systems do in their own time."""
+    with suppress(OSError):  # some file systems cannot; the rename is whole all the same
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def put(file: IO[bytes], content: bytes) -> None:
@@ -50,12 +71,19 @@ def put(file: IO[bytes], content: bytes) -> None:
 
 
 def save_checkpoint(folder: Path, content: dict[str, Any]) -> None:
-    """Write the newest checkpoint, keeping the one before it."""
-    path, fresh = folder / NAME, folder / f".fresh.{NAME}"
-    write_whole(fresh, lambda file: torch.save({"format": FORMAT, **content}, file))
-    if path.exists():
-        os.replace(path, folder / PREVIOUS)
-    os.replace(fresh, path)
+    """Write the newest checkpoint, keeping the one before it.
+
+    Raises:
+        DataError: The disk refuses; the last good checkpoint is untouched.
+    """
+    made = io.BytesIO()  # torch.save itself cannot be relied on to survive a full disk
+    torch.save({"format": FORMAT, **content}, made)
+    try:
+        write_whole(folder / NAME, lambda file: put(file, made.getvalue()), folder / PREVIOUS)
+    except DataError as error:
+        raise DataError(
+            f"{error}. The last good checkpoint is kept; go on: g2n2 train --resume {folder}"
+        ) from None
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
@@ -66,28 +94,56 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
     Raises:
         DataError: There are checkpoints and none can be read, or it is of a newer format.
     """
-    troubles = []
-    found = False
+    troubles: list[str] = []
     for name in (NAME, PREVIOUS):
         path = folder / name
         if not path.is_file():
             continue
-        found = True
         try:
-            content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        except (RuntimeError, EOFError, OSError, pickle.UnpicklingError, zipfile.BadZipFile) as e:
-            reason = str(e).splitlines()[0][:120] if str(e) else type(e).__name__
-            troubles.append(f"{name} cannot be read ({reason})")
-            continue
-        if not isinstance(content, dict) or not isinstance(content.get("format"), int):
+            content = _read(path)
+        except pickle.UnpicklingError:
+            troubles.append(f"{name} holds more than plain values, and g2n2 never unpickles")
+        except Exception as error:  # a damaged archive can fail in any way
+            reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+            troubles.append(f"{name} is damaged ({reason})")
+        else:
+            if isinstance(content, dict) and isinstance(content.get("format"), int):
+                if content["format"] > FORMAT:
+                    raise DataError(
+                        f"{path} was written by a newer g2n2; upgrade to resume from it"
+                    )
+                return content, troubles
             troubles.append(f"{name} is no checkpoint of g2n2")
-            continue
-        if content["format"] > FORMAT:
-            raise DataError(f"{path} was written by a newer g2n2; upgrade to resume from it")
-        return content, troubles
-    if found:
+    if troubles:
         raise DataError(
             f"no checkpoint in {folder} can be read: {'; '.join(troubles)}; "
             "start the run again in another folder"
         )
     return None, troubles
+
+
+def _read(path: Path) -> Any:
+    """The content of a checkpoint whose every part has its checksum, which torch does not look at.
+
+    Nothing is compressed in a checkpoint, so its size bounds what it can unfold to.
+    """
+    with zipfile.ZipFile(path) as archive:
+        if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+            raise ValueError("it is compressed")
+        if bad := archive.testzip():
+            raise ValueError(f"the checksum of {bad} does not match")
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def random_states(device: torch.device) -> dict[str, torch.Tensor]:
+    """States of the random generators a step may draw from."""
+    states = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device)
+    return states
+
+
+def restore_random_states(states: dict[str, torch.Tensor], device: torch.device) -> None:
+    torch.set_rng_state(states["cpu"])
+    if device.type == "cuda" and "cuda" in states:
+        torch.cuda.set_rng_state(states["cuda"], device)

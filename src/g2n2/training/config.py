@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
 from .recipes import Recipe, find_recipe
 
-PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "64": "64-true"}
+PRECISIONS = ("32", "tf32", "bf16", "64")
 
 
 @dataclass(frozen=True)
@@ -139,21 +137,6 @@ class RunConfig:
         return cls(**made).checked()
 
 
-def read_toml(path: str | Path) -> dict[str, Any]:
-    """The settings of a TOML file.
-
-    Raises:
-        DataError: It cannot be read, or is not TOML.
-    """
-    try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise DataError(f"cannot read {str(path)!r}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not TOML: {error}") from None
-
-
 _TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,),
     "int": (int,),
@@ -174,4 +157,5 @@ def _check_type(name: str, value: Any, annotation: str, source: str) -> None:
         fits = all(isinstance(part, _TYPES[wanted[6:9]]) for part in value)
     if not fits:
         english = wanted.replace("tuple[", "a list of ").replace(", ...]", "")
+        english = english.replace("Mapping[str, Any]", "a table")
         raise DataError(f"{name} in {source} should be {english}, got {value!r}")

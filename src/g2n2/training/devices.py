@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
-from torch import nn
+from torch import distributed, nn
 
 from ..errors import DataError
-from .config import PRECISIONS, RunConfig
+from .config import RunConfig
 from .recipes import Recipe
+
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
 
 
 def make_fabric(config: RunConfig) -> Any:
@@ -25,20 +28,41 @@ def make_fabric(config: RunConfig) -> Any:
         raise DataError('training needs lightning: pip install "g2n2[train]"') from None
     if config.device == "cuda" and not torch.cuda.is_available():
         raise DataError("device cuda was asked for, but there is none here; leave --device out")
-    if config.threads:
-        torch.set_num_threads(config.threads)
     if config.precision == "tf32":
         torch.set_float32_matmul_precision("high")
     found = "cuda" if torch.cuda.is_available() else "cpu"
+    devices, nodes = _places(config)
     fabric = Fabric(
         accelerator=found if config.device == "auto" else config.device,
-        devices=config.devices,
-        precision=PRECISIONS[config.precision],
-        # Rules whose output no read-out uses have no gradient; DDP must not wait for one.
-        strategy=DDPStrategy(find_unused_parameters=True) if config.devices > 1 else "auto",
+        devices=devices,
+        num_nodes=nodes,
+        strategy=DDPStrategy(broadcast_buffers=False) if devices * nodes > 1 else "auto",
     )
     fabric.launch()
+    if config.threads:
+        torch.set_num_threads(config.threads)  # after the launch, which sets its own
     return fabric
+
+
+def _places(config: RunConfig) -> tuple[int, int]:
+    """Devices of each machine, and machines: torchrun's where it started this process."""
+    if not (distributed.is_available() and distributed.is_torchelastic_launched()):
+        return config.devices, 1
+    here, everywhere = int(os.environ["LOCAL_WORLD_SIZE"]), int(os.environ["WORLD_SIZE"])
+    return here, everywhere // here
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory does not suffice; a CPU says so only in words."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(said in str(error) for said in OUT_OF_MEMORY)
+
+
+def free_cached_memory(device: torch.device) -> None:
+    """Give back what the allocator keeps in pieces that did not fit."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def make_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:

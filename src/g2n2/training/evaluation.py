@@ -58,6 +58,21 @@ def predict(
     return Predictions(rows, parts.task.decode(in_units), parts.graphs.targets[rows])
 
 
+def constant_guess(parts: Parts, made: Predictions) -> tuple[Values, Values]:
+    """Decoded values that look at no graph, and the targets: what any model should beat.
+
+    The mean of the training graphs, or how often each class occurs among them.
+    """
+    known = parts.graphs.select(parts.splits["train"]).targets
+    if parts.task.kind == "multiclass":
+        classes = known[np.isfinite(known)].astype(np.int64)
+        guess = np.bincount(classes, minlength=parts.task.out) / max(1, len(classes))
+    else:
+        counts = np.isfinite(known).sum(axis=0)
+        guess = np.nansum(known, axis=0) / np.maximum(counts, 1)
+    return np.tile(guess, (len(made.rows), 1)), made.targets
+
+
 def score(
     model: nn.Module, parts: Parts, store: GraphStore, indices: Ints, fabric: Any = None
 ) -> Scores:

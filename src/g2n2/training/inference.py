@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from ..data.batching import ordered_batches
 from ..data.store import GraphStore
-from ..errors import MemoryBudgetError
+from ..errors import TrainingError
+from .devices import free_cached_memory, out_of_memory
 from .tasks import Values
 
 Ints = NDArray[np.int64]
@@ -25,25 +26,39 @@ def outputs(
         model: Takes a GraphBatch; left in evaluation mode.
         store: Holds the graphs.
         indices: Which of them.
-        batch: Graphs at a time; halved as long as memory does not suffice.
+        batch: Graphs at a time; a batch for which memory does not suffice is cut in two.
 
     Returns:
         `[rows, out]` in float64 and, for each row, its place among the rows of the set's targets:
         a graph, a node or a listed edge.
+
+    Raises:
+        TrainingError: Memory does not suffice for one graph.
     """
     model.eval()
     level = store.graphs.level
     values, places = [], []
-    for chosen in ordered_batches(store.graphs.sizes[indices], batch):
-        graphs = indices[chosen]
+    left = [indices[chosen] for chosen in ordered_batches(store.graphs.sizes[indices], batch)]
+    left.reverse()
+    while left:
+        graphs, made = left.pop(), None
         try:
             made = store.batch(graphs)
-            result = model(made)
-        except (torch.OutOfMemoryError, MemoryBudgetError):
-            if batch == 1:
+            rows = model(made).to(torch.float64)
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
                 raise
-            return outputs(model, store, indices, batch // 2)
-        rows = result.to(torch.float64)
+            if len(graphs) == 1:
+                raise TrainingError(
+                    f"memory does not suffice for one graph of {store.graphs.sizes[graphs[0]]} "
+                    f"nodes: {error}"
+                ) from None
+            half = len(graphs) // 2
+            left += [graphs[half:], graphs[:half]]
+            made = None
+        if made is None:
+            free_cached_memory(store.device)
+            continue
         if level == "node":
             rows = rows[made.mask]
             places.append(_rows(store.node_offsets, graphs))

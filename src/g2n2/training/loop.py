@@ -6,6 +6,7 @@ taken up again at any step with byte-equal weights, which needs every source of 
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable
@@ -19,16 +20,21 @@ from torch import nn
 from ..data.batching import epoch_batches
 from ..data.graph_set import Ints
 from ..data.store import GraphStore
-from ..errors import DataError
+from ..errors import DataError, TrainingError
 from .averaging import Average
-from .checkpoints import save_checkpoint
+from .checkpoints import random_states, restore_random_states, save_checkpoint
 from .config import RunConfig
 from .devices import make_optimiser
 from .evaluation import Scores
+from .interruption import Interruption
+from .processes import Processes
 from .progress import Progress
 from .schedules import cosine_rate, plateau_rate
 from .stepping import Note, Stepper
 from .tasks import Task
+
+FREE = ("data", "minutes", "device", "devices", "threads", "checkpoint_seconds")
+"""Settings a run may be taken up with that are not those it was started with."""
 
 
 @dataclass
@@ -54,6 +60,7 @@ class Loop:
     Args:
         config: Its settings.
         fabric: A launched Fabric.
+        processes: Those of the Fabric.
         model: The network.
         store: All graphs on the device, with targets as the loss sees them.
         task: What is learned.
@@ -67,6 +74,7 @@ class Loop:
         self,
         config: RunConfig,
         fabric: Any,
+        processes: Processes,
         model: nn.Module,
         store: GraphStore,
         task: Task,
@@ -79,13 +87,14 @@ class Loop:
         self.fabric, self.model, self.task = fabric, model, task
         self.train, self.validate, self.folder, self.hooks = train, validate, folder, hooks
         self.sizes = store.graphs.sizes[train]
+        self.processes = processes
         self.optimiser = make_optimiser(model, self.recipe)
-        self.average = Average(model, self.recipe.ema)
         self.progress = Progress(micro=self.recipe.batch)
         self.epoch_steps = math.ceil(len(train) / self.recipe.batch)
         self.saved = time.monotonic()
         self.stepper = Stepper(
             fabric,
+            self.processes,
             model,
             self.optimiser,
             store,
@@ -94,7 +103,9 @@ class Loop:
             self.progress.micro,
             folder,
             hooks.note,
+            half=config.precision == "bf16",
         )
+        self.average = Average(model, self.recipe.ema)  # of the weights where Fabric has put them
 
     @property
     def metric(self) -> str:
@@ -121,16 +132,16 @@ class Loop:
         return bool(limit) and self.progress.seconds >= limit
 
     def run(self) -> None:
-        """Train to the end, or until interrupted; a checkpoint is left either way."""
-        try:
-            while not self.finished:
-                self._epoch()
-        except KeyboardInterrupt:
-            self._settle()
-            self.save()
-            raise
+        """Train to the end, or until interrupted; a checkpoint is left either way.
 
-    def _epoch(self) -> None:
+        Raises:
+            KeyboardInterrupt: Ctrl-C or SIGTERM, once the step in hand is done and saved.
+        """
+        with Interruption() as interruption:
+            while not self.finished:
+                self._epoch(interruption)
+
+    def _epoch(self, interruption: Interruption) -> None:
         progress = self.progress
         batches = epoch_batches(self.sizes, self.recipe.batch, self.config.seed, progress.epoch)
         self.model.train()
@@ -143,61 +154,78 @@ class Loop:
             if self.stepper.due:
                 self._settle()
             now = time.monotonic()
-            progress.seconds += now - before
+            asked, progress.seconds, unsaved = self.processes.most(
+                float(interruption.asked), progress.seconds + now - before, now - self.saved
+            )
             before = now
             self.hooks.step(self)
-            if now - self.saved > self.config.checkpoint_seconds:
+            if asked or unsaved > self.config.checkpoint_seconds:
                 self._settle()
                 self.save()
+            if asked:
+                raise KeyboardInterrupt
             if self._out_of_time:
                 break
         self._settle()
         self._validate()
         progress.epoch, progress.step = progress.epoch + 1, 0
         progress.loss, progress.known = 0.0, 0
-        self.hooks.epoch(self)
+        with self.processes.all_or_none():
+            self.hooks.epoch(self)
         self.save()
 
     def _validate(self) -> None:
         """Score the averaged weights and keep them where they are the best so far."""
         progress = self.progress
         rate = self.rate
-        totals = self.fabric.all_reduce(
-            torch.tensor([progress.loss, float(progress.known)], dtype=torch.float64),
-            reduce_op="sum",
-        )
         with self.average.applied():
             scores = self.validate(self.model)
             row = {
                 "epoch": float(progress.epoch + 1),
-                "loss": float(totals[0] / totals[1].clamp(min=1)),
+                "loss": progress.loss / max(1, progress.known),
                 "rate": rate,
                 "seconds": progress.seconds,
             }
             row |= {f"validation {name}": value for name, value in scores["all"].items()}
             progress.history.append(row)
             place, _ = progress.best(self.metric, self.task.higher_is_better)
-            if place == len(progress.history) - 1:
-                self.hooks.best(self.model)
+            with self.processes.all_or_none():
+                if place == len(progress.history) - 1:
+                    self.hooks.best(self.model)
 
     def _settle(self) -> None:
-        loss, known = self.stepper.settle()
-        self.progress.loss += loss
-        self.progress.known += known
+        """Add the losses one by one, so that their sum does not depend on how often it is done."""
+        for loss, known in self.stepper.settle():
+            self.progress.loss += loss
+            self.progress.known += known
 
     def save(self) -> None:
-        """Write a checkpoint; the first process does."""
+        """Write a checkpoint; the first process does, and all stop where it cannot.
+
+        Raises:
+            DataError: The disk refuses.
+            TrainingError: The weights are not finite; the last good checkpoint stays.
+        """
+        with self.processes.all_or_none():
+            if self.fabric.is_global_zero:
+                self._write()
         self.saved = time.monotonic()
-        if not self.fabric.is_global_zero:
-            return
+
+    def _write(self) -> None:
+        weights = self.model.state_dict()
+        if not all(bool(torch.isfinite(w).all()) for w in weights.values()):
+            raise TrainingError(
+                "the weights became NaN or infinite; the last good checkpoint is kept: start "
+                "again with a lower --rate"
+            )
         self.progress.micro = self.stepper.micro
         save_checkpoint(
             self.folder,
             {
-                "model": self.model.state_dict(),
+                "model": weights,
                 "optimiser": self.optimiser.state_dict(),
                 "average": self.average.state(),
-                "random": torch.get_rng_state(),
+                "random": random_states(self.fabric.device),
                 "progress": self.progress.as_dict(),
                 "config": self.config.as_dict(),
             },
@@ -210,14 +238,23 @@ class Loop:
             DataError: It belongs to a run with other settings.
         """
         try:
+            self._refuse_other_run(content["config"])
             self.model.load_state_dict(content["model"])
             self.optimiser.load_state_dict(content["optimiser"])
             self.average.restore(content["average"])
-            torch.set_rng_state(content["random"])
+            restore_random_states(content["random"], self.fabric.device)
             self.progress = Progress(**content["progress"])
             self.stepper.micro = self.progress.micro
-        except (KeyError, RuntimeError, ValueError, TypeError) as error:
+        except (KeyError, RuntimeError, ValueError, TypeError, AttributeError) as error:
             raise DataError(
-                f"the checkpoint does not fit this run ({str(error).splitlines()[0]}); "
-                "resume with the settings it was started with"
+                f"the checkpoint in {self.folder} does not fit this run "
+                f"({str(error).splitlines()[0]}); resume with the settings it was started with"
             ) from None
+
+    def _refuse_other_run(self, saved: dict[str, Any]) -> None:
+        mine = json.loads(json.dumps(self.config.as_dict()))
+        theirs = json.loads(json.dumps(saved))
+        differ = [k for k in mine if k not in FREE and theirs.get(k) != mine[k]]
+        if differ:
+            said = ", ".join(f"{k} {theirs.get(k)!r} and not {mine[k]!r}" for k in differ)
+            raise ValueError(f"it was written with {said}")

@@ -37,16 +37,18 @@ def load_best(files: RunFolder, config: RunConfig, parts: Parts) -> nn.Module:
     path = files.path / BEST
     if not path.is_file():
         raise DataError(f"{files.path} has no {BEST}: no epoch was finished; resume the run")
-    if not config.baseline:
+    from ..nn.model import GrammarGNN
+
+    model = make_model(config, parts) if config.baseline else None
+    if model is None or isinstance(model, GrammarGNN):
         from ..nn.files import load
 
         return load(path)
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    model = make_model(config, parts)
     try:
-        model.load_state_dict(load_file(path))
+        model.load_state_dict(load_file(path), assign=True)
     except (SafetensorError, RuntimeError) as error:
         raise DataError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
     return model

@@ -32,11 +32,14 @@ class Progress:
     history: list[dict[str, float]] = field(default_factory=list)
 
     def best(self, metric: str, higher: bool) -> tuple[int, float]:
-        """The first epoch with the best result and that result; (-1, NaN) before there is one."""
+        """The first epoch with the best result and that result; (-1, NaN) before there is one.
+
+        Without a single result, as where no validation target is known, the last epoch counts.
+        """
         results = [(row[metric], -epoch) for epoch, row in enumerate(self.history)]
         usable = [(v if higher else -v, e) for v, e in results if math.isfinite(v)]
         if not usable:
-            return -1, math.nan
+            return len(self.history) - 1, math.nan
         value, epoch = max(usable)
         return -epoch, value if higher else -value
 

@@ -19,6 +19,7 @@ class Recipe:
         schedule: `plateau` multiplies by `factor` when validation stalls `patience` epochs and
             stops at `least_rate`; `cosine` warms up and falls to zero over all epochs.
         batch: Graphs in a step.
+        least_steps: Steps an epoch should have; where no batch is asked for, it is halved for it.
         epochs: At most.
         decay: Weight decay of AdamW.
         warmup: Share of all steps in which the rate rises.
@@ -34,6 +35,7 @@ class Recipe:
     rate: float = 1e-3
     schedule: Literal["plateau", "cosine"] = "plateau"
     batch: int = 32
+    least_steps: int = 0
     epochs: int = 200
     decay: float = 0.0
     warmup: float = 0.05
@@ -57,6 +59,7 @@ RECIPES: dict[str, Recipe] = {
             optimiser="adamw",
             schedule="cosine",
             batch=128,
+            least_steps=16,
             epochs=100,
             decay=1e-4,
             ema=0.999,

@@ -3,11 +3,13 @@
 config.json       settings, as read back by `--resume` and `predict`
 data.json         where the graphs came from, their checksum, features and targets, the scaling
 split.json        indices of the training, validation and test graphs
-metrics.csv       one row for each epoch
+metrics.csv       one row for each epoch; no times, so that the same run gives the same file
 checkpoint.pt     to resume; checkpoint.previous.pt is the one before it
 best.safetensors  the best weights, with the grammar and the plan
-result.json       scores on the test graphs
-tensorboard/      the same curves for TensorBoard
+result.json       scores on the test graphs, and what they were got with
+test.csv          what the best weights say of each test graph
+*.png             learning curve, and predictions against targets
+tensorboard/      the curves of metrics.csv for TensorBoard
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import numpy as np
 
 from ..data.graph_set import GraphSet, Ints, Target
 from ..errors import DataError
-from .building import Parts
+from .building import Parts, distance_kinds
 from .checkpoints import put, write_whole
 from .config import RunConfig
 from .scaling import Scaling
@@ -66,7 +68,6 @@ class RunFolder:
     def describe(self, config: RunConfig, parts: Parts) -> None:
         """Write what the run depends on, before its first step."""
         graphs = parts.graphs
-        self.write_json("config.json", config.as_dict())
         self.write_json("split.json", {k: v.tolist() for k, v in parts.splits.items()})
         self.write_json(
             "data.json",
@@ -79,13 +80,26 @@ class RunFolder:
                 "edge_names": list(graphs.edge_names),
                 "node_features": graphs.node_features.shape[1],
                 "edge_features": graphs.edge_features.shape[1],
-                "positions": graphs.positions is not None,
+                "positions": bool(distance_kinds(config, graphs)),
                 "columns": [asdict(column) for column in graphs.columns],
                 "scaling": parts.scaling.as_dict(),
                 "source": {k: v for k, v in graphs.source.items() if isinstance(v, str | int)},
                 "notes": [*graphs.notes, *parts.notes],
             },
         )
+        self.write_json("config.json", config.as_dict())  # the last: from here on there is a run
+
+    def foreign(self) -> list[str]:
+        """What the folder holds that no run killed at its very start has left there."""
+        own = ("split.json", "data.json")
+        found = self.path.iterdir() if self.path.is_dir() else ()
+        return sorted(p.name for p in found if p.name not in own and not p.name.endswith(".part"))
+
+    def drop_unfinished(self) -> None:
+        """Remove what a killed process was writing."""
+        for pattern in (".*.part", f".{BEST}.*"):
+            for path in self.path.glob(pattern):
+                path.unlink(missing_ok=True)
 
     def config(self) -> RunConfig:
         return RunConfig.from_dict(self.read_json("config.json"), str(self.path / "config.json"))
@@ -116,7 +130,8 @@ class RunFolder:
     def write_metrics(self, history: list[dict[str, float]]) -> None:
         """The whole table anew, so that a resumed run has no row twice."""
         text = io.StringIO()
-        rows = csv.DictWriter(text, fieldnames=list(history[0]) if history else ["epoch"])
+        names = [name for name in history[0] if name != "seconds"] if history else ["epoch"]
+        rows = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
         rows.writeheader()
         rows.writerows({k: f"{v:.10g}" for k, v in row.items()} for row in history)
         write_whole(self.path / "metrics.csv", lambda file: put(file, text.getvalue().encode()))

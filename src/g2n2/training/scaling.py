@@ -36,7 +36,7 @@ class Scaling:
             return plain
         fitted: dict[str, Mapping[str, float]] = {}
         if references:
-            from ..data.atom_references import atom_references
+            from ..data.qm9.atom_references import atom_references
 
             everything = np.arange(len(train))
             for column in task.columns:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -13,21 +15,27 @@ from torch import Tensor, nn
 from ..data.batch import GraphBatch
 from ..data.graph_set import GraphSet, Ints
 from ..data.store import GraphStore
-from ..errors import MemoryBudgetError, TrainingError
+from ..errors import DataError, TrainingError
+from .checkpoints import put, write_whole
+from .devices import free_cached_memory, out_of_memory
+from .processes import Processes
 from .tasks import Task
 
 CHECK_EVERY = 50
 """Steps between two looks at the losses on a GPU, where each look waits for the device."""
 
+BAD_BATCH = "bad_batch.npz"
+
 Note = Callable[[str], None]
 
 
 class Stepper:
-    """Takes optimiser steps and keeps the sum of their losses.
+    """Takes optimiser steps and keeps their losses until somebody looks.
 
     Args:
         fabric: A launched Fabric.
-        model: The network; Fabric wraps it for several processes.
+        processes: Those of the Fabric.
+        model: The network; Fabric moves and wraps it.
         optimiser: Of that network.
         store: All graphs, with targets as the loss sees them.
         task: What is learned.
@@ -35,11 +43,13 @@ class Stepper:
         micro: Graphs sent through the network at once.
         folder: Where a batch that cannot be learned is saved.
         note: Told in words what the stepper had to do.
+        half: Whether the network's products are taken in bfloat16.
     """
 
     def __init__(
         self,
         fabric: Any,
+        processes: Processes,
         model: nn.Module,
         optimiser: torch.optim.Optimizer,
         store: GraphStore,
@@ -48,99 +58,140 @@ class Stepper:
         micro: int,
         folder: Path,
         note: Note,
+        half: bool = False,
     ) -> None:
-        self.fabric, self.store, self.task = fabric, store, task
+        self.fabric, self.processes, self.store, self.task = fabric, processes, store, task
         self.clip, self.micro, self.folder, self.note = clip, micro, folder, note
         self.bare = optimiser
         self.checked = cast(Callable[[GraphBatch], tuple[Tensor, ...]], model.checked)
-        self.model, self.optimiser = fabric.setup(_OnTensors(model), optimiser)
+        self.model, self.optimiser = fabric.setup(_OnTensors(model, half), optimiser)
+        self.parameters = list(model.parameters())
         self.known_targets = _known_by_graph(store.graphs)
         self.waiting: list[tuple[Tensor, Tensor, Ints]] = []
 
     def step(self, indices: Ints, rate: float) -> None:
-        """One step on these graphs; the micro-batch is halved where memory does not suffice."""
+        """One step on these graphs, of which each process takes its share."""
         for group in self.bare.param_groups:
             group["lr"] = rate
-        while True:
-            try:
-                loss, known = self._gradients(indices)
-                break
-            except (torch.OutOfMemoryError, MemoryBudgetError) as error:
-                if self.micro == 1:
-                    raise TrainingError(
-                        f"memory does not suffice for one graph at a time: {error}"
-                    ) from None
-                self.micro = max(1, self.micro // 2)
-                self.note(
-                    f"out of memory: going on with {self.micro} graphs at once, "
-                    f"the batch is still {len(indices)}"
-                )
-        if self.clip:
-            self.fabric.clip_gradients(
-                self.model, self.optimiser, max_norm=self.clip, error_if_nonfinite=False
-            )
+        with self.processes.all_or_none():
+            loss = self._within_memory(indices)
+        loss = self.processes.add_up(loss, self.parameters)
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.clip or math.inf)
         self.optimiser.step()
-        self.waiting.append((loss, known, indices))
+        self.waiting.append((loss, norm, indices))
 
     @property
     def due(self) -> bool:
         """Whether it is time to look at the losses: always on a CPU, where a look costs nothing."""
         return self.store.device.type == "cpu" or len(self.waiting) >= CHECK_EVERY
 
-    def settle(self) -> tuple[float, int]:
-        """The losses since the last look: their sum, and how many targets stand behind it.
+    def settle(self) -> list[tuple[float, int]]:
+        """For each step since the last look: its loss, and how many targets stand behind it.
 
         Raises:
-            TrainingError: One of them is not finite; its batch is saved.
+            TrainingError: One loss or gradient is not finite; its batch is saved.
         """
         if not self.waiting:
-            return 0.0, 0
-        losses = torch.stack([loss for loss, _, _ in self.waiting]).double().cpu()
-        known = torch.stack([known for _, known, _ in self.waiting]).cpu()
-        if not bool(torch.isfinite(losses).all()):
-            place = int((~torch.isfinite(losses)).nonzero()[0])
-            path = _save_batch(self.folder, self.store, self.waiting[place][2])
+            return []
+        steps, self.waiting = self.waiting, []
+        losses = torch.stack([loss for loss, _, _ in steps]).double().cpu()
+        norms = torch.stack([norm for _, norm, _ in steps]).double().cpu()
+        bad = (~(torch.isfinite(losses) & torch.isfinite(norms))).nonzero()
+        if len(bad):
+            first = int(bad[0])
+            what = "gradient" if math.isfinite(losses[first]) else "loss"
             raise TrainingError(
-                f"the loss became NaN or infinite; the batch is saved in {path}, and the last good "
-                "checkpoint is kept: lower --rate, or look for extreme values in that batch"
+                f"the {what} became NaN or infinite; {self._keep(steps[first][2])}, and the last "
+                "good checkpoint is kept: look for extreme values in that batch, or start again "
+                "with a lower --rate"
             )
-        self.waiting.clear()
-        return float(losses.sum()), int(known.sum())
+        known = [int(self.known_targets[indices].sum()) for _, _, indices in steps]
+        return list(zip(losses.tolist(), known, strict=True))
 
-    def _gradients(self, indices: Ints) -> tuple[Tensor, Tensor]:
-        """Gradients of the mean loss over the known targets of a batch, micro-batch by micro-batch.
+    def _within_memory(self, indices: Ints) -> Tensor:
+        """Gradients of this process's share; the micro-batch is halved as often as it takes."""
+        mine = self.processes.share(indices)
+        while True:
+            try:
+                return self._gradients(mine, indices)
+            except (RuntimeError, MemoryError) as error:
+                if not out_of_memory(error):
+                    raise
+                at_once = min(self.micro, len(mine))
+                if at_once <= 1:
+                    largest = int(self.store.graphs.sizes[indices].max())
+                    raise TrainingError(
+                        f"memory does not suffice for one graph of {largest} nodes: {error}"
+                    ) from None
+                self.micro = at_once // 2
+                self.note(
+                    f"out of memory: going on with {self.micro} "
+                    f"{'graph' if self.micro == 1 else 'graphs'} at once, "
+                    f"the batch is still {len(indices)}"
+                )
+            # Only here are the tensors of the failed attempt gone, which its traceback held.
+            free_cached_memory(self.store.device)
 
-        Several processes share a batch; DDP averages their gradients, so each weighs its own by
-        how many there are.
+    def _gradients(self, mine: Ints, batch_indices: Ints) -> Tensor:
+        """Sum of the losses of some graphs of a batch, and its gradients piece by piece.
+
+        Gradients are those of the mean over the known targets of the whole batch. Without a graph
+        of its own a process takes one with no weight, so that the same parameters have gradients
+        everywhere.
         """
         self.optimiser.zero_grad()
-        mine = indices[self.fabric.global_rank :: self.fabric.world_size]
-        share = float(len(mine) > 0)
-        mine = mine if len(mine) else indices[:1]  # every process takes part in every step
-        scale = share * self.fabric.world_size / max(1, int(self.known_targets[indices].sum()))
-        pieces = [mine[start : start + self.micro] for start in range(0, len(mine), self.micro)]
-        losses, counts = [], []
-        for number, piece in enumerate(pieces, start=1):
-            batch = self.store.batch(piece)
+        weight = float(len(mine) > 0)
+        mine = mine if len(mine) else batch_indices[:1]
+        scale = weight / max(1, int(self.known_targets[batch_indices].sum()))
+        losses = []
+        for start in range(0, len(mine), self.micro):
+            batch = self.store.batch(mine[start : start + self.micro])
             assert batch.targets is not None, "the store always gives targets"
-            with self.fabric.no_backward_sync(self.model, enabled=number < len(pieces)):
-                loss, known = self.task.loss(self.model(*self.checked(batch)), batch.targets)
+            with self.fabric.no_backward_sync(self.model):
+                loss, _ = self.task.loss(self.model(*self.checked(batch)), batch.targets)
                 self.fabric.backward(loss * scale)
-            losses.append(loss.detach() * share)
-            counts.append(known * share)
-        return torch.stack(losses).sum(), torch.stack(counts).sum()
+            losses.append(loss.detach() * weight)
+        return torch.stack(losses).sum()
+
+    def _keep(self, indices: Ints) -> str:
+        """Save a batch for inspection and say where: which graphs, and what the network saw."""
+        path = self.folder / BAD_BATCH
+        batch = self.store.batch(indices)
+        assert batch.targets is not None, "the store always gives targets"
+        names = self.store.graphs.ids
+        made = io.BytesIO()
+        np.savez_compressed(
+            made,
+            indices=indices,
+            ids=np.array([names[i] if names else str(i) for i in indices]),
+            adjacency=batch.adjacency.cpu().numpy(),
+            nodes=batch.nodes.cpu().numpy(),
+            edges=batch.edges.cpu().numpy(),
+            mask=batch.mask.cpu().numpy(),
+            learned_targets=batch.targets.cpu().numpy(),
+        )
+        try:
+            if self.fabric.is_global_zero:
+                write_whole(path, lambda file: put(file, made.getvalue()))
+        except DataError as error:
+            return f"the batch could not be saved ({error})"
+        return f"the batch is saved in {path}"
 
 
 class _OnTensors(nn.Module):
-    """A network as a function of tensors, which is what Fabric can move, cast and wrap."""
+    """A network as a function of tensors, which is what Fabric can move and wrap.
 
-    def __init__(self, model: nn.Module) -> None:
+    Precision is our own: Fabric would round inputs to bfloat16, and float64 outputs to float32.
+    """
+
+    def __init__(self, model: nn.Module, half: bool) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.in_half = model, half
         self.network = cast(Callable[..., Tensor], model.network)
 
     def forward(self, *tensors: Tensor) -> Tensor:
-        return self.network(*tensors)
+        with torch.autocast(tensors[0].device.type, torch.bfloat16, enabled=self.in_half):
+            return self.network(*tensors)
 
 
 def _known_by_graph(graphs: GraphSet) -> Ints:
@@ -152,22 +203,3 @@ def _known_by_graph(graphs: GraphSet) -> Ints:
     running = np.concatenate([[0], np.cumsum(known)])
     counts: Ints = running[offsets[1:]] - running[offsets[:-1]]
     return counts
-
-
-def _save_batch(folder: Path, store: GraphStore, indices: Ints) -> Path:
-    """Keep a batch for inspection: which graphs, and the tensors the network saw."""
-    path = folder / "bad_batch.npz"
-    batch = store.batch(indices)
-    ids = [store.graphs.ids[i] if store.graphs.ids else str(i) for i in indices]
-    assert batch.targets is not None, "the store always gives targets"
-    np.savez_compressed(
-        path,
-        indices=indices,
-        ids=np.array(ids),
-        adjacency=batch.adjacency.cpu().numpy(),
-        nodes=batch.nodes.cpu().numpy(),
-        edges=batch.edges.cpu().numpy(),
-        mask=batch.mask.cpu().numpy(),
-        learned_targets=batch.targets.cpu().numpy(),
-    )
-    return path

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from ..data.graph_set import GraphSet
+from ..data.store import GraphStore
 from ..errors import DataError
-from .building import Parts, load_graphs, make_model, make_store, prepare
+from .building import Parts, load_graphs, make_model, make_store, prepare, with_batch
 from .checkpoints import load_checkpoint
 from .config import RunConfig
+from .curves import TensorBoardCurves
 from .devices import make_fabric
-from .evaluation import Scores, predict, score
+from .evaluation import Predictions, Scores, constant_guess, predict, score
 from .loop import Hooks, Loop
 from .metrics import metrics
 from .models import load_best, save_best
-from .run_folder import RunFolder
+from .plots import draw
+from .prediction_rows import prediction_rows, write_rows
+from .processes import Processes
+from .provenance import provenance
+from .run_folder import RunFolder, checksum
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,21 +50,30 @@ class Watch:
     note: Callable[[str], None] = lambda _: None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
     """How a run ended.
 
     Attributes:
         folder: Its files.
-        scores: Of the best model on the test graphs, by target.
+        parts: What it worked with.
+        scores: Of the best model on the test graphs, by target; empty where there are none.
+        guesses: The same for a guess that looks at no graph: the mean, or the commonest class.
         history: One row for each epoch.
         best_epoch: Counted from 1.
     """
 
     folder: Path
+    parts: Parts
     scores: Scores
+    guesses: Scores
     history: list[dict[str, float]]
     best_epoch: int
+
+
+def first_process() -> bool:
+    """Whether this is the process that speaks and writes, before Fabric can be asked."""
+    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
 
 
 def train(
@@ -79,52 +96,63 @@ def train(
     Raises:
         DataError: Bad settings or data, or a folder that holds another run.
         TrainingError: The run cannot go on.
+        KeyboardInterrupt: Ctrl-C or SIGTERM; a checkpoint is left.
     """
     watch = watch or Watch()
-    files = RunFolder(folder)
-    started = (files.path / "config.json").is_file()
+    if first_process():  # the others start later, when the folder is already in use
+        _refuse_folder(RunFolder(folder), resume)
     if resume:
-        if not started:
-            raise DataError(f"nothing to resume in {folder}: it holds no run")
-        config = replace(files.config(), device=config.device, devices=config.devices)
-    elif started:
-        raise DataError(f"{folder} holds a run already; go on with --resume, or name another --out")
+        config = replace(RunFolder(folder).config(), device=config.device, devices=config.devices)
     fabric = make_fabric(config.checked())
-    everything = load_graphs(config) if graphs is None else graphs.check()
+    files = RunFolder(fabric.broadcast(str(folder)))
+    processes = Processes(fabric)
+    everything = processes.in_turn(
+        lambda: load_graphs(config) if graphs is None else graphs.check()
+    )
     parts = prepare(config, everything, files.splits() if resume else None)
     if resume:
         files.refuse_other_data(parts.graphs)
         parts = replace(parts, scaling=files.scaling())
-    elif fabric.is_global_zero:
-        files.describe(config, parts)
-    model = make_model(config, parts)
+    config = with_batch(config, len(parts.splits["train"]))
     dtype = torch.float64 if config.precision == "64" else torch.float32
+    model = make_model(config, parts).to(dtype)
     store = make_store(config, learned(parts), fabric.device, dtype)
     watch.summary(config, parts, model)
+    curves = None
+    with processes.all_or_none():
+        if fabric.is_global_zero:
+            files.drop_unfinished()
+            if not resume:
+                files.describe(config, parts)
+            curves = TensorBoardCurves(files.path / "tensorboard")
+            if curves.missing:
+                watch.note(curves.missing)
     loop = Loop(
         config,
         fabric,
+        processes,
         model,
         store,
         parts.task,
         parts.splits["train"],
         lambda net: score(net, parts, store, parts.splits["validation"], fabric),
         files.path,
-        _hooks(config, parts, files, fabric, watch),
+        _hooks(files, curves, watch),
     )
     if resume:
-        content, troubles = load_checkpoint(files.path)
-        for trouble in troubles:
-            watch.note(f"{trouble}; going on from the one before it")
-        if content is not None:
-            loop.restore(content)
+        _take_up(loop, files, watch)
     watch.start(loop)
     loop.run()
     best = loop.progress.best(loop.metric, parts.task.higher_is_better)[0]
     if best < 0:
         raise DataError("no epoch was finished, so there is no model; give the run more time")
-    scores = _test(config, parts, files, store, fabric)
-    return Result(files.path, scores, loop.progress.history, best + 1)
+    made, scores = _test(config, parts, files, store, fabric)
+    guesses = metrics(parts.task, *constant_guess(parts, made)) if scores else {}
+    result = Result(files.path, parts, scores, guesses, loop.progress.history, best + 1)
+    if curves is not None:
+        curves.close()
+        _write_result(config, result, loop, made, watch)
+    return result
 
 
 def learned(parts: Parts) -> GraphSet:
@@ -132,25 +160,79 @@ def learned(parts: Parts) -> GraphSet:
     return replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
 
 
-def _hooks(config: RunConfig, parts: Parts, files: RunFolder, fabric: Any, watch: Watch) -> Hooks:
+def _refuse_folder(files: RunFolder, resume: bool) -> None:
+    started = (files.path / "config.json").is_file()
+    if resume and not started:
+        raise DataError(f"nothing to resume in {files.path}: it holds no run; start one there")
+    if not resume and not started and (others := files.foreign()):
+        raise DataError(
+            f"{files.path} holds other files ({', '.join(others[:3])}); "
+            "name a new folder with --out"
+        )
+    if started and not resume:
+        raise DataError(
+            f"{files.path} holds a run already; go on with --resume {files.path}, "
+            "or name another --out"
+        )
+
+
+def _hooks(files: RunFolder, curves: TensorBoardCurves | None, watch: Watch) -> Hooks:
+    """What the first process writes, and what is told."""
+
     def epoch(loop: Loop) -> None:
-        if fabric.is_global_zero:
+        if curves is not None:
             files.write_metrics(loop.progress.history)
+            curves.update(loop.progress.history)
         watch.epoch(loop)
 
     def best(model: nn.Module) -> None:
-        if fabric.is_global_zero:
+        if curves is not None:
             save_best(files, model)
 
     return Hooks(step=watch.step, epoch=epoch, best=best, note=watch.note)
 
 
-def _test(config: RunConfig, parts: Parts, files: RunFolder, store: Any, fabric: Any) -> Scores:
-    """Scores of the best weights on the test graphs, written into the folder."""
+def _take_up(loop: Loop, files: RunFolder, watch: Watch) -> None:
+    content, troubles = load_checkpoint(files.path)
+    for trouble in troubles:
+        watch.note(f"{trouble}; going on from the one before it")
+    if content is not None:
+        loop.restore(content)
+
+
+def _test(
+    config: RunConfig, parts: Parts, files: RunFolder, store: GraphStore, fabric: Any
+) -> tuple[Predictions, Scores]:
+    """What the best weights say of the test graphs, and how good that is."""
     fabric.barrier()
     model = load_best(files, config, parts).to(fabric.device)
     made = predict(model, parts, store, parts.splits["test"], fabric)
-    scores = metrics(parts.task, made.values, made.targets)
-    if fabric.is_global_zero:
-        files.write_json("result.json", {"test": scores, "graphs": len(parts.splits["test"])})
-    return scores
+    known = bool(np.isfinite(made.targets).any())
+    return made, metrics(parts.task, made.values, made.targets) if known else {}
+
+
+def _write_result(
+    config: RunConfig, result: Result, loop: Loop, made: Predictions, watch: Watch
+) -> None:
+    """Everything the run leaves behind besides its weights."""
+    files, parts = RunFolder(result.folder), result.parts
+    rows = prediction_rows(parts.graphs, parts.task, made, truth=True, unread=False)
+    write_rows(files.path / "test.csv", rows)
+    if not draw(files.path, parts.task, result.history, made):
+        watch.note('matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"')
+    files.write_json(
+        "result.json",
+        {
+            "test": result.scores,
+            "test_of_constant_guess": result.guesses,
+            "units": {column.name: column.unit for column in parts.task.columns},
+            "best_epoch": result.best_epoch,
+            "epochs": loop.progress.epoch,
+            "seconds": round(loop.progress.seconds, 3),
+            "parameters": sum(p.numel() for p in loop.model.parameters()),
+            "graphs": {part: len(members) for part, members in parts.splits.items()},
+            "data_sha256": checksum(parts.graphs),
+            "made_with": provenance(loop.fabric.device),
+            "config": config.as_dict(),
+        },
+    )

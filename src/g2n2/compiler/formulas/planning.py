@@ -12,6 +12,7 @@ from fractions import Fraction
 from math import ceil
 
 from ...errors import LoweringError
+from ...grammars.catalogue import find_grammar
 from ...grammars.grammar import Grammar
 from ...grammars.words import parse_word
 from ...language.printing import to_text
@@ -231,7 +232,7 @@ def plan_formulas(
 
 
 def requirements(
-    grammar: Grammar,
+    grammar: Grammar | str,
     terms: Formula | Sequence[Formula],
     *,
     domain: Sequence[int] | None = None,
@@ -242,7 +243,7 @@ def requirements(
     """The depth and width a network of the preset `paper` needs to compute terms.
 
     Args:
-        grammar: Any grammar.
+        grammar: Any grammar, or its name.
         terms: One term or several, or their texts.
         domain: Integers on which functions other than ReLU and |x| must be exact.
         directed: Whether Aᵀ is an input.
@@ -252,6 +253,7 @@ def requirements(
     Raises:
         LoweringError: The grammar does not make a part of a term; the message names it.
     """
-    inputs = plan_inputs(grammar, find_preset("paper"), 0, 0, directed)
-    plan = plan_formulas(grammar, inputs, terms, domain, None, by_rules, symmetric)
+    chosen = find_grammar(grammar) if isinstance(grammar, str) else grammar
+    inputs = plan_inputs(chosen, find_preset("paper"), 0, 0, directed)
+    plan = plan_formulas(chosen, inputs, terms, domain, None, by_rules, symmetric)
     return plan.requirements()

@@ -1,0 +1,129 @@
+"""evaluate, predict, datasets: trained runs put to use, and what can be trained on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import show
+from .reduction_commands import AsJson
+from .train_commands import Id, OptionList, Smiles, parsed_options
+
+if TYPE_CHECKING:
+    from ..data.catalogue import Dataset
+
+Run = Annotated[Path, typer.Argument(help="A run folder written by g2n2 train.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(evaluate)
+    app.command()(predict)
+    app.command()(datasets)
+
+
+def evaluate(
+    run: Run,
+    on: Annotated[str, typer.Option(help="test, validation, train, or a file.")] = "test",
+    out: Annotated[Path | None, typer.Option(help="Write each prediction and its target.")] = None,
+    smiles: Smiles = None,
+    id_column: Id = None,
+    option: OptionList = None,
+    device: Device = "auto",
+    json: AsJson = False,
+) -> None:
+    """Scores of a run's best weights on a part of its data, or on a file with targets."""
+    from ..training.display import plain_console, score_table
+    from ..training.prediction_rows import prediction_rows, write_rows
+    from ..training.trained import TrainedRun
+
+    trained = TrainedRun(run, device)
+    options = _options(smiles, id_column, option)
+    if on in ("train", "validation", "test"):
+        outcome = trained.evaluate(on)
+    else:
+        outcome = trained.predict(on, options, targets=True)
+    if out is not None:
+        rows = prediction_rows(outcome.graphs, trained.task, outcome.made, truth=True, unread=False)
+        write_rows(out, rows)
+    if json:
+        show.as_json({"run": str(run), "on": on, "scores": outcome.scores})
+        return
+    what = {"graph": "graphs", "node": "nodes", "edge": "edges"}[outcome.graphs.level]
+    show.title(f"{run} on {on}: {len(outcome.made.rows):,} {what}")
+    plain_console().print(score_table(trained.task, outcome.scores))
+    if out is not None:
+        show.say(f"\npredictions and targets: {out}")
+
+
+def predict(
+    run: Run,
+    file: Annotated[str, typer.Argument(help="Graphs in a format g2n2 train reads.")],
+    out: Annotated[Path, typer.Option(help="Where the predictions go.")] = Path("predictions.csv"),
+    smiles: Smiles = None,
+    id_column: Id = None,
+    option: OptionList = None,
+    device: Device = "auto",
+) -> None:
+    """Predictions for new graphs, as CSV with the input's ids, in the input's order."""
+    from ..training.prediction_rows import prediction_rows, write_rows
+    from ..training.trained import TrainedRun
+
+    trained = TrainedRun(run, device)
+    outcome = trained.predict(file, _options(smiles, id_column, option))
+    rows = prediction_rows(outcome.graphs, trained.task, outcome.made, truth=False, unread=True)
+    write_rows(out, rows)
+    lost = sum("note" in row for row in rows)
+    show.say(f"{len(rows) - lost:,} predictions written to {out}")
+    if lost:
+        some = next(row for row in rows if "note" in row)
+        several = f"{lost:,} records have no prediction (see the column note); the first:"
+        show.say(
+            f"{several if lost > 1 else '1 record has no prediction:'} {some['id']}, "
+            f"{some['note'].removeprefix('not predicted: ')}"
+        )
+
+
+def datasets(
+    name: Annotated[str | None, typer.Argument(help="All about one data set.")] = None,
+    json: AsJson = False,
+) -> None:
+    """The data sets that have a name, and where each comes from."""
+    from ..data.catalogue import DATASETS, find_dataset
+
+    chosen = DATASETS if name is None else (find_dataset(name),)
+    if json:
+        show.as_json([_described(row) for row in chosen])
+    elif name is not None:
+        described = _described(chosen[0])
+        width = max(map(len, described))
+        for what, value in described.items():
+            shown = ", ".join(value) or "none" if isinstance(value, list) else str(value)
+            show.say(f"{what.ljust(width)}  {shown}")
+        show.say(f"\ntrain: g2n2 train {chosen[0].name}")
+    else:
+        rows = [(d.name, f"{d.graphs:,}", d.task, d.about) for d in DATASETS]
+        show.table(("name", "graphs", "task", "what it is"), rows, narrow=3)
+        show.say("\nwhere one comes from, how to get it, its options: g2n2 datasets NAME")
+        show.say("your own: a CSV with SMILES, SDF, XYZ, edge lists, npz, graph6, a TU folder")
+
+
+def _described(row: Dataset) -> dict[str, Any]:
+    from ..data.catalogue import dataset_options
+
+    return {
+        "name": row.name,
+        "task": row.task,
+        "graphs": row.graphs,
+        "about": row.about,
+        "origin": row.origin,
+        "how to get it": row.how,
+        "options": dataset_options(row),
+    }
+
+
+def _options(smiles: str | None, id_column: str | None, pairs: list[str] | None) -> dict[str, Any]:
+    named = {"smiles": smiles, "id": id_column}
+    return {k: v for k, v in named.items() if v is not None} | parsed_options(pairs)

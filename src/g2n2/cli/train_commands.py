@@ -1,0 +1,248 @@
+"""train, sweep: from graphs to a run folder."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import show
+
+if TYPE_CHECKING:
+    from ..training.config import RunConfig
+    from ..training.train import Result
+
+
+class OnBad(StrEnum):
+    """What happens to a record that cannot be read."""
+
+    skip = "skip"
+    refuse = "refuse"
+
+
+Smiles = Annotated[str | None, typer.Option(help="Column with the SMILES; else it is found.")]
+Id = Annotated[str | None, typer.Option("--id", help="Column with the ids; else it is found.")]
+OnBadOption = Annotated[OnBad | None, typer.Option(help="Records that cannot be read.")]
+OptionList = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="KEY=VALUE for the data set or reader, as energy_unit=meV."),
+]
+DataFolder = Annotated[str | None, typer.Option(help="Folder in which data sets are sought first.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(train)
+    app.command()(sweep)
+
+
+def train(
+    dataset: Annotated[
+        str | None, typer.Argument(help="A name (g2n2 datasets) or a path to your own graphs.")
+    ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help="What to predict; repeat for several.")
+    ] = None,
+    grammar: Annotated[
+        str | None, typer.Option(help="A grammar's name, its rules, or a fragment. [r-G_L3]")
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="GIN, GCN, ChebNet, PPGN … in place of a grammar.")
+    ] = None,
+    preset: Annotated[str | None, typer.Option(help="modern, paper, official or ppgn.")] = None,
+    track: Annotated[str | None, typer.Option(help="QM9: bonds or distance.")] = None,
+    features: Annotated[str | None, typer.Option(help="QM9: pyg, ppgn or sanitized.")] = None,
+    recipe: Annotated[str | None, typer.Option(help="modern or paper. [modern]")] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(help="random, scaffold, stored, column:NAME, fold:K or file:PATH."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Use only so many graphs.")] = None,
+    width: Annotated[int | None, typer.Option(help="Channels of every memory. [64]")] = None,
+    layers: Annotated[int | None, typer.Option(help="How many layers. [3]")] = None,
+    batch: Annotated[int | None, typer.Option(help="Graphs in a step; else the recipe's.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="At most; else the recipe's.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Learning rate; else the recipe's.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop training after so long.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of weights, split and batches. [0]")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda. [auto]")] = None,
+    devices: Annotated[int | None, typer.Option(help="How many GPUs or processes. [1]")] = None,
+    precision: Annotated[str | None, typer.Option(help="32, tf32, bf16 or 64. [32]")] = None,
+    threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
+    smiles: Smiles = None,
+    id_column: Id = None,
+    task: Annotated[
+        str | None, typer.Option(help="regression, binary, multiclass or multilabel.")
+    ] = None,
+    on_bad: OnBadOption = None,
+    option: OptionList = None,
+    data: DataFolder = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings in a TOML file, or a run's config.json.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder. [runs/DATASET-TARGET-NNN]")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
+) -> None:
+    """Train a network on a data set or your own graphs, into a run folder.
+
+    Settings on the command line win over those of --config, and those over the defaults.
+    """
+    from ..training.settings import next_run_folder
+
+    said = {
+        "dataset": dataset,
+        "target": tuple(target or ()),
+        "grammar": grammar,
+        "baseline": baseline,
+        "preset": preset,
+        "recipe": recipe,
+        "split": split,
+        "limit": limit,
+        "width": width,
+        "layers": layers,
+        "batch": batch,
+        "epochs": epochs,
+        "rate": rate,
+        "minutes": minutes,
+        "seed": seed,
+        "device": device,
+        "devices": devices,
+        "precision": precision,
+        "threads": threads,
+        "data": data,
+    }
+    of_data = {
+        "track": track,
+        "features": features,
+        "smiles": smiles,
+        "id": id_column,
+        "task": task,
+        "on_bad": on_bad.value if on_bad else None,
+    }
+    options = {k: v for k, v in of_data.items() if v is not None} | parsed_options(option)
+    if resume is not None:
+        _refuse_beside_resume(said, options, out, config)
+        settings = _resumed(resume, device, devices)
+        _run(settings, resume, resume=True)
+        return
+    settings = _settings(config, said, options)
+    _run(settings, out or next_run_folder(settings), resume=False)
+
+
+def sweep(
+    config: Annotated[Path, typer.Argument(help="A TOML file: settings, and a table [sweep].")],
+    trials: Annotated[int, typer.Option(min=1, help="Trials in all, those already done counted.")],
+    storage: Annotated[
+        Path, typer.Option(help="File that keeps the trials; go on by naming it again.")
+    ] = Path("sweep.db"),
+    out: Annotated[Path, typer.Option(help="Folder of the trials' runs.")] = Path("runs/sweep"),
+) -> None:
+    """Search hyper-parameters and grammars with Optuna; resumable."""
+    from ..training.sweeps import Sweep, run_sweep
+
+    plan = Sweep.read(config)
+    finished = run_sweep(plan, trials, storage, out, note=show.say)
+    show.title(f"Trials of {config}, the best first")
+    show.table(finished.headers, finished.rows)
+    show.say(f"\nscores on test graphs: g2n2 evaluate {finished.best}")
+    show.say(f"predict:               g2n2 predict {finished.best} FILE --out preds.csv")
+
+
+def parsed_options(pairs: list[str] | None) -> dict[str, Any]:
+    """`KEY=VALUE` texts, with true, false and numbers as such.
+
+    Raises:
+        DataError: One has no `=`.
+    """
+    import json
+
+    from ..errors import DataError
+
+    found: dict[str, Any] = {}
+    for pair in pairs or ():
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise DataError(f"--option {pair!r} should read KEY=VALUE, for instance track=distance")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        found[key] = value if isinstance(value, bool | int | float) else text
+    return found
+
+
+def _settings(config: Path | None, said: dict[str, Any], options: dict[str, Any]) -> RunConfig:
+    from ..errors import DataError
+    from ..training.settings import merged
+
+    if said["dataset"] is None and config is None:
+        raise DataError(
+            "say what to train on: g2n2 train DATASET (see: g2n2 datasets), or --config"
+        )
+    return merged(config, said, options)
+
+
+def _resumed(folder: Path, device: str | None, devices: int | None) -> RunConfig:
+    from dataclasses import replace
+
+    from ..training.run_folder import RunFolder
+
+    settings = RunFolder.existing(folder).config()
+    return replace(settings, device=device or settings.device, devices=devices or settings.devices)
+
+
+def _refuse_beside_resume(
+    said: dict[str, Any], options: dict[str, Any], out: Path | None, config: Path | None
+) -> None:
+    from ..errors import DataError
+
+    given = [name for name, value in said.items() if value not in (None, ())]
+    given += [*options, *(["out"] if out else []), *(["config"] if config else [])]
+    if others := [name for name in given if name not in ("device", "devices")]:
+        raise DataError(
+            f"--resume goes on with the settings of the run; leave out {', '.join(others)} "
+            "(only --device and --devices may change)"
+        )
+
+
+def _run(settings: RunConfig, folder: Path, *, resume: bool) -> None:
+    from ..training.train import Watch, first_process
+    from ..training.train import train as run
+
+    if not first_process():
+        with suppress(KeyboardInterrupt):  # the first process says so
+            run(settings, folder, resume=resume, watch=Watch())
+        return
+    from ..training.display import Display, shown_path
+
+    with Display() as display:
+        try:
+            result = run(settings, folder, resume=resume, watch=display.watch())
+        except KeyboardInterrupt:
+            interrupted = True
+        else:
+            interrupted = False
+    if interrupted:
+        started = (folder / "config.json").is_file()
+        advice = f", and saved; go on with: g2n2 train --resume {shown_path(folder)}"
+        show.say(f"\nstopped{advice if started else ' before training began; nothing was saved'}")
+        raise typer.Exit(130)
+    _say_result(result, display.console)
+
+
+def _say_result(result: Result, console: Any) -> None:
+    from ..training.display import score_table, shown_path
+
+    count, folder = len(result.parts.splits["test"]), shown_path(result.folder)
+    if result.scores:
+        graphs = "1 graph" if count == 1 else f"{count:,} graphs"
+        show.title(f"Test: {graphs} never trained on, weights of epoch {result.best_epoch}")
+        console.print(score_table(result.parts.task, result.scores, result.guesses))
+    else:
+        show.say("\nThere are no test graphs to score.")
+    show.say(f"\nrun folder: {folder}  (result.json, metrics.csv, test.csv, pictures, weights)")
+    show.say(f"predict:    g2n2 predict {folder} FILE --out preds.csv")

@@ -1,0 +1,102 @@
+"""The figure: what each network answers against the true counts, one panel for each target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .contest import Contestant, minus
+from .settings import TARGETS
+
+INK, FAINT = "#1f2430", "#c9ced6"
+COLOURS = ("#2a7fb0", "#d1603d")
+JITTER = 0.2
+"""Counts are integers: points are spread sideways so that they can be told apart."""
+
+_STYLE = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "font.size": 9.5,
+    "svg.hashsalt": "g2n2",  # the same numbers give the same file
+}
+_NAMELESS = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+
+
+def draw(contestants: Sequence[Contestant], path: Path, title: str) -> None:
+    """Write `path`.png and `path`.svg: all panels side by side."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(_STYLE):
+        figure = Figure(figsize=(8.0, 4.1), layout="constrained")
+        figure.suptitle(title, fontsize=11.5, fontweight="bold")
+        for place, axes in enumerate(figure.subplots(1, len(TARGETS))):
+            _panel(axes, contestants, place)
+        figure.savefig(path.with_suffix(".png"), dpi=150)
+        figure.savefig(path.with_suffix(".svg"), metadata=_NAMELESS)
+
+
+def panels(contestants: Sequence[Contestant]) -> str:
+    """The panels as parts of a page, which sets their ink and breaks the row where it is narrow."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    drawn = []
+    with rc_context(_STYLE):
+        for place, words in enumerate(TARGETS.values()):
+            figure = Figure(figsize=(4.0, 3.8), layout="constrained")
+            _panel(figure.subplots(), contestants, place)
+            text = StringIO()
+            figure.savefig(text, format="svg", metadata=_NAMELESS, transparent=True)
+            drawn.append(inline(text.getvalue(), f"{words}, predicted and true", f"panel{place}-"))
+    return "".join(drawn)
+
+
+def inline(svg: str, label: str, prefix: str) -> str:
+    """An SVG as part of a page.
+
+    Args:
+        svg: A whole file.
+        label: What it shows, for those who cannot see it.
+        prefix: Put before its identifiers, which are the page's from now on.
+    """
+    head, rest = svg[svg.index("<svg") :].split(">", 1)
+    box = re.search(r'viewBox="[^"]+"', head)
+    assert box is not None
+    rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.DOTALL)
+    rest = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", rest)
+    rest = rest.replace(INK, "currentColor").replace(FAINT, "var(--line)")
+    return f'<svg {box[0]} role="img" aria-label="{label}">{rest}'
+
+
+def _panel(axes: Any, contestants: Sequence[Contestant], place: int) -> None:
+    words = list(TARGETS.values())[place]
+    top = contestants[0].truth[:, place].max()
+    axes.plot([0, top], [0, top], color=FAINT, linewidth=1.2, zorder=0)
+    for which, (one, colour) in enumerate(zip(contestants, COLOURS, strict=True)):
+        truth = one.truth[:, place]
+        spread = np.random.default_rng(which).uniform(-JITTER, JITTER, len(truth))
+        style = {"s": 14, "alpha": 0.6, "linewidths": 0, "color": colour, "zorder": 3 - which}
+        label = f"{one.name}   R² = {minus(one.r2()[place])}"
+        axes.scatter(truth + spread, one.answers[:, place], label=label, **style)
+    axes.set_xlabel(f"{words} in the graph")
+    axes.set_ylabel(f"{words} predicted")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.get_major_locator().set_params(integer=True)
+    legend = axes.legend(loc="upper left", frameon=False, handletextpad=0.2, borderaxespad=0.1)
+    for handle in legend.legend_handles:
+        handle.set_alpha(1.0)
+        handle.set_sizes([28])
+    axes.set_xlim(-0.6, top + 0.6)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.2 * (high - low))  # room for the legend

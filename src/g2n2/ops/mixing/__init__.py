@@ -1,0 +1,1 @@
+"""The update of a matrix memory: rule outputs -> two-layer MLP -> new memory."""

@@ -1,0 +1,1 @@
+"""Triton kernels of the matrix-memory update: untyped, and imported only where they run."""

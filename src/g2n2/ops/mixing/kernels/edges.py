@@ -1,0 +1,90 @@
+"""What is read and written once around the large products of the update."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from .tiles import places, product_tile, stored, tile
+
+
+@triton.jit
+def beside(value, OUT, total, rows, count, C: tl.constexpr, S: tl.constexpr, P: tl.constexpr):
+    """Write rows of S channels into the columns from C on of a matrix `total` wide."""
+    c = tl.arange(0, P)
+    inside = (rows < count)[:, None] & (c < S)[None, :]
+    tl.store(OUT + places(rows, total, C + c), value, mask=inside)
+
+
+@triton.jit
+def join_kernel(
+    X0, X1, X2, L, R, V, OUT, count, N, total,
+    stride0, stride1, stride2, stride_l, stride_r,
+    S0: tl.constexpr, S1: tl.constexpr, S2: tl.constexpr, SH: tl.constexpr, SV: tl.constexpr,
+    P0: tl.constexpr, P1: tl.constexpr, P2: tl.constexpr, PH: tl.constexpr, PV: tl.constexpr,
+    C0: tl.constexpr, C1: tl.constexpr, C2: tl.constexpr, CH: tl.constexpr, CV: tl.constexpr,
+    BM: tl.constexpr,
+):  # fmt: skip
+    """Up to three tensors, a Hadamard product and a diagonal, side by side in one matrix."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    beside(tile(X0, rows, stride0, count, S0, P0), OUT, total, rows, count, C0, S0, P0)
+    if S1 > 0:
+        beside(tile(X1, rows, stride1, count, S1, P1), OUT, total, rows, count, C1, S1, P1)
+    if S2 > 0:
+        beside(tile(X2, rows, stride2, count, S2, P2), OUT, total, rows, count, C2, S2, P2)
+    if SH > 0:
+        value = product_tile(L, R, rows, stride_l, stride_r, count, SH, PH)
+        beside(value, OUT, total, rows, count, CH, SH, PH)
+    if SV > 0:
+        c = tl.arange(0, PV)
+        node = rows // N
+        there = (rows < count) & (node % N == rows % N)
+        inside = there[:, None] & (c < SV)[None, :]
+        value = tl.load(V + places(node, SV, c), mask=inside, other=0.0)
+        beside(value, OUT, total, rows, count, CV, SV, PV)
+
+
+@triton.jit
+def finish_kernel(OUT, RESIDUAL, MASK, count, N, S: tl.constexpr, P: tl.constexpr,
+                  ADD: tl.constexpr, BM: tl.constexpr):  # fmt: skip
+    """In place: add the residual and clear the padding."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    c = tl.arange(0, P)
+    node, j = rows // N, rows % N
+    there = tl.load(MASK + node, mask=rows < count, other=0) > 0
+    here = tl.load(MASK + (node // N) * N + j, mask=rows < count, other=0) > 0
+    real = (there & here)[:, None] & (c < S)[None, :]
+    value = tl.load(OUT + places(rows, S, c), mask=real, other=0.0).to(tl.float32)
+    if ADD:
+        value += tl.load(RESIDUAL + places(rows, S, c), mask=real, other=0.0).to(tl.float32)
+    stored(value, OUT, rows, count, S, P)
+
+
+@triton.jit
+def back_kernel(
+    DOUT, W2, HIDDEN, DPRE, DB1, count, H,
+    SO: tl.constexpr, PO: tl.constexpr, BM: tl.constexpr, BH: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """`dpre = (dout W₂) ⊙ (hidden > 0)` and its sums over each block of rows."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    inside = (rows < count)[:, None]
+    o = tl.arange(0, PO)
+    dout = tile(DOUT, rows, SO, count, SO, PO)
+    for start in range(0, H, BH):
+        h = start + tl.arange(0, BH)
+        w2 = tl.load(W2 + o[:, None] * H + h[None, :], mask=(o < SO)[:, None], other=0.0)
+        alive = tl.load(HIDDEN + places(rows, H, h), mask=inside, other=0.0) > 0
+        value = tl.where(alive, tl.dot(dout, w2, input_precision=PRECISION), 0.0)
+        tl.store(DB1 + tl.program_id(0) * H + h, tl.sum(value, axis=0))
+        tl.store(DPRE + places(rows, H, h), value.to(DPRE.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def hadamard_back_kernel(D, L, R, DL, DR, count, stride_d, stride_l, stride_r,
+                         S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):  # fmt: skip
+    """`dl = d ⊙ r` and `dr = d ⊙ l` in one pass."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    d = tile(D, rows, stride_d, count, S, P)
+    stored(d * tile(R, rows, stride_r, count, S, P), DL, rows, count, S, P)
+    stored(d * tile(L, rows, stride_l, count, S, P), DR, rows, count, S, P)

@@ -1,0 +1,1 @@
+"""Root-mean-square normalisation over channels."""

@@ -1,0 +1,1 @@
+"""The channel-wise matrix product on `[B, N, N, S]`."""

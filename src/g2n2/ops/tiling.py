@@ -1,0 +1,30 @@
+"""How work is cut into tiles and programs. Nothing here needs Triton."""
+
+from __future__ import annotations
+
+import torch
+
+INTERPRETED_PROCESSORS = 8
+"""Stands for a device in Triton's interpreter: enough for partial sums to be several."""
+
+
+def block(width: int) -> int:
+    """A tile's side: the next power of two, and at least the 16 a tensor core wants."""
+    return max(16, 1 << (width - 1).bit_length()) if width else 16
+
+
+def programs(count: int, each: int) -> int:
+    """Programs that take `each` of `count` things, the last one perhaps fewer."""
+    return -(-count // each)
+
+
+def dot_precision() -> str:
+    """What tensor cores make of float32, as `torch.set_float32_matmul_precision` asks."""
+    return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
+
+
+def processors(device: torch.device) -> int:
+    """How many programs a device runs side by side."""
+    if device.type != "cuda":
+        return INTERPRETED_PROCESSORS
+    return torch.cuda.get_device_properties(device).multi_processor_count

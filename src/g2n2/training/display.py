@@ -1,0 +1,231 @@
+"""What a person sees of a run: a summary, a progress bar or plain lines, a table of scores."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+from torch import nn
+
+from .building import Parts
+from .config import RunConfig
+from .evaluation import Scores
+from .loop import Loop
+from .tasks import Task
+from .train import Watch
+
+LABELS = {
+    "mae": "MAE",
+    "rmse": "RMSE",
+    "r2": "R²",
+    "accuracy": "accuracy",
+    "roc_auc": "ROC-AUC",
+}
+WITH_UNIT = ("mae", "rmse")
+LINES_EVERY = 10.0
+"""Seconds between two lines where there is no terminal to redraw."""
+
+
+class Display(AbstractContextManager["Display"]):
+    """Shows a run on a console; a bar where it is a terminal, plain lines elsewhere."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or plain_console()
+        self.speed = Speed()
+        self._bar: Progress | None = None
+        self._row: Any = None
+        self._said = 0.0
+
+    def watch(self) -> Watch:
+        return Watch(self.summary, self.start, self.step, self.epoch, self.note)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def note(self, sentence: str) -> None:
+        self._say(f"note: {sentence}")
+
+    def summary(self, config: RunConfig, parts: Parts, model: nn.Module) -> None:
+        """Say what is about to be trained, on what."""
+        recipe = config.effective_recipe()
+        for sentence in data_sentences(config, parts, model):
+            self._point(sentence)
+        weights = sum(p.numel() for p in model.parameters())
+        name = config.baseline or f"The network of {config.grammar} (preset {recipe.preset})"
+        layers = "1 layer" if config.layers == 1 else f"{config.layers} layers"
+        self._point(f"{name} has {layers} of width {config.width}: {weights:,} weights.")
+        self._point(
+            f"Recipe {recipe.name}: at most {recipe.epochs} epochs, batches of {recipe.batch}, "
+            f"learning rate {recipe.rate:g}, seed {config.seed}."
+        )
+
+    def _point(self, sentence: str) -> None:
+        width = max(40, self.console.width)
+        lines = textwrap.wrap(sentence, width, initial_indent="• ", subsequent_indent="  ")
+        self._say("\n".join(lines))
+
+    def _say(self, text: str) -> None:
+        self.console.print(text, soft_wrap=True, markup=False, highlight=False, emoji=False)
+
+    def start(self, loop: Loop) -> None:
+        self.speed.start(loop)
+        self._say(f"\ntraining into {shown_path(loop.folder)}; Ctrl-C stops and saves")
+        if loop.progress.steps:
+            self._say(f"going on from epoch {loop.progress.epoch + 1}")
+        if self.console.is_terminal and not loop.finished:
+            room = max(6, min(30, self.console.width - 84))  # what the text beside it leaves
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=room),
+                TextColumn("{task.fields[text]}", markup=False),
+                console=self.console,
+            )
+            steps = loop.epoch_steps * loop.recipe.epochs
+            self._row = self._bar.add_task(
+                "epoch", total=steps, completed=loop.progress.steps, text=""
+            )
+            self._bar.start()
+
+    def step(self, loop: Loop) -> None:
+        if self._bar is not None:
+            epochs = loop.recipe.epochs
+            self._bar.update(
+                self._row,
+                completed=loop.progress.steps,
+                description=f"epoch {min(loop.progress.epoch + 1, epochs)}/{epochs}",
+                text=self.line(loop),
+            )
+
+    def epoch(self, loop: Loop) -> None:
+        """A line for an epoch, but not so many that a log file is nothing else."""
+        if self._bar is not None:
+            self.step(loop)
+            return
+        now = time.monotonic()
+        if now - self._said >= LINES_EVERY or loop.progress.epoch == 1 or loop.finished:
+            self._said = now
+            self._say(f"epoch {loop.progress.epoch}/{loop.recipe.epochs}  {self.line(loop)}")
+
+    def line(self, loop: Loop) -> str:
+        """Loss, validation metric in its unit, graphs a second, time left."""
+        progress = loop.progress
+        parts = []
+        if progress.known:
+            parts.append(f"loss {progress.loss / progress.known:.4g}")
+        elif progress.history:
+            parts.append(f"loss {progress.history[-1]['loss']:.4g}")
+        if progress.history:
+            parts.append(f"validation {measured(loop.task, progress.history[-1][loop.metric])}")
+        if (rate := self.speed.graphs_a_second(loop)) > 0:
+            parts.append(f"{rate:,.0f} graphs/s")
+            parts.append(f"{duration(self.speed.seconds_left(loop))} left")
+        return "  ".join(parts)
+
+
+class Speed:
+    """How fast a run goes, counted from where this process took it up."""
+
+    def start(self, loop: Loop) -> None:
+        self.steps, self.seconds = loop.progress.steps, loop.progress.seconds
+
+    def graphs_a_second(self, loop: Loop) -> float:
+        spent = loop.progress.seconds - self.seconds
+        done = loop.progress.steps - self.steps
+        return done * len(loop.train) / loop.epoch_steps / spent if spent > 0 else 0.0
+
+    def seconds_left(self, loop: Loop) -> float:
+        """To the last epoch or the time limit, whichever is first; a plateau may stop it sooner."""
+        spent = loop.progress.seconds - self.seconds
+        steps = loop.epoch_steps * loop.recipe.epochs - loop.progress.steps
+        left = spent / max(1, loop.progress.steps - self.steps) * steps
+        if loop.config.minutes:
+            left = min(left, loop.config.minutes * 60.0 - loop.progress.seconds)
+        return max(0.0, left)
+
+
+def plain_console() -> Console:
+    """Standard output, with every text shown as it is."""
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def data_sentences(config: RunConfig, parts: Parts, model: nn.Module) -> list[str]:
+    """The data in words, with the memory a batch takes in this very network."""
+    from ..data.summary import activation_bytes, summarise
+    from ..nn.memory import estimate
+    from ..nn.model import GrammarGNN
+
+    def bytes_of(batch: int, nodes: int, width: int, layers: int) -> float:
+        if isinstance(model, GrammarGNN):
+            return float(estimate(model, batch, nodes))
+        return activation_bytes(batch, nodes, width, layers)
+
+    batch = config.effective_recipe().batch
+    shown = summarise(parts.graphs, parts.splits, batch, config.width, config.layers, bytes_of)
+    return [*shown.sentences, *parts.notes]
+
+
+def score_table(task: Task, scores: Scores, guesses: Scores | None = None) -> Table:
+    """Scores with units, one row for each target and their mean where there are several.
+
+    Args:
+        task: Whose targets.
+        scores: By target.
+        guesses: Scores of a constant guess, to compare with.
+    """
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    names = list(scores["all"])
+    table.add_column("target")
+    for name in names:
+        table.add_column(LABELS[name], justify="right")
+    for column in task.columns:
+        unit = f" {column.unit}" if column.unit else ""
+        cells = [_cell(name, scores[column.name][name], unit) for name in names]
+        table.add_row(column.name, *cells)
+    if len(task.columns) > 1:
+        table.add_row("mean", *(_cell(name, scores["all"][name], "") for name in names))
+    if guesses:
+        label = "guessing the mean" if task.kind == "regression" else "guessing the commonest"
+        unit = f" {task.columns[0].unit}".rstrip() if len(task.columns) == 1 else ""
+        table.add_row(label, *(_cell(name, guesses["all"][name], unit) for name in names))
+    return table
+
+
+def measured(task: Task, value: float) -> str:
+    """The metric a run is judged by, as `MAE 3.2 meV`; no unit where targets have several."""
+    units = {column.unit for column in task.columns}
+    unit = f" {units.pop()}" if len(units) == 1 else ""
+    return f"{LABELS[task.metric]} {_cell(task.metric, value, unit.rstrip())}"
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `3 min 5 s` or `2 h 10 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def shown_path(path: Path) -> str:
+    """A path as one would type it here."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _cell(name: str, value: float, unit: str) -> str:
+    if value != value:
+        return "–"
+    if name == "accuracy":
+        return f"{value:.1%}"
+    return f"{value:.4g}{unit if name in WITH_UNIT else ''}"

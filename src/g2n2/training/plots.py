@@ -1,0 +1,133 @@
+"""Pictures of a run: learning curve, predictions against targets, confusion of classes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..data.graph_set import Target
+from .evaluation import Predictions
+from .tasks import Task, Values
+
+BLUE, ORANGE, GREY = "#2a6f97", "#d1603d", "#888888"
+MOST_PANELS = 12
+MOST_POINTS = 20_000
+
+
+def draw(folder: Path, task: Task, history: list[dict[str, float]], made: Predictions) -> list[str]:
+    """Draw what there is to see of a run; the names of the files, none without matplotlib."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        return []
+    with rc_context(_STYLE):
+        drawn = {"learning_curve.png": _learning_curve(Figure(figsize=(6.4, 5.2)), task, history)}
+        if np.isfinite(made.targets).any():
+            if task.kind == "regression":
+                drawn["parity.png"] = _panels(Figure(), task, made, _parity)
+            else:
+                drawn["confusion.png"] = _panels(Figure(), task, made, _confusion)
+        for name, figure in drawn.items():
+            temporary = folder / f".{name}"
+            figure.savefig(temporary, format="png", dpi=130)
+            os.replace(temporary, folder / name)
+    return list(drawn)
+
+
+_STYLE = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e5e5e5",
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "font.size": 9,
+    "figure.constrained_layout.use": True,
+}
+
+
+def _learning_curve(figure: Any, task: Task, history: list[dict[str, float]]) -> Any:
+    """Training loss and validation metric, one above the other: they have different units."""
+    above, below = figure.subplots(2, 1, sharex=True)
+    epochs = [row["epoch"] for row in history]
+    marker = "o" if len(epochs) < 30 else ""
+    style = {"marker": marker, "markersize": 3, "linewidth": 1.5}
+    above.plot(epochs, [row["loss"] for row in history], color=BLUE, **style)
+    above.set_ylabel("training loss")
+    name = f"validation {task.metric}"
+    values = [row[name] for row in history]
+    below.plot(epochs, values, color=ORANGE, **style)
+    if np.isfinite(values).any():
+        best = (np.nanargmax if task.higher_is_better else np.nanargmin)(values)
+        below.plot(epochs[best], values[best], "o", color=ORANGE, markersize=7)
+        below.set_title(
+            f"best {values[best]:.4g} in epoch {int(epochs[best])}", loc="right", fontsize=9
+        )
+    below.set_ylabel(f"validation {_metric_label(task)}")
+    below.set_xlabel("epoch")
+    below.xaxis.get_major_locator().set_params(integer=True)
+    if task.kind == "regression" and min(values) > 0 and max(values) > 10 * min(values):
+        below.set_yscale("log")
+    return figure
+
+
+def _panels(figure: Any, task: Task, made: Predictions, panel: Any) -> Any:
+    """One panel for each target, at most a dozen."""
+    count = min(len(task.columns), MOST_PANELS)
+    across = min(count, 4)
+    down = -(-count // across)
+    figure.set_size_inches(max(4.4, 3.4 * across), max(4.0, 3.2 * down))
+    grid = figure.subplots(down, across, squeeze=False)
+    for place, axes in enumerate(grid.flat):
+        if place >= count:
+            axes.set_visible(False)
+            continue
+        values = made.values if task.kind == "multiclass" else made.values[:, place]
+        known = np.isfinite(made.targets[:, place])
+        panel(axes, task.columns[place], values[known], made.targets[known, place])
+    return figure
+
+
+def _parity(axes: Any, column: Target, values: Values, truth: Values) -> None:
+    shown = slice(None, None, 1 + len(truth) // MOST_POINTS)
+    axes.scatter(truth[shown], values[shown], s=9, alpha=0.5, color=BLUE, linewidths=0)
+    ends = [min(truth.min(), values.min()), max(truth.max(), values.max())]
+    axes.plot(ends, ends, color=GREY, linewidth=1, zorder=0)
+    margin = 0.04 * (ends[1] - ends[0]) or 1.0
+    axes.set(xlim=(ends[0] - margin, ends[1] + margin), ylim=(ends[0] - margin, ends[1] + margin))
+    unit = f" [{column.unit}]" if column.unit else ""
+    axes.set_xlabel(f"target{unit}")
+    axes.set_ylabel(f"prediction{unit}")
+    axes.set_title(f"{column.symbol or column.name}: MAE {np.abs(values - truth).mean():.4g}{unit}")
+
+
+def _confusion(axes: Any, column: Target, values: Values, truth: Values) -> None:
+    """Counts of each true class by predicted class, shaded by the share of the true class."""
+    names = column.classes or ("0", "1")
+    guess = values.argmax(-1) if values.ndim > 1 else (values >= 0.5).astype(int)
+    counts = np.zeros((len(names), len(names)), dtype=int)
+    np.add.at(counts, (truth.astype(int), guess), 1)
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    axes.grid(False)
+    if len(names) <= 15:
+        for (row, place), count in np.ndenumerate(counts):
+            colour = "white" if shares[row, place] > 0.5 else "black"
+            axes.text(place, row, str(count), ha="center", va="center", color=colour)
+    axes.set_xticks(range(len(names)), names, rotation=45 if len(names) > 3 else 0)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("true")
+    axes.set_title(f"{column.name}: {(guess == truth).mean():.1%} right")
+
+
+def _metric_label(task: Task) -> str:
+    if task.kind != "regression":
+        return task.metric
+    units = {column.unit for column in task.columns}
+    unit = units.pop() if len(units) == 1 else ""
+    return "MAE" + (f" [{unit}]" if unit else "")

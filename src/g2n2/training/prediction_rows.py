@@ -1,0 +1,97 @@
+"""Predictions as rows of a CSV file: the input's ids in the input's order, units in the header."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..data.graph_set import GraphSet
+from .checkpoints import put, write_whole
+from .evaluation import Predictions
+from .tasks import Task
+
+Row = dict[str, Any]
+
+
+def prediction_rows(
+    graphs: GraphSet, task: Task, made: Predictions, *, truth: bool, unread: bool
+) -> list[Row]:
+    """One row for each prediction, in the order of the input.
+
+    Nodes and edges are counted from 0 within their graph.
+
+    Args:
+        graphs: What was predicted.
+        task: What the values mean.
+        made: The predictions.
+        truth: Whether the known targets stand beside them.
+        unread: Whether a record of the input that could not be read gets a row that says why.
+    """
+    lost: dict[int, str] = dict(graphs.source.get("unread", {})) if unread else {}
+    columns = task.table(made.values)
+    places = _places(graphs, made)
+    known = _truth(task, made) if truth else {}
+    rows: dict[int, list[Row]] = {}
+    record_of = graphs.source.get("rows") if lost else None
+    for number, (graph, place) in enumerate(places):
+        record = graph if record_of is None else record_of[graph]
+        values = {name: cells[number] for name, cells in {**known, **columns}.items()}
+        rows.setdefault(record, []).append({"id": _id(graphs, graph), **place, **values})
+    for record, why in lost.items():
+        name = graphs.source["record_ids"][record]
+        rows[record] = [{"id": name, "note": f"not predicted: {why}"}]
+    return [row for record in sorted(rows) for row in rows[record]]
+
+
+def write_rows(path: Path, rows: list[Row]) -> None:
+    """Write rows as CSV, whole or not at all; a cell a row does not have is empty."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if "note" in names:  # last, where it disturbs least
+        names = [*(name for name in names if name != "note"), "note"]
+    text = io.StringIO()
+    table = csv.DictWriter(text, fieldnames=names, restval="", lineterminator="\n")
+    table.writeheader()
+    table.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    write_whole(path, lambda file: put(file, text.getvalue().encode()))
+
+
+def _places(graphs: GraphSet, made: Predictions) -> list[tuple[int, Row]]:
+    """The graph of each row, and which of its nodes or edges the row is about."""
+    if graphs.level == "graph":
+        return [(int(row), {}) for row in made.rows]
+    offsets = graphs.node_offsets if graphs.level == "node" else graphs.edge_offsets
+    owners = np.searchsorted(offsets, made.rows, side="right") - 1
+    if graphs.level == "node":
+        return [
+            (int(graph), {"node": int(row - offsets[graph])})
+            for graph, row in zip(owners, made.rows, strict=True)
+        ]
+    return [
+        (int(graph), {"source": int(graphs.edges[0, row]), "target": int(graphs.edges[1, row])})
+        for graph, row in zip(owners, made.rows, strict=True)
+    ]
+
+
+def _truth(task: Task, made: Predictions) -> dict[str, list[Any]]:
+    """Columns of what is known, empty where nothing is."""
+    found: dict[str, list[Any]] = {}
+    for column, values in zip(task.columns, made.targets.T, strict=True):
+        name = f"true {column.name}" + (f" [{column.unit}]" if column.unit else "")
+        named = column.classes or ("0", "1")
+        found[name] = [
+            "" if np.isnan(v) else float(v) if task.kind == "regression" else named[int(v)]
+            for v in values
+        ]
+    return found
+
+
+def _id(graphs: GraphSet, index: int) -> str:
+    return graphs.ids[index] if graphs.ids else str(index)
+
+
+def _cell(value: Any) -> Any:
+    return f"{value:.7g}" if isinstance(value, float) else value

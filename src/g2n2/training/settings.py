@@ -1,0 +1,78 @@
+"""Settings of a run from files and the command line: the command line wins, then the file."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+from .config import RunConfig
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """The settings of a TOML file, or of a JSON file such as a run's `config.json`.
+
+    Raises:
+        DataError: It cannot be read, or is neither.
+    """
+    kind = "JSON" if str(path).lower().endswith(".json") else "TOML"
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        found = json.loads(text) if kind == "JSON" else tomllib.loads(text)
+    except OSError as error:
+        raise DataError(f"cannot read {str(path)!r}: {error.strerror}") from None
+    except ValueError as error:  # both decoders', and text that is no UTF-8
+        raise DataError(f"{path} is not {kind}: {error}") from None
+    if not isinstance(found, dict):
+        raise DataError(f"{path} holds no settings: expected names and values")
+    return found
+
+
+def merged(
+    file: str | Path | None, said: Mapping[str, Any], options: Mapping[str, Any]
+) -> RunConfig:
+    """The config of a file overridden by what was said on the command line.
+
+    Args:
+        file: TOML or JSON, or None.
+        said: Settings given; None or empty means not given.
+        options: Options of the data set or reader, added to those of the file one by one.
+
+    Raises:
+        DataError: A setting is unknown, of the wrong type, or makes no sense.
+    """
+    values = read_settings(file) if file is not None else {}
+    source = str(file) if file is not None else "the command line"
+    given = {name: value for name, value in said.items() if value not in (None, (), [])}
+    together = dict(values.get("options") or {}) | dict(options)
+    if "baseline" in given and "grammar" not in given:
+        values.pop("grammar", None)
+    if "grammar" in given and "baseline" not in given:
+        values.pop("baseline", None)
+    return rooted(RunConfig.from_dict({**values, **given, "options": together}, source))
+
+
+def rooted(config: RunConfig) -> RunConfig:
+    """The config with a path that holds wherever the run is taken up; a name stays one."""
+    from ..data.catalogue import DATASETS
+
+    known = {row.name.replace("_", "-") for row in DATASETS}
+    path = Path(config.dataset)
+    if config.dataset.lower().replace("_", "-") in known or not path.exists():
+        return config
+    return replace(config, dataset=str(path.resolve()))
+
+
+def next_run_folder(config: RunConfig, root: str | Path = "runs") -> Path:
+    """`runs/<dataset>-<target>-NNN` with the next free number."""
+    name = Path(config.dataset).name.partition(".")[0].lower() or "run"
+    targets = "-".join(config.target[:3]).lower()
+    stem = "-".join(filter(None, (name, targets)))
+    stem = "".join(c if c.isalnum() or c in "-_" else "_" for c in stem)
+    taken = [path.name.rpartition("-")[2] for path in Path(root).glob(f"{stem}-[0-9]*")]
+    numbers = [int(text) for text in taken if text.isdecimal()]
+    return Path(root) / f"{stem}-{max(numbers, default=0) + 1:03d}"

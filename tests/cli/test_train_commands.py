@@ -1,0 +1,254 @@
+"""From a user's CSV to predictions on the command line, and what a user may get wrong."""
+
+import csv
+import json
+import random
+import re
+import subprocess
+import sys
+
+import pytest
+from test_commands import run
+
+pytest.importorskip("lightning.fabric", reason="training needs lightning")
+pytest.importorskip("rdkit", reason="the molecules are made with RDKit")
+
+PARTS = ("C", "CC", "c1ccccc1", "C1CCCCC1", "C(=O)O", "N", "O", "C#N", "C(=O)N", "CCO", "S")
+QUICK = ("--width", "8", "--layers", "1", "--threads", "1", "--device", "cpu")
+
+
+def molecules(count, seed):
+    """Distinct SMILES with the logP RDKit computes."""
+    from rdkit import Chem, rdBase
+    from rdkit.Chem import Crippen
+
+    draw, found = random.Random(seed), {}
+    with rdBase.BlockLogs():
+        while len(found) < count:
+            text = "".join(draw.choice(PARTS) for _ in range(draw.randint(2, 4)))
+            molecule = Chem.MolFromSmiles(text)
+            if molecule is not None:
+                found[Chem.MolToSmiles(molecule)] = Crippen.MolLogP(molecule)
+    return list(found.items())
+
+
+def write(path, header, rows):
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return str(path)
+
+
+def read(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a user's molecules and a run trained on them, as a user would."""
+    folder = tmp_path_factory.mktemp("user")
+    found = molecules(160, seed=1)
+    rows = [(f"mol-{i}", text, f"{logp:.4f}") for i, (text, logp) in enumerate(found[:120])]
+    write(folder / "molecules.csv", ("name", "smiles", "logp"), rows)
+    fresh = [(f"new-{i}", text) for i, (text, _) in enumerate(found[120:])]
+    fresh[3] = ("new-3", "C1CC(")
+    write(folder / "new.csv", ("name", "smiles"), fresh)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        code, text = run("train", "molecules.csv", "--target", "logp", "--epochs", "8", *QUICK)
+    assert code == 0, text
+    return folder, text
+
+
+@pytest.fixture
+def here(place, monkeypatch):
+    monkeypatch.chdir(place[0])
+    return place[0]
+
+
+def test_training_says_what_it_does_and_what_to_type_next(place):
+    folder, text = place
+    assert "molecules holds 120 graphs: 96 train, 12 validation, 12 test." in text
+    assert "Column smiles gives the molecules." in text
+    assert re.search(r"epoch 8/8  loss \S+  validation MAE \S+  [\d,]+ graphs/s", text)
+    assert "guessing the mean" in text
+    assert "g2n2 predict runs/molecules-logp-001 FILE --out preds.csv" in text
+    made = {path.name for path in (folder / "runs/molecules-logp-001").iterdir()}
+    assert made >= {
+        "config.json",
+        "data.json",
+        "split.json",
+        "metrics.csv",
+        "result.json",
+        "test.csv",
+        "best.safetensors",
+        "checkpoint.pt",
+        "tensorboard",
+        "learning_curve.png",
+        "parity.png",
+    }
+
+
+def test_predictions_keep_ids_order_and_every_row(here):
+    code, text = run("predict", "runs/molecules-logp-001", "new.csv", "--out", "preds.csv")
+    assert code == 0, text
+    assert "39 predictions written to preds.csv" in text
+    assert "1 record has no prediction: new-3, 'C1CC(': not SMILES" in text
+    rows = read("preds.csv")
+    assert [row["id"] for row in rows] == [f"new-{i}" for i in range(40)]
+    assert rows[3]["logp"] == ""
+    assert rows[3]["note"] == "not predicted: 'C1CC(': not SMILES"
+    assert all(row["logp"] and not row["note"] for row in rows if row["id"] != "new-3")
+
+
+def test_predictions_do_not_depend_on_the_rows_beside_them(here):
+    rows = read("new.csv")[10:14]
+    write(here / "few.csv", ("smiles", "name"), [(r["smiles"], r["name"]) for r in rows[::-1]])
+    run("predict", "runs/molecules-logp-001", "new.csv", "--out", "all.csv")
+    code, text = run("predict", "runs/molecules-logp-001", "few.csv", "--out", "few-preds.csv")
+    assert code == 0, text
+    everything = {row["id"]: float(row["logp"]) for row in read("all.csv") if row["logp"]}
+    few = read("few-preds.csv")
+    assert [row["id"] for row in few] == [row["name"] for row in rows[::-1]]
+    for row in few:
+        assert float(row["logp"]) == pytest.approx(everything[row["id"]], abs=1e-4)
+
+
+def test_predictions_are_those_of_the_run_s_own_test_graphs(here):
+    code, text = run("predict", "runs/molecules-logp-001", "molecules.csv", "--out", "own.csv")
+    assert code == 0, text
+    own = {row["id"]: float(row["logp"]) for row in read("own.csv")}
+    for row in read("runs/molecules-logp-001/test.csv"):
+        assert float(row["logp"]) == pytest.approx(own[row["id"]], abs=1e-4)
+
+
+def test_evaluate_on_a_part_and_on_a_file(here):
+    code, text = run("evaluate", "runs/molecules-logp-001", "--json")
+    assert code == 0
+    stored = json.loads((here / "runs/molecules-logp-001/result.json").read_text())
+    found = json.loads(text)["scores"]["logp"]
+    assert found == pytest.approx(stored["test"]["logp"], rel=1e-6)
+    rows = [row.values() for row in read("molecules.csv")[:30]]
+    write(here / "part.csv", ("name", "smiles", "logp"), rows)
+    arguments = ("--on", "part.csv", "--out", "part-preds.csv", "--json")
+    code, text = run("evaluate", "runs/molecules-logp-001", *arguments)
+    assert code == 0, text
+    errors = [abs(float(r["true logp"]) - float(r["logp"])) for r in read("part-preds.csv")]
+    found = json.loads(text)["scores"]["logp"]["mae"]
+    assert found == pytest.approx(sum(errors) / len(errors), rel=1e-4)
+
+
+def test_a_run_is_repeated_from_its_own_config(here):
+    code, text = run("train", "--config", "runs/molecules-logp-001/config.json")
+    assert code == 0, text
+    for name in ("metrics.csv", "best.safetensors", "test.csv", "split.json"):
+        first, second = (here / f"runs/molecules-logp-00{n}" / name for n in (1, 2))
+        assert first.read_bytes() == second.read_bytes(), name
+
+
+def test_classes_come_with_probabilities(here):
+    rows = [
+        (row["name"], row["smiles"], "greasy" if float(row["logp"]) > 1 else "wet")
+        for row in read("molecules.csv")
+    ]
+    write(here / "kinds.csv", ("name", "smiles", "kind"), rows)
+    arguments = ("--target", "kind", "--epochs", "2", "--out", "kinds", *QUICK)
+    code, text = run("train", "kinds.csv", *arguments)
+    assert code == 0, text
+    assert "guessing the commonest" in text
+    code, text = run("predict", "kinds", "new.csv", "--out", "kinds-preds.csv")
+    assert code == 0, text
+    found = read("kinds-preds.csv")
+    assert list(found[0]) == ["id", "kind", "p(kind=wet)", "note"]
+    for row in found:
+        if row["kind"]:
+            assert (row["kind"] == "wet") == (float(row["p(kind=wet)"]) >= 0.5)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train"], "say what to train on"),
+        (["train", "molecule.csv"], "no file or folder 'molecule.csv'"),
+        (["train", "mutga"], "no dataset 'mutga' (did you mean mutag"),
+        (["train", "molecules.csv", "--target", "logd"], "no column 'logd'; did you mean logp?"),
+        (["train", "molecules.csv", "--width", "0"], "width must be at least 1"),
+        (["train", "molecules.csv", "--track", "bonds"], "there is no option 'track'"),
+        (["train", "molecules.csv", "--option", "x"], "should read KEY=VALUE"),
+        (["train", "molecules.csv", "--grammar", "r-G_L9"], "r-G_L9"),
+        (["train", "molecules.csv", "--baseline", "GINN"], "no baseline is called 'GINN'"),
+        (["train", "molecules.csv", "--split", "column:part"], "no column 'part'"),
+        (["train", "--config", "none.toml"], "cannot read 'none.toml'"),
+        (["train", "--config", "typo.toml"], "no setting called 'wdith'; did you mean width?"),
+        (["train", "molecules.csv", "--out", "runs/molecules-logp-001"], "holds a run already"),
+        (["train", "--resume", "runs/molecules-logp-001", "--width", "9"], "leave out width"),
+        (["train", "--resume", "nowhere"], "nowhere is no run folder"),
+        (["predict", "nowhere", "new.csv"], "nowhere is no run folder"),
+        (["predict", "runs/molecules-logp-001", "none.csv"], "no file or folder 'none.csv'"),
+        (["predict", "runs/molecules-logp-001", "cycle.g6"], "lacks the node features H, B, C"),
+        (["evaluate", "runs/molecules-logp-001", "--on", "new.csv"], "no column 'logp'"),
+        (["sweep", "plain.toml", "--trials", "2"], "has no table [sweep]"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(here, words, message):
+    (here / "typo.toml").write_text('dataset = "molecules.csv"\nwdith = 3\n')
+    (here / "plain.toml").write_text('dataset = "molecules.csv"\n')
+    (here / "cycle.g6").write_text("Cr\n")
+    code, text = run(*words)
+    assert code == 2, text
+    assert message in text
+
+
+def test_bad_rows_are_skipped_by_name_or_refused(here):
+    rows = [row.values() for row in read("molecules.csv")]
+    write(here / "bad.csv", ("name", "smiles", "logp"), [*rows, ("mol-bad", "CC(", "1.0")])
+    arguments = ("train", "bad.csv", "--target", "logp", "--epochs", "1", "--out", "bad", *QUICK)
+    code, text = run(*arguments, "--on-bad", "refuse")
+    assert code == 2
+    assert "line 122 (mol-bad)" in text
+    code, text = run(*arguments)
+    assert code == 0, text
+    assert "1 of 121 records are skipped: line 122 (mol-bad)" in text
+
+
+def test_nodes_of_an_edge_list_go_to_predictions(here):
+    """Degrees of the nodes of random graphs, in files named as the reader wants them."""
+    draw = random.Random(0)
+    edges, nodes = [], []
+    for graph in range(30):
+        pairs = {tuple(sorted(draw.sample(range(6), 2))) for _ in range(8)}
+        edges += [(f"g{graph}", *pair) for pair in sorted(pairs)]
+        degrees = [sum(node in pair for pair in pairs) for node in range(6)]
+        nodes += [(f"g{graph}", node, 1.0, degree) for node, degree in enumerate(degrees)]
+    write(here / "net.csv", ("graph", "source", "target"), edges)
+    write(here / "net_nodes.csv", ("graph", "node", "one", "degree"), nodes)
+    arguments = ("--target", "degree", "--epochs", "2", "--task", "regression", "--out", "net")
+    code, text = run("train", "net.csv", *arguments, *QUICK)
+    assert code == 0, text
+    assert "Target degree of each node" in text
+    code, text = run("predict", "net", "net.csv", "--out", "net-preds.csv")
+    assert code == 0, text
+    rows = read("net-preds.csv")
+    assert [(r["id"], r["node"]) for r in rows] == [(g, str(n)) for g, n, *_ in nodes]
+    write(here / "odd.csv", ("graph", "source", "target"), edges)
+    write(here / "odd_nodes.csv", ("graph", "node", "two"), [row[:3] for row in nodes])
+    code, text = run("predict", "net", "odd.csv")
+    assert code == 2
+    assert "lacks the node feature one and has unknown to the run the node feature two" in text
+
+
+def test_datasets_are_listed_without_torch():
+    code, text = run("datasets")
+    assert code == 0
+    assert "qm9" in text
+    listed = json.loads(run("datasets", "--json")[1])
+    assert {row["name"] for row in listed} >= {"qm9", "mutag", "zinc", "regular"}
+    one = json.loads(run("datasets", "QM9", "--json")[1])[0]
+    assert one["graphs"] == 130_831
+    assert "track" in one["options"]
+    program = (
+        "import sys; from g2n2.cli import app; app(['datasets'], standalone_mode=False); "
+        "assert not {'torch', 'rdkit', 'lightning', 'pandas'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,128 @@
+"""Training runs of a second or two, and what is compared of them."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from g2n2.data.benchmarks.counting import regular_counting_set
+from g2n2.data.graph_set import GraphSet
+from g2n2.training.checkpoints import load_checkpoint
+from g2n2.training.config import RunConfig
+
+# The smallest grammar with matrices: quick, and every part of training is the same.
+SMALL: dict[str, Any] = {
+    "dataset": "regular",
+    "options": {"count": 50, "nodes": 8},
+    "width": 4,
+    "layers": 1,
+    "batch": 8,
+    "epochs": 3,
+    "threads": 1,
+    "device": "cpu",
+}
+
+
+@contextmanager
+def no_pictures() -> Iterator[None]:
+    """Runs that draw nothing, which takes most of the time of a small one."""
+    from g2n2.training import train
+
+    real, train.draw = train.draw, lambda *_: True
+    try:
+        yield
+    finally:
+        train.draw = real
+
+
+def small_config(**changes: Any) -> RunConfig:
+    return RunConfig.from_dict({**SMALL, **changes})
+
+
+def small_graphs(count: int = 50) -> GraphSet:
+    """30 graphs to train on, 10 to validate and 10 to test; two targets."""
+    return regular_counting_set(count=count, nodes=8)
+
+
+def learned_state(folder: Path) -> dict[str, Any]:
+    """What a checkpoint says of the numbers: everything but times."""
+    content, troubles = load_checkpoint(folder)
+    assert content is not None
+    assert not troubles
+    progress = {k: v for k, v in content["progress"].items() if k != "seconds"}
+    progress["history"] = [
+        {k: v for k, v in row.items() if k != "seconds"} for row in progress["history"]
+    ]
+    kept = ("model", "optimiser", "average", "random")
+    return {**{name: content[name] for name in kept}, "progress": progress}
+
+
+def same_bytes(left: Any, right: Any) -> bool:
+    """Whether two nests of plain values and tensors are equal to the last bit."""
+    if isinstance(left, torch.Tensor):
+        return (
+            left.dtype == right.dtype
+            and left.shape == right.shape
+            and left.numpy().tobytes() == right.numpy().tobytes()
+        )
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(same_bytes(left[k], right[k]) for k in left)
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(map(same_bytes, left, right))
+    return bool(left == right)
+
+
+def largest_difference(left: dict[str, Any], right: dict[str, Any]) -> float:
+    """Over all weights of two checkpoints."""
+    pairs = zip(left["model"].values(), right["model"].values(), strict=True)
+    return max(float((a - b).abs().max()) for a, b in pairs)
+
+
+def command_line(words: list[str], log: Path, slow: bool, largest_file: int) -> None:
+    """Run `g2n2 WORDS` in this process, its output in a file.
+
+    Args:
+        words: Of the command line.
+        log: Where output goes.
+        slow: Make steps take 25 ms at least, and write checkpoints in two pieces with a pause.
+        largest_file: In bytes, as on a disk that is full; 0 for no limit.
+    """
+    from g2n2.cli import main
+    from g2n2.training import checkpoints, stepping
+
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    if slow:
+        stepping.Stepper.step = _paused(stepping.Stepper.step)  # type: ignore[method-assign]
+        checkpoints.put = _in_pieces
+    if largest_file:
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, hard))
+    sys.argv = ["g2n2", *words]
+    with no_pictures():
+        main()
+
+
+def _paused(step: Callable[..., None]) -> Callable[..., None]:
+    def paused(*arguments: Any) -> None:
+        time.sleep(0.025)
+        step(*arguments)
+
+    return paused
+
+
+def _in_pieces(file: Any, content: bytes) -> None:
+    half = len(content) // 2
+    file.write(content[:half])
+    file.flush()
+    time.sleep(0.03)
+    file.write(content[half:])

@@ -1,0 +1,56 @@
+"""Settings: what is refused, and how."""
+
+import pytest
+
+from g2n2.errors import DataError
+from g2n2.training.config import RunConfig
+
+BAD = [
+    ({"width": 0}, "width must be at least 1, got 0"),
+    ({"layers": -2}, "layers must be at least 1"),
+    ({"batch": 0}, "batch must be at least 1"),
+    ({"epochs": 0}, "epochs must be at least 1"),
+    ({"seed": -1}, "seed must be at least 0"),
+    ({"devices": 0}, "devices must be at least 1"),
+    ({"rate": 0.0}, "rate must lie between 0 and 10"),
+    ({"rate": 50.0}, "rate must lie between 0 and 10"),
+    ({"precision": "16"}, "precision is one of 32, tf32, bf16, 64, got '16'"),
+    ({"device": "tpu"}, "device is auto, cpu or cuda, got 'tpu'"),
+    ({"recipe": "modem"}, "no recipe is called 'modem'; known: paper, modern"),
+    ({"wdith": 8}, "no setting called 'wdith'; did you mean width?"),
+    ({"zzz": 8}, "no setting called 'zzz'"),
+    ({"width": "8"}, "width in here should be int, got '8'"),
+    ({"width": True}, "width in here should be int, got True"),
+    ({"width": 8.5}, "width in here should be int, got 8.5"),
+    ({"target": "logp"}, "target in here should be a list of str, got 'logp'"),
+    ({"target": ["a", 3]}, "target in here should be a list of str"),
+    ({"decision": ["a"]}, "decision in here should be a list of int"),
+    ({"options": 3}, "options in here should be a table, got 3"),
+    ({"references": 1}, "references in here should be bool, got 1"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), BAD, ids=[str(s) for s, _ in BAD])
+def test_bad_settings_are_refused_by_name(settings, message):
+    with pytest.raises(DataError) as caught:
+        RunConfig.from_dict({"dataset": "x", **settings}, "here")
+    assert message in str(caught.value)
+
+
+def test_a_config_names_a_dataset():
+    with pytest.raises(DataError, match="here names no dataset"):
+        RunConfig.from_dict({"width": 8}, "here")
+
+
+def test_plain_types_and_back():
+    config = RunConfig(
+        "x", target=("a", "b"), decision=(4, 2), options={"track": "bonds"}, rate=1e-4
+    )
+    as_json = {k: list(v) if isinstance(v, tuple) else v for k, v in config.as_dict().items()}
+    assert RunConfig.from_dict(as_json) == config
+
+
+def test_own_settings_win_over_the_recipe():
+    recipe = RunConfig("x", recipe="paper", rate=0.5, batch=7).effective_recipe()
+    assert (recipe.rate, recipe.batch, recipe.optimiser) == (0.5, 7, "adam")
+    assert RunConfig("x", recipe="paper").effective_recipe().rate == 1e-3

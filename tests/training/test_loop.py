@@ -1,0 +1,239 @@
+"""What a run gives again, refuses, masks and survives, within one process."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from g2n2.data.graph_set import GraphSet
+from g2n2.data.store import GraphStore
+from g2n2.errors import DataError
+from g2n2.training.building import make_model, prepare
+from g2n2.training.checkpoints import NAME, PREVIOUS
+from g2n2.training.display import data_sentences
+from g2n2.training.inference import outputs
+from g2n2.training.plots import draw
+from g2n2.training.train import Result, Watch, train
+from g2n2.training.trained import TrainedRun
+from small_runs import (
+    largest_difference,
+    learned_state,
+    no_pictures,
+    same_bytes,
+    small_config,
+    small_graphs,
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    with no_pictures():
+        yield
+
+
+def run(folder: Path, graphs: GraphSet | None = None, **changes: Any) -> Result:
+    return train(small_config(**changes), folder, graphs=graphs or small_graphs())
+
+
+def stop_at(step: int) -> Watch:
+    """Interrupts a run after so many steps, as Ctrl-C would."""
+
+    def interrupt(loop: Any) -> None:
+        if loop.progress.steps == step:
+            os.kill(os.getpid(), 2)
+
+    return Watch(step=interrupt)
+
+
+def resume(folder: Path, graphs: GraphSet | None = None) -> tuple[Result, list[str]]:
+    notes: list[str] = []
+    watch = Watch(note=notes.append)
+    graphs = graphs or small_graphs()
+    return train(small_config(), folder, graphs=graphs, resume=True, watch=watch), notes
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """A run of 3 epochs of 4 steps."""
+    return run(tmp_path_factory.mktemp("done"))
+
+
+@pytest.fixture
+def halfway(tmp_path: Path) -> Path:
+    """The same run interrupted after 6 of its 12 steps."""
+    folder = tmp_path / "halfway"
+    with pytest.raises(KeyboardInterrupt):
+        train(small_config(), folder, graphs=small_graphs(), watch=stop_at(5))
+    assert learned_state(folder)["progress"]["steps"] == 6
+    return folder
+
+
+def same_run(left: Path, right: Path) -> bool:
+    return (
+        same_bytes(learned_state(left), learned_state(right))
+        and (left / "metrics.csv").read_bytes() == (right / "metrics.csv").read_bytes()
+        and same_bytes(load_file(left / "best.safetensors"), load_file(right / "best.safetensors"))
+    )
+
+
+def test_the_same_seed_gives_the_same_bytes_however_often_it_is_saved(
+    done: Result, tmp_path: Path
+) -> None:
+    torch.rand(7)  # what was drawn before a run does not matter
+    run(tmp_path / "saved often", checkpoint_seconds=0.0)
+    assert same_run(done.folder, tmp_path / "saved often")
+
+
+def test_another_seed_gives_others(done: Result, tmp_path: Path) -> None:
+    run(tmp_path, seed=1)
+    assert largest_difference(learned_state(done.folder), learned_state(tmp_path)) > 1e-3
+
+
+def test_an_interrupted_run_ends_in_the_same_bytes(done: Result, halfway: Path) -> None:
+    _, notes = resume(halfway)
+    assert not notes
+    assert same_run(done.folder, halfway)
+
+
+def test_a_truncated_checkpoint_is_said_and_costs_only_time(done: Result, tmp_path: Path) -> None:
+    config = small_config(checkpoint_seconds=0.0)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, tmp_path, graphs=small_graphs(), watch=stop_at(5))
+    whole = (tmp_path / NAME).read_bytes()
+    (tmp_path / NAME).write_bytes(whole[:1000])
+    assert (tmp_path / PREVIOUS).is_file()
+    _, notes = resume(tmp_path)
+    assert [note for note in notes if "damaged" in note and "from the one before it" in note]
+    assert same_run(done.folder, tmp_path)
+
+
+def test_a_checkpoint_of_another_run_is_refused(
+    done: Result, halfway: Path, tmp_path: Path
+) -> None:
+    run(tmp_path / "other", seed=1)
+    (halfway / NAME).write_bytes((tmp_path / "other" / NAME).read_bytes())
+    with pytest.raises(DataError, match=r"does not fit this run .*seed 1 and not 0"):
+        resume(halfway)
+
+
+def test_other_data_is_refused(halfway: Path) -> None:
+    graphs = small_graphs()
+    with pytest.raises(DataError, match=r"is not what .* was started on"):
+        resume(halfway, replace(graphs, targets=graphs.targets + 1.0))
+
+
+@pytest.mark.parametrize("what", ["best", "metrics"])
+def test_a_full_disk_at_the_end_of_an_epoch(
+    done: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    real, writes = os.fsync, []
+
+    def full(descriptor: int) -> None:
+        name = os.readlink(f"/proc/self/fd/{descriptor}")
+        writes.append(name)
+        if f".{what}" in name and sum(f".{what}" in other for other in writes) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(DataError, match="No space left on device"):
+            run(tmp_path)
+    assert load_file(tmp_path / "best.safetensors")
+    assert learned_state(tmp_path)["progress"]["epoch"] == 1
+    resume(tmp_path)
+    assert same_run(done.folder, tmp_path)
+
+
+def test_a_pickle_in_place_of_the_best_weights_does_not_run(done: Result, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+
+    class Payload:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.mkdir, (str(mark),)
+
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for path in done.folder.glob("*.json"):
+        (folder / path.name).write_bytes(path.read_bytes())
+    hostile = folder / "best.safetensors"
+    for write in (
+        lambda: hostile.write_bytes(pickle.dumps(Payload())),
+        lambda: torch.save(Payload(), hostile),
+    ):
+        write()
+        with pytest.raises(DataError, match="never unpickles"):
+            TrainedRun(folder).evaluate("test")
+    assert not mark.exists()
+
+
+def test_folders_that_cannot_hold_a_run(done: Result, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(DataError, match=r"holds other files \(letter.txt\)"):
+        run(tmp_path)
+    with pytest.raises(DataError, match=r"cannot write .*check that the folder can be written"):
+        run(tmp_path / "letter.txt" / "run")
+    with pytest.raises(DataError, match="holds a run already; go on with --resume"):
+        run(done.folder)
+    with pytest.raises(DataError, match="nothing to resume"):
+        resume(tmp_path / "nowhere")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["letter.txt"]
+
+
+def test_a_run_killed_before_it_was_described_can_be_started_again(tmp_path: Path) -> None:
+    for name in ("split.json", ".data.json.part"):
+        (tmp_path / name).write_text("{")
+    run(tmp_path, epochs=1)
+    assert not list(tmp_path.glob(".*"))
+
+
+def with_unknown(rows: np.ndarray, column: int | slice) -> GraphSet:
+    graphs = small_graphs()
+    targets = graphs.targets.copy()
+    targets[rows, column] = np.nan
+    return replace(graphs, targets=targets)
+
+
+def test_unknown_targets_are_masked_in_the_loss_and_counted(tmp_path: Path) -> None:
+    graphs = with_unknown(np.arange(0, 30, 3), 0)
+    config = small_config(recipe="paper", epochs=1, batch=30)
+    parts = prepare(config, graphs)
+    model = make_model(config, parts)
+    made, rows = outputs(model, GraphStore(graphs), parts.splits["train"])
+    expected = np.nanmean(np.abs(made - graphs.targets[rows]))
+    assert np.isnan(graphs.targets[rows]).sum() == 10
+    result = train(config, tmp_path, graphs=graphs)
+    assert result.history[0]["loss"] == pytest.approx(expected, rel=1e-5)
+    said = " ".join(data_sentences(config, parts, model))
+    assert "10 of 100 target values are missing (10 of triangle) and masked in the loss" in said
+
+
+def test_parts_without_a_known_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("g2n2.training.train.draw", draw)
+    held_out = np.arange(30, 50)  # validation and test
+    result = run(tmp_path, with_unknown(held_out, slice(None)))
+    assert result.best_epoch == 3
+    assert not result.scores
+    assert any("no validation graph has a known target" in note for note in result.parts.notes)
+    with pytest.raises(DataError, match="no training graph has a known target"):
+        run(tmp_path / "none", with_unknown(np.arange(50), slice(None)))
+
+
+@pytest.mark.parametrize("precision", ["bf16", "64"])
+def test_every_precision_learns(tmp_path: Path, precision: str) -> None:
+    result = run(tmp_path, precision=precision, epochs=8, rate=0.01)
+    losses = [row["loss"] for row in result.history]
+    assert np.isfinite(losses).all()
+    assert losses[-1] < 0.8 * losses[0]
+    expected = torch.float64 if precision == "64" else torch.float32
+    assert {w.dtype for w in load_file(tmp_path / "best.safetensors").values()} == {expected}

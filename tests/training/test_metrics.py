@@ -1,0 +1,56 @@
+"""Metrics against scikit-learn's."""
+
+import numpy as np
+import pytest
+
+from g2n2.data.graph_set import Target
+from g2n2.training.metrics import metrics, roc_auc
+from g2n2.training.tasks import Task
+
+sklearn = pytest.importorskip("sklearn.metrics", reason="compares with scikit-learn")
+
+
+def test_regression_is_scikit_learn_s_and_leaves_missing_values_out():
+    random = np.random.default_rng(0)
+    truth, values = random.normal(size=(80, 2)), random.normal(size=(80, 2))
+    truth[random.random((80, 2)) < 0.3] = np.nan
+    found = metrics(Task((Target("a"), Target("b")), "regression"), values, truth)
+    for place, name in enumerate("ab"):
+        known = ~np.isnan(truth[:, place])
+        pair = truth[known, place], values[known, place]
+        assert found[name]["mae"] == pytest.approx(sklearn.mean_absolute_error(*pair))
+        assert found[name]["rmse"] == pytest.approx(sklearn.mean_squared_error(*pair) ** 0.5)
+        assert found[name]["r2"] == pytest.approx(sklearn.r2_score(*pair))
+    both = [found[name]["mae"] for name in "ab"]
+    assert found["all"]["mae"] == pytest.approx(sum(both) / 2)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_roc_auc_is_scikit_learn_s(ties):
+    random = np.random.default_rng(1)
+    truth = (random.random(200) < 0.3).astype(float)
+    scores = random.random(200) + 0.4 * truth
+    scores = np.round(scores, 1) if ties else scores
+    assert roc_auc(scores, truth) == pytest.approx(sklearn.roc_auc_score(truth, scores))
+
+
+def test_classes():
+    truth = np.array([[0.0], [1.0], [2.0], [np.nan], [1.0]])
+    values = np.eye(3)[[0, 1, 1, 2, 0]]
+    task = Task((Target("c", kind="multiclass", classes=("x", "y", "z")),), "multiclass")
+    assert metrics(task, values, truth)["c"] == {"accuracy": 0.5}
+    two = Task((Target("b", kind="binary", classes=("0", "1")),), "binary")
+    found = metrics(
+        two, np.array([[0.2], [0.9], [0.6], [0.1]]), np.array([[0.0], [1.0], [0.0], [np.nan]])
+    )
+    assert found["b"] == {"accuracy": pytest.approx(2 / 3), "roc_auc": 1.0}
+
+
+def test_what_cannot_be_said_is_nan():
+    task = Task((Target("a"),), "regression")
+    found = metrics(task, np.zeros((2, 1)), np.full((2, 1), np.nan))
+    assert all(np.isnan(value) for value in found["a"].values())
+    assert np.isnan(roc_auc(np.array([0.1, 0.2]), np.array([1.0, 1.0])))
+    constant = metrics(task, np.ones((3, 1)), np.full((3, 1), 5.0))
+    assert constant["a"]["mae"] == 4.0
+    assert np.isnan(constant["a"]["r2"])

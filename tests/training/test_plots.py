@@ -1,0 +1,43 @@
+"""Pictures: drawn for every kind of task, and read back."""
+
+import numpy as np
+import pytest
+
+from g2n2.training.evaluation import Predictions
+from g2n2.training.plots import draw
+from g2n2.training.tasks import Task
+from small_sets import small_set
+
+matplotlib = pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+
+
+def predictions(graphs, task):
+    random = np.random.default_rng(0)
+    count = len(graphs.targets)
+    values = random.random((count, task.out))
+    return Predictions(np.arange(count), values, graphs.targets)
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns", "name"),
+    [
+        ("regression", 3, "parity.png"),
+        ("binary", 1, "confusion.png"),
+        ("multiclass", 1, "confusion.png"),
+    ],
+)
+def test_pictures_are_drawn_and_not_empty(tmp_path, kind, columns, name):
+    from matplotlib.image import imread
+
+    graphs = small_set(kind=kind, columns=columns, missing=0.1)
+    task = Task.of(graphs)
+    history = [
+        {"epoch": float(e), "loss": 1.0 / e, f"validation {task.metric}": 0.5 + 0.1 / e}
+        for e in range(1, 6)
+    ]
+    assert draw(tmp_path, task, history, predictions(graphs, task)) == ["learning_curve.png", name]
+    for file in ("learning_curve.png", name):
+        picture = imread(tmp_path / file)
+        assert picture.shape[0] > 300
+        assert len(np.unique(picture[..., :3] @ [1.0, 10.0, 100.0])) > 20  # colours
+    assert {path.name for path in tmp_path.iterdir()} == {"learning_curve.png", name}

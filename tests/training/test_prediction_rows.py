@@ -1,0 +1,60 @@
+"""Rows of a predictions file."""
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from g2n2.training.evaluation import Predictions
+from g2n2.training.prediction_rows import prediction_rows, write_rows
+from g2n2.training.tasks import Task
+from small_sets import small_set
+
+
+def predictions(graphs, values=None):
+    rows = np.arange(len(graphs.targets))
+    return Predictions(rows, graphs.targets if values is None else values, graphs.targets)
+
+
+def test_records_that_were_not_read_keep_their_place(tmp_path):
+    graphs = small_set(graphs=3)
+    source = {"rows": (0, 2, 3), "record_ids": ("a", "b", "c", "d"), "unread": {1: "not SMILES"}}
+    graphs = replace(graphs, ids=("a", "c", "d"), source=MappingProxyType(source))
+    made = predictions(graphs)
+    rows = prediction_rows(graphs, Task.of(graphs), made, truth=False, unread=True)
+    assert [row["id"] for row in rows] == ["a", "b", "c", "d"]
+    assert rows[1] == {"id": "b", "note": "not predicted: not SMILES"}
+    write_rows(tmp_path / "p.csv", rows)
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert lines[0] == "id,t0 [bonds],note"
+    assert lines[2] == "b,,not predicted: not SMILES"
+    assert lines[3] == f"c,{graphs.targets[1, 0]:g},"
+    own = prediction_rows(graphs, Task.of(graphs), made, truth=True, unread=False)
+    assert len(own) == 3
+    assert own[0]["true t0 [bonds]"] == own[0]["t0 [bonds]"]
+
+
+def test_nodes_and_edges_are_counted_within_their_graph():
+    graphs = small_set("node", graphs=3)
+    rows = prediction_rows(graphs, Task.of(graphs), predictions(graphs), truth=False, unread=True)
+    places = [(row["id"], row["node"]) for row in rows]
+    assert places == [(f"g{g}", n) for g in range(3) for n in range(graphs.sizes[g])]
+    graphs = small_set("edge", "binary", graphs=3)
+    rows = prediction_rows(graphs, Task.of(graphs), predictions(graphs), truth=True, unread=True)
+    first = graphs.edge_counts[0]
+    assert [(row["source"], row["target"]) for row in rows[:first]] == list(
+        zip(*graphs.edges[:, :first].tolist(), strict=True)
+    )
+    assert rows[first]["id"] == "g1"
+    assert all(row["true t0"] == row["t0"] for row in rows)
+    assert {row["true t0"] for row in rows} == {"no", "yes"}
+
+
+def test_unknown_targets_are_empty():
+    graphs = small_set(missing=0.5)
+    rows = prediction_rows(
+        graphs, Task.of(graphs), predictions(graphs, np.zeros((60, 1))), truth=True, unread=False
+    )
+    empty = [row["true t0 [bonds]"] == "" for row in rows]
+    assert empty == np.isnan(graphs.targets[:, 0]).tolist()
+    assert any(empty)

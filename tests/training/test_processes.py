@@ -1,0 +1,104 @@
+"""Two processes give what one gives, and stop together."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from g2n2.training.stepping import BAD_BATCH
+from small_runs import SMALL, largest_difference, learned_state
+from two_processes import run
+
+pytestmark = pytest.mark.slow
+
+TESTS = Path(__file__).parents[1]
+QUIET = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(TESTS)}
+
+
+STOPPED = "TrainingError: another process of this run stopped and says why"
+
+
+def finished(words: list[str]) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(words, env=QUIET, capture_output=True, text=True, timeout=150)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which two processes have done everything in `two_processes.py`."""
+    folder = tmp_path_factory.mktemp("two")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    finished([*torchrun, "--nproc_per_node", "2", str(TESTS / "two_processes.py"), str(folder)])
+    return folder
+
+
+def seen(folder: Path, rank: int) -> Any:
+    return json.loads((folder / f"{rank}.json").read_text())
+
+
+def assert_close(ours: Any, theirs: Any, tolerance: float) -> None:
+    assert len(ours["history"]) == len(theirs["history"]) == 3
+    for left, right in zip(
+        [*ours["history"], ours["scores"]], [*theirs["history"], theirs["scores"]], strict=True
+    ):
+        for name in set(left) - {"seconds"}:
+            assert left[name] == pytest.approx(right[name], rel=tolerance), name
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "tolerance"), [("double", "64", 1e-9), ("single", "32", 1e-5)]
+)
+def test_two_processes_give_what_one_gives(
+    two: Path, tmp_path: Path, name: str, precision: str, tolerance: float
+) -> None:
+    alone = run(tmp_path, precision=precision)
+    for rank in (0, 1):
+        assert_close(seen(two, rank)[name], alone, tolerance)
+    assert largest_difference(learned_state(two / name), learned_state(tmp_path)) < tolerance
+
+
+def test_a_signal_to_one_process_stops_both_and_resuming_ends_the_same(two: Path) -> None:
+    for rank in (0, 1):
+        assert seen(two, rank)["interrupted"].startswith("KeyboardInterrupt")
+        assert_close(seen(two, rank)["again"], seen(two, 0)["double"], 1e-12)
+
+
+def test_one_process_out_of_memory_changes_nothing(two: Path) -> None:
+    for rank in (0, 1):
+        assert_close(seen(two, rank)["memory"], seen(two, 0)["double"], 1e-12)
+
+
+def test_a_loss_that_is_infinite_in_one_process_stops_both(two: Path) -> None:
+    for rank in (0, 1):
+        assert seen(two, rank)["nan"].startswith("TrainingError: the loss became NaN or infinite")
+    assert (two / "nan" / BAD_BATCH).is_file()
+
+
+def test_data_that_is_not_there_is_said_by_the_first_process(two: Path) -> None:
+    assert "no graph with 3 nodes, all of degree 3" in seen(two, 0)["no data"]
+    assert seen(two, 1)["no data"] == STOPPED
+
+
+def test_a_full_disk_of_the_first_process_stops_both(two: Path) -> None:
+    assert "No space left on device" in seen(two, 0)["full disk"]
+    assert seen(two, 1)["full disk"] == STOPPED
+    assert learned_state(two / "full")["progress"]["steps"] == 1
+
+
+def test_the_command_line_starts_the_processes_itself(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({**SMALL, "epochs": 2, "precision": "64"}))
+    words = [sys.executable, "-m", "g2n2", "train", "--config", str(settings)]
+    said = finished([*words, "--devices", "2", "--out", str(tmp_path / "two")]).stdout
+    finished([*words, "--out", str(tmp_path / "one")])
+    assert said.count("run folder:") == 1, "one process speaks"
+    one, two = learned_state(tmp_path / "one"), learned_state(tmp_path / "two")
+    assert largest_difference(one, two) < 1e-9
+    assert one["progress"]["steps"] == two["progress"]["steps"] == 8

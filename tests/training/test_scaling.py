@@ -1,0 +1,55 @@
+"""Scaling of targets and its inverse."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from g2n2.training.scaling import Scaling
+from g2n2.training.tasks import Task
+from small_sets import small_set
+
+
+def test_training_targets_get_mean_0_and_deviation_1_and_come_back():
+    graphs = small_set(columns=2, missing=0.2)
+    task = Task.of(graphs)
+    scaling = Scaling.of(task, graphs, normalise=True, references=False)
+    scaled = scaling.scale(task, graphs)
+    assert np.nanmean(scaled, axis=0) == pytest.approx([0, 0], abs=1e-12)
+    assert np.nanstd(scaled, axis=0) == pytest.approx([1, 1])
+    back = scaling.unscale(task, graphs, scaled)
+    assert np.allclose(back, graphs.targets, equal_nan=True)
+    assert Scaling.from_dict(scaling.as_dict()) == scaling
+
+
+def test_classes_and_plain_recipes_are_left_alone():
+    classes = small_set(kind="multiclass")
+    assert Scaling.of(Task.of(classes), classes, True, False) == Scaling((0.0,), (1.0,))
+    numbers = small_set()
+    assert Scaling.of(Task.of(numbers), numbers, False, False) == Scaling((0.0,), (1.0,))
+
+
+def test_a_constant_column_is_not_blown_up():
+    graphs = small_set()
+    constant = replace(graphs, targets=np.full_like(graphs.targets, 0.1 + 0.2))
+    scaling = Scaling.of(Task.of(constant), constant, normalise=True, references=False)
+    assert scaling.deviation == (1.0,)
+    assert np.abs(scaling.scale(Task.of(constant), constant)).max() < 1e-12
+
+
+def test_references_are_what_the_elements_give():
+    graphs = small_set()
+    random = np.random.default_rng(0)
+    elements = np.eye(2, dtype=np.float32)[random.integers(0, 2, len(graphs.node_features))]
+    counts = np.add.reduceat(elements, graphs.node_offsets[:-1]).astype(float)
+    sums = counts @ np.array([[3.0], [-2.0]])
+    made = replace(graphs, node_features=elements, node_names=("H", "C"), targets=sums)
+    task = Task.of(made)
+    scaling = Scaling.of(task, made, normalise=False, references=True)
+    assert scaling.references["t0"] == pytest.approx({"H": 3.0, "C": -2.0})
+    assert scaling.scale(task, made) == pytest.approx(np.zeros_like(sums), abs=1e-9)
+    noisy = replace(made, targets=sums + random.normal(size=sums.shape))
+    both = Scaling.of(task, noisy, normalise=True, references=True)
+    scaled = both.scale(task, noisy)
+    assert (scaled.mean(), scaled.std()) == pytest.approx((0, 1), abs=1e-9)
+    assert both.unscale(task, noisy, scaled) == pytest.approx(noisy.targets)

@@ -1,0 +1,132 @@
+"""Sweeps: what is tried, what is kept, what happens after a crash."""
+
+import json
+
+import pytest
+
+from g2n2.errors import DataError
+from g2n2.training.sweeps import Sweep, run_sweep, trial_folder
+
+optuna = pytest.importorskip("optuna", reason="sweeps need Optuna")
+pytest.importorskip("lightning.fabric", reason="training needs lightning")
+
+SHARED = """
+dataset = "regular"
+target = ["triangle"]
+limit = 60
+epochs = 1
+layers = 1
+batch = 16
+threads = 1
+device = "cpu"
+options = { count = 60, nodes = 8 }
+"""
+
+
+def sweep(tmp_path, varied):
+    path = tmp_path / "search.toml"
+    path.write_text(SHARED + "[sweep]\n" + varied)
+    return Sweep.read(path)
+
+
+def test_every_combination_once_and_resumed_without_repeating(tmp_path, monkeypatch):
+    monkeypatch.setattr("g2n2.training.train.draw", lambda *_: ["picture"])
+    plan = sweep(tmp_path, 'width = [2, 4]\ngrammar = ["r-G_L3", "GNNML1"]\n')
+    said = []
+    where = tmp_path / "sweep.db", tmp_path / "runs", said.append
+    first = run_sweep(plan, 4, *where)
+    assert first.headers == ("trial", "width", "grammar", "result", "folder")
+    combinations = {row[1:3] for row in first.rows}
+    assert combinations == {(w, g) for w in "24" for g in ("r-G_L3", "GNNML1")}
+    results = [
+        json.loads((folder / "result.json").read_text()) for folder in (tmp_path / "runs").iterdir()
+    ]
+    assert len(results) == 4
+    values = [float(row[3].split()[2]) for row in first.rows]
+    assert values == sorted(values)
+    assert str(first.best) == first.rows[0][4]
+    said.clear()
+    again = run_sweep(plan, 10, *where)
+    assert again.rows == first.rows
+    assert said == []
+
+
+def test_a_trial_cut_off_is_taken_up(tmp_path, monkeypatch):
+    plan = sweep(tmp_path, "width = [2, 3, 4]\nseed = [0, 1, 2]\n")
+    tried = []
+
+    def crash(config, folder):
+        tried.append((config.width, config.seed, folder))
+        if len(tried) == 2:
+            raise KeyboardInterrupt
+        return float(config.width + config.seed), "validation MAE 1"
+
+    monkeypatch.setattr("g2n2.training.sweeps._train", crash)
+    where = tmp_path / "sweep.db", tmp_path / "runs", lambda _: None
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(plan, 4, *where)
+    finished = run_sweep(plan, 4, *where)
+    assert tried[2] == tried[1]
+    assert len(finished.rows) == 4
+    assert finished.rows[0][4] == str(min(tried, key=lambda t: t[0] + t[1])[2])
+
+
+def test_ranges_are_respected(tmp_path, monkeypatch):
+    plan = sweep(
+        tmp_path, "rate = { low = 1e-4, high = 1e-2, log = true }\nwidth = { low = 2, high = 4 }\n"
+    )
+    seen = []
+
+    def note(config, folder):
+        seen.append((config.rate, config.width))
+        return 1.0, "validation MAE 1"
+
+    monkeypatch.setattr("g2n2.training.sweeps._train", note)
+    run_sweep(plan, 4, tmp_path / "s.db", tmp_path / "runs", lambda _: None)
+    run_sweep(plan, 8, tmp_path / "s.db", tmp_path / "runs", lambda _: None)
+    assert len(set(seen)) == 8
+    assert all(1e-4 <= rate <= 1e-2 and width in (2, 3, 4) for rate, width in seen)
+
+
+def test_a_sweep_of_bad_trials_ends(tmp_path, monkeypatch):
+    plan = sweep(tmp_path, "width = { low = 2, high = 400 }\n")
+
+    def fail(config, folder):
+        raise DataError("no such data")
+
+    monkeypatch.setattr("g2n2.training.sweeps._train", fail)
+    with pytest.raises(
+        DataError, match="3 trials failed one after the other; the last: no such data"
+    ):
+        run_sweep(plan, 50, tmp_path / "s.db", tmp_path / "runs", lambda _: None)
+
+
+def test_another_sweep_in_the_same_file_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("g2n2.training.sweeps._train", lambda *_: (1.0, "validation MAE 1"))
+    where = tmp_path / "s.db", tmp_path / "runs", lambda _: None
+    run_sweep(sweep(tmp_path, "width = [2]\n"), 1, *where)
+    with pytest.raises(DataError, match="another sweep called search"):
+        run_sweep(sweep(tmp_path, "width = [3]\n"), 1, *where)
+
+
+@pytest.mark.parametrize(
+    ("varied", "message"),
+    [
+        ("", "has no table [sweep] that says what to vary"),
+        ("wdith = [1]", "varies 'wdith', which is no setting"),
+        ("epochs = [1, 2]", "epochs is both a setting"),
+        ("width = 3", "should be a list of values, or"),
+        ("width = { low = 3 }", "should be a list of values, or"),
+        ("width = { low = 3, high = 1 }", "should be a list of values, or"),
+        ("width = ['a']", "width in the sweep should be int"),
+    ],
+)
+def test_bad_sweeps_are_refused_by_name(tmp_path, varied, message):
+    with pytest.raises(DataError) as caught:
+        sweep(tmp_path, varied + "\n")
+    assert message in str(caught.value)
+
+
+def test_the_same_values_have_the_same_folder():
+    assert trial_folder("r", {"a": 1, "b": 2}) == trial_folder("r", {"b": 2, "a": 1})
+    assert trial_folder("r", {"a": 1}) != trial_folder("r", {"a": 2})

@@ -1,0 +1,90 @@
+"""Tasks: losses against torch's own, decoding, columns of a predictions file."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from g2n2.data.graph_set import Target
+from g2n2.errors import DataError
+from g2n2.training.tasks import Task
+from small_sets import small_set
+
+THREE = ("x", "y", "z")
+
+
+def task(kind, columns=1):
+    classes = {"regression": (), "binary": ("no", "yes"), "multiclass": THREE}[kind]
+    return Task(tuple(Target(f"t{i}", "eV", kind, classes) for i in range(columns)), kind)
+
+
+def test_losses_are_torch_s_over_known_targets_only():
+    torch.manual_seed(0)
+    outputs = torch.randn(9, 2)
+    targets = (torch.rand(9, 2) > 0.5).float()
+    targets[::3, 0] = torch.nan
+    known = targets.isfinite()
+    loss, count = task("regression", 2).loss(outputs, targets)
+    assert count == known.sum() == 15
+    assert torch.allclose(loss, functional.l1_loss(outputs[known], targets[known], reduction="sum"))
+    loss, count = task("binary", 2).loss(outputs, targets)
+    wanted = functional.binary_cross_entropy(
+        outputs[known].sigmoid(), targets[known], reduction="sum"
+    )
+    assert torch.allclose(loss, wanted)
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 3), (2, 3, 3)], ids=["graph", "node", "edge"])
+def test_multiclass_loss_at_every_level(shape):
+    torch.manual_seed(0)
+    outputs = torch.randn(*shape, 3)
+    targets = torch.randint(0, 3, (*shape, 1)).float()
+    targets.view(-1)[1] = torch.nan
+    loss, count = task("multiclass").loss(outputs, targets)
+    known = targets[..., 0].isfinite()
+    wanted = functional.cross_entropy(
+        outputs[known], targets[..., 0][known].long(), reduction="sum"
+    )
+    assert torch.allclose(loss, wanted)
+    assert count == known.sum()
+
+
+def test_a_missing_target_has_no_gradient():
+    outputs = torch.zeros(2, 1, requires_grad=True)
+    loss, _ = task("regression").loss(outputs, torch.tensor([[1.0], [torch.nan]]))
+    loss.backward()
+    assert outputs.grad is not None
+    assert outputs.grad.tolist() == [[-1.0], [0.0]]
+
+
+def test_decoding_gives_probabilities():
+    raw = np.array([[-800.0], [0.0], [800.0]])
+    assert task("binary").decode(raw).tolist() == [[0.0], [0.5], [1.0]]
+    rows = task("multiclass").decode(np.array([[900.0, 0.0, 0.0], [1.0, 2.0, 3.0]]))
+    assert rows.sum(1) == pytest.approx([1.0, 1.0])
+    assert rows[1] == pytest.approx(np.exp([1, 2, 3]) / np.exp([1, 2, 3]).sum())
+
+
+def test_columns_have_units_and_classes_their_names():
+    assert task("regression").table(np.array([[2.5]])) == {"t0 [eV]": [2.5]}
+    two = task("binary").table(np.array([[0.25], [0.75]]))
+    assert two == {"t0": ["no", "yes"], "p(t0=yes)": [0.25, 0.75]}
+    three = task("multiclass").table(np.array([[0.1, 0.7, 0.2]]))
+    assert three == {"t0": ["y"], "p(x)": [0.1], "p(y)": [0.7], "p(z)": [0.2]}
+
+
+def test_columns_no_run_can_learn_together_are_refused():
+    from dataclasses import replace
+
+    graphs = small_set(columns=2)
+    mixed = replace(graphs, columns=(Target("a"), Target("b", kind="binary")))
+    with pytest.raises(DataError, match="a, b mix binary and regression"):
+        Task.of(mixed)
+    several = replace(
+        graphs, columns=(Target("a", kind="multiclass"), Target("b", kind="multiclass"))
+    )
+    with pytest.raises(DataError, match="several multiclass"):
+        Task.of(several)
+    none = replace(graphs, columns=(), targets=graphs.targets[:, :0])
+    with pytest.raises(DataError, match="no target to learn"):
+        Task.of(none)

@@ -1,0 +1,191 @@
+"""Runs from data to scores: every kind of task, the run folder, repeatability."""
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmark_files import real_file
+from g2n2.errors import DataError
+from g2n2.training.config import RunConfig
+from g2n2.training.run_folder import BEST
+from g2n2.training.train import Watch, train
+from g2n2.training.trained import TrainedRun
+from small_sets import small_set
+
+pytest.importorskip("lightning.fabric", reason="training needs lightning")
+
+SMALL = RunConfig(
+    "small", width=8, layers=2, batch=8, epochs=12, rate=5e-3, threads=1, device="cpu"
+)
+TASKS = [
+    ("graph", "regression", 1, 0.0),
+    ("graph", "binary", 1, 0.0),
+    ("graph", "multiclass", 1, 0.0),
+    ("graph", "binary", 2, 0.3),
+    ("node", "regression", 1, 0.0),
+    ("node", "multiclass", 1, 0.2),
+    ("edge", "binary", 1, 0.0),
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_pictures():
+    """Drawing takes longer than these runs; test_plots draws."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("g2n2.training.train.draw", lambda *_: ["picture"])
+        yield
+
+
+def case_name(case):
+    level, kind, columns, missing = case
+    several = "multi-label " if columns > 1 else ""
+    return f"{level} {several}{kind}{' with missing values' if missing else ''}"
+
+
+@pytest.mark.parametrize("case", TASKS, ids=case_name)
+def test_every_task_is_learned(case, tmp_path):
+    level, kind, columns, missing = case
+    graphs = small_set(level, kind, graphs=100, columns=columns, missing=missing)
+    config = replace(SMALL, layers=1, batch=16, rate=1e-2)
+    result = train(config, tmp_path / "run", graphs=graphs)
+    losses = [row["loss"] for row in result.history]
+    assert losses[-1] < 0.8 * losses[0]
+    score, guess = result.scores["all"], result.guesses["all"]
+    if kind == "regression":
+        assert score["mae"] < 0.6 * guess["mae"]
+    else:
+        assert score["accuracy"] > guess["accuracy"] + 0.1
+    outcome = TrainedRun(tmp_path / "run", "cpu").evaluate("test", graphs)
+    assert outcome.scores["all"] == pytest.approx(score)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A short finished run and its result."""
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    config = replace(SMALL, epochs=3)
+    return folder, config, train(config, folder, graphs=small_set(missing=0.1))
+
+
+def test_same_seed_same_numbers_and_bytes(run, tmp_path):
+    folder, config, _ = run
+    again = train(config, tmp_path / "again", graphs=small_set(missing=0.1))
+    for name in ("metrics.csv", BEST, "split.json", "test.csv", "config.json", "data.json"):
+        assert (again.folder / name).read_bytes() == (folder / name).read_bytes(), name
+    other = train(replace(config, seed=1), tmp_path / "other", graphs=small_set(missing=0.1))
+    assert (other.folder / "metrics.csv").read_bytes() != (folder / "metrics.csv").read_bytes()
+
+
+def test_the_folder_tells_everything(run):
+    folder, _, result = run
+    told = json.loads((folder / "result.json").read_text())
+    assert told["test"] == result.scores
+    assert told["test_of_constant_guess"] == result.guesses
+    assert told["config"]["width"] == 8
+    assert told["graphs"] == {"train": 48, "validation": 6, "test": 6}
+    assert told["data_sha256"] == json.loads((folder / "data.json").read_text())["sha256"]
+    assert told["best_epoch"] == result.best_epoch
+    assert told["epochs"] == 3
+    assert {"cpu", "torch", "python", "g2n2", "device", "commit"} <= told["made_with"].keys()
+    with (folder / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["epoch"] for row in rows] == ["1", "2", "3"]
+    assert float(rows[1]["validation mae"]) == pytest.approx(
+        result.history[1]["validation mae"], rel=1e-9
+    )
+
+
+def test_predictions_of_the_test_graphs_are_kept(run):
+    folder, _, result = run
+    graphs = result.parts.graphs
+    with (folder / "test.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    test = result.parts.splits["test"]
+    assert [row["id"] for row in rows] == [f"g{i}" for i in test]
+    truth = [float(row["true t0 [bonds]"] or "nan") for row in rows]
+    assert np.array_equal(truth, graphs.targets[test, 0], equal_nan=True)
+    known = [row for row in rows if row["true t0 [bonds]"]]
+    errors = [abs(float(r["true t0 [bonds]"]) - float(r["t0 [bonds]"])) for r in known]
+    assert np.mean(errors) == pytest.approx(result.scores["t0"]["mae"], rel=1e-5)
+
+
+def test_the_mean_predictor_is_the_mean_of_the_training_graphs(run):
+    _, _, result = run
+    parts = result.parts
+    mean = np.nanmean(parts.graphs.targets[parts.splits["train"]])
+    truth = parts.graphs.targets[parts.splits["test"]]
+    assert result.guesses["t0"]["mae"] == pytest.approx(np.nanmean(abs(truth - mean)))
+
+
+def test_a_folder_in_use_is_refused(run):
+    folder, config, _ = run
+    with pytest.raises(DataError, match="holds a run already; go on with --resume"):
+        train(config, folder, graphs=small_set())
+
+
+def test_other_data_is_refused_on_resuming(run):
+    folder, config, _ = run
+    with pytest.raises(DataError, match=r"is not what .* was started on"):
+        train(config, folder, resume=True, graphs=small_set(seed=5))
+
+
+def test_a_stopped_run_goes_on_to_the_same_end(run, tmp_path):
+    folder, config, whole = run
+    seen = []
+
+    def stop_in_the_second_epoch(loop):
+        seen.append(loop.progress.steps)
+        if loop.progress.steps == 9:
+            raise KeyboardInterrupt
+
+    often = replace(config, checkpoint_seconds=0.0)
+    graphs = small_set(missing=0.1)
+    with pytest.raises(KeyboardInterrupt):
+        train(often, tmp_path / "b", graphs=graphs, watch=Watch(step=stop_in_the_second_epoch))
+    assert not (tmp_path / "b" / "result.json").exists()
+    result = train(often, tmp_path / "b", resume=True, graphs=graphs)
+    assert result.scores == whole.scores
+    assert (tmp_path / "b" / BEST).read_bytes() == (folder / BEST).read_bytes()
+    assert (tmp_path / "b" / "metrics.csv").read_bytes() == (folder / "metrics.csv").read_bytes()
+
+
+def test_small_sets_get_small_batches_unless_one_is_asked_for(run, tmp_path):
+    result = train(replace(SMALL, batch=None, epochs=1), tmp_path / "a", graphs=small_set())
+    written = json.loads((result.folder / "config.json").read_text())
+    assert written["batch"] == 8
+    _, config, _ = run
+    assert config.batch == 8
+    paper = replace(SMALL, batch=None, epochs=1, recipe="paper")
+    result = train(paper, tmp_path / "b", graphs=small_set())
+    assert json.loads((result.folder / "config.json").read_text())["batch"] == 32
+
+
+@pytest.mark.parametrize("baseline", ["GIN", "PPGN"])
+def test_baselines_train_and_come_back(baseline, tmp_path):
+    if baseline == "GIN":
+        pytest.importorskip("torch_geometric", reason="GIN is made of PyG's layers")
+    config = replace(SMALL, baseline=baseline, epochs=2, precision="64")
+    result = train(config, tmp_path / "run", graphs=small_set())
+    outcome = TrainedRun(tmp_path / "run", "cpu").evaluate("test", small_set())
+    assert outcome.scores == result.scores
+
+
+def test_filters_are_learned_node_by_node(tmp_path):
+    """TwoDGrid30: one image to learn from, another to test on, border pixels masked."""
+    real_file("filtering", "TwoDGrid30.mat")
+    pytest.importorskip("scipy", reason="the .mat file is read with scipy")
+    config = replace(SMALL, dataset="filtering", target=("low",), grammar="GNNML1", epochs=15)
+    result = train(config, tmp_path / "run")
+    assert result.parts.graphs.level == "node"
+    assert result.scores["low"]["r2"] > 0.8
+
+
+def test_bad_targets_and_sets_are_said(tmp_path):
+    with pytest.raises(DataError, match="small has no positions"):
+        train(replace(SMALL, distance=("raw",)), tmp_path / "a", graphs=small_set())
+    unknown = replace(small_set(), targets=np.full((60, 1), np.nan))
+    with pytest.raises(DataError, match="no training graph has a known target"):
+        train(SMALL, tmp_path / "b", graphs=unknown)
