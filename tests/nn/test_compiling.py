@@ -1,6 +1,7 @@
 """torch.compile(fullgraph=True): one graph for every grammar and preset, with the same numbers."""
 
 from dataclasses import replace
+from itertools import cycle
 
 import networkx as nx
 import numpy as np
@@ -73,9 +74,11 @@ def test_every_preset_and_task_is_one_graph(preset: str, task: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["graph", "node", "edge"])
-@pytest.mark.parametrize(("grammar", "preset"), ALL)
-def test_every_network_is_one_graph(grammar: str, preset: str, task: str) -> None:
+@pytest.mark.parametrize(
+    ("grammar", "preset", "task"),
+    [(*pair, task) for pair, task in zip(ALL[::2], cycle(["graph", "node", "edge"]), strict=False)],
+)
+def test_networks_of_all_kinds_are_one_graph(grammar: str, preset: str, task: str) -> None:
     assert_one_graph(network(grammar, preset=preset, task=task, context=True))
 
 
@@ -126,7 +129,7 @@ def test_a_compiled_network_still_refuses_wrong_features() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("grammar", "preset"),
-    [("r-G_L3", "modern"), ("r-G_L3", "official"), ("PPGN", "ppgn"), ("GNNML1", "paper")],
+    [("r-G_L3", "modern"), ("PPGN", "ppgn")],
 )
 def test_inductor_agrees_forward_and_backward(grammar: str, preset: str) -> None:
     model = network(grammar, preset=preset)

@@ -1,6 +1,7 @@
 """Exported programs and ONNX files give what the network gives, for any number of graphs and nodes."""
 
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 
 import networkx as nx
@@ -123,25 +124,32 @@ ALL = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["graph", "node", "edge"])
-@pytest.mark.parametrize(("grammar", "preset"), ALL)
-def test_a_program_of_every_grammar(grammar: str, preset: str, task: str) -> None:
+@pytest.mark.parametrize(
+    ("grammar", "preset", "task"),
+    [(*pair, task) for pair, task in zip(ALL[::3], cycle(["graph", "node", "edge"]), strict=False)],
+)
+def test_programs_of_all_kinds(grammar: str, preset: str, task: str) -> None:
     assert_program_agrees(network(grammar, preset=preset, task=task))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "grammar", [n for n, g in catalogue().items() if not undefined_supports(g)]
-)
-def test_onnx_of_every_grammar(grammar: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("grammar", ["r-G_L3", "G_L3", "2-IGN", "PPGN", "GCN"])
+def test_onnx_of_these_grammars(grammar: str, tmp_path: Path) -> None:
     model = network(grammar, preset="modern", layers=2)
     assert_onnx_agrees(model, tmp_path / "x.onnx")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("readout", ["sum", "mean", "max"])
-@pytest.mark.parametrize("task", ["graph", "node", "edge"])
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize(
+    ("preset", "task", "readout"),
+    [
+        ("paper", "graph", "max"),
+        ("official", "graph", "mean"),
+        ("ppgn", "node", "max"),
+        ("modern", "node", "mean"),
+        ("modern", "edge", "sum"),
+    ],
+)
 def test_onnx_of_every_read_out(preset: str, task: str, readout: str, tmp_path: Path) -> None:
     model = network("r-G_L3", preset=preset, task=task, readout=readout, context=True)
     assert_onnx_agrees(model, tmp_path / "x.onnx")

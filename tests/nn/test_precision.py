@@ -1,6 +1,7 @@
 """bfloat16: sums are made in float32, and no network turns its output into NaN."""
 
 import warnings
+from itertools import cycle
 
 import networkx as nx
 import numpy as np
@@ -121,8 +122,10 @@ def test_bfloat16_gives_numbers_near_those_of_float32(preset: str, sizes: tuple[
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sizes", [MOLECULES, LARGE], ids=["molecules", "200 nodes"])
-@pytest.mark.parametrize(("grammar", "preset"), OTHERS)
+@pytest.mark.parametrize(
+    ("grammar", "preset", "sizes"),
+    [(*pair, sizes) for pair, sizes in zip(OTHERS, cycle([MOLECULES, LARGE]), strict=False)],
+)
 def test_bfloat16_for_every_grammar(grammar: str, preset: str, sizes: tuple[int, ...]) -> None:
     assert_bfloat16_is_near(grammar, preset, sizes)
 

@@ -23,6 +23,7 @@ from ..compiler.lowering import Constants
 from ..errors import LoweringError
 from ..language.sorts import M
 from ..ops.mixing import plain, reference
+from ..ops.mixing.layout import covered
 from ..ops.mixing.parts import Pairs, Part
 from .fast_rules import FastRule
 from .layer import ApplyRule, BilinearUpdate, GrammarLayer, Memories, Select, Update, masked
@@ -123,8 +124,7 @@ def _joined(
     update: Update, parts: list[Part], residual: Tensor | None, constants: Constants, kernels: bool
 ) -> Tensor:
     """A matrix memory's update as one op."""
-    dtype = constants["1"].dtype
-    first, second = ((m.weight.to(dtype), _cast(m.bias, dtype)) for m in _maps(update.mixer))
+    first, second = (_in_dtype(m, constants["1"].dtype) for m in _maps(update.mixer))
     activation = "silu" if isinstance(update.mixer[1], nn.SiLU) else "relu"
     mask = constants["1"][..., 0] > 0
     mix = _kernel_mix(parts, first[0], second[0], mask, activation) if kernels else plain.mix
@@ -148,11 +148,11 @@ def _kernel_mix(
     """The op for these parts: a hidden layer is written for training only, and only if it fits."""
     from ..ops.mixing import streamed, triton
 
-    hidden, out = len(w1), len(w2)
-    size = mask.numel() * mask.shape[1] * hidden * w1.element_size()
-    if torch.is_grad_enabled() and streamed.supported(parts, hidden, out, size, activation):
-        return streamed.mix
-    return triton.mix if triton.supported(parts, hidden, out) else plain.mix
+    if not covered(parts, len(w1), len(w2)):
+        return plain.mix
+    hidden_bytes = mask.numel() * mask.shape[1] * len(w1) * w1.element_size()
+    fits = activation == "relu" and hidden_bytes <= streamed.HIDDEN_BYTES
+    return streamed.mix if fits and torch.is_grad_enabled() else triton.mix
 
 
 def _kernels_take(value: Tensor) -> bool:
@@ -183,8 +183,7 @@ def _through(maps: nn.Module, value: Tensor) -> Tensor:
     """A sequence of maps in the dtype of the value, whatever that of the weights."""
     for part in cast(nn.Sequential, maps):
         if isinstance(part, nn.Linear):
-            dtype = value.dtype
-            value = functional.linear(value, part.weight.to(dtype), _cast(part.bias, dtype))
+            value = functional.linear(value, *_in_dtype(part, value.dtype))
         else:
             value = part(value)
     return value
@@ -194,8 +193,9 @@ def _maps(mixer: nn.Sequential) -> list[nn.Linear]:
     return [part for part in mixer if isinstance(part, nn.Linear)]
 
 
-def _cast(bias: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    return None if bias is None else bias.to(dtype)
+def _in_dtype(part: nn.Linear, dtype: torch.dtype) -> reference.Map:
+    bias = cast(Tensor | None, part.bias)
+    return part.weight.to(dtype), None if bias is None else bias.to(dtype)
 
 
 def _has_triton() -> bool:

@@ -118,7 +118,7 @@ def test_a_pickle_inside_is_never_loaded(cache: Path, tmp_path: Path) -> None:
 def test_a_cache_that_would_fill_the_memory_is_refused(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("g2n2.data.qm9_cache._MOST_BYTES", 1000)
+    monkeypatch.setattr("g2n2.data.qm9.cache._MOST_BYTES", 1000)
     monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: pytest.fail("it was expanded"))
     with pytest.raises(DataError, match="too large"):
         read_cache(cache)

@@ -15,20 +15,13 @@ from torch import Tensor
 
 from ..tiling import block, dot_precision, programs
 from .kernels import edges
-from .layout import MOST_PAIRS, Columns, as_rows, covered, laid_out
+from .layout import MOST_PAIRS, Columns, as_rows, laid_out
 from .parts import Part
 from .reference import Map
 
 ROWS = 64
 HIDDEN_BYTES = 4 * 1024**3
 """A hidden layer up to this size is written."""
-
-
-def supported(
-    parts: Sequence[Part], hidden: int, out: int, hidden_bytes: int, activation: str
-) -> bool:
-    """Whether this covers the parts; `plain` covers all."""
-    return activation == "relu" and hidden_bytes <= HIDDEN_BYTES and covered(parts, hidden, out)
 
 
 def mix(
@@ -74,7 +67,8 @@ class _Mix(torch.autograd.Function):
         ctx.columns, ctx.widths = columns, [x.shape[1] for x in rows]
         ctx.along = None if vector is None else vector.shape[-1]
         ctx.biases, ctx.add = (b1 is not None, b2 is not None), residual is not None
-        return out.view(*mask.shape, mask.shape[1], len(w2))
+        result: Tensor = out.view(*mask.shape, mask.shape[1], -1)
+        return result
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:

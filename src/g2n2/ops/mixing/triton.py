@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..tiling import block, dot_precision, processors, programs
 from .kernels import fused, weights
-from .layout import MOST_PAIRS, Columns, as_rows, covered, laid_out
+from .layout import MOST_PAIRS, Columns, as_rows, laid_out
 from .parts import Part
 from .reference import Map, pair_mask
 
@@ -40,12 +40,13 @@ TILES = {
     "inputs": Tiles(128, 32, 8, 3),
     "weights": Tiles(32, 64, 4, 3),
 }
-"""The fastest of those tried on an H200 at width 64; see docs/performance.md."""
-
-
-def supported(parts: Sequence[Part], hidden: int, out: int) -> bool:
-    """Whether the kernels cover these parts; `plain` covers all."""
-    return covered(parts, hidden, out)
+"""The fastest of those tried on an H200 at width 64 in bfloat16; see docs/performance.md."""
+WIDE_TILES = {
+    "forward": Tiles(64, 32, 8, 1),
+    "inputs": Tiles(64, 32, 8, 1),
+    "weights": Tiles(32, 32, 4, 1),
+}
+"""For float32: larger ones do not fit the shared memory of a Hopper chip at width 128."""
 
 
 def mix(
@@ -139,6 +140,7 @@ class _Call:
         widths = [x.shape[1] for x in self.pairs] + [0] * self.empty
         widths.append(self.factors[0].shape[1] if self.factors else 0)
         starts = [*self.columns.pairs, *[0] * self.empty, self.columns.hadamard]
+        self.tiles = WIDE_TILES if self.w1.dtype == torch.float32 else TILES
         self.settings = {
             **{f"S{k}": width for k, width in enumerate(widths)},
             **{f"P{k}": block(width) for k, width in enumerate(widths)},
@@ -154,7 +156,7 @@ class _Call:
     def forward(self, b2: Tensor | None, residual: Tensor | None) -> Tensor:
         """`[B, N, N, O]`."""
         out = self.w2.new_empty(self.batch, self.nodes, self.nodes, len(self.w2))
-        tiles = TILES["forward"]
+        tiles = self.tiles["forward"]
         fused.forward_kernel[(programs(self.count, tiles.rows),)](
             *self.inputs, b2, residual, self.mask, out, *self.sizes, **self.settings,
             **tiles.cut(self.hidden), ADD=residual is not None,
@@ -169,7 +171,7 @@ class _Call:
         dfactors = [x.new_empty(self.count, x.shape[1]) for x in self.factors]
         dreach = None if self.reach is None else torch.empty_like(self.reach)
         dresidual = torch.empty_like(dout) if add else None
-        tiles = TILES["inputs"]
+        tiles = self.tiles["inputs"]
         fused.inputs_kernel[(programs(self.count, tiles.rows),)](
             *self.inputs, dout, self.mask,
             *dpairs, *[None] * self.empty, *(dfactors or (None, None)), dreach, dresidual,
@@ -179,7 +181,7 @@ class _Call:
 
     def weight_gradients(self, dout: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Partial sums, one for each span of rows and chunk of hidden units, then added up."""
-        tiles = TILES["weights"]
+        tiles = self.tiles["weights"]
         cut = tiles.cut(self.hidden)
         chunks = self.hidden // cut["BH"]
         wanted = max(1, 2 * processors(dout.device) // chunks)
