@@ -72,6 +72,14 @@ def test_diagrams_are_written(tmp_path, figure, title):
     assert root.find("{http://www.w3.org/2000/svg}title").text == title
 
 
+def test_an_overview_of_rules_given(tmp_path):
+    path = tmp_path / "out.svg"
+    rules = "V → AV | diag(V)AV | 1"
+    assert run("compile", rules, "--diagram", str(path), "--figure", "overview")[0] == 0
+    title = ElementTree.parse(path).getroot().find("{http://www.w3.org/2000/svg}title")
+    assert title.text == "From {·, ᵀ, 1, diag} to a network layer"
+
+
 def test_supports_without_a_definition_are_named():
     assert "C_1, C_2, C_3: not defined here" in run("compile", "MPNN-3")[1]
 
@@ -96,10 +104,6 @@ BAD = [
     (("compile", "r-G_L3", "--preset", "nonsense"), "Invalid value for '--preset'"),
     (("compile", "r-G_L3", "--diagram", "out.png"), "name it for instance out.svg"),
     (("compile", "r-G_L3", "--diagram", "no/such/out.svg"), "cannot be written"),
-    (
-        ("compile", "PPGN", "--diagram", "o.svg", "--figure", "overview"),
-        "the overview starts from a set of operations",
-    ),
     (("trace", "AᵀA"), "no variable derives Aᵀ"),
     (("trace", "1ᵀ(A1"), "this bracket is never closed"),
     (("trace", "A", "--graph6", "~~~~"), "graph6"),

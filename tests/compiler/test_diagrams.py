@@ -235,6 +235,24 @@ def test_overview(fragment):
 
 
 @pytest.mark.parametrize(
+    ("grammar", "removed", "rules"),
+    [
+        ("TriMul", "1 rule removed by proof", ["M → MMᵀ"]),
+        ("r-G_L3 ∪ {Mᵀ}", "1 rule", ["M → (M⊙M)", "M → MM", "M → diag(V_c)", "V_c → MV_c"]),
+        ("V → AV | diag(V)AV | 1", "1 rule removed by proof", ["V_c → diag(V_c)AV_c"]),
+        ("M → f(M) | MM | A", "0 rules removed by proof", ["M → MM", "M → f(M)"]),
+        ("MPNN-3", "0 rules", ["V_c → C_1V_c", "V_c → C_2V_c", "V_c → C_3V_c"]),
+    ],
+)
+def test_overview_of_any_grammar(grammar, removed, rules):
+    picture = Picture(overview_svg(find_grammar(grammar)))
+    check(picture)
+    assert sorted(picture.named("rule")) == rules
+    assert any(text.text.startswith(removed) for text in picture.texts)
+    assert "the rules given" in [text.text for text in picture.texts]
+
+
+@pytest.mark.parametrize(
     ("grammar", "word"),
     [
         ("r-G_L3", "1ᵀ(A²⊙A)1"),

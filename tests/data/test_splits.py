@@ -128,12 +128,6 @@ FIVE = [0.5, 1.5, 2.5, 3.5, 4.5]
         ("random", (0, 0.5, 0.5), "", "the first above 0"),
         ("random", (0.5, 0.5), "", "expected three from 0 to 1"),
         ("random", (float("nan"), 0.5, 0.5), "", "expected three from 0 to 1"),
-        (
-            "random",
-            (0.9, 0.05, 0.05),
-            "",
-            "5 graphs are too few for the fractions 0.9, 0.05, 0.05: 'validation' would",
-        ),
         ("scaffold", None, "", "keeps no SMILES"),
         ("stored", None, "", "no part 'train' (parts: none)"),
         ("fold:1", None, "", "it has no folds"),
@@ -171,6 +165,18 @@ def test_what_cannot_be_split_is_refused(
     with pytest.raises(DataError) as caught:
         split(labelled(FIVE), how, 0, fractions or (0.6, 0.2, 0.2))
     assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("count", [3, 5, 9])
+def test_a_handful_has_a_graph_in_every_part(count: int) -> None:
+    parts = split(labelled([k / 7 for k in range(count)]))
+    assert [len(parts[part]) for part in ("validation", "test")] == [1, 1]
+    assert len(parts["train"]) == count - 2
+
+
+def test_two_graphs_are_too_few() -> None:
+    with pytest.raises(DataError, match=r"2 graphs cannot be split .*: 'train' would be empty"):
+        split(labelled([0.5, 1.5]))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

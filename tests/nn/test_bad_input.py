@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -37,6 +38,7 @@ BAD: list[tuple[GrammarGNN, Any, type[Exception], tuple[str, ...]]] = [
     (small(), weighted_batch(0, 4).to(torch.float32), ShapeError, ("4 edge features", "made for 0", "edge_features=4")),
     (small(edge_features=2), PATH, ShapeError, ("0 edge features", "made for 2")),
     (small(), GraphBatch.of([nx.DiGraph([(0, 1)])]), DataError, ("directed", "r-G_L3", "directed=True", "symmetrise")),
+    (small("GNNML1"), GraphBatch.of([nx.DiGraph([(0, 1)])]), DataError, ("directed", "GNNML1", "add V_c → (Aᵀ)V_c", "symmetrise")),
     (small(), PATH.to(torch.float64), DataError, ("torch.float64", "torch.float32", "batch.to('cpu', torch.float32)")),
     (small(), PATH.to("meta"), DataError, ("on meta", "on cpu")),
     (small(), nx.path_graph(3), DataError, ("GraphBatch or a PyG", "got Graph", "GraphBatch.of")),
@@ -61,6 +63,32 @@ def test_refused(
     assert isinstance(caught.value, G2N2Error)
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"width": True}, "a width must be a whole number, at least 1, got True"),
+        ({"width": {"M": 2.5}}, "a width must be a whole number, at least 1, got 2.5"),
+        ({"layers": "3"}, "layers must be a whole number, at least 1, got '3'"),
+        ({"decision": 512}, "decision lists hidden widths, such as (512, 256), got 512"),
+        (
+            {"decision": (8, 0)},
+            "a decision layer's width must be a whole number, at least 1, got 0",
+        ),
+        ({"typical_size": 0.0}, "typical_size is a number of nodes above 0, got 0.0"),
+        ({"grammar": 7}, "a grammar is a name, its rules or a Grammar, got 7"),
+    ],
+)
+def test_odd_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(G2N2Error, match=re.escape(message)):
+        small(**options)
+
+
+def test_the_rule_advised_for_directed_graphs_reads_them() -> None:
+    forward, back = GraphBatch.of([[[0, 1], [0, 0]]]), GraphBatch.of([[[0, 0], [1, 0]]])
+    model = small("GNNML1 ∪ V_c → (Aᵀ)V_c", task="node")
+    torch.testing.assert_close(model(forward), model(back).flip(1))
 
 
 def test_a_large_pyg_graph_is_refused_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,31 @@ def test_relu_and_abs_are_exact_and_may_be_nested() -> None:
         np.testing.assert_array_equal(got[: len(graph)], expected)
 
 
+@pytest.mark.parametrize(
+    ("grammar", "text"),
+    [
+        ("2-IGN", "A + I"),
+        ("2-IGN (as printed)", "J"),
+        ("G_L3", "Tr(A²)×Tr(A³)"),
+        ("G_L3", "Tr(A⁴)×A"),
+        ("r-G_L1", "Tr(diag(A1⊙A1))"),
+        ("r-G_L3", "diag(1ᵀA1)"),
+        ("PPGN", "Tr(Tr(A²))"),
+    ],
+)
+def test_equal_terms_the_rules_make(grammar: str, text: str) -> None:
+    """I is (1·1ᵀ)⊙I, Tr(M) is 1ᵀ(M⊙I)1, Tr(diag(v)) is 1ᵀv, and diag of a number the number."""
+    term = parse(text)
+    needed = requirements(grammar, term)
+    task, width = TASKS[term.sort.letter], dict(needed.width)
+    model = GrammarGNN(grammar, width=width, layers=needed.depth, task=task, preset="paper")
+    write_formula(model.double(), term)
+    for got, graph in zip(outputs(model)[..., 0], GRAPHS.values(), strict=True):
+        expected = evaluate(term, graph)
+        real = got[: len(graph), : len(graph)] if term.sort.letter == "M" else got.reshape(1, 1)
+        np.testing.assert_allclose(real, expected, rtol=1e-9)
+
+
 def test_a_deeper_and_wider_network_carries_the_formula_on() -> None:
     model = network(parse("A² − 2×A"), layers=4, width=5, decision=(9, 7, 6))
     values = outputs(model)
@@ -121,6 +146,12 @@ def test_features_by_name() -> None:
     np.testing.assert_allclose(outputs(model, batch)[0, :, 0], matrix @ x[:, 2] + x[:, 0])
     with pytest.raises(LoweringError, match="v is channel 3 of X, of 3"):
         write_formula(model, "Av", names={"v": 3})
+
+
+def test_an_output_that_is_not_there() -> None:
+    for output in (-1, 2):
+        with pytest.raises(LoweringError, match=f"outputs 0 to 1, got output={output}"):
+            write_formula(G2N2(out=2, width=2, preset="paper"), "1ᵀA1", output=output)
 
 
 def test_directed_graphs_read_both_directions() -> None:
@@ -163,7 +194,7 @@ def test_other_presets_are_refused(preset: str, reason: str) -> None:
         ("1ᵀ(A²⊙A)1", {"width": 1}, "(width M 1); the formula needs depth 2; width V 1, M 2"),
         ("Tr(A³)", {"readout": "max"}, "sums over diagonal, the network's read-out takes max"),
         (["Tr(A)", "1ᵀ1"], {}, "2 terms from output 0 on need out=2, the network has out=1"),
-        ("Tr(A³)", {"decision": (1,)}, "decision layers 1 wide (2 needed)"),
+        ("Tr(A³)", {"decision": (1,)}, "a decision layer 1 wide, 2 needed: decision=(2,)"),
         ([], {}, "no formula is given"),
     ],
 )

@@ -1,5 +1,6 @@
 """Memory full of NaN, and a count of kernel launches."""
 
+import os
 from collections import Counter
 
 import pytest
@@ -50,3 +51,23 @@ def launches(monkeypatch):
             counted = Counted(f"{family}.{name}", getattr(module, name), counts)
             monkeypatch.setattr(module, name, counted)
     return counts
+
+
+@pytest.fixture(autouse=True)
+def _bfloat16_in_the_interpreter(monkeypatch):
+    """Triton's interpreter keeps bfloat16 as whole numbers, and would multiply those matrices."""
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        return
+    interpreter = pytest.importorskip("triton.runtime.interpreter", reason="triton is missing")
+    plain = interpreter.InterpreterBuilder.create_dot
+
+    def widened(handle):
+        if handle.dtype.scalar != interpreter.tl.bfloat16:
+            return handle
+        bits = handle.data.astype("uint32") << 16
+        return interpreter.TensorHandle(bits.view("float32"), interpreter.tl.float32)
+
+    def create_dot(self, a, b, *rest):
+        return plain(self, widened(a), widened(b), *rest)
+
+    monkeypatch.setattr(interpreter.InterpreterBuilder, "create_dot", create_dot)

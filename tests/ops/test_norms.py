@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-from kernel_checks import LOW, assert_twins, drawn
 from torch.nn import functional
+
+from kernel_checks import LOW, assert_twins, drawn
 
 pytest.importorskip("triton", reason="the kernels need triton")
 from g2n2.ops.norms import triton

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from kernel_checks import LOW, SIZES, assert_near, assert_twins, drawn, pairs_of, unequal_mask
 
 from g2n2.ops import reference
+from kernel_checks import LOW, SIZES, assert_near, assert_twins, drawn, pairs_of, unequal_mask
 
 pytest.importorskip("triton", reason="the kernels need triton")
 from g2n2.ops.products import triton
@@ -23,14 +23,14 @@ def scaled(op, scale):
 def operands(nodes, width, dtype, vector=False):
     torch.manual_seed(nodes)
     mask = unequal_mask(nodes)
-    x = drawn(3, nodes, nodes, width, dtype=dtype, mask=pairs_of(mask))
+    x = drawn(2, nodes, nodes, width, dtype=dtype, mask=pairs_of(mask))
     if vector:
-        return x, drawn(3, nodes, width, dtype=dtype, mask=mask[..., None])
-    return x, drawn(3, nodes, nodes, width, dtype=dtype, mask=pairs_of(mask))
+        return x, drawn(2, nodes, width, dtype=dtype, mask=mask[..., None])
+    return x, drawn(2, nodes, nodes, width, dtype=dtype, mask=pairs_of(mask))
 
 
 @pytest.mark.parametrize("dtype", LOW, ids=str)
-@pytest.mark.parametrize("nodes", SIZES)
+@pytest.mark.parametrize("nodes", [*SIZES, 48])
 def test_products_of_matrices(nodes, dtype, launches, poisoned):
     assert_twins(triton.matrix_matrix, reference.matrix_matrix, operands(nodes, 9, dtype), dtype)
     which = "tile" if nodes >= triton.LARGE else "strip"
@@ -44,11 +44,10 @@ def test_products_with_columns(nodes, launches, poisoned):
     assert launches == {"products.strip_kernel": 3}
 
 
-@pytest.mark.parametrize("width", [1, 3, 16, 65])
-@pytest.mark.parametrize("nodes", [7, 50])
+@pytest.mark.parametrize(("nodes", "width"), [(7, 1), (5, 65), (50, 3)])
 def test_any_width_and_a_scale(nodes, width, poisoned):
     x, y = operands(nodes, width, torch.float32)
-    scale = torch.tensor([0.5, 3.0, -1.0], device=x.device)
+    scale = torch.tensor([0.5, -3.0], device=x.device)
     assert_twins(
         lambda x, y: triton.matrix_matrix(x, y, scale),
         scaled(reference.matrix_matrix, scale),

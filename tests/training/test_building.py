@@ -93,3 +93,15 @@ def test_sources_that_are_not_there_are_said(dataset, options, message):
     with pytest.raises(DataError) as caught:
         load_graphs(RunConfig(dataset, options=options))
     assert message in str(caught.value)
+
+
+def test_a_limit_keeps_the_parts_that_came_with_the_data():
+    config = RunConfig("regular", options={"count": 100, "nodes": 14}, limit=50)
+    graphs, whole = load_graphs(config), load_graphs(replace(config, limit=0))
+    part_of = {
+        whole.adjacency(i).tobytes(): part for part, rows in whole.splits.items() for i in rows
+    }
+    assert set(graphs.splits) == {"train", "validation", "test"}
+    for part, rows in graphs.splits.items():
+        assert {part_of[graphs.adjacency(i).tobytes()] for i in rows} == {part}
+    assert sum(map(len, graphs.splits.values())) == 50

@@ -1,10 +1,12 @@
 """Metrics against scikit-learn's."""
 
+import json
+
 import numpy as np
 import pytest
 
 from g2n2.data.graph_set import Target
-from g2n2.training.metrics import metrics, roc_auc
+from g2n2.training.metrics import for_json, metrics, roc_auc
 from g2n2.training.tasks import Task
 
 sklearn = pytest.importorskip("sklearn.metrics", reason="compares with scikit-learn")
@@ -54,3 +56,12 @@ def test_what_cannot_be_said_is_nan():
     constant = metrics(task, np.ones((3, 1)), np.full((3, 1), 5.0))
     assert constant["a"]["mae"] == 4.0
     assert np.isnan(constant["a"]["r2"])
+
+
+def test_the_mean_is_over_targets_that_can_be_scored_and_json_has_no_nan():
+    columns = tuple(Target(name, kind="binary", classes=("0", "1")) for name in "abc")
+    truth = np.array([[0.0, 1.0, np.nan], [1.0, 1.0, np.nan]])
+    found = metrics(Task(columns, "binary"), np.array([[0.1, 0.9, 0.5], [0.8, 0.2, 0.5]]), truth)
+    assert found["all"] == {"accuracy": 0.75, "roc_auc": 1.0}  # b is of one class, c unknown
+    assert for_json(found)["c"] == {"accuracy": None, "roc_auc": None}
+    json.dumps(for_json(found), allow_nan=False)

@@ -58,3 +58,15 @@ def test_unknown_targets_are_empty():
     empty = [row["true t0 [bonds]"] == "" for row in rows]
     assert empty == np.isnan(graphs.targets[:, 0]).tolist()
     assert any(empty)
+
+
+def test_ids_of_the_input_are_kept_where_they_repeat_or_are_empty():
+    source = {"rows": (0, 1, 2), "record_ids": ("a", "a", ""), "unread": {}}
+    graphs = replace(small_set(graphs=3), ids=("0", "1", "2"), source=MappingProxyType(source))
+    rows = prediction_rows(graphs, Task.of(graphs), predictions(graphs), truth=False, unread=True)
+    assert [row["id"] for row in rows] == ["a", "a", ""]
+
+
+def test_energies_keep_their_digits(tmp_path):
+    write_rows(tmp_path / "p.csv", [{"id": "a", "u0 [hartree]": -286.4950123}])
+    assert (tmp_path / "p.csv").read_text().splitlines()[1] == "a,-286.495012"

@@ -1,5 +1,7 @@
 """Tasks: losses against torch's own, decoding, columns of a predictions file."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -88,3 +90,9 @@ def test_columns_no_run_can_learn_together_are_refused():
     none = replace(graphs, columns=(), targets=graphs.targets[:, :0])
     with pytest.raises(DataError, match="no target to learn"):
         Task.of(none)
+
+
+def test_what_was_found_in_place_of_a_target_is_said():
+    graphs = replace(small_set(), columns=(), notes=("Column y is left out: 'x' is no number.",))
+    with pytest.raises(DataError, match=r"--target\. Column y is left out"):
+        Task.of(graphs)

@@ -14,6 +14,8 @@ from .reduction_commands import AsJson
 
 if TYPE_CHECKING:
     from ..compiler.plan import NetworkPlan
+    from ..grammars.fragments import Fragment
+    from ..grammars.grammar import Grammar
     from ..language.terms import Term
 
 
@@ -144,25 +146,22 @@ def _drawn(plan: NetworkPlan, figure: Figure, grammar: str) -> str:
             return diagrams.architecture_svg(plan)
         case Figure.overview:
             return diagrams.overview_svg(
-                _fragment(grammar), max(plan.layers[-1].widths().values()), plan.preset
+                _start(grammar, plan.grammar),
+                max(plan.layers[-1].widths().values()),
+                plan.preset,
             )
 
 
-def _fragment(text: str) -> str:
-    """The operations an overview starts from; a grammar of the paper names its own."""
+def _start(text: str, grammar: Grammar) -> Fragment | Grammar:
+    """What an overview starts from: the paper's grammars from their operations, others as given."""
     from ..errors import GrammarError
     from ..grammars.fragments import Fragment
 
     named = re.fullmatch(r"(?:[ri]-)?G_?(L\d+)", text.strip())
-    chosen = named[1] if named else text
     try:
-        Fragment.parse(chosen)
-    except GrammarError as fault:
-        raise GrammarError(
-            f"the overview starts from a set of operations, such as L3 or '· ᵀ 1 diag', and "
-            f"{text[:60]!r} is none: {fault}"
-        ) from None
-    return chosen
+        return Fragment.parse(named[1] if named else text)
+    except GrammarError:
+        return grammar
 
 
 def _write_svg(content: str, path: Path) -> None:

@@ -36,6 +36,7 @@ def evaluate(
 ) -> None:
     """Scores of a run's best weights on a part of its data, or on a file with targets."""
     from ..training.display import plain_console, score_table
+    from ..training.metrics import for_json
     from ..training.prediction_rows import prediction_rows, write_rows
     from ..training.trained import TrainedRun
 
@@ -49,7 +50,8 @@ def evaluate(
         rows = prediction_rows(outcome.graphs, trained.task, outcome.made, truth=True, unread=False)
         write_rows(out, rows)
     if json:
-        show.as_json({"run": str(run), "on": on, "scores": outcome.scores})
+        scores = for_json(outcome.scores)
+        show.as_json({"run": str(run), "data": outcome.graphs.name, "on": on, "scores": scores})
         return
     what = {"graph": "graphs", "node": "nodes", "edge": "edges"}[outcome.graphs.level]
     show.title(f"{run} on {on}: {len(outcome.made.rows):,} {what}")

@@ -240,7 +240,10 @@ def _say_result(result: Result, console: Any) -> None:
     count, folder = len(result.parts.splits["test"]), shown_path(result.folder)
     if result.scores:
         graphs = "1 graph" if count == 1 else f"{count:,} graphs"
-        show.title(f"Test: {graphs} never trained on, weights of epoch {result.best_epoch}")
+        show.title(
+            f"Test: {graphs} of {result.parts.graphs.name} never trained on, "
+            f"weights of epoch {result.best_epoch}"
+        )
         console.print(score_table(result.parts.task, result.scores, result.guesses))
     else:
         show.say("\nThere are no test graphs to score.")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from ..errors import LoweringError
+from ..errors import GrammarError, LoweringError
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
 from ..language.sorts import M, R, S, Sort, V
@@ -53,10 +53,19 @@ def plan_network(
         supports: Whether values of supports without a definition (C_1, …) will be given.
 
     Raises:
+        GrammarError: What is given is no grammar.
         LoweringError: The grammar cannot be compiled as asked; all reasons at once.
     """
+    if not isinstance(grammar, Grammar):
+        raise GrammarError(f"a grammar is a name, its rules or a Grammar, got {grammar!r}")
     chosen = find_preset(preset)
-    _check_counts(node_features, edge_features, layers, out)
+    for name, count, least in (
+        ("node_features", node_features, 0),
+        ("edge_features", edge_features, 0),
+        ("layers", layers, 1),
+        ("out", out, 1),
+    ):
+        _check_count(name, count, least)
     _refuse_unsupported(grammar, chosen, supports)
     inputs = plan_inputs(grammar, chosen, node_features, edge_features, directed)
     target = _widths(grammar, width)
@@ -70,7 +79,7 @@ def plan_network(
         layer = _plan_layer(grammar, chosen, widths, target)
         planned.append(layer)
         widths |= layer.widths()
-    maps = chosen.decision if decision is None else decision
+    maps = chosen.decision if decision is None else _decision(decision)
     final = plan_readout(widths, task, chosen, readout, maps, out, context)
     return NetworkPlan(grammar, chosen, inputs, tuple(embeddings), tuple(planned), final)
 
@@ -144,20 +153,23 @@ def _widths(grammar: Grammar, width: int | Mapping[str, int]) -> dict[Sort, int]
         widths = {sort: named.get(sort.letter, rest) for sort in sorts}
     else:
         widths = dict.fromkeys(sorts, width)
-    if bad := [w for w in widths.values() if not isinstance(w, int) or w < 1]:
-        raise LoweringError(f"a width must be a whole number, at least 1, got {bad[0]!r}")
+    for given in widths.values():
+        _check_count("a width", given, 1)
     return widths
 
 
-def _check_counts(node_features: int, edge_features: int, layers: int, out: int) -> None:
-    for name, value, least in (
-        ("node_features", node_features, 0),
-        ("edge_features", edge_features, 0),
-        ("layers", layers, 1),
-        ("out", out, 1),
-    ):
-        if not isinstance(value, int) or value < least:
-            raise LoweringError(f"{name} must be a whole number, at least {least}, got {value!r}")
+def _decision(widths: object) -> tuple[int, ...]:
+    """Hidden widths of the decision layers, checked."""
+    if not isinstance(widths, Sequence) or isinstance(widths, str):
+        raise LoweringError(f"decision lists hidden widths, such as (512, 256), got {widths!r}")
+    for width in widths:
+        _check_count("a decision layer's width", width, 1)
+    return tuple(widths)
+
+
+def _check_count(name: str, value: object, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise LoweringError(f"{name} must be a whole number, at least {least}, got {value!r}")
 
 
 def unsupported(

@@ -94,14 +94,15 @@ def _checked_fractions(fractions: Sequence[float]) -> tuple[float, float, float]
 
 
 def _part_sizes(graphs: int, shares: tuple[float, float, float]) -> tuple[int, int, int]:
-    validation, test = round(shares[1] * graphs), round(shares[2] * graphs)
+    # A part that is asked for has a graph, however small its share.
+    validation, test = (max(round(share * graphs), share > 0) for share in shares[1:])
     sizes = (graphs - validation - test, validation, test)
     for part, share, size in zip(PARTS, shares, sizes, strict=True):
         if share and size < 1:
             raise DataError(
-                f"{graphs} graphs are too few for the fractions "
+                f"{graphs} graph{'s' * (graphs > 1)} cannot be split into the fractions "
                 f"{', '.join(f'{value:g}' for value in shares)}: {part!r} would be empty; "
-                "give more graphs or other fractions"
+                "give more graphs"
             )
     return sizes
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Literal, cast
 
 import torch
@@ -199,6 +200,4 @@ def _in_dtype(part: nn.Linear, dtype: torch.dtype) -> reference.Map:
 
 
 def _has_triton() -> bool:
-    from importlib.util import find_spec
-
     return find_spec("triton") is not None

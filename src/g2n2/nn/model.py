@@ -153,10 +153,11 @@ class GrammarGNN(nn.Module):
                     f"give {what}_features={got} when making it, or other data"
                 )
         if batch.directed and not inputs.directed_safe:
+            reads = "make the network with directed=True" if inputs.matrix else "add V_c → (Aᵀ)V_c"
             raise DataError(
                 f"some graph is directed (A is not symmetric), and no word of "
-                f"{self.plan.grammar.name or 'this grammar'} reads Aᵀ: make the network with "
-                "directed=True, or symmetrise the graphs"
+                f"{self.plan.grammar.name or 'this grammar'} reads Aᵀ: {reads}, "
+                "or symmetrise the graphs"
             )
         weight = next(self.parameters())
         if (batch.adjacency.dtype, batch.adjacency.device) != (weight.dtype, weight.device):
@@ -175,9 +176,14 @@ class GrammarGNN(nn.Module):
         return output
 
     def final(
-        self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor
+        self,
+        adjacency: Tensor,
+        nodes: Tensor,
+        edges: Tensor,
+        mask: Tensor,
+        depth: int | None = None,
     ) -> tuple[Memories, Constants]:
-        """The memories after the last layer, and the constants rules may name."""
+        """The memories after `depth` layers, all where None, and the constants rules may name."""
         constants = self.constants(adjacency, mask)
         memories = first_memories(self.plan.inputs, self.words, nodes, edges, constants)
         with torch.autocast(adjacency.device.type, enabled=False):
@@ -186,7 +192,7 @@ class GrammarGNN(nn.Module):
                 memories[letter] = embed(memories[letter])
         backend = choose(self.backend, adjacency.device)
         if backend == "reference" or self.plan.preset.node_update == "bilinear":
-            for number, layer in enumerate(self.layers):
+            for number, layer in enumerate(list(self.layers)[:depth]):
                 if number and self.plan.preset.between:
                     memories = {letter: value.relu() for letter, value in memories.items()}
                 memories = layer(memories, constants)
@@ -197,7 +203,7 @@ class GrammarGNN(nn.Module):
             if dtype is not None:
                 memories = {letter: value.to(dtype) for letter, value in memories.items()}
                 constants = {name: value.to(dtype) for name, value in constants.items()}
-            for fast in self.fast:
+            for fast in self.fast[:depth]:
                 memories = fast(memories, constants, backend)
         return memories, constants
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ..compiler.lowering import Constants
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import ReadoutPlan
+from ..errors import LoweringError
 from ..ops import reference as ops
 from .layer import ACTIVATIONS, Memories, linear
 
@@ -39,6 +40,8 @@ class Readout(nn.Module):
 
     def __init__(self, plan: ReadoutPlan, preset: Preset, typical_size: float) -> None:
         super().__init__()
+        if not typical_size > 0:
+            raise LoweringError(f"typical_size is a number of nodes above 0, got {typical_size!r}")
         self.plan = plan
         self.unit = typical_size if preset.normalised else 1.0
         maps = [linear(part) for part in plan.maps]

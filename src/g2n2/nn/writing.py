@@ -102,16 +102,19 @@ def _check(model: GrammarGNN, plan: FormulaPlan, needed: Requirements, output: i
                 f"{to_text(term)} is {term.sort.english}, which the task {task!r} gives; this "
                 f"network has the task {readout.task!r}"
             )
-    if output < 0 or output + len(plan.terms) > readout.out:
+    if not 0 <= output < readout.out:
+        raise LoweringError(f"the network has outputs 0 to {readout.out - 1}, got output={output}")
+    if (needs := output + len(plan.terms)) > readout.out:
         raise LoweringError(
-            f"{len(plan.terms)} terms from output {output} on need out="
-            f"{output + len(plan.terms)}, the network has out={readout.out}"
+            f"{len(plan.terms)} terms from output {output} on need out={needs}, the network has "
+            f"out={readout.out}"
         )
     widths = {sort.letter: width for sort, width in model.plan.layers[-1].widths().items()}
+    least = 2 * len(plan.terms)
     narrow = [
-        f"decision layers {part.width_out} wide ({2 * len(plan.terms)} needed)"
+        f"a decision layer {part.width_out} wide, {least} needed: decision=({least},)"
         for part in readout.maps[:-1]
-        if part.width_out < 2 * len(plan.terms)
+        if part.width_out < least
     ]
     if len(model.layers) < needed.depth:
         narrow.append(f"{len(model.layers)} layers")

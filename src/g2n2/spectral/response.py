@@ -180,24 +180,13 @@ def _memory(model: GrammarGNN, graph: GraphLike, layer: int, nodes: Any, edges: 
     """`[n, n, S]` the matrix memory after a layer, or before the first."""
     import torch
 
-    seen: dict[str, torch.Tensor] = {}
-    if layer:
-        hook = model.layers[layer - 1].register_forward_hook(
-            lambda module, inputs, output: seen.update(output)
-        )
-    else:
-        hook = model.layers[0].register_forward_pre_hook(
-            lambda module, inputs: seen.update(inputs[0])
-        )
-    try:
-        with torch.no_grad():
-            model(_batch(model, graph, nodes, edges))
-    finally:
-        hook.remove()
-    if "M" not in seen:
+    with torch.no_grad():
+        tensors = model.checked(_batch(model, graph, nodes, edges))
+        memories, _ = model.final(*tensors, depth=layer)
+    if "M" not in memories:
         name = model.plan.grammar.name or "this grammar"
         raise LoweringError(f"{name} has no matrix memory, so no spectral response to show")
-    values: Array = seen["M"][0].double().cpu().numpy()
+    values: Array = memories["M"][0].double().cpu().numpy()
     return values
 
 

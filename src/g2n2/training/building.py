@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,17 @@ def load_graphs(config: RunConfig) -> GraphSet:
     graphs = choose_targets(graphs, config.target)
     if config.limit and config.limit < len(graphs):
         order = np.random.default_rng([config.seed, 1]).permutation(len(graphs))
-        graphs = graphs.select(np.sort(order[: config.limit]))
+        graphs = _some(graphs, np.sort(order[: config.limit]))
     return graphs.check()
+
+
+def _some(graphs: GraphSet, chosen: Ints) -> GraphSet:
+    """A selection that keeps the splits of the set, as far as their graphs are in it."""
+    within = {
+        part: np.flatnonzero(np.isin(chosen, members)) for part, members in graphs.splits.items()
+    }
+    kept = {part: members for part, members in within.items() if len(members)}
+    return replace(graphs.select(chosen), splits=MappingProxyType(kept))
 
 
 def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> GraphSet:

@@ -65,14 +65,32 @@ def free_cached_memory(device: torch.device) -> None:
         torch.cuda.empty_cache()
 
 
-def make_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """The recipe's optimiser; matrices decay, biases and gains do not."""
+def make_optimiser(model: nn.Module, recipe: Recipe, device: torch.device) -> torch.optim.Optimizer:
+    """The recipe's optimiser; matrices decay, biases and gains do not.
+
+    On a GPU its rate is a tensor and it can be recorded in a CUDA graph.
+    """
+    on_gpu = device.type == "cuda"
+    rate = torch.tensor(recipe.rate, device=device) if on_gpu else recipe.rate
+    options: dict[str, Any] = {"lr": rate, "capturable": on_gpu, "fused": on_gpu}
     if recipe.optimiser == "adam":
-        return torch.optim.Adam(model.parameters(), lr=recipe.rate)
+        return torch.optim.Adam(model.parameters(), **options)
     matrices = [p for p in model.parameters() if p.dim() > 1]
     others = [p for p in model.parameters() if p.dim() <= 1]
     groups: list[dict[str, Any]] = [
         {"params": matrices, "weight_decay": recipe.decay},
         {"params": others},
     ]
-    return torch.optim.AdamW(groups, lr=recipe.rate, weight_decay=0.0)
+    return torch.optim.AdamW(groups, weight_decay=0.0, **options)
+
+
+def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+    """The learning rate of the next step; a tensor is filled in place, as CUDA graphs read it."""
+    for group in optimiser.param_groups:
+        if not isinstance(group["lr"], torch.Tensor):
+            group["lr"] = rate
+            continue
+        home = group["params"][0].device
+        if group["lr"].device != home:  # a checkpoint brings it back on the CPU
+            group["lr"] = group["lr"].to(home)
+        group["lr"].fill_(rate)

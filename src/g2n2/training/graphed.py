@@ -16,8 +16,13 @@ from torch import Tensor, nn
 
 from ..data.dense_store import DenseStore
 from ..data.graph_set import Ints
+from ..data.store import GraphStore
 from .averaging import Average
+from .devices import set_rate
 from .tasks import Task
+
+SHARE = 0.25
+"""Of the device's memory, at most, for all graphs padded to the largest."""
 
 
 class GraphedStep:
@@ -51,24 +56,26 @@ class GraphedStep:
         self.indices = torch.zeros(batch, dtype=torch.int64, device=self.device)
         self.counts = torch.zeros(batch, dtype=torch.bool, device=self.device)
         self.share = torch.zeros((), device=self.device)
-        self.number = torch.zeros((), dtype=torch.int64, device=self.device)
-        self.loss = torch.zeros((), dtype=torch.float64, device=self.device)
-        self.known = torch.zeros((), dtype=torch.int64, device=self.device)
-        self.bad = torch.full((), -1, dtype=torch.int64, device=self.device)
+        self.loss = torch.zeros((), device=self.device)
+        self.norm = torch.zeros((), device=self.device)
         self.weights = list(model.parameters())
         self.network = _OnTensors(model)
         self.copies = _Copies(model, dtype)
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self.pool: Any = None
-        self.recent: list[Ints] = []
 
-    def step(self, indices: Ints, rate: float, number: int) -> None:
-        """One step on these graphs; `number` counts the run's steps from 1."""
-        width = self.store.widest(indices)
+    def step(self, indices: Ints, rate: float, number: int) -> tuple[Tensor, Tensor]:
+        """One step on these graphs; `number` counts the run's steps from 1.
+
+        Returns:
+            The sum of the losses and the norm of the gradient, on the device.
+        """
+        width = bucket(self.store.widest(indices), self.store.most)
+        self._fill(indices, rate, number)
         if width not in self.graphs:
             self._capture(width)
-        self._fill(indices, rate, number)
         self.graphs[width].replay()
+        return self.loss.clone(), self.norm.clone()
 
     def _fill(self, indices: Ints, rate: float, number: int) -> None:
         """Put what a step reads where it reads it."""
@@ -79,21 +86,8 @@ class GraphedStep:
         pinned = self.device.type == "cuda"
         for place, value in ((self.indices, full), (self.counts, counts)):
             place.copy_(value.pin_memory() if pinned else value, non_blocking=True)
-        for group in self.optimiser.param_groups:
-            group["lr"].fill_(rate)
+        set_rate(self.optimiser, rate)
         self.share.fill_(1.0 - self.average.keep(number))
-        self.recent.append(indices)
-
-    def settle(self) -> tuple[float, int, Ints | None]:
-        """Losses since the last look: their sum, known targets, and the first bad batch if any."""
-        bad = int(self.bad)
-        loss, known = float(self.loss), int(self.known)
-        at_fault = self.recent[bad] if bad >= 0 else None
-        for counter in (self.loss, self.known, self.number):
-            counter.zero_()
-        self.bad.fill_(-1)
-        self.recent.clear()
-        return loss, known, at_fault
 
     def _capture(self, width: int) -> None:
         """Record the step for graphs of up to `width` nodes; nothing is learned while recording."""
@@ -122,12 +116,8 @@ class GraphedStep:
         self.optimiser.step()
         self.copies.refresh()
         self.average.blend(self.share)
-        with torch.no_grad():
-            broken = ~(torch.isfinite(total) & torch.isfinite(norm)) & (self.bad < 0)
-            self.bad.copy_(torch.where(broken, self.number, self.bad))
-            self.number += 1
-            self.loss += total.detach()
-            self.known += known
+        self.loss.copy_(total.detach())
+        self.norm.copy_(norm)
 
     def _loss(self, width: int) -> tuple[Tensor, Tensor]:
         batch = self.store.batch(self.indices, width)
@@ -141,6 +131,36 @@ class GraphedStep:
     def _forget(self) -> None:
         for weight in (*self.weights, *self.copies.named.values()):
             weight.grad = None
+
+
+def bucket(nodes: int, most: int) -> int:
+    """The width a batch is padded to: exact while small, then one of eight for each doubling."""
+    grain = max(1, 1 << (nodes.bit_length() - 4)) if nodes > 32 else 1
+    return min(most, -(-nodes // grain) * grain)
+
+
+def graphed_step(
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    average: Average,
+    store: GraphStore,
+    task: Task,
+    batch: int,
+    clip: float,
+    half: bool,
+) -> GraphedStep | None:
+    """Graphed steps where they can be had: a grammar's network on one GPU, with room to spare."""
+    from ..nn.model import GrammarGNN
+
+    if store.device.type != "cuda" or store.graphs.level != "graph":
+        return None
+    if not isinstance(model, GrammarGNN) or model.supports is not None:
+        return None
+    room = torch.cuda.get_device_properties(store.device).total_memory
+    if DenseStore.bytes_of(store) > SHARE * room:
+        return None
+    dtype = torch.bfloat16 if half else None
+    return GraphedStep(model, optimiser, average, DenseStore(store), task, batch, clip, dtype)
 
 
 class _OnTensors(nn.Module):

@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 
 @torch.no_grad()
 def outputs(
-    model: nn.Module, store: GraphStore, indices: Ints, batch: int = 256
+    model: nn.Module, store: GraphStore, indices: Ints, batch: int | None = None
 ) -> tuple[Values, Ints]:
     """Outputs for some graphs.
 
@@ -26,7 +26,8 @@ def outputs(
         model: Takes a GraphBatch; left in evaluation mode.
         store: Holds the graphs.
         indices: Which of them.
-        batch: Graphs at a time; a batch for which memory does not suffice is cut in two.
+        batch: Graphs at a time, many on a GPU where None; a batch for which memory does not
+            suffice is cut in two.
 
     Returns:
         `[rows, out]` in float64 and, for each row, its place among the rows of the set's targets:
@@ -38,7 +39,8 @@ def outputs(
     model.eval()
     level = store.graphs.level
     values, places = [], []
-    left = [indices[chosen] for chosen in ordered_batches(store.graphs.sizes[indices], batch)]
+    at_once = batch or (2048 if store.device.type == "cuda" else 256)
+    left = [indices[chosen] for chosen in ordered_batches(store.graphs.sizes[indices], at_once)]
     left.reverse()
     while left:
         graphs, made = left.pop(), None

@@ -26,6 +26,7 @@ from .checkpoints import random_states, restore_random_states, save_checkpoint
 from .config import RunConfig
 from .devices import make_optimiser
 from .evaluation import Scores
+from .graphed import graphed_step
 from .interruption import Interruption
 from .processes import Processes
 from .progress import Progress
@@ -88,7 +89,7 @@ class Loop:
         self.train, self.validate, self.folder, self.hooks = train, validate, folder, hooks
         self.sizes = store.graphs.sizes[train]
         self.processes = processes
-        self.optimiser = make_optimiser(model, self.recipe)
+        self.optimiser = make_optimiser(model.to(fabric.device), self.recipe, fabric.device)
         self.progress = Progress(micro=self.recipe.batch)
         self.epoch_steps = math.ceil(len(train) / self.recipe.batch)
         self.saved = time.monotonic()
@@ -106,6 +107,18 @@ class Loop:
             half=config.precision == "bf16",
         )
         self.average = Average(model, self.recipe.ema)  # of the weights where Fabric has put them
+        self.stepper.average = self.average
+        if fabric.world_size == 1:
+            self.stepper.replay = graphed_step(
+                model,
+                self.optimiser,
+                self.average,
+                store,
+                task,
+                self.recipe.batch,
+                self.recipe.clip,
+                config.precision == "bf16",
+            )
 
     @property
     def metric(self) -> str:
@@ -147,10 +160,9 @@ class Loop:
         self.model.train()
         before = time.monotonic()
         for chosen in batches[progress.step :]:
-            self.stepper.step(self.train[chosen], self.rate)
+            self.stepper.step(self.train[chosen], self.rate, progress.steps + 1)
             progress.step += 1
             progress.steps += 1
-            self.average.update(progress.steps)
             if self.stepper.due:
                 self._settle()
             now = time.monotonic()

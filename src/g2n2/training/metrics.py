@@ -11,7 +11,7 @@ Metrics = dict[str, float]
 
 
 def metrics(task: Task, decoded: Values, targets: Values) -> dict[str, Metrics]:
-    """The metrics of each target, and their mean over targets under the name `all`.
+    """The metrics of each target, and under the name `all` their mean over targets that have one.
 
     Args:
         task: What the numbers mean.
@@ -29,8 +29,20 @@ def metrics(task: Task, decoded: Values, targets: Values) -> dict[str, Metrics]:
         else:
             table[column.name] = _regression(decoded[known, place], truth[known])
     names = list(next(iter(table.values())))
-    table["all"] = {name: _mean([row[name] for row in table.values()]) for name in names}
+    # A rare label may be unknown, or of one class only, in a small part: the others still count.
+    rows = list(table.values())
+    table["all"] = {
+        name: _mean([row[name] for row in rows if np.isfinite(row[name])]) for name in names
+    }
     return table
+
+
+def for_json(scores: dict[str, Metrics]) -> dict[str, dict[str, float | None]]:
+    """Metrics as JSON can hold them: None where there is no number."""
+    return {
+        target: {name: value if np.isfinite(value) else None for name, value in row.items()}
+        for target, row in scores.items()
+    }
 
 
 def roc_auc(scores: Values, truth: Values) -> float:

@@ -29,21 +29,25 @@ def prediction_rows(
         task: What the values mean.
         made: The predictions.
         truth: Whether the known targets stand beside them.
-        unread: Whether a record of the input that could not be read gets a row that says why.
+        unread: Whether the rows are all records of the input, under the user's own ids even
+            where these repeat; one that could not be read gets a row that says why.
     """
     lost: dict[int, str] = dict(graphs.source.get("unread", {})) if unread else {}
+    names = graphs.source.get("record_ids") if unread else None
     columns = task.table(made.values)
     places = _places(graphs, made)
     known = _truth(task, made) if truth else {}
     rows: dict[int, list[Row]] = {}
-    record_of = graphs.source.get("rows") if lost else None
+    record_of = graphs.source.get("rows") if unread else None
     for number, (graph, place) in enumerate(places):
         record = graph if record_of is None else record_of[graph]
         values = {name: cells[number] for name, cells in {**known, **columns}.items()}
-        rows.setdefault(record, []).append({"id": _id(graphs, graph), **place, **values})
+        name = _id(graphs, graph) if names is None else names[record]
+        rows.setdefault(record, []).append({"id": name, **place, **values})
     for record, why in lost.items():
-        name = graphs.source["record_ids"][record]
-        rows[record] = [{"id": name, "note": f"not predicted: {why}"}]
+        rows[record] = [
+            {"id": str(record) if names is None else names[record], "note": f"not predicted: {why}"}
+        ]
     return [row for record in sorted(rows) for row in rows[record]]
 
 
@@ -94,4 +98,4 @@ def _id(graphs: GraphSet, index: int) -> str:
 
 
 def _cell(value: Any) -> Any:
-    return f"{value:.7g}" if isinstance(value, float) else value
+    return f"{value:.9g}" if isinstance(value, float) else value

@@ -16,8 +16,10 @@ from ..data.batch import GraphBatch
 from ..data.graph_set import GraphSet, Ints
 from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
+from .averaging import Average
 from .checkpoints import put, write_whole
-from .devices import free_cached_memory, out_of_memory
+from .devices import free_cached_memory, out_of_memory, set_rate
+from .graphed import GraphedStep
 from .processes import Processes
 from .tasks import Task
 
@@ -44,7 +46,14 @@ class Stepper:
         folder: Where a batch that cannot be learned is saved.
         note: Told in words what the stepper had to do.
         half: Whether the network's products are taken in bfloat16.
+
+    Attributes:
+        average: Of the weights, taken after each step; set once the weights are where they stay.
+        replay: Takes whole steps as CUDA graphs where that can be done.
     """
+
+    average: Average | None = None
+    replay: GraphedStep | None = None
 
     def __init__(
         self,
@@ -69,16 +78,40 @@ class Stepper:
         self.known_targets = _known_by_graph(store.graphs)
         self.waiting: list[tuple[Tensor, Tensor, Ints]] = []
 
-    def step(self, indices: Ints, rate: float) -> None:
-        """One step on these graphs, of which each process takes its share."""
-        for group in self.bare.param_groups:
-            group["lr"] = rate
+    def step(self, indices: Ints, rate: float, number: int = 1) -> None:
+        """One step on these graphs, of which each process takes its share.
+
+        Args:
+            indices: Of the graphs.
+            rate: The learning rate.
+            number: Of the step in the run, counted from 1.
+        """
+        if self.replay is not None and self._replayed(indices, rate, number):
+            return
+        set_rate(self.bare, rate)
         with self.processes.all_or_none():
             loss = self._within_memory(indices)
         loss = self.processes.add_up(loss, self.parameters)
         norm = nn.utils.clip_grad_norm_(self.parameters, self.clip or math.inf)
         self.optimiser.step()
         self.waiting.append((loss, norm, indices))
+        if self.average is not None:
+            self.average.update(number)
+
+    def _replayed(self, indices: Ints, rate: float, number: int) -> bool:
+        """Take the step as a CUDA graph; go on without them where memory does not suffice."""
+        assert self.replay is not None, "asked only where there is one"
+        try:
+            loss, norm = self.replay.step(indices, rate, number)
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+            self.replay = None
+            free_cached_memory(self.store.device)
+            self.note("out of memory for CUDA graphs: going on without them, more slowly")
+            return False
+        self.waiting.append((loss, norm, indices))
+        return True
 
     @property
     def due(self) -> bool:

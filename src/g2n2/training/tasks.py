@@ -41,7 +41,8 @@ class Task:
         kinds = {column.kind for column in graphs.columns}
         names = ", ".join(column.name for column in graphs.columns)
         if not kinds:
-            raise DataError(f"{graphs.name} has no target to learn; name one with --target")
+            found = "".join(f" {note}" for note in graphs.notes)  # what the reader made of it
+            raise DataError(f"{graphs.name} has no target to learn; name one with --target.{found}")
         if len(kinds) > 1:
             raise DataError(
                 f"the targets {names} mix {' and '.join(sorted(kinds))}; "

@@ -22,7 +22,7 @@ from .curves import TensorBoardCurves
 from .devices import make_fabric
 from .evaluation import Predictions, Scores, constant_guess, predict, score
 from .loop import Hooks, Loop
-from .metrics import metrics
+from .metrics import for_json, metrics
 from .models import load_best, save_best
 from .plots import draw
 from .prediction_rows import prediction_rows, write_rows
@@ -223,8 +223,9 @@ def _write_result(
     files.write_json(
         "result.json",
         {
-            "test": result.scores,
-            "test_of_constant_guess": result.guesses,
+            "data": parts.graphs.name,
+            "test": for_json(result.scores),
+            "test_of_constant_guess": for_json(result.guesses),
             "units": {column.name: column.unit for column in parts.task.columns},
             "best_epoch": result.best_epoch,
             "epochs": loop.progress.epoch,

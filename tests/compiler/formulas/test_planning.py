@@ -158,6 +158,11 @@ def test_sum_by_rules_takes_a_layer() -> None:
         ("r-G_L3", "1ᵀM1", "nothing makes"),
         ("r-G_L3", "(A1)(A1)ᵀ", "the rules are M → (M⊙M) | MM | diag(V_c) | A"),
         ("2-IGN (as printed)", "A²", "nothing makes A²"),
+        (
+            "GNNML1",
+            "A²",
+            "A² cannot be written into a network of GNNML1: nothing makes A²; M has no",
+        ),
         ("r-G_L3", "inv(A1)", "domain=range(0, max_degree + 1)"),
     ],
 )

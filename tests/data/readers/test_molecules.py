@@ -259,3 +259,19 @@ def test_the_cell_of_extended_xyz_is_no_id(tmp_path: Path) -> None:
     graphs = read_graphs(table(tmp_path, text, "mine.xyz"))
     assert graphs.ids == ("0", "1")
     assert graphs.targets.tolist() == [[1.5], [2.5]]
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "names"),
+    [
+        ("id,smiles,y\na,CCO,1\na,CCC,2\n", "'a' occurs more than once", ("a", "a")),
+        ("id,smiles,y\na,CCO,1\n,CCC,2\n", "a cell is empty", ("a", "")),
+    ],
+)
+def test_ids_that_name_no_row_are_said_and_kept_for_predictions(
+    tmp_path: Path, text: str, why: str, names: tuple[str, ...]
+) -> None:
+    graphs = read_graphs(table(tmp_path, text))
+    assert graphs.ids == ("0", "1")
+    assert f"Column id gives no ids, as {why}: rows are numbered from 0." in graphs.notes
+    assert graphs.source["record_ids"] == names

@@ -27,27 +27,36 @@ _SIZE = 14.0
 _WIDEST = 400.0
 
 
-def overview_svg(fragment: Fragment | str, width: int = 64, preset: str | Preset = "paper") -> str:
-    """The figure of a fragment on its way to a layer.
+def overview_svg(
+    start: Fragment | Grammar | str, width: int = 64, preset: str | Preset = "paper"
+) -> str:
+    """The figure of a fragment, or of any grammar, on its way to a layer.
 
     Args:
-        fragment: A set of operations, such as `L3` or `· ᵀ 1 diag ⊙`.
+        start: A set of operations, such as `L3` or `· ᵀ 1 diag ⊙`, or a grammar to reduce.
         width: Channels of the memories of the layer shown.
         preset: What the layer looks like around its rules.
 
     Raises:
         LoweringError: No network can be made of the reduced grammar.
     """
-    from ...pipeline import derive
+    from ...grammars.fragments import Fragment
+    from ...reduction.reduce import reduce
 
-    found = derive(fragment, witnesses=False)
-    reduced = found.reduced.named(found.reduced.name or f"r-{found.exhaustive.name}")
-    plan = plan_network(reduced, width=width, layers=3, preset=preset)
+    fragment = Fragment.parse(start) if isinstance(start, str) else start
+    if isinstance(fragment, Grammar):
+        larger, caption = fragment, "the rules given"
+        fragment = Fragment(larger.operations)
+    else:
+        larger, caption = fragment.exhaustive(), "every typed rule"
+    reduced = reduce(larger).reduced
+    reduced = reduced.named(reduced.name or f"r-{larger.name}")
+    plan = plan_network(reduced, width=width, layers=3, preset=preset, supports=True)
     kept = set(reduced.all_rules)
-    gone = len(set(found.exhaustive.all_rules) - kept)
-    operations = [OPERATIONS[name] for name in OPERATIONS if name in found.fragment]
+    gone = len(set(larger.all_rules) - kept)
+    operations = [OPERATIONS[name] for name in OPERATIONS if name in fragment]
     canvas = Canvas()
-    title = f"From {found.fragment} to a network layer"
+    title = f"From {fragment} to a network layer"
     canvas.text(0, -76, title, 17, bold=True, anchor="start")
     last = _draw_stages(
         canvas,
@@ -56,10 +65,10 @@ def overview_svg(fragment: Fragment | str, width: int = 64, preset: str | Preset
                 "operations",
                 [[(f"{o.symbol}  ", INK, True), (o.name, FAINT, False)] for o in operations],
             ),
-            (found.exhaustive.name, _grammar_lines(found.exhaustive, kept)),
+            (larger.name, _grammar_lines(larger, kept)),
             (reduced.name, _grammar_lines(reduced, kept)),
         ],
-        ["every typed rule", f"{gone} rules removed by proof"],
+        [caption, f"{gone} rule{'s' * (gone != 1)} removed by proof"],
     )
     _draw_framed_layer(canvas, plan, last)
     return canvas.svg(title)

@@ -122,8 +122,8 @@ class FormulaPlan:
             blamed = self.realiser.blamed(term)
             name = self.realiser.grammar.name or "this grammar"
             raise LoweringError(
-                f"no network of {name} computes {to_text(term)}: nothing makes {to_text(blamed)}; "
-                f"the rules are {self.realiser.rules_text(blamed.sort)}"
+                f"{to_text(term)} cannot be written into a network of {name}: nothing makes "
+                f"{to_text(blamed)}; {self.realiser.rules_text(blamed.sort)}"
             )
         return found
 

@@ -182,4 +182,6 @@ class Realiser:
 
     def rules_text(self, sort: Sort) -> str:
         bodies = " | ".join(rule.body_text() for rule in self.grammar.of_sort(sort))
-        return f"{sort.variable} → {bodies}" if bodies else f"{sort.variable} has no rule"
+        if not bodies:
+            return f"{sort.variable} has no rule"
+        return f"the rules are {sort.variable} → {bodies}"

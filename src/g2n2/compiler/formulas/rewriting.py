@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from ...language.sorts import M, R, V
+from ...language.sorts import M, R, S, V
 from ...language.terms import HOLLOW, ONE, Apply, Number, Term, apply
 from .matching import EYE, ROW_OF_ONES, joined, run_sort, spread, transposed
 
@@ -77,8 +77,20 @@ def _simpler_single(term: Term) -> Iterator[Term]:
             yield apply("add", *(apply(term.op, part) for part in inner.args))
         elif _is(inner, "scale"):
             yield apply("scale", inner.args[0], apply(term.op, inner.args[1]))
-        elif term.op == "diag" and term != EYE:
+        elif inner.sort == S:
+            yield inner  # diag, Tr and ᵀ keep a number
+        elif term.op == "diag":
             yield apply("hadamard", apply("matmul", inner, ROW_OF_ONES), EYE)
+        elif term.op == "trace":
+            inside = inner.args[0] if _is(inner, "diag") else None
+            column = inside or apply("matmul", apply("hadamard", inner, EYE), ONE)
+            yield joined("matmul", (ROW_OF_ONES, *_factors(column)))
+
+
+def _factors(column: Term) -> tuple[Term, ...]:
+    """The factors of a product of matrices and a column; the column itself else."""
+    op, run = spread(column)
+    return run if op == "matmul" else (column,)
 
 
 def sums(run: tuple[Term, ...]) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:

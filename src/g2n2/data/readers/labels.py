@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -58,6 +59,9 @@ def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels
     id_column = _id_column(table, options, open_for_id)
     ids = tuple(table.columns[id_column]) if id_column else tuple(map(str, table.rows))
     notes = [f"Column {id_column} gives the ids."] if id_column else []
+    if id_column is None and (passed := _usual_ids(open_for_id)):
+        why = _why_no_ids(table.columns[passed[0]])
+        notes.append(f"Column {passed[0]} gives no ids, as {why}: rows are numbered from 0.")
     if split_column:
         notes.append(f"Column {split_column} gives the split.")
     if wanted is None:
@@ -65,7 +69,8 @@ def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels
         wanted, left_out = _numeric(table, rest)
         notes += left_out
         if not wanted:
-            notes.append("No column of numbers is left to predict; name one with target=.")
+            texts = f" (of text: {shortened(rest)})" if rest else ""
+            notes.append(f"No column of numbers is left to predict{texts}.")
     else:
         _check_wanted(table, wanted, used)
     values, columns, more = infer_together(
@@ -73,6 +78,14 @@ def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels
     )
     targets = values if columns else np.zeros((len(table), 0))
     return Labels(ids, targets, columns, splits, (*notes, *more), split_column)
+
+
+def row_names(table: Table, options: Options, used: Collection[str]) -> tuple[str, ...]:
+    """What the user calls each row: the cells of the id column, repeated or empty as they stand."""
+    free = [column for column in table.columns if column not in used]
+    usual = _usual_ids(free)
+    column = _id_column(table, options, free) or (usual[0] if usual else None)
+    return tuple(table.columns[column]) if column else tuple(map(str, table.rows))
 
 
 def part_of(names: Sequence[str], where: str) -> dict[str, Ints]:
@@ -117,13 +130,23 @@ def _id_column(table: Table, options: Options, free: Sequence[str]) -> str | Non
     """The column named, one with a usual name, or the first of text; all distinct unless named."""
     if options.id is not None:
         return table.find(options.id)
-    usual = [column for name in ID_NAMES for column in free if column.lower() == name]
     of_text = [column for column in free if numbers(table.columns[column]) is None]
-    for column in (*usual, *of_text):
-        cells = table.columns[column]
-        if len(set(cells)) == len(cells) and not any(map(is_missing, cells)):
+    for column in (*_usual_ids(free), *of_text):
+        if not _why_no_ids(table.columns[column]):
             return column
     return None
+
+
+def _usual_ids(free: Sequence[str]) -> list[str]:
+    return [column for name in ID_NAMES for column in free if column.lower() == name]
+
+
+def _why_no_ids(cells: Sequence[str]) -> str:
+    """Why cells cannot tell rows apart; empty where they can."""
+    if any(map(is_missing, cells)):
+        return "a cell is empty"
+    repeated = next((cell for cell, count in Counter(cells).items() if count > 1), None)
+    return "" if repeated is None else f"{repeated!r} occurs more than once"
 
 
 def _numeric(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]]:

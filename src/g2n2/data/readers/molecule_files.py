@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...errors import DataError
 from ..graph_set import GraphSet
-from .labels import read_labels
+from .labels import read_labels, row_names
 from .molecule_text import FoundMolecule, split_sdf, split_xyz
 from .molecules import (
     ATOM_FEATURES,
@@ -19,7 +19,7 @@ from .molecules import (
 )
 from .options import Options
 from .records import Record, assemble
-from .smiles_tables import name_bad_rows, record_ids, smiles_by_id
+from .smiles_tables import name_bad_rows, smiles_by_id
 from .tables import Table, read_utf8
 
 _ENDINGS = (".sdf", ".mol", ".xyz")
@@ -84,7 +84,7 @@ def read_molecule_files(source: str | Path, options: Options) -> GraphSet:
             "split_column": labels.split_column,
             "rows": tuple(kept),
             "records": len(table),
-            "record_ids": record_ids(table, options, "charge"),
+            "record_ids": row_names(table, options, {"charge"}),
             "unread": dict(bad),
         },
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import DataError
 from ..graph_set import GraphSet
-from .labels import read_labels
+from .labels import read_labels, row_names
 from .molecules import (
     ATOM_FEATURES,
     BOND_FEATURES,
@@ -66,7 +66,7 @@ def read_smiles_table(table: Table, options: Options) -> GraphSet:
             "split_column": labels.split_column,
             "rows": tuple(kept),
             "records": len(table),
-            "record_ids": record_ids(table, options, column),
+            "record_ids": row_names(table, options, {column}),
             "unread": dict(bad),
         },
     )
@@ -111,7 +111,8 @@ def smiles_column(chem: Any, table: Table, named: str | None) -> str:
     if best is None or shares[best][0] < 0.5:
         raise DataError(
             f"no column of {table.name} holds SMILES (columns: {shortened(table.columns)}); "
-            "name it with smiles=, or for an edge list use the columns graph, source, target"
+            "name it with --smiles COLUMN (smiles=), or for an edge list use the columns graph, "
+            "source, target"
         )
     return best
 
@@ -122,17 +123,12 @@ def name_bad_rows(
     """Name each row that cannot be read by its place, its id and why; refuse them where asked."""
     if not bad:
         return []
-    ids = record_ids(table, options, *used)
+    ids = row_names(table, options, used)
     numbered = ids == tuple(map(str, table.rows))
     named = [
         f"{table.places[row]}{'' if numbered else f' ({ids[row]})'}: {why}" for row, why in bad
     ]
     return settle_bad_records(named, len(table), table.name, options.on_bad)
-
-
-def record_ids(table: Table, options: Options, *used: str) -> tuple[str, ...]:
-    """The id of every record, also of those that cannot be read."""
-    return read_labels(table, Options(target=(), id=options.id), used).ids
 
 
 def smiles_by_id(ids: tuple[str, ...], smiles: list[str], where: str) -> dict[str, str]:

@@ -59,7 +59,7 @@ def from_cells(
     if len(found) > min(_MOST_CLASSES, max(2, present / 2)):
         raise DataError(
             f"target {name!r} holds {len(found)} different texts in {present} rows, such as "
-            f"{found[0]!r}; expected numbers, or the names of a few classes"
+            f"{found[0]!r}; expected numbers with a decimal point, or the names of a few classes"
         )
     if len(found) == 2 and found[0].lower() in _POSITIVE:
         found.reverse()

@@ -20,7 +20,7 @@ from .reference import Map, pair_mask, values
 
 KEPT_BYTES = 256 * 1024**2
 """A hidden layer up to this size is kept for the backward pass."""
-CHUNK_BYTES = {"cpu": 4 * 1024**2, "cuda": 64 * 1024**2}
+CHUNK_BYTES = {"cpu": 16 * 1024**2, "cuda": 64 * 1024**2}
 """A chunk of the hidden layer is about this large: as caches are, or enough to fill a GPU."""
 
 

@@ -67,8 +67,7 @@ class _Mix(torch.autograd.Function):
         ctx.columns, ctx.widths = columns, [x.shape[1] for x in rows]
         ctx.along = None if vector is None else vector.shape[-1]
         ctx.biases, ctx.add = (b1 is not None, b2 is not None), residual is not None
-        result: Tensor = out.view(*mask.shape, mask.shape[1], -1)
-        return result
+        return out.view(*mask.shape, mask.shape[1], -1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
@@ -77,7 +76,7 @@ class _Mix(torch.autograd.Function):
         dout = grads[0].flatten(0, 2).clone(memory_format=torch.contiguous_format)
         _finish(dout, None, flags)
         dpre, db1 = _back(dout, w2, hidden)
-        djoined = dpre @ w1
+        djoined: Tensor = dpre @ w1
 
         def flow(start: int, width: int) -> Tensor:
             return djoined[:, start : start + width]

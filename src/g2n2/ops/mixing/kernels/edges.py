@@ -85,6 +85,8 @@ def hadamard_back_kernel(D, L, R, DL, DR, count, stride_d, stride_l, stride_r,
                          S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):  # fmt: skip
     """`dl = d ⊙ r` and `dr = d ⊙ l` in one pass."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
-    d = tile(D, rows, stride_d, count, S, P)
-    stored(d * tile(R, rows, stride_r, count, S, P), DL, rows, count, S, P)
-    stored(d * tile(L, rows, stride_l, count, S, P), DR, rows, count, S, P)
+    d = tile(D, rows, stride_d, count, S, P).to(tl.float32)
+    left = tile(L, rows, stride_l, count, S, P).to(tl.float32)
+    right = tile(R, rows, stride_r, count, S, P).to(tl.float32)
+    stored(d * right, DL, rows, count, S, P)
+    stored(d * left, DR, rows, count, S, P)

@@ -43,8 +43,9 @@ def product_tile(x, y, rows, stride_x, stride_y, count, S: tl.constexpr, P: tl.c
     """`[BM, P]` rows of a Hadamard product, zero where there is none."""
     value = tl.zeros([rows.shape[0], P], dtype=x.dtype.element_ty)
     if S > 0:
-        left = tile(x, rows, stride_x, count, S, P)
-        value = left * tile(y, rows, stride_y, count, S, P)
+        left = tile(x, rows, stride_x, count, S, P).to(tl.float32)
+        right = tile(y, rows, stride_y, count, S, P).to(tl.float32)
+        value = (left * right).to(x.dtype.element_ty)
     return value
 
 

@@ -1,0 +1,285 @@
+"""Fast layers give what the layers of the plan give, by every backend."""
+
+import copy
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from g2n2 import catalogue
+from g2n2.compiler.planning import undefined_supports, unsupported
+from g2n2.compiler.presets import PRESETS
+from g2n2.data.batch import GraphBatch
+from g2n2.errors import LoweringError
+from g2n2.language.sorts import M
+from g2n2.nn import GrammarGNN, fast
+from g2n2.ops.mixing import plain
+from sample_batches import Powers, weighted_batch
+
+ALL = [
+    (name, preset, task)
+    for name, grammar in catalogue().items()
+    for preset in PRESETS
+    if not unsupported(grammar, preset, supports=True)
+    for task in ("graph", "node", "edge")
+]
+QUICK = [
+    ("r-G_L3", "paper", "graph"),
+    ("r-G_L3", "modern", "edge"),
+    ("r-G_L3", "official", "node"),
+    ("PPGN", "ppgn", "graph"),
+    ("2-IGN", "modern", "graph"),
+    ("G_L3", "paper", "edge"),
+    ("GNNML1", "modern", "node"),
+    ("GNNML3-3", "paper", "graph"),
+]
+IN_KERNELS = [("r-G_L3", "modern", "graph"), ("four-rule", "paper", "edge")]
+
+
+def network(grammar, preset, task="graph", **options):
+    torch.manual_seed(1)
+    chosen = catalogue()[grammar]
+    matrices = any(rule.head == M for rule in chosen.rules)
+    supports = Powers() if undefined_supports(chosen) else None
+    given = {"width": 4, "layers": 2, "decision": (5,), "supports": supports}
+    return GrammarGNN(
+        chosen, 3, 2 if matrices else 0, preset=preset, task=task, **{**given, **options}
+    )
+
+
+def batch(model, dtype=torch.float64):
+    inputs = model.plan.inputs
+    return weighted_batch(inputs.node_features, inputs.edge_features).to(dtype)
+
+
+def small_batch(model, dtype):
+    """Few nodes: the interpreter is slow."""
+    inputs = model.plan.inputs
+    sizes = (1, 5)
+    draw = torch.Generator().manual_seed(2)
+    return GraphBatch.of(
+        [torch.ones(n, n).numpy() for n in sizes],
+        [torch.randn(n, inputs.node_features, generator=draw) for n in sizes],
+        [torch.randn(n, n, inputs.edge_features, generator=draw) for n in sizes],
+        dtype=dtype,
+    )
+
+
+def outcome(model, data, backend):
+    """Outputs and the gradients of all parameters."""
+    model.backend = backend
+    model.zero_grad()
+    value = model(data)
+    value.square().sum().backward()
+    # A selector nothing reads has no gradient, or zeros where it is part of a larger product.
+    zeros = (torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters())
+    return [value.detach(), *zeros]
+
+
+def assert_same(model, data, backend, tolerance):
+    for got, expected in zip(
+        outcome(model, data, backend), outcome(model, data, "reference"), strict=True
+    ):
+        assert (got - expected).norm() <= tolerance * max(1.0, expected.norm())
+
+
+@pytest.mark.parametrize(("grammar", "preset", "task"), QUICK)
+def test_plain_gives_what_the_layers_give(grammar, preset, task):
+    model = network(grammar, preset, task).double()
+    assert_same(model, batch(model), "plain", 1e-11)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("grammar", "preset", "task"), ALL)
+def test_plain_for_every_network(grammar, preset, task):
+    model = network(grammar, preset, task).double()
+    assert_same(model, batch(model), "plain", 1e-11)
+
+
+def in_kernels(grammar, preset, task):
+    pytest.importorskip("triton", reason="the kernels need triton")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = network(grammar, preset, task, width=8).to(device)
+    data = small_batch(model, torch.float32).to(device)
+    assert_same(model, data, "triton", 1e-4)
+    model.backend = "triton"
+    with torch.no_grad():  # inference takes the fused kernel where training writes a hidden layer
+        without = model(data)
+    torch.testing.assert_close(without, model(data).detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("grammar", "preset", "task"), IN_KERNELS)
+def test_kernels_give_what_the_layers_give(grammar, preset, task):
+    in_kernels(grammar, preset, task)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("grammar", "preset", "task"), ALL)
+def test_kernels_for_every_network(grammar, preset, task):
+    in_kernels(grammar, preset, task)
+
+
+def test_float64_is_computed_without_kernels():
+    pytest.importorskip("triton", reason="the kernels need triton")
+    model = network("r-G_L3", "modern").double()
+    assert_same(model, batch(model), "triton", 1e-11)
+
+
+@pytest.mark.parametrize(
+    ("grad", "activation", "room", "expected"),
+    [
+        (True, "relu", 10**9, "streamed"),
+        (False, "relu", 10**9, "triton"),
+        (True, "silu", 10**9, "triton"),
+        (True, "relu", 10, "triton"),
+    ],
+)
+def test_a_hidden_layer_is_written_for_training_if_it_fits(
+    grad, activation, room, expected, monkeypatch
+):
+    pytest.importorskip("triton", reason="the kernels need triton")
+    from g2n2.ops.mixing import streamed
+    from g2n2.ops.mixing.parts import Pairs
+
+    monkeypatch.setattr(streamed, "HIDDEN_BYTES", room)
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    parts = [Pairs(torch.zeros(1, 3, 3, 4))]
+    with torch.set_grad_enabled(grad):
+        mix = fast._kernel_mix(parts, torch.zeros(16, 4), torch.zeros(4, 16), mask, activation)
+    assert mix.__module__.rpartition(".")[2] == expected
+    odd = torch.zeros(15, 4)
+    assert fast._kernel_mix(parts, odd, odd.T, mask, activation) is plain.mix
+
+
+# --- choosing ---
+
+
+def test_an_unknown_backend_is_refused():
+    with pytest.raises(LoweringError, match=r"no backend is called 'cuda'; known: auto, ref"):
+        network("r-G_L3", "paper", backend="cuda")
+
+
+def test_triton_is_asked_for_and_missing(monkeypatch):
+    monkeypatch.setattr(fast, "_has_triton", lambda: False)
+    with pytest.raises(LoweringError, match=r'needs triton: pip install "g2n2\[kernels\]"'):
+        network("r-G_L3", "paper", backend="triton")
+    assert fast.choose("auto", torch.device("cuda")) == "plain"
+
+
+def test_triton_on_a_cpu_says_where_it_runs(monkeypatch):
+    pytest.importorskip("triton", reason="the kernels need triton")
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    model = network("r-G_L3", "paper", backend="triton")
+    with pytest.raises(LoweringError, match=r"runs on a GPU, and the batch is on cpu: .*plain"):
+        model(small_batch(model, torch.float32))
+
+
+def test_auto_takes_the_fastest_there_is(monkeypatch):
+    monkeypatch.setattr(fast, "_has_triton", lambda: True)
+    assert fast.choose("auto", torch.device("cpu")) == "plain"
+    assert fast.choose("auto", torch.device("cuda")) == "triton"
+
+
+def test_the_compiler_is_given_the_reference(monkeypatch):
+    model = network("r-G_L3", "paper", backend="plain")
+    monkeypatch.setattr(plain, "mix", None)
+    data = small_batch(model, torch.float32)
+    with pytest.raises(TypeError):
+        model(data)
+    torch.compile(model, backend="eager", fullgraph=True)(data)
+
+
+HIDDEN = """
+import sys
+sys.modules["triton"] = None
+import importlib.util
+importlib.util.find_spec = lambda name, plain=importlib.util.find_spec: (
+    None if name == "triton" else plain(name)
+)
+import networkx as nx
+from g2n2.data.batch import GraphBatch
+from g2n2.nn import GrammarGNN
+model = GrammarGNN("r-G_L3", width=4, layers=1)
+model(GraphBatch.of([nx.path_graph(3)])).sum().backward()
+try:
+    GrammarGNN("r-G_L3", width=4, layers=1, backend="triton")
+except NotImplementedError as error:
+    print(error)
+"""
+
+
+def test_networks_work_without_triton():
+    process = subprocess.run(
+        [sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=True
+    )
+    assert "backend triton needs triton" in process.stdout
+
+
+def test_plain_networks_do_not_import_triton():
+    code = (
+        "import sys, networkx as nx; from g2n2.nn import GrammarGNN; "
+        "from g2n2.data.batch import GraphBatch; "
+        "GrammarGNN('r-G_L3', width=4)(GraphBatch.of([nx.path_graph(3)])); "
+        "print('g2n2.ops.mixing.triton' in sys.modules, 'g2n2.ops.mixing.plain' in sys.modules)"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.split() == ["False", "True"]
+
+
+# --- copies, dtypes, files ---
+
+
+def test_a_copy_computes_with_its_own_weights():
+    model = network("r-G_L3", "modern", backend="plain")
+    data = small_batch(model, torch.float32)
+    expected = model(data).detach()
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    torch.testing.assert_close(twin(data).detach(), expected)
+    twin(data).sum().backward()
+    assert all(p.grad is None for p in model.parameters())
+    assert any(bool(p.grad.any()) for p in twin.layers.parameters() if p.grad is not None)
+    for own, layer in zip(twin.fast, twin.layers, strict=True):
+        assert own.layer is layer
+
+
+def test_a_network_keeps_its_fast_layers_in_another_dtype():
+    model = network("r-G_L3", "modern", backend="plain")
+    for dtype in (torch.float64, torch.float32, torch.bfloat16):
+        model = model.to(dtype)
+        assert model(small_batch(model, dtype)).dtype == dtype
+
+
+@pytest.mark.parametrize("preset", ["paper", "modern"])
+def test_a_file_brings_back_the_same_numbers(preset, tmp_path):
+    model = network("r-G_L3", preset, backend="plain")
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1)
+    model.save(tmp_path / "network.safetensors")
+    again = GrammarGNN.load(tmp_path / "network.safetensors")
+    data = small_batch(model, torch.float32)
+    for backend in ("plain", "reference"):
+        again.backend = backend
+        torch.testing.assert_close(again(data), model(data))
+
+
+@pytest.mark.parametrize("preset", ["paper", "modern", "ppgn"])
+def test_autocast_computes_in_bfloat16_and_learns_in_float32(preset, monkeypatch):
+    model = network("r-G_L3", preset, backend="plain")
+    data = small_batch(model, torch.float32)
+    expected = model(data).detach()
+    seen = []
+    whole = plain.mix
+    monkeypatch.setattr(plain, "mix", lambda *args: seen.append(args[1][0].dtype) or whole(*args))
+    with torch.autocast("cpu", torch.bfloat16):
+        value = model(data)
+    value.float().sum().backward()
+    assert (value - expected).norm() <= 0.1 * expected.norm()
+    assert all(p.grad.dtype == torch.float32 for p in model.parameters() if p.grad is not None)
+    assert set(seen) == (set() if preset == "ppgn" else {torch.bfloat16})

@@ -1,0 +1,44 @@
+"""Memory of one training step on a large graph, measured in a process of its own."""
+
+import subprocess
+import sys
+
+import pytest
+
+GIB = 1024**3
+
+STEP = """
+import resource, sys
+import networkx as nx, torch
+from g2n2.data.batch import GraphBatch
+from g2n2.nn import GrammarGNN
+model = GrammarGNN("r-G_L3", width=32, layers=3, preset=sys.argv[1], backend=sys.argv[3])
+side = int(sys.argv[2])
+optimiser = torch.optim.Adam(model.parameters())
+model(GraphBatch.of([nx.grid_2d_graph(side, side)])).sum().backward()
+optimiser.step()
+assert all(bool(torch.isfinite(p).all()) for p in model.parameters())
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def peak(preset, side, backend):
+    """Bytes a process took at most for one training step on a square grid."""
+    process = subprocess.run(
+        [sys.executable, "-c", STEP, preset, str(side), backend],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(process.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["paper", "modern"])
+def test_a_grid_of_900_nodes_trains_within_6_gib(preset):
+    assert peak(preset, 30, "plain") < 6 * GIB
+
+
+@pytest.mark.slow
+def test_the_measure_sees_the_hidden_layers():
+    assert peak("modern", 20, "reference") > 1.5 * peak("modern", 20, "plain")
