@@ -9,6 +9,8 @@ REMEMBERED := $(shell cat $(READY) 2>/dev/null)
 TORCH ?= $(REMEMBERED)
 
 BIN := .venv/bin
+# One test process for each core, each with one thread; the tests of a file stay together.
+SPREAD := -n auto --dist loadfile
 # -qq keeps errors and drops warnings, such as those about index locations pip passes over.
 PIPFLAGS ?= -qq
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check --no-input install $(PIPFLAGS)
@@ -35,7 +37,7 @@ demo: $(READY)
 
 test: lint
 	@echo "pytest: the default tests"
-	@$(BIN)/pytest
+	@OMP_NUM_THREADS=1 $(BIN)/pytest $(SPREAD)
 
 # pytest ends with code 5 where it finds no test; anything else it finds is for the real run.
 test-slow: $(READY)
@@ -44,7 +46,7 @@ test-slow: $(READY)
 	    echo "pytest: there are no slow tests yet."; \
 	else \
 	    echo "pytest: the slow tests"; \
-	    $(BIN)/pytest -m "slow and not gpu"; \
+	    OMP_NUM_THREADS=1 $(BIN)/pytest $(SPREAD) -m "slow and not gpu"; \
 	fi
 
 lint: $(READY)

@@ -31,7 +31,7 @@ NAMED = [
 def test_counts_by_plan_and_by_module(grammar, options, expected):
     options = {"node_features": 11, "layers": 3, "out": 1} | options
     module = GrammarGNN(grammar, **options)
-    assert sum(p.numel() for p in module.parameters()) == expected
+    assert module.parameter_count == sum(p.numel() for p in module.parameters()) == expected
     assert NetworkCost(module.plan, 1, 1).total.parameters == expected
 
 

@@ -126,14 +126,14 @@ ALL = [
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("grammar", "preset", "task"),
-    [(*pair, task) for pair, task in zip(ALL[::3], cycle(["graph", "node", "edge"]), strict=False)],
+    [(*pair, task) for pair, task in zip(ALL[::8], cycle(["graph", "node", "edge"]), strict=False)],
 )
 def test_programs_of_all_kinds(grammar: str, preset: str, task: str) -> None:
     assert_program_agrees(network(grammar, preset=preset, task=task))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("grammar", ["r-G_L3", "G_L3", "2-IGN", "PPGN", "GCN"])
+@pytest.mark.parametrize("grammar", ["r-G_L3", "G_L3", "2-IGN"])
 def test_onnx_of_these_grammars(grammar: str, tmp_path: Path) -> None:
     model = network(grammar, preset="modern", layers=2)
     assert_onnx_agrees(model, tmp_path / "x.onnx")

@@ -126,7 +126,7 @@ def train(
     options = {k: v for k, v in of_data.items() if v is not None} | parsed_options(option)
     if resume is not None:
         _refuse_beside_resume(said, options, out, config)
-        settings = _resumed(resume, device, devices)
+        settings = _resumed(resume, device, devices, minutes)
         _run(settings, resume, resume=True)
         return
     settings = _settings(config, said, options)
@@ -186,13 +186,24 @@ def _settings(config: Path | None, said: dict[str, Any], options: dict[str, Any]
     return merged(config, said, options)
 
 
-def _resumed(folder: Path, device: str | None, devices: int | None) -> RunConfig:
+def _resumed(
+    folder: Path, device: str | None, devices: int | None, minutes: float | None
+) -> RunConfig:
     from dataclasses import replace
 
     from ..training.run_folder import RunFolder
 
     settings = RunFolder.existing(folder).config()
-    return replace(settings, device=device or settings.device, devices=devices or settings.devices)
+    return replace(
+        settings,
+        device=device or settings.device,
+        devices=devices or settings.devices,
+        minutes=settings.minutes if minutes is None else minutes,
+    )
+
+
+FREE = ("device", "devices", "minutes")
+"""Settings that may change where a run is taken up again."""
 
 
 def _refuse_beside_resume(
@@ -202,10 +213,10 @@ def _refuse_beside_resume(
 
     given = [name for name, value in said.items() if value not in (None, ())]
     given += [*options, *(["out"] if out else []), *(["config"] if config else [])]
-    if others := [name for name in given if name not in ("device", "devices")]:
+    if others := [name for name in given if name not in FREE]:
         raise DataError(
             f"--resume goes on with the settings of the run; leave out {', '.join(others)} "
-            "(only --device and --devices may change)"
+            "(only --device, --devices and --minutes may change)"
         )
 
 

@@ -192,8 +192,8 @@ class _Parser:
         if signed:
             self.advance()
         token = self.advance()
-        if len(token.text) > 40:
-            raise self.error("a number has at most 40 digits", at=token.start)
+        if len(token.text) > 60:
+            raise self.error("a number has at most 60 digits", at=token.start)
         value = Fraction(token.text)
         return Number(-value if signed else value)
 

@@ -13,7 +13,8 @@ SUM, HADAMARD, PRODUCT, POSTFIX, ATOM = range(5)
 
 _DIGITS_UP = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _SUPERSCRIPTS = str.maketrans("0123456789", _DIGITS_UP)
-_DECIMALS = 40
+_DECIMALS = 16
+"""More decimals are written as a fraction."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,18 @@ def to_latex(term: Term, powers: bool = True) -> str:
 
 
 def decimal(value: Fraction) -> str:
-    """An exact decimal; the number one is `1.0`, because `1` is the ones vector."""
+    """An exact number: a decimal where a short one is exact, else a fraction such as `1/3`.
+
+    The number one is `1.0`, because `1` is the ones vector.
+    """
     if value == 1:
         return "1.0"
     if value.denominator == 1:
         return str(value.numerator)
-    digits = next((d for d in range(1, _DECIMALS) if (value * 10**d).denominator == 1), _DECIMALS)
-    scaled = abs(round(value * 10**digits))
-    whole, rest = divmod(scaled, 10**digits)
+    digits = next((d for d in range(1, _DECIMALS) if (value * 10**d).denominator == 1), None)
+    if digits is None:
+        return str(value)
+    whole, rest = divmod(abs(int(value * 10**digits)), 10**digits)
     return f"{'-' if value < 0 else ''}{whole}.{rest:0{digits}d}"
 
 

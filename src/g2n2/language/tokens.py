@@ -16,7 +16,7 @@ OPERAND = ("a name", "1", "a number and ×", "diag(", "Tr(", "(")
 """What may stand where a term begins."""
 
 _FUNCTION = re.compile(r"([A-Za-z]{1,12})[ \t]*(?=\()")  # bounded: a run of names may be long
-_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+|/0*[1-9][0-9]*)?")
 _SUPPORT = re.compile(r"C(?:_\{?([0-9]{1,3}|k)\}?|([₀₁₂₃₄₅₆₇₈₉]{1,3}))")
 _SUPERSCRIPT = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _POWER = re.compile(r"\^\s*(?:\{\s*([0-9]+)\s*\}|([0-9]+))")

@@ -78,7 +78,10 @@ def _at_edges(values: Tensor, store: GraphStore, graphs: Ints) -> Tensor:
     counts = store.graphs.edge_counts[graphs]
     owner = torch.from_numpy(np.repeat(np.arange(len(graphs)), counts)).to(values.device)
     ends = store.edges[:, rows]
-    return values[owner, ends[0], ends[1]]
+    one_way = values[owner, ends[0], ends[1]]
+    if store.graphs.directed:
+        return one_way
+    return (one_way + values[owner, ends[1], ends[0]]) / 2  # an undirected edge has one answer
 
 
 def _rows(offsets: Ints, graphs: Ints) -> Ints:

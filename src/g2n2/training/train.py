@@ -102,7 +102,8 @@ def train(
     if first_process():  # the others start later, when the folder is already in use
         _refuse_folder(RunFolder(folder), resume)
     if resume:
-        config = replace(RunFolder(folder).config(), device=config.device, devices=config.devices)
+        free = {name: getattr(config, name) for name in ("device", "devices", "minutes")}
+        config = replace(RunFolder(folder).config(), **free)
     fabric = make_fabric(config.checked())
     files = RunFolder(fabric.broadcast(str(folder)))
     processes = Processes(fabric)

@@ -15,6 +15,7 @@ from g2n2.compiler.formulas.planning import requirements
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.language.evaluation import evaluate
+from g2n2.language.parsing import parse
 
 G2N2 = find_grammar("r-G_L3")
 RANDOM = [nx.gnp_random_graph(n, p, seed=n) for n, p in ((1, 0.5), (2, 1.0), (6, 0.7), (8, 0.5))]
@@ -182,3 +183,8 @@ def test_hinges_meet_every_integer_of_the_domain() -> None:
     for x in range(30):
         value = start + sum(w * max(a * x + b, 0.0) for a, b, w in units)
         assert value == pytest.approx(0.0 if x == 0 else x**-0.5, abs=1e-13)
+
+
+@pytest.mark.parametrize("name", [n for n in FORMULAS if "Laplacian" not in n])
+def test_ready_formulas_survive_their_text(name):
+    assert parse(str(formula(name))) == formula(name)

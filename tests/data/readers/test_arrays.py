@@ -11,6 +11,7 @@ import pytest
 
 from g2n2.data.graph_set import GraphSet
 from g2n2.data.reading import read_graphs
+from g2n2.errors import DataError
 
 GRAPHS = [nx.path_graph(3), nx.cycle_graph(5), nx.star_graph(3)]  # 3, 5 and 4 nodes
 SIZES = [len(graph) for graph in GRAPHS]
@@ -127,3 +128,20 @@ def test_a_tu_folder(tmp_path: Path) -> None:
     assert graphs.sizes.tolist() == [2, 2]
     assert graphs.targets[:, 0].tolist() == [1, 0]
     assert read_graphs(tmp_path, target=()).columns == ()
+
+
+def test_graph6_targets_stand_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "rings.g6"
+    path.write_bytes(b"".join(nx.to_graph6_bytes(nx.cycle_graph(n)) for n in (3, 4, 5)))
+    (tmp_path / "rings_graphs.csv").write_text("graph,energy,kind\n0,1.5,odd\n1,2.5,even\n2,,odd\n")
+    graphs = read_graphs(path)
+    assert [(c.name, c.kind) for c in graphs.columns] == [
+        ("energy", "regression"),
+        ("kind", "binary"),
+    ]
+    assert graphs.targets[:2, 0].tolist() == [1.5, 2.5]
+    assert np.isnan(graphs.targets[2, 0])
+    assert read_graphs(path, target=()).targets.shape == (3, 0)
+    (tmp_path / "rings_graphs.csv").write_text("energy\n1\n")
+    with pytest.raises(DataError, match="1 rows for 3 graphs"):
+        read_graphs(path)

@@ -275,3 +275,9 @@ def test_ids_that_name_no_row_are_said_and_kept_for_predictions(
     assert graphs.ids == ("0", "1")
     assert f"Column id gives no ids, as {why}: rows are numbered from 0." in graphs.notes
     assert graphs.source["record_ids"] == names
+
+
+def test_numbers_with_a_slip_among_them_are_no_ids(tmp_path: Path) -> None:
+    graphs = read_graphs(table(tmp_path, "smiles,y\nCCO,1.5\nC#N,>5\nCCC,2.5\n"))
+    assert graphs.ids == ("0", "1", "2")
+    assert any("line 3: '>5'" in note for note in graphs.notes)

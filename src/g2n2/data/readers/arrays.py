@@ -31,8 +31,8 @@ from ..graph_set import Floats, GraphSet, Ints, Level
 from .options import Options
 from .padding import level_of, per_edge, per_node
 from .records import Record, assemble, from_matrix
-from .tables import shortened
-from .targets import from_block
+from .tables import Table, read_table, shortened
+from .targets import from_block, from_cells, infer_together
 
 _KNOWN = ("A", "sizes", "x", "e", "y", "positions", "ids", "target_names")
 Array = NDArray[Any]
@@ -80,14 +80,33 @@ def read_npz_graphs(path: str | Path, options: Options) -> GraphSet:
 
 
 def read_graph6(path: str | Path, options: Options) -> GraphSet:
-    """Read a graph6 file, one graph a line, without targets."""
+    """Read a graph6 file, one graph a line; targets stand in `NAME_graphs.csv` beside it.
+
+    That table has one row for each graph, in the file's order, and a column for each target.
+    """
     records = [from_matrix(matrix) for matrix in read_graph6_file(path)]
+    name = Path(path).name.partition(".")[0]
+    beside = Path(path).with_name(f"{name}_graphs.csv")
+    extra: dict[str, Any] = {"notes": []}
+    if beside.is_file() and options.target != ():
+        extra = _targets_beside(read_table(beside), len(records), options)
     return assemble(
         records,
-        name=options.name or Path(path).name.partition(".")[0],
+        name=options.name or name,
         ids=[str(number) for number in range(len(records))],
         source={"format": "graph6"},
+        **extra,
     )
+
+
+def _targets_beside(table: Table, count: int, options: Options) -> dict[str, Any]:
+    if len(table) != count:
+        raise DataError(f"{table.name} has {len(table)} rows for {count} graphs; expected one each")
+    rest = [name for name in table.columns if name.lower() not in ("graph", "graph_id", "id")]
+    wanted = [table.find(name) for name in options.target] if options.target else rest
+    columns = [from_cells(n, table.columns[n], table.places, options.task) for n in wanted]
+    values, targets, notes = infer_together(columns)
+    return {"targets": values, "columns": targets, "notes": notes}
 
 
 def _real(values: Array, key: str) -> Array:

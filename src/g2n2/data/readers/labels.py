@@ -130,7 +130,7 @@ def _id_column(table: Table, options: Options, free: Sequence[str]) -> str | Non
     """The column named, one with a usual name, or the first of text; all distinct unless named."""
     if options.id is not None:
         return table.find(options.id)
-    of_text = [column for column in free if numbers(table.columns[column]) is None]
+    of_text = [column for column in free if 2 * len(_odd(table.columns[column])) > len(table)]
     for column in (*_usual_ids(free), *of_text):
         if not _why_no_ids(table.columns[column]):
             return column
@@ -158,13 +158,18 @@ def _numeric(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]
             if not np.isnan(values).all():
                 chosen.append(column)
             continue
-        odd = [row for row, cell in enumerate(cells) if numbers([cell]) is None]
+        odd = _odd(cells)
         if len(odd) < len(cells) / 2:
             notes.append(
                 f"Column {column} is left out: {len(odd)} of its {len(cells)} values are no "
                 f"numbers ({table.places[odd[0]]}: {cells[odd[0]]!r})."
             )
     return chosen, notes
+
+
+def _odd(cells: Sequence[str]) -> list[int]:
+    """Rows whose cell is no number and not empty."""
+    return [row for row, cell in enumerate(cells) if numbers([cell]) is None]
 
 
 def _check_wanted(table: Table, wanted: Sequence[str], used: Collection[str]) -> None:
