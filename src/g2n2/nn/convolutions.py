@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task, plan_readout
 from ..data.batch import GraphBatch
-from ..errors import DataError, G2N2Error, LoweringError, ShapeError
+from ..errors import G2N2Error, LoweringError
 from ..language.sorts import V
+from .fitting import refuse_misfit, refuse_other_input
 from .model import as_pyg
 from .readout import Readout
 
@@ -95,10 +96,7 @@ class ConvolutionGNN(nn.Module):
         """Outputs for a GraphBatch, or for a PyG `Data` or `Batch`."""
         if isinstance(data, GraphBatch):
             return self.network(*self.checked(data))
-        if not hasattr(data, "edge_index"):
-            raise DataError(
-                f"a network takes a GraphBatch or a PyG Data or Batch, got {type(data).__name__}"
-            )
+        refuse_other_input(data)
         batch = GraphBatch.from_pyg(data)
         return as_pyg(self.network(*self.checked(batch)), data, batch, self.task)
 
@@ -109,22 +107,7 @@ class ConvolutionGNN(nn.Module):
             ShapeError: Another number of features.
             DataError: Numbers of another dtype or device.
         """
-        for what, got, expected in (
-            ("node", batch.nodes.shape[-1], self.node_features),
-            ("edge", batch.edges.shape[-1], self.edge_features),
-        ):
-            if got != expected:
-                raise ShapeError(
-                    f"the batch has {got} {what} features, the network was made for {expected}: "
-                    f"give {what}_features={got} when making it, or other data"
-                )
-        weight = next(self.parameters())
-        if (batch.adjacency.dtype, batch.adjacency.device) != (weight.dtype, weight.device):
-            raise DataError(
-                f"the batch holds {batch.adjacency.dtype} on {batch.adjacency.device}, the network "
-                f"{weight.dtype} on {weight.device}: use batch.to({weight.device.type!r}, "
-                f"{weight.dtype}), or move the network"
-            )
+        refuse_misfit(self, batch, self.node_features, self.edge_features)
         return batch.adjacency, batch.nodes, batch.edges, batch.mask
 
     def network(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:

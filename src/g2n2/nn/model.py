@@ -22,6 +22,7 @@ from ..grammars.catalogue import find_grammar
 from ..grammars.grammar import Grammar
 from ..language.sorts import Sort
 from .fast import FastLayer, choose
+from .fitting import refuse_misfit, refuse_other_input
 from .initialisation import initialise
 from .layer import GrammarLayer, Memories, linear
 from .memory import refuse_over_budget
@@ -125,11 +126,7 @@ class GrammarGNN(nn.Module):
         """Outputs for a GraphBatch, or for a PyG `Data` or `Batch`."""
         if isinstance(data, GraphBatch):
             return self.network(*self.checked(data))
-        if not hasattr(data, "edge_index"):
-            raise DataError(
-                f"a network takes a GraphBatch or a PyG Data or Batch, got {type(data).__name__}; "
-                "GraphBatch.of([...]) makes one of networkx graphs or matrices"
-            )
+        refuse_other_input(data)
         refuse_over_budget(self, *pyg_shape(data))
         batch = GraphBatch.from_pyg(data)
         return as_pyg(self.network(*self.checked(batch)), data, batch, self.plan.readout.task)
@@ -143,28 +140,13 @@ class GrammarGNN(nn.Module):
                 dtype or device.
         """
         inputs = self.plan.inputs
-        for what, got, expected in (
-            ("node", batch.nodes.shape[-1], inputs.node_features),
-            ("edge", batch.edges.shape[-1], inputs.edge_features),
-        ):
-            if got != expected:
-                raise ShapeError(
-                    f"the batch has {got} {what} features, the network was made for {expected}: "
-                    f"give {what}_features={got} when making it, or other data"
-                )
+        refuse_misfit(self, batch, inputs.node_features, inputs.edge_features)
         if batch.directed and not inputs.directed_safe:
             reads = "make the network with directed=True" if inputs.matrix else "add V_c → (Aᵀ)V_c"
             raise DataError(
                 f"some graph is directed (A is not symmetric), and no word of "
                 f"{self.plan.grammar.name or 'this grammar'} reads Aᵀ: {reads}, "
                 "or symmetrise the graphs"
-            )
-        weight = next(self.parameters())
-        if (batch.adjacency.dtype, batch.adjacency.device) != (weight.dtype, weight.device):
-            raise DataError(
-                f"the batch holds {batch.adjacency.dtype} on {batch.adjacency.device}, the network "
-                f"{weight.dtype} on {weight.device}: use batch.to({weight.device.type!r}, "
-                f"{weight.dtype}), or move the network"
             )
         refuse_over_budget(self, *batch.mask.shape)
         return batch.adjacency, batch.nodes, batch.edges, batch.mask

@@ -1,0 +1,46 @@
+"""Whether a batch fits a network, told before the first operation fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from ..data.batch import GraphBatch
+from ..errors import DataError, ShapeError
+
+
+def refuse_other_input(data: Any) -> None:
+    """Refuse what is neither a GraphBatch nor PyG data."""
+    if not hasattr(data, "edge_index"):
+        raise DataError(
+            f"a network takes a GraphBatch or a PyG Data or Batch, got {type(data).__name__}; "
+            "GraphBatch.of([...]) makes one of networkx graphs or matrices"
+        )
+
+
+def refuse_misfit(
+    model: nn.Module, batch: GraphBatch, node_features: int, edge_features: int
+) -> None:
+    """Compare a batch with what a network was made for.
+
+    Raises:
+        ShapeError: Another number of features.
+        DataError: Numbers of another dtype or on another device.
+    """
+    for what, got, expected in (
+        ("node", batch.nodes.shape[-1], node_features),
+        ("edge", batch.edges.shape[-1], edge_features),
+    ):
+        if got != expected:
+            raise ShapeError(
+                f"the batch has {got} {what} features, the network was made for {expected}: "
+                f"give {what}_features={got} when making it, or other data"
+            )
+    weight = next(model.parameters())
+    if (batch.adjacency.dtype, batch.adjacency.device) != (weight.dtype, weight.device):
+        raise DataError(
+            f"the batch holds {batch.adjacency.dtype} on {batch.adjacency.device}, the network "
+            f"{weight.dtype} on {weight.device}: use batch.to({weight.device.type!r}, "
+            f"{weight.dtype}), or move the network"
+        )
