@@ -91,7 +91,7 @@ def test_plain_gives_what_the_layers_give(grammar, preset, task):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("grammar", "preset", "task"), ALL[::2])
+@pytest.mark.parametrize(("grammar", "preset", "task"), ALL[::6])
 def test_plain_for_networks_of_all_kinds(grammar, preset, task):
     model = network(grammar, preset, task).double()
     assert_same(model, batch(model), "plain", 1e-11)
@@ -115,7 +115,7 @@ def test_kernels_give_what_the_layers_give(grammar, preset, task):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("grammar", "preset", "task"), ALL[::10])  # the interpreter is slow
+@pytest.mark.parametrize(("grammar", "preset", "task"), ALL[::20])  # the interpreter is slow
 def test_kernels_for_networks_of_all_kinds(grammar, preset, task):
     in_kernels(grammar, preset, task)
 
