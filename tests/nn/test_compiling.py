@@ -129,7 +129,7 @@ def test_a_compiled_network_still_refuses_wrong_features() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("grammar", "preset"),
-    [("r-G_L3", "modern"), ("PPGN", "ppgn")],
+    [("r-G_L3", "modern")],
 )
 def test_inductor_agrees_forward_and_backward(grammar: str, preset: str) -> None:
     model = network(grammar, preset=preset)

@@ -65,7 +65,7 @@ show(products.tile_kernel, **product.TILE, PRECISION="tf32", SCALED=True)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [64, 128])
-@pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp32"])
+@pytest.mark.parametrize("dtype", ["bf16", "fp32"])
 def test_every_kernel_compiles_and_fits(dtype, width, tmp_path):
     pytest.importorskip("triton", reason="the kernels need triton")
     environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}
