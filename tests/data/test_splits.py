@@ -189,3 +189,26 @@ def test_parts_are_whole_numbers_a_set_can_be_selected_by() -> None:
     parts = split(graphs, "random", 0, (0.6, 0.2, 0.2))
     assert all(members.dtype == np.int64 for members in parts.values())
     assert len(graphs.select(parts["train"])) == 3
+
+
+def test_the_geometric_split_of_qm9_has_its_own_name() -> None:
+    count = 120_005
+    nothing = np.zeros(count, dtype=np.int64)
+    graphs = GraphSet(
+        "many",
+        nothing + 1,
+        nothing,
+        np.zeros((2, 0), dtype=np.int64),
+        np.zeros((count, 0), dtype=np.float32),
+        np.zeros((0, 0), dtype=np.float32),
+        np.zeros((count, 0)),
+    )
+    parts = split(graphs, "110k/10k/rest", seed=3)
+    assert {name: len(part) for name, part in parts.items()} == {
+        "train": 110_000,
+        "validation": 10_000,
+        "test": 5,
+    }
+    assert len(np.unique(np.concatenate(list(parts.values())))) == count
+    with pytest.raises(DataError, match="needs more than 10 molecules"):
+        split(graphs.select(np.arange(10)), "110k/10k/rest")

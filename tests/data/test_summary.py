@@ -10,10 +10,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from g2n2.data.batching import ordered_batches, padding_waste
 from g2n2.data.duplicates import graph_hashes
 from g2n2.data.reading import read_graphs
 from g2n2.data.splits import split
-from g2n2.data.summary import padding_waste, summarise
+from g2n2.data.summary import summarise
 
 
 def test_counts_and_sentences() -> None:
@@ -80,8 +81,9 @@ def test_mean_and_deviation_leave_out_missing_values() -> None:
 
 def test_padding_waste_by_hand() -> None:
     # Batches [1, 2] and [3, 4]: 1 + 4 of 8 entries and 9 + 16 of 32.
-    assert padding_waste(np.array([4, 1, 3, 2]), 2) == pytest.approx(1 - 30 / 40)
-    assert padding_waste(np.array([5, 5, 5]), 2) == 0
+    for sizes, waste in (([4, 1, 3, 2], 1 - 30 / 40), ([5, 5, 5], 0)):
+        counts = np.array(sizes)
+        assert padding_waste(counts, ordered_batches(counts, 2)) == pytest.approx(waste)
 
 
 def test_memory_is_what_the_given_function_says() -> None:

@@ -8,6 +8,7 @@
 | `column:NAME` | a column of the table, read with `split_column=NAME` |
 | `fold:K` | tests on the stored fold K, validates on a random share of the rest |
 | `file:PATH` | a JSON or CSV file; see `split_files` |
+| `110k/10k/rest` | 110,000 and 10,000 by chance, as the geometric networks split QM9 |
 
 Where given parts leave out `validation`, it is drawn from the training part.
 """
@@ -22,6 +23,7 @@ import numpy as np
 
 from ..errors import DataError
 from .graph_set import GraphSet, Ints
+from .qm9.splits import qm9_splits
 from .split_files import read_split_file
 
 PARTS = ("train", "validation", "test")
@@ -55,9 +57,12 @@ def split(
         return _completed(graphs, _given(graphs, kind, argument), seed, shares)
     if kind == "fold":
         return _completed(graphs, _fold(graphs, argument), seed, shares)
+    if how == "110k/10k/rest":
+        drawn = qm9_splits(len(graphs), "110k/10k/rest", seed)
+        return {name: np.sort(part) for name, part in drawn.items()}
     raise DataError(
-        f"no split is called {how!r}; expected random, scaffold, stored, column:NAME, fold:K or "
-        "file:PATH"
+        f"no split is called {how!r}; expected random, scaffold, stored, column:NAME, fold:K, "
+        "file:PATH or 110k/10k/rest"
     )
 
 

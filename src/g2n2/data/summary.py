@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .batching import ordered_batches, padding_waste
 from .duplicates import find_duplicates
 from .graph_set import GraphSet, Ints
 from .summary_sentences import sentences
@@ -85,6 +86,7 @@ def summarise(
     loops, one_way, parallel, isolated = _edge_counts(graphs)
     duplicates = find_duplicates(graphs, parts)
     trained = parts.get("train", np.arange(len(graphs)))
+    sizes = graphs.sizes[trained]
     missing = {
         column.name: int(np.isnan(values).sum())
         for column, values in zip(graphs.columns, graphs.targets.T, strict=True)
@@ -97,7 +99,7 @@ def summarise(
         edges=float((graphs.edge_counts.sum() - parallel + one_way + loops) / 2 / len(graphs)),
         missing=missing,
         batch_bytes=bytes_of(min(batch_size, len(trained)), largest, width, layers),
-        padding_waste=padding_waste(graphs.sizes[trained], batch_size),
+        padding_waste=padding_waste(sizes, ordered_batches(sizes, batch_size)),
         self_loops=loops,
         one_way=one_way,
         parallel=parallel,
@@ -108,16 +110,6 @@ def summarise(
         sentences=(),
     )
     return replace(counts, sentences=tuple(sentences(counts, graphs, batch_size)))
-
-
-def padding_waste(sizes: Ints, batch_size: int) -> float:
-    """Share of padded entries among all B·N² when graphs of similar size share a batch."""
-    ordered = np.sort(sizes).astype(np.float64)
-    used = float((ordered**2).sum())
-    starts = np.arange(0, len(ordered), batch_size)
-    batches = np.split(ordered, starts[1:])
-    total = sum(len(batch) * batch[-1] ** 2 for batch in batches)
-    return 1 - used / float(total)
 
 
 def _edge_counts(graphs: GraphSet) -> tuple[int, int, int, int]:
