@@ -16,7 +16,7 @@ PIPFLAGS ?= -qq
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check --no-input install $(PIPFLAGS)
 FAILED := { echo "pip could not install this. To see all it says, add PIPFLAGS= to the command."; exit 1; }
 
-.PHONY: env demo test test-slow lint clean help FORCE
+.PHONY: env demo test test-slow gpu lint clean help FORCE
 
 env: $(READY)
 	@echo "Environment ready in .venv; next: make demo, make test, make help."
@@ -26,6 +26,7 @@ help:
 	@echo "make demo       derive a network with its proof, train it against a GIN, write a report"
 	@echo "make test       style, types and the default tests"
 	@echo "make test-slow  the tests marked slow"
+	@echo "make gpu        on a machine with a GPU: its tests, then all benchmarks"
 	@echo "make lint       style and types only"
 	@echo "make clean      remove .venv, build/ and caches"
 	@echo
@@ -48,6 +49,10 @@ test-slow: $(READY)
 	    echo "pytest: the slow tests"; \
 	    OMP_NUM_THREADS=1 $(BIN)/pytest $(SPREAD) -m "slow and not gpu"; \
 	fi
+
+gpu: $(READY)
+	@$(BIN)/pytest -m gpu
+	@$(BIN)/g2n2 bench --device cuda
 
 lint: $(READY)
 	@echo "ruff: style and formatting"

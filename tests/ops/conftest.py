@@ -1,73 +1,8 @@
-"""Memory full of NaN, and a count of kernel launches."""
-
-import os
-from collections import Counter
+"""Every test of kernels multiplies bfloat16 as a GPU does."""
 
 import pytest
-import torch
-
-
-@pytest.fixture
-def poisoned(monkeypatch):
-    """`torch.empty` and its kin give NaN, so that whatever is read before it is written shows."""
-
-    def poison(owner, name):
-        plain = getattr(owner, name)
-
-        def full_of_nan(*args, **options):
-            made = plain(*args, **options)
-            return made.fill_(torch.nan) if made.is_floating_point() else made
-
-        monkeypatch.setattr(owner, name, full_of_nan)
-
-    poison(torch, "empty")
-    poison(torch, "empty_like")
-    poison(torch.Tensor, "new_empty")
-
-
-class Counted:
-    """A kernel that says when it is launched."""
-
-    def __init__(self, name, kernel, launches):
-        self.name, self.kernel, self.launches = name, kernel, launches
-
-    def __getitem__(self, grid):
-        self.launches[self.name] += 1
-        return self.kernel[grid]
-
-
-@pytest.fixture
-def launches(monkeypatch):
-    """How often each kernel has been launched, by its name."""
-    pytest.importorskip("triton", reason="the kernels need triton")
-    from g2n2.ops.mixing.kernels import edges, fused, weights
-    from g2n2.ops.norms import kernels as norms
-    from g2n2.ops.products import kernels as products
-
-    counts = Counter()
-    for module in (edges, fused, weights, norms, products):
-        for name in [name for name in vars(module) if name.endswith("_kernel")]:
-            family = module.__name__.split(".")[2]
-            counted = Counted(f"{family}.{name}", getattr(module, name), counts)
-            monkeypatch.setattr(module, name, counted)
-    return counts
 
 
 @pytest.fixture(autouse=True)
-def _bfloat16_in_the_interpreter(monkeypatch):
-    """Triton's interpreter keeps bfloat16 as whole numbers, and would multiply those matrices."""
-    if os.environ.get("TRITON_INTERPRET") != "1":
-        return
-    interpreter = pytest.importorskip("triton.runtime.interpreter", reason="triton is missing")
-    plain = interpreter.InterpreterBuilder.create_dot
-
-    def widened(handle):
-        if handle.dtype.scalar != interpreter.tl.bfloat16:
-            return handle
-        bits = handle.data.astype("uint32") << 16
-        return interpreter.TensorHandle(bits.view("float32"), interpreter.tl.float32)
-
-    def create_dot(self, a, b, *rest):
-        return plain(self, widened(a), widened(b), *rest)
-
-    monkeypatch.setattr(interpreter.InterpreterBuilder, "create_dot", create_dot)
+def _bfloat16(bfloat16_in_the_interpreter):
+    pass

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from g2n2.ops import reference
+from g2n2.ops.rules.spec import MOST_NODES
 from kernel_checks import LOW, SIZES, assert_near, assert_twins, drawn, pairs_of, unequal_mask
 
 pytest.importorskip("triton", reason="the kernels need triton")
@@ -33,15 +34,18 @@ def operands(nodes, width, dtype, vector=False):
 @pytest.mark.parametrize("nodes", [*SIZES, 48])
 def test_products_of_matrices(nodes, dtype, launches, poisoned):
     assert_twins(triton.matrix_matrix, reference.matrix_matrix, operands(nodes, 9, dtype), dtype)
-    which = "tile" if nodes >= triton.LARGE else "strip"
-    assert launches == {f"products.{which}_kernel": 3}, "forward and two gradients"
+    if nodes > MOST_NODES:
+        assert launches == {"turning.turn_kernel": 2}, "library products of planes"
+    else:
+        assert launches == {"rules.product_kernel": 3}, "forward and two gradients"
 
 
 @pytest.mark.parametrize("nodes", SIZES)
 def test_products_with_columns(nodes, launches, poisoned):
     leaves = operands(nodes, 5, torch.float32, vector=True)
     assert_twins(triton.matrix_column, reference.matrix_column, leaves, torch.float32)
-    assert launches == {"products.strip_kernel": 3}
+    one = {} if nodes > MOST_NODES else {"rules.entries_kernel": 1, "rules.entries_back_kernel": 1}
+    assert launches == one
 
 
 @pytest.mark.parametrize(("nodes", "width"), [(7, 1), (5, 65), (50, 3)])
@@ -78,10 +82,16 @@ def test_a_summed_result_sends_back_a_gradient_without_strides():
     assert_near("gradient", found, x.grad, torch.float32)
 
 
-def test_only_the_gradients_asked_for_are_computed(launches):
-    x, y = operands(7, 4, torch.float32)
-    torch.autograd.grad(triton.matrix_matrix(x.detach(), y).sum(), y)
-    assert launches == {"products.strip_kernel": 2}
+@pytest.mark.parametrize("nodes", [7, 50])
+def test_columns_with_a_scale(nodes, poisoned):
+    x, v = operands(nodes, 5, torch.float32, vector=True)
+    scale = torch.tensor([0.5, -3.0], device=x.device)
+    assert_twins(
+        lambda x, v: triton.matrix_column(x, v, scale),
+        scaled(reference.matrix_column, scale),
+        (x, v),
+        torch.float32,
+    )
 
 
 @pytest.mark.gpu
@@ -92,4 +102,4 @@ def test_products_at_width_64_on_a_gpu(nodes, dtype, launches, poisoned):
         pytest.skip("no CUDA device")
     leaves = operands(nodes, 64, dtype)
     assert_twins(triton.matrix_matrix, reference.matrix_matrix, leaves, dtype, factor=3.0)
-    assert sum(launches.values()) == 3
+    assert sum(launches.values()) == (2 if nodes > MOST_NODES else 3)

@@ -65,3 +65,17 @@ def test_the_mean_is_over_targets_that_can_be_scored_and_json_has_no_nan():
     assert found["all"] == {"accuracy": 0.75, "roc_auc": 1.0}  # b is of one class, c unknown
     assert for_json(found)["c"] == {"accuracy": None, "roc_auc": None}
     json.dumps(for_json(found), allow_nan=False)
+
+
+def test_errors_of_several_targets_are_compared_in_parts_of_their_spread():
+    """Two units: 1 of a spread of 2 weighs as much as 0.001 of 0.002."""
+    task = Task((Target("a"), Target("b")), "regression")
+    truth = np.array([[-2.0, -0.002], [2.0, 0.002]])
+    scores = metrics(task, truth + np.array([1.0, 0.0005]), truth)
+    assert scores["a"]["relative_mae"] == pytest.approx(0.5)
+    assert scores["b"]["relative_mae"] == pytest.approx(0.25)
+    assert scores["all"]["relative_mae"] == pytest.approx(0.375)
+    assert task.metric == "relative_mae"
+    one = Task((Target("a"),), "regression")
+    assert one.metric == "mae"
+    assert "relative_mae" not in metrics(one, truth[:, :1], truth[:, :1])["a"]

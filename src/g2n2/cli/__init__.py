@@ -9,11 +9,14 @@ import typer
 
 from ..errors import G2N2Error
 from . import (
+    bench_commands,
     compile_commands,
     demo_commands,
+    experiment_commands,
     grammar_commands,
     power_commands,
     reduction_commands,
+    report_commands,
     run_commands,
     term_commands,
     train_commands,
@@ -34,6 +37,9 @@ for group in (
     run_commands,
     term_commands,
     grammar_commands,
+    experiment_commands,
+    report_commands,
+    bench_commands,
     demo_commands,
 ):
     group.register(app)

@@ -12,7 +12,9 @@ and both give the same numbers.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Literal, cast
 
@@ -23,11 +25,23 @@ from torch.nn import functional
 from ..compiler.lowering import Constants
 from ..errors import LoweringError
 from ..language.sorts import M
+from ..ops import planes
 from ..ops.mixing import plain, reference
 from ..ops.mixing.layout import covered
 from ..ops.mixing.parts import Pairs, Part
+from ..ops.rules.spec import MOST_NODES
 from .fast_rules import FastRule
-from .layer import ApplyRule, BilinearUpdate, GrammarLayer, Memories, Select, Update, masked
+from .layer import (
+    ApplyRule,
+    BilinearUpdate,
+    GrammarLayer,
+    Memories,
+    Select,
+    Update,
+    in_dtype,
+    masked,
+)
+from .small_layer import SmallLayer
 
 Backend = Literal["auto", "reference", "plain", "triton"]
 BACKENDS = ("auto", "reference", "plain", "triton")
@@ -51,34 +65,73 @@ def choose(backend: str, device: torch.device) -> Backend:
     return cast(Backend, backend)
 
 
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """What all layers of a network share for one batch.
+
+    Attributes:
+        constants: What rules may name.
+        mask: `[B, N]`.
+    """
+
+    constants: Constants
+    mask: Tensor
+
+    @cached_property
+    def scale(self) -> Tensor:
+        """`[B]` 1/√n, in more digits than a half-precision constant has."""
+        return self.mask.sum(1, dtype=torch.float32).rsqrt()
+
+    @cached_property
+    def node_flags(self) -> Tensor:
+        """`[B, N]` int8, as kernels read it."""
+        return self.mask.to(torch.int8)
+
+    @cached_property
+    def pair_flags(self) -> Tensor:
+        """`[B, N, N]` int8."""
+        return self.node_flags.unsqueeze(2) * self.node_flags.unsqueeze(1)
+
+
 class FastLayer:
     """Computes a GrammarLayer."""
 
     def __init__(self, layer: GrammarLayer) -> None:
         self.layer = layer
+        self.small = SmallLayer.of(layer)
         self.rules: dict[str, list[FastRule]] = {}
         self.groups: dict[str, list[Select]] = {}
+        self.multiplied: set[int] = set()
         for letter, update in layer.updates.items():
             assert isinstance(update, Update | BilinearUpdate), "a layer has two kinds of update"
             if isinstance(update, BilinearUpdate):
                 continue
             rules = [cast(ApplyRule, rule) for rule in update.steps]
             self.rules[letter] = [FastRule.of(rule, _joins(update)) for rule in rules]
+            self.multiplied |= {
+                id(select)
+                for rule in self.rules[letter]
+                if rule.shape in ("product", "column")
+                for select in rule.rule.selectors
+            }
             for rule in rules:
                 for source, select in zip(rule.sources, rule.selectors, strict=True):
                     self.groups.setdefault(source, []).append(cast(Select, select))
 
-    def __call__(self, memories: Memories, constants: Constants, backend: Backend) -> Memories:
+    def __call__(self, memories: Memories, around: Surroundings, backend: Backend) -> Memories:
         """The memories after the layer.
 
         Raises:
             LoweringError: Backend `triton` for a batch that is not on a GPU.
         """
-        kernels = backend == "triton" and _kernels_take(constants["1"])
+        constants = around.constants
+        kernels = backend == "triton" and _kernels_take(next(iter(memories.values())))
+        if kernels and self.small is not None and around.mask.shape[1] <= MOST_NODES:
+            return self.small(memories, around.scale, around.node_flags, around.pair_flags)
         read = dict(memories)
         for letter, norm in self.layer.norms.items():
             read[letter] = _normalised(memories[letter], cast(nn.RMSNorm, norm), kernels)
-        operands = self._select(read, constants)
+        operands = self._select(read, constants, kernels)
         new: Memories = {}
         for letter, update in self.layer.updates.items():
             if isinstance(update, BilinearUpdate):
@@ -93,27 +146,54 @@ class FastLayer:
                 parts.insert(0, Pairs(read[letter]))
             residual = memories[letter] if update.residual else None
             if _joins(update):
-                new[letter] = _joined(update, parts, residual, constants, kernels)
+                new[letter] = _joined(update, parts, residual, around.mask, kernels)
             else:
                 new[letter] = _concatenated(update, parts, residual, constants)
         return new
 
-    def _select(self, read: Memories, constants: Constants) -> dict[int, Tensor]:
+    def _select(self, read: Memories, constants: Constants, kernels: bool) -> dict[int, Tensor]:
         """Every operand of every rule, by its selector: one product for each memory."""
         found: dict[int, Tensor] = {}
         for letter, group in self.groups.items():
             memory = read[letter]
             linear = [s for s in group if len(s.maps) == 1 and not s.biased]
-            if linear:
-                weights = [_scaled(select) for select in linear]
-                joined = functional.linear(memory, torch.cat(weights).to(memory.dtype))
-                pieces = joined.split_with_sizes([len(weight) for weight in weights], dim=-1)
-                found |= {id(s): piece for s, piece in zip(linear, pieces, strict=True)}
+            flat = [
+                s for s in linear if memory.dim() < 4 or (kernels and not self._planar(s, memory))
+            ]
+            for own, apart in ((flat, _linear), (_without(linear, flat), planes.linear)):
+                if own:
+                    pieces = apart(memory, [_scaled(select).to(memory.dtype) for select in own])
+                    found |= {id(s): piece for s, piece in zip(own, pieces, strict=True)}
             for select in group:
                 if id(select) not in found:
                     value = _through(select.maps, memory) * select.scale
                     found[id(select)] = masked(value, select.sort, constants)
         return found
+
+    def _planar(self, select: Select, memory: Tensor) -> bool:
+        """Whether kernels want an operand as planes: in products of matrices beyond their tile."""
+        return memory.shape[1] > MOST_NODES and id(select) in self.multiplied
+
+
+def embedded(values: Tensor, embed: nn.Linear, dtype: torch.dtype | None) -> Tensor:
+    """A memory before the first layer, embedded.
+
+    Values may come in two halves (`halved`), twice as many as the map takes. Under autocast weights
+    are rounded to its dtype as all others are.
+    """
+    weight, bias = embed.weight, cast(Tensor | None, embed.bias)
+    if dtype is not None:
+        weight, bias = weight.to(dtype), None if bias is None else bias.to(dtype)
+    if values.shape[-1] == 2 * embed.in_features:
+        return functional.linear(values, torch.cat([weight, weight], dim=1), bias)
+    wide = None if bias is None else bias.to(values.dtype)
+    return functional.linear(values, weight.to(values.dtype), wide)
+
+
+def halved(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """`[…, S]` in full precision as `[…, 2S]` in half, whose two parts add up to it."""
+    high = values.to(dtype)
+    return torch.cat([high, (values - high).to(dtype)], dim=-1)
 
 
 def _joins(update: Update) -> bool:
@@ -122,12 +202,12 @@ def _joins(update: Update) -> bool:
 
 
 def _joined(
-    update: Update, parts: list[Part], residual: Tensor | None, constants: Constants, kernels: bool
+    update: Update, parts: list[Part], residual: Tensor | None, mask: Tensor, kernels: bool
 ) -> Tensor:
     """A matrix memory's update as one op."""
-    first, second = (_in_dtype(m, constants["1"].dtype) for m in _maps(update.mixer))
+    dtype = next(iter(vars(parts[0]).values())).dtype
+    first, second = (in_dtype(m, dtype) for m in _maps(update.mixer))
     activation = "silu" if isinstance(update.mixer[1], nn.SiLU) else "relu"
-    mask = constants["1"][..., 0] > 0
     mix = _kernel_mix(parts, first[0], second[0], mask, activation) if kernels else plain.mix
     return mix(parts, first, second, mask, activation, residual)
 
@@ -146,14 +226,14 @@ def _concatenated(
 def _kernel_mix(
     parts: list[Part], w1: Tensor, w2: Tensor, mask: Tensor, activation: str
 ) -> Callable[..., Tensor]:
-    """The op for these parts: a hidden layer is written for training only, and only if it fits."""
+    """The op for these parts: a hidden layer is written where it fits."""
     from ..ops.mixing import streamed, triton
 
     if not covered(parts, len(w1), len(w2)):
         return plain.mix
     hidden_bytes = mask.numel() * mask.shape[1] * len(w1) * w1.element_size()
     fits = activation == "relu" and hidden_bytes <= streamed.HIDDEN_BYTES
-    return streamed.mix if fits and torch.is_grad_enabled() else triton.mix
+    return streamed.mix if fits else triton.mix
 
 
 def _kernels_take(value: Tensor) -> bool:
@@ -175,6 +255,16 @@ def _normalised(memory: Tensor, norm: nn.RMSNorm, kernels: bool) -> Tensor:
     return functional.rms_norm(memory, norm.normalized_shape, gain, small)
 
 
+def _without(selects: list[Select], some: list[Select]) -> list[Select]:
+    return [select for select in selects if all(select is not one for one in some)]
+
+
+def _linear(x: Tensor, weights: Sequence[Tensor]) -> Sequence[Tensor]:
+    """The channels through each of the weights: one product."""
+    joined = functional.linear(x, torch.cat(list(weights)))
+    return joined.split_with_sizes([len(weight) for weight in weights], dim=-1)
+
+
 def _scaled(select: Select) -> Tensor:
     weight = cast(nn.Linear, select.maps[0]).weight
     return weight if select.scale == 1.0 else weight * select.scale
@@ -184,7 +274,7 @@ def _through(maps: nn.Module, value: Tensor) -> Tensor:
     """A sequence of maps in the dtype of the value, whatever that of the weights."""
     for part in cast(nn.Sequential, maps):
         if isinstance(part, nn.Linear):
-            value = functional.linear(value, *_in_dtype(part, value.dtype))
+            value = functional.linear(value, *in_dtype(part, value.dtype))
         else:
             value = part(value)
     return value
@@ -192,11 +282,6 @@ def _through(maps: nn.Module, value: Tensor) -> Tensor:
 
 def _maps(mixer: nn.Sequential) -> list[nn.Linear]:
     return [part for part in mixer if isinstance(part, nn.Linear)]
-
-
-def _in_dtype(part: nn.Linear, dtype: torch.dtype) -> reference.Map:
-    bias = cast(Tensor | None, part.bias)
-    return part.weight.to(dtype), None if bias is None else bias.to(dtype)
 
 
 def _has_triton() -> bool:

@@ -11,6 +11,7 @@ from torch import Tensor
 from ..compiler.lowering import Constants, Lowered, lower
 from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
+from ..ops import planes
 from ..ops.mixing.parts import Diagonal, Hadamard, Pairs, Part
 from .layer import ApplyRule
 
@@ -60,6 +61,10 @@ class FastRule:
 
             multiply = triton.matrix_matrix if self.shape == "product" else triton.matrix_column
             return Pairs(multiply(operands[0], operands[1], scale))
+        if self.shape == "product":
+            return Pairs(_times(planes.matrix_matrix(*operands), scale))
+        if self.shape == "column":
+            return Pairs(_times(planes.matrix_column(*operands), scale))
         return Pairs(_times(rule.compute(operands, constants), scale))
 
 

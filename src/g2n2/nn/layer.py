@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -33,6 +35,12 @@ def masked(value: Tensor, sort: Sort, constants: Constants) -> Tensor:
     if sort == S:
         return value
     return value * constants["11ᵀ" if sort == M else "1"]
+
+
+def in_dtype(part: nn.Linear, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
+    """Weight and bias of a map, as numbers of that dtype."""
+    bias = cast(Tensor | None, part.bias)
+    return part.weight.to(dtype), None if bias is None else bias.to(dtype)
 
 
 class Normalise(nn.RMSNorm):

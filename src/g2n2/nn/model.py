@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,12 +21,15 @@ from ..errors import DataError, ShapeError
 from ..grammars.catalogue import find_grammar
 from ..grammars.grammar import Grammar
 from ..language.sorts import Sort
-from .fast import FastLayer, choose
+from ..language.terms import Leaf, subterms
+from .fast import FastLayer, Surroundings, choose, embedded
 from .fitting import refuse_misfit, refuse_other_input
 from .initialisation import initialise
 from .layer import GrammarLayer, Memories, linear
 from .memory import refuse_over_budget
+from .naming import Named
 from .readout import Readout
+from .size_groups import by_size
 
 
 class GrammarGNN(nn.Module):
@@ -106,6 +109,9 @@ class GrammarGNN(nn.Module):
     def _build(self, plan: NetworkPlan) -> None:
         self.defined = {name: lower(term) for name, term in plan.grammar.supports}
         self.undefined = undefined_supports(plan.grammar)
+        bodies = [s.rule.body for layer in plan.layers for u in layer.updates for s in u.steps]
+        named = {leaf.name for body in bodies for leaf in subterms(body) if isinstance(leaf, Leaf)}
+        self.names_adjacency = bool(named - {"1", "I", "J"})
         self.words = {name: lower(term) for name, term in plan.inputs.terms}
         self.embeddings = nn.ModuleDict(
             {sort.letter: linear(part) for sort, part in plan.embeddings}
@@ -153,8 +159,18 @@ class GrammarGNN(nn.Module):
 
     def network(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
         """Tensors in, tensors out: what is compiled and exported."""
-        memories, constants = self.final(adjacency, nodes, edges, mask)
-        output: Tensor = self.readout(memories, mask, constants)
+        if mask.device.type == "cpu" and choose(self.backend, mask.device) == "plain":
+            return by_size(self._network, adjacency, nodes, edges, mask)
+        return self._network(adjacency, nodes, edges, mask)
+
+    def _network(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
+        return self.read_out(*self.final(adjacency, nodes, edges, mask), mask)
+
+    def read_out(self, memories: Memories, constants: Constants, mask: Tensor) -> Tensor:
+        """Outputs from the last memories, in the dtype of the weights whatever autocast says."""
+        with torch.autocast(mask.device.type, enabled=False):
+            kernels = choose(self.backend, mask.device) == "triton"
+            output: Tensor = self.readout(memories, mask, constants, kernels)
         return output
 
     def final(
@@ -164,53 +180,93 @@ class GrammarGNN(nn.Module):
         edges: Tensor,
         mask: Tensor,
         depth: int | None = None,
-    ) -> tuple[Memories, Constants]:
+    ) -> tuple[Memories, Named]:
         """The memories after `depth` layers, all where None, and the constants rules may name."""
         constants = self.constants(adjacency, mask)
-        memories = first_memories(self.plan.inputs, self.words, nodes, edges, constants)
-        with torch.autocast(adjacency.device.type, enabled=False):
-            # Distances need more digits than a half-precision input has.
-            for letter, embed in self.embeddings.items():
-                memories[letter] = embed(memories[letter])
-        backend = choose(self.backend, adjacency.device)
-        if backend == "reference" or self.plan.preset.node_update == "bilinear":
+        return self.run(self.first(nodes, edges, constants), constants, mask, depth), constants
+
+    def first(self, nodes: Tensor, edges: Tensor, constants: Constants) -> Memories:
+        """What the network reads of its graphs, before any weight."""
+        return first_memories(self.plan.inputs, self.words, nodes, edges, constants)
+
+    def run(
+        self, first: Memories, constants: Named, mask: Tensor, depth: int | None = None
+    ) -> Memories:
+        """The memories after `depth` layers, all where None, from those of `first`.
+
+        Under autocast the layers run in its dtype. The embedding does not: distances need more
+        digits than a half-precision input has.
+        """
+        device = mask.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+        backend = choose(self.backend, mask.device)
+        memories = dict(first)
+        if self.by_reference:
+            with torch.autocast(device, enabled=False):
+                for letter, embed in self.embeddings.items():
+                    memories[letter] = embed(memories[letter])
             for number, layer in enumerate(list(self.layers)[:depth]):
                 if number and self.plan.preset.between:
                     memories = {letter: value.relu() for letter, value in memories.items()}
                 memories = layer(memories, constants)
-            return memories, constants
-        device = adjacency.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+            return memories
         with torch.autocast(device, enabled=False):
+            for letter, embed in self.embeddings.items():
+                memories[letter] = embedded(memories[letter], cast(nn.Linear, embed), dtype)
             if dtype is not None:
                 memories = {letter: value.to(dtype) for letter, value in memories.items()}
-                constants = {name: value.to(dtype) for name, value in constants.items()}
+                constants = constants.to(dtype)
+            surroundings = Surroundings(constants, mask)
             for fast in self.fast[:depth]:
-                memories = fast(memories, constants, backend)
-        return memories, constants
+                memories = fast(memories, surroundings, backend)
+        return memories
 
-    def constants(self, adjacency: Tensor, mask: Tensor) -> Constants:
+    def stacked_weights(self) -> list[list[str]]:
+        """Names of the weights that layers stack into one, in that order."""
+        names = {id(weight): name for name, weight in self.named_parameters()}
+        return [
+            [names[id(weight)] for weight in own]
+            for fast in self.fast
+            if fast.small is not None
+            for own in fast.small.weights().values()
+        ]
+
+    @property
+    def by_reference(self) -> bool:
+        """Whether the layers are computed as they are written, and not by their fast twins."""
+        chosen = choose(self.backend, next(self.parameters()).device)
+        return chosen == "reference" or self.plan.preset.node_update == "bilinear"
+
+    def constants(self, adjacency: Tensor, mask: Tensor) -> Named:
         """What a rule may name, zero at the padding."""
-        ones = mask.to(adjacency.dtype).unsqueeze(-1)
-        pairs = ones.unsqueeze(2) * ones.unsqueeze(1)
-        identity = torch.diag_embed(ones[..., 0]).unsqueeze(-1)
-        named = {
-            "1": ones,
-            "11ᵀ": pairs,
-            "I": identity,
-            "J": pairs - identity,
-            "A": adjacency.unsqueeze(-1) * pairs,
-            "1/√n": ones.sum((1, 2)).rsqrt(),
+        made: dict[str, Callable[[Named], Tensor]] = {
+            "1": lambda c: mask.to(adjacency.dtype).unsqueeze(-1),
+            "11ᵀ": lambda c: c["1"].unsqueeze(2) * c["1"].unsqueeze(1),
+            "I": lambda c: torch.diag_embed(c["1"][..., 0]).unsqueeze(-1),
+            "J": lambda c: c["11ᵀ"] - c["I"],
+            "A": lambda c: adjacency.unsqueeze(-1) * c["11ᵀ"],
+            "1/√n": lambda c: c["1"].sum((1, 2)).rsqrt(),
         }
         if self.supports is not None:
-            values = self.supports(named["A"][..., 0], mask)
-            if values.shape[-1] != len(self.undefined):
-                raise ShapeError(
-                    f"supports gave {values.shape[-1]} matrices, the grammar names "
-                    f"{', '.join(self.undefined)}"
-                )
-            named |= {name: values[..., [k]] * pairs for k, name in enumerate(self.undefined)}
-        return named | {name: value((), named) for name, value in self.defined.items()}
+            made |= self._supported(adjacency, mask)
+        for name, value in self.defined.items():
+            made[name] = lambda c, v=value: v((), c)  # type: ignore[misc]
+        return Named(made)
+
+    def _supported(self, adjacency: Tensor, mask: Tensor) -> dict[str, Callable[[Named], Tensor]]:
+        """The supports without a definition, by the module that gives them."""
+        assert self.supports is not None, "asked only where there is one"
+        pairs = (mask[:, :, None] & mask[:, None]).to(adjacency.dtype)
+        values = self.supports(adjacency * pairs, mask)
+        if values.shape[-1] != len(self.undefined):
+            raise ShapeError(
+                f"supports gave {values.shape[-1]} matrices, the grammar names "
+                f"{', '.join(self.undefined)}"
+            )
+        return {
+            name: lambda c, k=k: values[..., [k]] * c["11ᵀ"]  # type: ignore[misc]
+            for k, name in enumerate(self.undefined)
+        }
 
     def save(self, path: str | Path) -> None:
         """Write the network into one safetensors file; see `g2n2.nn.files`."""

@@ -12,9 +12,13 @@ from ..compiler.presets import Preset
 from ..compiler.readout_plan import ReadoutPlan
 from ..errors import LoweringError
 from ..ops import reference as ops
+from ..ops.rules.spec import MOST_NODES
 from .layer import ACTIVATIONS, Memories, linear
 
 LEAST = float("-inf")
+MATRIX_SUMS = {("diagonal", "sum"), ("off-diagonal", "sum")}
+OVER_NODES = {"scalars": 0, "off-diagonal": 2}
+"""How many nodes a part is summed over, where not one."""
 
 
 def pool(values: Tensor, present: Tensor, how: str) -> Tensor:
@@ -55,8 +59,10 @@ class Readout(nn.Module):
     def dtype(self) -> torch.dtype:
         return next(self.decision.parameters()).dtype
 
-    def forward(self, memories: Memories, mask: Tensor, constants: Constants) -> Tensor:
-        features = self.features(memories, mask)
+    def forward(
+        self, memories: Memories, mask: Tensor, constants: Constants, kernels: bool = False
+    ) -> Tensor:
+        features = self.features(memories, mask, kernels)
         features = features.to(self.dtype)  # pooled sums may be wider than a half-precision model
         value: Tensor = self.decision(features)
         if self.straight is not None:
@@ -65,10 +71,10 @@ class Readout(nn.Module):
             return value * constants["1"]
         return value * constants["11ᵀ"] if self.plan.task == "edge" else value
 
-    def features(self, memories: Memories, mask: Tensor) -> Tensor:
+    def features(self, memories: Memories, mask: Tensor, kernels: bool = False) -> Tensor:
         """What the decision layers read: `[B, P]`, `[B, N, P]` or `[B, N, N, P]`."""
         plan = self.plan
-        pooled = self.pooled(memories, mask) if plan.pooled_width else None
+        pooled = self.pooled(memories, mask, kernels) if plan.pooled_width else None
         if plan.task == "graph":
             assert pooled is not None, "a graph read-out always pools"
             return pooled
@@ -79,31 +85,46 @@ class Readout(nn.Module):
             parts.append(spread.expand(*parts[0].shape[:-1], -1))
         return torch.cat(parts, dim=-1)
 
-    def pooled(self, memories: Memories, mask: Tensor) -> Tensor:
-        """`[B, P]` every part of the memories, pooled."""
-        n = mask.shape[1]
-        diagonal = torch.eye(n, dtype=torch.bool, device=mask.device)
-        pairs = mask[:, :, None] & mask[:, None] & ~diagonal
+    def pooled(self, memories: Memories, mask: Tensor, kernels: bool = False) -> Tensor:
+        """`[B, P]` every part of the memories, pooled; by kernels where they can."""
+        sums: dict[str, Tensor] = {}
+        if kernels and {*self.plan.pools} >= MATRIX_SUMS and _one_tile(memories["M"]):
+            from ..ops.pooling.triton import sums as matrix_sums
+
+            sums["diagonal"], sums["off-diagonal"] = matrix_sums(memories["M"], mask)
         parts = []
         for part, how in self.plan.pools:
-            unit = self.unit if how == "sum" else 1.0
-            match part:
-                case "nodes" | "rows":
-                    value = pool(memories["V" if part == "nodes" else "R"], mask, how) / unit
-                case "scalars":
-                    value = memories["S"]
-                case "diagonal":
-                    value = pool(ops.diagonal(memories["M"]), mask, how) / unit
-                case _:
-                    value = pool(memories["M"].flatten(1, 2), pairs.flatten(1), how) / unit**2
-            parts.append(value)
+            value = sums[part] if part in sums else self._pool(part, how, memories, mask)
+            power = OVER_NODES.get(part, 1) if how == "sum" else 0
+            parts.append(value / self.unit**power if power else value)
         return torch.cat(parts, dim=-1)
+
+    def _pool(self, part: str, how: str, memories: Memories, mask: Tensor) -> Tensor:
+        match part:
+            case "nodes" | "rows":
+                vectors = memories["V" if part == "nodes" else "R"]
+                if how == "sum" and vectors.dtype != torch.float64:
+                    return vectors.sum(1, dtype=torch.float32)  # zero at the padding
+                return pool(vectors, mask, how)
+            case "scalars":
+                return memories["S"]
+            case "diagonal":
+                return pool(ops.diagonal(memories["M"]), mask, how)
+            case _:
+                diagonal = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
+                pairs = mask[:, :, None] & mask[:, None] & ~diagonal
+                return pool(memories["M"].flatten(1, 2), pairs.flatten(1), how)
 
     def row_pool(self, memories: Memories, mask: Tensor) -> Tensor:
         """`[B, N, S]` what a node's row of C holds."""
         how = self.plan.local_pooling
         rows = pool(memories["M"], mask[:, None], how)
         return rows * mask.unsqueeze(-1) / (self.unit if how == "sum" else 1.0)
+
+
+def _one_tile(memory: Tensor) -> bool:
+    """Whether the kernel for small graphs takes a matrix memory."""
+    return memory.shape[1] <= MOST_NODES and memory.dtype != torch.float64
 
 
 def _column(letter: str) -> Callable[[Readout, Memories, Tensor], Tensor]:

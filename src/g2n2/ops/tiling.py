@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 INTERPRETED_PROCESSORS = 8
 """Stands for a device in Triton's interpreter: enough for partial sums to be several."""
@@ -28,3 +29,9 @@ def processors(device: torch.device) -> int:
     if device.type != "cuda":
         return INTERPRETED_PROCESSORS
     return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def as_rows(x: Tensor) -> Tensor:
+    """`[…, S]` as `[R, S]`, channels side by side; a slice of a wider tensor stays where it is."""
+    flat = x.flatten(0, -2)
+    return flat if flat.stride(1) == 1 else flat.contiguous()

@@ -22,6 +22,7 @@ from .train import Watch
 
 LABELS = {
     "mae": "MAE",
+    "relative_mae": "MAE / spread",
     "rmse": "RMSE",
     "r2": "R²",
     "accuracy": "accuracy",

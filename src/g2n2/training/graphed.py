@@ -8,7 +8,7 @@ an index tensor and a learning rate coming from the host.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,9 +17,17 @@ from torch import Tensor, nn
 from ..data.dense_store import DenseStore
 from ..data.graph_set import Ints
 from ..data.store import GraphStore
+from ..nn.layer import Memories
+from ..nn.model import GrammarGNN
+from ..ops.aside import aside
 from .averaging import Average
+from .copies import Copies, prepare
 from .devices import set_rate
+from .inputs import Inputs
 from .tasks import Task
+
+if TYPE_CHECKING:
+    from .flat import FlatStep
 
 SHARE = 0.25
 """Of the device's memory, at most, for all graphs padded to the largest."""
@@ -30,7 +38,7 @@ class GraphedStep:
 
     Args:
         model: The network, on the device.
-        optimiser: With `capturable` set and tensors for learning rates.
+        optimiser: Adam or AdamW, with `capturable` set and tensors for learning rates.
         average: Of the weights.
         store: All graphs, padded, with targets as the loss sees them.
         task: What is learned.
@@ -41,7 +49,7 @@ class GraphedStep:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: GrammarGNN,
         optimiser: torch.optim.Optimizer,
         average: Average,
         store: DenseStore,
@@ -50,7 +58,7 @@ class GraphedStep:
         clip: float,
         dtype: torch.dtype | None,
     ) -> None:
-        self.model, self.optimiser, self.average = model, optimiser, average
+        self.optimiser, self.average = optimiser, average
         self.store, self.task, self.clip, self.dtype = store, task, clip, dtype
         self.device = store.device
         self.indices = torch.zeros(batch, dtype=torch.int64, device=self.device)
@@ -59,9 +67,12 @@ class GraphedStep:
         self.loss = torch.zeros((), device=self.device)
         self.norm = torch.zeros((), device=self.device)
         self.weights = list(model.parameters())
-        self.network = _OnTensors(model)
-        self.copies = _Copies(model, dtype)
+        self.inputs = Inputs(model, store, dtype)
+        self.network = _OnInputs(model)
+        self.copies = Copies(model, dtype)
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        self.flat: FlatStep | None = None
+        self.side: torch.cuda.Stream | None = None
         self.pool: Any = None
 
     def step(self, indices: Ints, rate: float, number: int) -> tuple[Tensor, Tensor]:
@@ -93,11 +104,12 @@ class GraphedStep:
         """Record the step for graphs of up to `width` nodes; nothing is learned while recording."""
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
+        self.side = self.side or torch.cuda.Stream()  # type: ignore[no-untyped-call]
         with torch.cuda.stream(stream):
             for _ in range(2):  # kernels are compiled and buffers found before recording
-                self._loss(width)[0].backward()  # type: ignore[no-untyped-call]
+                self._backward(width)
+                self.flat = self.flat or self._flatten()
                 self._forget()
-            _prepare(self.optimiser, self.weights)
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool):
@@ -106,30 +118,59 @@ class GraphedStep:
         self.pool = self.pool or graph.pool()
         self.graphs[width] = graph
 
+    def _flatten(self) -> FlatStep:
+        """Join the weights that have gradients, with what optimiser and average keep of them."""
+        from .flat import FlatStep
+
+        prepare(self.optimiser, self.weights)
+        halves, copies = self.copies.used()
+        others = [weight for weight in self.weights if weight.grad is not None]
+        return FlatStep(
+            halves,
+            others,
+            copies,
+            self.optimiser,
+            self.average,
+            self.clip,
+            self.share,
+            self.norm,
+        )
+
     def _whole(self, width: int) -> None:
         """What is recorded: a step from the indices to the averaged weights."""
+        total = self._backward(width)
+        if self.flat is not None:
+            self.flat.step()
+        else:
+            self._plain_step()
+        self.loss.copy_(total)
+
+    def _backward(self, width: int) -> Tensor:
+        """Gradients of the mean loss; returns the sum."""
         total, known = self._loss(width)
-        mean = total / known.clamp(min=1)
-        mean.backward()  # type: ignore[no-untyped-call]
+        with aside(self.side):
+            (total / known.clamp(min=1)).backward()  # type: ignore[no-untyped-call]
+        return total.detach()
+
+    def _plain_step(self) -> None:
+        """What `FlatStep` does, operation by operation."""
         self.copies.give_gradients()
-        norm = nn.utils.clip_grad_norm_(self.weights, self.clip or math.inf)
+        self.norm.copy_(nn.utils.clip_grad_norm_(self.weights, self.clip or math.inf))
         self.optimiser.step()
         self.copies.refresh()
         self.average.blend(self.share)
-        self.loss.copy_(total.detach())
-        self.norm.copy_(norm)
 
     def _loss(self, width: int) -> tuple[Tensor, Tensor]:
-        batch = self.store.batch(self.indices, width)
-        assert batch.targets is not None, "the store always gives targets"
-        targets = torch.where(self.counts[:, None], batch.targets, torch.nan)
-        tensors = (batch.adjacency, batch.nodes, batch.edges, batch.mask)
+        given = self.inputs.batch(self.indices, width)
+        targets = torch.where(
+            self.counts[:, None], self.store.targets.index_select(0, self.indices), torch.nan
+        )
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not None):
-            outputs = torch.func.functional_call(self.network, self.copies.named, tensors)
+            outputs = torch.func.functional_call(self.network, self.copies.named(), given)
         return self.task.loss(outputs, targets)
 
     def _forget(self) -> None:
-        for weight in (*self.weights, *self.copies.named.values()):
+        for weight in (*self.weights, *self.copies.leaves):
             weight.grad = None
 
 
@@ -150,80 +191,25 @@ def graphed_step(
     half: bool,
 ) -> GraphedStep | None:
     """Graphed steps where they can be had: a grammar's network on one GPU, with room to spare."""
-    from ..nn.model import GrammarGNN
-
     if store.device.type != "cuda" or store.graphs.level != "graph":
         return None
     if not isinstance(model, GrammarGNN) or model.supports is not None:
         return None
     room = torch.cuda.get_device_properties(store.device).total_memory
-    if DenseStore.bytes_of(store) > SHARE * room:
+    if DenseStore.bytes_of(store) + Inputs.bytes_of(model, store) > SHARE * room:
         return None
     dtype = torch.bfloat16 if half else None
     return GraphedStep(model, optimiser, average, DenseStore(store), task, batch, clip, dtype)
 
 
-class _OnTensors(nn.Module):
-    """A network as a function of tensors."""
+class _OnInputs(nn.Module):
+    """A network as a function of what it reads of its graphs."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: GrammarGNN) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, *tensors: Tensor) -> Tensor:
-        result: Tensor = self.model.network(*tensors)  # type: ignore[operator]
-        return result
-
-
-class _Copies:
-    """Half-precision copies of the layers' weights, cast once a step and not at every use.
-
-    The optimiser keeps and steps the full-precision weights.
-    """
-
-    def __init__(self, model: nn.Module, dtype: torch.dtype | None) -> None:
-        masters = {n: p for n, p in model.named_parameters() if dtype and n.startswith("layers.")}
-        self.masters: list[Tensor] = list(masters.values())
-        self.named = {
-            f"model.{name}": weight.detach().to(dtype).requires_grad_()
-            for name, weight in masters.items()
-        }
-        self.gradients = [torch.zeros_like(weight) for weight in self.masters]
-
-    def give_gradients(self) -> None:
-        """Hand the copies' gradients to the weights they are copies of."""
-        used = [
-            (master, wide, copy.grad)
-            for master, wide, copy in zip(
-                self.masters, self.gradients, self.named.values(), strict=True
-            )
-            if copy.grad is not None
-        ]
-        if not used:
-            return
-        torch._foreach_copy_([wide for _, wide, _ in used], [narrow for _, _, narrow in used])
-        for master, wide, _ in used:
-            master.grad = wide
-
-    @torch.no_grad()
-    def refresh(self) -> None:
-        """Take over the weights after a step."""
-        if self.masters:
-            torch._foreach_copy_(list(self.named.values()), self.masters)
-
-
-@torch.no_grad()
-def _prepare(optimiser: torch.optim.Optimizer, weights: list[nn.Parameter]) -> None:
-    """Make the optimiser's buffers, if they are not there, without changing a weight."""
-    if optimiser.state:
-        return
-    kept = [weight.clone() for weight in weights]
-    for weight in weights:
-        weight.grad = torch.zeros_like(weight)
-    optimiser.step()
-    for weight, value in zip(weights, kept, strict=True):
-        weight.copy_(value)
-        weight.grad = None
-        for buffer in optimiser.state[weight].values():
-            if isinstance(buffer, Tensor):
-                buffer.zero_()
+    def forward(self, first: Memories, adjacency: Tensor, mask: Tensor) -> Tensor:
+        model = self.model
+        constants = model.constants(adjacency, mask)
+        return model.read_out(model.run(first, constants, mask), constants, mask)

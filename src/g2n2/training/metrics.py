@@ -28,6 +28,10 @@ def metrics(task: Task, decoded: Values, targets: Values) -> dict[str, Metrics]:
             table[column.name] = _binary(decoded[known, place], truth[known])
         else:
             table[column.name] = _regression(decoded[known, place], truth[known])
+            if len(task.columns) > 1:
+                table[column.name]["relative_mae"] = _relative(
+                    table[column.name]["mae"], truth[known]
+                )
     names = list(next(iter(table.values())))
     # A rare label may be unknown, or of one class only, in a small part: the others still count.
     rows = list(table.values())
@@ -65,6 +69,12 @@ def _regression(values: Values, truth: Values) -> Metrics:
         "rmse": float(np.sqrt(_mean(error**2))),
         "r2": 1.0 - float((error**2).sum()) / spread if spread else float("nan"),
     }
+
+
+def _relative(mae: float, truth: Values) -> float:
+    """An error in parts of what guessing the mean makes: targets of several units compare."""
+    spread = _mean(np.abs(truth - _mean(truth)))
+    return mae / spread if spread else float("nan")
 
 
 def _binary(probabilities: Values, truth: Values) -> Metrics:

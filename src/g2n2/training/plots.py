@@ -128,6 +128,6 @@ def _confusion(axes: Any, column: Target, values: Values, truth: Values) -> None
 def _metric_label(task: Task) -> str:
     if task.kind != "regression":
         return task.metric
-    units = {column.unit for column in task.columns}
-    unit = units.pop() if len(units) == 1 else ""
-    return "MAE" + (f" [{unit}]" if unit else "")
+    unit = task.columns[0].unit if task.metric == "mae" else ""
+    label = "MAE" if task.metric == "mae" else "MAE / spread"
+    return label + (f" [{unit}]" if unit else "")

@@ -60,8 +60,10 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """What the best model is chosen by."""
-        return {"regression": "mae", "binary": "accuracy", "multiclass": "accuracy"}[self.kind]
+        """What the best model is chosen by; errors of several targets in parts of their spread."""
+        if self.kind != "regression":
+            return "accuracy"
+        return "mae" if len(self.columns) == 1 else "relative_mae"
 
     @property
     def higher_is_better(self) -> bool:
@@ -73,8 +75,8 @@ class Task:
         L1 for regression, cross-entropy otherwise, in float32 at least.
         """
         outputs = outputs if outputs.dtype == torch.float64 else outputs.float()
-        known = torch.isfinite(targets)
-        filled = torch.where(known, targets, torch.zeros_like(targets)).to(outputs.dtype)
+        known = (targets - targets) == 0  # neither NaN nor infinite
+        filled = targets.nan_to_num(0.0, 0.0, 0.0).to(outputs.dtype)
         if self.kind == "multiclass":
             known = known[..., 0]
             each = functional.cross_entropy(
@@ -84,7 +86,7 @@ class Task:
             each = functional.binary_cross_entropy_with_logits(outputs, filled, reduction="none")
         else:
             each = (outputs - filled).abs()
-        return torch.where(known, each, torch.zeros_like(each)).sum(), known.sum()
+        return (each * known).sum(), known.sum()
 
     def decode(self, outputs: Values) -> Values:
         """Outputs as a user reads them: values, or probabilities."""

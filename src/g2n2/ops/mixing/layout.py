@@ -79,12 +79,3 @@ def covered(parts: Sequence[Part], hidden: int, out: int) -> bool:
         and max(out, *(part.width for part in parts)) <= WIDEST
         and hidden % 16 == 0
     )
-
-
-def as_rows(x: Tensor) -> Tensor:
-    """`[B, N, N, S]` as `[BNN, S]`, channels side by side.
-
-    A slice of a wider tensor is read where it is.
-    """
-    flat = x.flatten(0, 2)
-    return flat if flat.stride(1) == 1 else flat.contiguous()

@@ -1,8 +1,9 @@
-"""The matrix-memory update in a few large products: no whole concatenation, bounded memory.
+"""The matrix-memory update in a few large products of planes: bounded memory, no whole copies.
 
-`diag(v)` reaches only n of the n² rows of the hidden layer. Rows go through in chunks that stay in
-the processor's cache. The hidden layer is kept for the backward pass while all of it is small, and
-recomputed chunk by chunk where it is not, so that memory grows with n²·S and not n²·8S.
+`diag(v)` reaches only n of the n² pairs, and the first bias is one more channel of ones. Pairs go
+through in chunks that stay in the processor's cache. The hidden layer is kept for the backward pass
+while all of it is small, and recomputed chunk by chunk where it is not, so that memory grows with
+n²·S and not n²·8S.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ..planes import memory, planes
 from .layout import placed
 from .parts import Diagonal, Part
 from .reference import Map, pair_mask, values
 
 KEPT_BYTES = 256 * 1024**2
 """A hidden layer up to this size is kept for the backward pass."""
-CHUNK_BYTES = {"cpu": 16 * 1024**2, "cuda": 64 * 1024**2}
+CHUNK_BYTES = {"cpu": 2 * 1024**2, "cuda": 64 * 1024**2}
 """A chunk of the hidden layer is about this large: as caches are, or enough to fill a GPU."""
 
 
@@ -32,23 +34,26 @@ def mix(
     activation: str,
     residual: Tensor | None = None,
 ) -> Tensor:
-    """See `reference.mix`."""
+    """See `reference.mix`; the result lies as planes do."""
     weight, bias = first
-    pairs, columns, reach = [], [], None
+    pairs = mask.numel() * mask.shape[1]
+    given = [weight.new_ones(0 if bias is None else 1, pairs)]
+    columns = [weight[:, :0] if bias is None else bias.unsqueeze(1)]
+    reach: Tensor | None = None
     for part, own in placed(parts):
         if isinstance(part, Diagonal):
-            more = functional.linear(part.values, weight[:, own])
+            more = weight[:, own] @ part.values.flatten(0, 1).T
             reach = more if reach is None else reach + more
         else:
-            pairs.append(values(part))
-            columns.append(own)
-    if not pairs:
-        pairs.append(weight.new_empty(*mask.shape, mask.shape[1], 0))
-        columns.append(slice(0, 0))
+            given.append(planes(values(part)))
+            columns.append(weight[:, own])
+    joint = torch.cat(columns, dim=1)
+    added = None if residual is None else planes(residual)
+    trains = torch.is_grad_enabled()
     value: Tensor = _Mix.apply(  # type: ignore[no-untyped-call]
-        activation, tuple(columns), mask, weight, bias, *second, reach, residual, *pairs
+        activation, trains, mask, joint, *second, reach, added, *given
     )
-    return value
+    return memory(value, torch.Size((*mask.shape, mask.shape[1])))
 
 
 class _Mix(torch.autograd.Function):
@@ -56,120 +61,104 @@ class _Mix(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Tensor:
-        activation, columns, mask, w1, b1, w2, b2, reach, residual, *pairs = args
-        rows = [x.flatten(0, 2) for x in pairs]
-        hidden = _Hidden(rows, columns, w1, b1, reach, mask.shape[1], activation)
-        out: Tensor = w2.new_empty(hidden.count, len(w2))
-        keep = hidden.count * hidden.row_bytes <= KEPT_BYTES
-        kept = w1.new_empty(hidden.count if keep else 0, len(w1))
+        activation, trains, mask, w1, w2, b2, reach, residual, *given = args
+        hidden = _Hidden(given, w1, reach, mask.shape[1], activation)
+        out: Tensor = w2.new_empty(len(w2), hidden.count)
+        keep = trains and hidden.count * hidden.pair_bytes <= KEPT_BYTES
+        kept = hidden.room(hidden.count if keep else 0)
+        room = None if keep else hidden.room()
         for chunk in hidden.chunks():
-            state = hidden.state(chunk, kept[chunk] if keep else None)
-            value = _value(state, activation)
-            if b2 is None:
-                torch.mm(value, w2.T, out=out[chunk])
-            else:
-                torch.addmm(b2, value, w2.T, out=out[chunk])
-        out = out.view(*pairs[0].shape[:3], len(w2))
+            state = hidden.state(chunk, kept[:, chunk] if room is None else room)
+            torch.mm(w2, _value(state, activation), out=out[:, chunk])
+        if b2 is not None:
+            out += b2.unsqueeze(1)
         if residual is not None:
             out += residual
-        ctx.save_for_backward(mask, w1, b1, w2, reach, kept, *rows)
-        ctx.activation, ctx.columns, ctx.keep = activation, columns, keep
-        ctx.bias2, ctx.add = b2 is not None, residual is not None
-        return out.mul_(pair_mask(mask))
+        ctx.save_for_backward(mask, w1, w2, reach, kept, *given)
+        ctx.activation, ctx.keep = activation, keep
+        ctx.bias, ctx.add = b2 is not None, residual is not None
+        return out.mul_(pair_mask(mask).view(-1))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        mask, w1, b1, w2, reach, kept, *rows = ctx.saved_tensors
-        hidden = _Hidden(rows, ctx.columns, w1, b1, reach, mask.shape[1], ctx.activation)
-        dresidual = grads[0] * pair_mask(mask)
-        dout = dresidual.reshape(hidden.count, len(w2))
+        mask, w1, w2, reach, kept, *given = ctx.saved_tensors
+        hidden = _Hidden(given, w1, reach, mask.shape[1], ctx.activation)
+        dout = grads[0] * pair_mask(mask).view(-1)
         wide = torch.promote_types(w1.dtype, torch.float32)  # sums over chunks need the digits
-        djoint = torch.zeros_like(hidden.weight, dtype=wide)
-        dw2, db1 = torch.zeros_like(w2, dtype=wide), w1.new_zeros(len(w1), dtype=wide)
+        dw1, dw2 = torch.zeros_like(w1, dtype=wide), torch.zeros_like(w2, dtype=wide)
         dreach = None if reach is None else torch.empty_like(reach)
-        dx = w1.new_empty(hidden.count, hidden.weight.shape[1])
+        dx = w1.new_empty(w1.shape[1], hidden.count)
+        room, again = hidden.room(), None if ctx.keep else hidden.room()
         for chunk in hidden.chunks():
-            state = kept[chunk] if ctx.keep else hidden.state(chunk)
-            flow = dout[chunk]
-            dw2 += flow.T @ _value(state, ctx.activation)
-            dpre = _back(flow @ w2, state, ctx.activation)
-            djoint += dpre.T @ hidden.inputs(chunk)
-            torch.mm(dpre, hidden.weight, out=dx[chunk])
-            if b1 is not None:
-                db1 += dpre.sum(0, dtype=wide)
+            state = kept[:, chunk] if again is None else hidden.state(chunk, again)
+            flow = dout[:, chunk]
+            dw2 += flow @ _value(state, ctx.activation).T
+            dpre = torch.mm(w2.T, flow, out=room[:, : flow.shape[1]])
+            dpre = _back(dpre, state, ctx.activation)
+            dw1 += dpre @ hidden.inputs(chunk).T
+            torch.mm(w1.T, dpre, out=dx[:, chunk])
             if dreach is not None:
-                at, nodes = diagonal_rows(chunk, mask.shape[1], dpre.device)
-                dreach.view(-1, len(w1))[nodes] = dpre[at]
-        dw1 = torch.zeros_like(w1)
-        widths = [x.shape[1] for x in rows]
-        for own, part in zip(ctx.columns, djoint.split_with_sizes(widths, 1), strict=True):
-            dw1[:, own] = part
+                for at, nodes in diagonals(chunk, mask.shape[1]):
+                    dreach[:, nodes] = dpre[:, at]
         return (
             *(None, None, None),
-            dw1,
-            None if b1 is None else db1.to(b1.dtype),
+            dw1.to(w1.dtype),
             dw2.to(w2.dtype),
-            dout.sum(0) if ctx.bias2 else None,
+            dout.sum(1) if ctx.bias else None,
             dreach,
-            dresidual if ctx.add else None,
-            *(part.view(*grads[0].shape[:3], -1) for part in dx.split_with_sizes(widths, 1)),
+            dout if ctx.add else None,
+            *dx.split_with_sizes([len(x) for x in given]),
         )
 
 
 class _Hidden:
-    """The hidden layer of `[BNN, S]` rows, chunk by chunk."""
+    """The hidden layer of `[S, BNN]` planes, chunk by chunk."""
 
     def __init__(
-        self,
-        rows: list[Tensor],
-        columns: tuple[slice, ...],
-        w1: Tensor,
-        b1: Tensor | None,
-        reach: Tensor | None,
-        nodes: int,
-        activation: str,
+        self, given: list[Tensor], w1: Tensor, reach: Tensor | None, nodes: int, activation: str
     ) -> None:
-        self.rows, self.bias, self.nodes, self.activation = rows, b1, nodes, activation
-        self.weight = torch.cat([w1[:, own] for own in columns], dim=1)
-        self.reach = None if reach is None else reach.reshape(-1, len(w1))
-        self.count, self.row_bytes = len(rows[0]), len(w1) * w1.element_size()
+        self.given, self.weight, self.reach = given, w1, reach
+        self.nodes, self.activation = nodes, activation
+        self.count, self.pair_bytes = given[0].shape[1], len(w1) * w1.element_size()
+        self.length = max(1, CHUNK_BYTES[w1.device.type] // self.pair_bytes)
 
     def chunks(self) -> Iterator[slice]:
-        length = max(1, CHUNK_BYTES[self.weight.device.type] // self.row_bytes)
-        for start in range(0, self.count, length):
-            yield slice(start, min(start + length, self.count))
+        for start in range(0, self.count, self.length):
+            yield slice(start, min(start + self.length, self.count))
+
+    def room(self, pairs: int | None = None) -> Tensor:
+        """Memory for the hidden layer of that many pairs, or of a chunk."""
+        return self.weight.new_empty(len(self.weight), self.length if pairs is None else pairs)
 
     def inputs(self, chunk: slice) -> Tensor:
         """A chunk of the concatenation."""
-        parts = [x[chunk] for x in self.rows]
-        return torch.cat(parts, dim=1) if parts[1:] else parts[0]
+        return torch.cat([x[:, chunk] for x in self.given])
 
-    def state(self, chunk: slice, out: Tensor | None = None) -> Tensor:
+    def state(self, chunk: slice, out: Tensor) -> Tensor:
         """A chunk before SiLU, or after ReLU, which loses nothing the backward pass needs."""
-        x, weight = self.inputs(chunk), self.weight.T
-        if self.bias is None:
-            pre = torch.mm(x, weight, out=out)
-        else:
-            pre = torch.addmm(self.bias, x, weight, out=out)
+        pre = torch.mm(self.weight, self.inputs(chunk), out=out[:, : chunk.stop - chunk.start])
         if self.reach is not None:
-            at, nodes = diagonal_rows(chunk, self.nodes, pre.device)
-            pre[at] += self.reach[nodes]
+            for at, nodes in diagonals(chunk, self.nodes):
+                pre[:, at] += self.reach[:, nodes]
         return pre.relu_() if self.activation == "relu" else pre
 
 
-def diagonal_rows(chunk: slice, nodes: int, device: torch.device) -> tuple[Tensor, slice]:
-    """Which rows of a chunk are pairs (i, i), and the nodes of the batch they belong to.
+def diagonals(chunk: slice, nodes: int) -> Iterator[tuple[slice, slice]]:
+    """Which pairs of a chunk are (i, i), graph by graph, and the nodes they belong to.
 
-    Row (b, i, i) is (b·n + i)·n + i, which grows with the node b·n + i: no search on the device.
+    Pair (b, i, i) is (b·n + i)·n + i, which grows with the node b·n + i.
     """
 
-    def first_from(row: int) -> int:
-        node = row // nodes
-        return node if node * nodes + node % nodes >= row else node + 1
+    def first_from(pair: int) -> int:
+        node = pair // nodes
+        return node if node * nodes + node % nodes >= pair else node + 1
 
-    own = slice(first_from(chunk.start), first_from(chunk.stop))
-    node = torch.arange(own.start, own.stop, device=device)
-    return node * nodes + node % nodes - chunk.start, own
+    node, stop = first_from(chunk.start), first_from(chunk.stop)
+    while node < stop:
+        end = min(stop, (node // nodes + 1) * nodes)
+        pair = node * nodes + node % nodes - chunk.start
+        yield slice(pair, pair + (end - node - 1) * (nodes + 1) + 1, nodes + 1), slice(node, end)
+        node = end
 
 
 def _value(state: Tensor, activation: str) -> Tensor:
@@ -177,9 +166,10 @@ def _value(state: Tensor, activation: str) -> Tensor:
 
 
 def _back(flow: Tensor, state: Tensor, activation: str) -> Tensor:
-    """The gradient before the activation from that after it."""
+    """The gradient before the activation from that after it, in its place."""
+    back = torch.ops.aten
     if activation == "relu":
-        grad: Tensor = torch.ops.aten.threshold_backward(flow, state, 0)
+        grad: Tensor = back.threshold_backward.grad_input(flow, state, 0, grad_input=flow)
     else:
-        grad = torch.ops.aten.silu_backward(flow, state)
+        grad = back.silu_backward.grad_input(flow, state, grad_input=flow)
     return grad

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..tiling import block, dot_precision, processors, programs
+from ..tiling import as_rows, block, dot_precision, processors, programs
 from .kernels import fused, weights
-from .layout import MOST_PAIRS, Columns, as_rows, laid_out
+from .layout import MOST_PAIRS, Columns, laid_out
 from .parts import Part
 from .reference import Map, pair_mask
 

@@ -10,12 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..tiling import block, programs
+from ..sums.triton import column_sums
+from ..tiling import as_rows, block, programs
 from . import kernels
 
 ROWS = 64
 """Rows of a block."""
-MOST_SUMS = 1024
+MOST_SUMS = 512
 """Partial sums of the gain's gradient."""
 
 
@@ -31,33 +32,60 @@ def rms_norm(x: Tensor, gain: Tensor, small: float) -> Tensor:
     return result
 
 
+def normalise(x: Tensor, gain: Tensor, small: float) -> Tensor:
+    """The normalised rows of a contiguous tensor."""
+    out, width = torch.empty_like(x), x.shape[-1]
+    count = x.numel() // width
+    kernels.forward_kernel[(programs(count, ROWS),)](
+        x, gain, out, count, small, S=width, P=block(width), BM=ROWS
+    )
+    return out
+
+
+def normalise_back(
+    x: Tensor,
+    gain: Tensor,
+    small: float,
+    dout: Tensor,
+    more: Tensor | None = None,
+    beside: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Gradient of the rows, and partial sums of that of the gain.
+
+    Args:
+        x: `[…, S]`, contiguous.
+        gain: `[S]`.
+        small: ε.
+        dout: Gradient of the normalised rows, contiguous.
+        more: A second one to be added to it.
+        beside: A gradient the rows themselves have, to be added to the result.
+    """
+    width = x.shape[-1]
+    more, beside = (None if g is None else as_rows(g) for g in (more, beside))
+    dx = torch.empty_like(x)
+    count = x.numel() // width
+    blocks = programs(count, ROWS)
+    each = programs(blocks, MOST_SUMS)
+    sums = x.new_empty(programs(blocks, each), width, dtype=torch.float32)
+    kernels.backward_kernel[(len(sums),)](
+        x, gain, dout, more, beside, dx, sums, count, small,
+        0 if more is None else more.stride(0), 0 if beside is None else beside.stride(0), each,
+        S=width, P=block(width), BM=ROWS, ADD=more is not None, PAST=beside is not None,
+    )  # fmt: skip
+    return dx, sums
+
+
 class _Norm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Tensor:
         x, gain, small = args
         x = x.contiguous()
-        out = torch.empty_like(x)
-        width = x.shape[-1]
-        count = x.numel() // width
-        kernels.forward_kernel[(programs(count, ROWS),)](
-            x, gain, out, count, small, S=width, P=block(width), BM=ROWS
-        )
         ctx.save_for_backward(x, gain)
         ctx.small = small
-        return out
+        return normalise(x, gain, small)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
         x, gain = ctx.saved_tensors
-        dout = grads[0].contiguous()
-        dx = torch.empty_like(x)
-        width = x.shape[-1]
-        count = x.numel() // width
-        blocks = programs(count, ROWS)
-        each = programs(blocks, MOST_SUMS)
-        sums = programs(blocks, each)
-        dgain = torch.empty(sums, width, dtype=torch.float32, device=x.device)
-        kernels.backward_kernel[(sums,)](
-            x, gain, dout, dx, dgain, count, ctx.small, each, S=width, P=block(width), BM=ROWS
-        )
-        return dx, dgain.sum(0).to(gain.dtype), None
+        dx, sums = normalise_back(x, gain, ctx.small, grads[0].contiguous())
+        return dx, column_sums(sums, gain.dtype), None

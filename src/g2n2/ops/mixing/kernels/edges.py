@@ -45,15 +45,12 @@ def join_kernel(
 
 
 @triton.jit
-def finish_kernel(OUT, RESIDUAL, MASK, count, N, S: tl.constexpr, P: tl.constexpr,
+def finish_kernel(OUT, RESIDUAL, FLAGS, count, S: tl.constexpr, P: tl.constexpr,
                   ADD: tl.constexpr, BM: tl.constexpr):  # fmt: skip
-    """In place: add the residual and clear the padding."""
+    """In place: add the residual and clear rows that are not there."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     c = tl.arange(0, P)
-    node, j = rows // N, rows % N
-    there = tl.load(MASK + node, mask=rows < count, other=0) > 0
-    here = tl.load(MASK + (node // N) * N + j, mask=rows < count, other=0) > 0
-    real = (there & here)[:, None] & (c < S)[None, :]
+    real = (tl.load(FLAGS + rows, mask=rows < count, other=0) > 0)[:, None] & (c < S)[None, :]
     value = tl.load(OUT + places(rows, S, c), mask=real, other=0.0).to(tl.float32)
     if ADD:
         value += tl.load(RESIDUAL + places(rows, S, c), mask=real, other=0.0).to(tl.float32)
@@ -62,22 +59,35 @@ def finish_kernel(OUT, RESIDUAL, MASK, count, N, S: tl.constexpr, P: tl.constexp
 
 @triton.jit
 def back_kernel(
-    DOUT, W2, HIDDEN, DPRE, DB1, count, H,
+    DOUT, FLAGS, W2, HIDDEN, FLOW, DPRE, DOWN, ALONG, count, H, each,
     SO: tl.constexpr, PO: tl.constexpr, BM: tl.constexpr, BH: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """`dpre = (dout W₂) ⊙ (hidden > 0)` and its sums over each block of rows."""
-    rows = tl.program_id(0) * BM + tl.arange(0, BM)
-    inside = (rows < count)[:, None]
+    """BH units of `dpre = (dout W₂) ⊙ (hidden > 0)`, dout cleared where rows are not there.
+
+    A program walks over `each` blocks of rows and adds dpre up. Of those who walk the same rows,
+    each in turn writes the cleared dout of a block and adds that up.
+    """
+    turn, turns = tl.program_id(0), tl.num_programs(0)
+    h = turn * BH + tl.arange(0, BH)
     o = tl.arange(0, PO)
-    dout = tile(DOUT, rows, SO, count, SO, PO)
-    for start in range(0, H, BH):
-        h = start + tl.arange(0, BH)
-        w2 = tl.load(W2 + o[:, None] * H + h[None, :], mask=(o < SO)[:, None], other=0.0)
-        alive = tl.load(HIDDEN + places(rows, H, h), mask=inside, other=0.0) > 0
+    unit = (h < H)[None, :]
+    w2 = tl.load(W2 + o[:, None] * H + h[None, :], mask=(o < SO)[:, None] & unit, other=0.0)
+    down, along = tl.zeros([BH], dtype=tl.float32), tl.zeros([PO], dtype=tl.float32)
+    for block in tl.range(0, each, num_stages=3):
+        rows = (tl.program_id(1) * each + block) * BM + tl.arange(0, BM)
+        inside = (rows < count)[:, None]
+        real = (tl.load(FLAGS + rows, mask=rows < count, other=0) > 0)[:, None]
+        dout = tl.load(DOUT + places(rows, SO, o), mask=real & (o < SO)[None, :], other=0.0)
+        alive = tl.load(HIDDEN + places(rows, H, h), mask=inside & unit, other=0.0) > 0
         value = tl.where(alive, tl.dot(dout, w2, input_precision=PRECISION), 0.0)
-        tl.store(DB1 + tl.program_id(0) * H + h, tl.sum(value, axis=0))
-        tl.store(DPRE + places(rows, H, h), value.to(DPRE.dtype.element_ty), mask=inside)
+        down += tl.sum(value, axis=0)
+        tl.store(DPRE + places(rows, H, h), value.to(DPRE.dtype.element_ty), mask=inside & unit)
+        if block % turns == turn:
+            stored(dout, FLOW, rows, count, SO, PO)
+            along += tl.sum(dout.to(tl.float32), axis=0)
+    tl.store(DOWN + tl.program_id(1) * H + h, down, mask=h < H)
+    tl.store(ALONG + (tl.program_id(1) * turns + turn) * SO + o, along, mask=o < SO)
 
 
 @triton.jit

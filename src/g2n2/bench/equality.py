@@ -1,0 +1,148 @@
+"""The same numbers first: outputs and gradients of the fast path against the reference.
+
+The truth is the `reference` backend in float64, so that one table of tolerances serves all.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ..data.batch import GraphBatch
+from ..nn.model import GrammarGNN
+from ..training.averaging import Average
+from ..training.graphed import GraphedStep
+from .cases import Case, Precision
+from .networks import Setting, forward_of
+from .precision import autocast, half
+
+TOLERANCE: dict[Precision, float] = {"32": 1e-4, "tf32": 1e-2, "bf16": 5e-2}
+"""How far a value may lie from the truth, in parts of it."""
+AS_GOOD = 2.0
+"""Where the reference in the same precision is further away than that, so many times its error."""
+SMALL = 0.02
+"""A gradient below this part of the largest is measured against the largest: it is what remains of
+large terms that cancel, and so is its error."""
+GRAPHS, NODES = 8, 48
+"""Sizes of the check: unequal graphs in one batch, small enough for float64."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """How far the fast path was from the truth, and how far it may be.
+
+    Attributes:
+        outputs: Error of the outputs, in parts of their norm.
+        gradients: Error of the worst gradient, in parts of its norm.
+        worst: The weight whose gradient that is.
+        outputs_allowed: What `outputs` may be.
+        gradients_allowed: What `gradients` may be.
+    """
+
+    outputs: float
+    gradients: float
+    worst: str
+    outputs_allowed: float
+    gradients_allowed: float
+
+    @property
+    def passed(self) -> bool:
+        near = self.outputs <= self.outputs_allowed, self.gradients <= self.gradients_allowed
+        return all(near)  # NaN is near nothing
+
+
+def check(case: Case, device: torch.device) -> Check:
+    """Compare the network of a case, the way the case runs it, with the reference."""
+    few = replace(case, batch=min(case.batch, GRAPHS), nodes=min(case.nodes, NODES), batches=1)
+    setting = Setting.of(few, device)
+    model = setting.network()
+    batch = setting.batch(setting.batches[0])
+    truth = _reference(model, batch.to(torch.float64), case.precision, torch.float64)
+    plain = _reference(model, batch, case.precision, torch.float32)
+    fast = _run(copy.deepcopy(model), batch, case.precision)
+    if case.training and case.graphed and device.type == "cuda":
+        fast = replace(fast, gradients=_graphed_gradients(setting, model))
+    errors = gradient_errors(fast.gradients, truth.gradients)
+    place = max(range(len(errors)), key=lambda i: (errors[i] != errors[i], errors[i]))
+    least = TOLERANCE[case.precision]
+    return Check(
+        outputs=error(fast.outputs, truth.outputs),
+        gradients=errors[place],
+        worst=[name for name, _ in model.named_parameters()][place],
+        outputs_allowed=max(least, AS_GOOD * error(plain.outputs, truth.outputs)),
+        gradients_allowed=max(
+            least, AS_GOOD * max(gradient_errors(plain.gradients, truth.gradients))
+        ),
+    )
+
+
+def error(got: Tensor, truth: Tensor) -> float:
+    """Norm of the difference, in parts of the truth's."""
+    return float((got.double() - truth).norm() / truth.norm().clamp(min=1e-30))
+
+
+def gradient_errors(got: Sequence[Tensor | None], truth: Sequence[Tensor | None]) -> list[float]:
+    """Error of each gradient; one that is missing on one side only is wrong altogether."""
+    largest = max(float(value.norm()) for value in truth if value is not None)
+    errors = []
+    for mine, right in zip(got, truth, strict=True):
+        if right is None or mine is None:
+            given = mine if right is None else right
+            errors.append(0.0 if given is None or not given.any() else 1.0)
+            continue
+        apart = float((mine.double() - right).norm())
+        errors.append(apart / max(float(right.norm()), SMALL * largest, 1e-30))
+    return errors
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Outputs, and the gradients of their mean by weight."""
+
+    outputs: Tensor
+    gradients: list[Tensor | None]
+
+
+def _run(model: GrammarGNN, batch: GraphBatch, precision: Precision) -> _Run:
+    with autocast(precision, batch.mask.device):
+        outputs = forward_of(model)(batch)
+    outputs.double().mean().backward()  # type: ignore[no-untyped-call]
+    return _Run(outputs.detach(), [p.grad for p in model.parameters()])
+
+
+def _reference(
+    model: GrammarGNN, batch: GraphBatch, precision: Precision, dtype: torch.dtype
+) -> _Run:
+    twin = copy.deepcopy(model).to(dtype)
+    twin.backend = "reference"
+    return _run(twin, batch, "32" if dtype == torch.float64 else precision)
+
+
+def _graphed_gradients(setting: Setting, model: GrammarGNN) -> list[Tensor | None]:
+    """The gradients a graphed step takes, from what it does to the weights.
+
+    With an ε far beyond any gradient Adam's first step is a plain one: the weights change by rate/ε
+    times the gradient. Targets far below all outputs make the L1 loss the mean of the outputs.
+    """
+    far, gain = 1e9, 1e3  # the change is large beside the weights, so that no digit of it is lost
+    setting.store.targets.fill_(-far)
+    model = copy.deepcopy(model)
+    before = [p.detach().clone() for p in model.parameters()]
+    rate = torch.tensor(gain * far, device=setting.device)
+    optimiser = torch.optim.Adam(model.parameters(), lr=rate, eps=far, capturable=True, fused=True)
+    stepper = GraphedStep(
+        model,
+        optimiser,
+        Average(model, 0.0),
+        setting.store,
+        setting.task,
+        setting.case.batch,
+        0.0,
+        half(setting.case.precision),
+    )
+    stepper.step(setting.batches[0], gain * far, 1)
+    return [(old - p.detach()) / gain for old, p in zip(before, model.parameters(), strict=True)]

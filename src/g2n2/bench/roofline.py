@@ -1,0 +1,65 @@
+"""The roofline: what a fused layer could reach, and what was measured below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+from .results import Result
+
+COLOURS = {"bf16": "#2a6f97", "tf32": "#d1603d", "32": "#5b8e4d"}
+NAMES = {"bf16": "bfloat16", "tf32": "tf32", "32": "float32"}
+
+
+def draw_roofline(path: Path, results: Sequence[Result]) -> bool:
+    """Draw the measured cases of one GPU under the roof of its measured peaks.
+
+    Returns:
+        Whether there was a measured case to draw.
+
+    Raises:
+        DataError: Matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise DataError('a figure needs matplotlib: pip install "g2n2[plot]"') from None
+    points = [r for r in results if r.made_with["device"] != "cpu" and r.value("flops_per_byte")]
+    if not points:
+        return False
+    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    axes = figure.subplots()
+    made = points[-1].made_with
+    speed = made["bandwidth_gb_per_second"] * 1e9
+    peaks: dict[str, float] = {}
+    for result in points:
+        peaks |= result.made_with["peak_tflops"]
+    for precision, peak in peaks.items():
+        ridge = peak * 1e12 / speed
+        ends = [1.0, ridge, 4096.0]
+        roof = [speed / 1e12, peak, peak]
+        label = f"{NAMES[precision]}: {peak:.0f} TFLOP/s"
+        axes.plot(ends, roof, color=COLOURS[precision], linewidth=1.5, label=label)
+    for result in points:
+        _point(axes, result)
+    axes.set(xscale="log", yscale="log", xlim=(8, 2048))
+    axes.set_xlabel("useful FLOP for each byte a fused layer moves")
+    axes.set_ylabel("useful TFLOP/s")
+    axes.set_title(f"{made['device']}, {speed / 1e12:.2g} TB/s measured", loc="left", fontsize=10)
+    axes.grid(True, color="#e5e5e5")
+    axes.set_axisbelow(True)
+    axes.legend(frameon=False, loc="upper left", fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    return True
+
+
+def _point(axes: Any, result: Result) -> None:
+    place = (result.figures["flops_per_byte"], result.figures["tflops"])
+    named = result.floor is not None
+    colour = COLOURS[result.settings["precision"]]
+    axes.plot(*place, "o", color=colour, markersize=5 if named else 3, alpha=1 if named else 0.4)
+    if named:
+        axes.annotate(result.case, place, (5, 0), textcoords="offset points", fontsize=6)

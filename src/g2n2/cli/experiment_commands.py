@@ -1,0 +1,176 @@
+"""experiment: the paper's questions, asked of our code, into a folder of records."""
+
+from __future__ import annotations
+
+import signal
+from enum import StrEnum
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import show
+from .train_commands import DataFolder, OptionList, parsed_options
+
+if TYPE_CHECKING:
+    from ..experiments.cell import Cell
+    from ..experiments.running import Outcome
+
+
+class Question(StrEnum):
+    """What is asked."""
+
+    q1 = "q1"
+    q2 = "q2"
+    q3 = "q3"
+    q4 = "q4"
+    power = "power"
+    all = "all"
+
+
+class Budget(StrEnum):
+    """How much work a cell is."""
+
+    smoke = "smoke"
+    short = "short"
+    full = "full"
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(experiment)
+
+
+def experiment(
+    question: Annotated[
+        Question,
+        typer.Argument(help="q1 reduction, q2 QM9, q3 TU, q4 filters, power: trained, or all."),
+    ],
+    budget: Annotated[
+        Budget, typer.Option(help="smoke: does it work; short: minutes; full: the tables.")
+    ] = Budget.short,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Cells whose name has this part, as single/r2.")
+    ] = None,
+    seeds: Annotated[str, typer.Option(help="Only these seeds, as 0,1,2.")] = "",
+    optional: Annotated[bool, typer.Option(help="Optional cells too.")] = False,
+    minutes: Annotated[
+        float, typer.Option(min=0.0, help="Stop after so long; the same command goes on. [0: none]")
+    ] = 0.0,
+    cell_minutes: Annotated[
+        float, typer.Option(min=0.0, help="At most so long for each cell this time. [0: none]")
+    ] = 0.0,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="Cells at a time.")] = 1,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    results: Annotated[Path, typer.Option(help="Folder of the records.")] = Path("results"),
+    work: Annotated[Path, typer.Option(help="Folder of checkpoints.")] = Path("build/experiments"),
+    data: DataFolder = None,
+    option: OptionList = None,
+    list_cells: Annotated[bool, typer.Option("--list", help="List the cells and stop.")] = False,
+) -> None:
+    """Run a question's cells; what is already in the results is skipped, what is partial goes on.
+
+    Every cell leaves a JSON record with its settings, seed, data, hardware, commit and time.
+    """
+    from ..experiments.questions import cells_of, choose
+    from ..experiments.running import Settings, failures, run_cells
+
+    chosen = choose(
+        cells_of(question.value, budget.value), only or (), _numbers(seeds), optional or list_cells
+    )
+    settings = Settings(
+        results, work, minutes, cell_minutes, device, data, parsed_options(option), jobs
+    )
+    if list_cells:
+        _list(chosen, settings.results)
+        return
+    show.say(f"{len(chosen)} cells, records in {results}; Ctrl-C stops and keeps everything")
+    # A scheduler's stop is a Ctrl-C.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with CellDisplay() as display:
+        try:
+            outcomes = run_cells(chosen, settings, display.tell, display.ended)
+        except KeyboardInterrupt:
+            outcomes = None
+        finally:
+            signal.signal(signal.SIGTERM, before)
+    if outcomes is None:
+        show.say("\nstopped, and everything is kept; the same command goes on")
+        raise typer.Exit(130)
+    if unstarted := len(chosen) - len(outcomes):
+        show.say(f"{unstarted} cells were not begun: the time is over; the same command goes on")
+    if failed := failures(outcomes):
+        show.say(f"\n{len(failed)} of {len(chosen)} cells failed:")
+        for outcome in failed:
+            show.say(f"  {outcome.label}: {outcome.why}")
+        raise typer.Exit(1)
+
+
+def _numbers(text: str) -> list[int]:
+    from ..errors import DataError
+
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise DataError(f"--seeds is a list of numbers as 0,1,2; got {text!r}") from None
+
+
+def _list(cells: list[Cell], results: Path) -> None:
+    from ..experiments.record import Record
+
+    rows = []
+    for cell in cells:
+        path = cell.path(results)
+        found = Record.read(path) if path.is_file() else None
+        state = f"{found.done} of {found.planned} {found.unit}" if found else "-"
+        kind = "optional" if cell.optional else ""
+        rows.append((cell.question, cell.name, str(cell.seed), state, kind))
+    show.table(("question", "cell", "seed", "done", ""), rows, narrow=2)
+
+
+LINES_EVERY = 15.0
+"""Seconds between two lines about a cell where there is no terminal to redraw."""
+
+
+class CellDisplay:
+    """Bars for the cells at work on a terminal; elsewhere a line now and then."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        self.console = Console(highlight=False, markup=False, emoji=False)
+        self.bars = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[said]}", markup=False),
+            console=self.console,
+            disable=not self.console.is_terminal,
+        )
+        self.rows: dict[str, Any] = {}
+        self.said: dict[str, float] = {}
+
+    def __enter__(self) -> CellDisplay:
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def tell(self, cell: Cell, sentence: str, done: int, planned: int) -> None:
+        now = monotonic()
+        if (
+            not self.console.is_terminal
+            and now - self.said.setdefault(cell.label, now) > LINES_EVERY
+        ):
+            self.said[cell.label] = now
+            self.console.print(f"  {cell.label}: {done}/{planned} {sentence}", soft_wrap=True)
+        if cell.label not in self.rows:
+            self.rows[cell.label] = self.bars.add_task(cell.label, said="")
+        self.bars.update(self.rows[cell.label], completed=done, total=planned, said=sentence)
+
+    def ended(self, outcome: Outcome) -> None:
+        if outcome.label in self.rows:
+            self.bars.remove_task(self.rows.pop(outcome.label))
+        self.console.print(str(outcome), soft_wrap=True)

@@ -1,0 +1,55 @@
+"""report: every table and figure from the records of experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import show
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(report)
+
+
+def report(
+    results: Annotated[Path, typer.Option(help="Folder with the records of experiments.")] = Path(
+        "results"
+    ),
+    out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page.")] = Path(
+        "build/report"
+    ),
+    write_docs: Annotated[
+        bool, typer.Option("--write-docs", help="Also fill the marked parts of README and docs.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit 1 where README or docs are stale.")
+    ] = False,
+    root: Annotated[Path, typer.Option(help="Folder with README.md and docs.")] = Path("."),
+    smoke: Annotated[
+        bool, typer.Option("--smoke", help="Show records of the smoke budget too.")
+    ] = False,
+) -> None:
+    """Write tables, figures and one page from results, which may be partial or absent."""
+    from ..errors import DataError
+    from ..reports.insertion import stale_pages, write_pages
+    from ..reports.report import sections, write
+    from ..reports.standings import read_results
+
+    if check and write_docs:
+        raise DataError("--check writes nothing; leave out --write-docs")
+    found = read_results(results, harness=smoke)
+    if check:
+        stale = stale_pages(root, found, sections(found))
+        for path in stale:
+            show.say(f"stale: {path.relative_to(root)}; run g2n2 report --write-docs")
+        raise typer.Exit(1 if stale else 0)
+    if found.empty:
+        show.say(f"no result in {results} yet: the tables hold published columns only")
+    for path in write(found, out):
+        show.say(str(path))
+    if write_docs:
+        for path in write_pages(root, found, sections(found)):
+            show.say(str(path))

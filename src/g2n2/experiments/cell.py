@@ -1,0 +1,71 @@
+"""Cell: one number (or row) of a table, as something that can be run in slices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .record import Record, record_path
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """What a cell may use this time.
+
+    Attributes:
+        work: Its own folder for checkpoints; the same at every slice.
+        results: Where the records of other cells lie, for one that builds on them.
+        minutes: Wall time it may take; 0 for no limit. It stops soon after, its work kept.
+        device: `auto`, `cpu` or `cuda`.
+        data: Folder with data files, where there is one.
+        options: Options for the data set's loader, such as a cache file.
+        tell: Told sentences and `(done, planned)` while it works.
+    """
+
+    work: Path
+    results: Path = Path("results")
+    minutes: float = 0.0
+    device: str = "auto"
+    data: str | None = None
+    options: Mapping[str, Any] | None = None
+    tell: Callable[[str, int, int], None] = lambda *_: None
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One cell of a question's table, for one seed.
+
+    Attributes:
+        question: `q1` … `q4` or `power`.
+        name: Parts joined by `/`; `--only` matches any part or the whole.
+        seed: Of the run.
+        budget: Whose settings it has.
+        run: Does the next slice of the work and returns what there is then, partial or not.
+        needs: Data sets it reads, by name; it is left out with a plain reason where one is absent.
+        optional: Run only where optional cells are asked for; a table leaves its place empty.
+        alone: Nothing else may run beside it, since it measures time.
+    """
+
+    question: str
+    name: str
+    seed: int
+    budget: str
+    run: Callable[[Slice], Record]
+    needs: tuple[str, ...] = ()
+    optional: bool = False
+    alone: bool = False
+
+    @property
+    def label(self) -> str:
+        """`q2 single/r2/distance/G2N2/modern, seed 0`."""
+        return f"{self.question} {self.name}, seed {self.seed}"
+
+    def folder(self, work: Path) -> Path:
+        """Where its checkpoints lie."""
+        return self.path(work).with_suffix("")
+
+    def path(self, results: Path) -> Path:
+        """Where its record lies."""
+        return record_path(results, self.question, self.name, self.seed, self.budget)

@@ -1,0 +1,132 @@
+"""Several cells at once: worker processes that are given one cell after the other.
+
+A small network does not fill a GPU, and data is read and figures are drawn on the CPU meanwhile. A
+worker keeps its imports and its data between two cells. One that dies costs the cell it had.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+
+from .cell import Cell
+from .questions import cells_of
+from .running import Deadline, Outcome, Settings, Tell, run_cell
+
+Key = tuple[str, str, str, int]
+"""Question, budget, name and seed: what a worker finds a cell by."""
+
+
+@dataclass(eq=False)
+class Worker:
+    """A process and what it is doing."""
+
+    process: SpawnProcess
+    pipe: Connection
+    cell: Cell | None = None
+
+
+def run_packed(
+    cells: Sequence[Cell],
+    settings: Settings,
+    deadline: Deadline,
+    tell: Tell,
+    ended: Callable[[Outcome], None],
+) -> list[Outcome]:
+    """Run cells in workers, started in their order; one that must be alone waits for the rest."""
+    waiting = list(cells)
+    outcomes: list[Outcome] = []
+    workers = [_start(settings) for _ in range(min(settings.jobs, len(cells)))]
+    try:
+        while True:
+            busy = [worker for worker in workers if worker.cell]
+            while waiting and deadline.left > 0 and _may_start(waiting[0], busy, len(workers)):
+                worker = next(worker for worker in workers if not worker.cell)
+                worker.cell = waiting.pop(0)
+                worker.pipe.send((_key(worker.cell), deadline.slice_minutes()))
+                busy.append(worker)
+            if not busy:
+                return outcomes
+            for pipe in wait([worker.pipe for worker in busy]):
+                worker = next(worker for worker in busy if worker.pipe is pipe)
+                outcome = _listen(worker, tell)
+                if outcome is None:
+                    continue
+                outcomes.append(outcome)
+                ended(outcome)
+                worker.cell = None
+                if not worker.process.is_alive():
+                    workers[workers.index(worker)] = _start(settings)
+    except KeyboardInterrupt:
+        for worker in workers:
+            with suppress(ProcessLookupError, TypeError):
+                os.kill(worker.process.pid or 0, signal.SIGINT)
+        raise
+    finally:
+        for worker in workers:
+            worker.pipe.close()
+        for worker in workers:
+            worker.process.join()
+
+
+def _may_start(cell: Cell, busy: list[Worker], workers: int) -> bool:
+    if cell.alone or any(worker.cell and worker.cell.alone for worker in busy):
+        return not busy
+    return len(busy) < workers
+
+
+def _listen(worker: Worker, tell: Tell) -> Outcome | None:
+    """Pass on what a worker says; the outcome where its cell has ended."""
+    cell = worker.cell
+    assert cell is not None
+    try:
+        said = worker.pipe.recv()
+    except (EOFError, OSError):
+        worker.process.join()
+        code = worker.process.exitcode
+        return Outcome(cell.label, "failed", f"its process ended with code {code}")
+    if isinstance(said, Outcome):
+        return said
+    tell(cell, *said)
+    return None
+
+
+def _start(settings: Settings) -> Worker:
+    here, there = get_context("spawn").Pipe()
+    process = get_context("spawn").Process(target=_work, args=(there, settings), daemon=True)
+    process.start()
+    there.close()
+    return Worker(process, here)
+
+
+def _work(pipe: Connection, settings: Settings) -> None:
+    """A worker: take a cell, run it, say what became of it; end when nobody listens any more."""
+    os.setsid()  # Ctrl-C of the terminal goes to the parent, which passes it on once
+    _share_cores(settings.jobs)
+    with suppress(EOFError, OSError, KeyboardInterrupt):
+        while True:
+            key, minutes = pipe.recv()
+            cell = find_cell(key)
+            pipe.send(run_cell(cell, settings, minutes, lambda _, *said: pipe.send(said)))
+
+
+def _share_cores(jobs: int) -> None:
+    import torch
+
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // jobs))
+
+
+def find_cell(key: Key) -> Cell:
+    question, budget, name, seed = key
+    found = (cell for cell in cells_of(question, budget) if (cell.name, cell.seed) == (name, seed))
+    return next(found)
+
+
+def _key(cell: Cell) -> Key:
+    return cell.question, cell.budget, cell.name, cell.seed

@@ -1,0 +1,222 @@
+"""Q2: regression on QM9, G²N² and PPGN, jointly and singly, with and without distances.
+
+Cells; those of one table have equal epochs where nothing else is said:
+
+    joint/width32/TRACK/NETWORK/RECIPE       all twelve targets at once; also width64
+    single/TARGET/TRACK/NETWORK/RECIPE       one target, width 64
+    …/PPGN/RECIPE/equal-time                 as many epochs as fit into the seconds of G²N²
+    speed/joint-width32/TRACK                seconds per epoch of both networks in one run
+    speed/single/TRACK
+    collapse/u0                              20 seeds of U₀: does any run die to a constant?
+
+TRACK is `distance` or `bonds`, NETWORK `G2N2` or `PPGN`, RECIPE `modern` or `paper`, TARGET a name
+of `QM9_TARGETS`. Metrics are those of `training_cells`, with errors in the units of the paper: D,
+bohr³, hartree, bohr², cal/(mol K). A speed cell has `seconds per epoch G2N2`, the same for PPGN,
+and `PPGN / G2N2`. A collapse cell adds `spread of predictions / spread of targets`, both without
+what the elements alone give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from ..data.qm9.targets import QM9_TARGETS
+from ..training.config import RunConfig
+from .cell import Cell
+from .collapse import spread_of_predictions
+from .speed import equal_time, speed_cell
+from .training_cells import SMALL_BATCH, training_cell
+
+Track = Literal["distance", "bonds"]
+Network = Literal["G2N2", "PPGN"]
+Recipe = Literal["modern", "paper"]
+TRACKS: tuple[Track, ...] = get_args(Track)
+NETWORKS: tuple[Network, ...] = get_args(Network)
+RECIPES: tuple[Recipe, ...] = get_args(Recipe)
+
+FIRST = ("r2", "u0", "mu", "alpha")
+ORDER = (*FIRST, *(target.name for target in QM9_TARGETS if target.name not in FIRST))
+"""Targets in the order they are run."""
+
+COMPARED = ("r2", "u0")
+"""Targets that PPGN, the track `bonds` and the recipe `paper` are required for."""
+
+FINE = ("r2", "zpve")
+"""Targets whose aim is a few thousandths of their spread, which is bf16's own error."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much work a cell is.
+
+    Attributes:
+        joint: Epochs of all targets at once.
+        compared: Epochs of the targets in `COMPARED`.
+        single: Epochs of every other target.
+        paper: Epochs of the `paper` recipe, whose batches are small.
+        speed: Epochs that are timed.
+        collapse: Epochs of each seed of U₀.
+        collapse_seeds: How many seeds.
+        limit: Molecules; 0 for all. A few are for a CPU, on one thread and in small batches.
+        width: In place of the widths in the names; 0 for those.
+        only: Names of cells; all where empty.
+    """
+
+    joint: int
+    compared: int
+    single: int
+    paper: int
+    speed: int = 3
+    collapse: int = 5
+    collapse_seeds: int = 20
+    limit: int = 0
+    width: int = 0
+    only: tuple[str, ...] = ()
+
+
+BUDGETS = {
+    "smoke": Budget(
+        joint=2,
+        compared=2,
+        single=2,
+        paper=2,
+        speed=1,
+        collapse=2,
+        collapse_seeds=1,
+        limit=150,
+        width=8,
+        only=(
+            "speed/joint-width32/bonds",
+            "joint/width32/distance/G2N2/modern",
+            "joint/width32/bonds/PPGN/modern/equal-time",
+            "single/r2/distance/G2N2/paper",
+            "collapse/u0",
+        ),
+    ),
+    "short": Budget(joint=15, compared=15, single=10, paper=4, speed=2),
+    "full": Budget(joint=300, compared=300, single=300, paper=200),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the name of a training cell says.
+
+    Attributes:
+        target: One target, or None for all.
+        width: Of every memory.
+        track: With distances or without.
+        network: Which.
+        recipe: How it is trained.
+    """
+
+    target: str | None
+    width: int
+    track: Track
+    network: Network
+    recipe: Recipe
+
+    @property
+    def name(self) -> str:
+        what = f"single/{self.target}" if self.target else f"joint/width{self.width}"
+        return f"{what}/{self.track}/{self.network}/{self.recipe}"
+
+    @property
+    def speed_name(self) -> str:
+        what = "single" if self.target else f"joint-width{self.width}"
+        return f"speed/{what}/{self.track}"
+
+    @property
+    def required(self) -> bool:
+        if self.target is None:
+            return self.recipe == "modern"
+        if (self.track, self.network, self.recipe) == ("distance", "G2N2", "modern"):
+            return True
+        changed = (self.track == "bonds", self.network == "PPGN", self.recipe == "paper")
+        return self.target in COMPARED and sum(changed) == 1
+
+    def config(self, budget: Budget, seed: int = 0) -> RunConfig:
+        """The run."""
+        coarse = self.recipe == "modern" and self.target is not None and self.target not in FINE
+        ppgn = self.network == "PPGN"
+        return RunConfig(
+            "qm9",
+            target=(self.target,) if self.target else (),
+            options={"track": self.track, "features": "ppgn"},
+            grammar="PPGN" if ppgn else "r-G_L3",
+            preset="ppgn" if ppgn else None,
+            width=budget.width or self.width,
+            recipe=self.recipe,
+            references=self.recipe == "modern",
+            epochs=self._epochs(budget),
+            limit=budget.limit,
+            batch=SMALL_BATCH if budget.limit else None,
+            threads=1 if budget.limit else 0,
+            seed=seed,
+            precision="bf16" if coarse else "tf32",
+        )
+
+    def _epochs(self, budget: Budget) -> int:
+        if self.recipe == "paper":
+            return budget.paper
+        if self.target is None:
+            return budget.joint
+        return budget.compared if self.target in COMPARED else budget.single
+
+
+def cells(budget: str) -> list[Cell]:
+    """Speeds first, since the column of equal time needs them; then in the issue's order."""
+    asked = BUDGETS[budget]
+    found = [*_speeds(budget, asked), *_trained(budget, asked), *_collapses(budget, asked)]
+    return [cell for cell in found if not asked.only or cell.name in asked.only]
+
+
+def _all_settings() -> Iterator[Settings]:
+    """Every place of the tables, in the order they are filled."""
+    for width in (32, 64):
+        for recipe in RECIPES:
+            for track in TRACKS:
+                for network in NETWORKS:
+                    yield Settings(None, width, track, network, recipe)
+    for target in ORDER:
+        for recipe in RECIPES:
+            for track in TRACKS:
+                for network in NETWORKS:
+                    yield Settings(target, 64, track, network, recipe)
+
+
+def _trained(budget: str, asked: Budget) -> Iterator[Cell]:
+    for settings in _all_settings():
+        config, required = settings.config(asked), settings.required
+        yield training_cell("q2", settings.name, budget, config, optional=not required)
+        if settings.network == "PPGN" and settings.recipe == "modern":
+            yield training_cell(
+                "q2",
+                f"{settings.name}/equal-time",
+                budget,
+                config,
+                optional=not required or (settings.target is None and settings.width == 64),
+                adapt=equal_time("q2", settings.speed_name, budget),
+            )
+
+
+def _speeds(budget: str, asked: Budget) -> Iterator[Cell]:
+    """One for each width, task and track; those of equal-time cells that are required are too."""
+    for target, width in ((None, 32), ("r2", 64), (None, 64)):
+        for track in TRACKS:
+            both: dict[str, RunConfig] = {
+                network: Settings(target, width, track, network, "modern").config(asked)
+                for network in NETWORKS
+            }
+            name = Settings(target, width, track, "G2N2", "modern").speed_name
+            extra = (target is None and width == 64) or (target is not None and track == "bonds")
+            yield speed_cell("q2", name, budget, both, asked.speed, optional=extra)
+
+
+def _collapses(budget: str, asked: Budget) -> Iterator[Cell]:
+    settings = Settings("u0", 64, "distance", "G2N2", "modern")
+    for seed in range(asked.collapse_seeds):
+        config = replace(settings.config(asked, seed), epochs=asked.collapse)
+        yield training_cell("q2", "collapse/u0", budget, config, measure=spread_of_predictions)

@@ -1,0 +1,15 @@
+"""Q3: classification on six TU sets, ten folds, three statistics, each always named.
+
+A cell is a set and a model. Its metrics, all in percent but the epoch:
+
+    accuracy, GIN's protocol (%)              mean of ten test curves, at the epoch where it is best
+    accuracy, best epoch of each fold (%)     what the released code reports: optimistic
+    accuracy, nested validation (%)           weights chosen on 10 % of each training fold: honest
+
+each with `deviation over folds, …` beside it, and `best epoch, GIN's protocol`. The detail holds
+`test curves` (percent, one list of epochs for each fold) and `nested` (percent, one for each fold).
+"""
+
+from .cells import cells
+
+__all__ = ["cells"]

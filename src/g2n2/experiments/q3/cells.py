@@ -1,0 +1,71 @@
+"""The cells of Q3: a set and a model, done fold by fold."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from ..cell import Cell, Slice
+from ..machines import machine
+from ..record import Record
+from ..training_cells import wall_seconds
+from .settings import PLANS, SETS, Plan, run_config
+
+
+def cells(budget: str) -> list[Cell]:
+    """All cells of a budget: G²N² on every set first, then the other networks."""
+    plan = PLANS[budget]
+    return [_cell(name, model, budget, plan) for model in plan.models for name in plan.sets]
+
+
+def _cell(name: str, model: str, budget: str, plan: Plan, seed: int = 0) -> Cell:
+    assert name in SETS, f"{name} is in no table of settings"
+
+    def run(given: Slice) -> Record:
+        return run_folds(name, model, budget, plan, seed, given)
+
+    return Cell("q3", f"{name}/{model}", seed, budget, run, (name,))
+
+
+def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: Slice) -> Record:
+    """Do as many runs as the slice allows, an epoch at least, and sum up what there is.
+
+    Runs on whole training folds come first: two of the three statistics need nothing else.
+    """
+    from ...training.run_folder import checksum
+    from .folds import FoldRun, Protocol, run_fold, ten_folds
+    from .statistics import metrics
+
+    begun = time.monotonic()
+    config = run_config(name, model, plan.epochs, seed)
+    graphs, origin = ten_folds(config, given)
+    protocols: tuple[Protocol, ...] = ("whole", "nested")
+    runs = [FoldRun(kind, fold) for kind in protocols for fold in range(1, plan.folds + 1)]
+    found: dict[str, list[list[float]]] = {kind: [] for kind in protocols}
+    done = 0
+    for number, fold_run in enumerate(runs):
+
+        def tell(sentence: str, epoch: int, _: int, at: int = number) -> None:
+            given.tell(f"{runs[at].name} epoch {epoch}, {sentence}", at, len(runs))
+
+        scores = run_fold(config, fold_run, graphs, replace(given, tell=tell), begun)
+        if scores is None:
+            break
+        found[fold_run.protocol].append(scores)
+        done += 1
+    nested = [scores[0] for scores in found["nested"]]
+    return Record(
+        question="q3",
+        cell=f"{name}/{model}",
+        seed=seed,
+        budget=budget,
+        done=done,
+        planned=len(runs),
+        unit="runs of folds",
+        metrics=metrics(found["whole"], nested),
+        config={**config.as_dict(), "model": model, "folds": plan.folds, "folds from": origin},
+        data={name: checksum(graphs)},
+        provenance=machine(given.device),
+        seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
+        detail={"test curves": found["whole"], "nested": nested},
+    )

@@ -1,0 +1,104 @@
+"""A fold's two runs: one on its whole training part, watched by its test graphs, and one nested."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ...data.assembly import frozen
+from ...data.splits import split
+from ...errors import DataError
+from ...training.config import RunConfig
+from ..cell import Slice
+from ..shared_data import graphs_of
+from ..training_cells import train_slice
+
+if TYPE_CHECKING:
+    from ...data.graph_set import GraphSet, Ints
+
+Protocol = Literal["whole", "nested"]
+HELD_OUT = 0.1
+"""Of a training fold, for validation in a nested run."""
+
+
+@dataclass(frozen=True)
+class FoldRun:
+    """One run of a cell.
+
+    Attributes:
+        protocol: `whole` trains on the whole training fold and scores the test fold after every
+            epoch; `nested` chooses its weights on what is held out and scores the test fold once.
+        fold: From 1.
+    """
+
+    protocol: Protocol
+    fold: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.protocol}-{self.fold}"
+
+    def parts(self, graphs: GraphSet, seed: int) -> Mapping[str, Ints]:
+        """The graphs to train on, choose by and test on."""
+        test = graphs.splits[f"fold-{self.fold}"]
+        rest = np.setdiff1d(np.arange(len(graphs)), test)
+        if self.protocol == "whole":
+            return {"train": rest, "validation": test}
+        inside = split(graphs.select(rest), "random", seed, (1.0 - HELD_OUT, HELD_OUT, 0.0))
+        return {
+            "train": rest[inside["train"]],
+            "validation": rest[inside["validation"]],
+            "test": test,
+        }
+
+
+def ten_folds(config: RunConfig, given: Slice) -> tuple[GraphSet, str]:
+    """The graphs with ten folds, and where those come from.
+
+    Raises:
+        DataError: The set cannot be read.
+    """
+    graphs = graphs_of(config, given)
+    if "fold-1" in graphs.splits:
+        return graphs, "index files of the set"
+    made = replace(config, options={**config.options, "folds": "gin"})
+    return graphs_of(made, given), "StratifiedKFold of the GIN code"
+
+
+def run_fold(
+    config: RunConfig, run: FoldRun, graphs: GraphSet, given: Slice, begun: float
+) -> list[float] | None:
+    """Do a run, or go on with it.
+
+    Returns:
+        Accuracies of the test fold in percent, after every epoch (`whole`) or of the chosen weights
+        alone (`nested`); None where the slice ended before the run.
+    """
+    kept = given.work / f"{run.name}.json"
+    if kept.is_file():
+        return [float(value) for value in json.loads(kept.read_text(encoding="utf-8"))]
+    folder = given.work / run.name
+    with_parts = replace(graphs, splits=frozen(dict(run.parts(graphs, config.seed))))
+    trained = train_slice(config, folder, given, with_parts, begun)
+    if trained.scores is None:
+        return None
+    found = _curve(folder) if run.protocol == "whole" else [trained.scores["all"]["accuracy"]]
+    accuracies = [round(100.0 * value, 3) for value in found]
+    kept.write_text(json.dumps(accuracies), encoding="utf-8")
+    shutil.rmtree(folder)  # ten folds of weights and checkpoints that nobody reads again
+    return accuracies
+
+
+def _curve(folder: Path) -> list[float]:
+    from ...training.checkpoints import load_checkpoint
+
+    content, _ = load_checkpoint(folder)
+    if content is None:
+        raise DataError(f"{folder} has lost its checkpoint; delete it to run that fold again")
+    return [row["validation accuracy"] for row in content["progress"]["history"]]

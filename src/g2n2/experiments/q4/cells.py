@@ -1,0 +1,169 @@
+"""The cells of Q4: a filter and a network, done run by run; and the linear ceilings."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import time
+from dataclasses import asdict
+from statistics import median, median_low
+from typing import TYPE_CHECKING, Any
+
+from ..cell import Cell, Slice
+from ..machines import device_called, machine
+from ..record import Record
+from ..training_cells import wall_seconds
+from .settings import BUDGETS, Budget, Network
+
+if TYPE_CHECKING:
+    from ...data.graph_set import GraphSet
+    from .images import Images
+
+DATA = "filtering"
+MEDIAN = "test R² (median of runs)"
+WORST = "test R² (worst run)"
+BEST = "test R² (best run)"
+VALIDATION = "validation R² (median of runs)"
+
+
+def cells(budget: str) -> list[Cell]:
+    """All cells of a budget: the ceilings, then network by network."""
+    plan = BUDGETS[budget]
+    listed = [Cell("q4", "ceilings", 0, budget, lambda given: _ceilings(budget, given), (DATA,))]
+    for network in plan.networks:
+        listed += [_cell(name, network, budget, plan) for name in plan.filters]
+    return listed
+
+
+def _cell(name: str, network: Network, budget: str, plan: Budget) -> Cell:
+    def run(given: Slice) -> Record:
+        return run_filter(name, network, budget, plan, given)
+
+    return Cell("q4", cell_name(name, network), 0, budget, run, (DATA,))
+
+
+def cell_name(name: str, network: Network) -> str:
+    return f"{name}/{network.name}/layers-{network.layers}"
+
+
+def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Slice) -> Record:
+    """Do as many runs as the slice allows, a step at least, and sum up what there is."""
+    from .images import Images
+
+    begun = time.monotonic()
+    graphs = _graphs(given)
+    images = Images(graphs, name, device_called(given.device))
+    runs: list[dict[str, Any]] = []
+    for seed in range(plan.runs):
+        given.tell(f"{cell_name(name, network)} run {seed}", seed, plan.runs)
+        found = _run(images, network, plan, seed, given, begun)
+        if found is None:
+            break
+        runs.append(found)
+    return Record(
+        question="q4",
+        cell=cell_name(name, network),
+        seed=0,
+        budget=budget,
+        done=len(runs),
+        planned=plan.runs,
+        unit="runs",
+        metrics=_metrics(runs),
+        config={**asdict(network), "filter": name, "steps": plan.steps, "patience": plan.patience},
+        data={DATA: _checksum(graphs)},
+        provenance=machine(given.device),
+        seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
+        detail=_detail(images, runs),
+    )
+
+
+def _run(
+    images: Images, network: Network, plan: Budget, seed: int, given: Slice, begun: float
+) -> dict[str, Any] | None:
+    """One run, from before or now; None where time is over."""
+    from .fitting import fit
+    from .networks import make_network
+
+    kept, folder = given.work / f"run-{seed}.json", given.work / f"run-{seed}"
+    if kept.is_file():
+        before: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+        return before
+    deadline = begun + 60.0 * given.minutes if given.minutes else math.inf
+    model = make_network(network, images, seed)
+    progress = fit(model, images, network, plan, folder, deadline)
+    if progress is None:
+        return None
+    found = {
+        **asdict(progress),
+        "seed": seed,
+        "parameters": sum(weight.numel() for weight in model.parameters()),
+    }
+    kept.write_text(json.dumps(found), encoding="utf-8")
+    shutil.rmtree(folder, ignore_errors=True)  # its checkpoint, where a slice ended within the run
+    return found
+
+
+def _metrics(runs: list[dict[str, Any]]) -> dict[str, float | None]:
+    if not runs:
+        return dict.fromkeys((MEDIAN, WORST, BEST, VALIDATION, "parameters"))
+    test = [run["scores"]["test"] for run in runs]
+    return {
+        MEDIAN: median(test),
+        WORST: min(test),
+        BEST: max(test),
+        VALIDATION: median(run["scores"]["validation"] for run in runs),
+        "parameters": runs[0]["parameters"],
+    }
+
+
+def _detail(images: Images, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Every run in short, and the response of the median one."""
+    import numpy as np
+
+    from .responses import band_response
+
+    if not runs:
+        return {"runs": []}
+    middle = median_low(run["scores"]["test"] for run in runs)
+    chosen = next(run for run in runs if run["scores"]["test"] == middle)
+    short = ("seed", "step", "best_step", "scores", "curve")
+    return {
+        "runs": [{name: run[name] for name in short} for run in runs],
+        "response": band_response(images, "test", np.array(chosen["values"])),
+    }
+
+
+def _ceilings(budget: str, given: Slice) -> Record:
+    from .ceilings import ceilings
+
+    begun = time.monotonic()
+    graphs = _graphs(given)
+    metrics, detail = ceilings(graphs)
+    return Record(
+        question="q4",
+        cell="ceilings",
+        seed=0,
+        budget=budget,
+        done=1,
+        planned=1,
+        unit="fits",
+        metrics=metrics,
+        config={},
+        data={DATA: _checksum(graphs)},
+        provenance=machine("cpu"),
+        seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
+        detail=detail,
+    )
+
+
+def _graphs(given: Slice) -> GraphSet:
+    from ...data.catalogue import load_dataset
+
+    return load_dataset(DATA, given.data)
+
+
+def _checksum(graphs: GraphSet) -> str:
+    from ...training.run_folder import checksum
+
+    return checksum(graphs)

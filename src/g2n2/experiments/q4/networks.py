@@ -1,0 +1,93 @@
+"""The networks of Q4, ready to be trained on one grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ...nn.baselines import baseline
+from ...nn.model import GrammarGNN
+from ...nn.supports import SpectralSupports
+from .chebyshev_start import write_chebyshev_start, write_linear_readout
+from .fitting import ridge
+from .images import PARTS, Array, Images
+from .settings import Network
+
+SHRINK = (1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+"""Of the read-out's start; the validation image chooses."""
+
+
+class OneGraph(nn.Module):
+    """Spectral supports of a graph that never changes: its eigenvectors are found once."""
+
+    def __init__(self, supports: SpectralSupports, adjacency: Tensor, mask: Tensor) -> None:
+        super().__init__()
+        self.mix = supports.mix
+        with torch.no_grad():
+            self.register_buffer("designed", supports.designed(adjacency, mask), persistent=False)
+
+    def forward(self, adjacency: Tensor, mask: Tensor) -> Tensor:
+        """`[1, N, N, k]`, whatever graph is asked about."""
+        designed: Tensor = self.get_buffer("designed")
+        return designed if self.mix is None else self.mix(designed)
+
+
+def make_network(network: Network, images: Images, seed: int) -> nn.Module:
+    """A network on the images' device, its weights a function of the seed."""
+    torch.manual_seed(seed)
+    shape: dict[str, Any] = {"node_features": 1, "layers": network.layers, "task": "node"}
+    if network.baseline is not None:
+        model = baseline(
+            network.baseline,
+            **shape,
+            width=network.width,
+            decision=(network.hidden,),
+            **network.options,
+        ).to(images.device)
+        supports = getattr(model, "supports", None)
+        if isinstance(supports, SpectralSupports):
+            batch = images.batches["train"]
+            model.supports = OneGraph(supports, batch.adjacency, batch.mask)
+        return model
+    model = GrammarGNN(
+        "r-G_L3",
+        **shape,
+        width={"M": network.matrix_width or network.width, "V_c": network.width},
+        preset=network.preset,
+        decision=(network.hidden,),
+        typical_size=float(len(images.mask)),
+    )
+    if network.corner is not None:
+        channels = write_chebyshev_start(model, network.corner, network.hold)
+        solve_readout(model.to(images.device), images, channels)
+    return model.to(images.device)
+
+
+def solve_readout(model: GrammarGNN, images: Images, channels: list[int]) -> None:
+    """Start the decision layers at the best linear map of some channels of H.
+
+    It is fitted on the training image, and the validation image says how far to shrink it.
+    """
+    features = {part: read_features(model, images, part)[:, channels] for part in PARTS[:2]}
+    inner = images.mask
+    found = []
+    for shrink in SHRINK:
+        weights, offset = ridge(features["train"][inner], images.target("train")[inner], shrink)
+        score = images.score("validation", features["validation"] @ weights + offset)
+        found.append((score, weights, offset))
+    _, weights, offset = max(found, key=lambda row: row[0])
+    start = torch.zeros(model.plan.readout.local_width, device=images.device)
+    start[channels] = torch.from_numpy(weights).to(start)
+    write_linear_readout(model.readout, start, offset)
+
+
+@torch.no_grad()
+def read_features(model: GrammarGNN, images: Images, part: str) -> Array:
+    """`[n, P]` what the decision layers read."""
+    batch = images.batches[part]
+    memories, _ = model.final(*model.checked(batch))
+    made: Array = np.asarray(model.readout.features(memories, batch.mask)[0].double().cpu())
+    return made

@@ -1,0 +1,93 @@
+"""Record: one result as a JSON file, with all that is needed to trace it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+
+BUDGETS = ("smoke", "short", "full")
+"""From a check that the harness works to what the tables should hold, cheapest first."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one cell gave for one seed.
+
+    Attributes:
+        question: `q1` … `q4` or `power`.
+        cell: Its name within the question, parts joined by `/`: `single/r2/distance/G2N2/modern`.
+        seed: Of the run.
+        budget: One of `BUDGETS`.
+        done: Units of work done (epochs, folds, pairs).
+        planned: Units the budget asks for; fewer done means a partial result.
+        unit: What is counted.
+        metrics: What tables read, by name; the unit of a number is part of its name.
+        config: Every setting of the run.
+        data: Name of each data set to the checksum of what was read.
+        provenance: Hardware, versions, commit.
+        seconds: Wall time of the work, over all slices.
+        detail: What figures read: curves, per-fold numbers, responses.
+    """
+
+    question: str
+    cell: str
+    seed: int
+    budget: str
+    done: int
+    planned: int
+    unit: str
+    metrics: Mapping[str, float | None]
+    config: Mapping[str, Any]
+    data: Mapping[str, str]
+    provenance: Mapping[str, Any]
+    seconds: float
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def partial(self) -> bool:
+        return self.done < self.planned
+
+    def path(self, results: Path) -> Path:
+        """Where it lies under a results folder."""
+        return record_path(results, self.question, self.cell, self.seed, self.budget)
+
+    def write(self, results: Path) -> Path:
+        """Write it whole or not at all."""
+        path = self.path(results)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False)
+        waiting = path.with_suffix(".part")
+        waiting.write_text(text + "\n", encoding="utf-8")
+        waiting.replace(path)
+        return path
+
+    @classmethod
+    def read(cls, path: Path) -> Record:
+        """The record a file holds.
+
+        Raises:
+            DataError: It is no record.
+        """
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            return cls(**{f.name: content[f.name] for f in fields(cls)})
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"{path} is no result of an experiment ({error}); delete it and run the "
+                "experiment again"
+            ) from None
+
+
+def record_path(results: Path, question: str, cell: str, seed: int, budget: str) -> Path:
+    """`results/q2/single-r2-distance-G2N2-modern.s0.short.json`."""
+    return results / question / f"{cell.replace('/', '-')}.s{seed}.{budget}.json"
+
+
+def read_records(results: Path, question: str) -> list[Record]:
+    """All records of a question, by name."""
+    return [Record.read(path) for path in sorted((results / question).glob("*.json"))]

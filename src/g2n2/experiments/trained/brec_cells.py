@@ -1,0 +1,125 @@
+"""BREC's cells: as many pairs as a slice allows, and the record of what is known then."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import lru_cache
+
+from ...power.suites import Suite, load_suite
+from ..cell import Cell, Slice
+from ..exact_cells import suite_checksum
+from ..machines import device_called, machine
+from ..record import Record
+from ..training_cells import wall_seconds
+from .brec import Ledger, PairVerdict, Protocol, judge, sample
+from .exact import Exact, exact_power, some_pairs
+
+TRAINED = "trained separated"
+HOTELLING = "trained separated, Hotelling's T²"
+CLEAR = "trained separated, clear of noise"
+BEYOND = "separated beyond the bound"
+UNRELIABLE = "unreliable"
+
+
+def brec_cell(budget: str, protocol: Protocol, each: int, nodes: int = 0) -> Cell:
+    """A contender on BREC.
+
+    Args:
+        budget: Whose settings it has.
+        protocol: How a pair is judged.
+        each: Pairs of every category; 0 for all.
+        nodes: The largest graphs; 0 for all.
+    """
+
+    name = f"brec/{protocol.contender.name}"
+
+    def run(given: Slice) -> Record:
+        return run_brec(name, budget, protocol, sample(_brec(given.data), each, nodes), given)
+
+    return Cell("power", name, protocol.seed, budget, run, ("brec",))
+
+
+def run_brec(
+    name: str, budget: str, protocol: Protocol, chosen: tuple[int, ...], given: Slice
+) -> Record:
+    """Judge pairs until all are judged or the slice is over."""
+    begun = time.monotonic()
+    suite = _brec(given.data)
+    ledger = Ledger(given.work, protocol)
+    verdicts = judge_pairs(suite, chosen, ledger, protocol, given, begun)
+    known = [verdicts[index] for index in chosen if index in verdicts]
+    tested = _some(given.data, chosen)
+    exact = exact_power(protocol.contender, tested, given.work / f"exact-{len(chosen)}.json")
+    return Record(
+        question="power",
+        cell=name,
+        seed=protocol.seed,
+        budget=budget,
+        done=len(known),
+        planned=len(chosen),
+        unit="pairs",
+        metrics=metrics(known, exact, {chosen[place] for place in exact.beyond}),
+        config={**protocol.as_dict(), "pairs": list(chosen)},
+        data={"brec": suite_checksum(suite)},
+        provenance=machine(given.device),
+        seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
+        detail={"pairs": [asdict(verdict) for verdict in known]},
+    )
+
+
+def judge_pairs(
+    suite: Suite,
+    chosen: Sequence[int],
+    ledger: Ledger,
+    protocol: Protocol,
+    given: Slice,
+    begun: float,
+) -> dict[int, PairVerdict]:
+    """The verdicts there are, with as many new ones as the slice has time for; one at least."""
+    device = device_called(given.device)
+    verdicts = ledger.read()
+    left = [index for index in chosen if index not in verdicts]
+    for number, index in enumerate(left):
+        if number and given.minutes and time.monotonic() - begun > 60.0 * given.minutes:
+            break
+        verdicts[index] = judge(protocol, suite, index, device)
+        ledger.add(verdicts[index])
+        apart = sum(verdict.released == "separated" for verdict in verdicts.values())
+        sentence = f"{verdicts[index].category} {index}: {verdicts[index].released}"
+        done = len(chosen) - len(left) + number + 1
+        given.tell(f"{sentence}, {apart} separated", done, len(chosen))
+    return verdicts
+
+
+def metrics(
+    known: Sequence[PairVerdict], exact: Exact, beyond: set[int]
+) -> dict[str, float | None]:
+    """What tables read."""
+    apart = [verdict for verdict in known if verdict.released == "separated"]
+    found: dict[str, float | None] = {
+        TRAINED: len(apart),
+        HOTELLING: sum(verdict.hotelling == "separated" for verdict in known),
+        CLEAR: sum(verdict.clear for verdict in known),
+        BEYOND: sum(verdict.pair in beyond for verdict in apart),
+        UNRELIABLE: sum(verdict.released == "unreliable" for verdict in known),
+        **exact.metrics(),
+    }
+    by_category = Counter(verdict.category for verdict in apart)
+    for category, count in (exact.categories or {}).items():
+        found[f"{TRAINED}, {category}"] = by_category[category]
+        found[f"exact separated, {category}"] = count
+    return found
+
+
+@lru_cache(maxsize=1)
+def _brec(data: str | None) -> Suite:
+    return load_suite("brec", data)
+
+
+@lru_cache(maxsize=2)
+def _some(data: str | None, chosen: tuple[int, ...]) -> Suite:
+    """One suite for one choice, so that what is known of it is found again by the next cell."""
+    return some_pairs(_brec(data), chosen)

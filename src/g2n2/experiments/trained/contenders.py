@@ -1,0 +1,46 @@
+"""The networks whose trained power is set beside the exact power of their grammars."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A network, and what is known of its power before any training.
+
+    Attributes:
+        name: In cells and tables.
+        network: A key of `nn.baselines.BASELINES`.
+        layers: How many.
+        grammar: Whose words the layers compute, without the functions in between; None where they
+            rest on the spectrum, which no exact arithmetic evaluates.
+        bound: k of the k-FWL test no weights can exceed: 1 for 1-WL, 2 for 3-WL.
+        width: Channels of every memory.
+    """
+
+    name: str
+    network: str
+    layers: int
+    grammar: str | None
+    bound: Literal[1, 2]
+    width: int = 16
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain types, for JSON."""
+        return asdict(self)
+
+
+CONTENDERS: dict[str, Contender] = {
+    contender.name: contender
+    for contender in (
+        Contender("G2N2-8", "G2N2", 8, "r-G_L3", 2),
+        Contender("G2N2-5", "G2N2", 5, "r-G_L3", 2),
+        Contender("G2N2-3", "G2N2", 3, "r-G_L3", 2),
+        Contender("PPGN", "PPGN", 8, "PPGN", 2),
+        Contender("GNNML3", "GNNML3", 5, None, 2),
+        # GIN's sums and MLPs are the words of GNNML1: both are 1-WL.
+        Contender("GIN", "GIN", 5, "GNNML1", 1),
+    )
+}

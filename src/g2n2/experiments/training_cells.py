@@ -1,0 +1,252 @@
+"""Cells made of one training run: done in slices of whole epochs, scored by the best weights.
+
+Metrics of such a record, beside those a cell adds:
+
+    test MAE r2 (bohr²)           of the best validation weights; one for each target
+    parameters                    of the network
+    seconds per epoch (training)  the median over epochs; validation is not counted
+    best epoch                    counted from 1
+
+Its detail holds `validation`, `loss` and `seconds`, one number for each epoch, and `guess`, the
+error of the training mean for each target.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from ..errors import DataError
+from ..training.config import RunConfig
+from .cell import Cell, Slice
+from .machines import free_gpu, machine, precision_on
+from .record import Record
+from .shared_data import graphs_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from ..data.graph_set import GraphSet
+    from ..training.building import Parts
+    from ..training.evaluation import Scores
+    from ..training.loop import Loop
+    from ..training.trained import Outcome
+
+SECONDS_PER_EPOCH = "seconds per epoch (training)"
+
+SMALL_BATCH = 32
+"""Graphs in a step where there are only a few hundred."""
+
+SETTLED = ("precision", "batch")
+"""Settings a run decides when it starts; the rest must not have changed when it is taken up."""
+
+Adapt = Callable[[RunConfig, Slice], int]
+Measure = Callable[["Outcome", Path], Mapping[str, float]]
+
+
+@dataclass
+class Trained:
+    """What a slice of training gave.
+
+    Attributes:
+        parameters: Of the network.
+        scores: Of the best weights on the test graphs; None where the run has not ended.
+        guesses: The same for a guess that looks at no graph.
+    """
+
+    parameters: int = 0
+    scores: Scores | None = None
+    guesses: Scores = field(default_factory=dict)
+
+
+class SliceOverError(Exception):
+    """The time of a slice is over; its checkpoint is written."""
+
+
+def training_cell(
+    question: str,
+    name: str,
+    budget: str,
+    config: RunConfig,
+    *,
+    optional: bool = False,
+    adapt: Adapt | None = None,
+    measure: Measure | None = None,
+) -> Cell:
+    """A cell of one run.
+
+    Args:
+        question: It belongs to.
+        name: Of the cell.
+        budget: Whose settings it has.
+        config: Of the run; its precision is for a GPU, a CPU takes 32 bits.
+        optional: Whether it is one.
+        adapt: Says how many epochs, where that can be known only when the run starts.
+        measure: More metrics, of what the best weights say of the test graphs.
+    """
+
+    def run(given: Slice) -> Record:
+        epochs = _adapted(config, given, adapt) if adapt else config.epochs
+        return run_slice(question, name, budget, replace(config, epochs=epochs), given, measure)
+
+    return Cell(question, name, config.seed, budget, run, (config.dataset,), optional)
+
+
+def run_slice(
+    question: str,
+    name: str,
+    budget: str,
+    config: RunConfig,
+    given: Slice,
+    measure: Measure | None = None,
+) -> Record:
+    """Train for a slice and score what there is then.
+
+    Raises:
+        DataError: The run was started with other settings, or no epoch fitted into the slice.
+    """
+    from ..training.checkpoints import load_checkpoint
+    from ..training.run_folder import RunFolder
+
+    begun = time.monotonic()
+    folder = given.work / "run"
+    graphs = graphs_of(config, given)
+    trained = train_slice(config, folder, given, graphs, begun)
+    files = RunFolder(folder)
+    content, _ = load_checkpoint(folder)
+    history: list[dict[str, float]] = content["progress"]["history"] if content else []
+    if not history:
+        raise DataError("no epoch was finished; give it more minutes")
+    ran = files.config()
+    scores, extra = trained.scores, dict[str, float]()
+    if scores is None or measure is not None:
+        from ..training.trained import TrainedRun
+
+        outcome = TrainedRun(folder, given.device).evaluate("test", graphs)
+        scores = outcome.scores
+        extra |= measure(outcome, folder) if measure else {}
+    units = {column.name: column.unit for column in files.columns()}
+    judged = "validation " + ("mae" if len(units) == 1 else "relative_mae")
+    best = min(history, key=lambda row: row[judged])
+    metrics: dict[str, float | None] = {
+        **{mae_key(target, unit): scores[target]["mae"] for target, unit in units.items()},
+        "parameters": trained.parameters,
+        SECONDS_PER_EPOCH: epoch_seconds(history),
+        "best epoch": best["epoch"],
+        **extra,
+    }
+    return Record(
+        question=question,
+        cell=name,
+        seed=config.seed,
+        budget=budget,
+        done=content["progress"]["epoch"] if content else 0,
+        planned=ran.effective_recipe().epochs,
+        unit="epochs",
+        metrics=metrics,
+        config=ran.as_dict(),
+        data={config.dataset: files.read_json("data.json")["sha256"]},
+        provenance=machine(given.device),
+        seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
+        detail={
+            "validation": [row[judged] for row in history],
+            "loss": [row["loss"] for row in history],
+            "seconds": [round(row["seconds"], 3) for row in history],
+            "guess": {target: row["mae"] for target, row in trained.guesses.items()},
+        },
+    )
+
+
+def train_slice(
+    config: RunConfig, folder: Path, given: Slice, graphs: GraphSet, begun: float
+) -> Trained:
+    """Train until the run or the slice ends."""
+    from ..training.train import Watch, train
+
+    config = replace(config, device=given.device, precision=precision_on(config, given.device))
+    resume = started(folder)
+    if resume:
+        refuse_other_settings(config, folder)
+
+    trained = Trained()
+
+    def summary(_config: RunConfig, _parts: Parts, model: nn.Module) -> None:
+        trained.parameters = sum(weights.numel() for weights in model.parameters())
+
+    def epoch(loop: Loop) -> None:
+        validation = loop.progress.history[-1][loop.metric]
+        epochs = loop.recipe.epochs
+        given.tell(f"validation {validation:.4g}", loop.progress.epoch, epochs)
+        over = given.minutes and time.monotonic() - begun > 60.0 * given.minutes
+        if over and not loop.finished:
+            loop.save()
+            raise SliceOverError
+
+    try:
+        watch = Watch(summary=summary, epoch=epoch)
+        result = train(config, folder, resume=resume, graphs=graphs, watch=watch)
+        trained.scores, trained.guesses = result.scores, result.guesses
+    except SliceOverError:
+        pass
+    finally:
+        free_gpu()
+    return trained
+
+
+def _adapted(config: RunConfig, given: Slice, adapt: Adapt) -> int | None:
+    """What a run was started with, or what it is to start with."""
+    from ..training.run_folder import RunFolder
+
+    folder = given.work / "run"
+    return RunFolder(folder).config().epochs if started(folder) else adapt(config, given)
+
+
+def started(folder: Path) -> bool:
+    return (folder / "config.json").is_file()
+
+
+def refuse_other_settings(config: RunConfig, folder: Path) -> None:
+    """Compare the settings of a cell with those its run was started with.
+
+    Raises:
+        DataError: They differ: the run would not be what its record says.
+    """
+    from ..training.loop import FREE
+    from ..training.run_folder import RunFolder
+
+    then = RunFolder(folder).config().as_dict()
+    differ = [
+        f"{name} {then[name]!r}, now {value!r}"
+        for name, value in config.as_dict().items()
+        if name not in (*FREE, *SETTLED) and then[name] != value
+    ]
+    if differ:
+        raise DataError(
+            f"{folder} was started with other settings ({'; '.join(differ)}); delete that folder "
+            "to start again"
+        )
+
+
+def mae_key(target: str, unit: str) -> str:
+    """`test MAE r2 (bohr²)`."""
+    return f"test MAE {target}" + (f" ({unit.replace('a₀', 'bohr')})" if unit else "")
+
+
+def epoch_seconds(history: list[dict[str, float]]) -> float | None:
+    """Median seconds of an epoch's steps, without the first, which compiles and records."""
+    times = [row["seconds"] for row in history]
+    each = [after - before for before, after in pairwise(times)]
+    return median(each) if each else None
+
+
+def wall_seconds(work: Path, more: float) -> float:
+    """Wall time of a cell over all its slices, with this one."""
+    path = work / "wall_seconds"
+    before = float(path.read_text()) if path.is_file() else 0.0
+    path.write_text(str(before + more))
+    return before + more

@@ -1,0 +1,39 @@
+"""Tensors that have a name and are made when somebody first asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import torch
+from torch import Tensor
+
+
+class Named(Mapping[str, Tensor]):
+    """What rules may name: a layer that names two of ten constants costs two.
+
+    Args:
+        makers: How each is made, given the others.
+    """
+
+    def __init__(self, makers: Mapping[str, Callable[[Named], Tensor]]) -> None:
+        self.makers = makers
+        self.made: dict[str, Tensor] = {}
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self.made:
+            self.made[name] = self.makers[name](self)
+        return self.made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.makers)
+
+    def __len__(self) -> int:
+        return len(self.makers)
+
+    def to(self, dtype: torch.dtype) -> Named:
+        """The same in another dtype."""
+
+        def cast(name: str) -> Callable[[Named], Tensor]:
+            return lambda _: self[name].to(dtype)
+
+        return Named({name: cast(name) for name in self.makers})

@@ -1,0 +1,58 @@
+"""Triton kernels of a whole optimiser step on flat weights."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def gradient(HALF, FULL, at, halves, total):
+    """Gradients in one precision first, then those in the other."""
+    first = tl.load(HALF + at, mask=at < halves, other=0.0).to(tl.float32)
+    rest = tl.load(FULL + at - halves, mask=(at >= halves) & (at < total), other=0.0)
+    return tl.where(at < halves, first, rest.to(tl.float32))
+
+
+@triton.jit
+def squares_kernel(HALF, FULL, OUT, halves, total, BLOCK: tl.constexpr):
+    """The sum of a block's squared gradients."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    g = gradient(HALF, FULL, at, halves, total)
+    tl.store(OUT + tl.program_id(0), tl.sum(g * g, axis=0))
+
+
+@triton.jit
+def step_kernel(
+    W, HALF, FULL, MEAN, SQUARE, SHADOW, COPY, DECAY, SQUARES, NORM, RATE, STEP, SHARE,
+    halves, total, blocks, clip, log_beta1, log_beta2, beta1, beta2, small,
+    BLOCKS: tl.constexpr, BLOCK: tl.constexpr, CLIP: tl.constexpr, AVERAGE: tl.constexpr,
+):  # fmt: skip
+    """Clip, decay, step, average, and round the weights the next step reads."""
+    k = tl.arange(0, BLOCKS)
+    norm = tl.sqrt(tl.sum(tl.load(SQUARES + k, mask=k < blocks, other=0.0), axis=0))
+    if tl.program_id(0) == 0:
+        tl.store(NORM, norm)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < total
+    g = gradient(HALF, FULL, at, halves, total)
+    if CLIP:
+        g *= tl.minimum(clip / (norm + 1e-6), 1.0)
+    rate = tl.load(RATE)
+    step = tl.load(STEP)
+    w = tl.load(W + at, mask=inside, other=0.0)
+    w *= 1.0 - rate * tl.load(DECAY + at, mask=inside, other=0.0)
+    mean = tl.load(MEAN + at, mask=inside, other=0.0)
+    square = tl.load(SQUARE + at, mask=inside, other=0.0)
+    mean += (1.0 - beta1) * (g - mean)
+    square = beta2 * square + (1.0 - beta2) * g * g
+    unbiased1 = 1.0 - tl.exp(step * log_beta1)
+    unbiased2 = 1.0 - tl.exp(step * log_beta2)
+    w -= rate / unbiased1 * mean / (tl.sqrt(square / unbiased2) + small)
+    tl.store(W + at, w, mask=inside)
+    tl.store(MEAN + at, mean, mask=inside)
+    tl.store(SQUARE + at, square, mask=inside)
+    if AVERAGE:
+        shadow = tl.load(SHADOW + at, mask=inside, other=0.0)
+        tl.store(SHADOW + at, shadow + tl.load(SHARE) * (w - shadow), mask=inside)
+    tl.store(COPY + at, w.to(COPY.dtype.element_ty), mask=at < halves)

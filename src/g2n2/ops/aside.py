@@ -1,0 +1,61 @@
+"""Work nobody waits for, on a stream of its own: gradients of weights during a backward pass.
+
+They are needed by the optimiser only, so in a small batch, which is bound by one kernel waiting for
+another, they need not stand in the way of the gradients of inputs. Whoever opens `aside` waits for
+the stream before it reads a weight's gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+_stream: torch.cuda.Stream | None = None
+_busy = False
+
+
+@contextmanager
+def aside(stream: torch.cuda.Stream | None) -> Iterator[None]:
+    """While open, `unhurried` work goes to this stream; on leaving, the current one waits for it.
+
+    Only where each weight is used once, and its gradient not before this context is left.
+    """
+    global _stream, _busy
+    assert _stream is None, "one at a time"
+    _stream, _busy = stream, False
+    try:
+        yield
+    finally:
+        _stream = None
+        if stream is not None and _busy:  # a graph being recorded knows no stream without work
+            torch.cuda.current_stream().wait_stream(stream)
+
+
+def unused_on_the_way(*weights: Tensor | None) -> bool:
+    """Whether the gradients of weights go to leaves with no work done on them before that."""
+    nodes = [weight.grad_fn for weight in weights if weight is not None]
+    ends = [end for node in nodes if node is not None for end, _ in node.next_functions]
+    return all(node is None or node.name() == "CatBackward0" for node in nodes) and all(
+        end is None or end.name() == "torch::autograd::AccumulateGrad" for end in ends
+    )
+
+
+@contextmanager
+def unhurried(allowed: bool, *read: Tensor) -> Iterator[None]:
+    """Do what is inside aside, where it may be and there is such a stream; it reads these tensors.
+
+    `unused_on_the_way` of the weights whose gradients are made says whether it may be.
+    """
+    if _stream is None or not allowed:
+        yield
+        return
+    global _busy
+    _busy = True
+    _stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(_stream):
+        yield
+    for tensor in read:
+        tensor.record_stream(_stream)

@@ -1,0 +1,125 @@
+"""The two-layer MLP of an update on rows that lie side by side already: library products, and one
+kernel at each edge of them.
+
+The hidden layer is written once and read three times in the backward pass, which an H200 does
+faster than recomputing it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..aside import unhurried, unused_on_the_way
+from ..sums.triton import column_sums
+from ..tiling import block, dot_precision, processors, programs
+from .kernels import edges
+from .reference import Map
+
+ROWS = 64
+CACHED_BYTES = 24 * 1024**2
+"""Half of a large GPU's cache."""
+PROGRAMS = 4
+"""Of the backward kernel, for each of the device's processors."""
+
+
+def mix_rows(
+    joined: Tensor, first: Map, second: Map, flags: Tensor, residual: Tensor | None = None
+) -> Tensor:
+    """`second(relu(first(joined)))`, plus the residual, zero where a row is not there.
+
+    Args:
+        joined: `[…, J]`.
+        first: The map into the hidden layer.
+        second: The map out of it.
+        flags: `[…]` int8, 1 where a row is there.
+        residual: `[…, O]`, added to the result.
+    """
+    result: Tensor = _MixRows.apply(  # type: ignore[no-untyped-call]
+        torch.is_grad_enabled(), joined, *first, *second, flags, residual
+    )
+    return result
+
+
+class _MixRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Tensor:
+        trains, joined, w1, b1, w2, b2, flags, residual = args
+        rows = joined.flatten(0, -2)
+        needed = trains and any(ctx.needs_input_grad)
+        # Nobody reads the hidden layer again in inference: a piece of it never leaves the cache.
+        piece = len(rows) if needed else max(1, CACHED_BYTES // (len(w1) * w1.element_size()))
+        hidden = rows.new_empty(min(piece, len(rows)), len(w1))
+        out: Tensor = rows.new_empty(len(rows), len(w2))
+        for start in range(0, len(rows), piece):
+            some = slice(start, start + piece)
+            part = hidden[: len(rows[some])]
+            if b1 is None:
+                torch.mm(rows[some], w1.T, out=part).relu_()
+            else:
+                torch._addmm_activation(b1, rows[some], w1.T, out=part)
+            if b2 is None:
+                torch.mm(part, w2.T, out=out[some])
+            else:
+                torch.addmm(b2, part, w2.T, out=out[some])
+        _finish(out, residual, flags)
+        if needed:
+            ctx.save_for_backward(flags, w1, w2, rows, hidden)
+        ctx.aside = unused_on_the_way(w1, b1, w2, b2)
+        ctx.biases, ctx.add = (b1 is not None, b2 is not None), residual is not None
+        return out.view(*joined.shape[:-1], len(w2))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        flags, w1, w2, rows, hidden = ctx.saved_tensors
+        shape = grads[0].shape
+        flow, dpre, *sums = _back(grads[0].reshape(len(rows), -1), flags, w2, hidden)
+        drows = torch.mm(dpre, w1).view(*shape[:-1], -1)
+        with unhurried(ctx.aside, flow, dpre, rows, hidden, *sums):
+            dw1, dw2 = torch.mm(dpre.T, rows), torch.mm(flow.T, hidden)
+            db1, db2 = (
+                column_sums(partial, w1.dtype) if there else None
+                for partial, there in zip(sums, ctx.biases, strict=True)
+            )
+        return (
+            None,
+            drows,
+            dw1,
+            db1,
+            dw2,
+            db2,
+            None,
+            flow.view(shape) if ctx.add else None,
+        )
+
+
+def _finish(rows: Tensor, residual: Tensor | None, flags: Tensor) -> None:
+    """In place: add the residual to `[R, O]`, and clear the rows that are not there."""
+    count, width = rows.shape
+    edges.finish_kernel[(programs(count, ROWS),)](
+        rows, None if residual is None else residual.contiguous(), flags, count,
+        S=width, P=block(width), ADD=residual is not None, BM=ROWS,
+    )  # fmt: skip
+
+
+def _back(dout: Tensor, flags: Tensor, w2: Tensor, hidden: Tensor) -> tuple[Tensor, ...]:
+    """Gradients of the rows that are there and of the hidden layer; partial sums of the latter and
+    of the former."""
+    count, units = hidden.shape
+    width = len(w2)
+    tall = min(128, 32768 // (block(width) * dout.element_size()))
+    wide = min(64, block(units))
+    blocks = programs(count, tall)
+    each = programs(blocks, max(1, PROGRAMS * processors(dout.device) * wide // units))
+    dout = dout.contiguous()
+    flow, dpre = torch.empty_like(dout), torch.empty_like(hidden)
+    turns, walks = programs(units, wide), programs(blocks, each)
+    down = dout.new_empty(walks, units, dtype=torch.float32)
+    along = dout.new_empty(walks * turns, width, dtype=torch.float32)
+    edges.back_kernel[(turns, walks)](
+        dout, flags, w2.contiguous(), hidden, flow, dpre, down, along, count, units, each,
+        SO=width, PO=block(width), BM=tall, BH=wide, PRECISION=dot_precision(), num_warps=4,
+    )  # fmt: skip
+    return flow, dpre, down, along

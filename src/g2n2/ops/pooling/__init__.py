@@ -1,0 +1,1 @@
+"""Sums of matrix memories that a read-out needs."""

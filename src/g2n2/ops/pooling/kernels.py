@@ -1,0 +1,47 @@
+"""Triton kernels of the sums over a diagonal and beside it."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def entries(g, start, FLAGS, N, BM: tl.constexpr):
+    """BM pairs of graph g: their numbers, which are there, and which lie on the diagonal."""
+    at = start + tl.arange(0, BM)
+    i, j = at // N, at % N
+    inside = at < N * N
+    there = tl.load(FLAGS + g * N + i, mask=inside, other=0) > 0
+    here = tl.load(FLAGS + g * N + j, mask=inside, other=0) > 0
+    return g.to(tl.int64) * N * N + at, inside, there & here, i == j
+
+
+@triton.jit
+def forward_kernel(X, FLAGS, OUT, N, S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):
+    """Both sums of one graph."""
+    g = tl.program_id(0)
+    c = tl.arange(0, P)
+    diagonal = tl.zeros([P], dtype=tl.float32)
+    every = tl.zeros([P], dtype=tl.float32)
+    for start in range(0, N * N, BM):
+        row, _, real, same = entries(g, start, FLAGS, N, BM)
+        inside = real[:, None] & (c < S)[None, :]
+        x = tl.load(X + row[:, None] * S + c[None, :], mask=inside, other=0.0).to(tl.float32)
+        every += tl.sum(tl.where(same[:, None], 0.0, x), axis=0)
+        diagonal += tl.sum(tl.where(same[:, None], x, 0.0), axis=0)
+    tl.store(OUT + g * 2 * S + c, diagonal, mask=c < S)
+    tl.store(OUT + g * 2 * S + S + c, every, mask=c < S)
+
+
+@triton.jit
+def backward_kernel(DOUT, FLAGS, DX, N, S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):
+    """BM entries of one graph have the gradient of their sum."""
+    g = tl.program_id(1)
+    c = tl.arange(0, P)
+    row, inside, real, same = entries(g, tl.program_id(0) * BM, FLAGS, N, BM)
+    diagonal = tl.load(DOUT + g * 2 * S + c, mask=c < S, other=0.0)[None, :]
+    beside = tl.load(DOUT + g * 2 * S + S + c, mask=c < S, other=0.0)[None, :]
+    value = tl.where(real[:, None], tl.where(same[:, None], diagonal, beside), 0.0)
+    place = DX + row[:, None] * S + c[None, :]
+    tl.store(place, value.to(DX.dtype.element_ty), mask=inside[:, None] & (c < S)[None, :])

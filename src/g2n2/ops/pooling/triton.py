@@ -1,0 +1,46 @@
+"""`reference.sums` in one pass, and one pass back; a program for each graph, so for small ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..tiling import block, programs
+from . import kernels
+
+ENTRIES = 128
+
+
+def sums(memory: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """See `reference.sums`."""
+    both: Tensor = _Sums.apply(memory, mask)  # type: ignore[no-untyped-call]
+    diagonal, beside = both.chunk(2, dim=-1)
+    return diagonal, beside
+
+
+class _Sums(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Tensor:
+        memory, mask = args
+        batch, nodes, _, width = memory.shape
+        flags = mask.to(torch.int8)
+        out: Tensor = memory.new_empty(batch, 2 * width, dtype=torch.float32)
+        kernels.forward_kernel[(batch,)](
+            memory.contiguous(), flags, out, nodes, S=width, P=block(width), BM=ENTRIES
+        )
+        ctx.save_for_backward(flags)
+        ctx.like = memory.shape, memory.dtype
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (flags,) = ctx.saved_tensors
+        shape, dtype = ctx.like
+        dmemory = torch.empty(shape, dtype=dtype, device=flags.device)
+        kernels.backward_kernel[(programs(shape[1] ** 2, ENTRIES), shape[0])](
+            grads[0].contiguous(), flags, dmemory, shape[1],
+            S=shape[3], P=block(shape[3]), BM=ENTRIES,
+        )  # fmt: skip
+        return dmemory, None

@@ -1,0 +1,128 @@
+"""Triton kernels of a layer's rules on graphs of few nodes.
+
+Products: a program owns some channels of one graph, all n × n entries in one tile, so that they are
+one batched product on tensor cores. Everything else: a program owns one row of a graph's matrix
+(one column on the way back), all channels side by side.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def powered(SCALE, g, POWER: tl.constexpr):
+    value = tl.load(SCALE + g).to(tl.float32)
+    result = value
+    for _ in tl.static_range(1, POWER):
+        result *= value
+    return result
+
+
+@triton.jit
+def square(g, N, P: tl.constexpr):
+    """`[P, P, 1]` numbers of the pairs of graph g, and which of them are there."""
+    i = tl.arange(0, P)
+    row = g.to(tl.int64) * N * N + (i[:, None] * N + i[None, :])
+    return row[:, :, None], ((i < N)[:, None] & (i < N)[None, :])[:, :, None]
+
+
+@triton.jit
+def product_kernel(
+    X, Y, SCALE, OUT, N, stride_x, stride_y, stride_out, x_from, y_from, to,
+    TURN_X: tl.constexpr, TURN_Y: tl.constexpr,
+    S: tl.constexpr, P: tl.constexpr, BC: tl.constexpr,
+    POWER: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """XY of BC channels of one graph, of XᵀY or XYᵀ where one is to be turned."""
+    g = tl.program_id(1)
+    c = (tl.program_id(0) * BC + tl.arange(0, BC))[None, None, :]
+    row, inside = square(g, N, P)
+    inside = inside & (c < S)
+    x = tl.load(X + row * stride_x + x_from + c, mask=inside, other=0.0)
+    y = tl.load(Y + row * stride_y + y_from + c, mask=inside, other=0.0)
+    x = tl.permute(x, (2, 1, 0)) if TURN_X else tl.permute(x, (2, 0, 1))
+    y = tl.permute(y, (2, 1, 0)) if TURN_Y else tl.permute(y, (2, 0, 1))
+    value = tl.dot(x, y, input_precision=PRECISION, out_dtype=tl.float32)
+    if POWER > 0:
+        value *= powered(SCALE, g, POWER)
+    value = tl.permute(value.to(OUT.dtype.element_ty), (1, 2, 0))
+    tl.store(OUT + row * stride_out + to + c, value, mask=inside)
+
+
+@triton.jit
+def entries_kernel(
+    READ, Z, V, SCALE, OUT, COLUMN, N, stride_read, stride_z, stride_v, stride_out, stride_column,
+    left, right, to_hadamard, along, to_diagonal, matrix, vector, to_column,
+    S: tl.constexpr, P: tl.constexpr, PS: tl.constexpr, COPY: tl.constexpr,
+    HADAMARD: tl.constexpr, DIAGONAL: tl.constexpr, MV: tl.constexpr, POWER: tl.constexpr,
+):  # fmt: skip
+    """Row i of a graph: what was read (COPY), M⊙M, diag(v), and entry i of M·v."""
+    i = tl.program_id(0)
+    g = tl.program_id(1).to(tl.int64)
+    j = tl.arange(0, P)
+    c = tl.arange(0, PS)[None, :]
+    inside = (j < N)[:, None] & (c < S)
+    row = ((g * N + i) * N + j)[:, None]
+    node = (g * N + j)[:, None]
+    dtype = OUT.dtype.element_ty
+    if COPY:
+        value = tl.load(READ + row * stride_read + c, mask=inside, other=0.0)
+        tl.store(OUT + row * stride_out + c, value, mask=inside)
+    if HADAMARD:
+        x = tl.load(Z + row * stride_z + left + c, mask=inside, other=0.0).to(tl.float32)
+        y = tl.load(Z + row * stride_z + right + c, mask=inside, other=0.0).to(tl.float32)
+        tl.store(OUT + row * stride_out + to_hadamard + c, (x * y).to(dtype), mask=inside)
+    if DIAGONAL:
+        here = inside & (j == i)[:, None]
+        value = tl.load(V + node * stride_v + along + c, mask=here, other=0.0)
+        tl.store(OUT + row * stride_out + to_diagonal + c, value, mask=inside)
+    if MV:
+        m = tl.load(Z + row * stride_z + matrix + c, mask=inside, other=0.0).to(tl.float32)
+        v = tl.load(V + node * stride_v + vector + c, mask=inside, other=0.0).to(tl.float32)
+        value = tl.sum(m * v, axis=0)
+        if POWER > 0:
+            value *= powered(SCALE, g, POWER)
+        c = tl.arange(0, PS)
+        place = COLUMN + (g * N + i) * stride_column + to_column + c
+        tl.store(place, value.to(COLUMN.dtype.element_ty), mask=c < S)
+
+
+@triton.jit
+def entries_back_kernel(
+    Z, V, SCALE, DOUT, DCOLUMN, DZ, DV, N, stride_z, stride_v, stride_out, stride_column,
+    left, right, to_hadamard, along, to_diagonal, matrix, vector, to_column,
+    S: tl.constexpr, P: tl.constexpr, PS: tl.constexpr,
+    HADAMARD: tl.constexpr, DIAGONAL: tl.constexpr, MV: tl.constexpr, POWER: tl.constexpr,
+):  # fmt: skip
+    """Column j of a graph: gradients of both factors, of v, and of what meets entry j of v."""
+    j = tl.program_id(0)
+    g = tl.program_id(1).to(tl.int64)
+    i = tl.arange(0, P)
+    channels = tl.arange(0, PS)
+    c = channels[None, :]
+    inside = (i < N)[:, None] & (c < S)
+    row = ((g * N + i) * N + j)[:, None]
+    mine = (g * N + j) * stride_v + channels
+    dtype = DZ.dtype.element_ty
+    if HADAMARD:
+        flow = tl.load(DOUT + row * stride_out + to_hadamard + c, mask=inside, other=0.0)
+        flow = flow.to(tl.float32)
+        x = tl.load(Z + row * stride_z + left + c, mask=inside, other=0.0).to(tl.float32)
+        y = tl.load(Z + row * stride_z + right + c, mask=inside, other=0.0).to(tl.float32)
+        tl.store(DZ + row * stride_z + left + c, (flow * y).to(dtype), mask=inside)
+        tl.store(DZ + row * stride_z + right + c, (flow * x).to(dtype), mask=inside)
+    if DIAGONAL:
+        entry = DOUT + ((g * N + j) * N + j) * stride_out + to_diagonal + channels
+        tl.store(DV + mine + along, tl.load(entry, mask=channels < S), mask=channels < S)
+    if MV:
+        place = DCOLUMN + (g * N + i)[:, None] * stride_column + to_column + c
+        flow = tl.load(place, mask=inside, other=0.0).to(tl.float32)
+        if POWER > 0:
+            flow *= powered(SCALE, g, POWER)
+        m = tl.load(Z + row * stride_z + matrix + c, mask=inside, other=0.0).to(tl.float32)
+        v = tl.load(V + mine + vector, mask=channels < S, other=0.0).to(tl.float32)
+        tl.store(DZ + row * stride_z + matrix + c, (flow * v[None, :]).to(dtype), mask=inside)
+        dv = tl.sum(m * flow, axis=0)
+        tl.store(DV + mine + vector, dv.to(DV.dtype.element_ty), mask=channels < S)

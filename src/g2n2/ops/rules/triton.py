@@ -1,0 +1,153 @@
+"""The rules of a layer through kernels; see `reference.apply`.
+
+For graphs whose entries fit one tile. Operands are slices of one tensor, outputs are written where
+the MLP reads them, and gradients where the selectors' product reads them: nothing is concatenated
+or split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..tiling import as_rows, block, dot_precision, programs
+from . import kernels
+from .spec import MOST_NODES, Round, Rule, rounds
+
+Slice = tuple[Tensor, int]
+"""Rows, and the column its channels begin at."""
+
+CHANNELS = 16
+"""Of a program that multiplies: 32 bytes side by side in bfloat16."""
+
+
+def apply(
+    read: Tensor | None,
+    matrices: Tensor,
+    vectors: Tensor | None,
+    scale: Tensor,
+    rules: Sequence[Rule],
+) -> tuple[Tensor, Tensor]:
+    """See `reference.apply`."""
+    result: tuple[Tensor, Tensor] = _Apply.apply(  # type: ignore[no-untyped-call]
+        tuple(rules), scale, read, matrices, vectors
+    )
+    return result
+
+
+class _Apply(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor]:
+        rules, scale, read, matrices, vectors = args
+        (batch, nodes), kept = matrices.shape[:2], 0 if read is None else read.shape[-1]
+        columns = sum(rule.width for rule in rules if rule.kind == "column")
+        pairs = sum(rule.width for rule in rules) - columns
+        out = matrices.new_empty(batch, nodes, nodes, kept + pairs)
+        column = matrices.new_empty(batch, nodes, columns)
+        z = as_rows(matrices)
+        v, source = (None if x is None else as_rows(x) for x in (vectors, read))
+        todo = list(rounds(rules))
+        copied = kept == _width(todo[0])
+        for number, together in enumerate(todo):
+            if product := together.get("product"):
+                a, b = product.operands
+                _multiply((z, a), (z, b), (as_rows(out), product.to), product, scale, nodes)
+            copy = copied and number == 0
+            if copy or set(together) - {"product"}:
+                kernels.entries_kernel[(nodes, batch)](
+                    source, z, v, scale, out, column, nodes, _stride(source), _stride(z),
+                    _stride(v), out.shape[-1], column.shape[-1], **_entries(together, nodes),
+                    COPY=copy,
+                )  # fmt: skip
+        if kept and not copied:
+            out[..., :kept] = read
+        ctx.save_for_backward(scale, z, v)
+        ctx.rounds, ctx.kept, ctx.sizes = todo, kept, (batch, nodes)
+        return out, column
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        scale, z, v = ctx.saved_tensors
+        dout, dcolumn = grads[0].contiguous(), as_rows(grads[1])
+        batch, nodes = ctx.sizes
+        z, v = z.contiguous(), None if v is None else v.contiguous()
+        dz, dv = torch.empty_like(z), None if v is None else torch.empty_like(v)
+        for together in ctx.rounds:
+            if product := together.get("product"):
+                a, b = product.operands
+                flow = (as_rows(dout), product.to)
+                _multiply(flow, (z, b), (dz, a), product, scale, nodes, turn_right=True)
+                _multiply((z, a), flow, (dz, b), product, scale, nodes, turn_left=True)
+            if set(together) - {"product"}:
+                kernels.entries_back_kernel[(nodes, batch)](
+                    z, v, scale, dout, dcolumn, dz, dv, nodes, _stride(z), _stride(v),
+                    dout.shape[-1], _stride(dcolumn), **_entries(together, nodes),
+                )  # fmt: skip
+        return (
+            None,
+            None,
+            dout[..., : ctx.kept] if ctx.kept else None,
+            dz.view(batch, nodes, nodes, -1),
+            None if dv is None else dv.view(batch, nodes, -1),
+        )
+
+
+def _stride(rows: Tensor | None) -> int:
+    return 0 if rows is None else rows.stride(0)
+
+
+def _width(together: Round) -> int:
+    return next(iter(together.values())).width
+
+
+def _multiply(
+    left: Slice,
+    right: Slice,
+    out: Slice,
+    rule: Rule,
+    scale: Tensor,
+    nodes: int,
+    turn_left: bool = False,
+    turn_right: bool = False,
+) -> None:
+    """One channel-wise product between slices of rows, of transposes where asked."""
+    (x, x_from), (y, y_from), (z, to) = left, right, out
+    batch = len(x) // nodes**2
+    kernels.product_kernel[(programs(rule.width, CHANNELS), batch)](
+        x, y, scale, z, nodes, _stride(x), _stride(y), _stride(z), x_from, y_from, to,
+        TURN_X=turn_left, TURN_Y=turn_right, S=rule.width, P=_tile(nodes), BC=CHANNELS,
+        POWER=rule.power, PRECISION=dot_precision(), num_warps=8,
+    )  # fmt: skip
+
+
+def _tile(nodes: int) -> int:
+    return 16 if nodes <= 16 else MOST_NODES
+
+
+def _entries(together: Round, nodes: int) -> dict[str, Any]:
+    """A kernel's arguments for one round; what is not in it starts at 0 and is not looked at."""
+    hadamard, diagonal = together.get("hadamard"), together.get("diagonal")
+    column = together.get("column")
+    left, right = hadamard.operands if hadamard else (0, 0)
+    matrix, vector = column.operands if column else (0, 0)
+    return {
+        "left": left,
+        "right": right,
+        "to_hadamard": hadamard.to if hadamard else 0,
+        "along": diagonal.operands[0] if diagonal else 0,
+        "to_diagonal": diagonal.to if diagonal else 0,
+        "matrix": matrix,
+        "vector": vector,
+        "to_column": column.to if column else 0,
+        "S": _width(together),
+        "P": _tile(nodes),
+        "PS": block(_width(together)),
+        "HADAMARD": hadamard is not None,
+        "DIAGONAL": diagonal is not None,
+        "MV": column is not None,
+        "POWER": column.power if column else 0,
+        "num_warps": 2,
+    }

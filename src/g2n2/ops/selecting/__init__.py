@@ -1,0 +1,1 @@
+"""What rules read: a memory normalised, and all its operands by one product."""

@@ -1,0 +1,1 @@
+"""Tables, figures and one page, generated from the records of experiments."""

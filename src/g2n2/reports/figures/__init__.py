@@ -1,0 +1,1 @@
+"""Figures of the report, drawn with matplotlib where it is installed."""

@@ -1,0 +1,83 @@
+"""Figure of the trained power: realised beside exact, on BREC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...experiments.trained.contenders import CONTENDERS
+from ..cited import cited
+from ..standings import Standing
+from .drawing import BLUE, FAINT, INK, ORANGE, SOFT, Drawing
+
+_EXACT, _TRAINED = "exact separated", "trained separated"
+
+
+def drawing(known: Mapping[str, Standing]) -> Drawing:
+    """One line for each network."""
+    return Drawing(
+        "power",
+        "Pairs of BREC: what any weights could tell apart (outline), what the words of the grammar "
+        "tell apart at that depth (pale), and what trained networks tell apart.",
+        (9.0, 4.2),
+        lambda figure: _draw(figure, known),
+    )
+
+
+def _draw(figure: Any, known: Mapping[str, Standing]) -> None:
+    axes = figure.subplots()
+    names = []
+    most = 0.0
+    for height, contender in zip(range(len(CONTENDERS), 0, -1), CONTENDERS.values(), strict=True):
+        standing = known.get(f"brec/{contender.name}")
+        shown = "G²N²" if contender.network == "G2N2" else contender.network
+        names.append(f"{shown}, {contender.layers} layers")
+        if standing is not None:
+            most = max(most, _bars(axes, height, standing))
+        else:
+            _say(axes, "not run yet", 0, height, SOFT)
+    axes.bar(0, 0, color="none", edgecolor=INK, label="exact bound: 3-WL, or 1-WL for GIN")
+    axes.bar(0, 0, color=BLUE, alpha=0.3, label="exact, by the grammar's words")
+    axes.bar(0, 0, color=BLUE, label="trained, released test")
+    axes.plot([], [], "D", color=ORANGE, label="trained, clear of noise")
+    if most > 200:
+        ppgn = cited("brec").at("PPGN", "total (400)").value
+        axes.axvline(ppgn, color=SOFT, linestyle=(0, (4, 3)), label=f"PPGN, published: {ppgn:.0f}")
+    axes.set_yticks(range(len(names), 0, -1), names)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(0.4, len(names) + 0.6)
+    axes.set_xlim(0, max(most, 1) * 1.12)
+    axes.set_xlabel("pairs of BREC told apart")
+    axes.grid(axis="x", color=FAINT)
+    axes.set_axisbelow(True)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8.5)
+
+
+def _bars(axes: Any, height: int, standing: Standing) -> float:
+    """A network's numbers; the largest of them."""
+    bound, words, trained, clear = (
+        standing.mean(metric)
+        for metric in ("exact bound", _EXACT, _TRAINED, f"{_TRAINED}, clear of noise")
+    )
+    largest = 0.0
+    if words is not None:
+        axes.barh(height, words.value, 0.62, color=BLUE, alpha=0.3, linewidth=0)
+    if bound is not None:
+        axes.barh(height, bound.value, 0.62, color="none", edgecolor=INK, linewidth=1.0)
+        largest = bound.value
+    if trained is not None:
+        hatch = "////" if trained.partial else None
+        axes.barh(height, trained.value, 0.3, color=BLUE, hatch=hatch, edgecolor="white", lw=0)
+        largest = max(largest, trained.value)
+        judged = min(record.done for record in standing.records)
+        of = f" of {judged} judged" if trained.partial else ""
+        _say(axes, f"{trained.value:.0f}{of}", largest, height, INK)
+    if clear is not None:
+        axes.plot(clear.value, height, "D", color=ORANGE, markersize=5, zorder=4)
+    return largest
+
+
+def _say(axes: Any, text: str, x: float, y: float, colour: str) -> None:
+    """A text a little to the right of a place."""
+    style = {"textcoords": "offset points", "va": "center", "fontsize": 8.5, "color": colour}
+    axes.annotate(text, (x, y), xytext=(5, 0), **style)

@@ -1,0 +1,84 @@
+"""Figure of Q2: errors as multiples of the paper's, target by target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...data.qm9.targets import QM9_TARGETS
+from ..cited import cited
+from ..standings import Standing
+from .drawing import BLUE, GREEN, INK, ORANGE, SOFT, Drawing
+
+_OURS = {
+    "single": {
+        "G²N², ours": ("single/{}/distance/G2N2/modern", BLUE, "o"),
+        "PPGN, ours": ("single/{}/distance/PPGN/modern", ORANGE, "s"),
+        "G²N², ours, bonds only": ("single/{}/bonds/G2N2/modern", GREEN, "D"),
+    },
+    "joint": {
+        "G²N², ours": ("joint/width32/distance/G2N2/modern", BLUE, "o"),
+        "PPGN, ours": ("joint/width32/distance/PPGN/modern", ORANGE, "s"),
+        "G²N², ours, bonds only": ("joint/width32/bonds/G2N2/modern", GREEN, "D"),
+        "G²N², ours, width 64": ("joint/width64/distance/G2N2/modern", BLUE, "*"),
+    },
+}
+_TITLES = {"single": "Each target alone", "joint": "All twelve at once"}
+
+
+def drawing(known: Mapping[str, Standing]) -> Drawing:
+    """Both ways of learning side by side."""
+    return Drawing(
+        "q2",
+        "Test error on QM9 as a multiple of the paper's G²N², logarithmic; left of the line is "
+        "better than the paper. Hollow points are partial runs.",
+        (9.4, 5.0),
+        lambda figure: _draw(figure, known),
+    )
+
+
+def _draw(figure: Any, known: Mapping[str, Standing]) -> None:
+    panels = figure.subplots(1, 2, sharey=True, sharex=True)
+    for axes, which in zip(panels, _OURS, strict=True):
+        _panel(axes, which, known)
+    panels[0].set_yticks(range(len(QM9_TARGETS), 0, -1), [target.symbol for target in QM9_TARGETS])
+    handles: dict[str, Any] = {}
+    for axes in panels:
+        handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside lower center", ncols=3, fontsize=8.5
+    )
+
+
+def _panel(axes: Any, which: str, known: Mapping[str, Standing]) -> None:
+    table = cited(f"qm9-{which}")
+    heights = range(len(QM9_TARGETS), 0, -1)
+    bars = {t.name: table.at(t.name, "G²N²").bar or 1.0 for t in QM9_TARGETS}
+    axes.axvline(1, color=INK, linewidth=1.2, label="G²N² in the paper")
+    published = [(table.at(t.name, "PPGN").value or 0) / bars[t.name] for t in QM9_TARGETS]
+    axes.plot(published, heights, "|", color=SOFT, markersize=11, label="PPGN in the paper")
+    for label, (pattern, colour, marker) in _OURS[which].items():
+        for target, height in zip(QM9_TARGETS, heights, strict=True):
+            standing = known.get(pattern.format(target.name))
+            found = standing.mean(f"test MAE {target.name}") if standing else None
+            if found is None:
+                continue
+            axes.errorbar(
+                found.value / bars[target.name],
+                height,
+                xerr=found.spread / bars[target.name] if found.spread else None,
+                fmt=marker,
+                color=colour,
+                markersize=10 if marker == "*" else 6,
+                markerfacecolor="white" if found.partial else colour,
+            )
+        style = {"color": colour, "marker": marker, "linestyle": "none"}
+        axes.plot([], [], markersize=10 if marker == "*" else 6, label=label, **style)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}×")
+    axes.set_title(_TITLES[which])
+    axes.set_xlabel("test error / error of G²N² in the paper")
+    axes.set_ylim(0.4, len(QM9_TARGETS) + 0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="both", alpha=0.7)
+    axes.set_axisbelow(True)

@@ -1,0 +1,67 @@
+"""Figure of Q3: one panel for each set, one line for each network, three statistics on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...experiments.q3.settings import MODELS, SETS
+from ...experiments.q3.statistics import GIN, NESTED, RELEASED
+from ..cited import cited
+from ..standings import Measured
+from .drawing import BLUE, GREEN, INK, ORANGE, SOFT, Drawing
+
+_MARKS = {NESTED: (GREEN, "s"), GIN: (BLUE, "o"), RELEASED: (ORANGE, "^")}
+Found = Mapping[tuple[str, str, str], Measured]
+"""Set, model and statistic to a number."""
+_NO_OTHER_GNN = ("WL kernel", "GNTK", "G²N²")
+
+
+def drawing(found: Found) -> Drawing:
+    """All sets, ours beside the two published numbers that matter."""
+    return Drawing(
+        "q3",
+        "Accuracy on six TU sets by three statistics of our runs; the full line is the paper's "
+        "G²N² (best epoch of each fold), the dashed one its best other GNN (GIN's protocol).",
+        (9.4, 5.2),
+        lambda figure: _draw(figure, found),
+    )
+
+
+def _draw(figure: Any, found: Found) -> None:
+    panels = figure.subplots(2, 3, sharey=True)
+    for axes, name in zip(panels.flat, SETS, strict=True):
+        _panel(axes, name, found)
+    for axes in panels[-1]:
+        axes.set_xlabel("accuracy (%)")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8.5)
+
+
+def _panel(axes: Any, name: str, found: Found) -> None:
+    table = cited("tu")
+    axes.axvline(table.at("G²N²", name).value, color=INK, linewidth=1.1, label="G²N² in the paper")
+    _, other = table.best(name, without=_NO_OTHER_GNN)
+    style = {"color": SOFT, "linewidth": 1.1, "linestyle": (0, (4, 3))}
+    axes.axvline(other, label="best other GNN in the paper", **style)
+    for height, model in enumerate(reversed(MODELS), start=1):
+        own = {one: found[name, model, one] for one in _MARKS if (name, model, one) in found}
+        values = [one.value for one in own.values()]
+        if values:
+            axes.plot([min(values), max(values)], [height] * 2, color=SOFT, linewidth=0.8, zorder=1)
+        for statistic, one in own.items():
+            colour, marker = _MARKS[statistic]
+            hollow = "white" if one.partial else colour
+            axes.plot(one.value, height, marker, color=colour, markerfacecolor=hollow)
+    for statistic, (colour, marker) in _MARKS.items():
+        axes.plot([], [], marker, color=colour, label=f"ours, {statistic}")
+    axes.set_yticks(
+        range(1, len(MODELS) + 1),
+        ["G²N²" if model == "G2N2" else model for model in reversed(MODELS)],
+    )
+    axes.set_ylim(0.4, len(MODELS) + 0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.set_title(name)
+    axes.margins(x=0.12)
+    axes.grid(axis="x", alpha=0.7)
+    axes.set_axisbelow(True)

@@ -1,0 +1,116 @@
+"""Q1: error against parameters for each grammar, and its exact power beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..demonstration.blocks import Block, Table, Text
+from ..experiments.q1 import GRAMMARS
+from .figures.q1 import drawing
+from .numbers import EMPTY, Entry, bold, entry
+from .section import Aim, Section, nothing_yet
+from .standings import Measured, Results, Standing
+
+MAE = "test MAE r2"
+REDUCED, EXHAUSTIVE = "r-G_L3", "G_L3"
+ABLATIONS = tuple(name for name in GRAMMARS if name.startswith("r-G_L3-"))
+AT_DEPTH, AT_LAST = "pairs separated, 3 layers", "pairs separated"
+
+
+def section(results: Results) -> Section:
+    """What there is of Q1."""
+    known = results.of("q1")
+    errors = {name: _error(known, name) for name in GRAMMARS}
+    blocks: list[Block] = []
+    if not known:
+        blocks.append(nothing_yet("q1"))
+    blocks += [_table(known), Text(_said(known))]
+    drawn = drawing(known) if any(errors.values()) else None
+    return Section(
+        "q1",
+        "Q1: is the reduction relevant and optimal?",
+        tuple(blocks),
+        (_relevant(errors), _ablated(errors)),
+        drawn,
+        known.seen,
+    )
+
+
+def _table(known: Mapping[str, Standing]) -> Table:
+    headers = (
+        "grammar",
+        "parameters",
+        "test MAE of R² (a₀²)",
+        "seeds × work",
+        "BREC, own read-out: 3 layers / any",
+        "BREC, network read-out: 3 layers / any",
+    )
+    maes = bold([entry(_error(known, name)) for name in GRAMMARS], "lower")
+    rows = []
+    for (name, said), mae in zip(GRAMMARS.items(), maes, strict=True):
+        trained = known.get(f"train/{name}")
+        powers = [known.get(f"exact/{name}/{readout}") for readout in ("own", "network")]
+        rows.append(
+            (
+                said,
+                _parameters(trained),
+                mae,
+                trained.work if trained else EMPTY,
+                *(_pairs(power).text for power in powers),
+            )
+        )
+    return Table(headers, tuple(rows))
+
+
+def _parameters(trained: Standing | None) -> str:
+    found = trained.mean("parameters") if trained else None
+    return f"{found.value:,.0f}" if found else EMPTY
+
+
+def _pairs(power: Standing | None) -> Entry:
+    if power is None:
+        return Entry(EMPTY)
+    few, all_ = power.mean(AT_DEPTH), power.mean(AT_LAST)
+    of = power.mean("pairs")
+    if few is None or all_ is None or of is None:
+        return Entry(EMPTY)
+    return Entry(f"{few.value:.0f} / {all_.value:.0f} of {of.value:.0f}")
+
+
+def _said(known: Mapping[str, Standing]) -> str:
+    """What the numbers say, in a sentence."""
+    few = known.get(f"train/{REDUCED}")
+    many = known.get(f"train/{EXHAUSTIVE}")
+    sizes = [one.mean("parameters") if one else None for one in (many, few)]
+    if sizes[0] is None or sizes[1] is None:
+        return "Whether the reduction halves the parameters cannot be said before both were run."
+    ratio = sizes[0].value / sizes[1].value
+    return f"The exhaustive grammar has {ratio:.2f} times the parameters of the reduced one."
+
+
+def _error(known: Mapping[str, Standing], name: str) -> Measured | None:
+    standing = known.get(f"train/{name}")
+    return standing.mean(MAE) if standing else None
+
+
+def _relevant(errors: Mapping[str, Measured | None]) -> Aim:
+    text = "the paper's claim: the reduced grammar costs no accuracy against the exhaustive one"
+    few, many = errors[REDUCED], errors[EXHAUSTIVE]
+    if few is None or many is None:
+        return Aim(text, EMPTY, None)
+    slack = (few.spread or 0.0) + (many.spread or 0.0)
+    found = f"R² {entry(few).text} against {entry(many).text}"
+    return Aim(text, found, few.value <= many.value + slack, few.partial or many.partial)
+
+
+def _ablated(errors: Mapping[str, Measured | None]) -> Aim:
+    text = "the paper's claim: without any one rule the error grows"
+    whole = errors[REDUCED]
+    less = {name: errors[name] for name in ABLATIONS}
+    known = {name: one for name, one in less.items() if one is not None}
+    if whole is None or len(known) < len(less):
+        return Aim(text, EMPTY, None)
+    better = [GRAMMARS[name] for name, one in known.items() if one.value <= whole.value]
+    found = f"not for {', '.join(better)}" if better else "for all four"
+    partial = whole.partial or any(one.partial for one in known.values())
+    return Aim(text, found, not better, partial)

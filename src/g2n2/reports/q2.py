@@ -1,0 +1,203 @@
+"""Q2: errors on QM9 beside every published column, in the units of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ..data.qm9.targets import QM9_TARGETS
+from ..demonstration.blocks import Block, Table, Text
+from ..experiments.q2 import Settings
+from .cited import cited
+from .figures.q2 import drawing
+from .numbers import EMPTY, OPTIONAL, Entry, Notes, best_of_rows, bold, mean_entry
+from .q2_costs import collapse, speeds
+from .section import Aim, Section, nothing_yet
+from .standings import Results, Standing
+
+Known = Mapping[str, Standing]
+
+TARGETS = {target.name: target for target in QM9_TARGETS}
+OURS = Settings(None, 32, "distance", "G2N2", "modern")
+EQUAL_TIME = "/equal-time"
+
+
+def section(results: Results) -> Section:
+    """What there is of Q2."""
+    known = results.of("q2")
+    blocks: list[Block] = [] if known else [nothing_yet("q2")]
+    blocks += [Text("**Each target alone**, width 64, with distances."), *_single(known)]
+    blocks += [
+        Text("**The same, with another network, track or recipe**; in brackets seeds × epochs."),
+        _variants(known),
+    ]
+    blocks += [Text("**All twelve targets at once**, with distances."), *_joint(known)]
+    blocks += [Text("**All twelve targets at once**, bonds only."), _joint_bonds(known)]
+    said, dead = collapse(known)
+    blocks += [*speeds(known), *said]
+    return Section(
+        "q2",
+        "Q2: regression on QM9",
+        tuple(blocks),
+        (
+            _aim(known, "single", {t: _single_name(t) for t in TARGETS}),
+            _aim(known, "joint", dict.fromkeys(TARGETS, OURS.name)),
+            dead,
+        ),
+        drawing(known) if known else None,
+        known.seen,
+        {
+            "q2-tracks": (_compared(known, "track"),),
+            "q2-recipes": (_compared(known, "recipe"),),
+        },
+    )
+
+
+def mae(target: str) -> str:
+    """The metric of a target, its unit left out."""
+    return f"test MAE {target}"
+
+
+def symbol(target: str) -> str:
+    """A target and its unit, as the paper has them."""
+    return f"{TARGETS[target].symbol} ({TARGETS[target].unit})"
+
+
+def _single_name(target: str) -> str:
+    return Settings(target, 64, "distance", "G2N2", "modern").name
+
+
+def _work(standing: Standing | None) -> str:
+    return standing.work if standing else EMPTY
+
+
+def _single(known: Known) -> tuple[Table, Text]:
+    table, notes = cited("qm9-single"), Notes()
+    rows = []
+    for target in TARGETS:
+        ours = known.get(_single_name(target))
+        entries = [notes.entry(table.at(target, column)) for column in table.columns]
+        texts = bold([*entries, mean_entry(ours, mae(target))], "lower")
+        rows.append((symbol(target), *texts, _work(ours)))
+    headers = (
+        "target",
+        *(f"{column}, cited" for column in table.columns),
+        "G²N², ours",
+        "seeds × work",
+    )
+    return Table(headers, tuple(rows)), Text(f"Cited: {table.citation}. {notes}")
+
+
+_VARIANTS = {
+    "PPGN": ("distance", "PPGN", "modern", ""),
+    "PPGN, equal time": ("distance", "PPGN", "modern", EQUAL_TIME),
+    "G²N², bonds": ("bonds", "G2N2", "modern", ""),
+    "PPGN, bonds": ("bonds", "PPGN", "modern", ""),
+    "PPGN, bonds, equal time": ("bonds", "PPGN", "modern", EQUAL_TIME),
+    "G²N², paper recipe": ("distance", "G2N2", "paper", ""),
+    "PPGN, paper recipe": ("distance", "PPGN", "paper", ""),
+    "G²N², bonds, paper recipe": ("bonds", "G2N2", "paper", ""),
+    "PPGN, bonds, paper recipe": ("bonds", "PPGN", "paper", ""),
+}
+
+
+def _variants(known: Known) -> Table:
+    rows = []
+    for target in TARGETS:
+        entries = [mean_entry(known.get(_single_name(target)), mae(target))]
+        for track, network, recipe, tail in _VARIANTS.values():
+            settings = Settings(target, 64, track, network, recipe)  # type: ignore[arg-type]
+            absent = EMPTY if settings.required else OPTIONAL
+            entries.append(_with_work(known.get(settings.name + tail), mae(target), absent))
+        rows.append((symbol(target), entries))
+    return best_of_rows(("target", "G²N²", *_VARIANTS), rows, "lower")
+
+
+def _with_work(standing: Standing | None, metric: str, absent: str) -> Entry:
+    """A number and, in brackets, what stands behind it."""
+    found = mean_entry(standing, metric, absent=absent)
+    return Entry(f"{found.text} ({standing.brief})", found.value) if standing else found
+
+
+def _joint(known: Known) -> tuple[Table, Text]:
+    table, notes = cited("qm9-joint"), Notes()
+    columns = {
+        "G²N², width 32": OURS.name,
+        "PPGN, width 32": _joint_name(32, "distance", "PPGN"),
+        "PPGN, width 32, equal time": _joint_name(32, "distance", "PPGN") + EQUAL_TIME,
+        "G²N², width 64": _joint_name(64, "distance", "G2N2"),
+        "PPGN, width 64": _joint_name(64, "distance", "PPGN"),
+    }
+    rows = []
+    for target in TARGETS:
+        entries = [notes.entry(table.at(target, column)) for column in table.columns]
+        texts = bold([*entries, *_column(known, columns.values(), target)], "lower")
+        rows.append((symbol(target), *texts))
+    blank = [""] * len(table.columns)
+    rows.append(("seeds × work", *blank, *(_work(known.get(name)) for name in columns.values())))
+    headers = ("target", *(f"{column}, cited" for column in table.columns), *columns)
+    return Table(headers, tuple(rows)), Text(f"Cited: {table.citation}. {notes}")
+
+
+def _joint_bonds(known: Known) -> Table:
+    columns = {
+        "G²N², width 32": _joint_name(32, "bonds", "G2N2"),
+        "PPGN, width 32": _joint_name(32, "bonds", "PPGN"),
+        "PPGN, width 32, equal time": _joint_name(32, "bonds", "PPGN") + EQUAL_TIME,
+        "G²N², width 64": _joint_name(64, "bonds", "G2N2"),
+        "PPGN, width 64": _joint_name(64, "bonds", "PPGN"),
+    }
+    rows = [
+        (symbol(target), *bold(_column(known, columns.values(), target), "lower"))
+        for target in TARGETS
+    ]
+    rows.append(("seeds × work", *(_work(known.get(name)) for name in columns.values())))
+    return Table(("target", *columns), tuple(rows))
+
+
+def _joint_name(width: int, track: str, network: str) -> str:
+    return f"joint/width{width}/{track}/{network}/modern"
+
+
+def _column(known: Known, names: Iterable[str], target: str) -> list[Entry]:
+    return [mean_entry(known.get(name), mae(target)) for name in names]
+
+
+def _aim(known: Known, which: str, cells: Mapping[str, str]) -> Aim:
+    """Whether we are below the paper's G²N² on every target."""
+    words = {"single": "each target alone", "joint": "all twelve at once, width 32"}
+    text = f"below the paper's G²N² on all twelve targets, {words[which]}"
+    table = cited(f"qm9-{which}")
+    below: list[str] = []
+    above: list[str] = []
+    partial = False
+    for target, name in cells.items():
+        found = known[name].mean(mae(target)) if name in known else None
+        bar = table.at(target, "G²N²").bar
+        if found is None or bar is None:
+            continue
+        (below if found.value < bar else above).append(TARGETS[target].symbol)
+        partial = partial or found.partial
+    run = len(below) + len(above)
+    if not run:
+        return Aim(text, EMPTY, None)
+    missed = f"; above on {', '.join(above)}" if above else ""
+    met = False if above else (True if run == len(TARGETS) else None)
+    return Aim(text, f"below on {len(below)} of {run} run{missed}", met, partial)
+
+
+def _compared(known: Known, what: str) -> Table:
+    """R² and U₀ of G²N² under one change."""
+    other = {
+        "track": ("bonds", "modern", "bonds only"),
+        "recipe": ("distance", "paper", "recipe paper"),
+    }[what]
+    first = {"track": "with distances", "recipe": "recipe modern"}[what]
+    rows = []
+    for target in ("r2", "u0"):
+        changed = Settings(target, 64, other[0], "G2N2", other[1])  # type: ignore[arg-type]
+        entries = [
+            _with_work(known.get(name), mae(target), EMPTY)
+            for name in (_single_name(target), changed.name)
+        ]
+        rows.append((symbol(target), entries))
+    return best_of_rows(("test MAE of G²N², ours", first, other[2]), rows, "lower")

@@ -1,0 +1,65 @@
+"""What Q2 costs, and whether runs die: seconds per epoch, and spread of predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..demonstration.blocks import Block, Table, Text
+from ..experiments.collapse import LEAST_SPREAD, SPREAD
+from .cited import cited
+from .numbers import EMPTY, OPTIONAL, fixed, mean_entry
+from .section import Aim
+from .standings import Standing
+
+WANTED_SEEDS = 20
+
+_SPEEDS = {
+    "each target alone, width 64, with distances": ("speed/single/distance", "single", EMPTY),
+    "all twelve, width 32, with distances": ("speed/joint-width32/distance", "joint", EMPTY),
+    "all twelve, width 32, bonds only": ("speed/joint-width32/bonds", "", EMPTY),
+    "all twelve, width 64, with distances": ("speed/joint-width64/distance", "", OPTIONAL),
+}
+
+
+def speeds(known: Mapping[str, Standing]) -> list[Block]:
+    """Seconds per epoch of both networks, measured in one run, beside the published ones."""
+    table = cited("qm9-time")
+    rows = []
+    for said, (name, row, absent) in _SPEEDS.items():
+        published = [table.at(row, c).text if row else "" for c in ("PPGN", "G²N²")]
+        ours = [
+            mean_entry(known.get(name), metric, fixed(2), absent).text
+            for metric in ("seconds per epoch PPGN", "seconds per epoch G2N2", "PPGN / G2N2")
+        ]
+        standing = known.get(name)
+        machine = str(standing.records[0].provenance.get("device", "?")) if standing else absent
+        rows.append((said, *published, *ours, machine))
+    headers = (
+        "seconds per epoch",
+        "PPGN, cited",
+        "G²N², cited",
+        "PPGN, ours",
+        "G²N², ours",
+        "PPGN / G²N²",
+        "machine",
+    )
+    return [
+        Text("**Seconds per epoch**, both networks in one run."),
+        Table(headers, tuple(rows)),
+        Text(f"Cited: {table.citation}, on hardware it does not name: only the ratio compares."),
+    ]
+
+
+def collapse(known: Mapping[str, Standing]) -> tuple[list[Block], Aim]:
+    """Whether any seed of U₀ died to a constant."""
+    text = f"none of {WANTED_SEEDS} seeds of U₀ dies to a constant within 5 epochs"
+    standing = known.get("collapse/u0")
+    spreads = standing.values(SPREAD) if standing else []
+    if standing is None or not spreads:
+        return [Text("**Runs that die:** not measured yet.")], Aim(text, EMPTY, None)
+    dead = sum(spread < LEAST_SPREAD for spread in spreads)
+    found = f"{dead} of {len(spreads)} died; least spread {min(spreads):.2f} of the targets'"
+    enough = len(spreads) >= WANTED_SEEDS
+    said = Text(f"**Runs that die:** {found} ({standing.work}).")
+    met = False if dead else (True if enough else None)
+    return [said], Aim(text, found, met, standing.partial)

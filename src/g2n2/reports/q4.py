@@ -1,0 +1,186 @@
+"""Q4: spectral filters, the networks beside published rows and linear ceilings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..demonstration.blocks import Block, Table, Text
+from ..experiments.q4.cells import BEST, MEDIAN, WORST
+from ..experiments.q4.settings import BUDGETS
+from .cited import cited
+from .figures.q4 import drawing
+from .numbers import EMPTY, PARTIAL, Entry, Row, bold, fixed, plain
+from .section import Aim, Section, nothing_yet
+from .standings import FULL, Results, Standing
+
+FILTERS = ("low", "high", "band")
+SAID = {
+    "G2N2": "G²N²",
+    "G2N2-chebyshev": "G²N², Chebyshev start",
+    "G2N2-paper": "G²N², the paper's equations",
+}
+_NORMALISED, _COMBINATORIAL = "polynomial of the normalised Laplacian", "polynomial of D − A"
+_ITSELF = "test R² fitted on the test image"
+CEILINGS = {
+    f"{_NORMALISED}, degree 30": f"{_NORMALISED}, test R²",
+    f"{_NORMALISED}, on the test image itself": f"{_NORMALISED}, {_ITSELF}",
+    f"{_COMBINATORIAL}, degree 30": f"{_COMBINATORIAL}, test R²",
+    f"{_COMBINATORIAL}, on the test image itself": f"{_COMBINATORIAL}, {_ITSELF}",
+    "the true filter, border pixels repeated": "true filter with the border repeated, test R²",
+}
+"""What a table says to the metric of the cell `ceilings`, the filter's name left out."""
+LOST = 0.001
+"""How much of low- and high-pass may be lost for band-pass."""
+
+Known = Mapping[str, Standing]
+Place = tuple[str, int]
+"""A network and its number of layers."""
+
+
+def section(results: Results) -> Section:
+    """What there is of Q4."""
+    known = results.of("q4")
+    blocks: list[Block] = [] if known else [nothing_yet("q4")]
+    blocks += [_networks(known), Text(f"Cited: {cited('filters').citation}. {_WORDS}")]
+    blocks += [
+        Text(
+            "**Ceilings of linear filters** on the test image, fitted on the training image or, "
+            "which no polynomial of that degree can pass, on the test image itself."
+        ),
+        _ceilings(known),
+    ]
+    found = (_standing(known, name, place) for name in FILTERS for place in _places())
+    responses = any("response" in r.detail for one in found if one for r in one.records)
+    return Section(
+        "q4",
+        "Q4: spectral filters",
+        tuple(blocks),
+        (_aim(known, 0.90, ""), _aim(known, 0.95, "stretch: ")),
+        drawing(known, _best_places(known)) if responses else None,
+        known.seen,
+        {"q4-ceilings": (_ceilings(known), _ppgn(known))},
+    )
+
+
+_WORDS = (
+    "In brackets the worst and the best run. Each run's weights are those that are best on the "
+    "validation image. Chebyshev start: the weights begin as Chebyshev polynomials of a Laplacian, "
+    "as they are built into ChebNet; no filter is known to them."
+)
+
+
+def _places() -> Iterator[Place]:
+    """Every network the full budget asks for: G²N² first, then as they are listed there."""
+    networks = BUDGETS["full"].networks
+    names = sorted(dict.fromkeys(one.name for one in networks), key=lambda name: name not in SAID)
+    for name in names:
+        yield from (
+            (name, layers) for layers in sorted(n.layers for n in networks if n.name == name)
+        )
+
+
+def _standing(known: Known, name: str, place: Place) -> Standing | None:
+    return known.get(f"{name}/{place[0]}/layers-{place[1]}")
+
+
+def _score(known: Known, name: str, place: Place) -> float | None:
+    standing = _standing(known, name, place)
+    found = standing.mean(MEDIAN) if standing else None
+    return found.value if found else None
+
+
+def _entry(known: Known, name: str, place: Place) -> Entry:
+    standing, score = _standing(known, name, place), _score(known, name, place)
+    if standing is None or score is None:
+        return Entry(EMPTY)
+    ends = [standing.mean(metric) for metric in (WORST, BEST)]
+    between = "–".join(_r2(end.value) for end in ends if end is not None)
+    mark = PARTIAL if standing.partial else ""
+    return Entry(f"{_r2(score)} ({between}){mark}", score)
+
+
+_r2 = fixed(4)
+
+
+def _runs(known: Known, place: Place) -> str:
+    """How many runs stand behind a row."""
+    records = [r for name in FILTERS if (s := _standing(known, name, place)) for r in s.records]
+    if not records:
+        return EMPTY
+    done, planned = min(r.done for r in records), max(r.planned for r in records)
+    partial = f" of {planned}, partial" if any(r.partial for r in records) else ""
+    steps = max(r.config.get("steps", 0) for r in records)
+    budgets = "".join(sorted({f", {r.budget} budget" for r in records if r.budget != FULL}))
+    return f"{done}{partial}; at most {steps:,} steps{budgets}"
+
+
+def _networks(known: Known) -> Table:
+    table = cited("filters")
+    rows: list[tuple[str, str, list[Entry], str]] = []
+    for name, cells in table.rows.items():
+        published = [Entry(cells[f].text, cells[f].value) for f in FILTERS]
+        rows.append((f"{name}, cited", "3" if name == "G²N²" else "", published, "10"))
+    for place in _places():
+        entries = [_entry(known, name, place) for name in FILTERS]
+        rows.append((SAID.get(place[0], place[0]), str(place[1]), entries, _runs(known, place)))
+    columns = [bold(column, "higher") for column in zip(*(row[2] for row in rows), strict=True)]
+    lines = (
+        (name, layers, *texts, runs)
+        for (name, layers, _, runs), *texts in zip(rows, *columns, strict=True)
+    )
+    headers = ("network", "layers", *(f"{name}-pass R²" for name in FILTERS), "runs")
+    return Table(headers, tuple(lines))
+
+
+def _ceilings(known: Known) -> Table:
+    standing = known.get("ceilings")
+    rows: list[Row] = []
+    for said, metric in CEILINGS.items():
+        found = [standing.mean(f"{name}: {metric}") if standing else None for name in FILTERS]
+        rows.append((said, [Entry(_r2(one.value) if one else EMPTY) for one in found]))
+    return plain(("linear filter", *(f"{name}-pass R²" for name in FILTERS)), rows)
+
+
+def _ppgn(known: Known) -> Table:
+    table = cited("filters")
+    published = [Entry(table.at("PPGN", name).text) for name in FILTERS]
+    ours = [_entry(known, name, ("PPGN", 3)) for name in FILTERS]
+    headers = ("PPGN", *(f"{name}-pass R²" for name in FILTERS))
+    return plain(headers, [("cited", published), ("ours", ours)])
+
+
+def _best_places(known: Known) -> dict[str, Place]:
+    """For each network the depth that is best at band-pass, as far as it was run."""
+    best: dict[str, tuple[float, Place]] = {}
+    for place in _places():
+        scores = [_score(known, name, place) for name in reversed(FILTERS)]
+        score = next((one for one in scores if one is not None), None)
+        if score is not None and score > best.get(place[0], (float("-inf"), place))[0]:
+            best[place[0]] = (score, place)
+    return {SAID.get(name, name): place for name, (_, place) in best.items()}
+
+
+def _aim(known: Known, bar: float, before: str) -> Aim:
+    table = cited("filters")
+    floors = {name: (table.at("G²N²", name).value or 0) - LOST for name in ("low", "high")}
+    text = (
+        f"{before}band-pass R² of G²N² at least {bar:.2f}, low- and high-pass within {LOST} of "
+        "the paper's"
+    )
+    whole = []
+    for place in _places():
+        scores = {name: _score(known, name, place) for name in FILTERS}
+        if place[0].startswith("G2N2") and scores["band"] is not None:
+            kept = [(s, scores[name]) for name, s in floors.items()]
+            fine = all(score is not None and score >= floor for floor, score in kept)
+            whole.append((fine, scores["band"], place, scores))
+    if not whole:
+        return Aim(text, EMPTY, None)
+    _, band, place, scores = max(whole, key=lambda row: row[:2])
+    said = ", ".join(f"{name} {_r2(v) if v is not None else EMPTY}" for name, v in scores.items())
+    standing = _standing(known, "band", place)
+    met = any(fine and score >= bar for fine, score, *_ in whole)
+    missing = None in scores.values() and band >= bar
+    found = f"{SAID.get(place[0], place[0])}, {place[1]} layers: {said}"
+    partial = standing is not None and standing.partial
+    return Aim(text, found, None if missing else met, partial)

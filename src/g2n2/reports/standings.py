@@ -1,0 +1,174 @@
+"""Standings: what the records of a cell say together, over all its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median, stdev
+
+from ..experiments.record import BUDGETS, Record, read_records
+
+QUESTIONS = ("q1", "q2", "q3", "q4", "power")
+FULL = BUDGETS[-1]
+HARNESS = "smoke"
+"""The budget that checks the harness: its numbers answer no question."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number over seeds.
+
+    Attributes:
+        value: Mean, or median where asked.
+        spread: Standard deviation over seeds; None for one seed.
+        seeds: How many stand behind it.
+        partial: Less than the full protocol stands behind it.
+    """
+
+    value: float
+    spread: float | None
+    seeds: int
+    partial: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """All seeds of a cell at the largest budget it was run with."""
+
+    cell: str
+    budget: str
+    records: tuple[Record, ...]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return tuple(self.cell.split("/"))
+
+    @property
+    def stopped(self) -> bool:
+        """Some run has not reached what its budget asks for."""
+        return any(record.partial for record in self.records)
+
+    @property
+    def partial(self) -> bool:
+        """It is less than the full protocol: stopped, or of a smaller budget."""
+        return self.stopped or self.budget != FULL
+
+    @property
+    def seconds(self) -> float:
+        return sum(record.seconds for record in self.records)
+
+    @property
+    def work(self) -> str:
+        """What stands behind its numbers: `3 × 300 epochs`, or `1 × 43 of 300 epochs, partial`."""
+        smaller = "" if self.budget == FULL else f", {self.budget} budget"
+        tail = ", partial" if self.stopped else smaller
+        return f"{self.brief} {self.records[0].unit}{tail}"
+
+    @property
+    def brief(self) -> str:
+        """The same without words: `3 × 300`."""
+        done = sorted({record.done for record in self.records})
+        planned = max(record.planned for record in self.records)
+        reached = str(done[0]) if len(done) == 1 else f"{done[0]}–{done[-1]}"
+        of = f" of {planned}" if self.stopped else ""
+        return f"{len(self.records)} × {reached}{of}"
+
+    def values(self, metric: str) -> list[float]:
+        """One number for each seed that has it; the unit in brackets may be left out."""
+        return [
+            value
+            for record in self.records
+            for name, value in record.metrics.items()
+            if value is not None and (name == metric or name.startswith(f"{metric} ("))
+        ]
+
+    def mean(self, metric: str) -> Measured | None:
+        return self._over_seeds(metric, fmean)
+
+    def median(self, metric: str) -> Measured | None:
+        return self._over_seeds(metric, median)
+
+    def _over_seeds(self, metric: str, centre: Callable[[list[float]], float]) -> Measured | None:
+        values = self.values(metric)
+        if not values:
+            return None
+        spread = stdev(values) if len(values) > 1 else None
+        return Measured(float(centre(values)), spread, len(values), self.partial)
+
+
+class Cells(Mapping[str, Standing]):
+    """The standings of a question by cell; remembers which were asked for and found."""
+
+    def __init__(self, standings: Mapping[str, Standing]) -> None:
+        self._standings = standings
+        self._seen: set[str] = set()
+
+    def __getitem__(self, cell: str) -> Standing:
+        found = self._standings[cell]
+        self._seen.add(cell)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._standings)
+
+    def __len__(self) -> int:
+        return len(self._standings)
+
+    @property
+    def seen(self) -> frozenset[str]:
+        return frozenset(self._seen)
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Everything a results folder holds.
+
+    Attributes:
+        folder: Where it was read.
+        standings: Question to cell to standing.
+        left_aside: Records of the harness check, which no table shows.
+    """
+
+    folder: Path
+    standings: Mapping[str, Mapping[str, Standing]]
+    left_aside: int = 0
+
+    def of(self, question: str) -> Cells:
+        return Cells(self.standings.get(question, {}))
+
+    @property
+    def empty(self) -> bool:
+        return not any(self.standings.values())
+
+
+def read_results(folder: Path, harness: bool = False) -> Results:
+    """Read a results folder, which may be absent.
+
+    Args:
+        folder: With one folder for each question.
+        harness: Show records of the harness check too, where nothing better is known.
+
+    Raises:
+        DataError: A file there is no record.
+    """
+    standings = {}
+    left = 0
+    for question in QUESTIONS:
+        records = read_records(folder, question)
+        kept = [record for record in records if harness or record.budget != HARNESS]
+        left += len(records) - len(kept)
+        standings[question] = _by_cell(kept)
+    return Results(folder, standings, left)
+
+
+def _by_cell(records: list[Record]) -> dict[str, Standing]:
+    cells: dict[str, list[Record]] = {}
+    for record in records:
+        cells.setdefault(record.cell, []).append(record)
+    found = {}
+    for cell, own in cells.items():
+        budget = max((record.budget for record in own), key=BUDGETS.index)
+        of_budget = sorted((r for r in own if r.budget == budget), key=lambda r: r.seed)
+        found[cell] = Standing(cell, budget, tuple(of_budget))
+    return found

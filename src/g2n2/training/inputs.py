@@ -1,0 +1,87 @@
+"""What a network reads of every graph, computed once and kept on the device.
+
+It depends on no weight: distances, radial functions and one-hot channels need not be made anew at
+every step. A batch is then one gather for each memory.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..data.dense_store import CHUNK, DenseStore
+from ..data.store import GraphStore
+from ..nn.fast import halved
+from ..nn.layer import Memories
+from ..nn.model import GrammarGNN
+
+
+class Inputs:
+    """The first memories of all graphs of a store, padded to its largest.
+
+    Args:
+        model: The network that reads them.
+        store: The graphs.
+        dtype: Half precision the network computes in, or None; memories that are embedded are then
+            kept in two halves (`nn.fast.halved`).
+    """
+
+    def __init__(self, model: GrammarGNN, store: DenseStore, dtype: torch.dtype | None) -> None:
+        self.store = store
+        self.needs_adjacency = model.names_adjacency
+        pieces: list[Memories] = []
+        with torch.no_grad():
+            for start in range(0, len(store.sizes), CHUNK):
+                chosen = torch.arange(
+                    start, min(start + CHUNK, len(store.sizes)), device=store.device
+                )
+                batch = store.batch(chosen, store.most)
+                constants = model.constants(batch.adjacency, batch.mask)
+                first = model.first(batch.nodes, batch.edges, constants)
+                pieces.append(first if dtype is None else _rounded(first, model, dtype))
+        self.memories = {
+            letter: torch.cat([piece[letter] for piece in pieces]) for letter in pieces[0]
+        }
+
+    @staticmethod
+    def bytes_of(model: GrammarGNN, store: GraphStore) -> int:
+        """Device memory they take."""
+        most = int(store.graphs.sizes.max())
+        entries = {"M": most**2, "V": most, "R": most, "S": 1}
+        widths = model.plan.inputs.widths.items()
+        return 4 * len(store.graphs) * sum(entries[sort.letter] * w for sort, w in widths)
+
+    def batch(self, indices: Tensor, widest: int) -> tuple[Memories, Tensor, Tensor]:
+        """First memories, adjacency and mask of the graphs of an index tensor, cut to `widest`.
+
+        The adjacency is a single 0 where no rule names it.
+        """
+        store = self.store
+        mask = (
+            torch.arange(widest, device=store.device)
+            < store.sizes.index_select(0, indices)[:, None]
+        )
+        first = {
+            letter: _cut(values, letter, widest).index_select(0, indices)
+            for letter, values in self.memories.items()
+        }
+        if not self.needs_adjacency:
+            return first, store.targets.new_zeros((), dtype=store.store.dtype), mask
+        adjacency = _cut(store.adjacency, "M", widest).index_select(0, indices)
+        return first, adjacency.to(store.store.dtype), mask
+
+
+def _rounded(first: Memories, model: GrammarGNN, dtype: torch.dtype) -> Memories:
+    """The memories as a network in half precision reads them."""
+    if model.by_reference:
+        return first
+    return {
+        letter: halved(values, dtype) if letter in model.embeddings else values.to(dtype)
+        for letter, values in first.items()
+    }
+
+
+def _cut(values: Tensor, letter: str, widest: int) -> Tensor:
+    if letter == "S":
+        return values
+    return values[:, :widest, :widest] if letter == "M" else values[:, :widest]

@@ -1,0 +1,56 @@
+"""The experiment command as a user meets it."""
+
+import json
+
+import pytest
+from test_commands import run
+
+
+def test_the_cells_of_a_question_are_listed_with_what_is_done(tmp_path):
+    code, text = run("experiment", "q2", "--list", "--only", "r2", "--results", str(tmp_path))
+    assert code == 0
+    assert "single/r2/distance/G2N2/modern" in text
+    assert "optional" in text
+    assert "single/u0" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--only", "r3"), "no cell fits --only 'r3'"),
+        (("--seeds", "one"), "--seeds is a list of numbers as 0,1,2; got 'one'"),
+        (("--option", "cache"), "should read KEY=VALUE"),
+    ],
+)
+def test_a_mistake_is_named(words, said):
+    code, text = run("experiment", "q2", "--budget", "smoke", *words)
+    assert code == 2
+    assert said in text
+
+
+def test_a_cell_is_run_once_and_its_record_kept(tmp_path):
+    words = ("experiment", "q1", "--budget", "smoke", "--only", "exact/four-rule")
+    places = ("--results", str(tmp_path / "results"), "--work", str(tmp_path / "work"))
+    code, text = run(*words, *places)
+    assert code == 0, text
+    assert "q1 exact/four-rule/own, seed 0: complete, 45 of 45 pairs" in text
+    files = sorted(path.name for path in (tmp_path / "results" / "q1").iterdir())
+    assert files == [f"exact-four-rule-{r}.s0.smoke.json" for r in ("network", "own")]
+    content = json.loads((tmp_path / "results" / "q1" / files[0]).read_text())
+    assert content["metrics"]["pairs separated"] == 45  # as 2-FWL on circular skip links
+    code, text = run(*words, *places)
+    assert code == 0
+    assert text.count("kept, 45 of 45 pairs, from before") == 2
+
+
+def test_a_failure_is_told_and_the_command_says_so_to_a_script(tmp_path):
+    """The speed was not measured, so equal time cannot be given."""
+    words = ("--only", "equal-time", "--option", f"cache={tmp_path / 'none'}")
+    (tmp_path / "none").write_text("no cache")
+    code, text = run(
+        *("experiment", "q2", "--budget", "smoke", *words),
+        *("--results", str(tmp_path / "results"), "--work", str(tmp_path / "work")),
+    )
+    assert code == 1
+    assert "1 of 1 cells failed" in text
+    assert "--only speed/joint-width32/bonds" in text

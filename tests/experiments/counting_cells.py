@@ -1,0 +1,72 @@
+"""A question of small cells, found by worker processes under the name of this module."""
+
+import os
+import time
+
+from g2n2.errors import DataError
+from g2n2.experiments import packing, questions
+from g2n2.experiments.cell import Cell, Slice
+from g2n2.experiments.record import Record
+
+PLANNED = 3
+WORK = packing._work
+
+
+def work(*args) -> None:
+    """A worker process that knows the cells below as question q1."""
+    questions.QUESTIONS["q1"] = "counting_cells"
+    WORK(*args)
+
+
+def record(cell: str, seed: int, done: int) -> Record:
+    return Record("q1", cell, seed, "smoke", done, PLANNED, "units", {}, {}, {}, {}, 0.0)
+
+
+def counting(name: str, seed: int = 0, **fields) -> Cell:
+    """A cell that does one unit in each slice, and keeps count in its folder."""
+
+    def run(given: Slice) -> Record:
+        count = given.work / "count"
+        done = int(count.read_text()) + 1 if count.exists() else 1
+        count.write_text(str(done))
+        given.tell("counting", done, PLANNED)
+        return record(name, seed, done)
+
+    return Cell("q1", name, seed, "smoke", run, **fields)
+
+
+def at_once(name: str, seed: int = 0, seconds: float = 0.0, **fields) -> Cell:
+    """A cell that is complete after one slice, and writes down when it worked."""
+
+    def run(given: Slice) -> Record:
+        begun = time.monotonic()
+        time.sleep(seconds)
+        (given.work / "when").write_text(f"{begun} {time.monotonic()} {os.getpid()}")
+        return record(name, seed, PLANNED)
+
+    return Cell("q1", name, seed, "smoke", run, **fields)
+
+
+def failing(name: str, error: BaseException) -> Cell:
+    def run(_: Slice) -> Record:
+        raise error
+
+    return Cell("q1", name, 0, "smoke", run)
+
+
+def dying(name: str) -> Cell:
+    def run(_: Slice) -> Record:
+        os._exit(7)
+
+    return Cell("q1", name, 0, "smoke", run)
+
+
+def cells(budget: str) -> list[Cell]:
+    return [
+        at_once("slow/first", seconds=0.5),
+        at_once("slow/second", seconds=0.5),
+        at_once("timing/alone", seconds=0.2, alone=True),
+        dying("dies"),
+        failing("fails", DataError("no such thing")),
+        at_once("last", seed=1),
+    ]

@@ -1,0 +1,169 @@
+"""Q2: the cells the question asks for, slices that change no number, equal time, collapse."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from g2n2.errors import DataError
+from g2n2.experiments import q2
+from g2n2.experiments.cell import Slice
+from g2n2.experiments.record import Record
+from g2n2.experiments.speed import equal_time
+from g2n2.experiments.training_cells import mae_key, training_cell
+from g2n2.training.config import RunConfig
+
+TARGETS = ("mu", "alpha", "homo", "lumo", "gap", "r2", "zpve", "u0", "u", "h", "g", "cv")
+
+
+def required(budget="short"):
+    return [cell.name for cell in q2.cells(budget) if not cell.optional]
+
+
+def test_the_required_cells_are_those_of_the_question():
+    joint = {
+        f"joint/width{width}/{track}/{network}/modern"
+        for width in (32, 64)
+        for track in ("distance", "bonds")
+        for network in ("G2N2", "PPGN")
+    }
+    single = {f"single/{target}/distance/G2N2/modern" for target in TARGETS}
+    compared = {
+        f"single/{target}/{rest}"
+        for target in ("r2", "u0")
+        for rest in ("distance/PPGN/modern", "bonds/G2N2/modern", "distance/G2N2/paper")
+    }
+    equal = {
+        "joint/width32/distance/PPGN/modern/equal-time",
+        "joint/width32/bonds/PPGN/modern/equal-time",
+        "single/r2/distance/PPGN/modern/equal-time",
+        "single/u0/distance/PPGN/modern/equal-time",
+    }
+    timed = {"speed/joint-width32/distance", "speed/joint-width32/bonds", "speed/single/distance"}
+    assert set(required()) == joint | single | compared | equal | timed | {"collapse/u0"}
+
+
+def test_they_run_in_the_order_of_the_question():
+    found = [name.split("/") for name in required()]
+    groups = list(dict.fromkeys(p[1] if p[0] == "single" else p[0] for p in found))
+    assert groups[:6] == ["speed", "joint", "r2", "u0", "mu", "alpha"]
+    assert groups[-1] == "collapse"
+
+
+def test_every_equal_time_cell_comes_after_the_speed_it_needs():
+    names = [cell.name for cell in q2.cells("short")]
+    for place, name in enumerate(names):
+        if name.endswith("equal-time"):
+            task, width_or_target, track = name.split("/")[:3]
+            what = f"joint-{width_or_target}" if task == "joint" else "single"
+            assert names.index(f"speed/{what}/{track}") < place
+
+
+def test_every_optional_cell_differs_from_the_required_and_names_are_unique():
+    cells = q2.cells("full")
+    assert len({(cell.name, cell.seed) for cell in cells}) == len(cells)
+    assert sum(cell.optional for cell in cells) > 50
+    assert [cell.seed for cell in cells if cell.name == "collapse/u0"] == list(range(20))
+    assert all(cell.alone == cell.name.startswith("speed/") for cell in cells)
+
+
+def test_ppgn_and_the_paper_recipe_are_what_they_are_called():
+    asked = q2.BUDGETS["full"]
+    ppgn = q2.Settings("u0", 64, "distance", "PPGN", "modern").config(asked)
+    assert (ppgn.grammar, ppgn.effective_recipe().preset) == ("PPGN", "ppgn")
+    assert ppgn.effective_recipe().name == "modern"
+    paper = q2.Settings("u0", 64, "distance", "G2N2", "paper").config(asked)
+    assert (paper.grammar, paper.effective_recipe().preset) == ("r-G_L3", "paper")
+    assert not paper.references  # the released script learns raw totals
+    assert q2.Settings(None, 32, "bonds", "G2N2", "modern").config(asked).target == ()
+
+
+@pytest.mark.parametrize(
+    ("target", "unit", "key"),
+    [
+        ("r2", "a₀²", "test MAE r2 (bohr²)"),
+        ("alpha", "a₀³", "test MAE alpha (bohr³)"),
+        ("u0", "hartree", "test MAE u0 (hartree)"),
+        ("count", "", "test MAE count"),
+    ],
+)
+def test_the_unit_is_part_of_a_metric_s_name(target, unit, key):
+    assert mae_key(target, unit) == key
+
+
+def speed_record(seconds):
+    metrics = {"seconds per epoch G2N2": 2.0, "PPGN / G2N2": seconds / 2.0}
+    name = "speed/single/distance"
+    return Record("q2", name, 0, "short", 2, 2, "networks", metrics, {}, {}, {}, 1.0)
+
+
+@pytest.mark.parametrize(("seconds", "epochs"), [(4.0, 10), (1.0, 40), (5.0, 8), (900.0, 1)])
+def test_equal_time_gives_the_epochs_that_fit(tmp_path, seconds, epochs):
+    """20 epochs of G²N² at 2 s are 40 s."""
+    speed_record(seconds).write(tmp_path)
+    adapt = equal_time("q2", "speed/single/distance", "short")
+    given = Slice(tmp_path, results=tmp_path)
+    assert adapt(RunConfig("qm9", epochs=20), given) == epochs
+
+
+def test_equal_time_without_a_measured_speed_says_what_to_run(tmp_path):
+    adapt = equal_time("q2", "speed/single/distance", "short")
+    with pytest.raises(DataError, match="--budget short --only speed/single/distance"):
+        adapt(RunConfig("qm9", epochs=20), Slice(tmp_path, results=tmp_path))
+
+
+SMALL = RunConfig(
+    "regular", options={"count": 50, "nodes": 8}, width=4, layers=1, batch=8, epochs=3, threads=1
+)
+
+
+def test_slices_give_the_numbers_of_one_run(tmp_path):
+    pytest.importorskip("lightning.fabric", reason="training needs lightning")
+    cell = training_cell("q2", "small", "smoke", SMALL)
+    whole = cell.run(Slice(tmp_path / "whole", device="cpu"))
+    parts = [cell.run(Slice(tmp_path / "parts", minutes=1e-6, device="cpu")) for _ in range(3)]
+    assert [record.done for record in parts] == [1, 2, 3]
+    assert [record.partial for record in parts] == [True, True, False]
+    errors = {name for name in whole.metrics if name.startswith("test MAE")}
+    assert len(errors) == 2
+    assert {name: parts[2].metrics[name] for name in errors} == {
+        name: whole.metrics[name] for name in errors
+    }
+    assert parts[2].detail["validation"] == whole.detail["validation"]
+    assert parts[0].seconds < parts[1].seconds < parts[2].seconds
+    result = json.loads((tmp_path / "whole" / "run" / "result.json").read_text())
+    assert whole.metrics["parameters"] == result["parameters"]
+    assert whole.data == {"regular": result["data_sha256"]}
+    assert whole.config["epochs"] == whole.planned == 3
+
+    changed = training_cell("q2", "small", "smoke", replace(SMALL, width=5))
+    with pytest.raises(DataError, match="width 4, now 5"):
+        changed.run(Slice(tmp_path / "parts", device="cpu"))
+
+
+def test_a_run_that_died_to_a_constant_is_found(tmp_path):
+    """Two molecules, H₂ and HF; what the elements give varies, the network's part does not."""
+    from g2n2.data.graph_set import GraphSet, Target
+    from g2n2.experiments.collapse import spread_of_predictions
+    from g2n2.training.evaluation import Predictions
+    from g2n2.training.trained import Outcome
+
+    graphs = GraphSet(
+        name="two",
+        sizes=np.array([2, 2]),
+        edge_counts=np.array([0, 0]),
+        edges=np.zeros((2, 0), dtype=np.int64),
+        node_features=np.array([[1, 0], [1, 0], [1, 0], [0, 1]], dtype=np.float32),
+        edge_features=np.zeros((0, 0), dtype=np.float32),
+        targets=np.array([[-1.1], [-100.3]]),
+        columns=(Target("u0", "hartree"),),
+        node_names=("H", "F"),
+    )
+    scaling = {"mean": [0.0], "deviation": [1.0], "references": {"u0": {"H": -0.5, "F": -99.5}}}
+    (tmp_path / "data.json").write_text(json.dumps({"scaling": scaling}))
+    # Left for the network: -0.1 and -0.3, a deviation of 0.1.
+    for values, spread in (([-1.2, -100.2], 0.0), ([-1.05, -100.25], 1.0), ([-1.0, -100.1], 0.5)):
+        made = Predictions(np.arange(2), np.array(values)[:, None], graphs.targets)
+        found = spread_of_predictions(Outcome(graphs, made, {}), tmp_path)
+        assert next(iter(found.values())) == pytest.approx(spread, abs=1e-9)

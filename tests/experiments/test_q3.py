@@ -1,0 +1,140 @@
+"""Q3: the three statistics, the folds behind them, and a cell that can be stopped."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmark_files import real_file
+from g2n2.experiments.cell import Slice
+from g2n2.experiments.q3 import cells, folds
+from g2n2.experiments.q3.cells import run_folds
+from g2n2.experiments.q3.folds import FoldRun, ten_folds
+from g2n2.experiments.q3.settings import PLANS, SETS, Plan, run_config
+from g2n2.experiments.q3.statistics import (
+    best_of_each_fold,
+    gin_protocol,
+    metrics,
+    nested_validation,
+)
+from g2n2.experiments.record import Record
+
+CURVES = [[50.0, 80.0, 95.0], [70.0, 76.0, 45.0]]
+
+
+def test_gin_takes_one_epoch_for_all_folds() -> None:
+    found = gin_protocol(CURVES)  # means 60, 78, 70
+    assert (found.mean, found.deviation, found.epoch) == (78.0, 2.0, 2)
+
+
+def test_released_code_takes_the_best_epoch_of_each_fold() -> None:
+    found = best_of_each_fold(CURVES)  # 95 and 76
+    assert (found.mean, found.deviation, found.epoch) == (85.5, 9.5, None)
+
+
+def test_nested_validation_is_a_plain_mean() -> None:
+    found = nested_validation([60.0, 80.0])
+    assert (found.mean, found.deviation) == (70.0, 10.0)
+
+
+def test_every_statistic_has_its_own_name() -> None:
+    found = metrics(CURVES, [])
+    assert found == {
+        "accuracy, GIN's protocol (%)": 78.0,
+        "deviation over folds, GIN's protocol (%)": 2.0,
+        "accuracy, best epoch of each fold (%)": 85.5,
+        "deviation over folds, best epoch of each fold (%)": 9.5,
+        "accuracy, nested validation (%)": None,
+        "deviation over folds, nested validation (%)": None,
+        "best epoch, GIN's protocol": 2,
+    }
+
+
+def test_settings_are_those_of_the_paper() -> None:
+    widths = {name: chosen.width for name, chosen in SETS.items()}
+    assert widths == {
+        "MUTAG": 16,
+        "PTC": 32,
+        "PROTEINS": 32,
+        "NCI1": 64,
+        "IMDB-BINARY": 32,
+        "IMDB-MULTI": 32,
+    }
+    decisions = {name: chosen.decision for name, chosen in SETS.items()}
+    assert decisions.pop("MUTAG") == (256, 128)
+    assert decisions.pop("NCI1") == (128, 64)
+    assert set(decisions.values()) == {(512, 256)}
+    assert all(run_config(name, "G2N2", 1, 0).layers == 3 for name in SETS)
+
+
+def test_full_has_a_cell_for_every_set_and_model() -> None:
+    names = {cell.name for cell in cells("full")}
+    assert len(names) == 30
+    assert {"MUTAG/G2N2", "IMDB-MULTI/PPGN", "NCI1/GIN", "PTC/GNNML1", "PTC/GNNML3"} <= names
+    assert PLANS["full"].folds == 10
+
+
+def test_no_test_graph_has_a_say_in_a_nested_run() -> None:
+    data = str(real_file("tu", "MUTAG.zip").parents[1])
+    config = run_config("MUTAG", "G2N2", 1, 0)
+    graphs, origin = ten_folds(config, Slice(work=Path("unused"), data=data))
+    assert origin == "index files of the set"
+    test = set(graphs.splits["fold-3"].tolist())
+    whole = FoldRun("whole", 3).parts(graphs, 0)
+    assert set(whole["validation"].tolist()) == test
+    assert set(whole["train"].tolist()) == set(range(188)) - test
+    nested = FoldRun("nested", 3).parts(graphs, 0)
+    assert {part: len(members) for part, members in nested.items()} == {
+        "train": 153,
+        "validation": 17,
+        "test": 18,
+    }
+    everything = np.concatenate(list(nested.values()))
+    assert sorted(everything.tolist()) == list(range(188))
+    assert set(nested["test"].tolist()) == test
+    share = graphs.targets[nested["validation"], 0].mean() - graphs.targets[:, 0].mean()
+    assert abs(share) < 0.1, "the classes are balanced as in the whole set"
+
+
+def test_folds_are_made_where_the_set_brings_none() -> None:
+    data = str(real_file("tu", "PTC_MR.zip").parents[1])
+    config = replace(run_config("PTC", "G2N2", 1, 0), dataset="PTC_MR")
+    graphs, origin = ten_folds(config, Slice(work=Path("unused"), data=data))
+    assert origin == "StratifiedKFold of the GIN code"
+    assert sum(len(graphs.splits[f"fold-{k}"]) for k in range(1, 11)) == 344
+
+
+PLAN = Plan(("MUTAG",), ("GNNML1",), folds=1, epochs=2)
+
+
+def finished(work: Path, data: str, **options: float) -> Record:
+    given = Slice(work=work, data=data, device="cpu", **options)  # type: ignore[arg-type]
+    work.mkdir(exist_ok=True)
+    return run_folds("MUTAG", "GNNML1", "smoke", PLAN, 0, given)
+
+
+def test_a_cell_stopped_within_a_fold_ends_as_one_that_was_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = str(real_file("tu", "MUTAG.zip").parents[1])
+    straight = finished(tmp_path / "straight", data)
+    assert (straight.done, straight.planned) == (2, 2)
+    curves, nested = straight.detail["test curves"], straight.detail["nested"]
+    assert [len(curve) for curve in curves] == [2]
+    for accuracy in (*curves[0], *nested):
+        assert accuracy * 18 / 100 == pytest.approx(round(accuracy * 18 / 100), abs=1e-3)
+
+    stopped = finished(tmp_path / "sliced", data, minutes=1e-6)
+    assert (stopped.done, stopped.partial) == (0, True)
+    assert (tmp_path / "sliced/whole-1/checkpoint.pt").is_file()
+    gone_on = finished(tmp_path / "sliced", data)
+    assert gone_on.metrics == straight.metrics
+    assert gone_on.detail == straight.detail
+    assert not (tmp_path / "sliced/whole-1").exists(), "weights nobody reads again are dropped"
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a finished fold is run again")
+
+    monkeypatch.setattr(folds, "train_slice", refuse)
+    assert finished(tmp_path / "sliced", data).metrics == straight.metrics

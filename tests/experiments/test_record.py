@@ -1,0 +1,65 @@
+"""Records: what is written is read back, and nothing else passes for one."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from g2n2.errors import DataError
+from g2n2.experiments.record import Record, read_records, record_path
+
+RECORD = Record(
+    question="q2",
+    cell="single/r2/distance/G2N2/modern",
+    seed=3,
+    budget="short",
+    done=7,
+    planned=20,
+    unit="epochs",
+    metrics={"test MAE r2 (bohr²)": 1.25, "not measured": None},
+    config={"width": 64, "target": ["r2"]},
+    data={"qm9": "ab12"},
+    provenance={"device": "cpu"},
+    seconds=12.5,
+    detail={"validation": [3.0, 2.0]},
+)
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    path = RECORD.write(tmp_path)
+    assert path == tmp_path / "q2" / "single-r2-distance-G2N2-modern.s3.short.json"
+    assert Record.read(path) == RECORD
+    assert "bohr²" in path.read_text(encoding="utf-8")  # readable, not \\u00b2
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_a_record_is_partial_until_all_is_done():
+    assert RECORD.partial
+    assert not replace(RECORD, done=20).partial
+
+
+def test_not_a_number_is_refused_and_the_old_record_stays(tmp_path):
+    path = RECORD.write(tmp_path)
+    with pytest.raises(ValueError, match="JSON"):
+        replace(RECORD, metrics={"x": float("nan")}).write(tmp_path)
+    assert Record.read(path) == RECORD
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"question": "q2"}'])
+def test_a_file_that_is_no_record_is_named(tmp_path, content):
+    path = tmp_path / "bad.json"
+    path.write_text(content)
+    with pytest.raises(DataError, match=r"bad\.json is no result"):
+        Record.read(path)
+
+
+def test_the_records_of_a_question_come_by_name(tmp_path):
+    for seed, question in ((1, "q1"), (0, "q1"), (0, "q2")):
+        replace(RECORD, question=question, seed=seed).write(tmp_path)
+    assert [record.seed for record in read_records(tmp_path, "q1")] == [0, 1]
+    assert read_records(tmp_path, "q4") == []
+
+
+def test_the_path_of_a_cell_and_of_its_record_are_one():
+    path = record_path(Path("results"), "q2", RECORD.cell, 3, "short")
+    assert path == RECORD.path(Path("results"))

@@ -1,0 +1,156 @@
+"""The driver: what is complete is skipped, what is partial goes on, what fails stops nothing."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from g2n2.errors import DataError
+from g2n2.experiments import packing, running
+from g2n2.experiments.questions import cells_of, choose
+from g2n2.experiments.record import Record
+from g2n2.experiments.running import Settings, failures, run_cells
+
+sys.path.insert(0, str(Path(__file__).parent))
+import counting_cells
+from counting_cells import at_once, counting, failing
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(results=tmp_path / "results", work=tmp_path / "work")
+
+
+def states(outcomes):
+    return [(outcome.label.split()[1].rstrip(","), outcome.state) for outcome in outcomes]
+
+
+def test_a_partial_cell_goes_on_and_a_complete_one_is_skipped(settings):
+    cell = counting("a/b")
+    seen = [states(run_cells([cell], settings))[0][1] for _ in range(5)]
+    assert seen == ["partial", "partial", "complete", "kept", "kept"]
+    assert (cell.folder(settings.work) / "count").read_text() == "3"
+    assert Record.read(cell.path(settings.results)).done == 3
+
+
+def test_a_cell_that_fails_stops_no_other(settings):
+    cells = [
+        failing("data", DataError("the file is not there")),
+        failing("bug", ZeroDivisionError("division by zero")),
+        at_once("good"),
+    ]
+    outcomes = run_cells(cells, settings)
+    assert states(outcomes) == [("data", "failed"), ("bug", "failed"), ("good", "complete")]
+    assert outcomes[0].why == "the file is not there"
+    assert outcomes[1].why.startswith("ZeroDivisionError: division by zero; see ")
+    log = Path(outcomes[1].why.rpartition("see ")[2])
+    assert "Traceback" in log.read_text()
+
+
+def test_a_cell_without_its_data_is_left_out_with_the_reason(settings, monkeypatch):
+    monkeypatch.setattr(running, "absent", lambda name, *_: f"{name} is not here")
+    cells = [at_once("needs", needs=("qm9",)), at_once("free")]
+    outcomes = run_cells(cells, settings)
+    assert states(outcomes) == [("needs", "left out"), ("free", "complete")]
+    assert "qm9 is not here" in str(outcomes[0])
+
+
+def test_a_cache_that_is_no_file_does_not_bring_qm9(monkeypatch, tmp_path):
+    import importlib.util
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    cache = tmp_path / "qm9.cache"
+    running.absent.cache_clear()
+    assert "--option cache=FILE" in running.absent("qm9", None, str(cache))
+    cache.touch()
+    running.absent.cache_clear()
+    assert running.absent("qm9", None, str(cache)) == ""
+    running.absent.cache_clear()
+
+
+def test_cells_that_do_not_fit_into_the_time_are_not_begun(settings):
+    short = replace(settings, minutes=0.002)  # 0.12 s
+    outcomes = run_cells([at_once("a", seconds=0.2), at_once("b")], short)
+    assert states(outcomes) == [("a", "complete")]
+
+
+def test_a_slice_is_told_the_shorter_of_both_limits(settings):
+    given = []
+
+    def note(slice_):
+        given.append(slice_.minutes)
+        return counting_cells.record("a", 0, 1)
+
+    cell = replace(counting("a"), run=note)
+    run_cells([cell], settings)
+    run_cells([cell], replace(settings, cell_minutes=3.0))
+    run_cells([cell], replace(settings, cell_minutes=3.0, minutes=2.0))
+    assert given[:2] == [0.0, 3.0]
+    assert given[2] == pytest.approx(2.0, abs=0.05)
+
+
+def test_ctrl_c_keeps_what_was_done(settings):
+    cells = [counting("a"), failing("stop", KeyboardInterrupt()), counting("b")]
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(cells, settings)
+    assert Record.read(cells[0].path(settings.results)).done == 1
+    assert not cells[2].path(settings.results).exists()
+
+
+@pytest.mark.parametrize(
+    ("only", "optional", "expected"),
+    [
+        ((), False, ["single/r2/PPGN", "single/u0/G2N2", "single/r2"]),
+        ((), True, ["single/r2/PPGN", "single/r2/PPGN/equal-time", "single/u0/G2N2", "single/r2"]),
+        (("u0",), False, ["single/u0/G2N2"]),
+        (("r2/PPGN",), True, ["single/r2/PPGN", "single/r2/PPGN/equal-time"]),
+        (("single/r2",), True, ["single/r2"]),  # a whole name is that cell alone
+        (("single/r2/PPGN/equal-time",), False, ["single/r2/PPGN/equal-time"]),
+    ],
+)
+def test_only_takes_parts_of_names_and_whole_names(only, optional, expected):
+    cells = [
+        counting("single/r2/PPGN"),
+        counting("single/r2/PPGN/equal-time", optional=True),
+        counting("single/u0/G2N2"),
+        counting("single/r2"),
+    ]
+    assert [cell.name for cell in choose(cells, only, (), optional)] == expected
+
+
+def test_only_that_fits_nothing_lists_what_there_is():
+    with pytest.raises(DataError, match=r"no cell fits --only 'x'; parts of names: a, b"):
+        choose([counting("b/a")], ("x",))
+    with pytest.raises(DataError, match="no cell is left"):
+        choose([counting("b/a", seed=0)], (), (5,))
+
+
+def test_an_unknown_question_or_budget_is_named():
+    with pytest.raises(DataError, match="no question 'q9'"):
+        cells_of("q9", "smoke")
+    with pytest.raises(DataError, match="no budget is called 'tiny'"):
+        cells_of("q1", "tiny")
+
+
+def test_workers_run_two_at_a_time_and_one_alone_and_survive_a_death(settings, monkeypatch):
+    monkeypatch.setattr(packing, "_work", counting_cells.work)
+    cells = counting_cells.cells("smoke")
+    outcomes = run_cells(cells, replace(settings, jobs=2))
+    assert sorted(states(outcomes)) == [
+        ("dies", "failed"),
+        ("fails", "failed"),
+        ("last", "complete"),
+        ("slow/first", "complete"),
+        ("slow/second", "complete"),
+        ("timing/alone", "complete"),
+    ]
+    why = {outcome.label.split()[1].rstrip(","): outcome.why for outcome in failures(outcomes)}
+    assert why == {"dies": "its process ended with code 7", "fails": "no such thing"}
+    first, second, alone = (
+        [float(part) for part in (cell.folder(settings.work) / "when").read_text().split()]
+        for cell in cells[:3]
+    )
+    assert max(first[0], second[0]) < min(first[1], second[1])  # beside each other
+    assert first[2] != second[2]
+    assert alone[0] >= max(first[1], second[1])

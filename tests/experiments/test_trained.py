@@ -1,0 +1,277 @@
+"""Trained power: calibrated weights, verdicts on pairs, and what is written down of them."""
+
+import json
+from dataclasses import replace
+from itertools import combinations
+from types import SimpleNamespace
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from g2n2.errors import DataError
+from g2n2.experiments.cell import Slice
+from g2n2.experiments.record import Record
+from g2n2.experiments.trained import brec_cells, cells, counting_cells
+from g2n2.experiments.trained.brec import (
+    Ledger,
+    PairVerdict,
+    Protocol,
+    clearest_gap,
+    judge,
+    sample,
+)
+from g2n2.experiments.trained.calibration import Standardise, calibrate
+from g2n2.experiments.trained.class_cells import SETS, parts
+from g2n2.experiments.trained.contenders import CONTENDERS
+from g2n2.experiments.trained.exact import exact_power, some_pairs
+from g2n2.experiments.trained.graph8c_cells import close_pairs
+from g2n2.graphs import adjacency
+from g2n2.power.suites import Suite, load_suite
+from g2n2.power.trials.brec_training import Training
+
+CPU = torch.device("cpu")
+QUICK = Training(epochs=1)
+
+
+def srg_pair() -> tuple[nx.Graph, nx.Graph]:
+    """The rook's graph and Shrikhande's: both SR(16, 6, 2, 2), which 3-WL merges."""
+    rook = nx.convert_node_labels_to_integers(nx.line_graph(nx.complete_bipartite_graph(4, 4)))
+    shrikhande = nx.Graph()
+    for x in range(4):
+        for y in range(4):
+            for dx, dy in ((0, 1), (1, 0), (1, 1)):
+                shrikhande.add_edge(4 * x + y, 4 * ((x + dx) % 4) + (y + dy) % 4)
+    return rook, shrikhande
+
+
+@pytest.fixture(scope="module")
+def small_suite() -> Suite:
+    """C6 and two triangles, which two products tell apart; and a pair 3-WL merges."""
+    triangles = nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
+    graphs = (nx.cycle_graph(6), triangles, *srg_pair())
+    return Suite(
+        "brec", tuple(adjacency(g) for g in graphs), ((0, 1), (2, 3)), ("cycles", "regular")
+    )
+
+
+def protocol(name: str = "G2N2-3", **fields) -> Protocol:
+    return replace(Protocol(replace(CONTENDERS[name], width=8), 0, QUICK), **fields)
+
+
+@pytest.fixture(scope="module")
+def verdicts(small_suite) -> list[PairVerdict]:
+    return [judge(protocol(), small_suite, index, CPU) for index in (0, 1)]
+
+
+def test_a_network_tells_apart_what_its_grammar_does_and_no_more(verdicts):
+    cycles, regular = verdicts
+    assert (cycles.released, cycles.hotelling, cycles.clear) == ("separated", "separated", True)
+    assert regular.released != "separated"
+    assert not regular.clear
+    assert (cycles.category, regular.pair) == ("cycles", 1)
+
+
+def test_gin_tells_neither_pair_apart(small_suite):
+    for index in (0, 1):
+        found = judge(protocol("GIN"), small_suite, index, CPU)
+        assert found.released != "separated"
+        assert not found.clear
+
+
+def test_exact_power_is_that_of_words_and_of_colours(small_suite, tmp_path):
+    strong = exact_power(CONTENDERS["G2N2-3"], small_suite, tmp_path / "strong.json")
+    weak = exact_power(CONTENDERS["GIN"], small_suite, tmp_path / "weak.json")
+    spectral = exact_power(CONTENDERS["GNNML3"], small_suite, tmp_path / "spectral.json")
+    assert (strong.separated, strong.bound, strong.beyond) == (1, 1, (1,))
+    assert (weak.separated, weak.bound, weak.beyond) == (0, 0, (0, 1))
+    assert (spectral.separated, spectral.bound) == (None, 1)
+    assert strong.categories == {"cycles": 1, "regular": 0}
+    assert exact_power(CONTENDERS["G2N2-3"], None, tmp_path / "strong.json") == strong
+
+
+def test_exact_power_counts_the_layers(tmp_path):
+    # The last pair of the suite has a base of treewidth 3; 1 layer reads out walks of one step.
+    suite = load_suite("cfi")
+    deep = exact_power(CONTENDERS["G2N2-8"], suite, tmp_path / "deep.json")
+    flat = replace(CONTENDERS["G2N2-8"], layers=1)
+    shallow = exact_power(flat, suite, tmp_path / "shallow.json")
+    assert (deep.separated, shallow.separated, deep.bound) == (3, 0, 3)
+
+
+def test_a_cell_is_done_pair_by_pair(small_suite, tmp_path, monkeypatch):
+    monkeypatch.setattr(brec_cells, "_brec", lambda data: small_suite)
+    monkeypatch.setattr(brec_cells, "_some", lambda data, chosen: some_pairs(small_suite, chosen))
+    judged = []
+    monkeypatch.setattr(
+        brec_cells,
+        "judge",
+        lambda asked, suite, index, device: (
+            judged.append(index) or judge(asked, suite, index, device)
+        ),
+    )
+    cell = brec_cells.brec_cell("smoke", protocol(), 0)
+    given = Slice(tmp_path / "work", minutes=1e-9, device="cpu")
+    given.work.mkdir()
+    first, second, third = (cell.run(given) for _ in range(3))
+    assert (first.done, first.planned, second.done) == (1, 2, 2)
+    assert judged == [0, 1]
+    assert dict(second.metrics) == dict(third.metrics)
+    assert second.metrics["trained separated"] == second.metrics["exact separated"] == 1
+    assert second.metrics["separated beyond the bound"] == 0
+    assert second.metrics["trained separated, regular"] == 0
+    assert Record.read(second.write(tmp_path)).detail["pairs"][0]["released"] == "separated"
+
+
+def test_what_is_separated_beyond_the_bound_is_counted(verdicts, small_suite, tmp_path):
+    wrong = replace(verdicts[1], released="separated")
+    exact = exact_power(CONTENDERS["G2N2-3"], small_suite, tmp_path / "exact.json")
+    assert brec_cells.metrics([verdicts[0], wrong], exact, {1})["separated beyond the bound"] == 1
+
+
+def test_a_ledger_survives_a_torn_line_and_keeps_settings_apart(tmp_path, verdicts):
+    ledger = Ledger(tmp_path, protocol())
+    ledger.add(verdicts[0])
+    whole = ledger.path.read_text()
+    ledger.path.write_text(whole + "\n" + whole[: len(whole) // 2])
+    ledger.add(verdicts[1])
+    assert ledger.read() == {0: verdicts[0], 1: verdicts[1]}
+    assert Ledger(tmp_path, protocol(seed=1)).read() == {}
+
+
+def test_a_sample_has_pairs_of_every_category():
+    matrix = adjacency(nx.path_graph(3))
+    large = adjacency(nx.path_graph(9))
+    pairs = tuple((i, i + 1) for i in range(0, 20, 2))
+    suite = Suite("s", (matrix,) * 18 + (large,) * 2, pairs, ("a",) * 4 + ("b",) * 6)
+    assert sample(suite, 2) == (0, 3, 4, 9)
+    assert sample(suite, 2, nodes=5) == (0, 3, 4, 8)
+    assert sample(suite, 0) == tuple(range(10))
+    assert sample(suite, 5) == (0, 1, 2, 3, 4, 5, 6, 8, 9)
+
+
+def test_a_gap_is_measured_by_the_spread_of_relabelings():
+    first = np.array([[0.0, 5.0], [1.0, 5.0]])
+    second = np.array([[10.0, 5.0], [12.0, 5.0]])
+    assert clearest_gap(first, second) == pytest.approx(10.5 / 2.0)
+    exact = np.array([[3.0], [3.0]])
+    assert clearest_gap(exact, exact) == 0.0
+    assert clearest_gap(exact, exact + 1.0) > 1e9
+    assert clearest_gap(exact, exact * (1 + 1e-15)) < 1.0
+    assert np.isnan(clearest_gap(first, second * np.nan))
+
+
+def test_calibrated_maps_give_values_of_size_one():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 6), nn.ReLU(), nn.Linear(6, 4, bias=False)).double()
+    rows = torch.randn(2, 50, 3, dtype=torch.float64) * torch.tensor([1e-6, 1.0, 1e4]) + 7.0
+    calibrate(model, lambda: model(rows))
+    hidden = model[0](rows).flatten(0, 1)
+    assert hidden.mean(0).abs().max() < 1e-6
+    assert (hidden.std(0, correction=0) - 1).abs().max() < 1e-6
+    assert (model(rows).flatten(0, 1).std(0, correction=0) - 1).abs().max() < 1e-6
+    # Columns of any size weigh the same.
+    per_column = model[0].weight * rows.flatten(0, 1).std(0)
+    assert per_column.norm(dim=0).max() < 20 * per_column.norm(dim=0).min()
+
+
+def test_calibration_does_not_centre_a_constant_away():
+    model = nn.Linear(1, 3)
+    ones = torch.ones(5, 4, 1)
+    calibrate(model, lambda: model(ones))
+    assert torch.allclose(model(ones).abs(), torch.ones(5, 4, 3))
+    assert not model._forward_pre_hooks
+
+
+def test_standardised_features_make_small_differences_large():
+    part = Standardise(2).double()
+    rows = torch.tensor([[1.0, 3.0], [1.0 + 1e-9, 3.0 + 1e-15]], dtype=torch.float64)
+    seen = part(rows)
+    assert torch.allclose(seen[:, 0], torch.tensor([-1.0, 1.0]).double(), atol=1e-6)
+    assert seen[:, 1].abs().max() < 0.01  # rounding stays small
+    part.eval()
+    assert torch.allclose(part(rows + 1e-9)[:, 0], torch.tensor([1.0, 3.0]).double(), atol=1e-5)
+
+
+def test_close_pairs_are_those_of_a_search_over_all():
+    values = np.random.default_rng(0).integers(0, 4, (60, 3)) * 1.0
+    tolerance = np.array([0.5, 1.0, 0.25])
+    expected = {
+        (i, j)
+        for i, j in combinations(range(60), 2)
+        if (np.abs(values[i] - values[j]) <= tolerance).all()
+    }
+    found = close_pairs(values, tolerance)
+    assert {tuple(pair) for pair in found.tolist()} == expected
+    assert len(found) == len(expected)
+    assert close_pairs(np.array([[0.0], [1.0], [3.0]]), np.ones(1)).tolist() == [[0, 1]]
+    fewer = close_pairs(values, np.zeros(3), found)
+    assert {tuple(p) for p in fewer.tolist()} == {
+        (i, j) for i, j in expected if (values[i] == values[j]).all()
+    }
+
+
+def test_folds_of_csl_are_three_to_one_to_one():
+    graphs = SETS["csl"].load(None)
+    tested = []
+    for fold in range(1, 6):
+        own = parts(graphs, fold)
+        assert [len(own[part]) for part in ("train", "validation", "test")] == [90, 30, 30]
+        assert len(set(np.concatenate(list(own.values())).tolist())) == 150
+        assert np.bincount(graphs.targets[own["test"], 0].astype(int)).tolist() == [3] * 10
+        tested += own["test"].tolist()
+    assert sorted(tested) == list(range(150))
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("exp", (960, 120, 120)), ("sr25", (120, 30, 60))])
+def test_parts_of_sets_read_from_files(name, sizes):
+    try:
+        graphs = SETS[name].load(None)
+    except DataError as error:
+        pytest.skip(f"no data: {error}")
+    own = parts(graphs, SETS[name].folds)
+    assert tuple(len(own[part]) for part in ("train", "validation", "test")) == sizes
+    assert len(set(np.concatenate(list(own.values())).tolist())) == sum(sizes)
+    counts = np.bincount(graphs.targets[own["test"], 0].astype(int))
+    assert len(set(counts.tolist())) == 1
+
+
+def test_counting_errors_are_divided_by_the_training_deviation(tmp_path):
+    (tmp_path / "split.json").write_text(json.dumps({"train": [0, 1], "test": [2]}))
+    graphs = SimpleNamespace(
+        columns=(SimpleNamespace(name="triangle"),),
+        select=lambda chosen: SimpleNamespace(targets=np.array([[1.0], [5.0], [90.0]])[chosen]),
+    )
+    outcome = SimpleNamespace(graphs=graphs, scores={"triangle": {"mae": 0.5}})
+    found = counting_cells.normalised_errors(outcome, tmp_path)
+    assert found == {"normalised test MAE triangle": 0.25}
+
+
+def test_budgets_hold_what_the_issue_asks_for():
+    full = {cell.name for cell in cells("full")}
+    for suite in ("brec", "exp", "csl", "sr25", "graph8c", "counting/joint", "counting/6_cycle"):
+        for name in ("G2N2-3", "G2N2-5", "G2N2-8", "PPGN", "GNNML3", "GIN"):
+            assert f"{suite}/{name}" in full
+    assert cells("full")[0].name == "brec/G2N2-8"
+    assert {cell.question for cell in cells("smoke")} == {"power"}
+    assert len(cells("smoke")) == 4
+
+
+@pytest.mark.slow
+def test_smoke_runs_on_real_data(tmp_path):
+    try:
+        load_suite("brec")
+    except DataError as error:
+        pytest.skip(f"no data: {error}")
+    for cell in cells("smoke"):
+        folder = tmp_path / cell.name
+        folder.mkdir(parents=True)
+        record = cell.run(Slice(folder, device="cpu"))
+        assert not record.partial
+        assert record.write(tmp_path / "results").is_file()
+        if cell.name.startswith("brec"):
+            assert record.metrics["trained separated"] == record.metrics["exact separated"] == 3
+        if cell.name.startswith("graph8c"):
+            assert record.metrics["merged by random weights"] == 0

@@ -1,0 +1,214 @@
+"""Layers on small graphs: which they are, and that their kernels give what the layers give."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+import torch
+
+from g2n2 import catalogue
+from g2n2.compiler.presets import PRESETS
+from g2n2.data.batch import GraphBatch
+from g2n2.nn import GrammarGNN
+from g2n2.nn.small_layer import stacked
+from g2n2.ops.rules.spec import MOST_NODES
+from kernel_checks import DEVICE
+
+pytest.importorskip("triton", reason="the kernels need triton")
+pytestmark = pytest.mark.usefixtures("bfloat16_in_the_interpreter")
+
+COVERED = {
+    "r-G_L3",
+    "r-G_L3 ∖ {M⊙M}",
+    "r-G_L3 ∖ {MM}",
+    "r-G_L3 ∖ {diag(V_c)}",
+    "r-G_L3 ∖ {diag(V_c)} ∪ {I}",
+    "four-rule",
+    "PPGN",  # its one rule M → MM, with linear selectors
+}
+LEFT = ["r-G_L3 ∪ {Mᵀ}", "r-G_L3 ∖ {MV_c}", "TriMul", "2-IGN", "G_L3", "r-G_L1"]
+TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.2}
+
+
+def network(grammar, preset="modern", width=8, layers=2, **options):
+    torch.manual_seed(1)
+    chosen = catalogue().get(grammar, grammar)
+    return GrammarGNN(
+        chosen, 3, 0, width=width, layers=layers, preset=preset, decision=(5,), **options
+    ).to(DEVICE)
+
+
+def batch(*sizes, features=3):
+    draw = torch.Generator().manual_seed(2)
+    graphs, nodes = [], []
+    for n in sizes:
+        upper = (torch.rand(n, n, generator=draw) < 0.4).triu(1).float()
+        graphs.append((upper + upper.T).numpy())
+        nodes.append(torch.randn(n, features, generator=draw))
+    return GraphBatch.of(graphs, nodes, dtype=torch.float32).to(DEVICE)
+
+
+def covered(model):
+    return [fast.small is not None for fast in model.fast]
+
+
+# --- which ---
+
+
+@pytest.mark.parametrize("preset", ["modern", "paper"])
+@pytest.mark.parametrize("grammar", sorted(COVERED))
+def test_grammars_of_the_four_rules_are_covered(grammar, preset):
+    assert covered(network(grammar, preset, layers=3)) == [True] * 3
+
+
+@pytest.mark.parametrize("preset", ["modern", "paper"])
+@pytest.mark.parametrize("grammar", LEFT)
+def test_grammars_with_more_are_left_to_the_general_way(grammar, preset):
+    assert covered(network(grammar, preset)) == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("grammar", "preset"), [("PPGN", "ppgn"), ("r-G_L3", "ppgn"), ("r-G_L3", "official")]
+)
+def test_presets_with_other_selectors_or_updates_are_left(grammar, preset):
+    assert covered(network(grammar, preset)) == [False, False]
+
+
+def test_what_the_kernels_have_no_tile_for_is_left():
+    assert covered(network("r-G_L3", width=256, layers=1)) == [True]
+    assert covered(network("r-G_L3", width=257, layers=1)) == [False], "wider than a tile"
+    silu = replace(PRESETS["modern"], activation="silu")
+    assert covered(network("r-G_L3", silu, layers=1)) == [False], "no ReLU"
+
+
+def test_rules_say_where_their_channels_are():
+    """r-G_L3 with one width: operands of each memory side by side, outputs after the memory."""
+    small = network("r-G_L3", width=8, layers=1).fast[0].small
+    kinds = {rule.kind: rule for rule in small.rules}
+    assert sorted(kinds) == ["column", "diagonal", "hadamard", "product"]
+    assert sorted(r.to for r in small.rules if r.kind != "column") == [8, 16, 24]
+    assert kinds["column"].to == 0
+    starts = [kinds["product"].operands, kinds["hadamard"].operands, kinds["column"].operands[:1]]
+    assert sorted(s for pair in starts for s in pair) == [0, 8, 16, 24, 32]
+    vectors = [kinds["diagonal"].operands[0], kinds["column"].operands[1]]
+    assert sorted(vectors) == [0, 8]
+    assert [kinds[k].power for k in ("product", "column", "hadamard", "diagonal")] == [1, 1, 0, 0]
+
+
+# --- what they compute ---
+
+
+def outcome(model, data, backend, dtype):
+    """Outputs and the gradients of all parameters."""
+    model.backend = backend
+    model.zero_grad()
+    with torch.autocast(DEVICE.type, dtype, enabled=dtype != torch.float32):
+        value = model(data)
+    value.square().sum().backward()
+    return value.detach(), {n: p.grad for n, p in model.named_parameters()}
+
+
+def assert_same(model, data, dtype=torch.float32):
+    """Kernels in some dtype, the layers as they are written in float32."""
+    value, slopes = outcome(model, data, "triton", dtype)
+    expected, wanted = outcome(model, data, "reference", torch.float32)
+    near = TOLERANCE[dtype]
+    assert (value - expected).norm() <= near * max(1.0, float(expected.norm()))
+    whole = torch.stack([w.norm() for w in wanted.values() if w is not None]).norm()
+    for name, want in wanted.items():
+        got = slopes[name]
+        if want is None or got is None:
+            assert not any(bool(x.any()) for x in (got, want) if x is not None), name
+            continue
+        error, size = float((got - want).norm()), float(want.norm())
+        assert got.dtype == torch.float32
+        assert error <= near * (size + 0.05 * float(whole)), f"{name}: {error / size:.2e}"
+
+
+QUICK = [("r-G_L3", "modern"), ("r-G_L3", "paper"), ("four-rule", "modern")]
+EVERY = [
+    pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow)
+    for case in product(sorted(COVERED), ["modern", "paper"])
+]
+
+
+@pytest.mark.parametrize(("grammar", "preset"), EVERY)
+def test_every_ablation(grammar, preset, launches, poisoned):
+    assert_same(network(grammar, preset), batch(1, 7, 4))
+    expected = "rules.entries_kernel" if "{MM}" in grammar else "rules.product_kernel"
+    assert expected in launches, "the kernels for small graphs"
+    assert "mixing.join_kernel" not in launches, "and nothing is joined"
+
+
+@pytest.mark.parametrize(("grammar", "preset"), EVERY)
+def test_half_precision(grammar, preset, launches):
+    assert_same(network(grammar, preset, layers=1), batch(1, 7, 4), torch.bfloat16)
+    assert any(name.startswith("rules.") for name in launches)
+
+
+@pytest.mark.parametrize("width", [{"M": 8, "V_c": 5}, {"M": 5, "V_c": 9}, 7], ids=str)
+@pytest.mark.parametrize("preset", ["modern", "paper"])
+def test_widths_of_any_kind(width, preset, poisoned):
+    model = network("r-G_L3", preset, width)
+    assert covered(model) == [True, True]
+    assert_same(model, batch(2, 7))
+
+
+def test_a_stack_of_parts_is_the_whole():
+    whole = torch.randn(6, 4, requires_grad=True)
+    first, second, third = whole.split([1, 3, 2])
+    assert stacked([first, second, third]) is whole
+    for others in ([second, first, third], [first, second], [first, second, whole[4:].clone()]):
+        joined = stacked(others)
+        assert joined is not whole
+        assert torch.equal(joined, torch.cat(others))
+
+
+def test_several_rules_of_one_kind(launches, poisoned):
+    model = network("M → MM | M⊙M | MM | diag(V) | diag(V) | A\nV → MV | MV | 1")
+    assert_same(model, batch(2, 7))
+
+
+@pytest.mark.parametrize("nodes", [17, pytest.param(MOST_NODES, marks=pytest.mark.slow)])
+def test_the_larger_tile(nodes, launches, poisoned):
+    model = network("r-G_L3", width=4, layers=1)
+    assert_same(model, batch(nodes, 5))
+    assert "rules.product_kernel" in launches
+
+
+@pytest.mark.parametrize(
+    ("grammar", "preset", "dtype"),
+    [
+        ("r-G_L3", "modern", torch.float32),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in product(["r-G_L3", "four-rule"], ["modern", "paper"], TOLERANCE)
+        ),
+    ],
+)
+def test_larger_graphs_go_the_general_way(grammar, preset, dtype, launches):
+    model = network(grammar, preset, layers=1)
+    assert_same(model, batch(MOST_NODES + 1, 5), dtype)
+    assert "rules.product_kernel" not in launches
+    if preset == "modern":  # with `paper` the first hidden layer is of a width no tile divides
+        assert {"mixing.join_kernel", "mixing.back_kernel"} <= set(launches)
+
+
+def test_padding_does_not_matter(poisoned):
+    """A graph alone, and beside a larger one."""
+    model = network("r-G_L3")
+    model.backend = "triton"
+    alone, beside = model(batch(4)), model(batch(4, 9))
+    torch.testing.assert_close(alone[0], beside[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("preset", ["modern", "paper"])
+@pytest.mark.parametrize("grammar", sorted(COVERED))
+def test_width_64_on_a_gpu(grammar, preset, dtype, launches):
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    model = network(grammar, preset, width=64, layers=3)
+    assert_same(model, batch(29, 18, 4, 1, 23, 16), dtype)
+    assert any(name.startswith("rules.") for name in launches)

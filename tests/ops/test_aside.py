@@ -1,0 +1,54 @@
+"""Work that may go to a stream of its own, and work that may not."""
+
+import pytest
+import torch
+
+from g2n2.ops.aside import aside, unhurried, unused_on_the_way
+
+
+def test_gradients_of_leaves_and_of_stacks_of_leaves_may_wait():
+    a, b = torch.randn(2, 3, requires_grad=True), torch.randn(4, 3, requires_grad=True)
+    assert unused_on_the_way(a, None, b)
+    assert unused_on_the_way(torch.cat([a, b]))
+    assert unused_on_the_way(torch.cat([a, torch.ones(1, 3)])), "a constant has no gradient"
+
+
+def test_gradients_somebody_works_on_may_not():
+    a = torch.randn(2, 3, requires_grad=True)
+    for used in (
+        2 * a,
+        a.to(torch.bfloat16),
+        torch.cat([a, 2 * a]),
+        a.T,
+        torch.cat([a, a.clone()]),
+    ):
+        assert not unused_on_the_way(used)
+        assert not unused_on_the_way(a, used)
+
+
+def test_without_a_stream_everything_is_done_at_once():
+    with aside(None), unhurried(True, torch.ones(1)):
+        assert float(torch.ones(2).sum()) == 2.0
+
+
+def test_a_context_left_by_an_error_can_be_entered_again():
+    with pytest.raises(RuntimeError, match="inside"), aside(None):
+        raise RuntimeError("inside")
+    with aside(None):
+        pass
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("allowed", [True, False])
+def test_work_goes_aside_and_is_waited_for_on_a_gpu(allowed):
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    stream, x = torch.cuda.Stream(), torch.ones(4096, 4096, device="cuda")
+    with aside(stream):
+        with unhurried(allowed, x):
+            assert (torch.cuda.current_stream() == stream) == allowed
+            product = x
+            for _ in range(20):
+                product = (product @ x) / 4096
+        assert torch.cuda.current_stream() != stream
+    assert bool((product == 1.0).all())

@@ -1,0 +1,111 @@
+"""The two-layer MLP on rows that lie side by side already."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+
+from kernel_checks import DEVICE, LOW, assert_near, assert_twins, drawn
+
+pytest.importorskip("triton", reason="the kernels need triton")
+from g2n2.ops.mixing import rows
+
+
+def on_rows(mix, flags):
+    def run(x, w1, b1, w2, b2, residual):
+        return mix(x, (w1, b1), (w2, b2), flags, residual)
+
+    return run
+
+
+def mixed_plainly(x, first, second, flags, residual):
+    hidden = functional.relu(functional.linear(x, *first))
+    value = functional.linear(hidden, *second)
+    return (value if residual is None else value + residual) * flags.unsqueeze(-1)
+
+
+def row_leaves(count, width, hidden, out, dtype, bias=True, residual=True):
+    torch.manual_seed(9)
+    return [
+        drawn(*count, width, dtype=dtype),
+        drawn(hidden, width, dtype=dtype),
+        drawn(hidden, dtype=dtype) if bias else None,
+        drawn(out, hidden, dtype=dtype),
+        drawn(out, dtype=dtype) if bias else None,
+        drawn(*count, out, dtype=dtype) if residual else None,
+    ]
+
+
+def flags_of(count):
+    return (torch.arange(math.prod(count), device=DEVICE) % 3 > 0).to(torch.int8).view(count)
+
+
+@pytest.mark.parametrize("dtype", LOW, ids=str)
+@pytest.mark.parametrize(
+    ("count", "width", "hidden", "out", "bias", "residual"),
+    [
+        ((1,), 1, 16, 1, True, True),
+        ((2, 7, 7), 9, 48, 5, True, True),
+        ((3, 7), 16, 64, 16, False, True),
+        ((2, 7), 5, 32, 17, True, False),
+    ],
+)
+def test_rows(count, width, hidden, out, bias, residual, dtype, launches, poisoned):
+    flags = flags_of(count)
+    given = row_leaves(count, width, hidden, out, dtype, bias, residual)
+    ops = on_rows(rows.mix_rows, flags), on_rows(mixed_plainly, flags)
+    value = assert_twins(*ops, given, dtype)
+    assert not value[flags == 0].any(), "rows that are not there are zero"
+    assert {"mixing.finish_kernel", "mixing.back_kernel"} <= set(launches)
+    assert launches["sums.column_sums_kernel"] == 2 * bias
+
+
+@pytest.mark.parametrize("hidden", [64, 192])
+def test_more_blocks_of_rows_than_programs(hidden, monkeypatch, poisoned):
+    """Programs walk over several blocks, more or fewer than those that take turns at them."""
+    monkeypatch.setattr(rows, "PROGRAMS", 1)
+    monkeypatch.setattr(rows, "processors", lambda device: 2)
+    count = (9 * 64 + 5,)
+    flags = flags_of(count)
+    ops = on_rows(rows.mix_rows, flags), on_rows(mixed_plainly, flags)
+    assert_twins(*ops, row_leaves(count, 3, hidden, 4, torch.float32), torch.float32)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("dtype", LOW, ids=str)
+def test_inference_writes_a_piece_of_the_hidden_layer_at_a_time(dtype, bias, monkeypatch, poisoned):
+    count, hidden = (3, 7), 32
+    flags = flags_of(count)
+    given = row_leaves(count, 9, hidden, 5, dtype, bias)
+    whole = on_rows(rows.mix_rows, flags)(*given)
+    monkeypatch.setattr(rows, "CACHED_BYTES", 4 * hidden * given[0].element_size())
+    made = []
+    empty = torch.Tensor.new_empty
+    monkeypatch.setattr(
+        torch.Tensor,
+        "new_empty",
+        lambda x, *shape, **kw: made.append(shape) or empty(x, *shape, **kw),
+    )
+    with torch.no_grad():
+        pieces = on_rows(rows.mix_rows, flags)(*given)
+    assert (4, hidden) in made, "four rows of it at once"
+    assert_near("value", pieces, whole.double(), dtype)
+    on_rows(rows.mix_rows, flags)(*given)
+    assert (21, hidden) in made, "the backward pass reads all of it"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", LOW, ids=str)
+@pytest.mark.parametrize("width", [64, 256])
+def test_qm9_sizes_on_a_gpu(width, dtype, launches, poisoned):
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    count = (32, 29, 29)
+    flags = flags_of(count)
+    given = row_leaves(count, 4 * width, 8 * width, width, dtype)
+    with torch.no_grad():
+        given = [given[0], *(x / len(x) ** 0.5 for x in given[1:5]), given[5]]
+    ops = on_rows(rows.mix_rows, flags), on_rows(mixed_plainly, flags)
+    assert_twins(*ops, [x.requires_grad_() for x in given], dtype, factor=3.0)
+    assert {"mixing.finish_kernel", "mixing.back_kernel"} <= set(launches)

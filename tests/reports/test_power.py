@@ -1,0 +1,90 @@
+"""Trained power beside exact power."""
+
+import pytest
+
+from g2n2.reports.power import section
+from g2n2.reports.standings import read_results
+from made_up_records import write
+
+CATEGORIES = {"Basic": 60, "Regular": 50, "Extension": 100, "CFI": 48}
+NONE = {"4-Vertex_Condition": 0, "Distance_Regular": 3}
+
+
+def brec(folder, name, apart, beyond=0, pairs=400, **changes):
+    metrics = {
+        "trained separated": apart,
+        "trained separated, clear of noise": apart - 5,
+        "separated beyond the bound": beyond,
+        "exact separated": 222,
+        "exact bound": 270,
+        "pairs": pairs,
+        **{f"trained separated, {key}": n for key, n in (CATEGORIES | NONE).items()},
+    }
+    content = {"done": pairs, "planned": pairs, "unit": "pairs"} | changes
+    write(folder, "power", f"brec/{name}", metrics, **content)
+
+
+def made(folder):
+    return section(read_results(folder))
+
+
+def tables(folder):
+    return [
+        {row[0]: row[1:] for row in block.rows}
+        for block in made(folder).blocks
+        if hasattr(block, "rows")
+    ]
+
+
+def test_categories_are_joined_as_in_the_published_table(tmp_path):
+    brec(tmp_path, "G2N2-8", 261)
+    published, beside, *_ = tables(tmp_path)
+    assert published["G²N², 8 layers, ours"] == ("**60**", "53", "**100**", "**48**", "261")
+    assert published["PPGN, cited"][-1] == "233"
+    assert published["3-WL, the test, cited"][0] == "60"  # no network, so never bold
+    assert beside["G²N², 8 layers"][5:] == ("222", "270", "1 × 400 pairs")
+
+
+def test_a_sample_or_half_of_the_pairs_is_not_set_beside_the_published_totals(tmp_path):
+    brec(tmp_path, "G2N2-8", 30, pairs=48)
+    brec(tmp_path, "G2N2-5", 100, done=200, planned=400)
+    published, beside, *_ = tables(tmp_path)
+    assert set(published["G²N², 8 layers, ours"] + published["G²N², 5 layers, ours"]) == {"–"}
+    assert beside["G²N², 8 layers"][0] == "30"
+    assert beside["G²N², 8 layers"][6] == "270 of 48"
+    assert beside["G²N², 5 layers"][0] == "100 ◐"
+    assert beside["G²N², 5 layers"][5] == "222"  # nothing trained, nothing partial
+
+
+@pytest.mark.parametrize(
+    ("apart", "beyond", "done", "verdict"),
+    [
+        (258, 0, 400, "met"),
+        (260, 3, 400, "**missed**"),
+        (258, 0, 390, "met, by partial runs"),
+        (100, 0, 200, "open: not all run yet"),
+    ],
+)
+def test_the_aim_counts_nothing_beyond_the_bound(tmp_path, apart, beyond, done, verdict):
+    brec(tmp_path, "G2N2-8", apart, beyond, done=done, planned=400)
+    brec(tmp_path, "PPGN", 400)  # another network's number is no aim of ours
+    assert made(tmp_path).aims[0].verdict == verdict
+
+
+def test_accuracies_exact_pairs_and_counts(tmp_path):
+    metrics = {
+        "test accuracy (%)": 99.5,
+        "deviation over folds (%)": 0.25,
+        "exact separated": None,
+        "exact bound": 600,
+        "pairs": 600,
+    }
+    write(tmp_path, "power", "exp/GNNML3", metrics, done=4, planned=10, unit="folds")
+    counts = {"normalised test MAE 6_cycle": 0.0071}
+    write(tmp_path, "power", "counting/6_cycle/G2N2-5", counts)
+    merged = {"merged by random weights": 312, "exact separated": 61_788_174, "pairs": 61_788_486}
+    write(tmp_path, "power", "graph8c/GIN", merged)
+    _, _, sets, counting = tables(tmp_path)
+    assert sets["GNNML3, 5 layers"][2:4] == ("99.5 ± 0.2 ◐", "at most 600 of 600")
+    assert sets["GIN, 5 layers"][6:8] == ("312", "312")
+    assert counting["6-cycle, alone"][1] == "0.00710"

@@ -1,0 +1,100 @@
+"""Q2's tables against the published columns."""
+
+import pytest
+
+from g2n2.reports.q2 import section
+from g2n2.reports.standings import read_results
+from made_up_records import write
+
+UNITS = dict.fromkeys(("homo", "lumo", "gap", "zpve", "u0", "u", "h", "g"), "hartree") | {
+    "mu": "D",
+    "alpha": "bohr³",
+    "r2": "bohr²",
+    "cv": "cal/(mol K)",
+}
+ORDER = ["mu", "alpha", "homo", "lumo", "gap", "r2", "zpve", "u0", "u", "h", "g", "cv"]
+JOINT = "0.102 0.196 0.0021 0.00211 0.00287 1.19 0.000151 0.0502 0.0503 0.0503 0.0504 0.0707"
+
+
+def metric(target):
+    return f"test MAE {target} ({UNITS[target]})"
+
+
+def made(folder):
+    return section(read_results(folder))
+
+
+def tables(folder):
+    return [block for block in made(folder).blocks if hasattr(block, "rows")]
+
+
+def row(table, start):
+    return next(row for row in table.rows if row[0].startswith(start))
+
+
+def test_empty_shows_all_published_columns_and_says_what_is_missing(tmp_path):
+    found = made(tmp_path)
+    assert "No result of ours yet" in found.blocks[0].text
+    single, variants, joint, *_ = tables(tmp_path)
+    assert row(single, "R²") == (
+        "R² (a₀²)", "34.1", "22.9", "17.0", "19.3", "20.5", "18.64", "3.78", "**0.342**", "–", "–",
+    )  # fmt: skip
+    assert row(joint, "μ")[:3] == ("μ (D)", "0.231", "**0.102**")
+    assert row(variants, "R²")[2] == "–"  # PPGN on R² is asked for
+    assert row(variants, "μ")[2] == "·"  # on μ it is optional
+    assert {aim.verdict for aim in found.aims} == {"not run yet"}
+
+
+def test_ours_stands_beside_them_bold_where_best_and_marked_where_partial(tmp_path):
+    write(tmp_path, "q2", "single/r2/distance/G2N2/modern", {metric("r2"): 0.25}, done=43)
+    write(tmp_path, "q2", "single/mu/distance/G2N2/modern", {metric("mu"): 0.08})
+    single = tables(tmp_path)[0]
+    assert row(single, "R²")[-2:] == ("**0.250 ◐**", "1 × 43 of 300 epochs, partial")
+    assert row(single, "μ")[-3:] == ("**0.0703**", "0.0800", "1 × 300 epochs")
+    alone = made(tmp_path).aims[0]
+    assert alone.found == "below on 1 of 2 run; above on μ"
+    assert alone.verdict == "**missed**, by partial runs"
+
+
+def joint(folder, share):
+    bars = [float(text) for text in JOINT.split()]
+    metrics = {metric(t): share * bar for t, bar in zip(ORDER, bars, strict=True)}
+    write(folder, "q2", "joint/width32/distance/G2N2/modern", metrics)
+
+
+def test_jointly_zpve_is_held_against_what_was_likely_meant(tmp_path):
+    joint(tmp_path, 0.99)
+    assert made(tmp_path).aims[1].verdict == "met"
+    joint(tmp_path, 1.01)
+    assert made(tmp_path).aims[1].verdict == "**missed**"
+
+
+def test_some_targets_below_and_the_others_not_run_leaves_the_aim_open(tmp_path):
+    write(tmp_path, "q2", "single/r2/distance/G2N2/modern", {metric("r2"): 0.25})
+    assert made(tmp_path).aims[0].verdict == "open: not all run yet"
+
+
+def test_equal_time_and_seconds_per_epoch(tmp_path):
+    name = "joint/width32/distance/PPGN/modern/equal-time"
+    write(tmp_path, "q2", name, {metric("mu"): 0.3}, done=170, planned=170)
+    speed = {"seconds per epoch G2N2": 4.0, "seconds per epoch PPGN": 6.0, "PPGN / G2N2": 1.5}
+    write(tmp_path, "q2", "speed/single/distance", speed)
+    *_, joint, _, seconds = tables(tmp_path)
+    assert row(joint, "μ")[5] == "0.300"
+    assert row(joint, "seeds")[5] == "1 × 170 epochs"
+    assert row(seconds, "each target")[1:6] == ("129", "98", "6.00", "4.00", "1.50")
+
+
+@pytest.mark.parametrize(
+    ("spreads", "verdict"),
+    [
+        ([0.9] * 20, "met"),
+        ([0.9] * 19 + [0.05], "**missed**"),
+        ([0.9] * 5, "open: not all run yet"),
+    ],
+)
+def test_runs_that_die(tmp_path, spreads, verdict):
+    key = "spread of predictions / spread of targets"
+    for seed, spread in enumerate(spreads):
+        write(tmp_path, "q2", "collapse/u0", {key: spread}, seed=seed, done=5, planned=5)
+    assert made(tmp_path).aims[2].verdict == verdict

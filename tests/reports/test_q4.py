@@ -1,0 +1,72 @@
+"""Q4's table, ceilings and aims."""
+
+import pytest
+
+from g2n2.reports.q4 import section
+from g2n2.reports.standings import read_results
+from made_up_records import write
+
+
+def runs(folder, name, network, layers, score, **changes):
+    metrics = {
+        "test R² (median of runs)": score,
+        "test R² (worst run)": score - 0.1,
+        "test R² (best run)": score + 0.00001,
+    }
+    response = {"eigenvalues": [0.0, 1.0], "learned": [1.0, 0.0], "truth": [1.0, 0.1]}
+    content = {"done": 10, "planned": 10, "unit": "runs", "config": {"steps": 1000}} | changes
+    cell = f"{name}/{network}/layers-{layers}"
+    write(folder, "q4", cell, metrics, detail={"response": response}, **content)
+
+
+def made(folder):
+    return section(read_results(folder))
+
+
+def rows(folder):
+    networks, ceilings = (block for block in made(folder).blocks if hasattr(block, "rows"))
+    return {row[:2]: row[2:] for row in networks.rows}, {row[0]: row[1:] for row in ceilings.rows}
+
+
+def test_empty_shows_what_is_published(tmp_path):
+    networks, ceilings = rows(tmp_path)
+    assert networks["PPGN, cited", ""] == ("0.9991", "0.9925", "0.1041", "10")
+    assert networks["G²N²", "6"] == ("–", "–", "–", "–")
+    assert set(ceilings.values()) == {("–",) * 3}
+    assert made(tmp_path).drawing is None
+
+
+def test_a_row_has_median_range_and_runs(tmp_path):
+    runs(tmp_path, "band", "PPGN", 3, 0.5, done=4)
+    networks, _ = rows(tmp_path)
+    assert networks["PPGN", "3"] == (
+        "–",
+        "–",
+        "0.5000 (0.4000–0.5000) ◐",
+        "4 of 10, partial; at most 1,000 steps",
+    )
+    assert networks["ChebNet, cited", ""][2] == "**0.8217**"
+    assert made(tmp_path).drawing is not None
+
+
+def test_ceilings_are_read_by_filter(tmp_path):
+    key = "band: true filter with the border repeated, test R²"
+    write(tmp_path, "q4", "ceilings", {key: 0.973}, done=1, planned=1, unit="fits")
+    _, ceilings = rows(tmp_path)
+    assert ceilings["the true filter, border pixels repeated"] == ("–", "–", "0.9730")
+
+
+@pytest.mark.parametrize(
+    ("scores", "verdicts"),
+    [
+        ({"band": 0.93, "low": 0.9996, "high": 0.999}, ("met", "**missed**")),
+        ({"band": 0.96, "low": 0.9996, "high": 0.999}, ("met", "met")),
+        ({"band": 0.96, "low": 0.9, "high": 0.999}, ("**missed**", "**missed**")),
+        ({"band": 0.96}, ("open: not all run yet", "open: not all run yet")),
+    ],
+)
+def test_band_pass_counts_only_where_the_others_are_kept(tmp_path, scores, verdicts):
+    for name, score in scores.items():
+        runs(tmp_path, name, "G2N2-chebyshev", 6, score)
+    runs(tmp_path, "band", "ChebNet", 3, 0.99)  # not ours to be proud of
+    assert tuple(aim.verdict for aim in made(tmp_path).aims) == verdicts

@@ -1,0 +1,70 @@
+"""Records of a cell, put together."""
+
+import pytest
+
+from g2n2.errors import DataError
+from g2n2.reports.standings import read_results
+from made_up_records import write
+
+
+def test_mean_and_deviation_over_seeds(tmp_path):
+    for seed, value in enumerate((1.0, 2.0, 6.0)):
+        write(tmp_path, "q2", "a/b", {"error (D)": value}, seed=seed)
+    standing = read_results(tmp_path).of("q2")["a/b"]
+    found = standing.mean("error")
+    assert (found.value, found.seeds, found.partial) == (3.0, 3, False)
+    assert found.spread == pytest.approx(7**0.5)  # sample deviation: (4 + 1 + 9) / 2
+    assert standing.median("error (D)").value == 2.0
+    assert standing.mean("err") is None
+    assert standing.work == "3 × 300 epochs"
+
+
+def test_one_seed_has_no_deviation_and_none_is_no_number(tmp_path):
+    write(tmp_path, "q1", "a", {"error": 1.0, "other": None})
+    standing = read_results(tmp_path).of("q1")["a"]
+    assert standing.mean("error").spread is None
+    assert standing.mean("other") is None
+
+
+def test_partial_runs_say_how_far_they_came(tmp_path):
+    write(tmp_path, "q1", "a", {"error": 1.0}, seed=0, done=43)
+    write(tmp_path, "q1", "a", {"error": 1.0}, seed=1, done=300)
+    standing = read_results(tmp_path).of("q1")["a"]
+    assert standing.work == "2 × 43–300 of 300 epochs, partial"
+    assert standing.mean("error").partial
+
+
+def test_the_largest_budget_counts_and_smoke_never_does(tmp_path):
+    write(tmp_path, "q1", "a", {"error": 5.0}, budget="short", seed=0)
+    write(tmp_path, "q1", "a", {"error": 1.0}, budget="full", seed=1)
+    write(tmp_path, "q1", "a", {"error": 9.0}, budget="smoke", seed=2)
+    write(tmp_path, "q1", "b", {"error": 9.0}, budget="smoke")
+    results = read_results(tmp_path)
+    assert results.of("q1")["a"].values("error") == [1.0]
+    assert list(results.of("q1")) == ["a"]
+    assert results.left_aside == 2
+    assert set(read_results(tmp_path, harness=True).of("q1")) == {"a", "b"}
+
+
+def test_nothing_there_is_empty_and_rubbish_is_named(tmp_path):
+    assert read_results(tmp_path / "absent").empty
+    (tmp_path / "q3").mkdir()
+    (tmp_path / "q3" / "x.s0.full.json").write_text("{}")
+    with pytest.raises(DataError, match=r"x\.s0\.full\.json is no result"):
+        read_results(tmp_path)
+
+
+def test_a_smaller_budget_is_partial_too_and_says_so(tmp_path):
+    write(tmp_path, "q1", "a", {"error": 1.0}, budget="short", done=12, planned=12)
+    standing = read_results(tmp_path).of("q1")["a"]
+    assert standing.work == "1 × 12 epochs, short budget"
+    assert standing.mean("error").partial
+
+
+def test_cells_remember_what_was_found(tmp_path):
+    write(tmp_path, "q1", "a", {})
+    write(tmp_path, "q1", "b", {})
+    cells = read_results(tmp_path).of("q1")
+    assert cells.get("a") is not None
+    assert cells.get("c") is None
+    assert cells.seen == {"a"}

@@ -1,0 +1,98 @@
+"""Half-precision copies of weights, and an optimiser's buffers before its first step."""
+
+import numpy as np
+import pytest
+import torch
+
+from g2n2.data.store import GraphStore
+from g2n2.nn import GrammarGNN
+from g2n2.nn.small_layer import stacked
+from g2n2.training.copies import Copies, prepare
+from small_sets import small_set
+
+
+def network():
+    torch.manual_seed(0)
+    return GrammarGNN("r-G_L3", 2, width=8, layers=2, decision=(8,))
+
+
+def test_copies_follow_the_weights_and_hand_back_gradients():
+    model = network()
+    copies = Copies(model, torch.bfloat16)
+    inner = {n: p for n, p in model.named_parameters() if n.startswith(("layers.", "embeddings."))}
+    named = copies.named()
+    assert set(named) == {f"model.{name}" for name in inner}
+    for name, weight in inner.items():
+        assert torch.equal(named[f"model.{name}"], weight.to(torch.bfloat16)), name
+    for number, leaf in enumerate(copies.leaves[1:], start=1):
+        leaf.grad = torch.full_like(leaf, float(number))
+    copies.give_gradients()
+    for number, group in enumerate(copies.groups):
+        for weight in group.values():
+            if number == 0:
+                assert weight.grad is None, "what was not used gets no gradient"
+                continue
+            assert weight.grad.dtype == torch.float32
+            assert weight.grad.shape == weight.shape
+            assert bool((weight.grad == number).all())
+    with torch.no_grad():
+        for weight in inner.values():
+            weight.add_(torch.randn_like(weight))
+    copies.refresh()
+    for name, copied in copies.named().items():
+        assert copied.dtype == torch.bfloat16
+        assert torch.equal(copied, inner[name.removeprefix("model.")].to(torch.bfloat16)), name
+
+
+def test_weights_a_layer_stacks_are_parts_of_one_copy():
+    model = network()
+    copies = Copies(model, torch.bfloat16)
+    named = copies.named()
+    stacks = model.stacked_weights()
+    assert len(stacks) == 4, "two memories in each of two layers"
+    for names in stacks:
+        parts = [named[f"model.{name}"] for name in names]
+        assert any(stacked(parts) is leaf for leaf in copies.leaves)
+    weights, leaves = copies.used()
+    assert weights == leaves == []
+    for leaf in copies.leaves[:2]:
+        leaf.grad = torch.zeros_like(leaf)
+    weights, leaves = copies.used()
+    assert sum(w.numel() for w in weights) == sum(x.numel() for x in leaves)
+    assert torch.equal(
+        torch.cat([w.detach().reshape(-1) for w in weights]).to(torch.bfloat16),
+        torch.cat([leaf.detach().reshape(-1) for leaf in leaves]),
+    ), "in the same order"
+
+
+def test_without_a_dtype_nothing_is_copied():
+    copies = Copies(network(), None)
+    assert copies.named() == {}
+    assert copies.used() == ([], [])
+    copies.give_gradients()
+    copies.refresh()
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD])
+def test_preparing_makes_buffers_and_changes_nothing(kind):
+    model = network()
+    kept = [p.detach().clone() for p in model.parameters()]
+    options = {"momentum": 0.9} if kind is torch.optim.SGD else {"weight_decay": 0.1}
+    optimiser = kind(model.parameters(), lr=0.5, **options)
+    prepare(optimiser, list(model.parameters()))
+    assert optimiser.state
+    for weight, before in zip(model.parameters(), kept, strict=True):
+        assert torch.equal(weight, before)
+        assert weight.grad is None
+        assert all(not bool(b.any()) for b in optimiser.state[weight].values() if b is not None)
+
+
+def test_preparing_leaves_the_buffers_of_a_run_alone():
+    model = network()
+    optimiser = torch.optim.Adam(model.parameters())
+    model(GraphStore(small_set()).batch(np.arange(4))).sum().backward()
+    optimiser.step()
+    weight = next(p for p in model.parameters() if p.grad is not None)
+    before = optimiser.state[weight]["exp_avg"].clone()
+    prepare(optimiser, list(model.parameters()))
+    assert torch.equal(optimiser.state[weight]["exp_avg"], before)
