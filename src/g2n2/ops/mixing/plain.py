@@ -66,6 +66,8 @@ class _Mix(torch.autograd.Function):
         out: Tensor = w2.new_empty(len(w2), hidden.count)
         keep = trains and hidden.count * hidden.pair_bytes <= KEPT_BYTES
         kept = hidden.room(hidden.count if keep else 0)
+        if keep:
+            hidden.join()
         room = None if keep else hidden.room()
         for chunk in hidden.chunks():
             state = hidden.state(chunk, kept[:, chunk] if room is None else room)
@@ -74,7 +76,8 @@ class _Mix(torch.autograd.Function):
             out += b2.unsqueeze(1)
         if residual is not None:
             out += residual
-        ctx.save_for_backward(mask, w1, w2, reach, kept, *given)
+        ctx.save_for_backward(mask, w1, w2, reach, kept, *hidden.given)
+        ctx.widths = [len(x) for x in given]
         ctx.activation, ctx.keep = activation, keep
         ctx.bias, ctx.add = b2 is not None, residual is not None
         return out.mul_(pair_mask(mask).view(-1))
@@ -92,10 +95,10 @@ class _Mix(torch.autograd.Function):
         for chunk in hidden.chunks():
             state = kept[:, chunk] if again is None else hidden.state(chunk, again)
             flow = dout[:, chunk]
-            dw2 += flow @ _value(state, ctx.activation).T
+            _add_product(dw2, flow, _value(state, ctx.activation).T)
             dpre = torch.mm(w2.T, flow, out=room[:, : flow.shape[1]])
             dpre = _back(dpre, state, ctx.activation)
-            dw1 += dpre @ hidden.inputs(chunk).T
+            _add_product(dw1, dpre, hidden.inputs(chunk).T)
             torch.mm(w1.T, dpre, out=dx[:, chunk])
             if dreach is not None:
                 for at, nodes in diagonals(chunk, mask.shape[1]):
@@ -107,7 +110,7 @@ class _Mix(torch.autograd.Function):
             dout.sum(1) if ctx.bias else None,
             dreach,
             dout if ctx.add else None,
-            *dx.split_with_sizes([len(x) for x in given]),
+            *dx.split_with_sizes(ctx.widths),
         )
 
 
@@ -130,9 +133,14 @@ class _Hidden:
         """Memory for the hidden layer of that many pairs, or of a chunk."""
         return self.weight.new_empty(len(self.weight), self.length if pairs is None else pairs)
 
+    def join(self) -> None:
+        """Concatenate all chunks at once."""
+        self.given = [torch.cat(self.given)]
+
     def inputs(self, chunk: slice) -> Tensor:
         """A chunk of the concatenation."""
-        return torch.cat([x[:, chunk] for x in self.given])
+        parts = [x[:, chunk] for x in self.given]
+        return torch.cat(parts) if parts[1:] else parts[0]
 
     def state(self, chunk: slice, out: Tensor) -> Tensor:
         """A chunk before SiLU, or after ReLU, which loses nothing the backward pass needs."""
@@ -159,6 +167,14 @@ def diagonals(chunk: slice, nodes: int) -> Iterator[tuple[slice, slice]]:
         pair = node * nodes + node % nodes - chunk.start
         yield slice(pair, pair + (end - node - 1) * (nodes + 1) + 1, nodes + 1), slice(node, end)
         node = end
+
+
+def _add_product(total: Tensor, x: Tensor, y: Tensor) -> None:
+    """`total += x y`; in one go where they share a dtype."""
+    if total.dtype == x.dtype:
+        torch.addmm(total, x, y, out=total)
+    else:
+        total += x @ y
 
 
 def _value(state: Tensor, activation: str) -> Tensor:
