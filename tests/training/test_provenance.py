@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import g2n2
+from g2n2.training import provenance as provenance_module
 from g2n2.training.provenance import commit, provenance
 
 
@@ -34,3 +35,14 @@ def test_the_commit_is_git_s():
 def test_outside_git_there_is_no_commit(monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert commit() is None
+
+
+def test_the_source_is_known_by_its_content(monkeypatch, tmp_path):
+    package = tmp_path / "g2n2"
+    (package / "training").mkdir(parents=True)
+    (package / "training" / "provenance.py").write_text("a = 1\n")
+    monkeypatch.setattr(provenance_module, "__file__", str(package / "training" / "provenance.py"))
+    first = provenance_module.source_digest()
+    assert first == provenance_module.source_digest()
+    (package / "training" / "provenance.py").write_text("a = 2\n")
+    assert provenance_module.source_digest() != first

@@ -93,6 +93,7 @@ class SmallLayer:
         from ..ops.selecting.triton import select
 
         read, selected, kept = {}, {}, {}
+        skips = self._updated("M").skips
         for letter, own in self.weights().items():
             memory = memories[letter]
             weight = stacked(own).to(memory.dtype)
@@ -101,8 +102,8 @@ class SmallLayer:
                 memory, weight = aligned(memory), aligned(weight)
             else:
                 gain = gain.to(memory.dtype)
-            read[letter], selected[letter], kept[letter] = select(memory, gain, small, weight)
-        skips = self._updated("M").skips
+            room = _maps(self._updated("M"))[0].in_features if letter == "M" and skips else 0
+            read[letter], selected[letter], kept[letter] = select(memory, gain, small, weight, room)
         matrix, column = apply(
             read["M"] if skips else None, selected["M"], selected.get("V"), scale, self.rules
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import subprocess
 from pathlib import Path
@@ -17,6 +18,7 @@ def provenance(device: torch.device) -> dict[str, Any]:
     return {
         "g2n2": __version__,
         "commit": commit(),
+        "source": source_digest(),
         "torch": torch.__version__,
         "python": platform.python_version(),
         "cpu": _cpu(),
@@ -35,6 +37,15 @@ def commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return f"{head} with changes" if changed else head or None
+
+
+def source_digest() -> str:
+    """Of the package's own files: what ran, whatever a commit says of it."""
+    package = Path(__file__).resolve().parents[1]
+    made = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        made.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
+    return made.hexdigest()
 
 
 def _git(folder: Path, *words: str) -> str:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..aside import unhurried, unused_on_the_way
 from ..sums.triton import column_sums
-from ..tiling import block, dot_precision, processors, programs
+from ..tiling import as_rows, block, dot_precision, processors, programs
 from .kernels import edges
 from .reference import Map
 
@@ -53,6 +53,7 @@ class _MixRows(torch.autograd.Function):
         piece = len(rows) if needed else max(1, CACHED_BYTES // (len(w1) * w1.element_size()))
         hidden = rows.new_empty(min(piece, len(rows)), len(w1))
         out: Tensor = rows.new_empty(len(rows), len(w2))
+        past, there = None if residual is None else as_rows(residual), flags.view(-1)
         for start in range(0, len(rows), piece):
             some = slice(start, start + piece)
             part = hidden[: len(rows[some])]
@@ -64,7 +65,7 @@ class _MixRows(torch.autograd.Function):
                 torch.mm(part, w2.T, out=out[some])
             else:
                 torch.addmm(b2, part, w2.T, out=out[some])
-        _finish(out, residual, flags)
+            _finish(out[some], None if past is None else past[some], there[some])
         if needed:
             ctx.save_for_backward(flags, w1, w2, rows, hidden)
         ctx.aside = unused_on_the_way(w1, b1, w2, b2)

@@ -7,6 +7,7 @@ or split.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,12 +46,15 @@ class _Apply(torch.autograd.Function):
         (batch, nodes), kept = matrices.shape[:2], 0 if read is None else read.shape[-1]
         columns = sum(rule.width for rule in rules if rule.kind == "column")
         pairs = sum(rule.width for rule in rules) - columns
-        out = matrices.new_empty(batch, nodes, nodes, kept + pairs)
+        out = _around(read, kept + pairs)
+        in_place = out is not None
+        if out is None:
+            out = matrices.new_empty(batch, nodes, nodes, kept + pairs)
         column = matrices.new_empty(batch, nodes, columns)
         z = as_rows(matrices)
         v, source = (None if x is None else as_rows(x) for x in (vectors, read))
         todo = list(rounds(rules))
-        copied = kept == _width(todo[0])
+        copied = not in_place and kept == _width(todo[0])
         for number, together in enumerate(todo):
             if product := together.get("product"):
                 a, b = product.operands
@@ -62,7 +66,7 @@ class _Apply(torch.autograd.Function):
                     _stride(v), out.shape[-1], column.shape[-1], **_entries(together, nodes),
                     COPY=copy,
                 )  # fmt: skip
-        if kept and not copied:
+        if kept and not copied and not in_place:
             out[..., :kept] = read
         ctx.save_for_backward(scale, z, v)
         ctx.rounds, ctx.kept, ctx.sizes = todo, kept, (batch, nodes)
@@ -93,6 +97,17 @@ class _Apply(torch.autograd.Function):
             dz.view(batch, nodes, nodes, -1),
             None if dv is None else dv.view(batch, nodes, -1),
         )
+
+
+def _around(read: Tensor | None, width: int) -> Tensor | None:
+    """The tensor of that width whose first channels are what was read, if it is there."""
+    if read is None or read.stride(-2) != width or read.storage_offset():
+        return None
+    shape = (*read.shape[:-1], width)
+    storage = read.untyped_storage()
+    if storage.nbytes() != math.prod(shape) * read.element_size():
+        return None
+    return read.new_empty(0).set_(storage, 0, shape, read.stride())
 
 
 def _stride(rows: Tensor | None) -> int:
