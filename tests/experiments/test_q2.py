@@ -41,14 +41,23 @@ def test_the_required_cells_are_those_of_the_question():
         "single/u0/distance/PPGN/modern/equal-time",
     }
     timed = {"speed/joint-width32/distance", "speed/joint-width32/bonds", "speed/single/distance"}
-    assert set(required()) == joint | single | compared | equal | timed | {"collapse/u0"}
+    beside = {"collapse/u0"} | {
+        f"precision/{target}/{bits}" for target in ("r2", "u0") for bits in ("bf16", "tf32", "32")
+    }
+    assert set(required()) == joint | single | compared | equal | timed | beside
 
 
 def test_they_run_in_the_order_of_the_question():
     found = [name.split("/") for name in required()]
     groups = list(dict.fromkeys(p[1] if p[0] == "single" else p[0] for p in found))
     assert groups[:6] == ["speed", "joint", "r2", "u0", "mu", "alpha"]
-    assert groups[-1] == "collapse"
+    assert groups[-2:] == ["collapse", "precision"]
+
+
+def test_runs_of_several_precisions_differ_in_nothing_else():
+    found = [c for c in q2.cells("short") if c.name.startswith("precision/u0/") and c.seed == 1]
+    assert len(found) == 3
+    assert len([c for c in q2.cells("short") if c.name == "precision/r2/32"]) == 3, "seeds"
 
 
 def test_every_equal_time_cell_comes_after_the_speed_it_needs():

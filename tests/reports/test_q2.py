@@ -79,10 +79,20 @@ def test_equal_time_and_seconds_per_epoch(tmp_path):
     write(tmp_path, "q2", name, {metric("mu"): 0.3}, done=170, planned=170)
     speed = {"seconds per epoch G2N2": 4.0, "seconds per epoch PPGN": 6.0, "PPGN / G2N2": 1.5}
     write(tmp_path, "q2", "speed/single/distance", speed)
-    *_, joint, _, seconds = tables(tmp_path)
+    *_, joint, _, seconds, _ = tables(tmp_path)
     assert row(joint, "μ")[5] == "0.300"
     assert row(joint, "seeds")[5] == "1 × 170 epochs"
     assert row(seconds, "each target")[1:6] == ("129", "98", "6.00", "4.00", "1.50")
+
+
+def test_half_precision_is_compared_with_full(tmp_path):
+    for seed, (half, full) in enumerate([(1.0, 0.9), (1.2, 1.1)]):
+        for bits, value in (("bf16", half), ("32", full)):
+            name = f"precision/r2/{bits}"
+            write(tmp_path, "q2", name, {metric("r2"): value}, seed=seed, done=3, planned=3)
+    *_, precision = tables(tmp_path)
+    assert row(precision, "r2")[4] == "+10.0 %", "1.1 against 1.0"
+    assert row(precision, "u0")[4] == "–"
 
 
 @pytest.mark.parametrize(

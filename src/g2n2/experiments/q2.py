@@ -8,6 +8,7 @@ Cells; those of one table have equal epochs where nothing else is said:
     speed/joint-width32/TRACK                seconds per epoch of both networks in one run
     speed/single/TRACK
     collapse/u0                              20 seeds of U₀: does any run die to a constant?
+    precision/TARGET/PRECISION               three seeds in bf16, tf32 and 32 bits, equal epochs
 
 TRACK is `distance` or `bonds`, NETWORK `G2N2` or `PPGN`, RECIPE `modern` or `paper`, TARGET a name
 of `QM9_TARGETS`. Metrics are those of `training_cells`, with errors in the units of the paper: D,
@@ -43,6 +44,9 @@ ORDER = (*FIRST, *(target.name for target in QM9_TARGETS if target.name not in F
 COMPARED = ("r2", "u0")
 """Targets that PPGN, the track `bonds` and the recipe `paper` are required for."""
 
+PRECISIONS = ("bf16", "tf32", "32")
+PRECISION_SEEDS = 3
+
 FINE = ("r2", "zpve")
 """Targets whose aim is a few thousandths of their spread, which is bf16's own error."""
 
@@ -59,6 +63,7 @@ class Budget:
         speed: Epochs that are timed.
         collapse: Epochs of each seed of U₀.
         collapse_seeds: How many seeds.
+        precision: Epochs of the targets in `COMPARED` in each precision.
         limit: Molecules; 0 for all. A few are for a CPU, on one thread and in small batches.
         width: In place of the widths in the names; 0 for those.
         only: Names of cells; all where empty.
@@ -71,6 +76,7 @@ class Budget:
     speed: int = 3
     collapse: int = 5
     collapse_seeds: int = 20
+    precision: int = 20
     limit: int = 0
     width: int = 0
     only: tuple[str, ...] = ()
@@ -95,7 +101,7 @@ BUDGETS = {
             "collapse/u0",
         ),
     ),
-    "short": Budget(joint=15, compared=15, single=10, paper=4, speed=2),
+    "short": Budget(joint=15, compared=15, single=10, paper=4, speed=2, precision=3),
     "full": Budget(joint=300, compared=300, single=300, paper=200),
 }
 
@@ -169,7 +175,12 @@ class Settings:
 def cells(budget: str) -> list[Cell]:
     """Speeds first, since the column of equal time needs them; then in the issue's order."""
     asked = BUDGETS[budget]
-    found = [*_speeds(budget, asked), *_trained(budget, asked), *_collapses(budget, asked)]
+    found = [
+        *_speeds(budget, asked),
+        *_trained(budget, asked),
+        *_collapses(budget, asked),
+        *_precisions(budget, asked),
+    ]
     return [cell for cell in found if not asked.only or cell.name in asked.only]
 
 
@@ -220,3 +231,15 @@ def _collapses(budget: str, asked: Budget) -> Iterator[Cell]:
     for seed in range(asked.collapse_seeds):
         config = replace(settings.config(asked, seed), epochs=asked.collapse)
         yield training_cell("q2", "collapse/u0", budget, config, measure=spread_of_predictions)
+
+
+def _precisions(budget: str, asked: Budget) -> Iterator[Cell]:
+    """The same runs in every precision."""
+    for target in COMPARED:
+        settings = Settings(target, 64, "distance", "G2N2", "modern")
+        for seed in range(PRECISION_SEEDS):
+            for precision in PRECISIONS:
+                config = replace(
+                    settings.config(asked, seed), epochs=asked.precision, precision=precision
+                )
+                yield training_cell("q2", f"precision/{target}/{precision}", budget, config)

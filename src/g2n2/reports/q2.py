@@ -10,7 +10,7 @@ from ..experiments.q2 import Settings
 from .cited import cited
 from .figures.q2 import drawing
 from .numbers import EMPTY, OPTIONAL, Entry, Notes, best_of_rows, bold, mean_entry
-from .q2_costs import collapse, speeds
+from .q2_costs import collapse, precisions, speeds
 from .section import Aim, Section, nothing_yet
 from .standings import Results, Standing
 
@@ -33,7 +33,7 @@ def section(results: Results) -> Section:
     blocks += [Text("**All twelve targets at once**, with distances."), *_joint(known)]
     blocks += [Text("**All twelve targets at once**, bonds only."), _joint_bonds(known)]
     said, dead = collapse(known)
-    blocks += [*speeds(known), *said]
+    blocks += [*speeds(known), *precisions(known), *said]
     return Section(
         "q2",
         "Q2: regression on QM9",

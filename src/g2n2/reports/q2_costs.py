@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ..demonstration.blocks import Block, Table, Text
 from ..experiments.collapse import LEAST_SPREAD, SPREAD
+from ..experiments.q2 import COMPARED, PRECISIONS
 from .cited import cited
 from .numbers import EMPTY, OPTIONAL, fixed, mean_entry
 from .section import Aim
@@ -47,6 +48,26 @@ def speeds(known: Mapping[str, Standing]) -> list[Block]:
         Text("**Seconds per epoch**, both networks in one run."),
         Table(headers, tuple(rows)),
         Text(f"Cited: {table.citation}, on hardware it does not name: only the ratio compares."),
+    ]
+
+
+def precisions(known: Mapping[str, Standing]) -> list[Block]:
+    """What half precision costs: the same runs in bf16, tf32 and 32 bits."""
+    rows = []
+    for target in COMPARED:
+        cells = [known.get(f"precision/{target}/{precision}") for precision in PRECISIONS]
+        half, full = cells[0], cells[-1]
+        metric = f"test MAE {target}"
+        entries = [mean_entry(cell, metric).text for cell in cells]
+        change = EMPTY
+        if half is not None and full is not None:
+            coarse, fine = half.mean(metric), full.mean(metric)
+            if coarse is not None and fine is not None:
+                change = f"{100.0 * (coarse.value / fine.value - 1.0):+.1f} %"
+        rows.append((target, *entries, change, full.work if full else EMPTY))
+    return [
+        Text("**Precision**: the same runs in bf16, tf32 and float32, test MAE."),
+        Table(("target", *PRECISIONS[:2], "float32", "bf16 against float32", "work"), tuple(rows)),
     ]
 
 
