@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ..errors import DataError
 
-Kind = Literal["train", "infer", "epoch", "product"]
+Kind = Literal["train", "infer", "epoch", "product", "profile"]
 Precision = Literal["bf16", "tf32", "32"]
 Device = Literal["cpu", "cuda"]
 Peer = Literal["reference", "ppgn", "block-diagonal", "bmm"]
@@ -47,7 +47,8 @@ class Case:
     Attributes:
         name: How it is asked for.
         group: Whose table and file it belongs to; asking for a group asks for all of its cases.
-        kind: A training step, inference, an epoch through `g2n2 train`, or the product alone.
+        kind: A training step, inference, an epoch through `g2n2 train`, the product alone, or where
+            the time of a training step goes.
         batch: Graphs at a time.
         nodes: Nodes of every graph; 0 for molecules of QM9's sizes.
         width: Channels.
@@ -151,6 +152,10 @@ CASES: tuple[Case, ...] = (
         "epoch",
         preset="modern",
         floor=Floor("epoch_seconds", 1.5, at_most=True),
+    ),
+    *(
+        Case(f"profile-{batch}", "profile", "profile", batch=batch, preset="modern", batches=4)
+        for batch in (32, 128, 512)
     ),
     *(
         Case(

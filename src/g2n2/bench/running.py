@@ -24,6 +24,7 @@ from .molecules import sizes_of
 from .networks import Setting, our_pass, peer_pass
 from .precision import PEAK, bandwidth, matmul_precision, peak_tflops
 from .products import Operands, check_product, our_product, product_flops, time_products
+from .profiling import profile
 from .results import Result
 from .timing import Effort, PeakMemory, device_memory, measure
 
@@ -67,7 +68,11 @@ class Bench:
         try:
             with matmul_precision(case.precision):
                 self._refuse(case)
-                measuring = {"product": self._product, "epoch": self._epoch}
+                measuring = {
+                    "product": self._product,
+                    "epoch": self._epoch,
+                    "profile": self._profile,
+                }
                 found |= measuring.get(case.kind, self._network)(case)
         except Skip as reason:
             found = {"status": "skipped", "reason": str(reason)}
@@ -201,6 +206,12 @@ class Bench:
             "ratio": theirs.seconds / ours.seconds,
         }
         return {"figures": figures, "check": asdict(checked), "peers": {"bmm": bmm}}
+
+    def _profile(self, case: Case) -> dict[str, Any]:
+        checked = self._checked(check(case, self.device))
+        setting = Setting.of(case, self.device, self.cache)
+        figures = profile(our_pass(setting, setting.network()))
+        return {"figures": figures, "check": asdict(checked)}
 
     def _epoch(self, case: Case) -> dict[str, Any]:
         if self.cache is None:

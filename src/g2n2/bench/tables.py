@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .cases import GIB, Floor
+from .profiling import PARTS, REST
 from .results import Result
 
 TITLES = {
@@ -132,6 +133,9 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         _of("TFLOP/s, contiguous", "tflops_of_contiguous"),
         Column("cuBLAS TFLOP/s", lambda r: number(r.peers["bmm"]["tflops"]) if r.peers else "–"),
         _peer("× cuBLAS", "bmm"),
+    ),
+    "profile": (
+        _setting("batch", "batch"), *(_percent(part, part) for part in (*PARTS, REST)),
     ),
     "large": (
         _CASE, _of("s a step", "milliseconds_per_batch", scale=1e-3), _TFLOPS, _SHARE, _MEMORY,
