@@ -28,9 +28,9 @@ def test_one_seed_has_no_deviation_and_none_is_no_number(tmp_path):
 
 def test_partial_runs_say_how_far_they_came(tmp_path):
     write(tmp_path, "q1", "a", {"error": 1.0}, seed=0, done=43)
-    write(tmp_path, "q1", "a", {"error": 1.0}, seed=1, done=300)
+    write(tmp_path, "q1", "a", {"error": 1.0}, seed=1, done=299)
     standing = read_results(tmp_path).of("q1")["a"]
-    assert standing.work == "2 × 43–300 of 300 epochs, partial"
+    assert standing.work == "2 × 43–299 of 300 epochs, partial"
     assert standing.mean("error").partial
 
 
@@ -68,3 +68,15 @@ def test_cells_remember_what_was_found(tmp_path):
     assert cells.get("a") is not None
     assert cells.get("c") is None
     assert cells.seen == {"a"}
+
+
+def test_runs_that_were_stopped_stand_beside_no_run_that_ended(tmp_path):
+    """Three epochs of eight say nothing about eight."""
+    write(tmp_path, "q1", "train/G_L3", {"x": 1.0}, seed=0, budget="short", done=8, planned=8)
+    write(tmp_path, "q1", "train/G_L3", {"x": 9.0}, seed=1, budget="short", done=3, planned=8)
+    write(tmp_path, "q1", "train/G_L3", {"x": 5.0}, seed=0, budget="full", done=9, planned=200)
+    standing = read_results(tmp_path).of("q1")["train/G_L3"]
+    assert (standing.budget, standing.values("x")) == ("short", [1.0])
+    write(tmp_path, "q1", "train/i-G_L3", {"x": 9.0}, seed=1, budget="short", done=3, planned=8)
+    alone = read_results(tmp_path).of("q1")["train/i-G_L3"]
+    assert (alone.stopped, alone.values("x")) == (True, [9.0])

@@ -34,7 +34,11 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """All seeds of a cell at the largest budget it was run with."""
+    """The seeds of a cell whose numbers can stand side by side.
+
+    Those that ended, at the largest budget that has some; where no run has ended, those of the
+    largest budget, as far as they came.
+    """
 
     cell: str
     budget: str
@@ -168,7 +172,8 @@ def _by_cell(records: list[Record]) -> dict[str, Standing]:
         cells.setdefault(record.cell, []).append(record)
     found = {}
     for cell, own in cells.items():
-        budget = max((record.budget for record in own), key=BUDGETS.index)
-        of_budget = sorted((r for r in own if r.budget == budget), key=lambda r: r.seed)
+        ended = [record for record in own if not record.partial] or own
+        budget = max((record.budget for record in ended), key=BUDGETS.index)
+        of_budget = sorted((r for r in ended if r.budget == budget), key=lambda r: r.seed)
         found[cell] = Standing(cell, budget, tuple(of_budget))
     return found
