@@ -6,6 +6,7 @@ import pytest
 
 from g2n2.bench.cases import Case
 from g2n2.bench.epochs import find_cache, time_epochs
+from g2n2.errors import DataError
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")
 pytest.importorskip("rdkit", reason="QM9 is read with RDKit")
@@ -32,4 +33,13 @@ def test_the_cache_is_the_one_named_or_the_users(tmp_path, monkeypatch):
     (tmp_path / "g2n2").mkdir()
     (tmp_path / "g2n2" / "qm9.cache").touch()
     assert find_cache({}) == tmp_path / "g2n2" / "qm9.cache"
-    assert find_cache({"cache": str(tmp_path / "other")}) is None
+    named = tmp_path / "other"
+    with pytest.raises(DataError, match=r"other: there is no such file"):
+        find_cache({"cache": str(named)})
+    named.touch()
+    assert find_cache({"cache": str(named)}) == named
+
+
+def test_another_option_is_refused():
+    with pytest.raises(DataError, match=r"no option 'cash'; the only one: cache=PATH"):
+        find_cache({"cash": "x"})

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from g2n2.bench import equality
-from g2n2.bench.cases import Case
-from g2n2.bench.equality import Check, check, gradient_errors
+from g2n2.bench.cases import CASES, Case
+from g2n2.bench.equality import Check, as_large, check, gradient_errors, ways
 from g2n2.bench.networks import Setting
 from g2n2.nn import GrammarGNN
 from g2n2.ops.mixing import plain
@@ -24,8 +24,76 @@ def test_the_fast_path_passes(preset, precision):
     assert found.outputs > 0, "the reference was compared with itself"
 
 
-def test_large_graphs_are_checked_on_small_ones():
-    assert check(replace(SMALL, nodes=4000, batch=1), CPU).passed
+KEPT, AGAIN = True, False
+LARGE = replace(SMALL, nodes=4000, batch=1)
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """Of each update, whether its hidden layer was kept for the backward pass."""
+    found = []
+    real = plain._Hidden.chunks, plain._Hidden.join
+
+    def chunks(hidden):
+        found.append(AGAIN)
+        return real[0](hidden)
+
+    def join(hidden):
+        found.append(KEPT)
+        real[1](hidden)
+
+    monkeypatch.setattr(plain._Hidden, "chunks", chunks)
+    monkeypatch.setattr(plain._Hidden, "join", join)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        (SMALL, {KEPT, AGAIN}),  # chunks are walked through either way
+        (LARGE, {AGAIN}),
+        (replace(SMALL, kind="infer"), {AGAIN}),
+    ],
+)
+def test_small_graphs_go_the_way_of_the_case(case, expected, kept):
+    before = plain.KEPT_BYTES
+    assert check(case, CPU).passed
+    assert set(kept) == expected
+    assert before == plain.KEPT_BYTES
+
+
+def test_a_case_that_goes_both_ways_is_checked_on_both(monkeypatch):
+    # 64 units of 4 bytes for each of n² pairs: molecules of up to 20 atoms are kept
+    case = replace(SMALL, batch=1, batches=40)
+    monkeypatch.setattr(plain, "KEPT_BYTES", 20**2 * 64 * 4)
+    assert ways(case, CPU) == [False, True]
+    real = plain.mix
+
+    def wrong(*args, **kwargs):
+        return (1.0 if plain.KEPT_BYTES else 1.5) * real(*args, **kwargs)
+
+    assert check(case, CPU).passed
+    monkeypatch.setattr(plain, "mix", wrong)
+    assert not check(case, CPU).passed
+
+
+def test_the_limit_is_put_back_after_a_failure():
+    before = plain.KEPT_BYTES
+    with pytest.raises(ZeroDivisionError), as_large(True, CPU):
+        _ = 1 / plain.KEPT_BYTES
+    assert before == plain.KEPT_BYTES
+
+
+def test_on_a_gpu_only_the_largest_graphs_write_no_hidden_layer():
+    pytest.importorskip("triton", reason="the kernels need triton")
+    cuda = torch.device("cuda")
+    large = {c.name for c in CASES if "cuda" in c.devices and ways(c, cuda) == [True]}
+    assert large == {"nodes-4000", "large-4000"}  # 16·10⁶ pairs of 8S numbers, above 4 GiB
+    from g2n2.ops.mixing import streamed
+
+    with as_large(True, cuda):
+        assert streamed.HIDDEN_BYTES == 0
+    assert streamed.HIDDEN_BYTES == 4 * 1024**3
 
 
 @pytest.mark.parametrize("precision", ["32", "bf16"])
@@ -97,3 +165,26 @@ def test_a_step_gives_away_its_gradients(monkeypatch):
 def test_graphed_steps_pass_on_a_gpu(preset, precision):
     case = Case("x", "y", batch=8, preset=preset, precision=precision, batches=1)
     assert check(case, torch.device("cuda")).passed
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("nodes", "expected"), [(48, "streamed"), (4000, "triton")])
+def test_the_kernels_of_the_case_are_checked_on_a_gpu(nodes, expected, monkeypatch):
+    from g2n2.ops.mixing import streamed, triton
+
+    ran = set()
+
+    def seen(module):
+        real = module.mix
+
+        def mix(*args, **kwargs):
+            ran.add(module.__name__.rpartition(".")[2])
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(module, "mix", mix)
+
+    seen(streamed)
+    seen(triton)
+    case = Case("x", "y", batch=1, nodes=nodes, width=32, batches=1, graphed=False)
+    assert check(case, torch.device("cuda")).passed
+    assert ran == {expected}

@@ -12,6 +12,7 @@ from g2n2.bench.molecules import (
     grids,
     qm9_sizes,
     sizes_of,
+    source_of,
     sparse,
 )
 
@@ -67,3 +68,13 @@ def test_a_case_gets_as_many_graphs_as_its_pass_needs(nodes):
     graphs = graphs_of(case)
     assert len(graphs) == 12
     assert graphs.sizes.tolist() == sizes_of(case).tolist()
+
+
+def test_a_case_says_what_it_is_measured_on(tmp_path):
+    molecules = Case("x", "y")
+    assert source_of(molecules, None) == "drawn at QM9's sizes"
+    assert source_of(molecules, tmp_path) == "QM9's own"
+    assert source_of(Case("x", "y", "epoch"), None) == "QM9's own"
+    assert source_of(Case("x", "y", nodes=9), tmp_path) == "random graphs"
+    assert source_of(Case("x", "y", nodes=9, shape="grid"), None) == "grids"
+    assert source_of(Case("x", "y", "product", nodes=9), None) == "random matrices"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from g2n2.bench.cases import CASES
+from g2n2.bench.cases import CASES, GROUPS
 from g2n2.bench.pages import MARKED, write_page
-from g2n2.bench.results import Result, read_results, write_results
-from g2n2.bench.tables import headers, number, rows
+from g2n2.bench.results import Result, probe, read_results, write_results
+from g2n2.bench.tables import TITLES, headers, number, rows
 from g2n2.errors import DataError
 
 MACHINE = {
@@ -63,6 +63,21 @@ def test_a_file_that_holds_something_else_is_refused(tmp_path):
     (tmp_path / "training.cpu.json").write_text('[{"case": 1}]')
     with pytest.raises(DataError, match="delete it and measure again"):
         read_results(tmp_path)
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(DataError, match="cannot write"):
+            probe(folder)
+        with pytest.raises(DataError, match="cannot write"):
+            write_results(folder, [result("train-32-bf16")])
+    probe(tmp_path / "new" / "folder")
+    assert not list((tmp_path / "new" / "folder").iterdir())
+
+
+def test_every_group_has_a_title():
+    assert set(TITLES) == set(GROUPS)
 
 
 def test_a_row_says_what_was_measured():
@@ -121,6 +136,36 @@ def test_a_page_with_an_unknown_table_is_refused(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("<!-- bench:speed -->\n<!-- /bench -->\n")
     with pytest.raises(DataError, match="asks for the table 'speed'"):
+        write_page(page, tmp_path)
+
+
+def test_a_page_without_marks_is_refused(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("words\n")
+    write_results(tmp_path, [result("train-32-bf16")])
+    with pytest.raises(DataError, match="no place for a table"):
+        write_page(page, tmp_path)
+
+
+def test_a_folder_without_results_leaves_a_page_as_it_is(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- bench:training -->\nold\n<!-- /bench -->\n")
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(DataError, match="holds no results"):
+            write_page(page, folder)
+    assert "old" in page.read_text()
+
+
+def test_a_page_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- bench:training -->\n<!-- /bench -->\n")
+    write_results(tmp_path, [result("train-32-bf16")])
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(DataError, match=r"cannot write .*page\.md.*No space left"):
         write_page(page, tmp_path)
 
 

@@ -38,6 +38,7 @@ def test_a_case_is_measured_beside_its_peers(bench, name):
     )
     assert result.figures["peak_bytes"] > 2**26
     assert result.made_with["device"] == "cpu"
+    assert result.settings["graphs"] == "drawn at QM9's sizes"
 
 
 def test_speed_and_work_belong_together(bench):

@@ -46,6 +46,13 @@ def test_a_fused_layer_of_width_64_is_bound_by_arithmetic_on_a_modern_card():
     assert work.intensity(64, 18, "bf16") > 790e12 / 4.3e12
 
 
+def test_a_hidden_layer_is_that_of_the_network():
+    # 2 graphs padded to 5 nodes; the mixers of r-G_L3 are twice as wide as their 4S inputs
+    case = Case("x", "y", width=8, precision="32")
+    units = GrammarGNN("r-G_L3", width=8, layers=2, preset="paper").layers[1].updates["M"].mixer[0]
+    assert work.hidden_bytes(case, np.array([3, 5])) == 2 * 25 * units.out_features * 4 == 12_800
+
+
 def test_the_baseline_grows_with_the_square_of_the_batch():
     sizes = np.full(64, 18)
     small, large = (Case("x", "y", batch=batch) for batch in (32, 64))

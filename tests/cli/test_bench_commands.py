@@ -77,12 +77,34 @@ def test_no_case_is_begun_once_the_time_is_over():
     assert "1 cases were not begun" in printed
 
 
+@pytest.mark.usefixtures("tiny")
+def test_where_nothing_was_measured_nothing_was_kept(tmp_path):
+    code, printed = run("bench", *ON_CPU, "--seconds", "-1", "--out", str(tmp_path))
+    assert code == 0
+    assert "nothing was measured" in printed
+    assert "kept in" not in printed
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_folder_that_cannot_be_is_refused_before_measuring(tmp_path, monkeypatch):
+    from g2n2.bench.running import Bench
+
+    monkeypatch.setattr(Bench, "run", lambda *_: pytest.fail("it was measured"))
+    (tmp_path / "file").touch()
+    code, printed = run("bench", *ON_CPU, "--out", str(tmp_path / "file" / "below"))
+    assert code == 2
+    assert "cannot write" in printed
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--case", "trainig"), "did you mean training?"),
         (("--case", "qm9-epoch", "--device", "cpu"), "qm9-epoch runs on cuda, and this is cpu"),
         (("--option", "cache"), "should read KEY=VALUE"),
+        (("--option", "cache=nowhere.cache"), "nowhere.cache: there is no such file"),
+        (("--option", "track=distance"), "no option 'track'; the only one: cache=PATH"),
         (("--page", "nowhere.md"), "cannot read 'nowhere.md'"),
     ],
 )

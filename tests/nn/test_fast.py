@@ -15,6 +15,7 @@ from g2n2.errors import LoweringError
 from g2n2.language.sorts import M
 from g2n2.nn import GrammarGNN, fast
 from g2n2.ops.mixing import plain
+from kernel_checks import DEVICE
 from sample_batches import Powers, weighted_batch
 
 ALL = [
@@ -281,3 +282,27 @@ def test_autocast_computes_in_bfloat16_and_learns_in_float32(preset, monkeypatch
     assert (value - expected).norm() <= 0.1 * expected.norm()
     assert all(p.grad.dtype == torch.float32 for p in model.parameters() if p.grad is not None)
     assert set(seen) == (set() if preset == "ppgn" else {torch.bfloat16})
+
+
+@pytest.mark.parametrize("backend", ["plain", "triton"])
+def test_second_derivatives_are_refused_and_not_wrong(backend):
+    """The reference has them; a fast backward pass says that it has none."""
+    if backend == "triton":
+        pytest.importorskip("triton", reason="the kernels need triton")
+    torch.manual_seed(0)
+    model = GrammarGNN("r-G_L3", 1, width=8, layers=1, backend="reference").to(DEVICE)
+    mask = torch.ones(1, 4, dtype=torch.bool, device=DEVICE)
+    nodes = torch.randn(1, 4, 1, device=DEVICE, requires_grad=True)
+    edges = torch.zeros(1, 4, 4, 0, device=DEVICE)
+    adjacency = torch.ones(1, 4, 4, device=DEVICE) - torch.eye(4, device=DEVICE)
+
+    def slope():
+        value = model.network(adjacency, nodes, edges, mask).sum()
+        return torch.autograd.grad(value, nodes, create_graph=True)[0].square().sum()
+
+    slope().backward()
+    slopes = [weight.grad for weight in model.layers.parameters() if weight.grad is not None]
+    assert any(bool(slope.abs().sum() > 0) for slope in slopes)
+    model.backend = backend
+    with pytest.raises(RuntimeError, match=r"once_differentiable|differentiate twice"):
+        slope().backward()

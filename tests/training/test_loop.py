@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from g2n2.training.building import make_model, prepare
 from g2n2.training.checkpoints import NAME, PREVIOUS
 from g2n2.training.display import data_sentences
 from g2n2.training.inference import outputs
+from g2n2.training.loop import Loop
 from g2n2.training.plots import draw
 from g2n2.training.train import Result, Watch, train
 from g2n2.training.trained import TrainedRun
@@ -237,3 +239,17 @@ def test_every_precision_learns(tmp_path: Path, precision: str) -> None:
     assert losses[-1] < 0.8 * losses[0]
     expected = torch.float64 if precision == "64" else torch.float32
     assert {w.dtype for w in load_file(tmp_path / "best.safetensors").values()} == {expected}
+
+
+def test_a_run_may_change_devices() -> None:
+    """A GPU's optimiser has its rate in a tensor; a checkpoint of a CPU has a number."""
+    weight = torch.nn.Parameter(torch.ones(2))
+    cpu = torch.optim.AdamW([weight], lr=0.1)
+    weight.grad = torch.ones(2)
+    cpu.step()
+    gpu = torch.optim.AdamW([weight], lr=torch.tensor(0.3), foreach=False)
+    loop = SimpleNamespace(optimiser=gpu)
+    gpu.load_state_dict(Loop._on_this_device(loop, cpu.state_dict()))  # type: ignore[arg-type]
+    assert isinstance(gpu.param_groups[0]["lr"], torch.Tensor)
+    assert float(gpu.state[weight]["exp_avg"][0]) == pytest.approx(0.1), "what was learned is there"
+    assert gpu.param_groups[0]["weight_decay"] == cpu.param_groups[0]["weight_decay"]

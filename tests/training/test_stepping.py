@@ -151,3 +151,19 @@ def test_no_checkpoint_holds_weights_that_are_not_finite(tmp_path: Path) -> None
     with pytest.raises(TrainingError, match="weights became NaN"):
         train(config, tmp_path, graphs=small_graphs(), watch=watch)
     assert learned_state(tmp_path)["progress"]["steps"] == 1
+
+
+def test_a_replay_that_does_not_fit_is_given_up(
+    plenty: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same steps are then taken one operation after the other."""
+
+    class Full:
+        def step(self, *_: Any) -> Any:
+            raise no_memory()
+
+    monkeypatch.setattr("g2n2.training.loop.graphed_step", lambda *_: Full())
+    notes: list[str] = []
+    result = run(tmp_path / "run", notes=notes)
+    assert sum("without them" in note for note in notes) == 1
+    assert result.history[-1]["loss"] == pytest.approx(plenty.history[-1]["loss"], rel=1e-5)

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from ..data.batch import GraphBatch
 from ..language.printing import to_text
+from ..nn.first import first_memories
 from ..nn.layer import ApplyRule, GrammarLayer, Update
-from ..nn.model import GrammarGNN, first_memories
+from ..nn.model import GrammarGNN
 
 
 @dataclass(frozen=True)

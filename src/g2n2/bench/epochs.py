@@ -10,18 +10,33 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from ..errors import DataError
 from .cases import Case
 
 EPOCHS = 5
 
 
 def find_cache(options: dict[str, Any]) -> Path | None:
-    """The cache file of QM9: the one named, or the user's; None where there is none."""
+    """The cache file of QM9: the one named, or the user's; None where the user has none.
+
+    Raises:
+        DataError: There is no file of that name, or an option is not `cache`.
+    """
     from ..data.files import cache_folder
 
-    named = options.get("cache")
-    path = Path(named) if named else cache_folder() / "qm9.cache"
-    return path if path.is_file() else None
+    for key in options:
+        if key != "cache":
+            raise DataError(f"bench has no option {key!r}; the only one: cache=PATH")
+    if "cache" not in options:
+        path = cache_folder() / "qm9.cache"
+        return path if path.is_file() else None
+    path = Path(str(options["cache"]))
+    if not path.is_file():
+        raise DataError(
+            f"cache={path}: there is no such file; name a cache file of QM9, or leave the option "
+            "out to measure on graphs of QM9's sizes"
+        )
+    return path
 
 
 def time_epochs(case: Case, cache: Path, device: str, quick: bool) -> dict[str, float]:

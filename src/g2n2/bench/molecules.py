@@ -38,6 +38,15 @@ def graphs_of(case: Case, cache: Path | None = None, seed: int = 0) -> GraphSet:
     return drawn_molecules(count, seed) if cache is None else real_molecules(count, cache, seed)
 
 
+def source_of(case: Case, cache: Path | None) -> str:
+    """What a case is measured on, in words: molecules of QM9 or such as are drawn."""
+    if case.kind == "product":
+        return "random matrices"
+    if case.nodes:
+        return "grids" if case.shape == "grid" else "random graphs"
+    return "QM9's own" if cache or case.kind == "epoch" else "drawn at QM9's sizes"
+
+
 def sizes_of(case: Case) -> Ints:
     """Sizes of the graphs of one pass, before any is made."""
     count = case.batch * case.batches

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..errors import DataError
 from .cases import GROUPS
-from .results import Result, read_results
+from .results import Result, read_results, writing
 from .tables import headers, rows
 
 MARKED = re.compile(r"<!-- bench:(\S+) -->\n.*?<!-- /bench -->", re.DOTALL)
@@ -18,19 +18,33 @@ def write_page(page: Path, folder: Path) -> list[str]:
     """Fill the marked places of a page; the groups it has.
 
     Raises:
-        DataError: There is no such page, or a mark names no group.
+        DataError: There is no such page, it has no marks or one that names no group, it cannot be
+            written, or the folder holds no results.
     """
     try:
         text = page.read_text(encoding="utf-8")
     except OSError as error:
         raise DataError(f"cannot read {str(page)!r}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"cannot read {str(page)!r}: it is not text in UTF-8") from None
     groups = [match[1] for match in MARKED.finditer(text)]
+    if not groups:
+        raise DataError(
+            f"{page} has no place for a table; mark one with two lines, "
+            "<!-- bench:training --> and <!-- /bench -->"
+        )
     for group in groups:
         if group not in (*GROUPS, "machines"):
             raise DataError(f"{page} asks for the table {group!r}; known: {', '.join(GROUPS)}")
     results = read_results(folder)
+    if not results:
+        raise DataError(
+            f"{folder} holds no results, and {page} was left as it is; name their folder with "
+            f"--out, or measure first: g2n2 bench --out {folder}"
+        )
     filled = MARKED.sub(lambda match: _filled(match[1], results), text)
-    page.write_text(filled, encoding="utf-8")
+    with writing(page):
+        page.write_text(filled, encoding="utf-8")
     return groups
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +26,7 @@ class Result:
         group: Its group.
         status: `differs` where the fast path gave other numbers than the reference: no speed then;
             `failed` where it gave none.
-        settings: The case.
+        settings: The case, and under `graphs` what it was measured on.
         figures: What was measured, by name; the unit is part of a name.
         check: Errors of the equality check, with what they may be.
         peers: Peer to its figures, or to the reason there are none.
@@ -73,6 +75,28 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Answer a place that cannot be written to in words."""
+    try:
+        yield
+    except OSError as fault:
+        raise DataError(
+            f"cannot write {str(path)!r}: {fault.strerror}; name another place"
+        ) from None
+
+
+def probe(folder: Path) -> None:
+    """See that results can be kept in a folder, before hours are spent on them.
+
+    Raises:
+        DataError: They cannot.
+    """
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+
+
 def write_results(folder: Path, results: Iterable[Result]) -> list[Path]:
     """Put results beside those of other cases; a case measured again replaces its old result.
 
@@ -85,12 +109,13 @@ def write_results(folder: Path, results: Iterable[Result]) -> list[Path]:
         if path not in together:
             together[path] = {old.case: old for old in _read(path)} if path.is_file() else {}
         together[path][result.case] = result
-    folder.mkdir(parents=True, exist_ok=True)
     for path, found in together.items():
         text = json.dumps([asdict(r) for r in found.values()], indent=1, ensure_ascii=False)
         waiting = path.with_suffix(".part")
-        waiting.write_text(text + "\n", encoding="utf-8")
-        waiting.replace(path)
+        with writing(path):
+            folder.mkdir(parents=True, exist_ok=True)
+            waiting.write_text(text + "\n", encoding="utf-8")
+            waiting.replace(path)
     return list(together)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from .results import Result
+from .results import Result, writing
 
+APART = 1.13
+"""Ratio of the heights of two names that do not touch."""
 COLOURS = {"bf16": "#2a6f97", "tf32": "#d1603d", "32": "#5b8e4d"}
 NAMES = {"bf16": "bfloat16", "tf32": "tf32", "32": "float32"}
 
@@ -20,7 +22,7 @@ def draw_roofline(path: Path, results: Sequence[Result]) -> bool:
         Whether there was a measured case to draw.
 
     Raises:
-        DataError: Matplotlib is not installed.
+        DataError: Matplotlib is not installed, or the file cannot be written.
     """
     try:
         from matplotlib.figure import Figure
@@ -44,6 +46,7 @@ def draw_roofline(path: Path, results: Sequence[Result]) -> bool:
         axes.plot(ends, roof, color=COLOURS[precision], linewidth=1.5, label=label)
     for result in points:
         _point(axes, result)
+    _names(axes, (result for result in points if result.floor is not None))
     axes.set(xscale="log", yscale="log", xlim=(8, 2048))
     axes.set_xlabel("useful FLOP for each byte a fused layer moves")
     axes.set_ylabel("useful TFLOP/s")
@@ -51,15 +54,36 @@ def draw_roofline(path: Path, results: Sequence[Result]) -> bool:
     axes.grid(True, color="#e5e5e5")
     axes.set_axisbelow(True)
     axes.legend(frameon=False, loc="upper left", fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=130)
     return True
 
 
 def _point(axes: Any, result: Result) -> None:
-    place = (result.figures["flops_per_byte"], result.figures["tflops"])
-    named = result.floor is not None
     colour = COLOURS[result.settings["precision"]]
-    axes.plot(*place, "o", color=colour, markersize=5 if named else 3, alpha=1 if named else 0.4)
-    if named:
-        axes.annotate(result.case, place, (5, 0), textcoords="offset points", fontsize=6)
+    named = result.floor is not None
+    size, alpha = (5, 1.0) if named else (3, 0.4)
+    axes.plot(*_place(result), "o", color=colour, markersize=size, alpha=alpha)
+
+
+def _names(axes: Any, results: Iterable[Result]) -> None:
+    """Names to the left of their points, pushed up where they would lie on one another."""
+    lowest: dict[float, float] = {}
+    for result in sorted(results, key=lambda result: _place(result)[1]):
+        across, height = _place(result)
+        column = round(across, -1)
+        lowest[column] = max(height, lowest.get(column, 0.0) * APART)
+        axes.annotate(
+            result.case,
+            (across, height),
+            (across / 1.2, lowest[column]),
+            fontsize=6,
+            ha="right",
+            va="center",
+            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "0.6"},
+        )
+
+
+def _place(result: Result) -> tuple[float, float]:
+    return result.figures["flops_per_byte"], result.figures["tflops"]

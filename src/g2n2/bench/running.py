@@ -20,7 +20,7 @@ from . import work
 from .cases import PASS_SECONDS, TABLE_SECONDS, Case, Peer, Precision
 from .epochs import time_epochs
 from .equality import Check, check
-from .molecules import sizes_of
+from .molecules import sizes_of, source_of
 from .networks import Setting, our_pass, peer_pass
 from .precision import PEAK, bandwidth, matmul_precision, peak_tflops
 from .products import Operands, check_product, our_product, product_flops, time_products
@@ -89,7 +89,7 @@ class Bench:
         return Result(
             case.name,
             case.group,
-            settings=case.settings(),
+            settings=case.settings() | {"graphs": source_of(case, self.cache)},
             made_with=self.made_with | {"peak_tflops": dict(self.peaks)},
             seconds=round(seconds, 3),
             **found,

@@ -58,6 +58,11 @@ def kept_bytes(case: Case, sizes: Ints) -> float:
     return case.batch * widest**2 * case.width * KEPT * layers * BYTES[case.precision]
 
 
+def hidden_bytes(case: Case, sizes: Ints) -> int:
+    """Bytes of the hidden layer of one update, 8S numbers for each pair of a padded batch."""
+    return len(sizes) * int(sizes.max()) ** 2 * 8 * case.width * BYTES[case.precision]
+
+
 def block_diagonal_bytes(case: Case, sizes: Ints) -> float:
     """Memory of the block-diagonal baseline: matrices of all nodes of a batch, for each channel."""
     nodes = float(sizes.mean()) * case.batch

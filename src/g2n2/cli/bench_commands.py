@@ -62,7 +62,9 @@ def bench(
         return
     results = _measure(case or [], device, threads, seconds, option, out, quick)
     _show(results)
-    if quick:
+    if not results:
+        show.say("nothing was measured")
+    elif quick:
         show.say("\n--quick: these figures say nothing, and none was kept.")
     else:
         show.say(f"\nkept in {out}; into the page: g2n2 bench --page docs/performance.md")
@@ -83,7 +85,7 @@ def _measure(
 
     from ..bench.cases import cases_for
     from ..bench.epochs import find_cache
-    from ..bench.results import write_results
+    from ..bench.results import probe, write_results
     from ..bench.running import Bench
     from ..errors import DataError
 
@@ -96,6 +98,8 @@ def _measure(
     if threads is not None:
         torch.set_num_threads(threads)
     bench = Bench(torch.device(here.value), find_cache(parsed_options(option)), quick)
+    if not quick:
+        probe(out)
     results: list[Result] = []
     started = time.monotonic()
     for place, case in enumerate(cases, 1):

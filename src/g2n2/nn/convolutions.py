@@ -17,7 +17,7 @@ from ..data.batch import GraphBatch
 from ..errors import G2N2Error, LoweringError
 from ..language.sorts import V
 from .fitting import refuse_misfit, refuse_other_input
-from .model import as_pyg
+from .pyg_layout import as_pyg
 from .readout import Readout
 
 SPECTRUM_END = 2.0

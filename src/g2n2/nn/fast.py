@@ -3,7 +3,8 @@
 - All selectors of one memory are one matrix product.
 - `diag(v)` touches the n entries of its diagonal and not n².
 - A matrix memory's update is one op (`ops.mixing`), which keeps no hidden layer that is large.
-- Products read and write `[B, N, N, S]` as it lies (`ops.products`).
+- Products need no permuted copy: small graphs are multiplied where they lie, larger ones are
+  selected as planes (`ops.products`, `ops.planes`).
 
 It reads the modules of a GrammarLayer and owns no parameters, so that the layer stays the reference
 and both give the same numbers.
@@ -39,6 +40,7 @@ from .layer import (
     Select,
     Update,
     in_dtype,
+    linear_maps,
     masked,
 )
 from .small_layer import SmallLayer
@@ -198,7 +200,7 @@ def halved(values: Tensor, dtype: torch.dtype) -> Tensor:
 
 def _joins(update: Update) -> bool:
     """Whether an update is one op, which takes its parts as they are."""
-    return update.sort == M and len(_maps(update.mixer)) == 2
+    return update.sort == M and len(linear_maps(update.mixer)) == 2
 
 
 def _joined(
@@ -206,7 +208,7 @@ def _joined(
 ) -> Tensor:
     """A matrix memory's update as one op."""
     dtype = next(iter(vars(parts[0]).values())).dtype
-    first, second = (in_dtype(m, dtype) for m in _maps(update.mixer))
+    first, second = (in_dtype(m, dtype) for m in linear_maps(update.mixer))
     activation = "silu" if isinstance(update.mixer[1], nn.SiLU) else "relu"
     mix = _kernel_mix(parts, first[0], second[0], mask, activation) if kernels else plain.mix
     return mix(parts, first, second, mask, activation, residual)
@@ -278,10 +280,6 @@ def _through(maps: nn.Module, value: Tensor) -> Tensor:
         else:
             value = part(value)
     return value
-
-
-def _maps(mixer: nn.Sequential) -> list[nn.Linear]:
-    return [part for part in mixer if isinstance(part, nn.Linear)]
 
 
 def _has_triton() -> bool:

@@ -43,6 +43,11 @@ def in_dtype(part: nn.Linear, dtype: torch.dtype) -> tuple[Tensor, Tensor | None
     return part.weight.to(dtype), None if bias is None else bias.to(dtype)
 
 
+def linear_maps(mixer: nn.Sequential) -> list[nn.Linear]:
+    """The maps of an MLP, in order."""
+    return [part for part in mixer if isinstance(part, nn.Linear)]
+
+
 class Normalise(nn.RMSNorm):
     """Divide every entry's channels by their root mean square, in the dtype they come in.
 

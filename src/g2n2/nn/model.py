@@ -9,8 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from ..compiler.inputs import InputPlan
-from ..compiler.lowering import Constants, Lowered, lower
+from ..compiler.lowering import Constants, lower
 from ..compiler.plan import NetworkPlan
 from ..compiler.planning import plan_network, undefined_supports
 from ..compiler.presets import Preset
@@ -23,11 +22,13 @@ from ..grammars.grammar import Grammar
 from ..language.sorts import Sort
 from ..language.terms import Leaf, subterms
 from .fast import FastLayer, Surroundings, choose, embedded
+from .first import first_memories
 from .fitting import refuse_misfit, refuse_other_input
 from .initialisation import initialise
 from .layer import GrammarLayer, Memories, linear
 from .memory import refuse_over_budget
 from .naming import Named
+from .pyg_layout import as_pyg
 from .readout import Readout
 from .size_groups import by_size
 
@@ -295,41 +296,3 @@ class G2N2(GrammarGNN):
 
     def __init__(self, node_features: int = 0, edge_features: int = 0, **options: Any) -> None:
         super().__init__("r-G_L3", node_features, edge_features, **options)
-
-
-def first_memories(
-    plan: InputPlan,
-    words: Mapping[str, Lowered],
-    nodes: Tensor,
-    edges: Tensor,
-    constants: Constants,
-) -> Memories:
-    """C⁰, H⁰ and the rest, as the input plan says."""
-    features = {
-        "E": lambda: edges * constants["11ᵀ"],
-        "X": lambda: nodes * constants["1"],
-        "diag(X)": lambda: constants["I"] * nodes.unsqueeze(2),
-    }
-
-    def value(name: str) -> Tensor:
-        return features[name]() if name in features else words[name]((), constants)
-
-    return {
-        sort.letter: torch.cat([value(name) for name in names], dim=-1)
-        for sort, names in plan.parts.items()
-        if names
-    }
-
-
-def as_pyg(value: Tensor, data: Any, batch: GraphBatch, task: str) -> Tensor:
-    """Outputs in PyG's layout: one row per node, or per column of `edge_index`."""
-    if task == "graph":
-        return value
-    if task == "node":
-        return value[batch.mask]
-    ends = batch.mask.nonzero().new_zeros(2, 0) if data.edge_index is None else data.edge_index
-    owner = getattr(data, "batch", None)
-    graph = torch.zeros_like(ends[0]) if owner is None else owner[ends[0]]
-    sizes = batch.sizes
-    start = (torch.cumsum(sizes, 0) - sizes)[graph]
-    return value[graph, ends[0] - start, ends[1] - start]

@@ -18,7 +18,7 @@ from torch.nn import functional
 from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
 from ..ops.rules.spec import Kind, Rule
-from .layer import ApplyRule, GrammarLayer, Memories, Select, Update, in_dtype
+from .layer import ApplyRule, GrammarLayer, Memories, Select, Update, in_dtype, linear_maps
 
 ALIGNED = 8
 """Channels that library products like in multiples: 16 bytes in half precision."""
@@ -102,8 +102,7 @@ class SmallLayer:
                 memory, weight = aligned(memory), aligned(weight)
             else:
                 gain = gain.to(memory.dtype)
-            room = _maps(self._updated("M"))[0].in_features if letter == "M" and skips else 0
-            read[letter], selected[letter], kept[letter] = select(memory, gain, small, weight, room)
+            read[letter], selected[letter], kept[letter] = select(memory, gain, small, weight)
         matrix, column = apply(
             read["M"] if skips else None, selected["M"], selected.get("V"), scale, self.rules
         )
@@ -127,7 +126,7 @@ class SmallLayer:
         from ..ops.mixing.rows import mix_rows
 
         update = self._updated(letter)
-        (w1, b1), (w2, b2) = (in_dtype(part, joined.dtype) for part in _maps(update))
+        (w1, b1), (w2, b2) = (in_dtype(part, joined.dtype) for part in linear_maps(update.mixer))
         if joined.shape[-1] > w1.shape[1]:  # the memory came with channels that are always zero
             skip = _kept(update)
             w1 = torch.cat([aligned(w1[:, :skip]), w1[:, skip:]], dim=1)
@@ -158,7 +157,7 @@ def _plain(update: nn.Module) -> bool:
     """Whether an update is a two-layer MLP with ReLU, of widths the kernels take."""
     if not isinstance(update, Update) or update.sort not in (M, V) or not update.steps:
         return False
-    maps = _maps(update)
+    maps = linear_maps(update.mixer)
     return (
         len(maps) == 2 and isinstance(update.mixer[1], nn.ReLU) and maps[1].out_features <= WIDEST
     )
@@ -183,11 +182,7 @@ def _width(select: Select) -> int:
 def _kept(update: Update) -> int:
     """Channels of the memory itself among the inputs of its MLP."""
     outputs = sum(_width(cast(Select, cast(ApplyRule, s).selectors[0])) for s in update.steps)
-    return _maps(update)[0].in_features - outputs if update.skips else 0
-
-
-def _maps(update: Update) -> Sequence[nn.Linear]:
-    return [part for part in update.mixer if isinstance(part, nn.Linear)]
+    return linear_maps(update.mixer)[0].in_features - outputs if update.skips else 0
 
 
 def _norm(layer: GrammarLayer, letter: str) -> tuple[Tensor | None, float]:

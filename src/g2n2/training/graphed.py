@@ -22,7 +22,7 @@ from ..nn.model import GrammarGNN
 from ..ops.aside import aside
 from .averaging import Average
 from .copies import Copies, prepare
-from .devices import set_rate
+from .devices import free_cached_memory, out_of_memory, set_rate
 from .inputs import Inputs
 from .tasks import Task
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .flat import FlatStep
 
 SHARE = 0.25
-"""Of the device's memory, at most, for all graphs padded to the largest."""
+"""Of the device's free memory, at most, for all graphs padded to the largest."""
 
 
 class GraphedStep:
@@ -69,7 +69,7 @@ class GraphedStep:
         self.weights = list(model.parameters())
         self.inputs = Inputs(model, store, dtype)
         self.network = _OnInputs(model)
-        self.copies = Copies(model, dtype)
+        self.copies = Copies(model, None if model.by_reference else dtype)
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self.flat: FlatStep | None = None
         self.side: torch.cuda.Stream | None = None
@@ -195,11 +195,19 @@ def graphed_step(
         return None
     if not isinstance(model, GrammarGNN) or model.supports is not None:
         return None
-    room = torch.cuda.get_device_properties(store.device).total_memory
-    if DenseStore.bytes_of(store) + Inputs.bytes_of(model, store) > SHARE * room:
+    if any(weight.dtype != torch.float32 for weight in model.parameters()):
+        return None  # the optimiser's kernels step single precision
+    free, _ = torch.cuda.mem_get_info(store.device)
+    if DenseStore.bytes_of(store) + Inputs.bytes_of(model, store) > SHARE * free:
         return None
     dtype = torch.bfloat16 if half else None
-    return GraphedStep(model, optimiser, average, DenseStore(store), task, batch, clip, dtype)
+    try:
+        return GraphedStep(model, optimiser, average, DenseStore(store), task, batch, clip, dtype)
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+    free_cached_memory(store.device)
+    return None
 
 
 class _OnInputs(nn.Module):

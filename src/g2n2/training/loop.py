@@ -36,6 +36,8 @@ from .tasks import Task
 
 FREE = ("data", "minutes", "device", "devices", "threads", "checkpoint_seconds")
 """Settings a run may be taken up with that are not those it was started with."""
+OF_THE_DEVICE = ("lr", "capturable", "fused")
+"""An optimiser's settings that follow the device; the rate is set before every step anyway."""
 
 
 @dataclass
@@ -252,7 +254,7 @@ class Loop:
         try:
             self._refuse_other_run(content["config"])
             self.model.load_state_dict(content["model"])
-            self.optimiser.load_state_dict(content["optimiser"])
+            self.optimiser.load_state_dict(self._on_this_device(content["optimiser"]))
             self.average.restore(content["average"])
             restore_random_states(content["random"], self.fabric.device)
             self.progress = Progress(**content["progress"])
@@ -262,6 +264,15 @@ class Loop:
                 f"the checkpoint in {self.folder} does not fit this run "
                 f"({str(error).splitlines()[0]}); resume with the settings it was started with"
             ) from None
+
+    def _on_this_device(self, saved: dict[str, Any]) -> dict[str, Any]:
+        """An optimiser's state with what this device wants of it: a run may change devices."""
+        mine = self.optimiser.param_groups
+        groups = [
+            {**theirs, **{name: own[name] for name in OF_THE_DEVICE}}
+            for theirs, own in zip(saved["param_groups"], mine, strict=True)
+        ]
+        return {**saved, "param_groups": groups}
 
     def _refuse_other_run(self, saved: dict[str, Any]) -> None:
         mine = json.loads(json.dumps(self.config.as_dict()))

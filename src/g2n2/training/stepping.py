@@ -103,15 +103,16 @@ class Stepper:
         assert self.replay is not None, "asked only where there is one"
         try:
             loss, norm = self.replay.step(indices, rate, number)
+            self.waiting.append((loss, norm, indices))
+            return True
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
-            self.replay = None
-            free_cached_memory(self.store.device)
-            self.note("out of memory for CUDA graphs: going on without them, more slowly")
-            return False
-        self.waiting.append((loss, norm, indices))
-        return True
+        # Only here are the tensors of the failed attempt gone, which its traceback held.
+        self.replay = None
+        free_cached_memory(self.store.device)
+        self.note("out of memory for CUDA graphs: going on without them, more slowly")
+        return False
 
     @property
     def due(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from ..planes import memory, planes
@@ -22,7 +23,8 @@ from .reference import Map, pair_mask, values
 
 KEPT_BYTES = 256 * 1024**2
 """A hidden layer up to this size is kept for the backward pass."""
-CHUNK_BYTES = {"cpu": 2 * 1024**2, "cuda": 64 * 1024**2}
+CHUNK_BYTES = {"cpu": 2 * 1024**2}
+GPU_CHUNK_BYTES = 64 * 1024**2
 """A chunk of the hidden layer is about this large: as caches are, or enough to fill a GPU."""
 
 
@@ -83,6 +85,7 @@ class _Mix(torch.autograd.Function):
         return out.mul_(pair_mask(mask).view(-1))
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         mask, w1, w2, reach, kept, *given = ctx.saved_tensors
         hidden = _Hidden(given, w1, reach, mask.shape[1], ctx.activation)
@@ -123,7 +126,9 @@ class _Hidden:
         self.given, self.weight, self.reach = given, w1, reach
         self.nodes, self.activation = nodes, activation
         self.count, self.pair_bytes = given[0].shape[1], len(w1) * w1.element_size()
-        self.length = max(1, CHUNK_BYTES[w1.device.type] // self.pair_bytes)
+        self.length = max(
+            1, CHUNK_BYTES["cpu" if w1.device.type == "cpu" else "gpu"] // self.pair_bytes
+        )
 
     def chunks(self) -> Iterator[slice]:
         for start in range(0, self.count, self.length):

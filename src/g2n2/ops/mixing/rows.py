@@ -11,16 +11,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from ..aside import unhurried, unused_on_the_way
 from ..sums.triton import column_sums
-from ..tiling import as_rows, block, dot_precision, processors, programs
+from ..tiling import block, dot_precision, processors, programs
 from .kernels import edges
 from .reference import Map
 
 ROWS = 64
-CACHED_BYTES = 24 * 1024**2
-"""Half of a large GPU's cache."""
 PROGRAMS = 4
 """Of the backward kernel, for each of the device's processors."""
 
@@ -38,7 +37,7 @@ def mix_rows(
         residual: `[…, O]`, added to the result.
     """
     result: Tensor = _MixRows.apply(  # type: ignore[no-untyped-call]
-        torch.is_grad_enabled(), joined, *first, *second, flags, residual
+        joined, *first, *second, flags, residual
     )
     return result
 
@@ -46,33 +45,21 @@ def mix_rows(
 class _MixRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Tensor:
-        trains, joined, w1, b1, w2, b2, flags, residual = args
+        joined, w1, b1, w2, b2, flags, residual = args
         rows = joined.flatten(0, -2)
-        needed = trains and any(ctx.needs_input_grad)
-        # Nobody reads the hidden layer again in inference: a piece of it never leaves the cache.
-        piece = len(rows) if needed else max(1, CACHED_BYTES // (len(w1) * w1.element_size()))
-        hidden = rows.new_empty(min(piece, len(rows)), len(w1))
-        out: Tensor = rows.new_empty(len(rows), len(w2))
-        past, there = None if residual is None else as_rows(residual), flags.view(-1)
-        for start in range(0, len(rows), piece):
-            some = slice(start, start + piece)
-            part = hidden[: len(rows[some])]
-            if b1 is None:
-                torch.mm(rows[some], w1.T, out=part).relu_()
-            else:
-                torch._addmm_activation(b1, rows[some], w1.T, out=part)
-            if b2 is None:
-                torch.mm(part, w2.T, out=out[some])
-            else:
-                torch.addmm(b2, part, w2.T, out=out[some])
-            _finish(out[some], None if past is None else past[some], there[some])
-        if needed:
-            ctx.save_for_backward(flags, w1, w2, rows, hidden)
+        if b1 is None:
+            hidden = torch.mm(rows, w1.T).relu_()
+        else:
+            hidden = torch._addmm_activation(b1, rows, w1.T)
+        out: Tensor = hidden @ w2.T if b2 is None else torch.addmm(b2, hidden, w2.T)
+        _finish(out, residual, flags)
+        ctx.save_for_backward(flags, w1, w2, rows, hidden)
         ctx.aside = unused_on_the_way(w1, b1, w2, b2)
         ctx.biases, ctx.add = (b1 is not None, b2 is not None), residual is not None
         return out.view(*joined.shape[:-1], len(w2))
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         flags, w1, w2, rows, hidden = ctx.saved_tensors
         shape = grads[0].shape
@@ -85,7 +72,6 @@ class _MixRows(torch.autograd.Function):
                 for partial, there in zip(sums, ctx.biases, strict=True)
             )
         return (
-            None,
             drows,
             dw1,
             db1,
@@ -110,7 +96,7 @@ def _back(dout: Tensor, flags: Tensor, w2: Tensor, hidden: Tensor) -> tuple[Tens
     of the former."""
     count, units = hidden.shape
     width = len(w2)
-    tall = min(128, 32768 // (block(width) * dout.element_size()))
+    tall = (64 if dout.dtype == torch.float32 else 128) // max(1, block(width) // 128)
     wide = min(64, block(units))
     blocks = programs(count, tall)
     each = programs(blocks, max(1, PROGRAMS * processors(dout.device) * wide // units))

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from ..tiling import as_rows, block, programs
 from .kernels import edges
@@ -61,6 +62,7 @@ class _Join(torch.autograd.Function):
         return joined.view(*pairs[0].shape[:3], total)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         factors, columns = ctx.saved_tensors, ctx.columns
         djoined, shape = grads[0].flatten(0, 2), grads[0].shape[:3]

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from ..tiling import as_rows, block, dot_precision, processors, programs
 from .kernels import fused, weights
@@ -92,6 +93,7 @@ class _Mix(torch.autograd.Function):
         return call.forward(b2, None if residual is None else residual.contiguous())
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         mask, w1, b1, w2, vector, reach, *rows = ctx.saved_tensors
         factors, pairs = tuple(rows[: ctx.factors]), rows[ctx.factors :]

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from ..sums.triton import column_sums
 from ..tiling import as_rows, block, programs
@@ -32,13 +33,12 @@ def rms_norm(x: Tensor, gain: Tensor, small: float) -> Tensor:
     return result
 
 
-def normalise(x: Tensor, gain: Tensor, small: float, room: int = 0) -> Tensor:
-    """The normalised rows of a contiguous tensor, the first channels of one `room` wide."""
-    width = x.shape[-1]
-    out = x.new_empty(*x.shape[:-1], max(room, width))[..., :width]
+def normalise(x: Tensor, gain: Tensor, small: float) -> Tensor:
+    """The normalised rows of a contiguous tensor."""
+    out, width = torch.empty_like(x), x.shape[-1]
     count = x.numel() // width
     kernels.forward_kernel[(programs(count, ROWS),)](
-        x, gain, out, count, small, out.stride(-2), S=width, P=block(width), BM=ROWS
+        x, gain, out, count, small, S=width, P=block(width), BM=ROWS
     )
     return out
 
@@ -86,6 +86,7 @@ class _Norm(torch.autograd.Function):
         return normalise(x, gain, small)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
         x, gain = ctx.saved_tensors
         dx, sums = normalise_back(x, gain, ctx.small, grads[0].contiguous())

@@ -35,11 +35,12 @@ def forward_kernel(X, FLAGS, OUT, N, S: tl.constexpr, P: tl.constexpr, BM: tl.co
 
 
 @triton.jit
-def backward_kernel(DOUT, FLAGS, DX, N, S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):
+def backward_kernel(DOUT, FLAGS, DX, N, parts,
+                    S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):  # fmt: skip
     """BM entries of one graph have the gradient of their sum."""
-    g = tl.program_id(1)
+    g, part = tl.program_id(0) // parts, tl.program_id(0) % parts
     c = tl.arange(0, P)
-    row, inside, real, same = entries(g, tl.program_id(0) * BM, FLAGS, N, BM)
+    row, inside, real, same = entries(g, part * BM, FLAGS, N, BM)
     diagonal = tl.load(DOUT + g * 2 * S + c, mask=c < S, other=0.0)[None, :]
     beside = tl.load(DOUT + g * 2 * S + S + c, mask=c < S, other=0.0)[None, :]
     value = tl.where(real[:, None], tl.where(same[:, None], diagonal, beside), 0.0)

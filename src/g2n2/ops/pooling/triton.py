@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from ..tiling import block, programs
 from . import kernels
@@ -35,12 +36,14 @@ class _Sums(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         (flags,) = ctx.saved_tensors
         shape, dtype = ctx.like
         dmemory = torch.empty(shape, dtype=dtype, device=flags.device)
-        kernels.backward_kernel[(programs(shape[1] ** 2, ENTRIES), shape[0])](
-            grads[0].contiguous(), flags, dmemory, shape[1],
+        parts = programs(shape[1] ** 2, ENTRIES)
+        kernels.backward_kernel[(parts * shape[0],)](
+            grads[0].contiguous(), flags, dmemory, shape[1], parts,
             S=shape[3], P=block(shape[3]), BM=ENTRIES,
         )  # fmt: skip
         return dmemory, None

@@ -36,8 +36,9 @@ def product_kernel(
     POWER: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """XY of BC channels of one graph, of XᵀY or XYᵀ where one is to be turned."""
-    g = tl.program_id(1)
-    c = (tl.program_id(0) * BC + tl.arange(0, BC))[None, None, :]
+    parts: tl.constexpr = (S + BC - 1) // BC
+    g = tl.program_id(0) // parts
+    c = (tl.program_id(0) % parts * BC + tl.arange(0, BC))[None, None, :]
     row, inside = square(g, N, P)
     inside = inside & (c < S)
     x = tl.load(X + row * stride_x + x_from + c, mask=inside, other=0.0)
@@ -59,8 +60,8 @@ def entries_kernel(
     HADAMARD: tl.constexpr, DIAGONAL: tl.constexpr, MV: tl.constexpr, POWER: tl.constexpr,
 ):  # fmt: skip
     """Row i of a graph: what was read (COPY), M⊙M, diag(v), and entry i of M·v."""
-    i = tl.program_id(0)
-    g = tl.program_id(1).to(tl.int64)
+    i = tl.program_id(0) % N
+    g = (tl.program_id(0) // N).to(tl.int64)
     j = tl.arange(0, P)
     c = tl.arange(0, PS)[None, :]
     inside = (j < N)[:, None] & (c < S)
@@ -97,8 +98,8 @@ def entries_back_kernel(
     HADAMARD: tl.constexpr, DIAGONAL: tl.constexpr, MV: tl.constexpr, POWER: tl.constexpr,
 ):  # fmt: skip
     """Column j of a graph: gradients of both factors, of v, and of what meets entry j of v."""
-    j = tl.program_id(0)
-    g = tl.program_id(1).to(tl.int64)
+    j = tl.program_id(0) % N
+    g = (tl.program_id(0) // N).to(tl.int64)
     i = tl.arange(0, P)
     channels = tl.arange(0, PS)
     c = channels[None, :]

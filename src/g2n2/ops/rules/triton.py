@@ -7,12 +7,12 @@ or split.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from ..tiling import as_rows, block, dot_precision, programs
 from . import kernels
@@ -46,33 +46,31 @@ class _Apply(torch.autograd.Function):
         (batch, nodes), kept = matrices.shape[:2], 0 if read is None else read.shape[-1]
         columns = sum(rule.width for rule in rules if rule.kind == "column")
         pairs = sum(rule.width for rule in rules) - columns
-        out = _around(read, kept + pairs)
-        in_place = out is not None
-        if out is None:
-            out = matrices.new_empty(batch, nodes, nodes, kept + pairs)
+        out = matrices.new_empty(batch, nodes, nodes, kept + pairs)
         column = matrices.new_empty(batch, nodes, columns)
         z = as_rows(matrices)
         v, source = (None if x is None else as_rows(x) for x in (vectors, read))
         todo = list(rounds(rules))
-        copied = not in_place and kept == _width(todo[0])
+        copied = kept == _width(todo[0])
         for number, together in enumerate(todo):
             if product := together.get("product"):
                 a, b = product.operands
                 _multiply((z, a), (z, b), (as_rows(out), product.to), product, scale, nodes)
             copy = copied and number == 0
             if copy or set(together) - {"product"}:
-                kernels.entries_kernel[(nodes, batch)](
+                kernels.entries_kernel[(nodes * batch,)](
                     source, z, v, scale, out, column, nodes, _stride(source), _stride(z),
                     _stride(v), out.shape[-1], column.shape[-1], **_entries(together, nodes),
                     COPY=copy,
                 )  # fmt: skip
-        if kept and not copied and not in_place:
+        if kept and not copied:
             out[..., :kept] = read
         ctx.save_for_backward(scale, z, v)
         ctx.rounds, ctx.kept, ctx.sizes = todo, kept, (batch, nodes)
         return out, column
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         scale, z, v = ctx.saved_tensors
         dout, dcolumn = grads[0].contiguous(), as_rows(grads[1])
@@ -86,7 +84,7 @@ class _Apply(torch.autograd.Function):
                 _multiply(flow, (z, b), (dz, a), product, scale, nodes, turn_right=True)
                 _multiply((z, a), flow, (dz, b), product, scale, nodes, turn_left=True)
             if set(together) - {"product"}:
-                kernels.entries_back_kernel[(nodes, batch)](
+                kernels.entries_back_kernel[(nodes * batch,)](
                     z, v, scale, dout, dcolumn, dz, dv, nodes, _stride(z), _stride(v),
                     dout.shape[-1], _stride(dcolumn), **_entries(together, nodes),
                 )  # fmt: skip
@@ -97,17 +95,6 @@ class _Apply(torch.autograd.Function):
             dz.view(batch, nodes, nodes, -1),
             None if dv is None else dv.view(batch, nodes, -1),
         )
-
-
-def _around(read: Tensor | None, width: int) -> Tensor | None:
-    """The tensor of that width whose first channels are what was read, if it is there."""
-    if read is None or read.stride(-2) != width or read.storage_offset():
-        return None
-    shape = (*read.shape[:-1], width)
-    storage = read.untyped_storage()
-    if storage.nbytes() != math.prod(shape) * read.element_size():
-        return None
-    return read.new_empty(0).set_(storage, 0, shape, read.stride())
 
 
 def _stride(rows: Tensor | None) -> int:
@@ -131,7 +118,7 @@ def _multiply(
     """One channel-wise product between slices of rows, of transposes where asked."""
     (x, x_from), (y, y_from), (z, to) = left, right, out
     batch = len(x) // nodes**2
-    kernels.product_kernel[(programs(rule.width, CHANNELS), batch)](
+    kernels.product_kernel[(programs(rule.width, CHANNELS) * batch,)](
         x, y, scale, z, nodes, _stride(x), _stride(y), _stride(z), x_from, y_from, to,
         TURN_X=turn_left, TURN_Y=turn_right, S=rule.width, P=_tile(nodes), BC=CHANNELS,
         POWER=rule.power, PRECISION=dot_precision(), num_warps=8,

@@ -6,19 +6,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from ..aside import unhurried, unused_on_the_way
 from ..norms.triton import normalise, normalise_back
 from ..sums.triton import column_sums
-from ..tiling import as_rows
 
 
 def select(
-    memory: Tensor, gain: Tensor | None, small: float, weight: Tensor, room: int = 0
+    memory: Tensor, gain: Tensor | None, small: float, weight: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """See `reference.select`. What is read may be the first channels of a tensor `room` wide."""
+    """See `reference.select`."""
     result: tuple[Tensor, Tensor, Tensor] = _Select.apply(  # type: ignore[no-untyped-call]
-        memory, gain, small, weight, room
+        memory, gain, small, weight
     )
     return result
 
@@ -26,30 +26,31 @@ def select(
 class _Select(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
-        memory, gain, small, weight, room = args
+        memory, gain, small, weight = args
         memory = memory.contiguous()
-        read = memory.view_as(memory) if gain is None else normalise(memory, gain, small, room)
-        selected = torch.mm(as_rows(read), weight.T).view(*memory.shape[:-1], len(weight))
+        read = memory.view_as(memory) if gain is None else normalise(memory, gain, small)
+        selected = torch.mm(read.flatten(0, -2), weight.T).view(*memory.shape[:-1], len(weight))
         ctx.save_for_backward(memory, gain, weight, read)
         ctx.small, ctx.aside = small, unused_on_the_way(gain, weight)
         ctx.set_materialize_grads(False)
         return read, selected, memory.view_as(memory)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         memory, gain, weight, read = ctx.saved_tensors
         dread, dselected, dresidual = grads
         assert dselected is not None, "what nobody reads is not selected"
         flow = dselected.reshape(-1, len(weight))
         with unhurried(ctx.aside, flow, read):
-            dweight = torch.mm(flow.T, as_rows(read))
+            dweight = torch.mm(flow.T, read.flatten(0, -2))
         if not any(ctx.needs_input_grad[:2]):
-            return None, None, None, dweight, None
+            return None, None, None, dweight
         through = torch.mm(flow, weight)
         if gain is None:
             more = [grad for grad in (dread, dresidual) if grad is not None]
-            return sum(more, through.view_as(memory)), None, None, dweight, None
+            return sum(more, through.view_as(memory)), None, None, dweight
         dmemory, sums = normalise_back(memory, gain, ctx.small, through, dread, dresidual)
         with unhurried(ctx.aside, sums):
             dgain = column_sums(sums, gain.dtype)
-        return dmemory, dgain, None, dweight, None
+        return dmemory, dgain, None, dweight

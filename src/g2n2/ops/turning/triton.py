@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from ..tiling import as_rows, programs
 from . import kernels
@@ -29,6 +30,7 @@ class _ToRows(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
         rows, shape = as_rows(grads[0]), grads[0].shape
         planes = rows.new_empty(shape[3], len(rows))
