@@ -106,7 +106,7 @@ def _powers(axes: Any, known: Mapping[str, Standing]) -> None:
             label = ""
     axes.set_yticks(list(heights.values()), [GRAMMARS[name] for name in heights])
     axes.tick_params(axis="y", length=0)
-    axes.set_title("Exact power: 3 layers (dark), any (pale)")
+    axes.set_title("Exact power: dark 3 layers, pale any")
     axes.set_xlabel("pairs of BREC told apart")
     axes.set_xlim(0, max(top, 1) * 1.15)
     axes.set_ylim(0.4, len(GRAMMARS) + 1.5)
