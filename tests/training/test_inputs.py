@@ -127,3 +127,20 @@ def test_many_graphs_are_read_piece_by_piece(monkeypatch, flat, dense):
         assert torch.equal(pieces.memories[letter], values)
     bytes_kept = sum(values.nbytes for values in whole.memories.values())
     assert Inputs.bytes_of(network(), flat) == bytes_kept
+
+
+@pytest.mark.parametrize("dtype", [None, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(("grammar", "preset"), NETWORKS)
+def test_what_is_not_kept_is_made_for_each_batch(grammar, preset, dtype, flat, dense):
+    """For a store whose inputs would not fit the device."""
+    model = network(grammar, preset)
+    widest = int(flat.graphs.sizes[CHOSEN].max())
+    lean = Inputs(model, dense, dtype, keep=False)
+    assert lean.memories is None
+    found = lean.batch(torch.from_numpy(CHOSEN), widest)
+    wanted = kept(model, dense, flat, dtype)
+    assert set(found[0]) == set(wanted[0])
+    for letter, values in wanted[0].items():
+        assert torch.equal(found[0][letter], values), letter
+    for mine, theirs in zip(found[1:], wanted[1:], strict=True):
+        assert torch.equal(mine, theirs)

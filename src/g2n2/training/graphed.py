@@ -45,6 +45,7 @@ class GraphedStep:
         batch: Graphs in a full step; a smaller one is filled up with graphs that count for nothing.
         clip: Largest gradient norm; 0 for none.
         dtype: Of the network's arithmetic, or None for that of its weights.
+        keep: Whether what the network reads of each graph is kept, and not made at every step.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class GraphedStep:
         batch: int,
         clip: float,
         dtype: torch.dtype | None,
+        keep: bool = True,
     ) -> None:
         self.optimiser, self.average = optimiser, average
         self.store, self.task, self.clip, self.dtype = store, task, clip, dtype
@@ -67,7 +69,7 @@ class GraphedStep:
         self.loss = torch.zeros((), device=self.device)
         self.norm = torch.zeros((), device=self.device)
         self.weights = list(model.parameters())
-        self.inputs = Inputs(model, store, dtype)
+        self.inputs = Inputs(model, store, dtype, keep)
         self.network = _OnInputs(model)
         self.copies = Copies(model, None if model.by_reference else dtype)
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
@@ -198,11 +200,15 @@ def graphed_step(
     if any(weight.dtype != torch.float32 for weight in model.parameters()):
         return None  # the optimiser's kernels step single precision
     free, _ = torch.cuda.mem_get_info(store.device)
-    if DenseStore.bytes_of(store) + Inputs.bytes_of(model, store) > SHARE * free:
+    graphs = DenseStore.bytes_of(store)
+    if graphs > SHARE * free:
         return None
+    keep = graphs + Inputs.bytes_of(model, store) <= SHARE * free
     dtype = torch.bfloat16 if half else None
     try:
-        return GraphedStep(model, optimiser, average, DenseStore(store), task, batch, clip, dtype)
+        return GraphedStep(
+            model, optimiser, average, DenseStore(store), task, batch, clip, dtype, keep
+        )
     except RuntimeError as error:
         if not out_of_memory(error):
             raise

@@ -1,4 +1,4 @@
-"""What a network reads of every graph, computed once and kept on the device.
+"""What a network reads of every graph, computed once and kept on the device where it fits.
 
 It depends on no weight: distances, radial functions and one-hot channels need not be made anew at
 every step. A batch is then one gather for each memory.
@@ -17,35 +17,39 @@ from ..nn.model import GrammarGNN
 
 
 class Inputs:
-    """The first memories of all graphs of a store, padded to its largest.
+    """The first memories of a store's graphs.
 
     Args:
         model: The network that reads them.
         store: The graphs.
-        dtype: Half precision the network computes in, or None; memories that are embedded are then
-            kept in two halves (`nn.fast.halved`).
+        dtype: Half precision the network computes in, or None; memories that are embedded then come
+            in two halves (`nn.fast.halved`).
+        keep: Make all of them now, padded to the largest graph; else those of each batch.
     """
 
-    def __init__(self, model: GrammarGNN, store: DenseStore, dtype: torch.dtype | None) -> None:
-        self.store = store
+    def __init__(
+        self, model: GrammarGNN, store: DenseStore, dtype: torch.dtype | None, keep: bool = True
+    ) -> None:
+        self.model, self.store, self.dtype = model, store, dtype
         self.needs_adjacency = model.names_adjacency
-        pieces: list[Memories] = []
-        with torch.no_grad():
-            for start in range(0, len(store.sizes), CHUNK):
-                chosen = torch.arange(
-                    start, min(start + CHUNK, len(store.sizes)), device=store.device
-                )
-                batch = store.batch(chosen, store.most)
-                constants = model.constants(batch.adjacency, batch.mask)
-                first = model.first(batch.nodes, batch.edges, constants)
-                pieces.append(first if dtype is None else _rounded(first, model, dtype))
-        self.memories = {
-            letter: torch.cat([piece[letter] for piece in pieces]) for letter in pieces[0]
-        }
+        self.memories: Memories | None = None
+        if keep:
+            everything = torch.arange(len(store.sizes), device=store.device)
+            pieces = [self._made(chosen, store.most) for chosen in everything.split(CHUNK)]  # type: ignore[no-untyped-call]
+            self.memories = {
+                letter: torch.cat([piece[letter] for piece in pieces]) for letter in pieces[0]
+            }
+
+    @torch.no_grad()
+    def _made(self, indices: Tensor, widest: int) -> Memories:
+        batch = self.store.batch(indices, widest)
+        constants = self.model.constants(batch.adjacency, batch.mask)
+        first = self.model.first(batch.nodes, batch.edges, constants)
+        return first if self.dtype is None else _rounded(first, self.model, self.dtype)
 
     @staticmethod
     def bytes_of(model: GrammarGNN, store: GraphStore) -> int:
-        """Device memory they take."""
+        """Device memory all of them take."""
         most = int(store.graphs.sizes.max())
         entries = {"M": most**2, "V": most, "R": most, "S": 1}
         widths = model.plan.inputs.widths.items()
@@ -61,10 +65,13 @@ class Inputs:
             torch.arange(widest, device=store.device)
             < store.sizes.index_select(0, indices)[:, None]
         )
-        first = {
-            letter: _cut(values, letter, widest).index_select(0, indices)
-            for letter, values in self.memories.items()
-        }
+        if self.memories is None:
+            first = self._made(indices, widest)
+        else:
+            first = {
+                letter: _cut(values, letter, widest).index_select(0, indices)
+                for letter, values in self.memories.items()
+            }
         if not self.needs_adjacency:
             return first, store.targets.new_zeros((), dtype=store.store.dtype), mask
         adjacency = _cut(store.adjacency, "M", widest).index_select(0, indices)
