@@ -184,3 +184,13 @@ def test_the_roofline_is_drawn_of_measured_cases_only(tmp_path):
     assert not path.exists()
     assert draw_roofline(path, [result("train-32-bf16"), result("batch-1")])
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_our_own_page_is_that_of_our_own_results(tmp_path):
+    root = Path(__file__).parents[2]
+    page = tmp_path / "performance.md"
+    page.write_text(
+        (root / "docs" / "performance.md").read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    write_page(page, root / "results" / "bench")
+    assert page.read_text(encoding="utf-8") == (root / "docs" / "performance.md").read_text("utf-8")

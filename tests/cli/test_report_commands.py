@@ -1,5 +1,7 @@
 """g2n2 report: from a results folder to tables, pictures, a page and filled documents."""
 
+from pathlib import Path
+
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -100,3 +102,9 @@ def test_a_cell_no_table_knows_is_listed_all_the_same(some, tables_only):
 def test_contrary_options_are_refused(some):
     done = call(*places(some), "--check", "--write-docs")
     assert isinstance(done.exception, DataError)
+
+
+def test_our_own_pages_are_those_of_our_own_records():
+    root = Path(__file__).parents[2]
+    done = call("--results", str(root / "results"), "--root", str(root), "--check")
+    assert done.exit_code == 0, done.output
