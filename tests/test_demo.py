@@ -17,8 +17,8 @@ from g2n2.cli import app
 from g2n2.demonstration import settings
 from g2n2.demonstration.blocks import Code, Heading, Table, Text, markdown, page
 from g2n2.demonstration.contest import Contestant, claims, configs, minus
-from g2n2.demonstration.figure import inline
 from g2n2.demonstration.folder import take
+from g2n2.demonstration.inline_svg import inline
 from g2n2.demonstration.sight import look
 from g2n2.errors import DataError
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .contest import Contestant, minus
+from .inline_svg import FAINT, INK, inline
 from .settings import TARGETS
 
-INK, FAINT = "#1f2430", "#c9ced6"
 COLOURS = ("#2a7fb0", "#d1603d")
 JITTER = 0.2
 """Counts are integers: points are spread sideways so that they can be told apart."""
@@ -60,23 +59,6 @@ def panels(contestants: Sequence[Contestant]) -> str:
             figure.savefig(text, format="svg", metadata=_NAMELESS, transparent=True)
             drawn.append(inline(text.getvalue(), f"{words}, predicted and true", f"panel{place}-"))
     return "".join(drawn)
-
-
-def inline(svg: str, label: str, prefix: str) -> str:
-    """An SVG as part of a page.
-
-    Args:
-        svg: A whole file.
-        label: What it shows, for those who cannot see it.
-        prefix: Put before its identifiers, which are the page's from now on.
-    """
-    head, rest = svg[svg.index("<svg") :].split(">", 1)
-    box = re.search(r'viewBox="[^"]+"', head)
-    assert box is not None
-    rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.DOTALL)
-    rest = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", rest)
-    rest = rest.replace(INK, "currentColor").replace(FAINT, "var(--line)")
-    return f'<svg {box[0]} role="img" aria-label="{label}">{rest}'
 
 
 def _panel(axes: Any, contestants: Sequence[Contestant], place: int) -> None:

@@ -13,6 +13,7 @@ from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
 from ..ops import planes
 from ..ops.mixing.parts import Diagonal, Hadamard, Pairs, Part
+from ..ops.reference import scaled_by_graph
 from .layer import ApplyRule
 
 Shape = Literal["product", "column", "hadamard", "diagonal", "other"]
@@ -53,7 +54,7 @@ class FastRule:
         rule = self.rule
         scale = constants["1/√n"] ** rule.power if rule.power else None
         if self.vector is not None:
-            return Diagonal(_times(self.vector(operands, constants), scale))
+            return Diagonal(scaled_by_graph(self.vector(operands, constants), scale))
         if self.shape == "hadamard":
             return Hadamard(operands[0], operands[1])
         if kernels and self.shape in ("product", "column"):
@@ -62,12 +63,7 @@ class FastRule:
             multiply = triton.matrix_matrix if self.shape == "product" else triton.matrix_column
             return Pairs(multiply(operands[0], operands[1], scale))
         if self.shape == "product":
-            return Pairs(_times(planes.matrix_matrix(*operands), scale))
+            return Pairs(scaled_by_graph(planes.matrix_matrix(*operands), scale))
         if self.shape == "column":
-            return Pairs(_times(planes.matrix_column(*operands), scale))
-        return Pairs(_times(rule.compute(operands, constants), scale))
-
-
-def _times(value: Tensor, scale: Tensor | None) -> Tensor:
-    """A value times one number for each graph."""
-    return value if scale is None else value * scale.view(-1, *[1] * (value.dim() - 1))
+            return Pairs(scaled_by_graph(planes.matrix_column(*operands), scale))
+        return Pairs(scaled_by_graph(rule.compute(operands, constants), scale))

@@ -101,3 +101,8 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
 }
 """Pointwise functions by name. The opaque f of a fragment is ReLU; the MLP gives any other."""
+
+
+def scaled_by_graph(value: Tensor, scale: Tensor | None) -> Tensor:
+    """`[B, …]` times one number for each graph, `[B]`; as it is where there is none."""
+    return value if scale is None else value * scale.view(-1, *[1] * (value.dim() - 1))

@@ -44,7 +44,7 @@ class FlatStep:
     ) -> None:
         weights = [*halves, *others]
         device = weights[0].device
-        self.halves, self.others, self.copies, self.clip = halves, others, copies, clip
+        self.others, self.copies, self.clip = others, copies, clip
         group = optimiser.param_groups[0]
         self.betas, self.small = group["betas"], group["eps"]
         states = [optimiser.state[weight] for weight in weights]

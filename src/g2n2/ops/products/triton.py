@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import planes
+from ..reference import scaled_by_graph
 from ..rules.spec import MOST_NODES, Rule
 from ..rules.triton import apply
 from ..turning.triton import to_rows
@@ -18,7 +19,7 @@ from ..turning.triton import to_rows
 def matrix_matrix(x: Tensor, y: Tensor, scale: Tensor | None = None) -> Tensor:
     """`scale × XY` for each channel of `[B, N, N, S]`; `scale` is `[B]`, and a constant."""
     if x.shape[1] > MOST_NODES:
-        return _times(to_rows(planes.matrix_matrix(x, y)), scale)
+        return scaled_by_graph(to_rows(planes.matrix_matrix(x, y)), scale)
     rule = Rule("product", (0, x.shape[3]), 0, x.shape[3], int(scale is not None))
     return apply(None, torch.cat([x, y], dim=-1), None, _given(scale, x), [rule])[0]
 
@@ -26,7 +27,7 @@ def matrix_matrix(x: Tensor, y: Tensor, scale: Tensor | None = None) -> Tensor:
 def matrix_column(x: Tensor, v: Tensor, scale: Tensor | None = None) -> Tensor:
     """`scale × Xv` for each channel of `[B, N, N, S]` and `[B, N, S]`, into `[B, N, S]`."""
     if x.shape[1] > MOST_NODES:
-        return _times(planes.matrix_column(x, v), scale)
+        return scaled_by_graph(planes.matrix_column(x, v), scale)
     rule = Rule("column", (0, 0), 0, x.shape[3], int(scale is not None))
     return apply(None, x, v, _given(scale, x), [rule])[1]
 
@@ -34,7 +35,3 @@ def matrix_column(x: Tensor, v: Tensor, scale: Tensor | None = None) -> Tensor:
 def _given(scale: Tensor | None, x: Tensor) -> Tensor:
     """A scale for a kernel that does not look at it."""
     return x.new_empty(1) if scale is None else scale
-
-
-def _times(value: Tensor, scale: Tensor | None) -> Tensor:
-    return value if scale is None else value * scale.view(-1, *[1] * (value.dim() - 1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -10,7 +9,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-INK, SOFT, FAINT = "#1f2430", "#5b6472", "#c9ced6"
+from ...demonstration.inline_svg import FAINT, INK, inline
+
 BLUE, ORANGE, GREEN, PINK, SKY, GOLD = (
     "#0072b2",
     "#d55e00",
@@ -89,21 +89,3 @@ def save(drawing: Drawing, folder: Path, svg: bool = True) -> str:
         text = StringIO()
         figure.savefig(text, format="svg", metadata=_NAMELESS, transparent=True)
     return inline(text.getvalue(), drawing.alt, f"{drawing.name}-")
-
-
-def inline(svg: str, label: str, prefix: str) -> str:
-    """An SVG as part of a page, which sets its ink.
-
-    Args:
-        svg: A whole file.
-        label: What it shows, for those who cannot see it.
-        prefix: Put before its identifiers, which are the page's from now on.
-    """
-    head, rest = svg[svg.index("<svg") :].split(">", 1)
-    box = re.search(r'viewBox="[^"]+"', head)
-    assert box is not None
-    rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.DOTALL)
-    rest = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", rest)
-    rest = rest.replace(INK, "currentColor").replace(FAINT, "var(--line)")
-    rest = rest.replace(SOFT, "var(--soft)")
-    return f'<svg {box[0]} role="img" aria-label="{label}">{rest}'

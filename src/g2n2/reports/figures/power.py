@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...demonstration.inline_svg import FAINT, INK, SOFT
 from ...experiments.trained.contenders import CONTENDERS
 from ..cited import cited
 from ..standings import Standing
-from .drawing import BLUE, FAINT, INK, ORANGE, SOFT, Drawing
+from .drawing import BLUE, ORANGE, Drawing
 
 _EXACT, _TRAINED = "exact separated", "trained separated"
 

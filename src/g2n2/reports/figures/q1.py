@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...demonstration.inline_svg import FAINT, INK, SOFT
 from ...experiments.q1 import GRAMMARS
 from ..standings import Standing
-from .drawing import BLUE, FAINT, GREEN, INK, ORANGE, SKY, SOFT, Drawing
+from .drawing import BLUE, GREEN, ORANGE, SKY, Drawing
 from .labels import label_points
 
 _POWERS = (("network", BLUE, "network read-out"), ("own", SKY, "the grammar's own read-out"))

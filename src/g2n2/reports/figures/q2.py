@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...data.qm9.targets import QM9_TARGETS
+from ...demonstration.inline_svg import INK, SOFT
 from ..cited import cited
 from ..standings import Standing
-from .drawing import BLUE, GREEN, INK, ORANGE, SOFT, Drawing
+from .drawing import BLUE, GREEN, ORANGE, Drawing
 
 _OURS = {
     "single": {

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...demonstration.inline_svg import INK, SOFT
 from ...experiments.q3.settings import MODELS, SETS
 from ...experiments.q3.statistics import GIN, NESTED, RELEASED
 from ..cited import cited
 from ..standings import Measured
-from .drawing import BLUE, GREEN, INK, ORANGE, SOFT, Drawing
+from .drawing import BLUE, GREEN, ORANGE, Drawing
 
 _MARKS = {NESTED: (GREEN, "s"), GIN: (BLUE, "o"), RELEASED: (ORANGE, "^")}
 Found = Mapping[tuple[str, str, str], Measured]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...demonstration.inline_svg import INK, SOFT
 from ..standings import Standing
-from .drawing import BLUE, GOLD, GREEN, INK, ORANGE, PINK, SKY, SOFT, Drawing
+from .drawing import BLUE, GOLD, GREEN, ORANGE, PINK, SKY, Drawing
 
 _LINES = {
     "G²N², Chebyshev start": (BLUE, "-"),
