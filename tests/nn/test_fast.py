@@ -98,7 +98,7 @@ def test_plain_for_networks_of_all_kinds(grammar, preset, task):
     assert_same(model, batch(model), "plain", 1e-11)
 
 
-def in_kernels(grammar, preset, task):
+def assert_kernels_agree(grammar, preset, task):
     pytest.importorskip("triton", reason="the kernels need triton")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = network(grammar, preset, task, width=8).to(device)
@@ -112,13 +112,13 @@ def in_kernels(grammar, preset, task):
 
 @pytest.mark.parametrize(("grammar", "preset", "task"), IN_KERNELS)
 def test_kernels_give_what_the_layers_give(grammar, preset, task):
-    in_kernels(grammar, preset, task)
+    assert_kernels_agree(grammar, preset, task)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("grammar", "preset", "task"), ALL[::20])  # the interpreter is slow
 def test_kernels_for_networks_of_all_kinds(grammar, preset, task):
-    in_kernels(grammar, preset, task)
+    assert_kernels_agree(grammar, preset, task)
 
 
 def test_float64_is_computed_without_kernels():
