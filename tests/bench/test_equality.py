@@ -165,6 +165,7 @@ def test_a_step_gives_away_its_gradients(monkeypatch):
 def test_graphed_steps_pass_on_a_gpu(preset, precision):
     case = Case("x", "y", batch=8, preset=preset, precision=precision, batches=1)
     assert check(case, torch.device("cuda")).passed
+    assert check(replace(case, kind="infer"), torch.device("cuda")).passed
 
 
 @pytest.mark.gpu

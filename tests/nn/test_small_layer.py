@@ -109,9 +109,14 @@ def outcome(model, data, backend, dtype):
 
 
 def assert_same(model, data, dtype=torch.float32):
-    """Kernels in some dtype, the layers as they are written in float32."""
+    """Kernels in some dtype, the layers as they are written in float32.
+
+    A gradient may be off by what is left of large terms that cancel: in half precision, twice as
+    far as that of the reference in the same precision.
+    """
     value, slopes = outcome(model, data, "triton", dtype)
     expected, wanted = outcome(model, data, "reference", torch.float32)
+    _, rounded = outcome(model, data, "reference", dtype)
     near = TOLERANCE[dtype]
     assert (value - expected).norm() <= near * max(1.0, float(expected.norm()))
     whole = torch.stack([w.norm() for w in wanted.values() if w is not None]).norm()
@@ -122,7 +127,9 @@ def assert_same(model, data, dtype=torch.float32):
             continue
         error, size = float((got - want).norm()), float(want.norm())
         assert got.dtype == torch.float32
-        assert error <= near * (size + 0.05 * float(whole)), f"{name}: {error / size:.2e}"
+        as_good = 2.0 * float((rounded[name] - want).norm()) if dtype != torch.float32 else 0.0
+        allowed = max(near * (size + 0.05 * float(whole)), as_good)
+        assert error <= allowed, f"{name}: {error / size:.2e}"
 
 
 QUICK = [("r-G_L3", "modern"), ("r-G_L3", "paper"), ("four-rule", "modern")]

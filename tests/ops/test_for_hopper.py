@@ -81,16 +81,21 @@ else:
     left -= {"fused.forward_kernel", "fused.inputs_kernel", "weights.weights_kernel"}
 show("edges.join_kernel", **joined, BM=64)
 show("edges.finish_kernel", S=w, P=w, ADD=True, BM=64)
+if dtype != "fp32":
+    show("edges.out_kernel", 4 if w <= 64 else 8, SO=w, PO=w, BM=128, BH=64, BIAS=True, ADD=True)
+else:
+    left.discard("edges.out_kernel")
 tall = min(128, 32768 // (w * (4 if dtype == "fp32" else 2)))
 show("edges.back_kernel", SO=w, PO=w, BM=tall, BH=64, PRECISION="tf32")
 show("edges.hadamard_back_kernel", S=w, P=w, BM=64)
 show("norms.forward_kernel", S=w, P=w, BM=64)
 show("norms.backward_kernel", S=w, P=w, BM=64, ADD=True, PAST=True)
 for turned in ((False, False), (True, False), (False, True)):
-    show(
-        "rules.product_kernel", 8, S=w, P=32, BC=CHANNELS, POWER=1, PRECISION="tf32",
-        TURN_X=turned[0], TURN_Y=turned[1],
-    )
+    for precision in ("tf32", "tf32x3"):
+        show(
+            "rules.product_kernel", 8, S=w, P=32, BC=CHANNELS, POWER=1, PRECISION=precision,
+            TURN_X=turned[0], TURN_Y=turned[1],
+        )
 entries = dict(S=w, P=32, PS=w, HADAMARD=True, DIAGONAL=True, MV=True, POWER=1)
 show("rules.entries_kernel", 2, **entries, COPY=True)
 show("rules.entries_back_kernel", 2, **entries)
@@ -106,7 +111,9 @@ assert not left, f"not compiled: {left}"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("dtype", "width"), [("bf16", 64), ("fp32", 128), ("fp32", 256)])
+@pytest.mark.parametrize(
+    ("dtype", "width"), [("bf16", 64), ("bf16", 256), ("fp32", 128), ("fp32", 256)]
+)
 def test_every_kernel_compiles_and_fits(dtype, width, tmp_path):
     pytest.importorskip("triton", reason="the kernels need triton")
     environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}

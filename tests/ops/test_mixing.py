@@ -12,7 +12,7 @@ from kernel_checks import DEVICE, LOW, SIZES, assert_twins, drawn, pairs_of, une
 
 KERNELS = {
     "triton": {"mixing.forward_kernel", "mixing.inputs_kernel", "mixing.weights_kernel"},
-    "streamed": {"mixing.join_kernel", "mixing.finish_kernel", "mixing.back_kernel"},
+    "streamed": {"mixing.join_kernel", "mixing.back_kernel"},
 }
 
 

@@ -198,3 +198,30 @@ def test_width_64_on_a_gpu(nodes, dtype, launches, poisoned, monkeypatch):
         pytest.skip("no CUDA device")
     monkeypatch.setitem(CASES, "wide", (ALL.format(64), 64))
     check("wide", nodes, dtype, launches, factor=3.0)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("nodes", [9, 29])
+def test_unscaled_products_in_full_precision_on_a_gpu(nodes, launches, poisoned, monkeypatch):
+    """As the paper writes them: batched products in `ieee` were wrong here, and only here."""
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    monkeypatch.setitem(CASES, "wide", ("product:64 hadamard:64 diagonal:64 column:64", 64))
+    check("wide", nodes, torch.float32, launches, factor=3.0)
+
+
+def test_outputs_are_written_beside_what_was_read_where_it_has_room():
+    """A slice of a wider tensor is not copied: the rules fill the rest of that tensor."""
+    rule = Rule("hadamard", (0, 8), 8, 8)
+    torch.manual_seed(0)
+    wide = torch.randn(2, 5, 5, 16, device=DEVICE)
+    kept = wide[..., :8].clone()
+    operands = torch.randn(2, 5, 5, 16, device=DEVICE, requires_grad=True)
+    scale = torch.ones(2, device=DEVICE)
+    out, _ = triton.apply(wide[..., :8], operands, None, scale, [rule])
+    assert out.data_ptr() == wide.data_ptr(), "no second tensor"
+    torch.testing.assert_close(out[..., :8], kept, rtol=0.0, atol=0.0)
+    torch.testing.assert_close(out[..., 8:], operands[..., :8] * operands[..., 8:])
+    narrow, _ = triton.apply(kept, operands, None, scale, [rule])
+    assert narrow.data_ptr() != kept.data_ptr(), "a tensor without room is left alone"
+    torch.testing.assert_close(narrow, out)

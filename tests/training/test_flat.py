@@ -8,10 +8,9 @@ from torch import nn
 
 from g2n2.training.averaging import Average
 from g2n2.training.checkpoints import load_checkpoint, save_checkpoint
-from g2n2.training.copies import prepare
 
 pytest.importorskip("triton", reason="the kernels need triton")
-from g2n2.training.flat import FlatStep, flattened
+from g2n2.training.flat import FlatStep, flattened, prepare
 from kernel_checks import DEVICE
 
 NEAR = {"rtol": 1e-5, "atol": 5e-6}
@@ -230,3 +229,29 @@ def test_tensors_one_after_the_other():
     assert parts == []
     with pytest.raises(AssertionError, match="has a gradient"):
         flattened([a, None])
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD])
+def test_preparing_makes_buffers_and_changes_nothing(kind):
+    model = network()
+    kept = [p.detach().clone() for p in model.parameters()]
+    options = {"momentum": 0.9} if kind is torch.optim.SGD else {"weight_decay": 0.1}
+    optimiser = kind(model.parameters(), lr=0.5, **options)
+    prepare(optimiser, list(model.parameters()))
+    assert optimiser.state
+    for weight, before in zip(model.parameters(), kept, strict=True):
+        assert torch.equal(weight, before)
+        assert weight.grad is None
+        assert all(not bool(b.any()) for b in optimiser.state[weight].values() if b is not None)
+
+
+def test_preparing_leaves_the_buffers_of_a_run_alone():
+    model = network()
+    optimiser = adam(model)
+    model(torch.ones(2, 7, device=DEVICE)).sum().backward()
+    optimiser.step()
+    weight = next(model.parameters())
+    before = optimiser.state[weight]["exp_avg"].clone()
+    assert bool(before.any())
+    prepare(optimiser, list(model.parameters()))
+    assert torch.equal(optimiser.state[weight]["exp_avg"], before)

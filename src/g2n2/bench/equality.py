@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,6 +19,7 @@ from torch import Tensor
 from ..data.batch import GraphBatch
 from ..data.batching import epoch_batches
 from ..nn.model import GrammarGNN
+from ..nn.replay import Replay
 from ..ops.mixing import plain
 from ..training.averaging import Average
 from ..training.graphed import GraphedStep
@@ -114,8 +116,8 @@ def _check(case: Case, device: torch.device) -> Check:
     truth = _reference(model, batch.to(torch.float64), case.precision, torch.float64)
     rounded = _reference(model, batch, case.precision, torch.float32)
     fast = _run(copy.deepcopy(model), batch, case.precision)
-    if case.training and case.graphed and device.type == "cuda":
-        fast = replace(fast, gradients=_graphed_gradients(setting, model))
+    if case.graphed and device.type == "cuda":
+        fast = replace(fast, **_graphed(setting, model, batch))
     errors = gradient_errors(fast.gradients, truth.gradients)
     place = max(range(len(errors)), key=lambda i: (errors[i] != errors[i], errors[i]))
     least = TOLERANCE[case.precision]
@@ -170,6 +172,15 @@ def _reference(
     twin = copy.deepcopy(model).to(dtype)
     twin.backend = "reference"
     return _run(twin, batch, "32" if dtype == torch.float64 else precision)
+
+
+def _graphed(setting: Setting, model: GrammarGNN, batch: GraphBatch) -> dict[str, Any]:
+    """What the case's CUDA graph gives in place of the plain pass: gradients or outputs."""
+    if setting.case.training:
+        return {"gradients": _graphed_gradients(setting, model)}
+    network = Replay(model, half(setting.case.precision))
+    network(batch)
+    return {"outputs": network(batch)}
 
 
 def _graphed_gradients(setting: Setting, model: GrammarGNN) -> list[Tensor | None]:

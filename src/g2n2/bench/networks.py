@@ -15,6 +15,7 @@ from ..data.dense_store import DenseStore
 from ..data.graph_set import GraphSet, Ints
 from ..data.store import GraphStore
 from ..nn.model import GrammarGNN
+from ..nn.replay import Replay
 from ..training.averaging import Average
 from ..training.devices import make_optimiser
 from ..training.graphed import GraphedStep
@@ -83,8 +84,8 @@ class Setting:
 def our_pass(setting: Setting, model: GrammarGNN) -> Pass:
     """One pass of our network, the fastest way there is."""
     case = setting.case
-    if case.training and case.graphed and setting.device.type == "cuda":
-        return graphed_training(setting, model)
+    if case.graphed and setting.device.type == "cuda":
+        return graphed_training(setting, model) if case.training else replayed(setting, model)
     return eager_pass(setting, model, forward_of(model))
 
 
@@ -126,6 +127,18 @@ def graphed_training(setting: Setting, model: GrammarGNN) -> Pass:
         for indices in setting.batches:
             number += 1
             stepper.step(indices, RATE, number)
+
+    return one_pass
+
+
+def replayed(setting: Setting, model: GrammarGNN) -> Pass:
+    """Forward passes as CUDA graphs."""
+    network = Replay(model, half(setting.case.precision))
+    batches = [setting.batch(indices) for indices in setting.batches]
+
+    def one_pass() -> None:
+        for batch in batches:
+            network(batch)
 
     return one_pass
 

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from .exporting import export_program as export_program
     from .files import load as load
     from .files import save as save
+    from .replay import Replay as Replay
     from .supports import SpectralSupports as SpectralSupports
     from .writing import write_formula as write_formula
 
 _HOMES = {
     "BASELINES": "baselines",
+    "Replay": "replay",
     "SpectralSupports": "supports",
     "baseline": "baselines",
     "explain": "explaining",

@@ -102,7 +102,11 @@ class SmallLayer:
                 memory, weight = aligned(memory), aligned(weight)
             else:
                 gain = gain.to(memory.dtype)
-            read[letter], selected[letter], kept[letter] = select(memory, gain, small, weight)
+            # The MLP of a matrix memory reads it beside the rules' outputs: it is put there now.
+            room = linear_maps(self._updated("M").mixer)[0].in_features if letter == "M" else 0
+            read[letter], selected[letter], kept[letter] = select(
+                memory, gain, small, weight, room if skips else 0
+            )
         matrix, column = apply(
             read["M"] if skips else None, selected["M"], selected.get("V"), scale, self.rules
         )

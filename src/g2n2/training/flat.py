@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..ops.adam.triton import FlatState, step
 from .averaging import Average
@@ -101,3 +101,21 @@ def flattened(
     flat = torch.cat([tensor.reshape(-1) for tensor in given])
     pieces = flat.split_with_sizes([tensor.numel() for tensor in given])
     return flat, [piece.view(t.shape) for piece, t in zip(pieces, given, strict=True)]
+
+
+@torch.no_grad()
+def prepare(optimiser: torch.optim.Optimizer, weights: list[nn.Parameter]) -> None:
+    """Make the optimiser's buffers, if they are not there, without changing a weight."""
+    if optimiser.state:
+        return
+    kept = [weight.clone() for weight in weights]
+    gradients = [weight.grad for weight in weights]
+    for weight in weights:
+        weight.grad = torch.zeros_like(weight)
+    optimiser.step()
+    for weight, value, gradient in zip(weights, kept, gradients, strict=True):
+        weight.copy_(value)
+        weight.grad = gradient
+        for buffer in optimiser.state[weight].values():
+            if isinstance(buffer, Tensor):
+                buffer.zero_()

@@ -2,7 +2,8 @@
 
 A small batch is bound by launching its hundreds of kernels. A graph launches them all at once: the
 batch is gathered, sent through the network and back, clipped, stepped and averaged with nothing but
-an index tensor and a learning rate coming from the host.
+one small tensor coming from the host: which graphs, how many count, the learning rate and the
+share of the new weights in their average.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from torch import Tensor, nn
 from ..data.dense_store import DenseStore
 from ..data.graph_set import Ints
 from ..data.store import GraphStore
+from ..nn.copies import Copies
 from ..nn.layer import Memories
 from ..nn.model import GrammarGNN
 from ..ops.aside import aside
 from .averaging import Average
-from .copies import Copies, prepare
-from .devices import free_cached_memory, out_of_memory, set_rate
+from .devices import free_cached_memory, out_of_memory
 from .inputs import Inputs
 from .tasks import Task
 
@@ -63,11 +64,12 @@ class GraphedStep:
         self.optimiser, self.average = optimiser, average
         self.store, self.task, self.clip, self.dtype = store, task, clip, dtype
         self.device = store.device
-        self.indices = torch.zeros(batch, dtype=torch.int64, device=self.device)
-        self.counts = torch.zeros(batch, dtype=torch.bool, device=self.device)
+        self.told = torch.zeros(batch + 3, dtype=torch.int64, device=self.device)
+        self.indices, self.count = self.told[:batch], self.told[batch]
+        self.rate, self.blend = self.told[batch + 1 :].view(torch.float64).unbind()
         self.share = torch.zeros((), device=self.device)
-        self.loss = torch.zeros((), device=self.device)
-        self.norm = torch.zeros((), device=self.device)
+        self.results = torch.zeros(2, device=self.device)
+        self.loss, self.norm = self.results.unbind()
         self.weights = list(model.parameters())
         self.inputs = Inputs(model, store, dtype, keep)
         self.network = _OnInputs(model)
@@ -88,19 +90,25 @@ class GraphedStep:
         if width not in self.graphs:
             self._capture(width)
         self.graphs[width].replay()
-        return self.loss.clone(), self.norm.clone()
+        loss, norm = self.results.clone().unbind()
+        return loss, norm
 
     def _fill(self, indices: Ints, rate: float, number: int) -> None:
-        """Put what a step reads where it reads it."""
+        """Tell the device what this step is about, in one copy."""
         room = len(self.indices)
         assert 0 < len(indices) <= room, f"a step takes 1 to {room} graphs, got {len(indices)}"
-        full = torch.from_numpy(np.resize(indices, room))
-        counts = torch.arange(room) < len(indices)
-        pinned = self.device.type == "cuda"
-        for place, value in ((self.indices, full), (self.counts, counts)):
-            place.copy_(value.pin_memory() if pinned else value, non_blocking=True)
-        set_rate(self.optimiser, rate)
-        self.share.fill_(1.0 - self.average.keep(number))
+        told = torch.empty(len(self.told), dtype=torch.int64, pin_memory=self.device.type == "cuda")
+        whole = told.numpy()
+        whole[:room] = np.resize(indices, room)
+        whole[room] = len(indices)
+        whole[room + 1 :].view(np.float64)[:] = rate, 1.0 - self.average.keep(number)
+        self.told.copy_(told, non_blocking=True)
+
+    def _heed(self) -> None:
+        """Put the rate and the share where the optimiser and the average read them."""
+        self.share.copy_(self.blend)
+        for group in self.optimiser.param_groups:
+            group["lr"].copy_(self.rate)
 
     def _capture(self, width: int) -> None:
         """Record the step for graphs of up to `width` nodes; nothing is learned while recording."""
@@ -122,7 +130,7 @@ class GraphedStep:
 
     def _flatten(self) -> FlatStep:
         """Join the weights that have gradients, with what optimiser and average keep of them."""
-        from .flat import FlatStep
+        from .flat import FlatStep, prepare
 
         prepare(self.optimiser, self.weights)
         halves, copies = self.copies.used()
@@ -140,6 +148,7 @@ class GraphedStep:
 
     def _whole(self, width: int) -> None:
         """What is recorded: a step from the indices to the averaged weights."""
+        self._heed()
         total = self._backward(width)
         if self.flat is not None:
             self.flat.step()
@@ -164,8 +173,9 @@ class GraphedStep:
 
     def _loss(self, width: int) -> tuple[Tensor, Tensor]:
         given = self.inputs.batch(self.indices, width)
+        counts = torch.arange(len(self.indices), device=self.device) < self.count
         targets = torch.where(
-            self.counts[:, None], self.store.targets.index_select(0, self.indices), torch.nan
+            counts[:, None], self.store.targets.index_select(0, self.indices), torch.nan
         )
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not None):
             outputs = torch.func.functional_call(self.network, self.copies.named(), given)

@@ -126,9 +126,7 @@ class _Hidden:
         self.given, self.weight, self.reach = given, w1, reach
         self.nodes, self.activation = nodes, activation
         self.count, self.pair_bytes = given[0].shape[1], len(w1) * w1.element_size()
-        self.length = max(
-            1, CHUNK_BYTES["cpu" if w1.device.type == "cpu" else "gpu"] // self.pair_bytes
-        )
+        self.length = max(1, CHUNK_BYTES.get(w1.device.type, GPU_CHUNK_BYTES) // self.pair_bytes)
 
     def chunks(self) -> Iterator[slice]:
         for start in range(0, self.count, self.length):

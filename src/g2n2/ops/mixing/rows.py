@@ -20,6 +20,8 @@ from .kernels import edges
 from .reference import Map
 
 ROWS = 64
+TALL = 128
+"""Rows of a block that is multiplied."""
 PROGRAMS = 4
 """Of the backward kernel, for each of the device's processors."""
 
@@ -51,8 +53,7 @@ class _MixRows(torch.autograd.Function):
             hidden = torch.mm(rows, w1.T).relu_()
         else:
             hidden = torch._addmm_activation(b1, rows, w1.T)
-        out: Tensor = hidden @ w2.T if b2 is None else torch.addmm(b2, hidden, w2.T)
-        _finish(out, residual, flags)
+        out = _out(hidden, w2, b2, flags, residual)
         ctx.save_for_backward(flags, w1, w2, rows, hidden)
         ctx.aside = unused_on_the_way(w1, b1, w2, b2)
         ctx.biases, ctx.add = (b1 is not None, b2 is not None), residual is not None
@@ -80,6 +81,24 @@ class _MixRows(torch.autograd.Function):
             None,
             flow.view(shape) if ctx.add else None,
         )
+
+
+def _out(
+    hidden: Tensor, w2: Tensor, b2: Tensor | None, flags: Tensor, residual: Tensor | None
+) -> Tensor:
+    """The second map, with the residual and the flags: one kernel where tensor cores take it."""
+    if hidden.dtype == torch.float32:
+        out = hidden @ w2.T if b2 is None else torch.addmm(b2, hidden, w2.T)
+        _finish(out, residual, flags)
+        return out
+    (count, units), width = hidden.shape, len(w2)
+    out = hidden.new_empty(count, width)
+    edges.out_kernel[(programs(count, TALL),)](
+        hidden, w2.contiguous(), b2, None if residual is None else residual.contiguous(), flags,
+        out, count, units, SO=width, PO=block(width), BM=TALL, BH=min(64, block(units)),
+        BIAS=b2 is not None, ADD=residual is not None, num_warps=4 if width <= 64 else 8,
+    )  # fmt: skip
+    return out
 
 
 def _finish(rows: Tensor, residual: Tensor | None, flags: Tensor) -> None:

@@ -7,7 +7,9 @@ import triton.language as tl
 
 
 @triton.jit
-def forward_kernel(X, GAIN, OUT, count, small, S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):
+def forward_kernel(
+    X, GAIN, OUT, count, small, stride_out, S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr
+):
     """BM rows of S channels."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     c = tl.arange(0, P)
@@ -17,6 +19,7 @@ def forward_kernel(X, GAIN, OUT, count, small, S: tl.constexpr, P: tl.constexpr,
     gain = tl.load(GAIN + c, mask=c < S, other=0.0).to(tl.float32)
     scale = tl.rsqrt(tl.sum(x * x, axis=1) / S + small)
     out = x * scale[:, None] * gain[None, :]
+    place = rows.to(tl.int64)[:, None] * stride_out + c[None, :]
     tl.store(OUT + place, out.to(OUT.dtype.element_ty), mask=inside)
 
 

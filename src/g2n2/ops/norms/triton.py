@@ -33,12 +33,13 @@ def rms_norm(x: Tensor, gain: Tensor, small: float) -> Tensor:
     return result
 
 
-def normalise(x: Tensor, gain: Tensor, small: float) -> Tensor:
-    """The normalised rows of a contiguous tensor."""
-    out, width = torch.empty_like(x), x.shape[-1]
+def normalise(x: Tensor, gain: Tensor, small: float, room: int = 0) -> Tensor:
+    """The normalised rows of a contiguous tensor, as the first channels of one `room` wide."""
+    width = x.shape[-1]
+    out = x.new_empty(*x.shape[:-1], max(room, width))[..., :width]
     count = x.numel() // width
     kernels.forward_kernel[(programs(count, ROWS),)](
-        x, gain, out, count, small, S=width, P=block(width), BM=ROWS
+        x, gain, out, count, small, out.stride(-2), S=width, P=block(width), BM=ROWS
     )
     return out
 

@@ -7,6 +7,7 @@ or split.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..tiling import as_rows, block, dot_precision, programs
+from ..tiling import as_rows, batched_precision, block, programs
 from . import kernels
 from .spec import MOST_NODES, Round, Rule, rounds
 
@@ -46,12 +47,15 @@ class _Apply(torch.autograd.Function):
         (batch, nodes), kept = matrices.shape[:2], 0 if read is None else read.shape[-1]
         columns = sum(rule.width for rule in rules if rule.kind == "column")
         pairs = sum(rule.width for rule in rules) - columns
-        out = matrices.new_empty(batch, nodes, nodes, kept + pairs)
+        out = _around(read, kept + pairs)
+        in_place = out is not None
+        if out is None:
+            out = matrices.new_empty(batch, nodes, nodes, kept + pairs)
         column = matrices.new_empty(batch, nodes, columns)
         z = as_rows(matrices)
         v, source = (None if x is None else as_rows(x) for x in (vectors, read))
         todo = list(rounds(rules))
-        copied = kept == _width(todo[0])
+        copied = not in_place and kept == _width(todo[0])
         for number, together in enumerate(todo):
             if product := together.get("product"):
                 a, b = product.operands
@@ -63,7 +67,7 @@ class _Apply(torch.autograd.Function):
                     _stride(v), out.shape[-1], column.shape[-1], **_entries(together, nodes),
                     COPY=copy,
                 )  # fmt: skip
-        if kept and not copied:
+        if kept and not copied and not in_place:
             out[..., :kept] = read
         ctx.save_for_backward(scale, z, v)
         ctx.rounds, ctx.kept, ctx.sizes = todo, kept, (batch, nodes)
@@ -97,6 +101,17 @@ class _Apply(torch.autograd.Function):
         )
 
 
+def _around(read: Tensor | None, width: int) -> Tensor | None:
+    """The tensor of that width whose first channels are what was read, if there is one."""
+    if read is None or read.stride(-2) != width or read.storage_offset():
+        return None
+    shape = (*read.shape[:-1], width)
+    storage = read.untyped_storage()
+    if storage.nbytes() != math.prod(shape) * read.element_size():
+        return None
+    return read.new_empty(0).set_(storage, 0, shape, read.stride())
+
+
 def _stride(rows: Tensor | None) -> int:
     return 0 if rows is None else rows.stride(0)
 
@@ -121,7 +136,7 @@ def _multiply(
     kernels.product_kernel[(programs(rule.width, CHANNELS) * batch,)](
         x, y, scale, z, nodes, _stride(x), _stride(y), _stride(z), x_from, y_from, to,
         TURN_X=turn_left, TURN_Y=turn_right, S=rule.width, P=_tile(nodes), BC=CHANNELS,
-        POWER=rule.power, PRECISION=dot_precision(), num_warps=8,
+        POWER=rule.power, PRECISION=batched_precision(), num_warps=8,
     )  # fmt: skip
 
 

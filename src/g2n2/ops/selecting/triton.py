@@ -11,14 +11,15 @@ from torch.autograd.function import once_differentiable
 from ..aside import unhurried, unused_on_the_way
 from ..norms.triton import normalise, normalise_back
 from ..sums.triton import column_sums
+from ..tiling import as_rows
 
 
 def select(
-    memory: Tensor, gain: Tensor | None, small: float, weight: Tensor
+    memory: Tensor, gain: Tensor | None, small: float, weight: Tensor, room: int = 0
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """See `reference.select`."""
+    """See `reference.select`. What is normalised is the first channels of a tensor `room` wide."""
     result: tuple[Tensor, Tensor, Tensor] = _Select.apply(  # type: ignore[no-untyped-call]
-        memory, gain, small, weight
+        memory, gain, small, weight, room
     )
     return result
 
@@ -26,10 +27,10 @@ def select(
 class _Select(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
-        memory, gain, small, weight = args
+        memory, gain, small, weight, room = args
         memory = memory.contiguous()
-        read = memory.view_as(memory) if gain is None else normalise(memory, gain, small)
-        selected = torch.mm(read.flatten(0, -2), weight.T).view(*memory.shape[:-1], len(weight))
+        read = memory.view_as(memory) if gain is None else normalise(memory, gain, small, room)
+        selected = torch.mm(as_rows(read), weight.T).view(*memory.shape[:-1], len(weight))
         ctx.save_for_backward(memory, gain, weight, read)
         ctx.small, ctx.aside = small, unused_on_the_way(gain, weight)
         ctx.set_materialize_grads(False)
@@ -43,14 +44,14 @@ class _Select(torch.autograd.Function):
         assert dselected is not None, "what nobody reads is not selected"
         flow = dselected.reshape(-1, len(weight))
         with unhurried(ctx.aside, flow, read):
-            dweight = torch.mm(flow.T, read.flatten(0, -2))
+            dweight = torch.mm(flow.T, as_rows(read))
         if not any(ctx.needs_input_grad[:2]):
-            return None, None, None, dweight
+            return None, None, None, dweight, None
         through = torch.mm(flow, weight)
         if gain is None:
             more = [grad for grad in (dread, dresidual) if grad is not None]
-            return sum(more, through.view_as(memory)), None, None, dweight
+            return sum(more, through.view_as(memory)), None, None, dweight, None
         dmemory, sums = normalise_back(memory, gain, ctx.small, through, dread, dresidual)
         with unhurried(ctx.aside, sums):
             dgain = column_sums(sums, gain.dtype)
-        return dmemory, dgain, None, dweight
+        return dmemory, dgain, None, dweight, None

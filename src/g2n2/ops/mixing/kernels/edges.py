@@ -58,6 +58,31 @@ def finish_kernel(OUT, RESIDUAL, FLAGS, count, S: tl.constexpr, P: tl.constexpr,
 
 
 @triton.jit
+def out_kernel(
+    HIDDEN, W2, B2, RESIDUAL, FLAGS, OUT, count, H,
+    SO: tl.constexpr, PO: tl.constexpr, BM: tl.constexpr, BH: tl.constexpr,
+    BIAS: tl.constexpr, ADD: tl.constexpr,
+):  # fmt: skip
+    """`hidden W₂ᵀ + b₂` and the residual, zero where rows are not there, in half precision."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    o = tl.arange(0, PO)
+    inside = (rows < count)[:, None]
+    value = tl.zeros([BM, PO], dtype=tl.float32)
+    for start in tl.range(0, H, BH, num_stages=4):
+        h = start + tl.arange(0, BH)
+        unit = (h < H)[None, :]
+        x = tl.load(HIDDEN + places(rows, H, h), mask=inside & unit, other=0.0)
+        w = tl.load(W2 + o[:, None] * H + h[None, :], mask=(o < SO)[:, None] & unit, other=0.0)
+        value = tl.dot(x, tl.trans(w), value)
+    if BIAS:
+        value += tl.load(B2 + o, mask=o < SO, other=0.0).to(tl.float32)[None, :]
+    real = (tl.load(FLAGS + rows, mask=rows < count, other=0) > 0)[:, None] & (o < SO)[None, :]
+    if ADD:
+        value += tl.load(RESIDUAL + places(rows, SO, o), mask=real, other=0.0).to(tl.float32)
+    stored(tl.where(real, value, 0.0), OUT, rows, count, SO, PO)
+
+
+@triton.jit
 def back_kernel(
     DOUT, FLAGS, W2, HIDDEN, FLOW, DPRE, DOWN, ALONG, count, H, each,
     SO: tl.constexpr, PO: tl.constexpr, BM: tl.constexpr, BH: tl.constexpr,

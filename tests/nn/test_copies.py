@@ -1,14 +1,10 @@
-"""Half-precision copies of weights, and an optimiser's buffers before its first step."""
+"""Half-precision copies of weights."""
 
-import numpy as np
-import pytest
 import torch
 
-from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
+from g2n2.nn.copies import Copies
 from g2n2.nn.small_layer import stacked
-from g2n2.training.copies import Copies, prepare
-from small_sets import small_set
 
 
 def network():
@@ -71,28 +67,3 @@ def test_without_a_dtype_nothing_is_copied():
     assert copies.used() == ([], [])
     copies.give_gradients()
     copies.refresh()
-
-
-@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD])
-def test_preparing_makes_buffers_and_changes_nothing(kind):
-    model = network()
-    kept = [p.detach().clone() for p in model.parameters()]
-    options = {"momentum": 0.9} if kind is torch.optim.SGD else {"weight_decay": 0.1}
-    optimiser = kind(model.parameters(), lr=0.5, **options)
-    prepare(optimiser, list(model.parameters()))
-    assert optimiser.state
-    for weight, before in zip(model.parameters(), kept, strict=True):
-        assert torch.equal(weight, before)
-        assert weight.grad is None
-        assert all(not bool(b.any()) for b in optimiser.state[weight].values() if b is not None)
-
-
-def test_preparing_leaves_the_buffers_of_a_run_alone():
-    model = network()
-    optimiser = torch.optim.Adam(model.parameters())
-    model(GraphStore(small_set()).batch(np.arange(4))).sum().backward()
-    optimiser.step()
-    weight = next(p for p in model.parameters() if p.grad is not None)
-    before = optimiser.state[weight]["exp_avg"].clone()
-    prepare(optimiser, list(model.parameters()))
-    assert torch.equal(optimiser.state[weight]["exp_avg"], before)

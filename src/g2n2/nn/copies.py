@@ -1,11 +1,11 @@
-"""Half-precision copies of a network's weights, and an optimiser made ready for its first step."""
+"""Half-precision copies of a network's weights."""
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..nn.model import GrammarGNN
+from .model import GrammarGNN
 
 READ_IN_HALF = ("layers.", "embeddings.")
 
@@ -59,24 +59,15 @@ class Copies:
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Take over the weights after a step."""
-        for group, leaf in zip(self.groups, self.leaves, strict=True):
-            leaf.copy_(torch.cat(list(group.values())))
+        """Take over the weights."""
+        if not self.leaves:
+            return
+        torch._foreach_copy_(self._parts(), [w for group in self.groups for w in group.values()])
 
-
-@torch.no_grad()
-def prepare(optimiser: torch.optim.Optimizer, weights: list[nn.Parameter]) -> None:
-    """Make the optimiser's buffers, if they are not there, without changing a weight."""
-    if optimiser.state:
-        return
-    kept = [weight.clone() for weight in weights]
-    gradients = [weight.grad for weight in weights]
-    for weight in weights:
-        weight.grad = torch.zeros_like(weight)
-    optimiser.step()
-    for weight, value, gradient in zip(weights, kept, gradients, strict=True):
-        weight.copy_(value)
-        weight.grad = gradient
-        for buffer in optimiser.state[weight].values():
-            if isinstance(buffer, Tensor):
-                buffer.zero_()
+    def _parts(self) -> list[Tensor]:
+        """The copy of each weight, in the order of the groups."""
+        return [
+            part
+            for group, leaf in zip(self.groups, self.leaves, strict=True)
+            for part in leaf.split_with_sizes([len(weight) for weight in group.values()])
+        ]
