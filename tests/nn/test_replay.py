@@ -18,6 +18,13 @@ def test_a_network_on_a_cpu_is_refused_in_words():
         Replay(G2N2(width=8, layers=1))
 
 
+@pytest.fixture(autouse=True)
+def precision_as_before():
+    before = torch.get_float32_matmul_precision()
+    yield
+    torch.set_float32_matmul_precision(before)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize(("dtype", "near"), [(None, 1e-5), (torch.bfloat16, 1e-5)])
 def test_replays_are_the_passes_of_the_network(dtype, near):
@@ -27,6 +34,9 @@ def test_replays_are_the_passes_of_the_network(dtype, near):
     first = batch(nx.cycle_graph(5), nx.path_graph(4))
     other = batch(nx.path_graph(5), nx.star_graph(3))
     larger = batch(nx.cycle_graph(9))
+
+    # Beside half precision a replay takes in tf32 what stays in float32.
+    torch.set_float32_matmul_precision("highest" if dtype is None else "high")
 
     def plain(given):
         with torch.no_grad(), torch.autocast("cuda", dtype, enabled=dtype is not None):

@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 from g2n2.data.graph_set import GraphSet
 from g2n2.data.store import GraphStore
 from g2n2.errors import DataError
+from g2n2.training import loop
 from g2n2.training.building import make_model, prepare
 from g2n2.training.checkpoints import NAME, PREVIOUS
 from g2n2.training.display import data_sentences
@@ -138,6 +139,7 @@ def test_other_data_is_refused(halfway: Path) -> None:
 def test_a_full_disk_at_the_end_of_an_epoch(
     done: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
+    monkeypatch.setattr(loop, "BETWEEN", 0.0)  # a checkpoint after every epoch, short as it is
     real, writes = os.fsync, []
 
     def full(descriptor: int) -> None:
@@ -155,6 +157,22 @@ def test_a_full_disk_at_the_end_of_an_epoch(
     assert learned_state(tmp_path)["progress"]["epoch"] == 1
     resume(tmp_path)
     assert same_run(done.folder, tmp_path)
+
+
+def test_short_epochs_share_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[int] = []
+    real = loop.save_checkpoint
+
+    def save(folder: Path, content: dict[str, Any]) -> None:
+        written.append(content["progress"]["epoch"])
+        real(folder, content)
+
+    monkeypatch.setattr(loop, "save_checkpoint", save)
+    monkeypatch.setattr(loop, "BETWEEN", 1e6)
+    run(tmp_path)
+    last = small_config().epochs
+    assert written == [last], "the end is always kept"
+    assert learned_state(tmp_path)["progress"]["epoch"] == last
 
 
 def test_a_pickle_in_place_of_the_best_weights_does_not_run(done: Result, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ BUDGETS = {
         ),
     ),
     "short": Budget(joint=15, compared=15, single=10, paper=4, speed=2, precision=3),
-    "full": Budget(joint=300, compared=300, single=300, paper=200),
+    "full": Budget(joint=60, compared=100, single=50, paper=20),
 }
 
 

@@ -16,6 +16,9 @@ from .record import Record, record_path
 from .shared_data import graphs_of
 from .training_cells import Adapt, epoch_seconds, train_slice
 
+TIMED = ("full", "short")
+"""Budgets whose speeds hold for others."""
+
 
 def seconds_key(network: str) -> str:
     return f"seconds per epoch {network}"
@@ -107,12 +110,14 @@ def equal_time(question: str, speed: str, budget: str) -> Adapt:
     Args:
         question: Both cells belong to.
         speed: Name of the cell that timed both networks.
-        budget: Of both cells.
+        budget: Of both cells; where the speed was timed in another, that is taken: it does not
+            depend on how long a run is.
     """
 
     def adapt(config: RunConfig, given: Slice) -> int:
-        path = record_path(given.results, question, speed, 0, budget)
-        ratio = Record.read(path).metrics.get("PPGN / G2N2") if path.is_file() else None
+        places = [record_path(given.results, question, speed, 0, b) for b in (budget, *TIMED)]
+        known = (Record.read(path).metrics.get("PPGN / G2N2") for path in places if path.is_file())
+        ratio = next(filter(None, known), None)
         if not ratio:
             raise DataError(
                 f"equal time needs the seconds per epoch of both networks; first run: "

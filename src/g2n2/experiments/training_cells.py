@@ -189,7 +189,7 @@ def train_slice(
 
     try:
         watch = Watch(summary=summary, epoch=epoch)
-        result = train(config, folder, resume=resume, graphs=graphs, watch=watch)
+        result = train(config, folder, resume=resume, graphs=graphs, watch=watch, pictures=False)
         trained.scores, trained.guesses = result.scores, result.guesses
     except SliceOverError:
         pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -20,17 +20,40 @@ def first_memories(
     constants: Constants,
 ) -> Memories:
     """C⁰, H⁰ and the rest, as the input plan says."""
-    features = {
-        "E": lambda: edges * constants["11ᵀ"],
-        "X": lambda: nodes * constants["1"],
-        "diag(X)": lambda: constants["I"] * nodes.unsqueeze(2),
+    features: dict[str, Callable[[], tuple[Tensor, Tensor]]] = {
+        "E": lambda: (edges, constants["11ᵀ"]),
+        "X": lambda: (nodes, constants["1"]),
+        "diag(X)": lambda: (constants["I"], nodes.unsqueeze(2)),
     }
 
-    def value(name: str) -> Tensor:
-        return features[name]() if name in features else words[name]((), constants)
+    def factors(name: str) -> Sequence[Tensor]:
+        """Whose product a part is."""
+        return features[name]() if name in features else (words[name]((), constants),)
 
     return {
-        sort.letter: torch.cat([value(name) for name in names], dim=-1)
+        sort.letter: _side_by_side([factors(name) for name in names])
         for sort, names in plan.parts.items()
         if names
     }
+
+
+def _side_by_side(parts: Sequence[Sequence[Tensor]]) -> Tensor:
+    """Products of tensors, their channels one after the other."""
+    if torch.is_grad_enabled() or torch.compiler.is_compiling() or len(parts) == 1:
+        return torch.cat([_product(part) for part in parts], dim=-1)
+    # With nobody to ask for gradients, each product is written where it belongs.
+    shapes = [
+        [max(sizes) for sizes in zip(*(f.shape for f in part), strict=True)] for part in parts
+    ]
+    whole = parts[0][0].new_empty(*shapes[0][:-1], sum(shape[-1] for shape in shapes))
+    places = whole.split_with_sizes([shape[-1] for shape in shapes], dim=-1)
+    for place, part in zip(places, parts, strict=True):
+        if len(part) == 1:
+            place.copy_(part[0])
+        else:
+            torch.mul(*part, out=place)
+    return whole
+
+
+def _product(part: Sequence[Tensor]) -> Tensor:
+    return part[0] if len(part) == 1 else part[0] * part[1]

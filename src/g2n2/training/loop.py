@@ -36,6 +36,8 @@ from .tasks import Task
 
 FREE = ("data", "minutes", "device", "devices", "threads", "checkpoint_seconds")
 """Settings a run may be taken up with that are not those it was started with."""
+BETWEEN = 2.0
+"""Seconds: epochs shorter than that share a checkpoint."""
 OF_THE_DEVICE = ("lr", "capturable", "fused")
 """An optimiser's settings that follow the device; the rate is set before every step anyway."""
 
@@ -186,7 +188,9 @@ class Loop:
         progress.loss, progress.known = 0.0, 0
         with self.processes.all_or_none():
             self.hooks.epoch(self)
-        self.save()
+        (unsaved,) = self.processes.most(time.monotonic() - self.saved)
+        if self.finished or unsaved >= min(BETWEEN, self.config.checkpoint_seconds):
+            self.save()
 
     def _validate(self) -> None:
         """Score the averaged weights and keep them where they are the best so far."""

@@ -83,6 +83,7 @@ def train(
     resume: bool = False,
     graphs: GraphSet | None = None,
     watch: Watch | None = None,
+    pictures: bool = True,
 ) -> Result:
     """Run a config from data to test scores.
 
@@ -92,6 +93,7 @@ def train(
         resume: Go on from the last checkpoint in the folder.
         graphs: Graphs already in memory, in place of the config's data set.
         watch: Told what happens.
+        pictures: Whether learning curves and predictions are drawn.
 
     Raises:
         DataError: Bad settings or data, or a folder that holds another run.
@@ -152,7 +154,9 @@ def train(
     result = Result(files.path, parts, scores, guesses, loop.progress.history, best + 1)
     if curves is not None:
         curves.close()
-        _write_result(config, result, loop, made, watch)
+        if pictures and not draw(files.path, parts.task, result.history, made):
+            watch.note('matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"')
+        _write_result(config, result, loop, made)
     return result
 
 
@@ -212,15 +216,11 @@ def _test(
     return made, metrics(parts.task, made.values, made.targets) if known else {}
 
 
-def _write_result(
-    config: RunConfig, result: Result, loop: Loop, made: Predictions, watch: Watch
-) -> None:
+def _write_result(config: RunConfig, result: Result, loop: Loop, made: Predictions) -> None:
     """Everything the run leaves behind besides its weights."""
     files, parts = RunFolder(result.folder), result.parts
     rows = prediction_rows(parts.graphs, parts.task, made, truth=True, unread=False)
     write_rows(files.path / "test.csv", rows)
-    if not draw(files.path, parts.task, result.history, made):
-        watch.note('matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"')
     files.write_json(
         "result.json",
         {

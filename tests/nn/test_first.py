@@ -1,0 +1,42 @@
+"""What the memories hold before the first layer, with and without gradients."""
+
+from itertools import product
+
+import pytest
+import torch
+
+from g2n2.data.batch import GraphBatch
+from g2n2.nn import GrammarGNN
+
+
+def batch(nodes, edges):
+    """Two graphs of 5 and 3 nodes with features of their nodes and pairs."""
+    torch.manual_seed(0)
+    mask = torch.arange(5) < torch.tensor([[5], [3]])
+    adjacency = (torch.rand(2, 5, 5) < 0.5).float().triu(1)
+    adjacency = adjacency + adjacency.mT
+    return GraphBatch(adjacency, torch.rand(2, 5, nodes), torch.rand(2, 5, 5, edges), mask)
+
+
+WITH_MATRICES = product(["r-G_L3", "PPGN"], [0, 3], [0, 2], ["modern", "paper", "ppgn"])
+WITHOUT = product(["GNNML1"], [0, 3], [0], ["modern", "paper"])
+
+
+@pytest.mark.parametrize(("grammar", "nodes", "edges", "preset"), [*WITH_MATRICES, *WITHOUT])
+def test_without_gradients_the_memories_are_the_same(grammar, nodes, edges, preset):
+    model = GrammarGNN(grammar, nodes, edges, width=4, layers=1, preset=preset)
+    given = batch(nodes, edges)
+
+    def first():
+        constants = model.constants(given.adjacency, given.mask)
+        return model.first(given.nodes, given.edges, constants)
+
+    expected = first()
+    with torch.no_grad():
+        found = first()
+    assert set(found) == set(expected)
+    for letter, value in expected.items():
+        assert torch.equal(found[letter], value), letter
+    if "M" in found:
+        assert not found["M"][1, 3:].any(), "padding is zero"
+        assert not found["M"][1, :, 3:].any()
