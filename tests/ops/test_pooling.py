@@ -1,4 +1,4 @@
-"""Sums of a matrix memory over its diagonal and beside it."""
+"""Sums of a matrix memory over its diagonal, beside it and over rows."""
 
 import pytest
 import torch
@@ -74,6 +74,36 @@ def test_strides_of_any_kind(poisoned):
         assert_near("sum", got, want, torch.float32, 5.0)
 
 
+def check_rows(mask, width, dtype, factor=1.0):
+    torch.manual_seed(8)
+    batch, nodes = mask.shape
+    memory = drawn(batch, nodes, nodes, width, dtype=dtype)  # padding is not zero
+    wide = memory.detach().double().requires_grad_()
+    found, expected = triton.row_sums(memory, mask), reference.row_sums(wide, mask)
+    assert_near("sum", found, expected, torch.float32, 5 * factor)
+    weights = torch.randn(batch, nodes, width, device=mask.device)
+    slopes = [
+        torch.autograd.grad((weights * sums).sum(), leaf)[0]
+        for sums, leaf in ((found, memory), (expected, wide))
+    ]
+    assert_near("gradient", *slopes, dtype, factor)
+
+
+@pytest.mark.parametrize("dtype", LOW, ids=str)
+@pytest.mark.parametrize(("nodes", "width"), [(1, 1), (7, 21), (32, 16), (33, 5)])
+def test_row_sums(nodes, width, dtype, launches, poisoned):
+    check_rows(unequal_mask(nodes), width, dtype)
+    assert launches == {"pooling.row_kernel": 1, "pooling.row_spread_kernel": 1}
+
+
+def test_rows_counted_by_hand():
+    mask = unequal_mask(3)
+    memory = torch.full((2, 3, 3, 2), 1000.0, device=DEVICE)
+    memory[0], memory[1, :2, :2] = 1.0, 10.0
+    for row_sums in (reference.row_sums, triton.row_sums):
+        assert row_sums(memory, mask)[..., 0].tolist() == [[3.0] * 3, [20.0, 20.0, 0.0]]
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", LOW, ids=str)
 def test_qm9_sizes_on_a_gpu(dtype, launches, poisoned):
@@ -81,4 +111,13 @@ def test_qm9_sizes_on_a_gpu(dtype, launches, poisoned):
         pytest.skip("no CUDA device")
     sizes = torch.randint(4, 30, (128,), device="cuda")
     check(torch.arange(29, device="cuda") < sizes[:, None], 64, dtype, factor=3.0)
+    assert sum(launches.values()) == 2
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", LOW, ids=str)
+def test_row_sums_of_a_grid_on_a_gpu(dtype, launches, poisoned):
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    check_rows(torch.ones(1, 900, dtype=torch.bool, device="cuda"), 32, dtype, factor=3.0)
     assert sum(launches.values()) == 2

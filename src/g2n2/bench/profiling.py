@@ -8,7 +8,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "library products": ("nvjet", "cutlass", "gemm", "splitK", "gemv", "scal_kernel"),
     "rules: products and entries": ("product_kernel", "entries_kernel", "entries_back_kernel"),
     "edges of the MLP": ("back_kernel", "finish_kernel", "join_kernel", "out_kernel"),
-    "norms and pooling": ("forward_kernel", "backward_kernel"),
+    "norms and pooling": ("forward_kernel", "backward_kernel", "row_kernel", "row_spread"),
     "sums of partial sums": ("column_sums_kernel",),
     "optimiser, clipping, average": ("squares_kernel", "step_kernel"),
     "gathering the batch": ("scatter_gather", "gather_kernel"),

@@ -79,7 +79,7 @@ class Readout(nn.Module):
             assert pooled is not None, "a graph read-out always pools"
             return pooled
         local = _NODE_PARTS if plan.task == "node" else _EDGE_PARTS
-        parts = [local[name](self, memories, mask) for name in plan.local]
+        parts = [local[name](self, memories, mask, kernels) for name in plan.local]
         if pooled is not None:
             spread = pooled[:, None] if plan.task == "node" else pooled[:, None, None]
             parts.append(spread.expand(*parts[0].shape[:-1], -1))
@@ -115,10 +115,14 @@ class Readout(nn.Module):
                 pairs = mask[:, :, None] & mask[:, None] & ~diagonal
                 return pool(memories["M"].flatten(1, 2), pairs.flatten(1), how)
 
-    def row_pool(self, memories: Memories, mask: Tensor) -> Tensor:
-        """`[B, N, S]` what a node's row of C holds."""
-        how = self.plan.local_pooling
-        rows = pool(memories["M"], mask[:, None], how)
+    def row_pool(self, memories: Memories, mask: Tensor, kernels: bool = False) -> Tensor:
+        """`[B, N, S]` what a node's row of C holds; by a kernel where it can."""
+        how, memory = self.plan.local_pooling, memories["M"]
+        if kernels and how == "sum" and memory.dtype != torch.float64:
+            from ..ops.pooling.triton import row_sums
+
+            return row_sums(memory, mask) / self.unit
+        rows = pool(memory, mask[:, None], how)
         return rows * mask.unsqueeze(-1) / (self.unit if how == "sum" else 1.0)
 
 
@@ -127,25 +131,29 @@ def _one_tile(memory: Tensor) -> bool:
     return memory.shape[1] <= MOST_NODES and memory.dtype != torch.float64
 
 
-def _column(letter: str) -> Callable[[Readout, Memories, Tensor], Tensor]:
-    return lambda readout, memories, mask: memories[letter]
+LocalPart = Callable[[Readout, Memories, Tensor, bool], Tensor]
+"""What the decision layers read of a node or an edge, by kernels where asked."""
 
 
-def _end(letter: str, axis: int) -> Callable[[Readout, Memories, Tensor], Tensor]:
-    def values(readout: Readout, memories: Memories, mask: Tensor) -> Tensor:
+def _column(letter: str) -> LocalPart:
+    return lambda readout, memories, mask, kernels: memories[letter]
+
+
+def _end(letter: str, axis: int) -> LocalPart:
+    def values(readout: Readout, memories: Memories, mask: Tensor, kernels: bool) -> Tensor:
         vector, n = memories[letter], mask.shape[1]
         return vector.unsqueeze(axis).expand(-1, n, n, -1)
 
     return values
 
 
-_NODE_PARTS: dict[str, Callable[[Readout, Memories, Tensor], Tensor]] = {
+_NODE_PARTS: dict[str, LocalPart] = {
     "H": _column("V"),
     "R": _column("R"),
     "row sums C": Readout.row_pool,
-    "diag C": lambda readout, memories, mask: ops.diagonal(memories["M"]),
+    "diag C": lambda readout, memories, mask, kernels: ops.diagonal(memories["M"]),
 }
-_EDGE_PARTS: dict[str, Callable[[Readout, Memories, Tensor], Tensor]] = {
+_EDGE_PARTS: dict[str, LocalPart] = {
     "C": _column("M"),
     "H_i": _end("V", 2),
     "H_j": _end("V", 1),

@@ -1,4 +1,4 @@
-"""Triton kernels of the sums over a diagonal and beside it."""
+"""Triton kernels of the sums over a diagonal and beside it, and over rows."""
 
 from __future__ import annotations
 
@@ -46,3 +46,34 @@ def backward_kernel(DOUT, FLAGS, DX, N, parts,
     value = tl.where(real[:, None], tl.where(same[:, None], diagonal, beside), 0.0)
     place = DX + row[:, None] * S + c[None, :]
     tl.store(place, value.to(DX.dtype.element_ty), mask=inside[:, None] & (c < S)[None, :])
+
+
+@triton.jit
+def row_kernel(X, FLAGS, OUT, N, S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):
+    """The sum of one row of a graph's matrix."""
+    row = tl.program_id(0).to(tl.int64)
+    c = tl.arange(0, P)
+    total = tl.zeros([P], dtype=tl.float32)
+    there = tl.load(FLAGS + row) > 0
+    for start in range(0, N, BM):
+        j = start + tl.arange(0, BM)
+        here = tl.load(FLAGS + row // N * N + j, mask=j < N, other=0) > 0
+        inside = (there & here)[:, None] & (c < S)[None, :]
+        place = X + (row * N + j)[:, None] * S + c[None, :]
+        total += tl.sum(tl.load(place, mask=inside, other=0.0).to(tl.float32), axis=0)
+    tl.store(OUT + row * S + c, total, mask=c < S)
+
+
+@triton.jit
+def row_spread_kernel(DOUT, FLAGS, DX, N, S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):
+    """Every entry of a row that is there has the gradient of its sum."""
+    row = tl.program_id(0).to(tl.int64)
+    c = tl.arange(0, P)
+    flow = tl.load(DOUT + row * S + c, mask=c < S, other=0.0)[None, :]
+    there = tl.load(FLAGS + row) > 0
+    for start in range(0, N, BM):
+        j = start + tl.arange(0, BM)
+        here = tl.load(FLAGS + row // N * N + j, mask=j < N, other=0) > 0
+        value = tl.where((there & here)[:, None], flow, 0.0).to(DX.dtype.element_ty)
+        place = DX + (row * N + j)[:, None] * S + c[None, :]
+        tl.store(place, value, mask=(j < N)[:, None] & (c < S)[None, :])

@@ -1,4 +1,4 @@
-"""The sums of a matrix memory over its diagonal and beside it, in plain PyTorch."""
+"""The sums of a matrix memory over its diagonal, beside it and over rows, in plain PyTorch."""
 
 from __future__ import annotations
 
@@ -17,3 +17,10 @@ def sums(memory: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     diagonal = (ops.diagonal(memory) * mask.unsqueeze(-1)).sum(1, dtype=exact)
     pairs = (mask[:, :, None] & mask[:, None]).unsqueeze(-1)
     return diagonal, (memory * pairs).sum((1, 2), dtype=exact) - diagonal
+
+
+def row_sums(memory: Tensor, mask: Tensor) -> Tensor:
+    """`[B, N, S]` the sums of the rows of `[B, N, N, S]` over the pairs that are there."""
+    exact = memory.dtype if memory.dtype == torch.float64 else torch.float32
+    pairs = (mask[:, :, None] & mask[:, None]).unsqueeze(-1)
+    return (memory * pairs).sum(2, dtype=exact)

@@ -1,4 +1,7 @@
-"""`reference.sums` in one pass, and one pass back; a program for each graph, so for small ones."""
+"""The sums of `reference` in one pass, and one pass back.
+
+`sums` has a program for each graph, so it is for small ones; `row_sums` has one for each row.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from ..tiling import block, programs
 from . import kernels
 
 ENTRIES = 128
+ROW = 32
+"""Entries of a row at a time."""
 
 
 def sums(memory: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -45,5 +50,38 @@ class _Sums(torch.autograd.Function):
         kernels.backward_kernel[(parts * shape[0],)](
             grads[0].contiguous(), flags, dmemory, shape[1], parts,
             S=shape[3], P=block(shape[3]), BM=ENTRIES,
+        )  # fmt: skip
+        return dmemory, None
+
+
+def row_sums(memory: Tensor, mask: Tensor) -> Tensor:
+    """See `reference.row_sums`."""
+    result: Tensor = _RowSums.apply(memory, mask)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _RowSums(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Tensor:
+        memory, mask = args
+        batch, nodes, _, width = memory.shape
+        flags = mask.to(torch.int8)
+        out: Tensor = memory.new_empty(batch, nodes, width, dtype=torch.float32)
+        kernels.row_kernel[(batch * nodes,)](
+            memory.contiguous(), flags, out, nodes, S=width, P=block(width), BM=ROW
+        )
+        ctx.save_for_backward(flags)
+        ctx.like = memory.shape, memory.dtype
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (flags,) = ctx.saved_tensors
+        shape, dtype = ctx.like
+        dmemory = torch.empty(shape, dtype=dtype, device=flags.device)
+        kernels.row_spread_kernel[(shape[0] * shape[1],)](
+            grads[0].contiguous(), flags, dmemory, shape[1],
+            S=shape[3], P=block(shape[3]), BM=ROW,
         )  # fmt: skip
         return dmemory, None
