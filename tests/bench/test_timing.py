@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from g2n2.bench.precision import bandwidth, matmul_precision, peak_tflops
+from g2n2.bench.precision import bandwidth, peak_tflops
 from g2n2.bench.timing import Effort, PeakMemory, measure
 
 CPU = torch.device("cpu")
@@ -44,12 +44,3 @@ def test_peaks_are_those_of_a_product_and_a_copy():
     brief = Effort(repeats=2, seconds=0.0)
     assert 0 < peak_tflops("32", CPU, 128, brief) < 100
     assert 1e8 < bandwidth(CPU, 8, brief) < 1e13
-
-
-def test_the_precision_of_products_is_put_back():
-    before = torch.get_float32_matmul_precision()
-    with matmul_precision("tf32"):
-        assert torch.get_float32_matmul_precision() == "high"
-        with matmul_precision("32"):
-            assert torch.get_float32_matmul_precision() == "highest"
-    assert torch.get_float32_matmul_precision() == before

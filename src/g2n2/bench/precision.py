@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 
+from ..ops.precision import float32_products
 from .cases import Precision
 from .timing import Effort, measure
 
@@ -22,17 +20,6 @@ def half(precision: Precision) -> torch.dtype | None:
     return torch.bfloat16 if precision == "bf16" else None
 
 
-@contextmanager
-def matmul_precision(precision: Precision) -> Iterator[None]:
-    """How products of float32 are taken."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest" if precision == "32" else "high")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
 def autocast(precision: Precision, device: torch.device) -> torch.autocast:
     """Around a forward pass."""
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
@@ -45,7 +32,7 @@ def peak_tflops(
     n = size or MATMUL[device.type]
     dtype = half(precision) or torch.float32
     x, y = (torch.randn(n, n, device=device, dtype=dtype) for _ in range(2))
-    with matmul_precision(precision):
+    with float32_products(precision != "32"):
         torch.mm(x, y)
         timing = measure(lambda: torch.mm(x, y), device, effort)
     return 2.0 * n**3 / timing.least / 1e12

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from ..data.batching import padding_waste
+from ..ops.precision import float32_products
 from ..training.devices import out_of_memory
 from ..training.provenance import provenance
 from . import work
@@ -22,7 +23,7 @@ from .epochs import time_epochs
 from .equality import Check, check
 from .molecules import sizes_of, source_of
 from .networks import Setting, our_pass, peer_pass
-from .precision import PEAK, bandwidth, matmul_precision, peak_tflops
+from .precision import PEAK, bandwidth, peak_tflops
 from .products import Operands, check_product, our_product, product_flops, time_products
 from .profiling import profile
 from .results import Result
@@ -66,7 +67,7 @@ class Bench:
         case = case.quick() if self.quick else case
         found: dict[str, Any] = {"status": "measured"}
         try:
-            with matmul_precision(case.precision):
+            with float32_products(case.precision != "32"):
                 self._refuse(case)
                 measuring = {
                     "product": self._product,

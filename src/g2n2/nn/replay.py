@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..data.batch import GraphBatch
 from ..errors import DataError
+from ..ops.precision import float32_products
 from .copies import Copies
 from .model import GrammarGNN
 
@@ -57,12 +58,9 @@ class Replay:
 
     def _record(self, tensors: Tensors) -> _Recorded:
         self.model.eval()
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision(before if self.dtype is None else "high")
-        try:
+        tf32 = self.dtype is not None or torch.get_float32_matmul_precision() != "highest"
+        with float32_products(tf32):
             return self._recorded(tensors)
-        finally:
-            torch.set_float32_matmul_precision(before)
 
     def _recorded(self, tensors: Tensors) -> _Recorded:
         given = tuple(tensor.clone() for tensor in tensors)

@@ -19,19 +19,6 @@ def programs(count: int, each: int) -> int:
     return -(-count // each)
 
 
-def dot_precision() -> str:
-    """What tensor cores make of float32, as `torch.set_float32_matmul_precision` asks."""
-    return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
-
-
-def batched_precision() -> str:
-    """The same for a batch of products in one tile, which Triton 3.6 gets wrong in `ieee`.
-
-    Three products in tf32 then stand for one in float32.
-    """
-    return "tf32x3" if dot_precision() == "ieee" else "tf32"
-
-
 def processors(device: torch.device) -> int:
     """How many programs a device runs side by side."""
     if device.type != "cuda":

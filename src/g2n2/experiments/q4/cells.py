@@ -82,6 +82,7 @@ def _run(
     images: Images, network: Network, plan: Budget, seed: int, given: Slice, begun: float
 ) -> dict[str, Any] | None:
     """One run, from before or now; None where time is over."""
+    from ...ops.precision import float32_products
     from .fitting import fit
     from .networks import make_network
 
@@ -90,8 +91,9 @@ def _run(
         before: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
         return before
     deadline = begun + 60.0 * given.minutes if given.minutes else math.inf
-    model = make_network(network, images, seed)
-    progress = fit(model, images, network, plan, folder, deadline)
+    with float32_products(network.tf32):
+        model = make_network(network, images, seed)
+        progress = fit(model, images, network, plan, folder, deadline)
     if progress is None:
         return None
     found = {

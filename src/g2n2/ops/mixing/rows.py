@@ -14,8 +14,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ..aside import unhurried, unused_on_the_way
+from ..precision import dot_precision
 from ..sums.triton import column_sums
-from ..tiling import block, dot_precision, processors, programs
+from ..tiling import block, processors, programs
 from .kernels import edges
 from .reference import Map
 

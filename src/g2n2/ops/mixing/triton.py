@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..tiling import as_rows, block, dot_precision, processors, programs
+from ..precision import dot_precision
+from ..tiling import as_rows, block, processors, programs
 from .kernels import fused, weights
 from .layout import MOST_PAIRS, Columns, laid_out
 from .parts import Part

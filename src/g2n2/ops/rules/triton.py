@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..tiling import as_rows, batched_precision, block, programs
+from ..precision import batched_precision
+from ..tiling import as_rows, block, programs
 from . import kernels
 from .spec import MOST_NODES, Round, Rule, rounds
 
