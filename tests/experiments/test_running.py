@@ -10,7 +10,8 @@ from g2n2.errors import DataError
 from g2n2.experiments import packing, running
 from g2n2.experiments.questions import cells_of, choose
 from g2n2.experiments.record import Record
-from g2n2.experiments.running import Settings, failures, run_cells
+from g2n2.experiments.running import Settings, after, failures, run_cells
+from made_up_records import record as made_up
 
 sys.path.insert(0, str(Path(__file__).parent))
 import counting_cells
@@ -154,3 +155,18 @@ def test_workers_run_two_at_a_time_and_one_alone_and_survive_a_death(settings, m
     assert max(first[0], second[0]) < min(first[1], second[1])  # beside each other
     assert first[2] != second[2]
     assert alone[0] >= max(first[1], second[1])
+
+
+def test_a_record_says_where_its_earlier_slices_were_run():
+    """On other hardware or with other code; a run that starts anew has no earlier slice."""
+    made = made_up("q2", "a/b", {}, done=1, planned=3)
+    first = replace(made, provenance={**made.provenance, "device": "GPU", "source": "a"})
+    second = replace(first, provenance={**first.provenance, "device": "cpu"})
+    third = replace(first, provenance={**first.provenance, "device": "cpu", "source": "b"})
+    assert after(None, first) is first
+    assert after(first, first) is first
+    two = after(first, second)
+    assert [slice_["device"] for slice_ in two.provenance["earlier slices"]] == ["GPU"]
+    three = after(after(two, second), third)
+    told = [(s["device"], s["source"]) for s in three.provenance["earlier slices"]]
+    assert told == [("GPU", "a"), ("cpu", "a")]

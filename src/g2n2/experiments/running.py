@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,9 @@ from ..errors import DataError, G2N2Error
 from .cell import Cell, Slice
 from .record import Record
 
+SLICE = ("commit", "source", "device", "cpu")
+"""What is told of a slice that was run elsewhere."""
+EARLIER = "earlier slices"
 State = Literal["complete", "partial", "kept", "left out", "failed"]
 Tell = Callable[[Cell, str, int, int], None]
 
@@ -146,7 +149,9 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
     for name in cell.needs:
         if why := absent(name, settings.data, settings.options.get("cache")):
             return Outcome(cell.label, "left out", why)
-    folder = cell.folder(settings.work)
+    folder, path = cell.folder(settings.work), cell.path(settings.results)
+    begun = folder.is_dir() and any(folder.iterdir())
+    before = Record.read(path) if begun and path.is_file() else None
     folder.mkdir(parents=True, exist_ok=True)
     given = Slice(
         work=folder,
@@ -158,7 +163,7 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
         tell=lambda sentence, done, planned: tell(cell, sentence, done, planned),
     )
     try:
-        record = cell.run(given)
+        record = after(before, cell.run(given))
         record.write(settings.results)
     except G2N2Error as error:
         return Outcome(cell.label, "failed", str(error))
@@ -168,6 +173,19 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
         return Outcome(cell.label, "failed", f"{type(error).__name__}: {error}; see {log}")
     state: State = "partial" if record.partial else "complete"
     return Outcome(cell.label, state, "", record.done, record.planned, record.unit)
+
+
+def after(before: Record | None, record: Record) -> Record:
+    """A record that says where its earlier slices were run, if elsewhere or with other code."""
+    if before is None:
+        return record
+    here = {name: record.provenance.get(name) for name in SLICE}
+    there = {name: before.provenance.get(name) for name in SLICE}
+    earlier = [*before.provenance.get(EARLIER, []), there]
+    others = [one for i, one in enumerate(earlier) if one != here and one not in earlier[:i]]
+    if not others:
+        return record
+    return replace(record, provenance={**record.provenance, EARLIER: others})
 
 
 @lru_cache(maxsize=64)
