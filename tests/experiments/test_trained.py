@@ -101,7 +101,10 @@ def test_exact_power_counts_the_layers(tmp_path):
     assert (deep.separated, shallow.separated, deep.bound) == (3, 0, 3)
 
 
-def test_a_cell_is_done_pair_by_pair(small_suite, tmp_path, monkeypatch):
+def test_a_cell_is_done_pair_by_pair_with_those_beyond_hope_last(
+    small_suite, tmp_path, monkeypatch
+):
+    small_suite = replace(small_suite, pairs=((2, 3), (0, 1)), categories=("regular", "cycles"))
     monkeypatch.setattr(brec_cells, "_brec", lambda data: small_suite)
     monkeypatch.setattr(brec_cells, "_some", lambda data, chosen: some_pairs(small_suite, chosen))
     judged = []
@@ -117,12 +120,14 @@ def test_a_cell_is_done_pair_by_pair(small_suite, tmp_path, monkeypatch):
     given.work.mkdir()
     first, second, third = (cell.run(given) for _ in range(3))
     assert (first.done, first.planned, second.done) == (1, 2, 2)
-    assert judged == [0, 1]
+    assert judged == [1, 0]
     assert dict(second.metrics) == dict(third.metrics)
     assert second.metrics["trained separated"] == second.metrics["exact separated"] == 1
     assert second.metrics["separated beyond the bound"] == 0
     assert second.metrics["trained separated, regular"] == 0
-    assert Record.read(second.write(tmp_path)).detail["pairs"][0]["released"] == "separated"
+    kept = Record.read(second.write(tmp_path)).detail["pairs"]
+    assert [pair["pair"] for pair in kept] == [0, 1], "listed in the suite's order"
+    assert kept[1]["released"] == "separated"
 
 
 def test_what_is_separated_beyond_the_bound_is_counted(verdicts, small_suite, tmp_path):

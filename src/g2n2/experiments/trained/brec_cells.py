@@ -45,14 +45,20 @@ def brec_cell(budget: str, protocol: Protocol, each: int, nodes: int = 0) -> Cel
 def run_brec(
     name: str, budget: str, protocol: Protocol, chosen: tuple[int, ...], given: Slice
 ) -> Record:
-    """Judge pairs until all are judged or the slice is over."""
+    """Judge pairs until all are judged or the slice is over.
+
+    Pairs that no weights can tell apart come last: they take every epoch there is, and a stopped
+    run has judged what was to be seen.
+    """
     begun = time.monotonic()
     suite = _brec(given.data)
     ledger = Ledger(given.work, protocol)
-    verdicts = judge_pairs(suite, chosen, ledger, protocol, given, begun)
-    known = [verdicts[index] for index in chosen if index in verdicts]
     tested = _some(given.data, chosen)
     exact = exact_power(protocol.contender, tested, given.work / f"exact-{len(chosen)}.json")
+    beyond = {chosen[place] for place in exact.beyond}
+    order = sorted(chosen, key=lambda i: (i in beyond, len(suite.graphs[suite.pairs[i][0]])))
+    verdicts = judge_pairs(suite, order, ledger, protocol, given, begun)
+    known = [verdicts[index] for index in chosen if index in verdicts]
     return Record(
         question="power",
         cell=name,
@@ -61,7 +67,7 @@ def run_brec(
         done=len(known),
         planned=len(chosen),
         unit="pairs",
-        metrics=metrics(known, exact, {chosen[place] for place in exact.beyond}),
+        metrics=metrics(known, exact, beyond),
         config={**protocol.as_dict(), "pairs": list(chosen)},
         data={"brec": suite_checksum(suite)},
         provenance=machine(given.device),
