@@ -4,6 +4,7 @@ import copy
 import subprocess
 import sys
 
+import networkx as nx
 import pytest
 import torch
 
@@ -15,6 +16,7 @@ from g2n2.errors import LoweringError
 from g2n2.language.sorts import M
 from g2n2.nn import GrammarGNN, fast
 from g2n2.ops.mixing import plain
+from g2n2.ops.rules.spec import MOST_NODES
 from kernel_checks import DEVICE
 from sample_batches import Powers, weighted_batch
 
@@ -35,7 +37,12 @@ QUICK = [
     ("GNNML1", "modern", "node"),
     ("GNNML3-3", "paper", "graph"),
 ]
-IN_KERNELS = [("r-G_L3", "modern", "graph"), ("four-rule", "paper", "edge")]
+IN_KERNELS = [
+    ("r-G_L3", "modern", "graph"),
+    ("r-G_L3", "modern", "node"),
+    ("r-G_L3", "modern", "edge"),
+    ("four-rule", "paper", "edge"),
+]
 
 
 def network(grammar, preset, task="graph", **options):
@@ -113,6 +120,21 @@ def assert_kernels_agree(grammar, preset, task):
 @pytest.mark.parametrize(("grammar", "preset", "task"), IN_KERNELS)
 def test_kernels_give_what_the_layers_give(grammar, preset, task):
     assert_kernels_agree(grammar, preset, task)
+
+
+@pytest.mark.parametrize("task", ["node", "edge"])
+def test_kernels_on_graphs_beyond_one_tile(task):
+    pytest.importorskip("triton", reason="the kernels need triton")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = network("r-G_L3", "modern", task, width=4, layers=1).to(device)
+    graphs = [nx.path_graph(MOST_NODES + 1), nx.star_graph(3)]
+    draw = torch.Generator().manual_seed(2)
+    data = GraphBatch.of(
+        graphs,
+        [torch.randn(len(g), 3, generator=draw) for g in graphs],
+        [torch.randn(len(g), len(g), 2, generator=draw) for g in graphs],
+    ).to(device)
+    assert_same(model, data, "triton", 1e-4)
 
 
 @pytest.mark.slow

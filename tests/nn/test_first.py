@@ -1,5 +1,6 @@
 """What the memories hold before the first layer, with and without gradients."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -40,3 +41,14 @@ def test_without_gradients_the_memories_are_the_same(grammar, nodes, edges, pres
     if "M" in found:
         assert not found["M"][1, 3:].any(), "padding is zero"
         assert not found["M"][1, :, 3:].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool, torch.float16], ids=str)
+def test_features_of_other_dtypes_are_promoted_with_and_without_gradients(dtype):
+    """One-hot features often come as whole numbers."""
+    model = GrammarGNN("r-G_L3", 3, 2, width=4, layers=1)
+    given = batch(3, 2)
+    given = replace(given, nodes=(given.nodes > 0.5).to(dtype), edges=given.edges.round().to(dtype))
+    expected = model(given).detach()
+    with torch.no_grad():
+        torch.testing.assert_close(model(given), expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -45,7 +46,9 @@ def _side_by_side(parts: Sequence[Sequence[Tensor]]) -> Tensor:
     shapes = [
         [max(sizes) for sizes in zip(*(f.shape for f in part), strict=True)] for part in parts
     ]
-    whole = parts[0][0].new_empty(*shapes[0][:-1], sum(shape[-1] for shape in shapes))
+    dtype = reduce(torch.promote_types, (factor.dtype for part in parts for factor in part))
+    size = (*shapes[0][:-1], sum(shape[-1] for shape in shapes))
+    whole = parts[0][0].new_empty(size, dtype=dtype)
     places = whole.split_with_sizes([shape[-1] for shape in shapes], dim=-1)
     for place, part in zip(places, parts, strict=True):
         if len(part) == 1:

@@ -12,9 +12,12 @@ from ..data.batch import GraphBatch
 from ..errors import DataError
 from ..ops.precision import float32_products
 from .copies import Copies
+from .fitting import refuse_other_input
 from .model import GrammarGNN
+from .pyg_layout import as_pyg
 
 Tensors = tuple[Tensor, Tensor, Tensor, Tensor]
+Key = tuple[Any, ...]
 
 
 class Replay:
@@ -22,7 +25,7 @@ class Replay:
 
     A forward pass is some fifty kernels that are launched one by one; a replay launches them all
     at once. Recording takes about as long as a few dozen passes, and each shape keeps a batch on
-    the device. Weights may change between calls as long as they do so in place.
+    the device. Weights may change between calls.
 
     Products that stay in float32 beside half precision are taken in tf32.
 
@@ -31,48 +34,73 @@ class Replay:
         dtype: Half precision its layers compute in, or None for that of its weights.
 
     Raises:
-        DataError: The network is not on a GPU.
+        DataError: The network is not on a GPU, or has supports that are not words.
     """
 
     def __init__(self, model: GrammarGNN, dtype: torch.dtype | None = None) -> None:
         self.model, self.dtype = model, dtype
-        self.network = _OnTensors(model)
-        self.copies = Copies(model, None if model.by_reference else dtype)
-        device = next(model.parameters()).device
-        if device.type != "cuda":
+        self.device = next(model.parameters()).device
+        if self.device.type != "cuda":
             raise DataError(
-                f"a CUDA graph needs a GPU, and the network is on {device.type}: call the "
+                f"a CUDA graph needs a GPU, and the network is on {self.device.type}: call the "
                 "network itself, or move it"
             )
-        self.recorded: dict[tuple[int, ...], _Recorded] = {}
-        self.pool: Any = None
+        if model.supports is not None:
+            raise DataError(
+                "supports from eigenvectors wait for the host, which a CUDA graph cannot: call "
+                "the network itself"
+            )
+        self.network = _OnTensors(model)
+        self._forget()
 
     @torch.no_grad()
-    def __call__(self, batch: GraphBatch) -> Tensor:
-        """Outputs for a batch, as the network itself gives them."""
-        tensors = self.model.checked(batch)
-        shape = tuple(batch.mask.shape)
-        if shape not in self.recorded:
-            self.recorded[shape] = self._record(tensors)
-        return self.recorded[shape].replay(tensors)
+    def __call__(self, data: Any) -> Tensor:
+        """Outputs for a GraphBatch, or a PyG `Data` or `Batch`, as the network itself gives them.
+
+        Raises:
+            ShapeError: As the network does.
+            DataError: As the network does.
+        """
+        with torch.inference_mode(False), torch.cuda.device(self.device):
+            if isinstance(data, GraphBatch):
+                return self._outputs(data)
+            refuse_other_input(data)
+            batch = GraphBatch.from_pyg(data)
+            return as_pyg(self._outputs(batch), data, batch, self.model.plan.readout.task)
+
+    def _outputs(self, batch: GraphBatch) -> Tensor:
+        tensors = batch.adjacency, batch.nodes, batch.edges, batch.mask
+        key = (batch.directed, *((tensor.shape, tensor.dtype) for tensor in tensors))
+        if self._places() != self.weights:
+            self._forget()  # weights were moved, and a graph knows them by their places
+        if key not in self.recorded:
+            self.recorded[key] = self._record(self.model.checked(batch))
+        return self.recorded[key].replay(tensors)
+
+    def _forget(self) -> None:
+        self.recorded: dict[Key, _Recorded] = {}
+        self.weights = self._places()
+        with torch.inference_mode(False):
+            self.copies = Copies(self.model, None if self.model.by_reference else self.dtype)
+        self.pool: Any = None
+
+    def _places(self) -> list[int]:
+        return [weight.data_ptr() for weight in self.model.parameters()]
 
     def _record(self, tensors: Tensors) -> _Recorded:
         self.model.eval()
+        given = tuple(tensor.clone() for tensor in tensors)
         tf32 = self.dtype is not None or torch.get_float32_matmul_precision() != "highest"
         with float32_products(tf32):
-            return self._recorded(tensors)
-
-    def _recorded(self, tensors: Tensors) -> _Recorded:
-        given = tuple(tensor.clone() for tensor in tensors)
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(2):  # kernels are compiled and buffers found before recording
-                self._forward(given)
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.pool):
-            outputs = self._forward(given)
+            stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                for _ in range(2):  # kernels are compiled and buffers found before recording
+                    self._forward(given)
+            torch.cuda.current_stream().wait_stream(stream)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=self.pool):
+                outputs = self._forward(given)
         self.pool = self.pool or graph.pool()
         return _Recorded(graph, given, outputs)
 

@@ -48,7 +48,13 @@ WIDE_TILES = {
     "inputs": Tiles(64, 32, 8, 1),
     "weights": Tiles(32, 32, 4, 1),
 }
-"""For float32: larger ones do not fit the shared memory of a Hopper chip at width 128."""
+"""For float32 and widths above `NARROW`: larger ones do not fit a Hopper chip's shared memory."""
+NARROW = 64
+
+
+def tiles_for(dtype: torch.dtype, widest: int) -> dict[str, Tiles]:
+    """How the kernels are cut for inputs and outputs of so many channels."""
+    return WIDE_TILES if dtype == torch.float32 or widest > NARROW else TILES
 
 
 def mix(
@@ -143,7 +149,7 @@ class _Call:
         widths = [x.shape[1] for x in self.pairs] + [0] * self.empty
         widths.append(self.factors[0].shape[1] if self.factors else 0)
         starts = [*self.columns.pairs, *[0] * self.empty, self.columns.hadamard]
-        self.tiles = WIDE_TILES if self.w1.dtype == torch.float32 else TILES
+        self.tiles = tiles_for(self.w1.dtype, max(*widths, len(self.w2)))
         self.settings = {
             **{f"S{k}": width for k, width in enumerate(widths)},
             **{f"P{k}": block(width) for k, width in enumerate(widths)},
