@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import networkx as nx
 import pytest
 import torch
 from torch import Tensor, nn
@@ -114,3 +115,18 @@ def test_dense_graphs_do_not_explode(grammar: str) -> None:
             memories, _ = model.final(batch.adjacency, batch.nodes, batch.edges, batch.mask)
         largest.append(max(float(value.abs().max()) for value in memories.values()))
     assert largest[1] < 2 * 10**0.5 * largest[0]
+
+
+def test_dropout_leaves_out_in_training_only() -> None:
+    torch.manual_seed(0)
+    model = G2N2(width=8, layers=1, decision=(64,))
+    model.readout.dropout = 0.5
+    given = GraphBatch.of([nx.cycle_graph(5)])
+    model.eval()
+    still = model(given)
+    assert torch.equal(still, model(given))
+    model.train()
+    drawn = torch.stack([model(given) for _ in range(400)]).detach()
+    assert float(drawn.std()) > 0
+    model.readout.dropout = 0.0
+    assert torch.equal(model(given), still)

@@ -108,6 +108,35 @@ def test_an_interrupted_run_ends_in_the_same_bytes(done: Result, halfway: Path) 
     assert same_run(done.folder, halfway)
 
 
+def test_an_interrupted_run_with_dropout_ends_in_the_same_bytes(
+    done: Result, tmp_path: Path
+) -> None:
+    config = small_config(dropout=0.3)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    train(config, whole, graphs=small_graphs())
+    with pytest.raises(KeyboardInterrupt):
+        train(config, parts, graphs=small_graphs(), watch=stop_at(5))
+    torch.rand(3)  # the numbers drawn go on where they stopped
+    train(config, parts, graphs=small_graphs(), resume=True)
+    assert same_run(whole, parts)
+    assert largest_difference(learned_state(done.folder), learned_state(whole)) > 1e-3
+
+
+def test_a_crash_epochs_after_a_shared_checkpoint_costs_only_time(
+    done: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(run: Any) -> None:
+        if run.progress.epoch == 2:
+            raise RuntimeError("crash")
+
+    monkeypatch.setattr(loop, "BETWEEN", 1e6)
+    with pytest.raises(RuntimeError, match="crash"):
+        train(small_config(), tmp_path / "a", graphs=small_graphs(), watch=Watch(epoch=crash))
+    monkeypatch.undo()
+    resume(tmp_path / "a")
+    assert same_run(done.folder, tmp_path / "a")
+
+
 def test_a_truncated_checkpoint_is_said_and_costs_only_time(done: Result, tmp_path: Path) -> None:
     config = small_config(checkpoint_seconds=0.0)
     with pytest.raises(KeyboardInterrupt):

@@ -65,6 +65,9 @@ def train(
     batch: Annotated[int | None, typer.Option(help="Graphs in a step; else the recipe's.")] = None,
     epochs: Annotated[int | None, typer.Option(help="At most; else the recipe's.")] = None,
     rate: Annotated[float | None, typer.Option(help="Learning rate; else the recipe's.")] = None,
+    dropout: Annotated[
+        float | None, typer.Option(help="Share left out of what decision layers read. [0]")
+    ] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop training after so long.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of weights, split and batches. [0]")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda. [auto]")] = None,
@@ -107,6 +110,7 @@ def train(
         "batch": batch,
         "epochs": epochs,
         "rate": rate,
+        "dropout": dropout,
         "minutes": minutes,
         "seed": seed,
         "device": device,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .batching import ordered_batches, padding_waste
+from .batching import epoch_batches, padding_waste
 from .duplicates import find_duplicates
 from .graph_set import GraphSet, Ints
 from .summary_sentences import sentences
@@ -99,7 +99,7 @@ def summarise(
         edges=float((graphs.edge_counts.sum() - parallel + one_way + loops) / 2 / len(graphs)),
         missing=missing,
         batch_bytes=bytes_of(min(batch_size, len(trained)), largest, width, layers),
-        padding_waste=padding_waste(sizes, ordered_batches(sizes, batch_size)),
+        padding_waste=padding_waste(sizes, epoch_batches(sizes, batch_size, seed=0, epoch=0)),
         self_loops=loops,
         one_way=one_way,
         parallel=parallel,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from ..compiler.lowering import Constants
 from ..compiler.presets import Preset
@@ -38,6 +39,8 @@ def pool(values: Tensor, present: Tensor, how: str) -> Tensor:
 class Readout(nn.Module):
     """The read-out of a ReadoutPlan and its decision layers.
 
+    In training, `dropout` is the share of the numbers each decision layer reads that is left out.
+
     `typical_size` divides sums (once for nodes, twice for pairs) where the preset is normalised, so
     that the decision layers see numbers near 1 and outputs still grow with the graph.
     """
@@ -47,6 +50,7 @@ class Readout(nn.Module):
         if not typical_size > 0:
             raise LoweringError(f"typical_size is a number of nodes above 0, got {typical_size!r}")
         self.plan = plan
+        self.dropout = 0.0
         self.unit = typical_size if preset.normalised else 1.0
         maps = [linear(part) for part in plan.maps]
         self.straight = maps.pop(0) if plan.linear_path else None
@@ -64,7 +68,12 @@ class Readout(nn.Module):
     ) -> Tensor:
         features = self.features(memories, mask, kernels)
         features = features.to(self.dtype)  # pooled sums may be wider than a half-precision model
-        value: Tensor = self.decision(features)
+        features = functional.dropout(features, self.dropout, self.training)
+        value = features
+        for part in self.decision:
+            value = part(value)
+            if not isinstance(part, nn.Linear):
+                value = functional.dropout(value, self.dropout, self.training)
         if self.straight is not None:
             value = value + self.straight(features)
         if self.plan.task == "node":

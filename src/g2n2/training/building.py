@@ -18,6 +18,7 @@ from ..data.store import GraphStore
 from ..errors import DataError
 from ..grammars.catalogue import find_grammar
 from ..language.sorts import M
+from ..nn.readout import Readout
 from .config import RunConfig
 from .scaling import Scaling
 from .tasks import Task
@@ -188,6 +189,14 @@ def make_store(
 
 def make_model(config: RunConfig, parts: Parts) -> nn.Module:
     """The network of a config for these graphs, its weights a function of the seed."""
+    model = _network(config, parts)
+    readout = model.readout
+    assert isinstance(readout, Readout), "every network ends in one"
+    readout.dropout = config.effective_recipe().dropout
+    return model
+
+
+def _network(config: RunConfig, parts: Parts) -> nn.Module:
     from ..data.distances import distance_width
 
     graphs = parts.graphs

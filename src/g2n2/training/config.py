@@ -11,6 +11,8 @@ from ..errors import DataError
 from .recipes import Recipe, find_recipe
 
 PRECISIONS = ("32", "tf32", "bf16", "64")
+OVERRIDES = ("batch", "epochs", "rate", "decay", "ema", "dropout", "distance", "preset")
+"""What a run may say in place of its recipe."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,9 @@ class RunConfig:
         batch: Graphs in a step.
         epochs: At most.
         rate: Learning rate.
+        decay: Weight decay, for the recipe `modern`.
+        ema: Decay of the averaged weights that are evaluated; 0 for none.
+        dropout: Share of what each decision layer reads that is left out in training.
         minutes: Stop after so many minutes of training; 0 for no limit.
         seed: Of the weights, the split and the order of batches.
         device: `auto`, `cpu`, `cuda`.
@@ -68,6 +73,9 @@ class RunConfig:
     batch: int | None = None
     epochs: int | None = None
     rate: float | None = None
+    decay: float | None = None
+    ema: float | None = None
+    dropout: float | None = None
     minutes: float = 0.0
     seed: int = 0
     device: str = "auto"
@@ -78,11 +86,7 @@ class RunConfig:
 
     def effective_recipe(self) -> Recipe:
         """The recipe with this run's own settings in it."""
-        own = {
-            name: value
-            for name in ("batch", "epochs", "rate", "distance", "preset")
-            if (value := getattr(self, name)) is not None
-        }
+        own = {name: value for name in OVERRIDES if (value := getattr(self, name)) is not None}
         return replace(find_recipe(self.recipe), **own)
 
     def checked(self) -> RunConfig:
@@ -106,6 +110,12 @@ class RunConfig:
                 raise DataError(f"{name} must be at least {least}, got {value}")
         if not 0 < recipe.rate < 10:
             raise DataError(f"rate must lie between 0 and 10, got {recipe.rate}")
+        shares = ("decay", recipe.decay, 10), ("ema", recipe.ema, 1), ("dropout", recipe.dropout, 1)
+        for name, share, below in shares:
+            if not 0 <= share < below:
+                raise DataError(f"{name} must be at least 0 and below {below}, got {share}")
+        if self.decay and recipe.optimiser != "adamw":
+            raise DataError(f"the recipe {recipe.name!r} has no weight decay; leave decay out")
         if self.precision not in PRECISIONS:
             raise DataError(f"precision is one of {', '.join(PRECISIONS)}, got {self.precision!r}")
         if self.device not in ("auto", "cpu", "cuda"):

@@ -115,12 +115,14 @@ class GraphedStep:
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         self.side = self.side or torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        random = torch.cuda.get_rng_state(self.device)
         with torch.cuda.stream(stream):
             for _ in range(2):  # kernels are compiled and buffers found before recording
                 self._backward(width)
                 self.flat = self.flat or self._flatten()
                 self._forget()
         torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.set_rng_state(random, self.device)  # a run is the same whenever it is recorded
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool):
             self._whole(width)

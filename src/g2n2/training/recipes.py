@@ -26,6 +26,7 @@ class Recipe:
         ema: Decay of the averaged weights that are evaluated; 0 for none.
         clip: Largest gradient norm; 0 for none.
         normalise: Whether targets are learned with mean 0 and deviation 1.
+        dropout: Share of what each decision layer reads that is left out in training.
         distance: Edge channels made of positions, where the track has them.
         preset: The network's preset where none is asked for.
     """
@@ -45,6 +46,7 @@ class Recipe:
     ema: float = 0.0
     clip: float = 0.0
     normalise: bool = False
+    dropout: float = 0.0
     distance: tuple[str, ...] = ("raw",)
     preset: str = "paper"
 

@@ -34,7 +34,11 @@ def apply(
     scale: Tensor,
     rules: Sequence[Rule],
 ) -> tuple[Tensor, Tensor]:
-    """See `reference.apply`."""
+    """See `reference.apply`.
+
+    Where what was read is the first channels of a tensor just wide enough, the outputs are written
+    into the rest of that tensor.
+    """
     result: tuple[Tensor, Tensor] = _Apply.apply(  # type: ignore[no-untyped-call]
         tuple(rules), scale, read, matrices, vectors
     )
