@@ -178,9 +178,9 @@ def _aim(known: Known, bar: float, before: str) -> Aim:
         return Aim(text, EMPTY, None)
     _, band, place, scores = max(whole, key=lambda row: row[:2])
     said = ", ".join(f"{name} {_r2(v) if v is not None else EMPTY}" for name, v in scores.items())
-    standing = _standing(known, "band", place)
+    standings = [_standing(known, name, place) for name in FILTERS]
     met = any(fine and score >= bar for fine, score, *_ in whole)
     missing = None in scores.values() and band >= bar
     found = f"{SAID.get(place[0], place[0])}, {place[1]} layers: {said}"
-    partial = standing is not None and standing.partial
+    partial = any(standing is not None and standing.partial for standing in standings)
     return Aim(text, found, None if missing else met, partial)

@@ -33,12 +33,13 @@ def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: 
     Runs on whole training folds come first: two of the three statistics need nothing else.
     """
     from ...training.run_folder import checksum
-    from .folds import FoldRun, Protocol, run_fold, ten_folds
+    from ..shared_data import graphs_of
+    from .folds import FoldRun, Protocol, run_fold
     from .statistics import metrics
 
     begun = time.monotonic()
     config = run_config(name, model, plan.epochs, seed)
-    graphs, origin = ten_folds(config, given)
+    graphs = graphs_of(config, given)
     protocols: tuple[Protocol, ...] = ("whole", "nested")
     runs = [FoldRun(kind, fold) for kind in protocols for fold in range(1, plan.folds + 1)]
     found: dict[str, list[list[float]]] = {kind: [] for kind in protocols}
@@ -63,7 +64,7 @@ def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: 
         planned=len(runs),
         unit="runs of folds",
         metrics=metrics(found["whole"], nested),
-        config={**config.as_dict(), "model": model, "folds": plan.folds, "folds from": origin},
+        config={**config.as_dict(), "model": model, "folds": plan.folds},
         data={name: checksum(graphs)},
         provenance=machine(given.device),
         seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),

@@ -16,7 +16,6 @@ from ...data.splits import split
 from ...errors import DataError
 from ...training.config import RunConfig
 from ..cell import Slice
-from ..shared_data import graphs_of
 from ..training_cells import train_slice
 
 if TYPE_CHECKING:
@@ -56,19 +55,6 @@ class FoldRun:
             "validation": rest[inside["validation"]],
             "test": test,
         }
-
-
-def ten_folds(config: RunConfig, given: Slice) -> tuple[GraphSet, str]:
-    """The graphs with ten folds, and where those come from.
-
-    Raises:
-        DataError: The set cannot be read.
-    """
-    graphs = graphs_of(config, given)
-    if "fold-1" in graphs.splits:
-        return graphs, "index files of the set"
-    made = replace(config, options={**config.options, "folds": "gin"})
-    return graphs_of(made, given), "StratifiedKFold of the GIN code"
 
 
 def run_fold(

@@ -25,6 +25,9 @@ class SetSettings:
 
 
 DEGREE = {"degree": "value"}
+FOLDS = {"folds": "gin"}
+"""Those of the GIN code are stratified; index files that come with some sets are not, and leave out
+up to eight graphs."""
 SETS: dict[str, SetSettings] = {
     "MUTAG": SetSettings(16, (256, 128)),
     "PTC": SetSettings(32, (512, 256)),
@@ -66,18 +69,21 @@ def run_config(name: str, model: str, epochs: int, seed: int) -> RunConfig:
     """The settings of each of a cell's runs.
 
     The recipe is `modern` for all networks: its learning rate follows a cosine, so that no test
-    graph has a say in it. (The released code lowers its rate when the test loss stalls.)
+    graph has a say in it. (The released code lowers its rate when the test loss stalls.) Weights
+    are not averaged, and batches have 32 graphs: each epoch is judged as in the published rows.
     """
     chosen = SETS[name]
     return RunConfig(
         dataset=name,
-        options=dict(chosen.options),
+        options={**FOLDS, **chosen.options},
         split="stored",
         baseline=None if model == "G2N2" else model,
         width=chosen.width,
         layers=LAYERS,
         decision=chosen.decision,
+        batch=32,
         epochs=epochs,
+        ema=0.0,
         seed=seed,
         precision="tf32",
         threads=1,  # graphs of thirty nodes: more cores serve better as more cells at a time
