@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from g2n2.bench.precision import bandwidth, peak_tflops
-from g2n2.bench.timing import Effort, PeakMemory, measure
+from g2n2.bench.timing import Effort, PeakMemory, measure, times_slower
 
 CPU = torch.device("cpu")
 
@@ -29,6 +29,22 @@ def test_short_passes_are_taken_many_times():
 def test_a_long_measurement_ends_in_time():
     timing = measure(lambda: time.sleep(0.05), CPU, Effort(repeats=1000, seconds=0.0, most=0.2))
     assert timing.repeats < 10
+
+
+def test_ratios_are_of_passes_taken_in_turns():
+    """The machine becomes slower with every pass of theirs; the ratio does not change."""
+    slow, calls = [1.0], []
+
+    def sleep(seconds, name):
+        calls.append(name)
+        time.sleep(seconds * slow[0])
+        if name == "theirs":
+            slow[0] += 1.0
+
+    ours, theirs = lambda: sleep(0.008, "ours"), lambda: sleep(0.012, "theirs")
+    assert times_slower(ours, theirs, CPU, rounds=3) == pytest.approx(1.5, rel=0.2)
+    assert calls[2:].count("theirs") == 3
+    assert times_slower(theirs, ours, CPU, rounds=3) == pytest.approx(1 / 1.5, rel=0.3)
 
 
 def test_the_peak_of_memory_sees_what_was_freed_again():

@@ -22,12 +22,12 @@ from .cases import PASS_SECONDS, TABLE_SECONDS, Case, Peer, Precision
 from .epochs import time_epochs
 from .equality import Check, check
 from .molecules import sizes_of, source_of
-from .networks import Setting, our_pass, peer_pass
+from .networks import Pass, Setting, our_pass, peer_pass
 from .precision import PEAK, bandwidth, peak_tflops
 from .products import Operands, check_product, our_product, product_flops, time_products
 from .profiling import profile
 from .results import Result
-from .timing import Effort, PeakMemory, device_memory, measure
+from .timing import Effort, PeakMemory, device_memory, measure, times_slower
 
 ROOM = 0.8
 """Of the free memory, at most, for what a case is estimated to keep."""
@@ -144,6 +144,7 @@ class Bench:
         action()
         ready = time.perf_counter() - started
         timing = measure(action, self.device, self.effort)
+        ours = action if self.device.type == "cpu" else None  # a GPU's memory is the peers'
         del action
         sizes = setting.graphs.sizes
         flops = work.useful_flops(sizes, case.width, case.layers, case.training)
@@ -162,11 +163,13 @@ class Bench:
             "ready_seconds": ready,
             "padding_waste": padding_waste(sizes, setting.batches),
         }
-        peers = {peer: self._peer(setting, peer, timing.seconds) for peer in case.peers}
+        peers = {peer: self._peer(setting, peer, timing.seconds, ours) for peer in case.peers}
         return {"figures": figures, "check": asdict(checked), "peers": peers}
 
-    def _peer(self, setting: Setting, peer: Peer, ours: float) -> dict[str, Any]:
-        """A peer on the same batches, or why not."""
+    def _peer(
+        self, setting: Setting, peer: Peer, seconds: float, ours: Pass | None
+    ) -> dict[str, Any]:
+        """A peer on the same batches, or why not; in turns with ours where that is given."""
         case, sizes = setting.case, setting.graphs.sizes
         self._clean()
         try:
@@ -177,6 +180,9 @@ class Bench:
             action = peer_pass(setting, peer)
             action()
             timing = measure(action, self.device, self.effort)
+            ratio = timing.seconds / seconds
+            if ours is not None:
+                ratio = times_slower(ours, action, self.device, self.effort.repeats)
         except Skip as reason:
             return {"skipped": str(reason)}
         except (RuntimeError, MemoryError) as error:
@@ -185,7 +191,7 @@ class Bench:
         return {
             "graphs_per_second": len(sizes) / timing.seconds,
             "spread": timing.spread,
-            "ratio": timing.seconds / ours,
+            "ratio": ratio,
         }
 
     def _product(self, case: Case) -> dict[str, Any]:

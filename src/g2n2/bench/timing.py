@@ -61,6 +61,23 @@ def measure(action: Callable[[], object], device: torch.device, effort: Effort) 
     return Timing(median(taken), min(taken), max(taken), len(taken))
 
 
+def times_slower(
+    ours: Callable[[], object], theirs: Callable[[], object], device: torch.device, rounds: int
+) -> float:
+    """How many times longer a pass of theirs takes: the median of rounds in which both take turns.
+
+    A machine that others use is slow for seconds at a time; within a round it is so for both. Each
+    has about the same time in a round.
+    """
+    guess = _seconds(theirs, device, 1) / _seconds(ours, device, 1)
+    many, few = max(1, round(guess)), max(1, round(1 / guess))
+    ratios = []
+    for _ in range(rounds):
+        mine = _seconds(ours, device, many)
+        ratios.append(_seconds(theirs, device, few) / mine)
+    return median(ratios)
+
+
 def synchronise(device: torch.device) -> None:
     """Wait until the device has done what it was told."""
     if device.type == "cuda":

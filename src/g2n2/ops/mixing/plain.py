@@ -23,7 +23,7 @@ from .reference import Map, pair_mask, values
 
 KEPT_BYTES = 256 * 1024**2
 """A hidden layer up to this size is kept for the backward pass."""
-CHUNK_BYTES = {"cpu": 2 * 1024**2}
+CHUNK_BYTES = {"cpu": 8 * 1024**2}
 GPU_CHUNK_BYTES = 64 * 1024**2
 """A chunk of the hidden layer is about this large: as caches are, or enough to fill a GPU."""
 
