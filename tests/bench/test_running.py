@@ -24,14 +24,24 @@ def bench():
 
 
 @pytest.mark.parametrize("name", ["cpu-train-32", "cpu-infer-32"])
-def test_a_case_is_measured_beside_its_peers(bench, name):
+def test_a_case_is_measured_beside_its_peers(bench, name, monkeypatch):
     (case,) = cases_for("cpu", [name])
+    in_turns = []
+
+    def slower(ours, theirs, device, rounds):
+        ours()
+        theirs()
+        in_turns.append((ours, theirs))
+        return 7.0 + len(in_turns)
+
+    monkeypatch.setattr(running, "times_slower", slower)
     result = bench.run(case)
     assert result.status == "measured", result.reason
     assert set(result.peers) == {"reference", "ppgn", "block-diagonal"}
-    ours = result.figures["graphs_per_second"]
-    for peer in result.peers.values():
-        assert peer["ratio"] == pytest.approx(ours / peer["graphs_per_second"])
+    assert [peer["ratio"] for peer in result.peers.values()] == [8.0, 9.0, 10.0]
+    assert len({ours for ours, _ in in_turns}) == 1
+    assert len({theirs for _, theirs in in_turns} - {in_turns[0][0]}) == 3
+    assert all(peer["graphs_per_second"] > 0 for peer in result.peers.values())
     assert result.check["outputs"] <= result.check["outputs_allowed"]
     assert result.figures["share_of_peak"] == pytest.approx(
         result.figures["tflops"] / result.made_with["peak_tflops"]["32"]
