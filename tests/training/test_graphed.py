@@ -246,3 +246,18 @@ def test_work_on_a_stream_of_its_own_changes_no_weight():
     assert_weights_agree(model, twin, rtol=1e-3, atol=2e-4)
     for mine, theirs in zip(average.shadow, expected.shadow, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=2e-4)
+
+
+@pytest.mark.gpu
+def test_dropout_is_drawn_anew_at_every_replay_and_again_with_the_same_seed():
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    steps, seen = [STEPS[0]] * 4, []
+    for _ in range(2):
+        model = network("cuda")
+        model.readout.dropout = 0.5
+        step, _ = graphed(model, optimiser_of(model))
+        torch.cuda.manual_seed(3)
+        seen.append([float(step.step(i, 0.0, n)[0]) for n, i in enumerate(steps, start=1)])
+    assert len(set(seen[0])) == 4, "nothing is learned at rate 0: only the numbers drawn differ"
+    assert seen[0] == pytest.approx(seen[1], rel=1e-5)

@@ -115,14 +115,16 @@ class GraphedStep:
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         self.side = self.side or torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        random = torch.cuda.get_rng_state(self.device)
+        draws = self.network.model.readout.dropout > 0
+        random = torch.cuda.get_rng_state(self.device) if draws else None
         with torch.cuda.stream(stream):
             for _ in range(2):  # kernels are compiled and buffers found before recording
                 self._backward(width)
                 self.flat = self.flat or self._flatten()
                 self._forget()
         torch.cuda.current_stream().wait_stream(stream)
-        torch.cuda.set_rng_state(random, self.device)  # a run is the same whenever it is recorded
+        if random is not None:  # a run draws the same numbers whenever its steps are recorded
+            torch.cuda.set_rng_state(random, self.device)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool):
             self._whole(width)
