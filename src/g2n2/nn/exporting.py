@@ -13,26 +13,16 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
 from ..data.batch import GraphBatch
 from ..errors import DataError, G2N2Error, LoweringError
 from .model import GrammarGNN
+from .on_tensors import OnTensors
 
 INPUTS = ("adjacency", "nodes", "edges", "mask")
 """The names of the inputs, in order."""
-
-
-class Network(nn.Module):
-    """A network as a module of its four tensors."""
-
-    def __init__(self, model: GrammarGNN) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
-        return self.model.network(adjacency, nodes, edges, mask)
 
 
 def export_program(
@@ -55,7 +45,7 @@ def export_program(
     if dynamic:
         count, nodes = 2, 8  # a size of 1 while tracing would be kept for good
     return torch.export.export(
-        Network(model),
+        OnTensors(model),
         _example(model, count, nodes),
         dynamic_shapes=_dynamic_shapes() if dynamic else None,
     )

@@ -44,7 +44,8 @@ def _side_by_side(parts: Sequence[Sequence[Tensor]]) -> Tensor:
         return torch.cat([_product(part) for part in parts], dim=-1)
     # With nobody to ask for gradients, each product is written where it belongs.
     shapes = [
-        [max(sizes) for sizes in zip(*(f.shape for f in part), strict=True)] for part in parts
+        torch.broadcast_shapes(*(factor.shape for factor in part))  # type: ignore[no-untyped-call]
+        for part in parts
     ]
     dtype = reduce(torch.promote_types, (factor.dtype for part in parts for factor in part))
     size = (*shapes[0][:-1], sum(shape[-1] for shape in shapes))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..data.batch import GraphBatch
 from ..errors import DataError
@@ -14,6 +14,7 @@ from ..ops.precision import float32_products
 from .copies import Copies
 from .fitting import refuse_other_input
 from .model import GrammarGNN
+from .on_tensors import OnTensors
 from .pyg_layout import as_pyg
 
 Tensors = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -50,7 +51,7 @@ class Replay:
                 "supports from eigenvectors wait for the host, which a CUDA graph cannot: call "
                 "the network itself"
             )
-        self.network = _OnTensors(model)
+        self.network = OnTensors(model)
         self._forget()
 
     @torch.no_grad()
@@ -109,17 +110,6 @@ class Replay:
         with torch.autocast("cuda", self.dtype, enabled=self.dtype is not None):
             made: Tensor = torch.func.functional_call(self.network, self.copies.named(), tensors)
             return made
-
-
-class _OnTensors(nn.Module):
-    """A network as a function of the tensors of a batch."""
-
-    def __init__(self, model: GrammarGNN) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
-        return self.model.network(adjacency, nodes, edges, mask)
 
 
 @dataclass(frozen=True, eq=False)

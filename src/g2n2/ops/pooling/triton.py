@@ -31,21 +31,18 @@ class _Sums(torch.autograd.Function):
     def forward(ctx: Any, *args: Any) -> Tensor:
         memory, mask = args
         batch, nodes, _, width = memory.shape
-        flags = mask.to(torch.int8)
+        flags = _remembered(ctx, memory, mask)
         out: Tensor = memory.new_empty(batch, 2 * width, dtype=torch.float32)
         kernels.forward_kernel[(batch,)](
             memory.contiguous(), flags, out, nodes, S=width, P=block(width), BM=ENTRIES
         )
-        ctx.save_for_backward(flags)
-        ctx.like = memory.shape, memory.dtype
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        (flags,) = ctx.saved_tensors
-        shape, dtype = ctx.like
-        dmemory = torch.empty(shape, dtype=dtype, device=flags.device)
+        flags, dmemory = _recalled(ctx)
+        shape = dmemory.shape
         parts = programs(shape[1] ** 2, ENTRIES)
         kernels.backward_kernel[(parts * shape[0],)](
             grads[0].contiguous(), flags, dmemory, shape[1], parts,
@@ -65,23 +62,35 @@ class _RowSums(torch.autograd.Function):
     def forward(ctx: Any, *args: Any) -> Tensor:
         memory, mask = args
         batch, nodes, _, width = memory.shape
-        flags = mask.to(torch.int8)
+        flags = _remembered(ctx, memory, mask)
         out: Tensor = memory.new_empty(batch, nodes, width, dtype=torch.float32)
         kernels.row_kernel[(batch * nodes,)](
             memory.contiguous(), flags, out, nodes, S=width, P=block(width), BM=ROW
         )
-        ctx.save_for_backward(flags)
-        ctx.like = memory.shape, memory.dtype
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        (flags,) = ctx.saved_tensors
-        shape, dtype = ctx.like
-        dmemory = torch.empty(shape, dtype=dtype, device=flags.device)
+        flags, dmemory = _recalled(ctx)
+        shape = dmemory.shape
         kernels.row_spread_kernel[(shape[0] * shape[1],)](
             grads[0].contiguous(), flags, dmemory, shape[1],
             S=shape[3], P=block(shape[3]), BM=ROW,
         )  # fmt: skip
         return dmemory, None
+
+
+def _remembered(ctx: Any, memory: Tensor, mask: Tensor) -> Tensor:
+    """Flags of the nodes that are there, kept with the memory's shape for the way back."""
+    flags = mask.to(torch.int8)
+    ctx.save_for_backward(flags)
+    ctx.like = memory.shape, memory.dtype
+    return flags
+
+
+def _recalled(ctx: Any) -> tuple[Tensor, Tensor]:
+    """The flags, and room for the gradient of the memory."""
+    (flags,) = ctx.saved_tensors
+    shape, dtype = ctx.like
+    return flags, torch.empty(shape, dtype=dtype, device=flags.device)
