@@ -40,11 +40,15 @@ def test_the_required_cells_are_those_of_the_question():
         "single/r2/distance/PPGN/modern/equal-time",
         "single/u0/distance/PPGN/modern/equal-time",
     }
+    extent = {
+        f"{what}/distance/G2N2/modern/extent"
+        for what in ("joint/width32", "joint/width64", "single/r2")
+    }
     timed = {"speed/joint-width32/distance", "speed/joint-width32/bonds", "speed/single/distance"}
     beside = {"collapse/u0"} | {
         f"precision/{target}/{bits}" for target in ("r2", "u0") for bits in ("bf16", "tf32", "32")
     }
-    assert set(required()) == joint | single | compared | equal | timed | beside
+    assert set(required()) == joint | single | compared | equal | extent | timed | beside
 
 
 def test_they_run_in_the_order_of_the_question():
@@ -85,6 +89,10 @@ def test_ppgn_and_the_paper_recipe_are_what_they_are_called():
     paper = q2.Settings("u0", 64, "distance", "G2N2", "paper").config(asked)
     assert (paper.grammar, paper.effective_recipe().preset) == ("r-G_L3", "paper")
     assert not paper.references  # the released script learns raw totals
+    assert not any(
+        q2.Settings(t, 64, "distance", "G2N2", "modern").config(asked).extent for t in ("r2", None)
+    )
+    assert all(settings.config(asked).extent for settings in q2.EXTENT)
     assert q2.Settings(None, 32, "bonds", "G2N2", "modern").config(asked).target == ()
 
 

@@ -53,3 +53,29 @@ def test_references_are_what_the_elements_give():
     scaled = both.scale(task, noisy)
     assert (scaled.mean(), scaled.std()) == pytest.approx((0, 1), abs=1e-9)
     assert both.unscale(task, noisy, scaled) == pytest.approx(noisy.targets)
+
+
+def test_the_extent_comes_off_and_back_with_the_references():
+    graphs = small_set()
+    random = np.random.default_rng(1)
+    atoms = len(graphs.node_features)
+    made = replace(
+        graphs,
+        node_features=np.eye(2, dtype=np.float32)[random.integers(0, 2, atoms)],
+        node_names=("H", "C"),
+        positions=random.normal(size=(atoms, 3)).astype(np.float32),
+    )
+    spread = [
+        float(((r[:, None] - r[None]) ** 2).sum() / (h @ np.array([1.0, 6.0])).sum())
+        for r, h in zip(
+            np.split(made.positions.astype(np.float64), made.node_offsets[1:-1]),
+            np.split(made.node_features, made.node_offsets[1:-1]),
+            strict=True,
+        )
+    ]
+    made = replace(made, targets=3.0 * np.array(spread)[:, None])
+    task = Task.of(made)
+    scaling = Scaling.of(task, made, normalise=False, references=True, extent=True)
+    assert np.abs(scaling.scale(task, made)).max() < 1e-6
+    assert scaling.unscale(task, made, np.zeros_like(made.targets)) == pytest.approx(made.targets)
+    assert Scaling.from_dict(scaling.as_dict()) == scaling

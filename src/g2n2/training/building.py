@@ -149,7 +149,7 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
         raise DataError("no training graph has a known target")
     if not np.isfinite(graphs.select(chosen["validation"]).targets).any():
         notes.append("no validation graph has a known target: the last weights will be kept.")
-    scaling = Scaling.of(task, train, recipe.normalise, config.references)
+    scaling = Scaling.of(task, train, recipe.normalise, config.references, config.extent)
     if graphs.edge_features.shape[1] and not takes_edges(config):
         notes.append(
             f"{config.baseline or config.grammar} has no place for edge features: "

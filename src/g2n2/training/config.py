@@ -28,6 +28,7 @@ class RunConfig:
             stored splits where the set has them, else random.
         limit: Use only so many graphs, drawn with the seed; 0 for all.
         references: Learn what is left of a target after fitted per-element values.
+        extent: And after fitted sums of squared distances between elements; needs positions.
         grammar: A grammar's name, its rules, or a fragment.
         baseline: A network that is no grammar (GIN, GCN, ChebNet) in place of the grammar.
         preset: What the grammar does not say; the recipe's where None.
@@ -60,6 +61,7 @@ class RunConfig:
     split: str = "auto"
     limit: int = 0
     references: bool = False
+    extent: bool = False
     grammar: str = "r-G_L3"
     baseline: str | None = None
     preset: str | None = None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data.graph_set import GraphSet
+from ..data.qm9.references import BETWEEN, fit_references, reference_sums
 from .tasks import Task, Values
 
 
@@ -19,8 +20,8 @@ class Scaling:
     Attributes:
         mean: `[T]`.
         deviation: `[T]`, never zero.
-        references: For each target's name the value of each element, by node feature's name; a
-            graph's reference is the sum over its atoms.
+        references: For each target's name the value of each element and pair of elements, by the
+            names of `reference_sums`; a graph's reference is what those sums give.
     """
 
     mean: tuple[float, ...]
@@ -28,19 +29,25 @@ class Scaling:
     references: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, task: Task, train: GraphSet, normalise: bool, references: bool) -> Scaling:
+    def of(
+        cls,
+        task: Task,
+        train: GraphSet,
+        normalise: bool,
+        references: bool = False,
+        extent: bool = False,
+    ) -> Scaling:
         """Fitted on training graphs; the identity for classes, or where nothing is wanted."""
         columns = len(task.columns)
         plain = cls((0.0,) * columns, (1.0,) * columns)
         if task.kind != "regression":
             return plain
         fitted: dict[str, Mapping[str, float]] = {}
-        if references:
-            from ..data.qm9.atom_references import atom_references
-
+        if references or extent:
             everything = np.arange(len(train))
             for column in task.columns:
-                fitted[column.name] = atom_references(train, everything, column.name).coefficients
+                found = fit_references(train, everything, column.name, extent=extent)
+                fitted[column.name] = found.coefficients
         plain = cls(plain.mean, plain.deviation, fitted)
         if not normalise:
             return plain
@@ -55,13 +62,15 @@ class Scaling:
         return cls(tuple(mean), tuple(deviation), fitted)
 
     def reference(self, task: Task, graphs: GraphSet) -> Values:
-        """`[rows, T]` what the elements alone give."""
+        """`[rows, T]` what the elements and, with the extent, their distances alone give."""
         values = np.zeros((len(graphs.targets), len(task.columns)))
+        if not self.references:
+            return values
+        extent = any(BETWEEN in name for fitted in self.references.values() for name in fitted)
+        sums = reference_sums(graphs, extent=extent)
         for place, column in enumerate(task.columns):
-            for element, value in self.references.get(column.name, {}).items():
-                feature = graphs.node_features[:, graphs.node_names.index(element)]
-                counts = np.add.reduceat(feature.astype(np.float64), graphs.node_offsets[:-1])
-                values[:, place] += value * counts
+            for name, value in self.references.get(column.name, {}).items():
+                values[:, place] += value * sums[name]
         return values
 
     def scale(self, task: Task, graphs: GraphSet) -> Values:

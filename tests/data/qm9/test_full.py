@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from g2n2.data.qm9.atom_references import atom_references
+from g2n2.data.qm9.references import fit_references
 from g2n2.data.qm9.build import build_qm9
 from g2n2.data.qm9.loading import load_qm9
 from g2n2.data.qm9.splits import qm9_splits
@@ -59,7 +59,7 @@ def test_counts_are_those_of_the_literature(built: tuple[Path, float]) -> None:
 def test_references_per_element_explain_the_energy(built: tuple[Path, float]) -> None:
     graphs = load_qm9(targets=["u0"], cache=built[0])
     splits = qm9_splits(len(graphs), seed=0)
-    found = atom_references(graphs, splits["train"], "u0")
+    found = fit_references(graphs, splits["train"], "u0")
     # Energies of free atoms at the same level, in hartree: bonds add a few tenths to them.
     free = {"H": -0.500, "C": -37.847, "N": -54.584, "O": -75.065, "F": -99.719}
     for element, value in free.items():

@@ -12,10 +12,10 @@ from .cache import Molecules
 
 Features = Literal["pyg", "ppgn", "sanitized"]
 
-ELEMENTS = ("H", "C", "N", "O", "F")
+ATOMIC_NUMBERS = {"H": 1, "C": 6, "N": 7, "O": 8, "F": 9}
+ELEMENTS = tuple(ATOMIC_NUMBERS)
 EDGE_NAMES = ("single", "double", "triple", "aromatic")
 
-_ATOMIC_NUMBERS = (1, 6, 7, 8, 9)
 _PYG_NAMES = (*ELEMENTS, "Z", "aromatic", "sp", "sp2", "sp3", "hydrogens")
 
 
@@ -26,8 +26,10 @@ def node_names(features: Features) -> tuple[str, ...]:
 
 def node_features(molecules: Molecules, features: Features) -> Floats:
     """`[ΣN, 11]`, or `[ΣN, 13]` for `ppgn`, in the order of `node_names`."""
-    by_element = np.zeros((max(_ATOMIC_NUMBERS) + 1, len(node_names(features))), dtype=np.float32)
-    for place, number in enumerate(_ATOMIC_NUMBERS):
+    by_element = np.zeros(
+        (max(ATOMIC_NUMBERS.values()) + 1, len(node_names(features))), dtype=np.float32
+    )
+    for place, number in enumerate(ATOMIC_NUMBERS.values()):
         by_element[number, [place, 5]] = 1, number
     table = by_element.take(molecules.elements, axis=0)
     table[:, 10] = molecules.atoms[:, 4]

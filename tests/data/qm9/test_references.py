@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from g2n2.data.graph_set import GraphSet, Target
-from g2n2.data.qm9.atom_references import atom_references
+from g2n2.data.qm9.references import fit_references
 from g2n2.errors import DataError
 
 PLANTED = {"H": -0.5, "C": -38.0, "N": -54.5, "O": -75.0, "F": -99.7}
@@ -34,7 +34,7 @@ def planted_set() -> GraphSet:
 
 def test_planted_values_are_found() -> None:
     graphs = planted_set()
-    found = atom_references(graphs, list(range(20)), "u0")
+    found = fit_references(graphs, list(range(20)), "u0")
     assert found.coefficients == pytest.approx(PLANTED)
     np.testing.assert_allclose(found.values, graphs.targets[:, 1])
 
@@ -44,7 +44,7 @@ def test_only_training_graphs_with_a_value_are_looked_at() -> None:
     spoiled = graphs.targets.copy()
     spoiled[20:, 1] += 1000
     spoiled[3, 1] = np.nan
-    found = atom_references(replace(graphs, targets=spoiled), np.arange(20), "u0")
+    found = fit_references(replace(graphs, targets=spoiled), np.arange(20), "u0")
     assert found.coefficients == pytest.approx(PLANTED)
 
 
@@ -56,7 +56,7 @@ def test_other_columns_than_elements_do_not_take_part() -> None:
         node_features=np.concatenate([noise, graphs.node_features], axis=1),
         node_names=("Z", *PLANTED),
     )
-    assert atom_references(wider, np.arange(20), "u0").coefficients == pytest.approx(PLANTED)
+    assert fit_references(wider, np.arange(20), "u0").coefficients == pytest.approx(PLANTED)
 
 
 @pytest.mark.parametrize(
@@ -71,5 +71,44 @@ def test_what_cannot_be_fitted_is_refused(
     change: dict[str, object], target: str, complaint: str
 ) -> None:
     with pytest.raises(DataError) as caught:
-        atom_references(replace(planted_set(), **change), [0, 1, 2], target)  # type: ignore[arg-type]
+        fit_references(replace(planted_set(), **change), [0, 1, 2], target)  # type: ignore[arg-type]
     assert complaint in str(caught.value)
+
+
+def molecules(seed: int = 7) -> GraphSet:
+    """The planted set, with atoms somewhere."""
+    graphs = planted_set()
+    places = np.random.default_rng(seed).normal(size=(len(graphs.node_features), 3))
+    return replace(graphs, positions=(5 + 2 * places).astype(np.float32))
+
+
+def moments(graphs: GraphSet, charges: dict[str, float]) -> np.ndarray:
+    """Second moments of charges about their centre, atom by atom."""
+    found = []
+    for one, two in zip(graphs.node_offsets, graphs.node_offsets[1:], strict=False):
+        assert graphs.positions is not None
+        places = graphs.positions[one:two].astype(np.float64)
+        each = graphs.node_features[one:two] @ np.array(list(charges.values()))
+        centre = (each[:, None] * places).sum(0) / each.sum()
+        found.append((each * ((places - centre) ** 2).sum(1)).sum())
+    return np.array(found)
+
+
+def test_the_extent_is_the_second_moment_of_charges_about_their_centre() -> None:
+    graphs = molecules()
+    charges = {"H": 1.0, "C": 6.0, "N": 7.0, "O": 8.0, "F": 9.0}
+    wanted = moments(graphs, charges)
+    planted = replace(graphs, targets=np.stack([wanted, wanted], axis=1))
+    found = fit_references(planted, np.arange(30), "u0", extent=True)
+    np.testing.assert_allclose(found.values, wanted, rtol=1e-6)
+    for pair, value in found.coefficients.items():
+        one, _, other = pair.partition("·")
+        product = charges[one] * charges[other] if other else 0.0
+        assert value == pytest.approx(product if one != other else product / 2, abs=1e-4)
+    without = fit_references(planted, np.arange(30), "u0")
+    assert np.abs(without.values - wanted).max() > 1.0
+
+
+def test_the_extent_needs_positions() -> None:
+    with pytest.raises(DataError, match="planted has no positions, so the extent cannot be fitted"):
+        fit_references(planted_set(), [0, 1, 2], "u0", extent=True)
