@@ -64,9 +64,9 @@ def joint(folder, share):
 
 def test_jointly_zpve_is_held_against_what_was_likely_meant(tmp_path):
     joint(tmp_path, 0.99)
-    assert made(tmp_path).aims[1].verdict == "met"
+    assert made(tmp_path).aims[2].verdict == "met"
     joint(tmp_path, 1.01)
-    assert made(tmp_path).aims[1].verdict == "**missed**"
+    assert made(tmp_path).aims[2].verdict == "**missed**"
 
 
 def test_some_targets_below_and_the_others_not_run_leaves_the_aim_open(tmp_path):
@@ -80,7 +80,8 @@ def test_equal_time_and_seconds_per_epoch(tmp_path):
     speed = {"seconds per epoch G2N2": 4.0, "seconds per epoch PPGN": 6.0, "PPGN / G2N2": 1.5}
     write(tmp_path, "q2", "speed/single/distance", speed)
     *_, joint, _, seconds, _ = tables(tmp_path)
-    assert row(joint, "μ")[5] == "0.300"
+    place = joint.headers.index("PPGN, width 32, equal time")
+    assert row(joint, "μ")[place] == "0.300"
     assert row(joint, "seeds")[5] == "1 × 170 epochs"
     assert row(seconds, "each target")[1:6] == ("129", "98", "6.00", "4.00", "1.50")
 
@@ -107,4 +108,27 @@ def test_runs_that_die(tmp_path, spreads, verdict):
     key = "spread of predictions / spread of targets"
     for seed, spread in enumerate(spreads):
         write(tmp_path, "q2", "collapse/u0", {key: spread}, seed=seed, done=5, planned=5)
-    assert made(tmp_path).aims[2].verdict == verdict
+    assert made(tmp_path).aims[-1].verdict == verdict
+
+
+def test_r2_less_its_extent_has_a_line_and_an_aim_of_its_own(tmp_path):
+    for target in ORDER:
+        write(tmp_path, "q2", f"single/{target}/distance/G2N2/modern", {metric(target): 1e-6})
+    write(tmp_path, "q2", "single/r2/distance/G2N2/modern", {metric("r2"): 0.9})
+    write(tmp_path, "q2", "single/r2/distance/G2N2/modern/extent", {metric("r2"): 0.1})
+    single = tables(tmp_path)[0]
+    names = [line[0] for line in single.rows]
+    assert names.index("R² (a₀²), less its extent") == names.index("R² (a₀²)") + 1
+    assert row(single, "R² (a₀²), less")[-2] == "**0.100**"
+    assert [aim.verdict for aim in made(tmp_path).aims[:2]] == ["**missed**", "met"]
+    assert made(tmp_path).aims[3].verdict == "not run yet"
+
+
+def test_the_extent_has_columns_in_the_joint_table(tmp_path):
+    bars = [float(text) for text in JOINT.split()]
+    metrics = {metric(t): 0.5 * bar for t, bar in zip(ORDER, bars, strict=True)}
+    write(tmp_path, "q2", "joint/width32/distance/G2N2/modern/extent", metrics)
+    joint_table = tables(tmp_path)[2]
+    place = joint_table.headers.index("G²N², width 32, extent")
+    assert row(joint_table, "R²")[place] == "**0.595**"
+    assert [aim.verdict for aim in made(tmp_path).aims[2:4]] == ["not run yet", "met"]

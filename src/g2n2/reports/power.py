@@ -12,6 +12,7 @@ from .cited import cited
 from .figures.power import drawing
 from .numbers import (
     EMPTY,
+    OPTIONAL,
     PARTIAL,
     Entry,
     Row,
@@ -204,9 +205,10 @@ def _counting(known: Known) -> Table:
     rows: list[Row] = []
     for count in COUNTS:
         metric = f"normalised test MAE {count}"
-        for how, cell in (("all six at once", "joint"), ("alone", count)):
+        for how, cell, absent in (("all six at once", "joint", EMPTY), ("alone", count, OPTIONAL)):
             entries = [
-                mean_entry(known.get(f"counting/{cell}/{name}"), metric) for name in CONTENDERS
+                mean_entry(known.get(f"counting/{cell}/{name}"), metric, absent=absent)
+                for name in CONTENDERS
             ]
             rows.append((f"{count.replace('_', '-')}, {how}", entries))
     works = (known.get(f"counting/joint/{name}") for name in CONTENDERS)

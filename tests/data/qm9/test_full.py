@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from g2n2.data.qm9.references import fit_references
 from g2n2.data.qm9.build import build_qm9
 from g2n2.data.qm9.loading import load_qm9
+from g2n2.data.qm9.references import fit_references
 from g2n2.data.qm9.splits import qm9_splits
 
 pytestmark = pytest.mark.slow

@@ -29,7 +29,7 @@ class Plan:
         graph8c: Graphs of it; 0 for all.
         counting_epochs: Of a counting run.
         counting_graphs: 0 for all.
-        singly: Whether each count also has a network of its own.
+        singly: Whether each count also has a network of its own, as an optional cell.
         threads: Of a CPU; as many as it has where 0.
     """
 
@@ -52,7 +52,7 @@ PLANS = {
     "smoke": Plan(("G2N2-3",), 1, 16, 2, {"csl": 1}, 1, 1, 200, 1, 150, threads=1),
     "short": Plan(EVERYONE, 8, 0, 20, {"csl": 40, "exp": 20, "sr25": 20}, 2, 3, 0, 60),
     "full": Plan(
-        EVERYONE, 0, 0, 20, {"csl": 200, "exp": 100, "sr25": 100}, 0, 10, 0, 500, singly=True
+        EVERYONE, 0, 0, 20, {"csl": 60, "exp": 40, "sr25": 40}, 0, 10, 0, 200, singly=True
     ),
 }
 

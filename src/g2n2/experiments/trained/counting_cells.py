@@ -35,7 +35,7 @@ def counting_cell(
         contender: The network.
         budget: Whose settings it has.
         epochs: Of the run.
-        count: One of `COUNTS`; all of them where empty.
+        count: One of `COUNTS`, an optional cell; all of them where empty.
         limit: Graphs; 0 for all.
         threads: Of a CPU; as many as it has where 0.
         seed: Of the run.
@@ -52,7 +52,9 @@ def counting_cell(
         seed=seed,
     )
     name = f"counting/{count or 'joint'}/{contender.name}"
-    return training_cell("power", name, budget, config, measure=normalised_errors)
+    return training_cell(
+        "power", name, budget, config, optional=bool(count), measure=normalised_errors
+    )
 
 
 def normalised_errors(outcome: Outcome, folder: Path) -> dict[str, float]:

@@ -14,11 +14,13 @@ from .drawing import BLUE, GREEN, ORANGE, Drawing
 _OURS = {
     "single": {
         "G²N², ours": ("single/{}/distance/G2N2/modern", BLUE, "o"),
+        "G²N², ours, less the extent": ("single/{}/distance/G2N2/modern/extent", BLUE, "^"),
         "PPGN, ours": ("single/{}/distance/PPGN/modern", ORANGE, "s"),
         "G²N², ours, bonds only": ("single/{}/bonds/G2N2/modern", GREEN, "D"),
     },
     "joint": {
         "G²N², ours": ("joint/width32/distance/G2N2/modern", BLUE, "o"),
+        "G²N², ours, less the extent": ("joint/width32/distance/G2N2/modern/extent", BLUE, "^"),
         "PPGN, ours": ("joint/width32/distance/PPGN/modern", ORANGE, "s"),
         "G²N², ours, bonds only": ("joint/width32/bonds/G2N2/modern", GREEN, "D"),
         "G²N², ours, width 64": ("joint/width64/distance/G2N2/modern", BLUE, "*"),
