@@ -82,7 +82,7 @@ def test_equal_time_and_seconds_per_epoch(tmp_path):
     *_, joint, _, seconds, _ = tables(tmp_path)
     place = joint.headers.index("PPGN, width 32, equal time")
     assert row(joint, "μ")[place] == "0.300"
-    assert row(joint, "seeds")[5] == "1 × 170 epochs"
+    assert row(joint, "seeds")[place] == "1 × 170 epochs"
     assert row(seconds, "each target")[1:6] == ("129", "98", "6.00", "4.00", "1.50")
 
 
