@@ -11,8 +11,10 @@ from g2n2.experiments import q2
 from g2n2.experiments.cell import Slice
 from g2n2.experiments.record import Record
 from g2n2.experiments.speed import equal_time
+from g2n2.experiments.sums_cells import sums_cell
 from g2n2.experiments.training_cells import mae_key, training_cell
 from g2n2.training.config import RunConfig
+from small_sets import small_set
 
 TARGETS = ("mu", "alpha", "homo", "lumo", "gap", "r2", "zpve", "u0", "u", "h", "g", "cv")
 
@@ -44,18 +46,19 @@ def test_the_required_cells_are_those_of_the_question():
         f"{what}/distance/G2N2/modern/extent"
         for what in ("joint/width32", "joint/width64", "single/r2")
     }
+    sums = {"sums/elements", "sums/extent"}
     timed = {"speed/joint-width32/distance", "speed/joint-width32/bonds", "speed/single/distance"}
     beside = {"collapse/u0"} | {
         f"precision/{target}/{bits}" for target in ("r2", "u0") for bits in ("bf16", "tf32", "32")
     }
-    assert set(required()) == joint | single | compared | equal | extent | timed | beside
+    assert set(required()) == joint | single | compared | equal | extent | sums | timed | beside
 
 
 def test_they_run_in_the_order_of_the_question():
     found = [name.split("/") for name in required()]
     groups = list(dict.fromkeys(p[1] if p[0] == "single" else p[0] for p in found))
     assert groups[:6] == ["speed", "joint", "r2", "u0", "mu", "alpha"]
-    assert groups[-2:] == ["collapse", "precision"]
+    assert groups[-3:] == ["collapse", "precision", "sums"]
 
 
 def test_runs_of_several_precisions_differ_in_nothing_else():
@@ -184,3 +187,27 @@ def test_a_run_that_died_to_a_constant_is_found(tmp_path):
         made = Predictions(np.arange(2), np.array(values)[:, None], graphs.targets)
         found = spread_of_predictions(Outcome(graphs, made, {}), tmp_path)
         assert next(iter(found.values())) == pytest.approx(spread, abs=1e-9)
+
+
+def test_sums_alone_are_scored_on_test_molecules_and_fitted_on_the_others(monkeypatch, tmp_path):
+    """Planted charges explain the training molecules; test molecules are off by 1."""
+    graphs = small_set()
+    atoms = len(graphs.node_features)
+    elements = np.eye(2, dtype=np.float32)[np.random.default_rng(0).integers(0, 2, atoms)]
+    parts = np.split(np.arange(len(graphs)), [40, 50])
+    totals = np.add.reduceat(elements @ [3.0, -2.0], graphs.node_offsets[:-1])
+    totals[parts[2]] += 1.0
+    made = replace(
+        graphs,
+        node_features=elements,
+        node_names=("H", "C"),
+        targets=totals[:, None],
+        splits=dict(zip(("train", "validation", "test"), parts, strict=True)),
+    )
+    monkeypatch.setattr("g2n2.experiments.sums_cells.graphs_of", lambda *_: made)
+    record = sums_cell("q2", "sums/elements", "smoke", RunConfig("x", references=True)).run(
+        Slice(tmp_path)
+    )
+    assert record.metrics[mae_key("t0", made.columns[0].unit)] == pytest.approx(1.0)
+    assert record.metrics["parameters"] == 3
+    assert not record.partial

@@ -79,7 +79,7 @@ def test_equal_time_and_seconds_per_epoch(tmp_path):
     write(tmp_path, "q2", name, {metric("mu"): 0.3}, done=170, planned=170)
     speed = {"seconds per epoch G2N2": 4.0, "seconds per epoch PPGN": 6.0, "PPGN / G2N2": 1.5}
     write(tmp_path, "q2", "speed/single/distance", speed)
-    *_, joint, _, seconds, _ = tables(tmp_path)
+    *_, joint, _, _, seconds, _ = tables(tmp_path)
     place = joint.headers.index("PPGN, width 32, equal time")
     assert row(joint, "μ")[place] == "0.300"
     assert row(joint, "seeds")[place] == "1 × 170 epochs"
@@ -132,3 +132,10 @@ def test_the_extent_has_columns_in_the_joint_table(tmp_path):
     place = joint_table.headers.index("G²N², width 32, extent")
     assert row(joint_table, "R²")[place] == "**0.595**"
     assert [aim.verdict for aim in made(tmp_path).aims[2:4]] == ["not run yet", "met"]
+
+
+def test_what_the_sums_alone_give_has_a_table(tmp_path):
+    write(tmp_path, "q2", "sums/extent", {metric("r2"): 2.5, "parameters": 21}, done=1, planned=1)
+    table = next(t for t in tables(tmp_path) if t.headers[-1] == "with the extent")
+    assert row(table, "R²")[1:] == ("–", "2.50")
+    assert row(table, "numbers fitted")[1:] == ("–", "21")

@@ -10,6 +10,7 @@ Cells; those of one table have equal epochs where nothing else is said:
     speed/single/TRACK
     collapse/u0                              20 seeds of U₀: does any run die to a constant?
     precision/TARGET/PRECISION               three seeds in bf16, tf32 and 32 bits, equal epochs
+    sums/elements, sums/extent               no network: what the references alone give
 
 TRACK is `distance` or `bonds`, NETWORK `G2N2` or `PPGN`, RECIPE `modern` or `paper`, TARGET a name
 of `QM9_TARGETS`. Metrics are those of `training_cells`, with errors in the units of the paper: D,
@@ -29,6 +30,7 @@ from ..training.config import RunConfig
 from .cell import Cell
 from .collapse import spread_of_predictions
 from .speed import equal_time, speed_cell
+from .sums_cells import sums_cell
 from .training_cells import SMALL_BATCH, training_cell
 
 Track = Literal["distance", "bonds"]
@@ -100,6 +102,7 @@ BUDGETS = {
             "joint/width32/bonds/PPGN/modern/equal-time",
             "single/r2/distance/G2N2/paper",
             "collapse/u0",
+            "sums/extent",
         ),
     ),
     "short": Budget(joint=15, compared=15, single=10, paper=4, speed=2, precision=3),
@@ -177,11 +180,10 @@ class Settings:
         return budget.compared if self.target in COMPARED else budget.single
 
 
-EXTENT = (
-    Settings(None, 32, "distance", "G2N2", "modern", extent=True),
-    Settings("r2", 64, "distance", "G2N2", "modern", extent=True),
-    Settings(None, 64, "distance", "G2N2", "modern", extent=True),
-)
+JOINT_32 = Settings(None, 32, "distance", "G2N2", "modern", extent=True)
+JOINT_64 = replace(JOINT_32, width=64)
+R2_ALONE = replace(JOINT_64, target="r2")
+EXTENT = (JOINT_32, R2_ALONE, JOINT_64)
 """The network of the first column once more, with all of `modern` and the extent."""
 
 
@@ -193,6 +195,7 @@ def cells(budget: str) -> list[Cell]:
         *_trained(budget, asked),
         *_collapses(budget, asked),
         *_precisions(budget, asked),
+        *_sums(budget, asked),
     ]
     return [cell for cell in found if not asked.only or cell.name in asked.only]
 
@@ -257,3 +260,10 @@ def _precisions(budget: str, asked: Budget) -> Iterator[Cell]:
                     settings.config(asked, seed), epochs=asked.precision, precision=precision
                 )
                 yield training_cell("q2", f"precision/{target}/{precision}", budget, config)
+
+
+def _sums(budget: str, asked: Budget) -> Iterator[Cell]:
+    """The references of `modern`, without and with the extent."""
+    plain = replace(JOINT_32, extent=False)
+    for settings, name in ((plain, "sums/elements"), (JOINT_32, "sums/extent")):
+        yield sums_cell("q2", name, budget, settings.config(asked))

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from ..data.qm9.targets import QM9_TARGETS
 from ..demonstration.blocks import Block, Table, Text
-from ..experiments.q2 import EXTENT, Settings
+from ..experiments.q2 import JOINT_32, JOINT_64, R2_ALONE, Settings
 from .cited import cited
 from .figures.q2 import drawing
-from .numbers import EMPTY, OPTIONAL, Entry, Notes, best_of_rows, bold, mean_entry
+from .numbers import EMPTY, OPTIONAL, Entry, Notes, best_of_rows, bold, fixed, mean_entry
 from .q2_costs import collapse, precisions, speeds
 from .section import Aim, Section, nothing_yet
 from .standings import Results, Standing
@@ -19,7 +19,6 @@ Known = Mapping[str, Standing]
 TARGETS = {target.name: target for target in QM9_TARGETS}
 OURS = Settings(None, 32, "distance", "G2N2", "modern")
 EQUAL_TIME = "/equal-time"
-JOINT_32, R2_ALONE, JOINT_64 = EXTENT
 
 
 def section(results: Results) -> Section:
@@ -33,6 +32,10 @@ def section(results: Results) -> Section:
     ]
     blocks += [Text("**All twelve targets at once**, with distances."), *_joint(known)]
     blocks += [Text("**All twelve targets at once**, bonds only."), _joint_bonds(known)]
+    blocks += [
+        Text("**No network at all**: fitted sums, of elements and of squared distances."),
+        _sums(known),
+    ]
     said, dead = collapse(known)
     blocks += [*speeds(known), *precisions(known), *said]
     return Section(
@@ -168,6 +171,15 @@ def _joint_bonds(known: Known) -> Table:
     ]
     rows.append(("seeds × work", *(_work(known.get(name)) for name in columns.values())))
     return Table(("target", *columns), tuple(rows))
+
+
+def _sums(known: Known) -> Table:
+    """What a network is given to start from."""
+    columns = {"sums of elements": "sums/elements", "with the extent": "sums/extent"}
+    rows = [(symbol(t), *(e.text for e in _column(known, columns.values(), t))) for t in TARGETS]
+    fitted = [mean_entry(known.get(name), "parameters", fixed(0)) for name in columns.values()]
+    rows.append(("numbers fitted", *(one.text for one in fitted)))
+    return Table(("test MAE", *columns), tuple(rows))
 
 
 def _joint_name(width: int, track: str, network: str) -> str:
