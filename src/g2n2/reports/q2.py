@@ -19,6 +19,7 @@ Known = Mapping[str, Standing]
 TARGETS = {target.name: target for target in QM9_TARGETS}
 OURS = Settings(None, 32, "distance", "G2N2", "modern")
 EQUAL_TIME = "/equal-time"
+_SUMS = {"sums of elements": "sums/elements", "with the extent": "sums/extent"}
 
 
 def section(results: Results) -> Section:
@@ -62,6 +63,7 @@ def section(results: Results) -> Section:
         {
             "q2-tracks": (_compared(known, "track"),),
             "q2-recipes": (_compared(known, "recipe"),),
+            "q2-sums": (_beside_sums(known),),
         },
     )
 
@@ -175,11 +177,26 @@ def _joint_bonds(known: Known) -> Table:
 
 def _sums(known: Known) -> Table:
     """What a network is given to start from."""
-    columns = {"sums of elements": "sums/elements", "with the extent": "sums/extent"}
-    rows = [(symbol(t), *(e.text for e in _column(known, columns.values(), t))) for t in TARGETS]
-    fitted = [mean_entry(known.get(name), "parameters", fixed(0)) for name in columns.values()]
+    rows = [(symbol(t), *(e.text for e in _column(known, _SUMS.values(), t))) for t in TARGETS]
+    fitted = [mean_entry(known.get(name), "parameters", fixed(0)) for name in _SUMS.values()]
     rows.append(("numbers fitted", *(one.text for one in fitted)))
-    return Table(("test MAE", *columns), tuple(rows))
+    return Table(("test MAE", *_SUMS), tuple(rows))
+
+
+def _beside_sums(known: Known) -> Table:
+    """Published errors beside those of a fit without a network, where the two are near."""
+    table, alone = cited("qm9-joint"), cited("qm9-single")
+    headers = ("test MAE", *_SUMS, "PPGN, joint, cited", "G²N², joint, cited", "PPGN, alone, cited")
+    rows = []
+    for target in ("r2", "u0", "u", "h", "g"):
+        published = [
+            table.at(target, "PPGN").text,
+            table.at(target, "G²N²").text,
+            alone.at(target, "PPGN").text,
+        ]
+        fitted = [entry.text for entry in _column(known, _SUMS.values(), target)]
+        rows.append((symbol(target), *fitted, *published))
+    return Table(headers, tuple(rows))
 
 
 def _joint_name(width: int, track: str, network: str) -> str:
