@@ -47,6 +47,14 @@ def test_graphs_meet_others_in_every_epoch():
     assert mates[0] != mates[1]
 
 
+def test_a_small_set_is_not_sorted_as_a_whole():
+    """Two classes of two sizes: a batch of one class alone would be rare by chance, and is."""
+    sizes = np.repeat([10, 20], 94)
+    batches = [b for epoch in range(20) for b in epoch_batches(sizes, 32, 0, epoch)]
+    pure = [len(set(sizes[b].tolist())) == 1 for b in batches if len(b) == 32]
+    assert not any(pure)
+
+
 def test_padding_wastes_less_than_15_percent_at_qm9_s_sizes():
     sizes = qm9_like_sizes(130_831)
     waste = [padding_waste(sizes, epoch_batches(sizes, 128, 0, epoch)) for epoch in (0, 1)]

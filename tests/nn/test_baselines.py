@@ -51,11 +51,16 @@ def batch_of(**options: Any) -> Batch:
 def through_pyg(model: Any, kind: str, batch: Batch) -> torch.Tensor:
     """The nodes' last values by PyG alone, with the weights of our network."""
     x = batch.x
-    for convolution in model.convolutions:
+    for place, convolution in enumerate(model.convolutions):
         if kind == "GIN":
             twin = GINConv(convolution.nn, train_eps=True)
             twin.eps = convolution.eps
             x = twin(x, batch.edge_index)
+            norm = model.norms[place]
+            inputs = x, norm.running_mean.clone(), norm.running_var.clone()
+            x = nn.functional.batch_norm(
+                *inputs, norm.weight, norm.bias, training=model.training, eps=norm.eps
+            )
         elif kind == "ChebNet":
             x = convolution(x, batch.edge_index, batch.edge_weight, batch.batch, torch.tensor(2.0))
         else:
@@ -95,7 +100,8 @@ def test_gin_sums_with_weights() -> None:
     layer = model.convolutions[0]
     nn.init.constant_(layer.eps, 0.25)
     summed = torch.tensor([[1.25], [2.5 + 3.0]], dtype=torch.float64)
-    expected = model.readout.decision(layer.nn(summed).relu())
+    normed = nn.functional.batch_norm(layer.nn(summed), None, None, training=True)
+    expected = model.readout.decision(normed.relu())
     assert (model(data) - expected).abs().max() < EXACT
 
 
@@ -130,6 +136,7 @@ def test_padding_batch_mates_and_node_order_do_not_matter(name: str, task: Any) 
     model = baseline(
         name, node_features=3, edge_features=2, width=5, layers=2, out=2, task=task, decision=(7,)
     ).double()
+    model.eval()  # batch normalisation looks at its batch while it is trained
     together = model(GraphBatch.from_pyg(batch_of(weighted=True, edges=2)))
     for i, n in enumerate(SIZES):
         alone = GraphBatch.from_pyg(data_of(n, weighted=True, edges=2))

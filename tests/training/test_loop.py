@@ -300,3 +300,16 @@ def test_a_run_may_change_devices() -> None:
     assert isinstance(gpu.param_groups[0]["lr"], torch.Tensor)
     assert float(gpu.state[weight]["exp_avg"][0]) == pytest.approx(0.1), "what was learned is there"
     assert gpu.param_groups[0]["weight_decay"] == cpu.param_groups[0]["weight_decay"]
+
+
+def test_two_passes_are_one_epoch_with_the_steps_of_two(tmp_path: Path) -> None:
+    once = run(tmp_path / "once", epochs=4)
+    twice = run(tmp_path / "twice", epochs=2, passes=2)
+    assert [row["epoch"] for row in twice.history] == [1, 2]
+    one, two = (learned_state(tmp_path / name) for name in ("once", "twice"))
+    assert one["progress"]["steps"] == two["progress"]["steps"]
+    assert same_bytes(one["model"], two["model"])
+    losses = [row["loss"] for row in once.history]
+    assert [row["loss"] for row in twice.history] == pytest.approx(
+        [sum(losses[:2]) / 2, sum(losses[2:]) / 2]
+    )

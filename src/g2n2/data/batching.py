@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 WINDOW = 64
-"""Batches sorted together: enough for little padding, few enough to mix graphs anew."""
+"""Batches sorted together, at most: enough for little padding."""
+WINDOWS = 12
+"""In an epoch, at least: a small set sorted as a whole would make the same batches every time, of
+graphs alike in size and often in class."""
 
 
-def epoch_batches(
-    sizes: Ints, batch: int, seed: int, epoch: int, window: int = WINDOW
-) -> list[Ints]:
+def epoch_batches(sizes: Ints, batch: int, seed: int, epoch: int) -> list[Ints]:
     """The batches of one epoch: every graph once, the last batch kept however small.
 
     Args:
@@ -27,11 +28,10 @@ def epoch_batches(
         batch: Graphs in a batch.
         seed: Of the run.
         epoch: Counted from 0.
-        window: How many batches are sorted by size together.
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(sizes))
-    span = batch * window
+    span = batch * min(WINDOW, max(1, len(sizes) // (batch * WINDOWS)))
     # Windows of equal length, or a short last window would be mostly padding.
     windows = np.array_split(order, max(1, round(len(order) / span)))
     batches = []

@@ -119,7 +119,9 @@ def _convolution(name: str) -> Callable[..., nn.Module]:
 
 BASELINES: dict[str, Baseline] = {
     "GCN": Baseline("Kipf and Welling 2017, PyG's GCNConv", False, _convolution("GCN")),
-    "GIN": Baseline("Xu et al. 2019, PyG's DenseGINConv, learned ε", False, _convolution("GIN")),
+    "GIN": Baseline(
+        "Xu et al. 2019, PyG's DenseGINConv, learned ε, batch norm", False, _convolution("GIN")
+    ),
     "ChebNet": Baseline("Defferrard et al. 2016, PyG's ChebConv", False, _convolution("ChebNet")),
     "GNNML1": Baseline("Balcilar et al. 2021, 1-WL, from its grammar", False, _gnnml1),
     "GNNML3": Baseline("Balcilar et al. 2021, spectral supports", False, _gnnml3),

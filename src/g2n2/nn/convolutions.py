@@ -43,8 +43,27 @@ class Sparse:
         return cls(torch.stack([first + start, first + end]), adjacency[graph, start, end])
 
 
+class NodeNorm(nn.BatchNorm1d):
+    """Batch normalisation over the nodes of all graphs; padding takes no part and stays zero."""
+
+    def forward(self, values: Tensor, mask: Tensor) -> Tensor:  # type: ignore[override]
+        """`[B, N, C]` to the same."""
+        nodes = values[mask]
+        alone = self.training and len(nodes) == 1  # one node has no deviation
+        rows = self._by_running(nodes) if alone else super().forward(nodes)
+        return torch.zeros_like(values).masked_scatter(mask.unsqueeze(-1), rows)
+
+    def _by_running(self, nodes: Tensor) -> Tensor:
+        return nn.functional.batch_norm(
+            nodes, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+        )
+
+
 class ConvolutionGNN(nn.Module):
     """Convolutions of PyG with ReLU after each, and the read-out of a `GrammarGNN`.
+
+    GIN has batch normalisation before each ReLU, as it was published: without it, sums over many
+    neighbours grow from layer to layer.
 
     Edge features are not read. Without node features every node starts with 1. Weights are the
     entries of A, and messages run from `i` to `j` along `A[i, j]`, as in PyG.
@@ -90,6 +109,7 @@ class ConvolutionGNN(nn.Module):
         self.convolutions = nn.ModuleList(
             _convolution(kind, a, b, order) for a, b in pairwise(sizes)
         )
+        self.norms = nn.ModuleList(NodeNorm(width) for _ in range(layers * (kind == "GIN")))
         self.readout = Readout(plan, preset, typical_size=1.0)
 
     def forward(self, data: Any) -> Tensor:
@@ -116,8 +136,11 @@ class ConvolutionGNN(nn.Module):
         adjacency = adjacency * ones * ones.mT
         sparse = None if self.kind == "GIN" else Sparse.of(adjacency)
         values = nodes if self.node_features else ones
-        for convolution in self.convolutions:
-            values = self._convolved(convolution, values, adjacency, sparse).relu()
+        for place, convolution in enumerate(self.convolutions):
+            values = self._convolved(convolution, values, adjacency, sparse)
+            if self.norms:
+                values = self.norms[place](values, mask)
+            values = values.relu()
         constants = {"1": ones, "11ᵀ": ones.unsqueeze(2) * ones.unsqueeze(1)}
         output: Tensor = self.readout({"V": values}, mask, constants)
         return output

@@ -41,6 +41,7 @@ class RunConfig:
         recipe: `modern` or `paper`.
         batch: Graphs in a step.
         epochs: At most.
+        passes: Times all training graphs are seen between two validations: an epoch.
         rate: Learning rate.
         decay: Weight decay, for the recipe `modern`.
         ema: Decay of the averaged weights that are evaluated; 0 for none.
@@ -74,6 +75,7 @@ class RunConfig:
     recipe: str = "modern"
     batch: int | None = None
     epochs: int | None = None
+    passes: int = 1
     rate: float | None = None
     decay: float | None = None
     ema: float | None = None
@@ -101,6 +103,7 @@ class RunConfig:
         for name, value, least in (
             ("batch", recipe.batch, 1),
             ("epochs", recipe.epochs, 1),
+            ("passes", self.passes, 1),
             ("width", self.width, 1),
             ("layers", self.layers, 1),
             ("devices", self.devices, 1),

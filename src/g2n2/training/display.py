@@ -140,7 +140,11 @@ class Speed:
     def graphs_a_second(self, loop: Loop) -> float:
         spent = loop.progress.seconds - self.seconds
         done = loop.progress.steps - self.steps
-        return done * len(loop.train) / loop.epoch_steps / spent if spent > 0 else 0.0
+        return (
+            done * loop.config.passes * len(loop.train) / loop.epoch_steps / spent
+            if spent > 0
+            else 0.0
+        )
 
     def seconds_left(self, loop: Loop) -> float:
         """To the last epoch or the time limit, whichever is first; a plateau may stop it sooner."""

@@ -95,7 +95,7 @@ class Loop:
         self.processes = processes
         self.optimiser = make_optimiser(model.to(fabric.device), self.recipe, fabric.device)
         self.progress = Progress(micro=self.recipe.batch)
-        self.epoch_steps = math.ceil(len(train) / self.recipe.batch)
+        self.epoch_steps = config.passes * math.ceil(len(train) / self.recipe.batch)
         self.saved = time.monotonic()
         self.stepper = Stepper(
             fabric,
@@ -160,7 +160,7 @@ class Loop:
 
     def _epoch(self, interruption: Interruption) -> None:
         progress = self.progress
-        batches = epoch_batches(self.sizes, self.recipe.batch, self.config.seed, progress.epoch)
+        batches = self._batches(progress.epoch)
         self.model.train()
         before = time.monotonic()
         for chosen in batches[progress.step :]:
@@ -191,6 +191,15 @@ class Loop:
         (unsaved,) = self.processes.most(time.monotonic() - self.saved)
         if self.finished or unsaved >= min(BETWEEN, self.config.checkpoint_seconds):
             self.save()
+
+    def _batches(self, epoch: int) -> list[Ints]:
+        """Those of an epoch, one pass after the other."""
+        passes = self.config.passes
+        return [
+            chosen
+            for number in range(epoch * passes, (epoch + 1) * passes)
+            for chosen in epoch_batches(self.sizes, self.recipe.batch, self.config.seed, number)
+        ]
 
     def _validate(self) -> None:
         """Score the averaged weights and keep them where they are the best so far."""
