@@ -65,7 +65,20 @@ def test_settings_are_those_of_the_paper() -> None:
     assert decisions.pop("MUTAG") == (256, 128)
     assert decisions.pop("NCI1") == (128, 64)
     assert set(decisions.values()) == {(512, 256)}
-    assert all(run_config(name, "G2N2", 1, 0).layers == 3 for name in SETS)
+    assert all(run_config(name, "G2N2", PLANS["full"], 0).layers == 3 for name in SETS)
+
+
+def test_an_epoch_has_fifty_steps_or_more_on_every_set() -> None:
+    passes = {name: run_config(name, "GIN", PLANS["full"], 0).passes for name in SETS}
+    # 6, 10, 32, 116, 29 and 43 batches of 32 in nine tenths of the graphs
+    assert passes == {
+        "MUTAG": 9,
+        "PTC": 5,
+        "PROTEINS": 2,
+        "NCI1": 1,
+        "IMDB-BINARY": 2,
+        "IMDB-MULTI": 2,
+    }
 
 
 def test_full_has_a_cell_for_every_set_and_model() -> None:
@@ -77,7 +90,7 @@ def test_full_has_a_cell_for_every_set_and_model() -> None:
 
 def test_no_test_graph_has_a_say_in_a_nested_run() -> None:
     data = str(real_file("tu", "MUTAG.zip").parents[1])
-    config = run_config("MUTAG", "G2N2", 1, 0)
+    config = run_config("MUTAG", "G2N2", PLANS["full"], 0)
     graphs = graphs_of(config, Slice(work=Path("unused"), data=data))
     test = set(graphs.splits["fold-3"].tolist())
     whole = FoldRun("whole", 3).parts(graphs, 0)
@@ -101,15 +114,18 @@ def test_every_graph_is_tested_once_and_every_fold_has_the_classes_of_the_set(
     name: str, graphs: int
 ) -> None:
     data = str(real_file("tu", f"{name}.zip").parents[1])
-    given = graphs_of(run_config(name, "G2N2", 1, 0), Slice(work=Path("unused"), data=data))
+    given = graphs_of(
+        run_config(name, "G2N2", PLANS["full"], 0), Slice(work=Path("unused"), data=data)
+    )
     folds = [given.splits[f"fold-{k}"] for k in range(1, 11)]
     assert sorted(np.concatenate(folds).tolist()) == list(range(graphs))
+    assert SETS[name].graphs == graphs
     whole = given.targets[:, 0].mean()
     for fold in folds:
         assert abs(given.targets[fold, 0].mean() - whole) < 0.06
 
 
-PLAN = Plan(("MUTAG",), ("GNNML1",), folds=1, epochs=2)
+PLAN = Plan(("MUTAG",), ("GNNML1",), folds=1, epochs=2, steps=1)
 
 
 def finished(work: Path, data: str, **options: float) -> Record:

@@ -56,6 +56,11 @@ def section(results: Results) -> Section:
                 "all twelve at once, width 32, less the extent",
                 dict.fromkeys(TARGETS, JOINT_32.name),
             ),
+            _aim(
+                known,
+                "all twelve at once, width 64, less the extent",
+                dict.fromkeys(TARGETS, JOINT_64.name),
+            ),
             dead,
         ),
         drawing(known) if known else None,

@@ -38,7 +38,7 @@ def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: 
     from .statistics import metrics
 
     begun = time.monotonic()
-    config = run_config(name, model, plan.epochs, seed)
+    config = run_config(name, model, plan, seed)
     graphs = graphs_of(config, given)
     protocols: tuple[Protocol, ...] = ("whole", "nested")
     runs = [FoldRun(kind, fold) for kind in protocols for fold in range(1, plan.folds + 1)]
