@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from g2n2.data.batching import epoch_batches, ordered_batches, padding_waste
+from g2n2.data.batching import epoch_batches, ordered_batches, padding_waste, sorted_together
 
 QM9_MEAN, QM9_DEVIATION, QM9_LEAST, QM9_MOST = 18.03, 2.94, 3, 29
 
@@ -14,10 +14,14 @@ def qm9_like_sizes(count):
     return np.clip(np.round(drawn), QM9_LEAST, QM9_MOST).astype(np.int64)
 
 
+def batches_of(sizes, batch, seed, epoch):
+    return epoch_batches(sizes, batch, seed, epoch, sorted_together(sizes, batch))
+
+
 @pytest.mark.parametrize(("count", "batch"), [(1, 4), (7, 4), (64, 4), (1003, 8), (5000, 16)])
 def test_every_graph_once_and_at_most_one_batch_not_full(count, batch):
     sizes = qm9_like_sizes(count)
-    batches = epoch_batches(sizes, batch, seed=3, epoch=2)
+    batches = batches_of(sizes, batch, 3, 2)
     assert sorted(np.concatenate(batches).tolist()) == list(range(count))
     assert sum(len(b) < batch for b in batches) <= 1
     assert max(len(b) for b in batches) <= batch
@@ -28,7 +32,7 @@ def test_order_is_a_pure_function_of_seed_and_epoch():
     sizes = qm9_like_sizes(500)
 
     def order(seed, epoch):
-        return [b.tolist() for b in epoch_batches(sizes, 16, seed, epoch)]
+        return [b.tolist() for b in batches_of(sizes, 16, seed, epoch)]
 
     first = order(1, 5)
     np.random.default_rng().random()
@@ -41,7 +45,7 @@ def test_order_is_a_pure_function_of_seed_and_epoch():
 def test_graphs_meet_others_in_every_epoch():
     sizes = qm9_like_sizes(4000)
     mates = [
-        {b for batch in epoch_batches(sizes, 16, 0, epoch) if 0 in batch for b in batch.tolist()}
+        {b for batch in batches_of(sizes, 16, 0, epoch) if 0 in batch for b in batch.tolist()}
         for epoch in range(2)
     ]
     assert mates[0] != mates[1]
@@ -50,14 +54,25 @@ def test_graphs_meet_others_in_every_epoch():
 def test_a_small_set_is_not_sorted_as_a_whole():
     """Two classes of two sizes: a batch of one class alone would be rare by chance, and is."""
     sizes = np.repeat([10, 20], 94)
-    batches = [b for epoch in range(20) for b in epoch_batches(sizes, 32, 0, epoch)]
+    batches = [b for epoch in range(20) for b in batches_of(sizes, 32, 0, epoch)]
     pure = [len(set(sizes[b].tolist())) == 1 for b in batches if len(b) == 32]
     assert not any(pure)
 
 
+def test_sets_of_very_different_sizes_are_sorted_for_less_padding():
+    """Nine in ten graphs of 10 nodes and the rest of 300: unsorted, nearly all is padding."""
+    sizes = np.where(np.arange(640) % 10 == 0, 300, 10)
+    assert sorted_together(np.full(640, 10), 32) == 1
+    window = sorted_together(sizes, 32)
+    assert window > 1
+    assert padding_waste(sizes, epoch_batches(sizes, 32, 0, 0, window)) < 0.7
+    assert padding_waste(sizes, epoch_batches(sizes, 32, 0, 0, 1)) > 0.8
+    assert sorted_together(qm9_like_sizes(104_000), 128) == 64
+
+
 def test_padding_wastes_less_than_15_percent_at_qm9_s_sizes():
     sizes = qm9_like_sizes(130_831)
-    waste = [padding_waste(sizes, epoch_batches(sizes, 128, 0, epoch)) for epoch in (0, 1)]
+    waste = [padding_waste(sizes, batches_of(sizes, 128, 0, epoch)) for epoch in (0, 1)]
     assert max(waste) < 0.15
     chance = np.random.default_rng(0).permutation(len(sizes))
     unsorted = [chance[start : start + 128] for start in range(0, len(chance), 128)]

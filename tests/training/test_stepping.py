@@ -127,7 +127,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_batch(
         assert saved["adjacency"].sum() == 3 * 8
         assert saved["learned_targets"].tolist() == [[np.float32(3e38)] * 2]
     state = learned_state(tmp_path)
-    order = [int(batch[0]) for batch in epoch_batches(np.full(30, 8), 1, seed=0, epoch=0)]
+    order = [int(batch[0]) for batch in epoch_batches(np.full(30, 8), 1, 0, 0, 2)]
     assert state["progress"]["steps"] == order.index(graph) > 0
     assert all(torch.isfinite(weight).all() for weight in state["model"].values())
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..data.batch import GraphBatch
-from ..data.batching import epoch_batches
+from ..data.batching import epoch_batches, sorted_together
 from ..nn.model import GrammarGNN
 from ..nn.replay import Replay
 from ..ops.mixing import plain
@@ -82,7 +82,7 @@ def ways(case: Case, device: torch.device) -> list[bool]:
     if device.type == "cpu" and not case.training:
         return [True]  # nothing is kept for a backward pass
     sizes = sizes_of(case)
-    batches = epoch_batches(sizes, case.batch, seed=0, epoch=0)
+    batches = epoch_batches(sizes, case.batch, 0, 0, sorted_together(sizes, case.batch))
     most = getattr(*_threshold(device))
     return sorted({work.hidden_bytes(case, sizes[chosen]) > most for chosen in batches})
 

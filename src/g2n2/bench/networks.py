@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..data.batch import GraphBatch
-from ..data.batching import epoch_batches
+from ..data.batching import epoch_batches, sorted_together
 from ..data.dense_store import DenseStore
 from ..data.graph_set import GraphSet, Ints
 from ..data.store import GraphStore
@@ -53,7 +53,8 @@ class Setting:
     def of(cls, case: Case, device: torch.device, cache: Path | None = None) -> Setting:
         graphs = graphs_of(case, cache)
         store = DenseStore(GraphStore(graphs, device, DISTANCE[case.preset]))
-        batches = epoch_batches(graphs.sizes, case.batch, seed=0, epoch=0)
+        window = sorted_together(graphs.sizes, case.batch)
+        batches = epoch_batches(graphs.sizes, case.batch, 0, 0, window)
         return cls(case, graphs, store, batches, Task.of(graphs))
 
     @property

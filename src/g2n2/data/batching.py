@@ -14,13 +14,28 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 WINDOW = 64
-"""Batches sorted together, at most: enough for little padding."""
+"""Batches sorted by size together, at most."""
 WINDOWS = 12
-"""In an epoch, at least: a small set sorted as a whole would make the same batches every time, of
-graphs alike in size and often in class."""
+"""In an epoch, at least, where padding allows it."""
+WASTE = 0.6
+"""Share of padding up to which graphs are mixed for their own sake."""
 
 
-def epoch_batches(sizes: Ints, batch: int, seed: int, epoch: int) -> list[Ints]:
+def sorted_together(sizes: Ints, batch: int) -> int:
+    """How many batches to sort by size together.
+
+    Few, so that a batch is not made of graphs alike in size and often in class, the same in every
+    epoch; more where graphs differ so much that most of such a batch would be padding.
+    """
+    window = min(WINDOW, max(1, len(sizes) // (batch * WINDOWS)))
+    while (
+        window < WINDOW and padding_waste(sizes, epoch_batches(sizes, batch, 0, 0, window)) > WASTE
+    ):
+        window *= 2
+    return min(window, WINDOW)
+
+
+def epoch_batches(sizes: Ints, batch: int, seed: int, epoch: int, window: int) -> list[Ints]:
     """The batches of one epoch: every graph once, the last batch kept however small.
 
     Args:
@@ -28,10 +43,11 @@ def epoch_batches(sizes: Ints, batch: int, seed: int, epoch: int) -> list[Ints]:
         batch: Graphs in a batch.
         seed: Of the run.
         epoch: Counted from 0.
+        window: How many batches are sorted by size together: `sorted_together`.
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(sizes))
-    span = batch * min(WINDOW, max(1, len(sizes) // (batch * WINDOWS)))
+    span = batch * window
     # Windows of equal length, or a short last window would be mostly padding.
     windows = np.array_split(order, max(1, round(len(order) / span)))
     batches = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .batching import epoch_batches, padding_waste
+from .batching import epoch_batches, padding_waste, sorted_together
 from .duplicates import find_duplicates
 from .graph_set import GraphSet, Ints
 from .summary_sentences import sentences
@@ -91,6 +91,7 @@ def summarise(
         column.name: int(np.isnan(values).sum())
         for column, values in zip(graphs.columns, graphs.targets.T, strict=True)
     }
+    first_epoch = epoch_batches(sizes, batch_size, 0, 0, sorted_together(sizes, batch_size))
     counts = Summary(
         name=graphs.name,
         graphs=len(graphs),
@@ -99,7 +100,7 @@ def summarise(
         edges=float((graphs.edge_counts.sum() - parallel + one_way + loops) / 2 / len(graphs)),
         missing=missing,
         batch_bytes=bytes_of(min(batch_size, len(trained)), largest, width, layers),
-        padding_waste=padding_waste(sizes, epoch_batches(sizes, batch_size, seed=0, epoch=0)),
+        padding_waste=padding_waste(sizes, first_epoch),
         self_loops=loops,
         one_way=one_way,
         parallel=parallel,

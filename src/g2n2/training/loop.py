@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..data.batching import epoch_batches
+from ..data.batching import epoch_batches, sorted_together
 from ..data.graph_set import Ints
 from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
@@ -92,6 +92,7 @@ class Loop:
         self.fabric, self.model, self.task = fabric, model, task
         self.train, self.validate, self.folder, self.hooks = train, validate, folder, hooks
         self.sizes = store.graphs.sizes[train]
+        self.window = sorted_together(self.sizes, self.recipe.batch)
         self.processes = processes
         self.optimiser = make_optimiser(model.to(fabric.device), self.recipe, fabric.device)
         self.progress = Progress(micro=self.recipe.batch)
@@ -194,11 +195,11 @@ class Loop:
 
     def _batches(self, epoch: int) -> list[Ints]:
         """Those of an epoch, one pass after the other."""
-        passes = self.config.passes
+        passes, batch, seed = self.config.passes, self.recipe.batch, self.config.seed
         return [
             chosen
             for number in range(epoch * passes, (epoch + 1) * passes)
-            for chosen in epoch_batches(self.sizes, self.recipe.batch, self.config.seed, number)
+            for chosen in epoch_batches(self.sizes, batch, seed, number, self.window)
         ]
 
     def _validate(self) -> None:
