@@ -53,6 +53,21 @@ def test_a_file_that_is_no_record_is_named(tmp_path, content):
         Record.read(path)
 
 
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"budget": "huge"}, "its budget is 'huge'"),
+        ({"metrics": [1.0]}, "its metrics are no object"),
+        ({"metrics": {"x": "much"}}, "x is 'much'"),
+        ({"done": "all"}, "done is 'all'"),
+    ],
+)
+def test_a_record_no_table_could_read_is_named(tmp_path, change, complaint):
+    path = replace(RECORD, **change).write(tmp_path)
+    with pytest.raises(DataError, match=complaint):
+        Record.read(path)
+
+
 def test_the_records_of_a_question_come_by_name(tmp_path):
     for seed, question in ((1, "q1"), (0, "q1"), (0, "q2")):
         replace(RECORD, question=question, seed=seed).write(tmp_path)

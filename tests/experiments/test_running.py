@@ -35,6 +35,36 @@ def test_a_partial_cell_goes_on_and_a_complete_one_is_skipped(settings):
     assert Record.read(cell.path(settings.results)).done == 3
 
 
+def test_a_record_of_other_settings_is_not_kept_and_its_work_not_gone_on_with(settings):
+    old, new = (counting("a", settings={"epochs": epochs}) for epochs in (50, 60))
+    made = replace(counting_cells.record("a", 0, counting_cells.PLANNED), config={"epochs": 50})
+    made.write(settings.results)
+    assert states(run_cells([old], settings)) == [("a", "kept")]
+    assert old.folder(settings.work) != new.folder(settings.work)
+    assert states(run_cells([new], settings)) == [("a", "partial")]
+    assert (new.folder(settings.work) / "count").read_text() == "1"
+    before_there_was_such_a_setting = counting("a", settings={"epochs": 50, "passes": 1})
+    assert states(run_cells([before_there_was_such_a_setting], settings)) == [("a", "kept")]
+
+
+def test_a_longer_run_is_kept_until_a_new_one_has_passed_it(settings):
+    """The work folder is gone: the cell starts again, its record does not."""
+    counting_cells.record("a", 0, 2).write(settings.results)
+    cell = counting("a")
+    found = []
+    for _ in range(3):
+        run_cells([cell], settings)
+        found.append(Record.read(cell.path(settings.results)).done)
+    assert found == [2, 2, 3]
+
+
+def test_a_work_folder_that_is_a_file_is_said_to_be(settings):
+    settings.work.write_text("")
+    (outcome,) = run_cells([counting("a")], settings)
+    assert outcome.state == "failed"
+    assert "cannot hold checkpoints" in outcome.why
+
+
 def test_a_cell_that_fails_stops_no_other(settings):
     cells = [
         failing("data", DataError("the file is not there")),

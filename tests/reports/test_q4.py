@@ -7,7 +7,7 @@ from g2n2.reports.standings import read_results
 from made_up_records import write
 
 
-def runs(folder, name, network, layers, score, **changes):
+def runs(folder, name, network, layers, score, best_steps=(0, 40, 50), **changes):
     metrics = {
         "test R² (median of runs)": score,
         "test R² (worst run)": score - 0.1,
@@ -16,7 +16,8 @@ def runs(folder, name, network, layers, score, **changes):
     response = {"eigenvalues": [0.0, 1.0], "learned": [1.0, 0.0], "truth": [1.0, 0.1]}
     content = {"done": 10, "planned": 10, "unit": "runs", "config": {"steps": 1000}} | changes
     cell = f"{name}/{network}/layers-{layers}"
-    write(folder, "q4", cell, metrics, detail={"response": response}, **content)
+    detail = {"response": response, "runs": [{"best_step": step} for step in best_steps]}
+    write(folder, "q4", cell, metrics, detail=detail, **content)
 
 
 def made(folder):
@@ -30,8 +31,8 @@ def rows(folder):
 
 def test_empty_shows_what_is_published(tmp_path):
     networks, ceilings = rows(tmp_path)
-    assert networks["PPGN, cited", ""] == ("0.9991", "0.9925", "0.1041", "10")
-    assert networks["G²N²", "6"] == ("–", "–", "–", "–")
+    assert networks["PPGN, cited", ""] == ("0.9991", "0.9925", "0.1041", "", "10")
+    assert networks["G²N²", "6"] == ("–", "–", "–", "– / – / –", "–")
     assert set(ceilings.values()) == {("–",) * 3}
     assert made(tmp_path).drawing is None
 
@@ -43,6 +44,7 @@ def test_a_row_has_median_range_and_runs(tmp_path):
         "–",
         "–",
         "0.5000 (0.4000–0.5000) ◐",
+        "– / – / 40",
         "4 of 10, partial; at most 1,000 steps",
     )
     assert networks["ChebNet, cited", ""][2] == "**0.8217**"
@@ -54,6 +56,12 @@ def test_ceilings_are_read_by_filter(tmp_path):
     write(tmp_path, "q4", "ceilings", {key: 0.973}, done=1, planned=1, unit="fits")
     _, ceilings = rows(tmp_path)
     assert ceilings["the true filter, border pixels repeated"] == ("–", "–", "0.9730")
+
+
+def test_a_best_step_that_is_the_last_is_marked(tmp_path):
+    runs(tmp_path, "low", "PPGN", 3, 0.5, best_steps=(1000, 900, 1000))
+    networks, _ = rows(tmp_path)
+    assert networks["PPGN", "3"][3] == "1,000+ / – / –"
 
 
 @pytest.mark.parametrize(
@@ -69,4 +77,6 @@ def test_band_pass_counts_only_where_the_others_are_kept(tmp_path, scores, verdi
     for name, score in scores.items():
         runs(tmp_path, name, "G2N2-chebyshev", 6, score)
     runs(tmp_path, "band", "ChebNet", 3, 0.99)  # not ours to be proud of
-    assert tuple(aim.verdict for aim in made(tmp_path).aims) == verdicts
+    aims = made(tmp_path).aims
+    assert tuple(aim.verdict for aim in aims if "Chebyshev start" in aim.text) == verdicts
+    assert {aim.verdict for aim in aims if "random weights" in aim.text} == {"not run yet"}

@@ -77,6 +77,9 @@ def test_runs_that_were_stopped_stand_beside_no_run_that_ended(tmp_path):
     write(tmp_path, "q1", "train/G_L3", {"x": 5.0}, seed=0, budget="full", done=9, planned=200)
     standing = read_results(tmp_path).of("q1")["train/G_L3"]
     assert (standing.budget, standing.values("x")) == ("short", [1.0])
+    write(tmp_path, "q1", "train/G_L3", {"x": 5.0}, seed=0, budget="full", done=83, planned=200)
+    standing = read_results(tmp_path).of("q1")["train/G_L3"]
+    assert (standing.budget, standing.values("x"), standing.partial) == ("full", [5.0], True)
     write(tmp_path, "q1", "train/i-G_L3", {"x": 9.0}, seed=1, budget="short", done=3, planned=8)
     alone = read_results(tmp_path).of("q1")["train/i-G_L3"]
     assert (alone.stopped, alone.values("x")) == (True, [9.0])

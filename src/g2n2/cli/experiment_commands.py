@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from ..experiments.running import Outcome
 
 
+class Device(StrEnum):
+    """What cells run on."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
 class Question(StrEnum):
     """What is asked."""
 
@@ -61,7 +69,7 @@ def experiment(
         float, typer.Option(min=0.0, help="At most so long for each cell this time. [0: none]")
     ] = 0.0,
     jobs: Annotated[int, typer.Option(min=1, max=64, help="Cells at a time.")] = 1,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Annotated[Device, typer.Option(help="Where cells run.")] = Device.auto,
     results: Annotated[Path, typer.Option(help="Folder of the records.")] = Path("results"),
     work: Annotated[Path, typer.Option(help="Folder of checkpoints.")] = Path("build/experiments"),
     data: DataFolder = None,
@@ -79,7 +87,7 @@ def experiment(
         cells_of(question.value, budget.value), only or (), _numbers(seeds), optional or list_cells
     )
     settings = Settings(
-        results, work, minutes, cell_minutes, device, data, parsed_options(option), jobs
+        results, work, minutes, cell_minutes, device.value, data, parsed_options(option), jobs
     )
     if list_cells:
         _list(chosen, settings.results)

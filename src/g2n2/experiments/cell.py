@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,8 @@ class Cell:
         needs: Data sets it reads, by name; it is left out with a plain reason where one is absent.
         optional: Run only where optional cells are asked for; a table leaves its place empty.
         alone: Nothing else may run beside it, since it measures time.
+        settings: What decides its numbers, as its record's config says it. A record that says
+            otherwise is not this cell's, and work begun with other settings is not gone on with.
     """
 
     question: str
@@ -56,6 +60,7 @@ class Cell:
     needs: tuple[str, ...] = ()
     optional: bool = False
     alone: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -63,8 +68,15 @@ class Cell:
         return f"{self.question} {self.name}, seed {self.seed}"
 
     def folder(self, work: Path) -> Path:
-        """Where its checkpoints lie."""
-        return self.path(work).with_suffix("")
+        """Where its checkpoints lie: another folder for other settings."""
+        said = json.dumps(self.settings, sort_keys=True)
+        digest = hashlib.sha256(said.encode()).hexdigest()[:8]
+        return self.path(work).with_suffix(f".{digest}")
+
+    def owns(self, record: Record) -> bool:
+        """Whether a record is of this cell's settings; one written before a setting existed is."""
+        settings = json.loads(json.dumps(self.settings))
+        return all(record.config.get(name, value) == value for name, value in settings.items())
 
     def path(self, results: Path) -> Path:
         """Where its record lies."""

@@ -46,7 +46,9 @@ def exact_cell(
     def run(given: Slice) -> Record:
         return exact_record(question, name, budget, grammar, suite, readout, given)
 
-    return Cell(question, name, 0, budget, run, () if suite in GENERATED else (suite,))
+    needs = () if suite in GENERATED else (suite,)
+    settings = {"grammar": grammar, "suite": suite}
+    return Cell(question, name, 0, budget, run, needs, settings=settings)
 
 
 def exact_record(

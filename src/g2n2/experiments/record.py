@@ -61,10 +61,25 @@ class Record:
         path = self.path(results)
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False)
-        waiting = path.with_suffix(".part")
-        waiting.write_text(text + "\n", encoding="utf-8")
-        waiting.replace(path)
+        write_whole(path, text + "\n")
         return path
+
+    def _checked(self) -> Record:
+        """Refuse what no table could read.
+
+        Raises:
+            ValueError: Saying what is wrong.
+        """
+        if self.budget not in BUDGETS:
+            raise ValueError(f"its budget is {self.budget!r}")
+        for name in ("metrics", "config", "data", "provenance", "detail"):
+            if not isinstance(getattr(self, name), dict):
+                raise ValueError(f"its {name} are no object")
+        numbers = {"done": self.done, "planned": self.planned, "seconds": self.seconds}
+        for name, value in {**self.metrics, **numbers}.items():
+            if isinstance(value, bool) or not isinstance(value, int | float | None):
+                raise ValueError(f"{name} is {value!r}")
+        return self
 
     @classmethod
     def read(cls, path: Path) -> Record:
@@ -75,12 +90,19 @@ class Record:
         """
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            return cls(**{f.name: content[f.name] for f in fields(cls)})
+            return cls(**{f.name: content[f.name] for f in fields(cls)})._checked()
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"{path} is no result of an experiment ({error}); delete it and run the "
                 "experiment again"
             ) from None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that whoever reads it finds the old text or the new, never half."""
+    waiting = path.with_suffix(".part")
+    waiting.write_text(text, encoding="utf-8")
+    waiting.replace(path)
 
 
 def record_path(results: Path, question: str, cell: str, seed: int, budget: str) -> Path:

@@ -136,10 +136,10 @@ def run_cells(
 
 
 def finished(cell: Cell, settings: Settings) -> Outcome | None:
-    """The outcome of a cell whose record is complete already."""
+    """The outcome of a cell whose record is complete already, with the settings it has now."""
     path = cell.path(settings.results)
     record = Record.read(path) if path.is_file() else None
-    if record is None or record.partial:
+    if record is None or record.partial or not cell.owns(record):
         return None
     return Outcome(cell.label, "kept", "", record.done, record.planned, record.unit)
 
@@ -150,9 +150,13 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
         if why := absent(name, settings.data, settings.options.get("cache")):
             return Outcome(cell.label, "left out", why)
     folder, path = cell.folder(settings.work), cell.path(settings.results)
-    begun = folder.is_dir() and any(folder.iterdir())
-    before = Record.read(path) if begun and path.is_file() else None
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        begun = folder.is_dir() and any(folder.iterdir())
+        folder.mkdir(parents=True, exist_ok=True)
+        before = Record.read(path) if path.is_file() else None
+    except OSError as error:
+        why = f"{settings.work} cannot hold checkpoints: {error.strerror}"
+        return Outcome(cell.label, "failed", why)
     given = Slice(
         work=folder,
         results=settings.results,
@@ -163,8 +167,9 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
         tell=lambda sentence, done, planned: tell(cell, sentence, done, planned),
     )
     try:
-        record = after(before, cell.run(given))
-        record.write(settings.results)
+        record = after(before if begun else None, cell.run(given))
+        if before is None or not record.partial or record.done >= before.done:
+            record.write(settings.results)  # a longer run stays until this one has passed it
     except G2N2Error as error:
         return Outcome(cell.label, "failed", str(error))
     except Exception as error:  # a fault of ours in one cell must not cost the others

@@ -11,7 +11,7 @@ from .cell import Cell, Slice
 from .machines import machine
 from .record import Record
 from .shared_data import graphs_of
-from .training_cells import mae_key
+from .training_cells import mae_key, run_settings
 
 
 def sums_cell(question: str, name: str, budget: str, config: RunConfig) -> Cell:
@@ -49,4 +49,5 @@ def sums_cell(question: str, name: str, budget: str, config: RunConfig) -> Cell:
             seconds=round(time.monotonic() - begun, 3),
         )
 
-    return Cell(question, name, config.seed, budget, run, (config.dataset,))
+    settings = run_settings(config, "epochs")
+    return Cell(question, name, config.seed, budget, run, (config.dataset,), settings=settings)

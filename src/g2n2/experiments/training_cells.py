@@ -19,13 +19,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
 from ..training.config import RunConfig
 from .cell import Cell, Slice
 from .machines import free_gpu, machine, precision_on
-from .record import Record
+from .record import Record, write_whole
 from .shared_data import graphs_of
 
 if TYPE_CHECKING:
@@ -94,7 +94,18 @@ def training_cell(
         epochs = _adapted(config, given, adapt) if adapt else config.epochs
         return run_slice(question, name, budget, replace(config, epochs=epochs), given, measure)
 
-    return Cell(question, name, config.seed, budget, run, (config.dataset,), optional)
+    settings = run_settings(config, *(("epochs",) if adapt else ()))
+    return Cell(
+        question, name, config.seed, budget, run, (config.dataset,), optional, settings=settings
+    )
+
+
+def run_settings(config: RunConfig, *free: str) -> dict[str, Any]:
+    """What decides a run's numbers; `free` names settings that are known only when it starts."""
+    from ..training.loop import FREE
+
+    left_out = {*FREE, *SETTLED, *free}
+    return {name: value for name, value in config.as_dict().items() if name not in left_out}
 
 
 def run_slice(
@@ -248,5 +259,5 @@ def wall_seconds(work: Path, more: float) -> float:
     """Wall time of a cell over all its slices, with this one."""
     path = work / "wall_seconds"
     before = float(path.read_text()) if path.is_file() else 0.0
-    path.write_text(str(before + more))
+    write_whole(path, str(before + more))
     return before + more

@@ -53,7 +53,8 @@ def baseline(
         task: `graph`, `node` or `edge`.
         readout: `sum`, `mean` or `max`; the network's own where None.
         **options: `supports` (how many) and the options of `SpectralSupports` for GNNML3, `order`
-            for ChebNet, `decision` for all, and those of `GrammarGNN` where the network is one.
+            for ChebNet, `norm` for GIN, `decision` for all, and those of `GrammarGNN` where the
+            network is one.
 
     Raises:
         LoweringError: There is no such baseline; the message lists them.

@@ -62,8 +62,8 @@ class NodeNorm(nn.BatchNorm1d):
 class ConvolutionGNN(nn.Module):
     """Convolutions of PyG with ReLU after each, and the read-out of a `GrammarGNN`.
 
-    GIN has batch normalisation before each ReLU, as it was published: without it, sums over many
-    neighbours grow from layer to layer.
+    GIN has batch normalisation before each ReLU: without it, sums over many neighbours grow from
+    layer to layer. (As published, it has more of them, within each MLP.)
 
     Edge features are not read. Without node features every node starts with 1. Weights are the
     entries of A, and messages run from `i` to `j` along `A[i, j]`, as in PyG.
@@ -80,6 +80,7 @@ class ConvolutionGNN(nn.Module):
         decision: Hidden widths of the decision layers; one of `width` where None.
         context: Append the pooled vector to every node or edge.
         order: Chebyshev polynomials in each layer of ChebNet.
+        norm: Whether GIN has batch normalisation.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class ConvolutionGNN(nn.Module):
         decision: tuple[int, ...] | None = None,
         context: bool = False,
         order: int = 5,
+        norm: bool = True,
     ) -> None:
         super().__init__()
         for name, value in (("width", width), ("layers", layers), ("out", out), ("order", order)):
@@ -109,7 +111,8 @@ class ConvolutionGNN(nn.Module):
         self.convolutions = nn.ModuleList(
             _convolution(kind, a, b, order) for a, b in pairwise(sizes)
         )
-        self.norms = nn.ModuleList(NodeNorm(width) for _ in range(layers * (kind == "GIN")))
+        normed = layers if norm and kind == "GIN" else 0
+        self.norms = nn.ModuleList(NodeNorm(width) for _ in range(normed))
         self.readout = Readout(plan, preset, typical_size=1.0)
 
     def forward(self, data: Any) -> Tensor:

@@ -137,10 +137,10 @@ def _beside(known: Known) -> Table:
 def _exact(standing: Standing | None, metric: str) -> Entry:
     """A number no training changes, so never partial, and of how many pairs where not of all."""
     found = standing.mean(metric) if standing else None
-    if standing is None or found is None:
+    pairs = standing.mean("pairs") if standing else None
+    if found is None or pairs is None:
         return Entry(EMPTY)
-    (pairs,) = set(standing.values("pairs"))
-    of = "" if pairs == ALL_PAIRS else f" of {pairs:.0f}"
+    of = "" if pairs.value == ALL_PAIRS else f" of {pairs.value:.0f}"
     return Entry(f"{found.value:.0f}{of}")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..demonstration.blocks import Block, Table, Text
+from ..experiments.running import EARLIER
 from .figures.drawing import Drawing
 from .numbers import EMPTY
 from .standings import Standing
@@ -76,8 +77,9 @@ def behind(standings: Iterable[Standing]) -> Table:
     """What stands behind the numbers of some cells: seeds, work, time, machine."""
     rows = []
     for one in standings:
-        devices = sorted({str(r.provenance.get("device", "?")) for r in one.records})
-        commits = sorted({str(r.provenance.get("commit") or "?")[:9] for r in one.records})
+        slices = [s for r in one.records for s in (r.provenance, *r.provenance.get(EARLIER, ()))]
+        devices = sorted({str(s.get("device", "?")) for s in slices})
+        commits = sorted({_commit(str(s.get("commit") or "?")) for s in slices})
         rows.append(
             (
                 one.cell,
@@ -91,6 +93,11 @@ def behind(standings: Iterable[Standing]) -> Table:
     return Table(
         ("cell", "seeds × work", "budget", "time a seed", "machine", "commit"), tuple(rows)
     )
+
+
+def _commit(text: str) -> str:
+    """Nine digits of a commit, and a plus where the tree had changes."""
+    return text[:9] + ("+" if "with changes" in text else "")
 
 
 def duration(seconds: float) -> str:

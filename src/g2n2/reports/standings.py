@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median, stdev
 
+from ..errors import DataError
 from ..experiments.record import BUDGETS, Record, read_records
 
 QUESTIONS = ("q1", "q2", "q3", "q4", "power")
@@ -36,8 +37,8 @@ class Measured:
 class Standing:
     """The seeds of a cell whose numbers can stand side by side.
 
-    Those that ended, at the largest budget that has some; where no run has ended, those of the
-    largest budget, as far as they came.
+    Those of the largest budget at which some ended; those of a larger one that were stopped only
+    where a run of them has done more than twice as much. Ended and stopped runs are never mixed.
     """
 
     cell: str
@@ -156,6 +157,8 @@ def read_results(folder: Path, harness: bool = False) -> Results:
     Raises:
         DataError: A file there is no record.
     """
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is a file; records lie in a folder: g2n2 experiment makes one")
     standings = {}
     left = 0
     for question in QUESTIONS:
@@ -172,8 +175,13 @@ def _by_cell(records: list[Record]) -> dict[str, Standing]:
         cells.setdefault(record.cell, []).append(record)
     found = {}
     for cell, own in cells.items():
-        ended = [record for record in own if not record.partial] or own
-        budget = max((record.budget for record in ended), key=BUDGETS.index)
-        of_budget = sorted((r for r in ended if r.budget == budget), key=lambda r: r.seed)
-        found[cell] = Standing(cell, budget, tuple(of_budget))
+        most = max(own, key=_rank)
+        alike = [r for r in own if (r.budget, r.partial) == (most.budget, most.partial)]
+        by_seed = sorted(alike, key=lambda record: record.seed)
+        found[cell] = Standing(cell, most.budget, tuple(by_seed))
     return found
+
+
+def _rank(record: Record) -> tuple[float, int]:
+    """What a record counts for: a stopped run half of its work, since its weights were not done."""
+    return record.done / (2 if record.partial else 1), BUDGETS.index(record.budget)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..cell import Cell, Slice
 from ..machines import machine
 from ..record import Record
-from ..training_cells import wall_seconds
+from ..training_cells import run_settings, wall_seconds
 from .settings import PLANS, SETS, Plan, run_config
 
 
@@ -24,7 +24,8 @@ def _cell(name: str, model: str, budget: str, plan: Plan, seed: int = 0) -> Cell
     def run(given: Slice) -> Record:
         return run_folds(name, model, budget, plan, seed, given)
 
-    return Cell("q3", f"{name}/{model}", seed, budget, run, (name,))
+    settings = run_settings(run_config(name, model, plan, seed))
+    return Cell("q3", f"{name}/{model}", seed, budget, run, (name,), settings=settings)
 
 
 def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: Slice) -> Record:

@@ -16,6 +16,7 @@ from ...data.splits import split
 from ...errors import DataError
 from ...training.config import RunConfig
 from ..cell import Slice
+from ..record import write_whole
 from ..training_cells import train_slice
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def run_fold(
         return None
     found = _curve(folder) if run.protocol == "whole" else [trained.scores["all"]["accuracy"]]
     accuracies = [round(100.0 * value, 3) for value in found]
-    kept.write_text(json.dumps(accuracies), encoding="utf-8")
+    write_whole(kept, json.dumps(accuracies))
     shutil.rmtree(folder)  # ten folds of weights and checkpoints that nobody reads again
     return accuracies
 

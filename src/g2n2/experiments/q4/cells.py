@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..cell import Cell, Slice
 from ..machines import device_called, machine
-from ..record import Record
+from ..record import Record, write_whole
 from ..training_cells import wall_seconds
 from .settings import BUDGETS, Budget, Network
 
@@ -32,7 +32,7 @@ def cells(budget: str) -> list[Cell]:
     plan = BUDGETS[budget]
     listed = [Cell("q4", "ceilings", 0, budget, lambda given: _ceilings(budget, given), (DATA,))]
     for network in plan.networks:
-        listed += [_cell(name, network, budget, plan) for name in plan.filters]
+        listed += [_cell(name, network, budget, plan.of(network)) for name in plan.filters]
     return listed
 
 
@@ -40,7 +40,12 @@ def _cell(name: str, network: Network, budget: str, plan: Budget) -> Cell:
     def run(given: Slice) -> Record:
         return run_filter(name, network, budget, plan, given)
 
-    return Cell("q4", cell_name(name, network), 0, budget, run, (DATA,))
+    settings = _settings(name, network, plan)
+    return Cell("q4", cell_name(name, network), 0, budget, run, (DATA,), settings=settings)
+
+
+def _settings(name: str, network: Network, plan: Budget) -> dict[str, Any]:
+    return {**asdict(network), "filter": name, "steps": plan.steps, "patience": plan.patience}
 
 
 def cell_name(name: str, network: Network) -> str:
@@ -70,7 +75,7 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
         planned=plan.runs,
         unit="runs",
         metrics=_metrics(runs),
-        config={**asdict(network), "filter": name, "steps": plan.steps, "patience": plan.patience},
+        config=_settings(name, network, plan),
         data={DATA: _checksum(graphs)},
         provenance=machine(given.device),
         seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
@@ -101,7 +106,7 @@ def _run(
         "seed": seed,
         "parameters": sum(weight.numel() for weight in model.parameters()),
     }
-    kept.write_text(json.dumps(found), encoding="utf-8")
+    write_whole(kept, json.dumps(found))
     shutil.rmtree(folder, ignore_errors=True)  # its checkpoint, where a slice ended within the run
     return found
 
@@ -129,9 +134,9 @@ def _detail(images: Images, runs: list[dict[str, Any]]) -> dict[str, Any]:
         return {"runs": []}
     middle = median_low(run["scores"]["test"] for run in runs)
     chosen = next(run for run in runs if run["scores"]["test"] == middle)
-    short = ("seed", "step", "best_step", "scores", "curve")
+    short = ("seed", "step", "best_step", "scores", "curve", "died")
     return {
-        "runs": [{name: run[name] for name in short} for run in runs],
+        "runs": [{name: run[name] for name in short if name in run} for run in runs],
         "response": band_response(images, "test", np.array(chosen["values"])),
     }
 

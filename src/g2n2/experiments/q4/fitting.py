@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from ...errors import TrainingError
 from ...training.checkpoints import load_checkpoint, save_checkpoint
 from ...training.devices import set_rate
 from ...training.recipes import RECIPES
@@ -37,6 +36,7 @@ class Fit:
         scores: R² of each image then.
         values: `[n]` the test image then.
         curve: R² of the validation image at each look.
+        died: A gradient was not finite; what was best before counts.
     """
 
     step: int = 0
@@ -44,6 +44,7 @@ class Fit:
     scores: dict[str, float] = field(default_factory=dict)
     values: list[float] = field(default_factory=list)
     curve: list[float] = field(default_factory=list)
+    died: bool = False
 
     def over(self, budget: Budget) -> bool:
         return self.step >= budget.steps or self.step - self.best_step >= budget.patience
@@ -61,9 +62,6 @@ def fit(
 
     Returns:
         The run, or None where time was over before it; its checkpoint is kept.
-
-    Raises:
-        TrainingError: The gradient is no longer finite.
     """
     learned = [weight for weight in model.parameters() if weight.requires_grad]
     optimiser = torch.optim.Adam(learned, network.rate)
@@ -80,7 +78,8 @@ def fit(
         loss.backward()
         norm = nn.utils.clip_grad_norm_(learned, CLIP)
         if not math.isfinite(float(norm)):
-            raise TrainingError(f"the gradient is not finite after {progress.step} steps")
+            progress.died = True
+            return progress
         optimiser.step()
         progress.step += 1
         if progress.step % budget.every == 0 or progress.step == budget.steps:

@@ -27,6 +27,8 @@ class Network:
         rate: Highest learning rate of Adam.
         tf32: Whether a GPU takes its products in tf32: powers of a Laplacian need more digits.
         options: Of the baseline.
+        longer: How many times the budget's steps and patience it has: cheap networks learn slowly
+            here, and should not lose for want of steps.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Network:
     rate: float = 5e-3
     tf32: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
+    longer: int = 1
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,12 @@ class Budget:
     every: int = 10
     filters: tuple[str, ...] = FILTERS
 
+    def of(self, network: Network) -> Budget:
+        """What one network gets."""
+        return replace(
+            self, steps=self.steps * network.longer, patience=self.patience * network.longer
+        )
+
 
 # Of corner ¼ and ½ and of hold 0, ¼, ½, ¾, 1¼ and 1½, the pair that is best on the validation image
 # with six layers, for the band-pass filter, before training.
@@ -79,12 +88,13 @@ NETWORKS = (
     replace(CHEBYSHEV, layers=6),
     replace(CHEBYSHEV, layers=5),
     *(Network("G2N2", layers) for layers in (3, 5, 6)),
-    Network("ChebNet", baseline="ChebNet", options={"order": 5}),
-    Network("GCN", baseline="GCN"),
+    Network("ChebNet", baseline="ChebNet", options={"order": 5}, longer=5),
+    Network("GCN", baseline="GCN", longer=5),
     Network(
         "GNNML3",
         baseline="GNNML3",
         options={"supports": 6, "bandwidth": 5.0, "receptive_field": 2},
+        longer=5,
     ),
     Network("PPGN", baseline="PPGN"),
     Network("G2N2-paper", preset="paper", rate=1e-3),

@@ -54,7 +54,7 @@ class Protocol:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain types, for JSON."""
-        return asdict(self)
+        return {**asdict(self), "contender": self.contender.as_dict()}
 
 
 @dataclass(frozen=True)

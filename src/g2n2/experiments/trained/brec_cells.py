@@ -39,7 +39,7 @@ def brec_cell(budget: str, protocol: Protocol, each: int, nodes: int = 0) -> Cel
     def run(given: Slice) -> Record:
         return run_brec(name, budget, protocol, sample(_brec(given.data), each, nodes), given)
 
-    return Cell("power", name, protocol.seed, budget, run, ("brec",))
+    return Cell("power", name, protocol.seed, budget, run, ("brec",), settings=protocol.as_dict())
 
 
 def run_brec(

@@ -30,8 +30,8 @@ from ...power.trials.network_inputs import relabelled
 from ...training.config import RunConfig
 from ..cell import Cell, Slice
 from ..machines import machine
-from ..record import Record
-from ..training_cells import train_slice, wall_seconds
+from ..record import Record, write_whole
+from ..training_cells import run_settings, train_slice, wall_seconds
 from .contenders import Contender
 from .exact import exact_power
 
@@ -94,7 +94,8 @@ def class_cell(
         return run_folds(name, config, contender, budget, folds, given)
 
     needs = (set_name,) if SETS[set_name].files else ()
-    return Cell("power", name, seed, budget, run, needs)
+    settings = {**run_settings(config), "contender": contender.as_dict()}
+    return Cell("power", name, seed, budget, run, needs, settings=settings)
 
 
 def run_folds(
@@ -162,7 +163,7 @@ def _fold(
     if trained.scores is None:
         return None
     accuracy = round(100.0 * trained.scores["all"]["accuracy"], 3)
-    kept.write_text(json.dumps(accuracy), encoding="utf-8")
+    write_whole(kept, json.dumps(accuracy))
     shutil.rmtree(folder)
     return accuracy
 

@@ -17,6 +17,7 @@ from ...grammars.catalogue import find_grammar
 from ...power.suites import SameSizePairs, Suite
 from ...power.table import wl_classes
 from ...power.words.mixing import mix
+from ..record import write_whole
 from .contenders import Contender
 
 SEPARATED = "exact separated"
@@ -72,7 +73,7 @@ def exact_power(contender: Contender, suite: Suite, kept: Path) -> Exact:
         categories=_by_category(suite, within if words is None else words),
     )
     kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(asdict(found)), encoding="utf-8")
+    write_whole(kept, json.dumps(asdict(found)))
     return found
 
 

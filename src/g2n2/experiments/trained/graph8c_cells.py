@@ -48,7 +48,8 @@ def graph8c_cell(contender: Contender, budget: str, networks: int, limit: int) -
     def run(given: Slice) -> Record:
         return run_graph8c(contender, budget, networks, limit, given)
 
-    return Cell("power", f"graph8c/{contender.name}", 0, budget, run)
+    settings = {"contender": contender.as_dict(), "networks": networks}
+    return Cell("power", f"graph8c/{contender.name}", 0, budget, run, settings=settings)
 
 
 def run_graph8c(

@@ -46,7 +46,7 @@ def plain_embedding(contender: Contender, **options: Any) -> Embedding:
             layers=contender.layers,
             out=DIMENSIONS,
             decision=DECISION,
-            **options,
+            **{**contender.options, **options},
         )
     )
 
