@@ -46,12 +46,23 @@ def test_the_required_cells_are_those_of_the_question():
         f"{what}/distance/G2N2/modern/extent"
         for what in ("joint/width32", "joint/width64", "single/r2")
     }
+    alike = {
+        f"{what}/distance/PPGN-alike/modern" for what in ("joint/width32", "single/r2", "single/u0")
+    }
     sums = {"sums/elements", "sums/extent"}
-    timed = {"speed/joint-width32/distance", "speed/joint-width32/bonds", "speed/single/distance"}
+    timed = {
+        "speed/joint-width32/distance",
+        "speed/joint-width32/bonds",
+        "speed/single/distance",
+        "speed/single-bf16/distance",
+    }
     beside = {"collapse/u0"} | {
         f"precision/{target}/{bits}" for target in ("r2", "u0") for bits in ("bf16", "tf32", "32")
     }
-    assert set(required()) == joint | single | compared | equal | extent | sums | timed | beside
+    assert (
+        set(required())
+        == joint | single | compared | equal | extent | alike | sums | timed | beside
+    )
 
 
 def test_they_run_in_the_order_of_the_question():
@@ -72,7 +83,9 @@ def test_every_equal_time_cell_comes_after_the_speed_it_needs():
     for place, name in enumerate(names):
         if name.endswith("equal-time"):
             task, width_or_target, track = name.split("/")[:3]
-            what = f"joint-{width_or_target}" if task == "joint" else "single"
+            fine = width_or_target in ("r2", "zpve") and track == "distance"
+            alone = "single" if fine else "single-bf16"
+            what = f"joint-{width_or_target}" if task == "joint" else alone
             assert names.index(f"speed/{what}/{track}") < place
 
 
@@ -89,6 +102,9 @@ def test_ppgn_and_the_paper_recipe_are_what_they_are_called():
     ppgn = q2.Settings("u0", 64, "distance", "PPGN", "modern").config(asked)
     assert (ppgn.grammar, ppgn.effective_recipe().preset) == ("PPGN", "ppgn")
     assert ppgn.effective_recipe().name == "modern"
+    alike = q2.Settings("u0", 64, "distance", "PPGN-alike", "modern").config(asked)
+    ours = q2.Settings("u0", 64, "distance", "G2N2", "modern").config(asked)
+    assert replace(alike, grammar=ours.grammar) == ours, "nothing but the grammar"
     paper = q2.Settings("u0", 64, "distance", "G2N2", "paper").config(asked)
     assert (paper.grammar, paper.effective_recipe().preset) == ("r-G_L3", "paper")
     assert not paper.references  # the released script learns raw totals

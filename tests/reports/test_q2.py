@@ -92,8 +92,8 @@ def test_half_precision_is_compared_with_full(tmp_path):
             name = f"precision/r2/{bits}"
             write(tmp_path, "q2", name, {metric("r2"): value}, seed=seed, done=3, planned=3)
     *_, precision = tables(tmp_path)
-    assert row(precision, "r2")[4] == "+10.0 %", "1.1 against 1.0"
-    assert row(precision, "u0")[4] == "–"
+    assert row(precision, "R²")[4] == "+10.0 %", "1.1 against 1.0"
+    assert row(precision, "U₀")[4] == "–"
 
 
 @pytest.mark.parametrize(

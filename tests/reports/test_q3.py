@@ -57,3 +57,11 @@ def test_four_of_six_sets_are_enough(tmp_path):
     folds(tmp_path, "PROTEINS", 60.0)
     assert made(tmp_path).aims[0].verdict == "**missed**"
     assert "short on MUTAG, PTC, PROTEINS" in made(tmp_path).aims[0].found
+
+
+def test_settings_that_were_given_up_are_shown_apart(tmp_path):
+    folds(tmp_path / "withdrawn", "MUTAG", 87.8)
+    *_, title, table = section(read_results(tmp_path)).blocks
+    assert "Given up" in title.text
+    assert table.rows[0][:2] == ("G²N², GIN's protocol", "87.8 ± 5.0")
+    assert section(read_results(tmp_path)).aims[0].verdict == "not run yet"

@@ -5,18 +5,21 @@ Cells; those of one table have equal epochs where nothing else is said:
     joint/width32/TRACK/NETWORK/RECIPE       all twelve targets at once; also width64
     single/TARGET/TRACK/NETWORK/RECIPE       one target, width 64
     …/PPGN/RECIPE/equal-time                 as many epochs as fit into the seconds of G²N²
+    …/distance/PPGN-alike/modern             the grammar of PPGN in the blocks of G²N²
     …/distance/G2N2/modern/extent            R² learned less its extent (`data.qm9.references`)
     speed/joint-width32/TRACK                seconds per epoch of both networks in one run
-    speed/single/TRACK
+    speed/single/distance, speed/single-bf16/TRACK
     collapse/u0                              20 seeds of U₀: does any run die to a constant?
     precision/TARGET/PRECISION               three seeds in bf16, tf32 and 32 bits, equal epochs
     sums/elements, sums/extent               no network: what the references alone give
 
 TRACK is `distance` or `bonds`, NETWORK `G2N2` or `PPGN`, RECIPE `modern` or `paper`, TARGET a name
-of `QM9_TARGETS`. Metrics are those of `training_cells`, with errors in the units of the paper: D,
-bohr³, hartree, bohr², cal/(mol K). A speed cell has `seconds per epoch G2N2`, the same for PPGN,
-and `PPGN / G2N2`. A collapse cell adds `spread of predictions / spread of targets`, both without
-what the elements alone give.
+of `QM9_TARGETS`. With the recipe `modern` G²N² has the blocks of the preset `modern` (normalised,
+residual, sums for a read-out); PPGN has its own (two-layer maps, maxima), and as `PPGN-alike` those
+of G²N², so that the two differ in nothing but the grammar. Metrics are those of `training_cells`,
+with errors in the units of the paper: D, bohr³, hartree, bohr², cal/(mol K). A speed cell has
+`seconds per epoch G2N2`, the same for PPGN, and `PPGN / G2N2`. A collapse cell adds `spread of
+predictions / spread of targets`, both without what the elements alone give.
 """
 
 from __future__ import annotations
@@ -34,10 +37,10 @@ from .sums_cells import sums_cell
 from .training_cells import SMALL_BATCH, training_cell
 
 Track = Literal["distance", "bonds"]
-Network = Literal["G2N2", "PPGN"]
+Network = Literal["G2N2", "PPGN", "PPGN-alike"]
 Recipe = Literal["modern", "paper"]
 TRACKS: tuple[Track, ...] = get_args(Track)
-NETWORKS: tuple[Network, ...] = get_args(Network)
+NETWORKS: tuple[Network, ...] = ("G2N2", "PPGN")
 RECIPES: tuple[Recipe, ...] = get_args(Recipe)
 
 FIRST = ("r2", "u0", "mu", "alpha")
@@ -138,8 +141,14 @@ class Settings:
 
     @property
     def speed_name(self) -> str:
-        what = "single" if self.target else f"joint-width{self.width}"
-        return f"speed/{what}/{self.track}"
+        if self.target is None:
+            return f"speed/joint-width{self.width}/{self.track}"
+        return f"speed/single{'' if self.fine else '-bf16'}/{self.track}"
+
+    @property
+    def fine(self) -> bool:
+        """Whether its errors are too small for bf16."""
+        return self.track == "distance" and self.target in (None, *FINE)
 
     @property
     def required(self) -> bool:
@@ -147,19 +156,19 @@ class Settings:
             return self.recipe == "modern"
         if (self.track, self.network, self.recipe) == ("distance", "G2N2", "modern"):
             return True
+        if self.network == "PPGN-alike":
+            return True
         changed = (self.track == "bonds", self.network == "PPGN", self.recipe == "paper")
         return self.target in COMPARED and sum(changed) == 1
 
     def config(self, budget: Budget, seed: int = 0) -> RunConfig:
         """The run."""
-        fine = self.track == "distance" and self.target in (None, *FINE)
-        ppgn = self.network == "PPGN"
         return RunConfig(
             "qm9",
             target=(self.target,) if self.target else (),
             options={"track": self.track, "features": "ppgn"},
-            grammar="PPGN" if ppgn else "r-G_L3",
-            preset="ppgn" if ppgn else None,
+            grammar="r-G_L3" if self.network == "G2N2" else "PPGN",
+            preset="ppgn" if self.network == "PPGN" else None,
             width=budget.width or self.width,
             recipe=self.recipe,
             references=self.recipe == "modern",
@@ -169,7 +178,7 @@ class Settings:
             batch=SMALL_BATCH if budget.limit else None,
             threads=1 if budget.limit else 0,
             seed=seed,
-            precision="bf16" if self.recipe == "modern" and not fine else "tf32",
+            precision="bf16" if self.recipe == "modern" and not self.fine else "tf32",
         )
 
     def _epochs(self, budget: Budget) -> int:
@@ -187,6 +196,13 @@ EXTENT = (JOINT_32, R2_ALONE, JOINT_64)
 """The network of the first column once more, with all of `modern` and the extent."""
 
 
+ALIKE = (
+    Settings(None, 32, "distance", "PPGN-alike", "modern"),
+    *(Settings(target, 64, "distance", "PPGN-alike", "modern") for target in COMPARED),
+)
+"""PPGN in the blocks of G²N²."""
+
+
 def cells(budget: str) -> list[Cell]:
     """Speeds first, since the column of equal time needs them; then in the issue's order."""
     asked = BUDGETS[budget]
@@ -202,13 +218,14 @@ def cells(budget: str) -> list[Cell]:
 
 def _all_settings() -> Iterator[Settings]:
     """Every place of the tables, in the order they are filled."""
-    yield from EXTENT
     for width in (32, 64):
+        yield from (one for one in (*EXTENT, *ALIKE) if (one.target, one.width) == (None, width))
         for recipe in RECIPES:
             for track in TRACKS:
                 for network in NETWORKS:
                     yield Settings(None, width, track, network, recipe)
     for target in ORDER:
+        yield from (one for one in (*EXTENT, *ALIKE) if one.target == target)
         for recipe in RECIPES:
             for track in TRACKS:
                 for network in NETWORKS:
@@ -232,8 +249,10 @@ def _trained(budget: str, asked: Budget) -> Iterator[Cell]:
 
 def _speeds(budget: str, asked: Budget) -> Iterator[Cell]:
     """One for each width, task and track; those of equal-time cells that are required are too."""
-    for target, width in ((None, 32), ("r2", 64), (None, 64)):
+    for target, width in ((None, 32), ("r2", 64), ("u0", 64), (None, 64)):
         for track in TRACKS:
+            if (target, track) == ("r2", "bonds"):
+                continue  # in bf16, as U₀ there
             both: dict[str, RunConfig] = {
                 network: Settings(target, width, track, network, "modern").config(asked)
                 for network in NETWORKS

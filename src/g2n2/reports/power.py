@@ -119,6 +119,8 @@ _MEASURED = {
     "clear of noise": f"{TRAINED}, clear of noise",
     "beyond the bound": BEYOND,
     "unreliable": "unreliable",
+    "unreliable, Hotelling's T²": "unreliable, Hotelling's T²",
+    "not finite": "not finite",
 }
 _EXACT = {"exact, by words": "exact separated", "exact bound": "exact bound"}
 

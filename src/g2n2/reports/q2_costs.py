@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..data.qm9.targets import QM9_TARGETS
 from ..demonstration.blocks import Block, Table, Text
 from ..experiments.collapse import LEAST_SPREAD, SPREAD
 from ..experiments.q2 import COMPARED, PRECISIONS
@@ -13,9 +14,11 @@ from .section import Aim
 from .standings import Standing
 
 WANTED_SEEDS = 20
+_SYMBOLS = {target.name: target.symbol for target in QM9_TARGETS}
 
 _SPEEDS = {
     "each target alone, width 64, with distances": ("speed/single/distance", "single", EMPTY),
+    "the same in bf16, as for energies": ("speed/single-bf16/distance", "", EMPTY),
     "all twelve, width 32, with distances": ("speed/joint-width32/distance", "joint", EMPTY),
     "all twelve, width 32, bonds only": ("speed/joint-width32/bonds", "", EMPTY),
     "all twelve, width 64, with distances": ("speed/joint-width64/distance", "", OPTIONAL),
@@ -64,7 +67,7 @@ def precisions(known: Mapping[str, Standing]) -> list[Block]:
             coarse, fine = half.mean(metric), full.mean(metric)
             if coarse is not None and fine is not None:
                 change = f"{100.0 * (coarse.value / fine.value - 1.0):+.1f} %"
-        rows.append((target, *entries, change, full.work if full else EMPTY))
+        rows.append((_SYMBOLS[target], *entries, change, full.work if full else EMPTY))
     return [
         Text("**Precision**: the same runs in bf16, tf32 and float32, test MAE."),
         Table(("target", *PRECISIONS[:2], "float32", "bf16 against float32", "work"), tuple(rows)),

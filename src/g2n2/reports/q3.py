@@ -13,7 +13,7 @@ from .cited import cited
 from .figures.q3 import drawing
 from .numbers import EMPTY, Entry, Notes, Row, best_of_columns, entry, fixed, plain
 from .section import Aim, Section, nothing_yet
-from .standings import FULL, Measured, Results, Standing
+from .standings import FULL, WITHDRAWN, Measured, Results, Standing
 
 STATISTICS = (GIN, RELEASED, NESTED)
 KERNELS = ("WL kernel", "GNTK")
@@ -32,6 +32,11 @@ def section(results: Results) -> Section:
     ]
     blocks += [Text("**Ours by each statistic**, the same runs of folds but for the nested ones.")]
     blocks += [_statistics(known, MODELS), Text(_gap(known))]
+    if withdrawn := results.of(WITHDRAWN):
+        blocks += [
+            Text("**Given up**: accuracies of earlier settings, by GIN's protocol and nested."),
+            _withdrawn(withdrawn),
+        ]
     return Section(
         "q3",
         "Q3: classification on TU",
@@ -101,6 +106,19 @@ def _works(known: Known) -> str:
         return f"{next(iter(works))}, all cells"
     said = (f"{work}, {', '.join(cells)}" for work, cells in works.items())
     return "; ".join(said) or "nothing yet"
+
+
+def _withdrawn(known: Known) -> Table:
+    models = [model for model in MODELS if any(f"{name}/{model}" in known for name in SETS)]
+    rows: list[Row] = [
+        (
+            f"{shown(model)}, {statistic}",
+            [entry(accuracy(known, name, model, statistic), fixed(1), "") for name in SETS],
+        )
+        for model in models
+        for statistic in (GIN, NESTED)
+    ]
+    return plain(("%", *SETS), rows)
 
 
 def _statistics(known: Known, models: tuple[str, ...]) -> Table:

@@ -12,6 +12,8 @@ from ..experiments.record import BUDGETS, Record, read_records
 
 QUESTIONS = ("q1", "q2", "q3", "q4", "power")
 FULL = BUDGETS[-1]
+WITHDRAWN = "withdrawn/q3"
+"""Folder of records whose settings were given up after they had been seen."""
 HARNESS = "smoke"
 """The budget that checks the harness: its numbers answer no question."""
 
@@ -161,7 +163,7 @@ def read_results(folder: Path, harness: bool = False) -> Results:
         raise DataError(f"{folder} is a file; records lie in a folder: g2n2 experiment makes one")
     standings = {}
     left = 0
-    for question in QUESTIONS:
+    for question in (*QUESTIONS, WITHDRAWN):
         records = read_records(folder, question)
         kept = [record for record in records if harness or record.budget != HARNESS]
         left += len(records) - len(kept)

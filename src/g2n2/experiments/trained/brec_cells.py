@@ -22,6 +22,8 @@ HOTELLING = "trained separated, Hotelling's T²"
 CLEAR = "trained separated, clear of noise"
 BEYOND = "separated beyond the bound"
 UNRELIABLE = "unreliable"
+UNRELIABLE_HOTELLING = "unreliable, Hotelling's T²"
+NOT_FINITE = "not finite"
 
 
 def brec_cell(budget: str, protocol: Protocol, each: int, nodes: int = 0) -> Cell:
@@ -111,6 +113,8 @@ def metrics(
         CLEAR: sum(verdict.clear for verdict in known),
         BEYOND: sum(verdict.pair in beyond for verdict in apart),
         UNRELIABLE: sum(verdict.released == "unreliable" for verdict in known),
+        UNRELIABLE_HOTELLING: sum(verdict.hotelling == "unreliable" for verdict in known),
+        NOT_FINITE: sum(verdict.released == "not finite" for verdict in known),
         **exact.metrics(),
     }
     by_category = Counter(verdict.category for verdict in apart)
