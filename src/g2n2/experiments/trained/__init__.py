@@ -19,6 +19,9 @@ Contenders are G²N² with 3, 5 and 8 layers, PPGN (8), GNNML3 (5) and GIN (5). 
     counting/joint/…, counting/COUNT/CONTENDER
         normalised test MAE COUNT               and the metrics of `training_cells`
 
+    counting/exact/CONTENDER
+        pairs merged, other COUNT               see `counting_exact`
+
 All but counting also have
 
     exact separated                             by the grammar's words, as many layers deep, with

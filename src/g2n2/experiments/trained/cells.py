@@ -11,6 +11,7 @@ from .brec_cells import brec_cell
 from .class_cells import SETS, class_cell
 from .contenders import CONTENDERS
 from .counting_cells import COUNTS, counting_cell
+from .counting_exact import counting_exact_cell
 from .graph8c_cells import graph8c_cell
 
 
@@ -77,4 +78,5 @@ def cells(budget: str) -> list[Cell]:
         for count in ("", *(COUNTS if plan.singly else ()))
         for one in chosen
     ]
-    return brec + classes + graph8c + counting
+    exact = [counting_exact_cell(one, budget, plan.graph8c) for one in chosen]
+    return brec + classes + graph8c + exact + counting

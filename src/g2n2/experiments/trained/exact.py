@@ -60,10 +60,7 @@ def exact_power(contender: Contender, suite: Suite, kept: Path) -> Exact:
         content = json.loads(kept.read_text(encoding="utf-8"))
         return Exact(**{**content, "beyond": tuple(content["beyond"])})
     within = wl_classes(suite, contender.bound)
-    words: Sequence[int] | None = None
-    if contender.grammar is not None:
-        grammar = find_grammar(contender.grammar)
-        words = mix(grammar, suite.graphs, contender.layers, "network").history[-1].tolist()
+    words = word_classes(contender, suite)
     listed = not isinstance(suite.pairs, SameSizePairs)
     found = Exact(
         pairs=len(suite.pairs),
@@ -74,6 +71,15 @@ def exact_power(contender: Contender, suite: Suite, kept: Path) -> Exact:
     )
     kept.parent.mkdir(parents=True, exist_ok=True)
     write_whole(kept, json.dumps(asdict(found)))
+    return found
+
+
+def word_classes(contender: Contender, suite: Suite) -> list[int] | None:
+    """A number for each graph, equal where the words tell two alike; None without a grammar."""
+    if contender.grammar is None:
+        return None
+    grammar = find_grammar(contender.grammar)
+    found: list[int] = mix(grammar, suite.graphs, contender.layers, "network").history[-1].tolist()
     return found
 
 
