@@ -11,7 +11,7 @@ from .cell import Cell, Slice
 from .machines import machine
 from .record import Record
 from .shared_data import graphs_of
-from .training_cells import mae_key, run_settings
+from .training_cells import mae_key, run_config_said, run_settings
 
 
 def sums_cell(question: str, name: str, budget: str, config: RunConfig) -> Cell:
@@ -43,7 +43,7 @@ def sums_cell(question: str, name: str, budget: str, config: RunConfig) -> Cell:
                 },
                 "parameters": len(fitted) + 1,
             },
-            config=config.as_dict(),
+            config=run_config_said(config),
             data={config.dataset: checksum(graphs)},
             provenance=machine("cpu"),
             seconds=round(time.monotonic() - begun, 3),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..training.building import Parts
     from ..training.evaluation import Scores
     from ..training.loop import Loop
+    from ..training.run_folder import RunFolder
     from ..training.trained import Outcome
 
 SECONDS_PER_EPOCH = "seconds per epoch (training)"
@@ -134,22 +135,13 @@ def run_slice(
     if not history:
         raise DataError("no epoch was finished; give it more minutes")
     ran = files.config()
-    scores, extra = trained.scores, dict[str, float]()
-    if scores is None or measure is not None:
-        from ..training.trained import TrainedRun
-
-        outcome = TrainedRun(folder, given.device).evaluate("test", graphs)
-        scores = outcome.scores
-        extra |= measure(outcome, folder) if measure else {}
-    units = {column.name: column.unit for column in files.columns()}
-    judged = "validation " + ("mae" if len(units) == 1 else "relative_mae")
+    judged = "validation " + ("mae" if len(files.columns()) == 1 else "relative_mae")
     best = min(history, key=lambda row: row[judged])
     metrics: dict[str, float | None] = {
-        **{mae_key(target, unit): scores[target]["mae"] for target, unit in units.items()},
+        **_errors(trained, files, graphs, given, measure),
         "parameters": trained.parameters,
         SECONDS_PER_EPOCH: epoch_seconds(history),
         "best epoch": best["epoch"],
-        **extra,
     }
     return Record(
         question=question,
@@ -160,7 +152,7 @@ def run_slice(
         planned=ran.effective_recipe().epochs,
         unit="epochs",
         metrics=metrics,
-        config=ran.as_dict(),
+        config=run_config_said(ran),
         data={config.dataset: files.read_json("data.json")["sha256"]},
         provenance=machine(given.device),
         seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
@@ -171,6 +163,26 @@ def run_slice(
             "guess": {target: row["mae"] for target, row in trained.guesses.items()},
         },
     )
+
+
+def _errors(
+    trained: Trained, files: RunFolder, graphs: GraphSet, given: Slice, measure: Measure | None
+) -> dict[str, float]:
+    """Test errors of the best weights so far, and what else is measured of them."""
+    from ..training.trained import TrainedRun
+
+    scores, extra = trained.scores, dict[str, float]()
+    if scores is None or measure is not None:
+        outcome = TrainedRun(files.path, given.device).evaluate("test", graphs)
+        scores = outcome.scores
+        extra |= measure(outcome, files.path) if measure else {}
+    units = {column.name: column.unit for column in files.columns()}
+    return {mae_key(name, unit): scores[name]["mae"] for name, unit in units.items()} | extra
+
+
+def run_config_said(config: RunConfig) -> dict[str, Any]:
+    """Every setting of a run, those its recipe brings among them."""
+    return {**config.as_dict(), "recipe settings": asdict(config.effective_recipe())}
 
 
 def train_slice(

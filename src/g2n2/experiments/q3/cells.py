@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..cell import Cell, Slice
 from ..machines import machine
 from ..record import Record
-from ..training_cells import run_settings, wall_seconds
+from ..training_cells import run_config_said, run_settings, wall_seconds
 from .settings import PLANS, SETS, Plan, run_config
 
 
@@ -65,7 +65,7 @@ def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: 
         planned=len(runs),
         unit="runs of folds",
         metrics=metrics(found["whole"], nested),
-        config={**config.as_dict(), "model": model, "folds": plan.folds},
+        config={**run_config_said(config), "model": model, "folds": plan.folds},
         data={name: checksum(graphs)},
         provenance=machine(given.device),
         seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),

@@ -31,7 +31,7 @@ from ...training.config import RunConfig
 from ..cell import Cell, Slice
 from ..machines import machine
 from ..record import Record, write_whole
-from ..training_cells import run_settings, train_slice, wall_seconds
+from ..training_cells import run_config_said, run_settings, train_slice, wall_seconds
 from .contenders import Contender
 from .exact import exact_power
 
@@ -132,7 +132,7 @@ def run_folds(
             DEVIATION: pstdev(accuracies) if accuracies else None,
             **exact.metrics(),
         },
-        config={**config.as_dict(), "contender": contender.as_dict(), "folds": planned},
+        config={**run_config_said(config), "contender": contender.as_dict(), "folds": planned},
         data={config.dataset: checksum(graphs)},
         provenance=machine(given.device),
         seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
