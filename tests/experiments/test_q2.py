@@ -75,6 +75,8 @@ def test_they_run_in_the_order_of_the_question():
 def test_runs_of_several_precisions_differ_in_nothing_else():
     found = [c for c in q2.cells("short") if c.name.startswith("precision/u0/") and c.seed == 1]
     assert len(found) == 3
+    assert found[0].settings["target"] == ("u0",)
+    assert all(cell.settings == found[0].settings for cell in found), "precision is no part of it"
     assert len([c for c in q2.cells("short") if c.name == "precision/r2/32"]) == 3, "seeds"
 
 

@@ -1,5 +1,9 @@
 """Published numbers are as printed, and compare as they should."""
 
+import os
+import re
+from pathlib import Path
+
 import pytest
 
 from g2n2.reports.cited import cited
@@ -53,3 +57,27 @@ def test_what_was_not_read_in_the_publication_itself_says_so():
     assert "not read again" in cited("brec").citation
     assert "not read again" in cited("exp").citation
     assert cited("tu").citation.endswith("ranks from Table 2")
+
+
+PRINTED = {
+    "qm9-single": ("EXPQM9GMN.txt", 1, 12),
+    "qm9-joint": ("EXPQM12.tex", 0, 12),
+    "filters": ("filteringGMN.txt", 1, 4),
+    "tu": ("TUD.txt", 1, 11),
+}
+"""Each table to its block in the paper's source, the first column of numbers and how many rows."""
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_every_number_is_that_of_the_paper_s_source(name):
+    source = Path(os.environ.get("G2N2_DATA", "nowhere")).parent / "paper" / "g2n2.tex"
+    if not source.is_file():
+        pytest.skip("the paper's source is not here")
+    block, first, rows = PRINTED[name]
+    text = source.read_text(encoding="utf-8")
+    lines = text.partition("{data/" + block + "}")[2].partition("\\end{file")[0].split("\n")[2:]
+    printed = [
+        [re.sub(r"\\textbf|[{}]", "", cell).replace("$\\pm$", " ± ").strip() for cell in cells]
+        for cells in (line.split(",")[first:] for line in lines[:rows])
+    ]
+    assert [[cell.text for cell in row.values()] for row in cited(name).rows.values()] == printed
