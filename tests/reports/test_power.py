@@ -10,11 +10,12 @@ CATEGORIES = {"Basic": 60, "Regular": 50, "Extension": 100, "CFI": 48}
 NONE = {"4-Vertex_Condition": 0, "Distance_Regular": 3}
 
 
-def brec(folder, name, apart, beyond=0, pairs=400, **changes):
+def brec(folder, name, apart, beyond=0, pairs=400, within=None, **changes):
     metrics = {
         "trained separated": apart,
         "trained separated, clear of noise": apart - 5,
         "separated beyond the bound": beyond,
+        "judged within the bound": within,
         "exact separated": 222,
         "exact bound": 270,
         "pairs": pairs,
@@ -43,6 +44,15 @@ def test_categories_are_joined_as_in_the_published_table(tmp_path):
     assert published["PPGN, cited"][-1] == "233"
     assert published["3-WL, the test, cited"][0] == "60"  # no network, so never bold
     assert beside["G²N², 8 layers"][-3:] == ("222", "270", "1 × 400 pairs")
+
+
+def test_pairs_that_no_weights_tell_apart_may_be_missing(tmp_path):
+    brec(tmp_path, "G2N2-8", 261, within=270, done=320, planned=400)
+    brec(tmp_path, "G2N2-5", 200, within=269, done=269, planned=400)
+    published, *_ = tables(tmp_path)
+    assert published["G²N², 8 layers, ours"][-1] == "261 ◐"
+    assert published["G²N², 8 layers, ours"][0] == "**60 ◐**"
+    assert set(published["G²N², 5 layers, ours"]) == {"–"}
 
 
 def test_a_sample_or_half_of_the_pairs_is_not_set_beside_the_published_totals(tmp_path):

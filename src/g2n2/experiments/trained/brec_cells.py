@@ -21,6 +21,7 @@ TRAINED = "trained separated"
 HOTELLING = "trained separated, Hotelling's T²"
 CLEAR = "trained separated, clear of noise"
 BEYOND = "separated beyond the bound"
+WITHIN = "judged within the bound"
 UNRELIABLE = "unreliable"
 UNRELIABLE_HOTELLING = "unreliable, Hotelling's T²"
 NOT_FINITE = "not finite"
@@ -112,6 +113,7 @@ def metrics(
         HOTELLING: sum(verdict.hotelling == "separated" for verdict in known),
         CLEAR: sum(verdict.clear for verdict in known),
         BEYOND: sum(verdict.pair in beyond for verdict in apart),
+        WITHIN: sum(verdict.pair not in beyond for verdict in known),
         UNRELIABLE: sum(verdict.released == "unreliable" for verdict in known),
         UNRELIABLE_HOTELLING: sum(verdict.hotelling == "unreliable" for verdict in known),
         NOT_FINITE: sum(verdict.released == "not finite" for verdict in known),
