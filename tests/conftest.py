@@ -11,6 +11,8 @@ from collections import Counter
 import pytest
 import torch
 
+from built_qm9 import build_once
+
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
@@ -83,3 +85,10 @@ def bfloat16_in_the_interpreter(monkeypatch):
         return plain(self, widened(a), widened(b), *rest)
 
     monkeypatch.setattr(interpreter.InterpreterBuilder, "create_dot", create_dot)
+
+
+@pytest.fixture(scope="session")
+def built_qm9(tmp_path_factory):
+    """All of QM9; G2N2_QM9_CACHE may name a cache that is there already."""
+    folder = tmp_path_factory.getbasetemp()
+    return build_once(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder)

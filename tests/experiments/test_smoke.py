@@ -6,21 +6,20 @@ import pytest
 from typer.testing import CliRunner
 
 from g2n2.cli import app
-from g2n2.data.files import cache_folder
 from g2n2.experiments.questions import QUESTIONS, cells_of
 from g2n2.experiments.record import read_records
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_the_harness_works(question, tmp_path, monkeypatch):
+def test_the_harness_works(question, tmp_path, monkeypatch, request):
     data = os.environ.get("G2N2_DATA")
     if data is None:
         pytest.skip("needs the data folder: set G2N2_DATA")
-    if question in ("q1", "q2") and not (cache_folder() / "qm9.cache").is_file():
-        pytest.skip("QM9 is not built here yet: g2n2 train qm9 builds it")
+    words = ["--budget", "smoke", "--device", "cpu", "--data", data]
+    if question in ("q1", "q2"):
+        words += ["--option", f"cache={request.getfixturevalue('built_qm9').cache}"]
     monkeypatch.chdir(tmp_path)
-    words = ("--budget", "smoke", "--device", "cpu", "--data", data)
     done = CliRunner().invoke(app, ["experiment", question, *words])
     assert done.exit_code == 0, done.output
     records = read_records(tmp_path / "results", question)

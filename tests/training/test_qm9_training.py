@@ -1,11 +1,7 @@
 """Training on real molecules: 2,000 of QM9, on a CPU."""
 
-import importlib.util
-import os
-
 import pytest
 
-from g2n2.data.files import cache_folder
 from g2n2.training.config import RunConfig
 from g2n2.training.train import train
 
@@ -13,16 +9,12 @@ pytest.importorskip("lightning.fabric", reason="training needs lightning")
 
 
 @pytest.mark.slow
-def test_r2_of_2000_molecules_is_learned(tmp_path):
+def test_r2_of_2000_molecules_is_learned(tmp_path, built_qm9):
     """The error on unseen molecules is below a third of what guessing the mean gives."""
-    cache = os.environ.get("G2N2_QM9_CACHE")
-    built = (cache_folder() / "qm9.cache").exists()
-    if not cache and not built and importlib.util.find_spec("qm9pack") is None:
-        pytest.skip("QM9 comes with the package qm9pack, which is not installed")
     config = RunConfig(
         "qm9",
         target=("r2",),
-        options={"track": "distance", **({"cache": cache} if cache else {})},
+        options={"track": "distance", "cache": str(built_qm9.cache)},
         limit=2000,
         width=32,
         layers=2,
