@@ -21,7 +21,7 @@ from g2n2.data.store import GraphStore
 from g2n2.errors import DataError
 from g2n2.training import loop
 from g2n2.training.building import make_model, prepare
-from g2n2.training.checkpoints import NAME, PREVIOUS
+from g2n2.training.checkpoints import NAME, PREVIOUS, load_checkpoint, save_checkpoint
 from g2n2.training.display import data_sentences
 from g2n2.training.inference import outputs
 from g2n2.training.loop import Loop
@@ -156,6 +156,17 @@ def test_a_checkpoint_of_another_run_is_refused(
     (halfway / NAME).write_bytes((tmp_path / "other" / NAME).read_bytes())
     with pytest.raises(DataError, match=r"does not fit this run .*seed 1 and not 0"):
         resume(halfway)
+
+
+def test_a_checkpoint_from_before_a_setting_existed_is_gone_on_with(
+    done: Result, halfway: Path
+) -> None:
+    content, _ = load_checkpoint(halfway)
+    assert content is not None
+    assert content["config"].pop("passes") == 1
+    save_checkpoint(halfway, content)
+    resume(halfway)
+    assert same_run(done.folder, halfway)
 
 
 def test_other_data_is_refused(halfway: Path) -> None:

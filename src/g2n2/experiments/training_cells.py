@@ -22,7 +22,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
-from ..training.config import RunConfig
+from ..training.config import FREE, RunConfig
 from .cell import Cell, Slice
 from .machines import free_gpu, machine, precision_on
 from .record import Record, write_whole
@@ -103,8 +103,6 @@ def training_cell(
 
 def run_settings(config: RunConfig, *free: str) -> dict[str, Any]:
     """What decides a run's numbers; `free` names settings that are known only when it starts."""
-    from ..training.loop import FREE
-
     left_out = {*FREE, *SETTLED, *free}
     return {name: value for name, value in config.as_dict().items() if name not in left_out}
 
@@ -239,7 +237,6 @@ def refuse_other_settings(config: RunConfig, folder: Path) -> None:
     Raises:
         DataError: They differ: the run would not be what its record says.
     """
-    from ..training.loop import FREE
     from ..training.run_folder import RunFolder
 
     then = RunFolder(folder).config().as_dict()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..data.qm9.targets import QM9_TARGETS
 from ..demonstration.blocks import Block, Table, Text
-from ..experiments.q2 import COMPARED, JOINT_32, JOINT_64, R2_ALONE, Settings
+from ..experiments.q2 import COMPARED, JOINT_32, JOINT_64, R2_ALONE, Settings, cells
 from .cited import CitedTable, cited
 from .figures.q2 import drawing
 from .numbers import EMPTY, OPTIONAL, Entry, Notes, best_of_rows, bold, fixed, mean_entry
@@ -38,7 +38,7 @@ def section(results: Results) -> Section:
         _sums(known),
     ]
     said, dead = collapse(known)
-    blocks += [*speeds(known), *precisions(known), *said]
+    blocks += [*speeds(known), *precisions(known), *said, _optional(known)]
     return Section(
         "q2",
         "Q2: regression on QM9",
@@ -54,6 +54,16 @@ def section(results: Results) -> Section:
             "q2-recipes": (_compared(known, "recipe"),),
             "q2-sums": (_beside_sums(known),),
         },
+    )
+
+
+def _optional(known: Known) -> Text:
+    """How many optional cells nobody has run; most have no place in a table."""
+    names = {cell.name for cell in cells("full") if cell.optional}
+    empty = len(names - set(known))
+    return Text(
+        f"Of {len(names)} optional cells {empty} are empty: `g2n2 experiment q2 --optional --list` "
+        "names them."
     )
 
 

@@ -13,6 +13,8 @@ from .recipes import Recipe, find_recipe
 PRECISIONS = ("32", "tf32", "bf16", "64")
 OVERRIDES = ("batch", "epochs", "rate", "decay", "ema", "dropout", "distance", "preset")
 """What a run may say in place of its recipe."""
+FREE = ("data", "minutes", "device", "devices", "threads", "checkpoint_seconds")
+"""Settings a run may be taken up with that are not those it was started with."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
 from .averaging import Average
 from .checkpoints import random_states, restore_random_states, save_checkpoint
-from .config import RunConfig
+from .config import FREE, RunConfig
 from .devices import make_optimiser
 from .evaluation import Scores
 from .graphed import graphed_step
@@ -34,8 +34,6 @@ from .schedules import cosine_rate, plateau_rate
 from .stepping import Note, Stepper
 from .tasks import Task
 
-FREE = ("data", "minutes", "device", "devices", "threads", "checkpoint_seconds")
-"""Settings a run may be taken up with that are not those it was started with."""
 BETWEEN = 2.0
 """Seconds: epochs shorter than that share a checkpoint."""
 OF_THE_DEVICE = ("lr", "capturable", "fused")
@@ -290,8 +288,9 @@ class Loop:
 
     def _refuse_other_run(self, saved: dict[str, Any]) -> None:
         mine = json.loads(json.dumps(self.config.as_dict()))
-        theirs = json.loads(json.dumps(saved))
-        differ = [k for k in mine if k not in FREE and theirs.get(k) != mine[k]]
+        # A setting that did not exist yet had the value it has by default.
+        theirs = json.loads(json.dumps({**RunConfig(self.config.dataset).as_dict(), **saved}))
+        differ = [k for k in mine if k not in FREE and theirs[k] != mine[k]]
         if differ:
-            said = ", ".join(f"{k} {theirs.get(k)!r} and not {mine[k]!r}" for k in differ)
+            said = ", ".join(f"{k} {theirs[k]!r} and not {mine[k]!r}" for k in differ)
             raise ValueError(f"it was written with {said}")
