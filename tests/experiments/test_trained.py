@@ -244,6 +244,7 @@ def test_parts_of_sets_read_from_files(name, sizes):
     assert len(set(counts.tolist())) == 1
 
 
+@pytest.mark.filterwarnings("ignore:The hashes produced for graphs without node")
 def test_what_1_wl_cannot_count_and_3_wl_can(tmp_path):
     """Truth from networkx's own refinement and brute force, on a part of graph8c."""
     limit = 2000

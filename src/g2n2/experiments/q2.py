@@ -109,7 +109,7 @@ BUDGETS = {
         ),
     ),
     "short": Budget(joint=15, compared=15, single=10, paper=4, speed=2, precision=3),
-    "full": Budget(joint=50, compared=60, single=50, paper=20),
+    "full": Budget(joint=50, compared=60, single=50, paper=10),
 }
 
 

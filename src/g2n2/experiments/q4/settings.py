@@ -94,7 +94,7 @@ NETWORKS = (
         "GNNML3",
         baseline="GNNML3",
         options={"supports": 6, "bandwidth": 5.0, "receptive_field": 2},
-        longer=5,
+        longer=2,
     ),
     Network("PPGN", baseline="PPGN"),
     Network("G2N2-paper", preset="paper", rate=1e-3),
