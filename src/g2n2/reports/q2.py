@@ -31,7 +31,7 @@ def section(results: Results) -> Section:
         Text("**The same, with another network, track or recipe**; in brackets seeds × epochs."),
         _variants(known),
     ]
-    blocks += [Text("**All twelve targets at once**, with distances."), *_joint(known)]
+    blocks += _joint(known)
     blocks += [Text("**All twelve targets at once**, bonds only."), _joint_bonds(known)]
     blocks += [
         Text("**No network at all**: fitted sums, of elements and of squared distances."),
@@ -138,27 +138,41 @@ def _with_work(standing: Standing | None, metric: str, absent: str) -> Entry:
     return Entry(f"{found.text} ({standing.brief})", found.value) if standing else found
 
 
-def _joint(known: Known) -> tuple[Table, Text]:
+def _joint_name(width: int, track: str, network: str) -> str:
+    return f"joint/width{width}/{track}/{network}/modern"
+
+
+_JOINT = {
+    32: {
+        "G²N²": OURS.name,
+        "G²N², less the extent": JOINT_32.name,
+        "PPGN, blocks of G²N²": _joint_name(32, "distance", "PPGN-alike"),
+        "PPGN": _joint_name(32, "distance", "PPGN"),
+        "PPGN, equal time": _joint_name(32, "distance", "PPGN") + EQUAL_TIME,
+    },
+    64: {
+        "G²N²": _joint_name(64, "distance", "G2N2"),
+        "G²N², less the extent": JOINT_64.name,
+        "PPGN": _joint_name(64, "distance", "PPGN"),
+    },
+}
+"""Width to the columns of a table and their cells."""
+
+
+def _joint(known: Known) -> Iterator[Block]:
     table, notes = cited("qm9-joint"), Notes()
-    columns = {
-        "G²N², width 32": OURS.name,
-        "G²N², width 32, extent": JOINT_32.name,
-        "PPGN, width 32, blocks of G²N²": _joint_name(32, "distance", "PPGN-alike"),
-        "PPGN, width 32": _joint_name(32, "distance", "PPGN"),
-        "PPGN, width 32, equal time": _joint_name(32, "distance", "PPGN") + EQUAL_TIME,
-        "G²N², width 64": _joint_name(64, "distance", "G2N2"),
-        "G²N², width 64, extent": JOINT_64.name,
-        "PPGN, width 64": _joint_name(64, "distance", "PPGN"),
-    }
-    rows = []
-    for target in TARGETS:
-        entries = [notes.entry(table.at(target, column)) for column in table.columns]
-        texts = bold([*entries, *_column(known, columns.values(), target)], "lower")
-        rows.append((symbol(target), *texts))
-    blank = [""] * len(table.columns)
-    rows.append(("seeds × work", *blank, *(_work(known.get(name)) for name in columns.values())))
-    headers = ("target", *(f"{column}, cited" for column in table.columns), *columns)
-    return Table(headers, tuple(rows)), Text(f"Cited: {table.citation}. {notes}")
+    for width, columns in _JOINT.items():
+        yield Text(f"**All twelve targets at once**, with distances, width {width}.")
+        rows = []
+        for target in TARGETS:
+            entries = [notes.entry(table.at(target, column)) for column in table.columns]
+            texts = bold([*entries, *_column(known, columns.values(), target)], "lower")
+            rows.append((symbol(target), *texts))
+        works = [_work(known.get(name)) for name in columns.values()]
+        rows.append(("seeds × work", *[""] * len(table.columns), *works))
+        headers = ("target", *(f"{column}, cited" for column in table.columns), *columns)
+        yield Table(headers, tuple(rows))
+    yield Text(f"Cited: {table.citation}; at width 32. {notes}")
 
 
 def _joint_bonds(known: Known) -> Table:
@@ -199,10 +213,6 @@ def _beside_sums(known: Known) -> Table:
         fitted = [entry.text for entry in _column(known, _SUMS.values(), target)]
         rows.append((symbol(target), *fitted, *published))
     return Table(headers, tuple(rows))
-
-
-def _joint_name(width: int, track: str, network: str) -> str:
-    return f"joint/width{width}/{track}/{network}/modern"
 
 
 def _column(known: Known, names: Iterable[str], target: str) -> list[Entry]:
