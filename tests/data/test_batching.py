@@ -14,6 +14,14 @@ def qm9_like_sizes(count):
     return np.clip(np.round(drawn), QM9_LEAST, QM9_MOST).astype(np.int64)
 
 
+def test_large_graphs_are_evaluated_in_smaller_batches():
+    sizes = np.array([3, 620, 3, 10, 10, 300, 3, 3])
+    found = [sizes[b].tolist() for b in ordered_batches(sizes, 3, entries=250)]
+    assert found == [[3, 3, 3], [3, 10], [10], [300], [620]]
+    assert [len(b) for b in ordered_batches(sizes, 3)] == [3, 3, 2]
+    assert ordered_batches(np.array([], dtype=np.int64), 3, 300) == []
+
+
 def batches_of(sizes, batch, seed, epoch):
     return epoch_batches(sizes, batch, seed, epoch, sorted_together(sizes, batch))
 

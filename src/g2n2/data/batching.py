@@ -58,10 +58,23 @@ def epoch_batches(sizes: Ints, batch: int, seed: int, epoch: int, window: int) -
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def ordered_batches(sizes: Ints, batch: int) -> list[Ints]:
-    """Batches for evaluation: all graphs by size, no randomness."""
+def ordered_batches(sizes: Ints, batch: int, entries: int | None = None) -> list[Ints]:
+    """Batches for evaluation: all graphs by size, no randomness.
+
+    Args:
+        sizes: `[G]` nodes of each graph.
+        batch: Graphs in a batch, at most.
+        entries: Of the padded matrices of a batch, at most, unless one graph alone has more; any
+            number where None.
+    """
     ranked = np.argsort(sizes, kind="stable")
-    return [ranked[start : start + batch] for start in range(0, len(ranked), batch)]
+    batches, start = [], 0
+    for end, last in enumerate(sizes[ranked].tolist()):
+        full = end - start == batch or (entries and (end - start + 1) * last**2 > entries)
+        if full and end > start:
+            batches.append(ranked[start:end])
+            start = end
+    return [*batches, ranked[start:]] if start < len(ranked) else batches
 
 
 def padding_waste(sizes: Ints, batches: Sequence[Ints]) -> float:

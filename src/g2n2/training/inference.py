@@ -15,6 +15,9 @@ from .tasks import Values
 
 Ints = NDArray[np.int64]
 
+AT_ONCE = {"cuda": (2048, 2**21), "cpu": (256, 2**18)}
+"""Graphs in a batch, and entries of its padded matrices: as QM9's largest need."""
+
 
 @torch.no_grad()
 def outputs(
@@ -26,8 +29,8 @@ def outputs(
         model: Takes a GraphBatch; left in evaluation mode.
         store: Holds the graphs.
         indices: Which of them.
-        batch: Graphs at a time, many on a GPU where None; a batch for which memory does not
-            suffice is cut in two.
+        batch: Graphs at a time; by what they take, and many on a GPU, where None. A batch for
+            which memory does not suffice is cut in two.
 
     Returns:
         `[rows, out]` in float64 and, for each row, its place among the rows of the set's targets:
@@ -39,8 +42,10 @@ def outputs(
     model.eval()
     level = store.graphs.level
     values, places = [], []
-    at_once = batch or (2048 if store.device.type == "cuda" else 256)
-    left = [indices[chosen] for chosen in ordered_batches(store.graphs.sizes[indices], at_once)]
+    sizes = store.graphs.sizes[indices]
+    many, entries = AT_ONCE["cuda" if store.device.type == "cuda" else "cpu"]
+    batches = ordered_batches(sizes, batch) if batch else ordered_batches(sizes, many, entries)
+    left = [indices[chosen] for chosen in batches]
     left.reverse()
     while left:
         graphs, made = left.pop(), None
