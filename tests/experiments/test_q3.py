@@ -141,6 +141,8 @@ def test_a_cell_stopped_within_a_fold_ends_as_one_that_was_not(
     straight = finished(tmp_path / "straight", data)
     assert (straight.done, straight.planned) == (2, 2)
     curves, nested = straight.detail["test curves"], straight.detail["nested"]
+    held_out = [accuracy * 17 / 100 for accuracy in straight.detail["held out"]]
+    assert held_out == pytest.approx([round(held_out[0])], abs=1e-3)
     assert [len(curve) for curve in curves] == [2]
     for accuracy in (*curves[0], *nested):
         assert accuracy * 19 / 100 == pytest.approx(round(accuracy * 19 / 100), abs=1e-3)

@@ -7,7 +7,8 @@ A cell is a set and a model. Its metrics, all in percent but the epoch:
     accuracy, nested validation (%)           weights chosen on 10 % of each training fold: honest
 
 each with `deviation over folds, …` beside it, and `best epoch, GIN's protocol`. The detail holds
-`test curves` (percent, one list of epochs for each fold) and `nested` (percent, one for each fold).
+`test curves` (percent, one list of epochs for each fold), `nested` (percent, one for each fold) and
+`held out` (the same of the graphs that chose the weights: settings may be compared by these).
 """
 
 from .cells import cells

@@ -64,8 +64,9 @@ def run_fold(
     """Do a run, or go on with it.
 
     Returns:
-        Accuracies of the test fold in percent, after every epoch (`whole`) or of the chosen weights
-        alone (`nested`); None where the slice ended before the run.
+        Accuracies in percent: of the test fold after every epoch (`whole`), or of the test fold and
+        of the held-out graphs, both of the chosen weights (`nested`); None where the slice ended
+        before the run.
     """
     kept = given.work / f"{run.name}.json"
     if kept.is_file():
@@ -75,7 +76,9 @@ def run_fold(
     trained = train_slice(config, folder, given, with_parts, begun)
     if trained.scores is None:
         return None
-    found = _curve(folder) if run.protocol == "whole" else [trained.scores["all"]["accuracy"]]
+    found = _curve(folder)
+    if run.protocol == "nested":
+        found = [trained.scores["all"]["accuracy"], max(found)]
     accuracies = [round(100.0 * value, 3) for value in found]
     write_whole(kept, json.dumps(accuracies))
     shutil.rmtree(folder)  # ten folds of weights and checkpoints that nobody reads again
