@@ -200,3 +200,11 @@ def test_a_record_says_where_its_earlier_slices_were_run():
     three = after(after(two, second), third)
     told = [(s["device"], s["source"]) for s in three.provenance["earlier slices"]]
     assert told == [("GPU", "a"), ("cpu", "a")]
+
+
+@pytest.mark.parametrize(("device", "jobs"), [("cuda", 5), ("cpu", 1)])
+def test_small_cells_share_a_gpu_unless_told_otherwise(monkeypatch, device, jobs):
+    import torch
+
+    monkeypatch.setattr(packing, "device_called", lambda _: torch.device(device))
+    assert packing.jobs_for("q3", "auto") == jobs

@@ -324,3 +324,15 @@ def test_two_passes_are_one_epoch_with_the_steps_of_two(tmp_path: Path) -> None:
     assert [row["loss"] for row in twice.history] == pytest.approx(
         [sum(losses[:2]) / 2, sum(losses[2:]) / 2]
     )
+
+
+def test_a_network_with_running_statistics_goes_on_with_them(tmp_path: Path) -> None:
+    """GIN's batch norms keep means and variances, which are no weights."""
+    config = small_config(baseline="GIN")
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    train(config, whole, graphs=small_graphs())
+    with pytest.raises(KeyboardInterrupt):
+        train(config, parts, graphs=small_graphs(), watch=stop_at(5))
+    train(config, parts, graphs=small_graphs(), resume=True)
+    assert same_run(whole, parts)
+    assert any("running_var" in name for name in learned_state(whole)["model"])

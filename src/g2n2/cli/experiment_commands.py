@@ -68,7 +68,10 @@ def experiment(
     cell_minutes: Annotated[
         float, typer.Option(min=0.0, help="At most so long for each cell this time. [0: none]")
     ] = 0.0,
-    jobs: Annotated[int, typer.Option(min=1, max=64, help="Cells at a time.")] = 1,
+    jobs: Annotated[
+        int,
+        typer.Option(min=0, max=64, help="Cells at a time. [0: several on a GPU, else one]"),
+    ] = 0,
     device: Annotated[Device, typer.Option(help="Where cells run.")] = Device.auto,
     results: Annotated[Path, typer.Option(help="Folder of the records.")] = Path("results"),
     work: Annotated[Path, typer.Option(help="Folder of checkpoints.")] = Path("build/experiments"),
@@ -80,18 +83,20 @@ def experiment(
 
     Every cell leaves a JSON record with its settings, seed, data, hardware, commit and time.
     """
+    from ..experiments.packing import jobs_for
     from ..experiments.questions import cells_of, choose
     from ..experiments.running import Settings, failures, run_cells
 
     chosen = choose(
         cells_of(question.value, budget.value), only or (), _numbers(seeds), optional or list_cells
     )
-    settings = Settings(
-        results, work, minutes, cell_minutes, device.value, data, parsed_options(option), jobs
-    )
     if list_cells:
-        _list(chosen, settings.results)
+        _list(chosen, results)
         return
+    many = jobs or jobs_for(question.value, device.value)
+    settings = Settings(
+        results, work, minutes, cell_minutes, device.value, data, parsed_options(option), many
+    )
     show.say(f"{len(chosen)} cells, records in {results}; Ctrl-C stops and keeps everything")
     # A scheduler's stop is a Ctrl-C.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)

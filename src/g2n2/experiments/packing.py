@@ -16,8 +16,19 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
 from .cell import Cell
+from .machines import device_called
 from .questions import cells_of
 from .running import Deadline, Outcome, Settings, Tell, run_cell
+
+ON_A_GPU = {"q1": 3, "q2": 3, "q3": 5, "q4": 1, "power": 5, "all": 3}
+"""Cells at a time: five cells of QM9 at once were done 1.2 times as fast as one after the other,
+small sets gain more, a grid of 900 nodes fills the GPU by itself."""
+
+
+def jobs_for(question: str, device: str) -> int:
+    """How many cells of a question to run at a time."""
+    return ON_A_GPU[question] if device_called(device).type == "cuda" else 1
+
 
 Key = tuple[str, str, str, int]
 """Question, budget, name and seed: what a worker finds a cell by."""
