@@ -57,7 +57,7 @@ class Budget:
 BUDGETS = {
     "smoke": Budget(2, (0,), "csl", ("r-G_L3", "four-rule"), width=8, limit=150),
     "short": Budget(8),
-    "full": Budget(40),
+    "full": Budget(12),
 }
 
 

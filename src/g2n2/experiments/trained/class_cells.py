@@ -86,6 +86,7 @@ def class_cell(
         width=2 * contender.width,
         layers=contender.layers,
         epochs=epochs,
+        precision="tf32",
         threads=threads,
         seed=seed,
     )

@@ -48,6 +48,7 @@ def counting_cell(
         layers=contender.layers,
         epochs=epochs,
         limit=limit,
+        precision="tf32",
         threads=threads,
         seed=seed,
     )
