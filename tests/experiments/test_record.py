@@ -60,6 +60,7 @@ def test_a_file_that_is_no_record_is_named(tmp_path, content):
         ({"metrics": [1.0]}, "its metrics are no object"),
         ({"metrics": {"x": "much"}}, "x is 'much'"),
         ({"done": "all"}, "done is 'all'"),
+        ({"planned": None}, "planned is None"),
     ],
 )
 def test_a_record_no_table_could_read_is_named(tmp_path, change, complaint):

@@ -47,6 +47,16 @@ def test_a_record_of_other_settings_is_not_kept_and_its_work_not_gone_on_with(se
     assert states(run_cells([before_there_was_such_a_setting], settings)) == [("a", "kept")]
 
 
+def test_work_of_other_settings_is_no_earlier_slice(settings):
+    old = replace(counting_cells.record("a", 0, 1), config={"epochs": 50})
+    replace(old, provenance={"commit": "old"}).write(settings.results)
+    cell = counting("a", settings={"epochs": 60})
+    for _ in range(3):
+        run_cells([cell], settings)
+    found = Record.read(cell.path(settings.results))
+    assert (found.done, running.EARLIER in found.provenance) == (3, False)
+
+
 def test_a_longer_run_is_kept_until_a_new_one_has_passed_it(settings):
     """The work folder is gone: the cell starts again, its record does not."""
     counting_cells.record("a", 0, 2).write(settings.results)

@@ -51,6 +51,14 @@ def test_a_row_has_median_range_and_runs(tmp_path):
     assert made(tmp_path).drawing is not None
 
 
+def test_runs_that_died_are_counted(tmp_path):
+    runs(tmp_path, "band", "PPGN", 3, 0.5)
+    (path,) = (tmp_path / "q4").glob("*.json")
+    path.write_text(path.read_text().replace('"best_step": 40', '"best_step": 40, "died": true'))
+    networks, _ = rows(tmp_path)
+    assert networks["PPGN", "3"][-1].endswith("; 1 died")
+
+
 def test_ceilings_are_read_by_filter(tmp_path):
     key = "band: true filter with the border repeated, test R²"
     write(tmp_path, "q4", "ceilings", {key: 0.973}, done=1, planned=1, unit="fits")

@@ -77,9 +77,24 @@ def test_runs_that_were_stopped_stand_beside_no_run_that_ended(tmp_path):
     write(tmp_path, "q1", "train/G_L3", {"x": 5.0}, seed=0, budget="full", done=9, planned=200)
     standing = read_results(tmp_path).of("q1")["train/G_L3"]
     assert (standing.budget, standing.values("x")) == ("short", [1.0])
-    write(tmp_path, "q1", "train/G_L3", {"x": 5.0}, seed=0, budget="full", done=83, planned=200)
+    write(tmp_path, "q1", "train/G_L3", {"x": 5.0}, seed=0, budget="full", done=100, planned=200)
     standing = read_results(tmp_path).of("q1")["train/G_L3"]
     assert (standing.budget, standing.values("x"), standing.partial) == ("full", [5.0], True)
     write(tmp_path, "q1", "train/i-G_L3", {"x": 9.0}, seed=1, budget="short", done=3, planned=8)
     alone = read_results(tmp_path).of("q1")["train/i-G_L3"]
     assert (alone.stopped, alone.values("x")) == (True, [9.0])
+
+
+def test_a_full_run_that_is_half_done_stands_before_an_ended_short_one(tmp_path):
+    """Units of two budgets are not the same work: runs of 10 epochs, and of 50."""
+    write(tmp_path, "q3", "PTC/GIN", {"x": 1.0}, budget="short", done=20, planned=20)
+    write(tmp_path, "q3", "PTC/GIN", {"x": 2.0}, budget="full", done=9, planned=20)
+    assert read_results(tmp_path).of("q3")["PTC/GIN"].values("x") == [1.0]
+    write(tmp_path, "q3", "PTC/GIN", {"x": 2.0}, budget="full", done=10, planned=20)
+    assert read_results(tmp_path).of("q3")["PTC/GIN"].values("x") == [2.0]
+
+
+def test_seeds_of_other_lengths_do_not_share_a_number(tmp_path):
+    write(tmp_path, "q1", "train/G_L3", {"x": 1.0}, seed=0, done=12, planned=12)
+    write(tmp_path, "q1", "train/G_L3", {"x": 5.0}, seed=1, done=40, planned=40)
+    assert read_results(tmp_path).of("q1")["train/G_L3"].values("x") == [5.0]

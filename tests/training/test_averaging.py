@@ -46,3 +46,18 @@ def test_without_decay_the_weights_are_the_average():
     with average.applied():
         assert torch.equal(model.weight, kept)
     assert average.state() == []
+
+
+def test_running_statistics_are_averaged_with_the_weights_they_belong_to():
+    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    average = Average(model, 0.5)
+    expected = model[1].running_mean.clone()
+    for step in range(1, 4):
+        model(10.0 * torch.randn(8, 2))
+        average.update(step)
+        expected += (1.0 - average.keep(step)) * (model[1].running_mean - expected)
+    raw = model[1].running_mean.clone()
+    with average.applied():
+        assert torch.allclose(model[1].running_mean, expected)
+    assert torch.equal(model[1].running_mean, raw)
+    assert not torch.allclose(raw, expected)

@@ -97,7 +97,8 @@ def experiment(
     settings = Settings(
         results, work, minutes, cell_minutes, device.value, data, parsed_options(option), many
     )
-    show.say(f"{len(chosen)} cells, records in {results}; Ctrl-C stops and keeps everything")
+    together = f", {many} at a time" if many > 1 else ""
+    show.say(f"{len(chosen)} cells{together}, records in {results}; Ctrl-C keeps everything")
     # A scheduler's stop is a Ctrl-C.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     with CellDisplay() as display:

@@ -21,8 +21,8 @@ from .questions import cells_of
 from .running import Deadline, Outcome, Settings, Tell, run_cell
 
 ON_A_GPU = {"q1": 3, "q2": 3, "q3": 5, "q4": 1, "power": 5, "all": 3}
-"""Cells at a time: five cells of QM9 at once were done 1.2 times as fast as one after the other,
-small sets gain more, a grid of 900 nodes fills the GPU by itself."""
+"""Cells at a time. Under MPS five cells of QM9 at once were done 1.2 times as fast as one after the
+other, and small sets gain more; a grid of 900 nodes fills the GPU by itself."""
 
 
 def jobs_for(question: str, device: str) -> int:

@@ -76,8 +76,9 @@ class Record:
             if not isinstance(getattr(self, name), dict):
                 raise ValueError(f"its {name} are no object")
         numbers = {"done": self.done, "planned": self.planned, "seconds": self.seconds}
-        for name, value in {**self.metrics, **numbers}.items():
-            if isinstance(value, bool) or not isinstance(value, int | float | None):
+        known = {name: value for name, value in self.metrics.items() if value is not None}
+        for name, value in {**known, **numbers}.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
                 raise ValueError(f"{name} is {value!r}")
         return self
 

@@ -167,9 +167,11 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
         tell=lambda sentence, done, planned: tell(cell, sentence, done, planned),
     )
     try:
-        record = after(before if begun else None, cell.run(given))
+        earlier = before if begun and before and cell.owns(before) else None
+        record = after(earlier, cell.run(given))
+        # What came farther stays until this run has come as far or has ended.
         if before is None or not record.partial or record.done >= before.done:
-            record.write(settings.results)  # a longer run stays until this one has passed it
+            record.write(settings.results)
     except G2N2Error as error:
         return Outcome(cell.label, "failed", str(error))
     except Exception as error:  # a fault of ours in one cell must not cost the others

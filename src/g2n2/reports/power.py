@@ -227,8 +227,10 @@ def _counting(known: Known) -> Table:
                 for name in CONTENDERS
             ]
             rows.append((f"{said_count}, {how}", entries))
-        exact = [known.get(f"counting/exact/{name}") for name in CONTENDERS]
-        undecided = [_exact_count(one, count) for one in exact]
+        undecided = [
+            _exact_count(known.get(f"counting/exact/{one.name}") if one.grammar else None, count)
+            for one in CONTENDERS.values()
+        ]
         rows.append((f"{said_count}, exact: pairs it differs in", undecided))
     works = (known.get(f"counting/joint/{name}") for name in CONTENDERS)
     rows.append(("all six at once: seeds × work", [Entry(w.work if w else EMPTY) for w in works]))

@@ -120,7 +120,9 @@ def _runs(known: Known, place: Place) -> str:
     partial = f" of {planned}, partial" if any(r.partial for r in records) else ""
     steps = max(r.config.get("steps", 0) for r in records)
     budgets = "".join(sorted({f", {r.budget} budget" for r in records if r.budget != FULL}))
-    return f"{done}{partial}; at most {steps:,} steps{budgets}"
+    dead = sum(run.get("died", False) for r in records for run in r.detail.get("runs", ()))
+    died = f"; {dead} died" if dead else ""
+    return f"{done}{partial}; at most {steps:,} steps{budgets}{died}"
 
 
 def _best_step(known: Known, place: Place) -> str:

@@ -39,8 +39,9 @@ class Measured:
 class Standing:
     """The seeds of a cell whose numbers can stand side by side.
 
-    Those of the largest budget at which some ended; those of a larger one that were stopped only
-    where a run of them has done more than twice as much. Ended and stopped runs are never mixed.
+    Those of the largest budget at which some ended; before them those of a larger one that were
+    stopped, where a run of them has done half of its work. Ended and stopped runs, or runs of
+    other lengths, are never mixed.
     """
 
     cell: str
@@ -178,12 +179,17 @@ def _by_cell(records: list[Record]) -> dict[str, Standing]:
     found = {}
     for cell, own in cells.items():
         most = max(own, key=_rank)
-        alike = [r for r in own if (r.budget, r.partial) == (most.budget, most.partial)]
+        alike = [r for r in own if _kind(r) == _kind(most)]
         by_seed = sorted(alike, key=lambda record: record.seed)
         found[cell] = Standing(cell, most.budget, tuple(by_seed))
     return found
 
 
-def _rank(record: Record) -> tuple[float, int]:
-    """What a record counts for: a stopped run half of its work, since its weights were not done."""
-    return record.done / (2 if record.partial else 1), BUDGETS.index(record.budget)
+def _rank(record: Record) -> tuple[bool, int, bool, int]:
+    """Half done or more, then the larger budget, then ended, then the longer run."""
+    worth = 2 * record.done >= record.planned
+    return worth, BUDGETS.index(record.budget), not record.partial, record.done
+
+
+def _kind(record: Record) -> tuple[str, bool, int]:
+    return record.budget, record.partial, record.planned

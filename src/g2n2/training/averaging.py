@@ -10,11 +10,15 @@ from torch import Tensor, nn
 
 
 class Average:
-    """The averaged weights of a model; with decay 0 they are the weights themselves."""
+    """The averaged weights of a model; with decay 0 they are the weights themselves.
+
+    The running statistics of batch norms belong to the weights they were taken with, so they are
+    averaged too.
+    """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
-        self.weights: list[Tensor] = list(model.parameters())
+        self.weights: list[Tensor] = [*model.parameters(), *_running(model)]
         self.shadow = [p.detach().clone() for p in self.weights] if decay else []
 
     @torch.no_grad()
@@ -61,3 +65,9 @@ class Average:
     def restore(self, state: list[Tensor]) -> None:
         for shadow, saved in zip(self.shadow, state, strict=True):
             shadow.copy_(saved)
+
+
+def _running(model: nn.Module) -> list[Tensor]:
+    norms = (part for part in model.modules() if isinstance(part, nn.BatchNorm1d))
+    both = ((norm.running_mean, norm.running_var) for norm in norms)
+    return [values for pair in both for values in pair if values is not None]

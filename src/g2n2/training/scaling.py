@@ -10,6 +10,7 @@ import numpy as np
 
 from ..data.graph_set import GraphSet
 from ..data.qm9.references import BETWEEN, fit_references, reference_sums
+from ..errors import DataError
 from .tasks import Task, Values
 
 
@@ -70,6 +71,8 @@ class Scaling:
         sums = reference_sums(graphs, extent=extent)
         for place, column in enumerate(task.columns):
             for name, value in self.references.get(column.name, {}).items():
+                if name not in sums:
+                    raise DataError(f"{graphs.name} has no node feature for {name}")
                 values[:, place] += value * sums[name]
         return values
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 def test_the_build_is_quick_and_small(built_qm9: BuiltQM9) -> None:
     # Four minutes on two cores, counted so that what else the machine does changes little.
-    assert built_qm9.seconds / 2 < 240
+    assert built_qm9.seconds / 2 < 240  # not measured where a cache was named
     assert built_qm9.cache.stat().st_size < 40_000_000
 
 

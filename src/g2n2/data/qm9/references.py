@@ -105,7 +105,9 @@ def _squared_distances(graphs: GraphSet, atoms: Values, counts: Values) -> Value
     n Σ|x|² + m Σ|y|² − 2 Σx · Σy.
     """
     if graphs.positions is None:
-        raise DataError(f"{graphs.name} has no positions, so the extent cannot be fitted")
+        raise DataError(
+            f"{graphs.name} has no positions, which sums of squared distances need (extent)"
+        )
     centres = _totals(graphs, graphs.positions.astype(np.float64)) / graphs.sizes[:, None]
     place = graphs.positions - np.repeat(centres, graphs.sizes, axis=0)
     squares = _totals(graphs, atoms * np.square(place).sum(1, keepdims=True))

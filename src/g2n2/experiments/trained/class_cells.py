@@ -95,6 +95,7 @@ def class_cell(
         return run_folds(name, config, contender, budget, folds, given)
 
     needs = (set_name,) if SETS[set_name].files else ()
+    contender = replace(contender, options={})  # a run builds its network itself
     settings = {**run_settings(config), "contender": contender.as_dict()}
     return Cell("power", name, seed, budget, run, needs, settings=settings)
 

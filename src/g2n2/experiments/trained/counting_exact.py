@@ -57,11 +57,7 @@ def counting_exact_cell(contender: Contender, budget: str, limit: int) -> Cell:
             unit="measurements",
             metrics={
                 MERGED: merged(classes),
-                **{
-                    other_key(count): merged(classes)
-                    - merged(list(zip(classes, values, strict=True)))
-                    for count, values in counts.items()
-                },
+                **{other_key(count): differing(classes, counts[count]) for count in COUNTS},
             },
             config={"contender": contender.as_dict(), "graphs": len(suite.graphs)},
             data={"graph8c": suite_checksum(suite)},
