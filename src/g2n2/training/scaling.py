@@ -45,10 +45,9 @@ class Scaling:
             return plain
         fitted: dict[str, Mapping[str, float]] = {}
         if references or extent:
-            everything = np.arange(len(train))
-            for column in task.columns:
-                found = fit_references(train, everything, column.name, extent=extent)
-                fitted[column.name] = found.coefficients
+            names = [column.name for column in task.columns]
+            found = fit_references(train, np.arange(len(train)), names, extent=extent)
+            fitted |= {name: one.coefficients for name, one in found.items()}
         plain = cls(plain.mean, plain.deviation, fitted)
         if not normalise:
             return plain

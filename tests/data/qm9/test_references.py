@@ -34,7 +34,7 @@ def planted_set() -> GraphSet:
 
 def test_planted_values_are_found() -> None:
     graphs = planted_set()
-    found = fit_references(graphs, list(range(20)), "u0")
+    found = fit_references(graphs, list(range(20)), ["u0"])["u0"]
     assert found.coefficients == pytest.approx(PLANTED)
     np.testing.assert_allclose(found.values, graphs.targets[:, 1])
 
@@ -44,7 +44,7 @@ def test_only_training_graphs_with_a_value_are_looked_at() -> None:
     spoiled = graphs.targets.copy()
     spoiled[20:, 1] += 1000
     spoiled[3, 1] = np.nan
-    found = fit_references(replace(graphs, targets=spoiled), np.arange(20), "u0")
+    found = fit_references(replace(graphs, targets=spoiled), np.arange(20), ["u0"])["u0"]
     assert found.coefficients == pytest.approx(PLANTED)
 
 
@@ -56,7 +56,7 @@ def test_other_columns_than_elements_do_not_take_part() -> None:
         node_features=np.concatenate([noise, graphs.node_features], axis=1),
         node_names=("Z", *PLANTED),
     )
-    assert fit_references(wider, np.arange(20), "u0").coefficients == pytest.approx(PLANTED)
+    assert fit_references(wider, np.arange(20), ["u0"])["u0"].coefficients == pytest.approx(PLANTED)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_what_cannot_be_fitted_is_refused(
     change: dict[str, object], target: str, complaint: str
 ) -> None:
     with pytest.raises(DataError) as caught:
-        fit_references(replace(planted_set(), **change), [0, 1, 2], target)  # type: ignore[arg-type]
+        fit_references(replace(planted_set(), **change), [0, 1, 2], [target])  # type: ignore[arg-type]
     assert complaint in str(caught.value)
 
 
@@ -99,13 +99,13 @@ def test_the_extent_is_the_second_moment_of_charges_about_their_centre() -> None
     charges = {"H": 1.0, "C": 6.0, "N": 7.0, "O": 8.0, "F": 9.0}
     wanted = moments(graphs, charges)
     planted = replace(graphs, targets=np.stack([wanted, wanted], axis=1))
-    found = fit_references(planted, np.arange(30), "u0", extent=True)
+    found = fit_references(planted, np.arange(30), ["u0"], extent=True)["u0"]
     np.testing.assert_allclose(found.values, wanted, rtol=1e-6)
     for pair, value in found.coefficients.items():
         one, _, other = pair.partition("·")
         product = charges[one] * charges[other] if other else 0.0
         assert value == pytest.approx(product if one != other else product / 2, abs=1e-4)
-    without = fit_references(planted, np.arange(30), "u0")
+    without = fit_references(planted, np.arange(30), ["u0"])["u0"]
     assert np.abs(without.values - wanted).max() > 1.0
 
 
@@ -113,4 +113,4 @@ def test_the_extent_needs_positions() -> None:
     with pytest.raises(
         DataError, match="planted has no positions, which sums of squared distances"
     ):
-        fit_references(planted_set(), [0, 1, 2], "u0", extent=True)
+        fit_references(planted_set(), [0, 1, 2], ["u0"], extent=True)

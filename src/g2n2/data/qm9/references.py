@@ -12,7 +12,7 @@ pairs of two elements, as `1ᵀ(diag(h) D² diag(k))1` in the language, over the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
@@ -44,37 +44,46 @@ class References(NamedTuple):
 def fit_references(
     graphs: GraphSet,
     train_indices: NDArray[Any] | list[int],
-    target: str,
+    targets: Sequence[str],
     *,
     extent: bool = False,
-) -> References:
-    """Fit one value per element, and per pair of elements, by least squares.
+) -> dict[str, References]:
+    """Fit each target one value per element, and per pair of elements, by least squares.
 
     Args:
         graphs: Graphs whose node features hold one column per element.
         train_indices: The graphs to fit on; no others are looked at. Missing targets are left out.
-        target: Name of one of the columns.
+        targets: Names of columns.
         extent: The sums of squared distances too.
 
     Raises:
-        DataError: If the target, the element columns or, where needed, the positions are not there,
+        DataError: If a target, the element columns or, where needed, the positions are not there,
             or nothing can be fitted.
     """
     names = [column.name for column in graphs.columns]
-    if target not in names:
-        raise DataError(f"{graphs.name} has no target {target!r}; it has: {', '.join(names)}")
     sums = reference_sums(graphs, extent=extent)
-    wanted = graphs.targets[:, names.index(target)]
-    train = np.asarray(train_indices, dtype=np.int64)
-    train = train[np.isfinite(wanted[train])]
-    if not len(train):
-        raise DataError(f"no training graph of {graphs.name} has a value of {target}")
     table = np.stack(list(sums.values()), axis=1)
+    train = np.asarray(train_indices, dtype=np.int64)
+    found = {}
+    for target in targets:
+        if target not in names:
+            raise DataError(f"{graphs.name} has no target {target!r}; it has: {', '.join(names)}")
+        wanted = graphs.targets[:, names.index(target)]
+        known = train[np.isfinite(wanted[train])]
+        if not len(known):
+            raise DataError(f"no training graph of {graphs.name} has a value of {target}")
+        fitted = _least_squares(table[known], wanted[known])
+        coefficients = dict(zip(sums, fitted.tolist(), strict=True))
+        found[target] = References(table @ fitted, coefficients)
+    return found
+
+
+def _least_squares(table: Values, wanted: Values) -> Values:
     # Sums of squares are hundreds of times those of atoms: in one unit, no digits are lost.
-    unit = np.linalg.norm(table[train], axis=0)
+    unit = np.linalg.norm(table, axis=0)
     unit[unit == 0] = 1.0
-    fitted = np.linalg.lstsq(table[train] / unit, wanted[train], rcond=None)[0] / unit
-    return References(table @ fitted, dict(zip(sums, fitted.tolist(), strict=True)))
+    fitted: Values = np.linalg.lstsq(table / unit, wanted, rcond=None)[0] / unit
+    return fitted
 
 
 def reference_sums(graphs: GraphSet, *, extent: bool) -> Mapping[str, Values]:
