@@ -5,6 +5,8 @@ import json
 import pytest
 from test_commands import run
 
+from made_up_records import write
+
 
 def test_the_cells_of_a_question_are_listed_with_what_is_done(tmp_path):
     code, text = run("experiment", "q2", "--list", "--only", "r2", "--results", str(tmp_path))
@@ -12,6 +14,14 @@ def test_the_cells_of_a_question_are_listed_with_what_is_done(tmp_path):
     assert "single/r2/distance/G2N2/modern" in text
     assert "optional" in text
     assert "single/u0" not in text
+
+
+def test_the_list_says_which_records_are_of_other_settings(tmp_path):
+    cell = "single/r2/distance/G2N2/modern"
+    write(tmp_path, "q2", cell, {}, budget="short", done=9, planned=9, config={"rate": 0.7})
+    code, text = run("experiment", "q2", "--list", "--only", cell, "--results", str(tmp_path))
+    assert code == 0
+    assert "9 of 9 epochs, other settings" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,7 @@ def test_the_required_cells_are_those_of_the_question():
         f"{what}/distance/G2N2/modern/extent"
         for what in ("joint/width32", "joint/width64", "single/r2")
     }
-    alike = {
-        f"{what}/distance/PPGN-alike/modern" for what in ("joint/width32", "single/r2", "single/u0")
-    }
+    alike = {"joint/width32/distance/PPGN-alike/modern"}
     sums = {"sums/elements", "sums/extent"}
     timed = {
         "speed/joint-width32/distance",

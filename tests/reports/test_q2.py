@@ -40,8 +40,8 @@ def test_empty_shows_all_published_columns_and_says_what_is_missing(tmp_path):
         "R² (a₀²)", "34.1", "22.9", "17.0", "19.3", "20.5", "18.64", "3.78", "**0.342**", "–", "–",
     )  # fmt: skip
     assert row(joint, "μ")[:3] == ("μ (D)", "0.231", "**0.102**")
-    assert row(variants, "R²")[2] == "–"  # PPGN on R² is asked for
-    assert row(variants, "μ")[2] == "·"  # on μ it is optional
+    assert row(variants, "R²")[2:4] == ("·", "–")  # PPGN on R² is asked for in its own blocks
+    assert row(variants, "μ")[3] == "·"  # on μ it is optional
     assert {aim.verdict for aim in found.aims} == {"not run yet"}
 
 

@@ -1,11 +1,13 @@
 """Q3's tables: three statistics, ranks counted anew, the aim."""
 
+from g2n2.experiments.q3.settings import PLANS
 from g2n2.reports.q3 import rank, section
 from g2n2.reports.standings import read_results
 from made_up_records import write
 
 SETS = ("MUTAG", "PTC", "PROTEINS", "NCI1", "IMDB-BINARY", "IMDB-MULTI")
 BARS = (92.2, 68.2, 77.4, 83.5, 77.8, 54.3)
+EPOCHS = PLANS["full"].epochs
 
 
 def folds(folder, name, accuracy, model="G2N2", nested=10):
@@ -19,7 +21,7 @@ def folds(folder, name, accuracy, model="G2N2", nested=10):
     }
     detail = {"test curves": [[1.0]] * 10, "nested": [1.0] * nested}
     changes = {"done": 10 + nested, "planned": 20, "unit": "runs of folds"}
-    config = {"folds": 10, "epochs": 150}
+    config = {"folds": 10, "epochs": EPOCHS}
     write(folder, "q3", f"{name}/{model}", metrics, detail=detail, config=config, **changes)
 
 
@@ -37,7 +39,8 @@ def test_statistics_are_named_and_only_what_lacks_folds_is_partial(tmp_path):
     ]
     said = [block.text for block in made(tmp_path).blocks if hasattr(block, "text")]
     assert any("3.0 points above" in text for text in said)
-    assert any("1 × 14 of 20 runs of folds, partial with 150 epochs" in text for text in said)
+    partial = f"1 × 14 of 20 runs of folds, partial with {EPOCHS} epochs"
+    assert any(partial in text for text in said)
 
 
 def test_the_paper_counts_one_rank_too_good():

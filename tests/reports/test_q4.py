@@ -14,7 +14,7 @@ def runs(folder, name, network, layers, score, best_steps=(0, 40, 50), **changes
         "test R² (best run)": score + 0.00001,
     }
     response = {"eigenvalues": [0.0, 1.0], "learned": [1.0, 0.0], "truth": [1.0, 0.1]}
-    content = {"done": 10, "planned": 10, "unit": "runs", "config": {"steps": 1000}} | changes
+    content = {"done": 10, "planned": 10, "unit": "runs"} | changes
     cell = f"{name}/{network}/layers-{layers}"
     detail = {"response": response, "runs": [{"best_step": step} for step in best_steps]}
     write(folder, "q4", cell, metrics, detail=detail, **content)
@@ -38,7 +38,7 @@ def test_empty_shows_what_is_published(tmp_path):
 
 
 def test_a_row_has_median_range_and_runs(tmp_path):
-    runs(tmp_path, "band", "PPGN", 3, 0.5, done=4)
+    runs(tmp_path, "band", "PPGN", 3, 0.5, done=4, config={"steps": 1000})
     networks, _ = rows(tmp_path)
     assert networks["PPGN", "3"] == (
         "–",
@@ -67,7 +67,8 @@ def test_ceilings_are_read_by_filter(tmp_path):
 
 
 def test_a_best_step_that_is_the_last_is_marked(tmp_path):
-    runs(tmp_path, "low", "PPGN", 3, 0.5, best_steps=(1000, 900, 1000))
+    ends = (1000, 900, 1000)
+    runs(tmp_path, "low", "PPGN", 3, 0.5, ends, config={"steps": 1000})
     networks, _ = rows(tmp_path)
     assert networks["PPGN", "3"][3] == "1,000+ / – / –"
 

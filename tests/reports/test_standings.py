@@ -98,3 +98,13 @@ def test_seeds_of_other_lengths_do_not_share_a_number(tmp_path):
     write(tmp_path, "q1", "train/G_L3", {"x": 1.0}, seed=0, done=12, planned=12)
     write(tmp_path, "q1", "train/G_L3", {"x": 5.0}, seed=1, done=40, planned=40)
     assert read_results(tmp_path).of("q1")["train/G_L3"].values("x") == [5.0]
+
+
+def test_a_record_of_other_settings_than_its_cell_has_now_says_so(tmp_path):
+    cell = "joint/width32/distance/G2N2/modern"
+    write(tmp_path, "q2", cell, {"error": 1.0}, config={"rate": 0.7})
+    write(tmp_path, "q2", "sums/extent", {"error": 1.0}, config={"extent": True, "rate": 0.7})
+    cells = read_results(tmp_path).of("q2")
+    assert cells[cell].work == "1 × 300 epochs, earlier settings"
+    assert cells[cell].mean("error").partial
+    assert not cells["sums/extent"].outdated  # a fit has no rate

@@ -137,6 +137,8 @@ def _list(cells: list[Cell], results: Path) -> None:
         path = cell.path(results)
         found = Record.read(path) if path.is_file() else None
         state = f"{found.done} of {found.planned} {found.unit}" if found else "-"
+        if found and not cell.owns(found):
+            state += ", other settings"
         kind = "optional" if cell.optional else ""
         rows.append((cell.question, cell.name, str(cell.seed), state, kind))
     show.table(("question", "cell", "seed", "done", ""), rows, narrow=2)

@@ -49,5 +49,5 @@ def sums_cell(question: str, name: str, budget: str, config: RunConfig) -> Cell:
             seconds=round(time.monotonic() - begun, 3),
         )
 
-    settings = run_settings(config, "epochs")
+    settings = run_settings(config, "epochs", "rate")
     return Cell(question, name, config.seed, budget, run, (config.dataset,), settings=settings)

@@ -8,9 +8,10 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 
 from ..errors import DataError
+from ..experiments.cell import Cell
+from ..experiments.questions import QUESTIONS, cells_of
 from ..experiments.record import BUDGETS, Record, read_records
 
-QUESTIONS = ("q1", "q2", "q3", "q4", "power")
 FULL = BUDGETS[-1]
 WITHDRAWN = "withdrawn/q3"
 """Folder of records whose settings were given up after they had been seen."""
@@ -47,6 +48,8 @@ class Standing:
     cell: str
     budget: str
     records: tuple[Record, ...]
+    outdated: bool = False
+    """The cell has other settings by now, and has not been run with them."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -59,8 +62,8 @@ class Standing:
 
     @property
     def partial(self) -> bool:
-        """It is less than the full protocol: stopped, or of a smaller budget."""
-        return self.stopped or self.budget != FULL
+        """It is less than the full protocol: stopped, of a smaller budget or of other settings."""
+        return self.stopped or self.budget != FULL or self.outdated
 
     @property
     def seconds(self) -> float:
@@ -71,7 +74,8 @@ class Standing:
         """What stands behind its numbers: `3 × 300 epochs`, or `1 × 43 of 300 epochs, partial`."""
         smaller = "" if self.budget == FULL else f", {self.budget} budget"
         tail = ", partial" if self.stopped else smaller
-        return f"{self.brief} {self.records[0].unit}{tail}"
+        older = ", earlier settings" if self.outdated else ""
+        return f"{self.brief} {self.records[0].unit}{tail}{older}"
 
     @property
     def brief(self) -> str:
@@ -168,11 +172,24 @@ def read_results(folder: Path, harness: bool = False) -> Results:
         records = read_records(folder, question)
         kept = [record for record in records if harness or record.budget != HARNESS]
         left += len(records) - len(kept)
-        standings[question] = _by_cell(kept)
+        standings[question] = _by_cell(kept, _settled(question, kept))
     return Results(folder, standings, left)
 
 
-def _by_cell(records: list[Record]) -> dict[str, Standing]:
+Key = tuple[str, int, str]
+"""Cell, seed and budget."""
+
+
+def _settled(question: str, records: list[Record]) -> dict[Key, Cell]:
+    """The cells a question has now; none of those given up."""
+    if question not in QUESTIONS:
+        return {}
+    budgets = {record.budget for record in records}
+    cells = [cell for budget in budgets for cell in cells_of(question, budget)]
+    return {(cell.name, cell.seed, cell.budget): cell for cell in cells}
+
+
+def _by_cell(records: list[Record], settled: Mapping[Key, Cell]) -> dict[str, Standing]:
     cells: dict[str, list[Record]] = {}
     for record in records:
         cells.setdefault(record.cell, []).append(record)
@@ -181,8 +198,14 @@ def _by_cell(records: list[Record]) -> dict[str, Standing]:
         most = max(own, key=_rank)
         alike = [r for r in own if _kind(r) == _kind(most)]
         by_seed = sorted(alike, key=lambda record: record.seed)
-        found[cell] = Standing(cell, most.budget, tuple(by_seed))
+        outdated = any(not _owned(record, settled) for record in by_seed)
+        found[cell] = Standing(cell, most.budget, tuple(by_seed), outdated)
     return found
+
+
+def _owned(record: Record, settled: Mapping[Key, Cell]) -> bool:
+    now = settled.get((record.cell, record.seed, record.budget))
+    return now is None or now.owns(record)
 
 
 def _rank(record: Record) -> tuple[bool, int, bool, int]:

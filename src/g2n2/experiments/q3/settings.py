@@ -69,7 +69,7 @@ class Plan:
 PLANS: dict[str, Plan] = {
     "smoke": Plan(("MUTAG",), ("G2N2",), folds=2, epochs=2, steps=1),
     "short": Plan(("MUTAG", "PTC"), MODELS, folds=10, epochs=10),
-    "full": Plan(tuple(SETS), MODELS, folds=10, epochs=50),
+    "full": Plan(tuple(SETS), MODELS, folds=10, epochs=30),
 }
 
 
