@@ -10,8 +10,10 @@ from torch import nn
 from g2n2.data.dense_store import DenseStore
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
+from g2n2.training import pieces
 from g2n2.training.averaging import Average
-from g2n2.training.graphed import GraphedStep, bucket
+from g2n2.training.graphed import GraphedStep
+from g2n2.training.pieces import Piece
 from g2n2.training.tasks import Task
 from kernel_checks import DEVICE
 from small_sets import small_set
@@ -70,6 +72,12 @@ def assert_weights_agree(model, other, rtol=1e-4, atol=1e-5):
         )
 
 
+def cut_all(monkeypatch):
+    """However little it saves."""
+    monkeypatch.setattr(pieces, "HEAVY", 0)
+    monkeypatch.setattr(pieces, "WORTH", 2.0)
+
+
 RATES = [0.01, 0.02, 0.005, 0.01]
 
 
@@ -82,17 +90,22 @@ RATES = [0.01, 0.02, 0.005, 0.01]
         ("GNNML1", "paper"),
     ],
 )
-def test_what_is_recorded_is_the_step_taken_plainly(grammar, preset):
+@pytest.mark.parametrize("apart", [False, True], ids=["whole", "in-pieces"])
+def test_what_is_recorded_is_the_step_taken_plainly(grammar, preset, apart, monkeypatch):
     """The recorded function itself, called on a CPU; short batches are filled up."""
+    if apart:
+        cut_all(monkeypatch)
     model = network(grammar=grammar, preset=preset)
     twin = copy.deepcopy(model)
     step, average = graphed(model, optimiser_of(model))
-    seen = []
+    seen, most = [], 0
     for number, (indices, rate) in enumerate(zip(STEPS, RATES, strict=True), start=1):
         step._forget()
-        step._fill(indices, rate, number)
-        step._whole(step.store.widest(indices))
+        shape = step._fill(indices, rate, number)
+        most = max(most, len(shape))
+        step._whole(shape)
         seen.append(float(step.loss))
+    assert (most > 1) == apart
     losses, expected = plain_steps(twin, RATES)
     assert_weights_agree(model, twin, atol=1e-4)  # Adam's steps of 0.01 magnify a last digit
     for mine, theirs in zip(average.shadow, expected.shadow, strict=True):
@@ -109,17 +122,16 @@ def test_flat_steps_are_the_steps_taken_plainly(dtype):
     step, average = graphed(model, optimiser_of(model), dtype)
     other, expected = graphed(twin, optimiser_of(twin), dtype)
     for number, (indices, rate) in enumerate(zip(STEPS, RATES, strict=True), start=1):
-        width = step.store.widest(indices)
         for taken in (step, other):
             taken._forget()
-            taken._fill(indices, rate, number)
+            shape = taken._fill(indices, rate, number)
         if step.flat is None:
-            step._backward(width)
+            step._backward(shape)
             step.flat = step._flatten()
             step._forget()
             assert_weights_agree(model, twin, rtol=0.0, atol=0.0)
-        step._whole(width)
-        other._whole(width)
+        step._whole(shape)
+        other._whole(shape)
         assert float(step.norm) == pytest.approx(float(other.norm), rel=0.02 if dtype else 1e-3)
         if number == 1 or dtype is None:  # later, rounding decides where half precision goes
             assert_weights_agree(model, twin)
@@ -136,15 +148,15 @@ def test_flat_steps_are_the_steps_taken_plainly(dtype):
 def test_graphs_that_fill_up_count_for_nothing():
     model = network()
     step, _ = graphed(model, optimiser_of(model))
-    step._fill(np.array([4, 7]), 0.0, 1)
-    assert step.indices.tolist() == [4, 7] * 4
+    sizes = step.store.sizes
+    large, small = sorted((4, 7), key=lambda graph: -int(sizes[graph]))
+    shape = step._fill(np.array([small, large]), 0.0, 1)
+    assert shape == (Piece(0, BATCH, int(sizes[large])),)
+    assert step.indices.tolist() == [large] + [small] * 7, "filled up with the smallest"
     assert int(step.count) == 2
-    width = step.store.widest(np.array([4, 7]))
-    loss, known = step._loss(width)
-    assert int(known) == 2
-    step.indices[2:] = 7
-    other, _ = step._loss(width)
-    torch.testing.assert_close(loss, other)
+    loss = step._backward(shape)
+    step.indices[2:] = large
+    torch.testing.assert_close(loss, step._backward(shape))
 
 
 def test_more_graphs_than_a_step_takes_are_refused():
@@ -159,30 +171,19 @@ def test_a_bad_batch_shows_in_the_loss_or_the_norm():
     step, _ = graphed(model, optimiser_of(model), clip=0.0)
     step.store.targets = step.store.targets.clone()
     step.store.targets[STEPS[2]] = 1e38  # finite, and so is no sum or gradient of it
-    step._fill(STEPS[2], 0.01, 1)
-    step._whole(step.store.widest(STEPS[2]))
+    step._whole(step._fill(STEPS[2], 0.01, 1))
     assert not bool(torch.isfinite(step.loss) & torch.isfinite(step.norm))
-
-
-@pytest.mark.parametrize(
-    ("nodes", "width"), [(1, 1), (29, 29), (32, 32), (33, 36), (64, 64), (65, 72), (620, 640)]
-)
-def test_widths_are_exact_while_small_and_few_beyond(nodes, width):
-    assert bucket(nodes, 1000) == width
-    assert bucket(nodes, nodes) == nodes, "never wider than the largest graph"
 
 
 def test_half_precision_steps_are_near_those_in_full():
     model = network()
     twin = copy.deepcopy(model)
     step, _ = graphed(model, optimiser_of(model), dtype=torch.bfloat16)
-    step._fill(STEPS[0], 0.01, 1)
-    step._whole(step.store.widest(STEPS[0]))
+    step._whole(step._fill(STEPS[0], 0.01, 1))
     assert all(p.dtype == p.grad.dtype == torch.float32 for p in step.weights if p.grad is not None)
     assert any(not torch.equal(p, q) for p, q in zip(step.weights, twin.parameters(), strict=True))
     step_32, _ = graphed(twin, optimiser_of(twin))
-    step_32._fill(STEPS[0], 0.01, 1)
-    step_32._whole(step_32.store.widest(STEPS[0]))
+    step_32._whole(step_32._fill(STEPS[0], 0.01, 1))
     assert float(step.loss) == pytest.approx(float(step_32.loss), rel=0.05)
 
 
@@ -201,9 +202,12 @@ def test_blending_on_the_device_is_the_update():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [None, torch.bfloat16])
-def test_replayed_steps_are_the_steps_taken_plainly(dtype):
+@pytest.mark.parametrize("apart", [False, True], ids=["whole", "in-pieces"])
+def test_replayed_steps_are_the_steps_taken_plainly(dtype, apart, monkeypatch):
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
+    if apart:
+        cut_all(monkeypatch)
     model = network("cuda")
     twin = copy.deepcopy(model)
     step, average = graphed(model, optimiser_of(model), dtype)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -167,3 +168,17 @@ def test_a_replay_that_does_not_fit_is_given_up(
     result = run(tmp_path / "run", notes=notes)
     assert sum("without them" in note for note in notes) == 1
     assert result.history[-1]["loss"] == pytest.approx(plenty.history[-1]["loss"], rel=1e-5)
+
+
+def test_graphs_of_like_size_go_through_the_network_together() -> None:
+    """Where no CUDA graph is replayed; a share stays as it is where graphs feel each other."""
+    sizes = np.array([5, 600, 6, 7, 300, 8, 9, 6])
+    stepper = cast(
+        Stepper, SimpleNamespace(apart=True, micro=4, store=SimpleNamespace(graphs=None))
+    )
+    stepper.store.graphs = cast(GraphSet, SimpleNamespace(sizes=sizes))
+    mine = np.array([0, 1, 2, 4, 5, 6, 7])
+    found = [piece.tolist() for piece in Stepper._pieces(stepper, mine)]
+    assert found == [[1], [4, 6], [5, 2, 7, 0]]
+    stepper.apart = False
+    assert [len(piece) for piece in Stepper._pieces(stepper, mine)] == [4, 3]

@@ -1,4 +1,4 @@
-"""Whole optimiser steps as CUDA graphs: one for each number of nodes, replayed with new indices.
+"""Whole optimiser steps as CUDA graphs: one for each shape of a batch, replayed with new indices.
 
 A small batch is bound by launching its hundreds of kernels. A graph launches them all at once: the
 batch is gathered, sent through the network and back, clipped, stepped and averaged with nothing but
@@ -25,10 +25,14 @@ from ..ops.aside import aside
 from .averaging import Average
 from .devices import free_cached_memory, out_of_memory
 from .inputs import Inputs
+from .pieces import Piece, cut, falling
 from .tasks import Task
 
 if TYPE_CHECKING:
     from .flat import FlatStep
+
+Shape = tuple[Piece, ...]
+"""Of a batch: how many graphs of how many nodes."""
 
 SHARE = 0.25
 """Of the device's free memory, at most, for all graphs padded to the largest."""
@@ -74,7 +78,7 @@ class GraphedStep:
         self.inputs = Inputs(model, store, dtype, keep)
         self.network = _OnInputs(model)
         self.copies = Copies(model, None if model.by_reference else dtype)
-        self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        self.graphs: dict[Shape, torch.cuda.CUDAGraph] = {}
         self.flat: FlatStep | None = None
         self.side: torch.cuda.Stream | None = None
         self.pool: Any = None
@@ -85,24 +89,25 @@ class GraphedStep:
         Returns:
             The sum of the losses and the norm of the gradient, on the device.
         """
-        width = bucket(self.store.widest(indices), self.store.most)
-        self._fill(indices, rate, number)
-        if width not in self.graphs:
-            self._capture(width)
-        self.graphs[width].replay()
+        shape = self._fill(indices, rate, number)
+        if shape not in self.graphs:
+            self._capture(shape)
+        self.graphs[shape].replay()
         loss, norm = self.results.clone().unbind()
         return loss, norm
 
-    def _fill(self, indices: Ints, rate: float, number: int) -> None:
-        """Tell the device what this step is about, in one copy."""
+    def _fill(self, indices: Ints, rate: float, number: int) -> Shape:
+        """Tell the device what this step is about, in one copy; what is filled up is small."""
         room = len(self.indices)
         assert 0 < len(indices) <= room, f"a step takes 1 to {room} graphs, got {len(indices)}"
         told = torch.empty(len(self.told), dtype=torch.int64, pin_memory=self.device.type == "cuda")
         whole = told.numpy()
-        whole[:room] = np.resize(indices, room)
+        sizes = self.store.store.graphs.sizes
+        whole[:room] = np.pad(falling(indices, sizes), (0, room - len(indices)), mode="edge")
         whole[room] = len(indices)
         whole[room + 1 :].view(np.float64)[:] = rate, 1.0 - self.average.keep(number)
         self.told.copy_(told, non_blocking=True)
+        return cut(sizes[whole[:room]], self.store.most)
 
     def _heed(self) -> None:
         """Put the rate and the share where the optimiser and the average read them."""
@@ -110,8 +115,8 @@ class GraphedStep:
         for group in self.optimiser.param_groups:
             group["lr"].copy_(self.rate)
 
-    def _capture(self, width: int) -> None:
-        """Record the step for graphs of up to `width` nodes; nothing is learned while recording."""
+    def _capture(self, shape: Shape) -> None:
+        """Record the step for batches of a shape; nothing is learned while recording."""
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         self.side = self.side or torch.cuda.Stream()  # type: ignore[no-untyped-call]
@@ -119,7 +124,7 @@ class GraphedStep:
         random = torch.cuda.get_rng_state(self.device) if draws else None
         with torch.cuda.stream(stream):
             for _ in range(2):  # kernels are compiled and buffers found before recording
-                self._backward(width)
+                self._backward(shape)
                 self.flat = self.flat or self._flatten()
                 self._forget()
         torch.cuda.current_stream().wait_stream(stream)
@@ -127,10 +132,10 @@ class GraphedStep:
             torch.cuda.set_rng_state(random, self.device)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool):
-            self._whole(width)
+            self._whole(shape)
         self._forget()
         self.pool = self.pool or graph.pool()
-        self.graphs[width] = graph
+        self.graphs[shape] = graph
 
     def _flatten(self) -> FlatStep:
         """Join the weights that have gradients, with what optimiser and average keep of them."""
@@ -150,22 +155,34 @@ class GraphedStep:
             self.norm,
         )
 
-    def _whole(self, width: int) -> None:
+    def _whole(self, shape: Shape) -> None:
         """What is recorded: a step from the indices to the averaged weights."""
         self._heed()
-        total = self._backward(width)
+        total = self._backward(shape)
         if self.flat is not None:
             self.flat.step()
         else:
             self._plain_step()
         self.loss.copy_(total)
 
-    def _backward(self, width: int) -> Tensor:
-        """Gradients of the mean loss; returns the sum."""
-        total, known = self._loss(width)
-        with aside(self.side):
-            (total / known.clamp(min=1)).backward()  # type: ignore[no-untyped-call]
-        return total.detach()
+    def _backward(self, shape: Shape) -> Tensor:
+        """Gradients of the mean loss, piece by piece; returns the sum."""
+        counts = torch.arange(len(self.indices), device=self.device) < self.count
+        targets = torch.where(
+            counts[:, None], self.store.targets.index_select(0, self.indices), torch.nan
+        )
+        if len(shape) == 1:
+            total, known = self._loss(shape[0], targets)
+            with aside(self.side):  # where pieces add up, it would not wait for the one before
+                (total / known.clamp(min=1)).backward()  # type: ignore[no-untyped-call]
+            return total.detach()
+        known = self.task.known(targets).sum().clamp(min=1)
+        losses = []
+        for piece in shape:
+            loss, _ = self._loss(piece, targets[piece.start : piece.end])
+            (loss / known).backward()  # type: ignore[no-untyped-call]
+            losses.append(loss.detach())
+        return torch.stack(losses).sum()
 
     def _plain_step(self) -> None:
         """What `FlatStep` does, operation by operation."""
@@ -175,12 +192,8 @@ class GraphedStep:
         self.copies.refresh()
         self.average.blend(self.share)
 
-    def _loss(self, width: int) -> tuple[Tensor, Tensor]:
-        given = self.inputs.batch(self.indices, width)
-        counts = torch.arange(len(self.indices), device=self.device) < self.count
-        targets = torch.where(
-            counts[:, None], self.store.targets.index_select(0, self.indices), torch.nan
-        )
+    def _loss(self, piece: Piece, targets: Tensor) -> tuple[Tensor, Tensor]:
+        given = self.inputs.batch(self.indices[piece.start : piece.end], piece.width)
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not None):
             outputs = torch.func.functional_call(self.network, self.copies.named(), given)
         return self.task.loss(outputs, targets)
@@ -188,12 +201,6 @@ class GraphedStep:
     def _forget(self) -> None:
         for weight in (*self.weights, *self.copies.leaves):
             weight.grad = None
-
-
-def bucket(nodes: int, most: int) -> int:
-    """The width a batch is padded to: exact while small, then one of eight for each doubling."""
-    grain = max(1, 1 << (nodes.bit_length() - 4)) if nodes > 32 else 1
-    return min(most, -(-nodes // grain) * grain)
 
 
 def graphed_step(

@@ -16,10 +16,12 @@ from ..data.batch import GraphBatch
 from ..data.graph_set import GraphSet, Ints
 from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
+from ..nn.model import GrammarGNN
 from .averaging import Average
 from .checkpoints import put, write_whole
 from .devices import free_cached_memory, out_of_memory, set_rate
 from .graphed import GraphedStep
+from .pieces import cut, falling
 from .processes import Processes
 from .tasks import Task
 
@@ -76,6 +78,8 @@ class Stepper:
         self.model, self.optimiser = fabric.setup(_OnTensors(model, half), optimiser)
         self.parameters = list(model.parameters())
         self.known_targets = _known_by_graph(store.graphs)
+        # Only where no graph feels another, as in a batch norm; a CPU takes equal sizes anyway.
+        self.apart = isinstance(model, GrammarGNN) and store.device.type == "cuda"
         self.waiting: list[tuple[Tensor, Tensor, Ints]] = []
 
     def step(self, indices: Ints, rate: float, number: int = 1) -> None:
@@ -178,14 +182,27 @@ class Stepper:
         mine = mine if len(mine) else batch_indices[:1]
         scale = weight / max(1, int(self.known_targets[batch_indices].sum()))
         losses = []
-        for start in range(0, len(mine), self.micro):
-            batch = self.store.batch(mine[start : start + self.micro])
+        for piece in self._pieces(mine):
+            batch = self.store.batch(piece)
             assert batch.targets is not None, "the store always gives targets"
             with self.fabric.no_backward_sync(self.model):
                 loss, _ = self.task.loss(self.model(*self.checked(batch)), batch.targets)
                 self.fabric.backward(loss * scale)
             losses.append(loss.detach() * weight)
         return torch.stack(losses).sum()
+
+    def _pieces(self, mine: Ints) -> list[Ints]:
+        """The graphs sent through the network at once: not too many, and of like size."""
+        parts = [mine]
+        if self.apart:
+            sizes = self.store.graphs.sizes
+            mine = falling(mine, sizes)
+            parts = [mine[p.start : p.end] for p in cut(sizes[mine], int(sizes.max()))]
+        return [
+            part[start : start + self.micro]
+            for part in parts
+            for start in range(0, len(part), self.micro)
+        ]
 
     def _keep(self, indices: Ints) -> str:
         """Save a batch for inspection and say where: which graphs, and what the network saw."""

@@ -75,10 +75,10 @@ class Task:
         L1 for regression, cross-entropy otherwise, in float32 at least.
         """
         outputs = outputs if outputs.dtype == torch.float64 else outputs.float()
-        known = (targets - targets) == 0  # neither NaN nor infinite
+        known = self.known(targets)
         filled = targets.nan_to_num(0.0, 0.0, 0.0).to(outputs.dtype)
         if self.kind == "multiclass":
-            known = known[..., 0]
+            known = known[..., 0]  # its one column
             each = functional.cross_entropy(
                 outputs.flatten(0, -2), filled[..., 0].long().flatten(), reduction="none"
             ).view(known.shape)
@@ -87,6 +87,11 @@ class Task:
         else:
             each = (outputs - filled).abs()
         return (each * known).sum(), known.sum()
+
+    @staticmethod
+    def known(targets: Tensor) -> Tensor:
+        """Where a target is neither NaN nor infinite."""
+        return (targets - targets) == 0
 
     def decode(self, outputs: Values) -> Values:
         """Outputs as a user reads them: values, or probabilities."""
