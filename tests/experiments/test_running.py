@@ -68,6 +68,21 @@ def test_a_longer_run_is_kept_until_a_new_one_has_passed_it(settings):
     assert found == [2, 2, 3]
 
 
+def test_a_slice_whose_record_was_not_shown_is_not_forgotten(settings):
+    """A longer record of other settings stands until the new run has ended."""
+    replace(counting_cells.record("a", 0, 2), config={"epochs": 50}).write(settings.results)
+    cell = counting("a", settings={"epochs": 60})
+    run_cells([cell], settings)
+    kept = Record.read(cell.path(cell.folder(settings.work)))
+    assert (kept.done, Record.read(cell.path(settings.results)).done) == (1, 2)
+    replace(kept, provenance={"device": "GPU"}).write(cell.folder(settings.work))
+    for _ in range(2):
+        run_cells([cell], settings)
+    found = Record.read(cell.path(settings.results))
+    assert found.done == 3
+    assert [one["device"] for one in found.provenance[running.EARLIER]] == ["GPU"]
+
+
 def test_a_work_folder_that_is_a_file_is_said_to_be(settings):
     settings.work.write_text("")
     (outcome,) = run_cells([counting("a")], settings)

@@ -108,3 +108,23 @@ def test_a_record_of_other_settings_than_its_cell_has_now_says_so(tmp_path):
     assert cells[cell].work == "1 × 300 epochs, earlier settings"
     assert cells[cell].mean("error").partial
     assert not cells["sums/extent"].outdated  # a fit has no rate
+
+
+def test_missing_seeds_make_a_number_partial(tmp_path):
+    write(tmp_path, "q1", "train/r-G_L3", {"error": 1.0}, done=12, planned=12, seed=1)
+    standing = read_results(tmp_path).of("q1")["train/r-G_L3"]
+    assert standing.work == "1 of 3 × 12 epochs"
+    assert standing.mean("error").partial
+    for seed in (0, 2):
+        write(tmp_path, "q1", "train/r-G_L3", {"error": 1.0}, done=12, planned=12, seed=seed)
+    standing = read_results(tmp_path).of("q1")["train/r-G_L3"]
+    assert standing.work == "3 × 12 epochs"
+    assert not standing.partial
+
+
+def test_seeds_of_other_settings_are_never_averaged_with_those_of_now(tmp_path):
+    write(tmp_path, "q2", "collapse/u0", {"x": 1.0}, seed=0)
+    write(tmp_path, "q2", "collapse/u0", {"x": 9.0}, seed=1, config={"rate": 0.7})
+    standing = read_results(tmp_path).of("q2")["collapse/u0"]
+    assert standing.values("x") == [1.0]
+    assert not standing.outdated

@@ -154,6 +154,8 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
         begun = folder.is_dir() and any(folder.iterdir())
         folder.mkdir(parents=True, exist_ok=True)
         before = Record.read(path) if path.is_file() else None
+        own = cell.path(folder)
+        sliced = Record.read(own) if own.is_file() else None
     except OSError as error:
         why = f"{settings.work} cannot hold checkpoints: {error.strerror}"
         return Outcome(cell.label, "failed", why)
@@ -168,7 +170,8 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
     )
     try:
         earlier = before if begun and before and cell.owns(before) else None
-        record = after(earlier, cell.run(given))
+        record = after(sliced or earlier, cell.run(given))
+        record.write(folder)
         # What came farther stays until this run has come as far or has ended.
         if before is None or not record.partial or record.done >= before.done:
             record.write(settings.results)

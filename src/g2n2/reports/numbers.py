@@ -18,7 +18,8 @@ PARTIAL = " ◐"
 """Behind a number that less than the full protocol stands behind."""
 LEGEND = (
     f"`{EMPTY}` not run yet; `{OPTIONAL}` optional and not run; `◐` partial: stopped before the "
-    "end, or run with a smaller budget than the full one; ± is the standard deviation over seeds."
+    "end, with fewer seeds, a smaller budget or earlier settings than the full one; ± is the "
+    "standard deviation over seeds."
 )
 
 Digits = Callable[[float], str]

@@ -52,7 +52,7 @@ def section(results: Results) -> Section:
     ]
     shown = (
         "Ours are shown where every pair within the exact bound is judged; ◐ where some of the "
-        "others, which no weights tell apart, are not yet."
+        "others, which no weights tell apart, are not yet, or settings have changed since."
     )
     blocks += [Text(f"Cited: {cited('brec').citation}. {shown}")]
     blocks += [Text("**BREC, realised beside exact.**"), _beside(known), Text(_WORDS)]

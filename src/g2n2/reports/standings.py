@@ -42,7 +42,7 @@ class Standing:
 
     Those of the largest budget at which some ended; before them those of a larger one that were
     stopped, where a run of them has done half of its work. Ended and stopped runs, or runs of
-    other lengths, are never mixed.
+    other lengths or settings, are never mixed.
     """
 
     cell: str
@@ -50,6 +50,8 @@ class Standing:
     records: tuple[Record, ...]
     outdated: bool = False
     """The cell has other settings by now, and has not been run with them."""
+    seeds: int = 0
+    """How many its budget asks for, where that is known."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -62,8 +64,9 @@ class Standing:
 
     @property
     def partial(self) -> bool:
-        """It is less than the full protocol: stopped, of a smaller budget or of other settings."""
-        return self.stopped or self.budget != FULL or self.outdated
+        """Less than the full protocol: stopped, fewer seeds, a smaller budget, other settings."""
+        less = self.stopped or self.budget != FULL or len(self.records) < self.seeds
+        return less or self.outdated
 
     @property
     def seconds(self) -> float:
@@ -79,12 +82,13 @@ class Standing:
 
     @property
     def brief(self) -> str:
-        """The same without words: `3 × 300`."""
+        """The same without words: `3 × 300`, or `1 of 3 × 300` where seeds are missing."""
         done = sorted({record.done for record in self.records})
         planned = max(record.planned for record in self.records)
         reached = str(done[0]) if len(done) == 1 else f"{done[0]}–{done[-1]}"
         of = f" of {planned}" if self.stopped else ""
-        return f"{len(self.records)} × {reached}{of}"
+        seeds = f" of {self.seeds}" if len(self.records) < self.seeds else ""
+        return f"{len(self.records)}{seeds} × {reached}{of}"
 
     def values(self, metric: str) -> list[float]:
         """One number for each seed that has it; the unit in brackets may be left out."""
@@ -195,11 +199,12 @@ def _by_cell(records: list[Record], settled: Mapping[Key, Cell]) -> dict[str, St
         cells.setdefault(record.cell, []).append(record)
     found = {}
     for cell, own in cells.items():
-        most = max(own, key=_rank)
-        alike = [r for r in own if _kind(r) == _kind(most)]
+        most = max(own, key=lambda record: _rank(record, settled))
+        alike = [r for r in own if _kind(r, settled) == _kind(most, settled)]
         by_seed = sorted(alike, key=lambda record: record.seed)
-        outdated = any(not _owned(record, settled) for record in by_seed)
-        found[cell] = Standing(cell, most.budget, tuple(by_seed), outdated)
+        outdated = not _owned(most, settled)
+        seeds = sum((name, budget) == (cell, most.budget) for name, _, budget in settled)
+        found[cell] = Standing(cell, most.budget, tuple(by_seed), outdated, seeds)
     return found
 
 
@@ -208,11 +213,11 @@ def _owned(record: Record, settled: Mapping[Key, Cell]) -> bool:
     return now is None or now.owns(record)
 
 
-def _rank(record: Record) -> tuple[bool, int, bool, int]:
-    """Half done or more, then the larger budget, then ended, then the longer run."""
-    worth = 2 * record.done >= record.planned
-    return worth, BUDGETS.index(record.budget), not record.partial, record.done
+def _rank(record: Record, settled: Mapping[Key, Cell]) -> tuple[bool, int, bool, bool, int]:
+    """Half done or more, then the larger budget, then ended, then settings, then the longer run."""
+    worth, now = 2 * record.done >= record.planned, _owned(record, settled)
+    return worth, BUDGETS.index(record.budget), not record.partial, now, record.done
 
 
-def _kind(record: Record) -> tuple[str, bool, int]:
-    return record.budget, record.partial, record.planned
+def _kind(record: Record, settled: Mapping[Key, Cell]) -> tuple[str, bool, int, bool]:
+    return record.budget, record.partial, record.planned, _owned(record, settled)
