@@ -45,6 +45,10 @@ def test_a_record_of_other_settings_is_not_kept_and_its_work_not_gone_on_with(se
     assert (new.folder(settings.work) / "count").read_text() == "1"
     before_there_was_such_a_setting = counting("a", settings={"epochs": 50, "passes": 1})
     assert states(run_cells([before_there_was_such_a_setting], settings)) == [("a", "kept")]
+    replace(made, config={"dataset": "qm9", "epochs": 50}).write(settings.results)
+    assert states(run_cells([before_there_was_such_a_setting], settings)) == [("a", "kept")]
+    no_default_of_a_run = counting("a", settings={"epochs": 50, "passes": 9})
+    assert states(run_cells([no_default_of_a_run], settings)) == [("a", "partial")]
 
 
 def test_work_of_other_settings_is_no_earlier_slice(settings):

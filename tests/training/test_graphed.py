@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import nn
 
+from g2n2.data import pieces
 from g2n2.data.dense_store import DenseStore
+from g2n2.data.pieces import Piece
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
-from g2n2.training import pieces
 from g2n2.training.averaging import Average
 from g2n2.training.graphed import GraphedStep
-from g2n2.training.pieces import Piece
 from g2n2.training.tasks import Task
 from kernel_checks import DEVICE
 from small_sets import small_set

@@ -82,7 +82,7 @@ def ways(case: Case, device: torch.device) -> list[bool]:
     if device.type == "cpu" and not case.training:
         return [True]  # nothing is kept for a backward pass
     sizes = sizes_of(case)
-    batches = epoch_batches(sizes, case.batch, 0, 0, sorted_together(sizes, case.batch))
+    batches = epoch_batches(sizes, case.batch, 0, 0, sorted_together(sizes, case.batch, few=0))
     most = getattr(*_threshold(device))
     return sorted({work.hidden_bytes(case, sizes[chosen]) > most for chosen in batches})
 

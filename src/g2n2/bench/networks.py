@@ -53,7 +53,7 @@ class Setting:
     def of(cls, case: Case, device: torch.device, cache: Path | None = None) -> Setting:
         graphs = graphs_of(case, cache)
         store = DenseStore(GraphStore(graphs, device, DISTANCE[case.preset]))
-        window = sorted_together(graphs.sizes, case.batch)
+        window = sorted_together(graphs.sizes, case.batch, few=0)
         batches = epoch_batches(graphs.sizes, case.batch, 0, 0, window)
         return cls(case, graphs, store, batches, Task.of(graphs))
 

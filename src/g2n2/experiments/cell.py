@@ -9,7 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..training.config import RunConfig
 from .record import Record, record_path
+
+UNSAID = RunConfig("").as_dict()
+"""Settings of a run that says nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +78,15 @@ class Cell:
         return self.path(work).with_suffix(f".{digest}")
 
     def owns(self, record: Record) -> bool:
-        """Whether a record is of this cell's settings; one written before a setting existed is."""
+        """Whether a record is of this cell's settings.
+
+        A setting of a run that did not exist yet had the value it has by default; any other one
+        that did not, the value it has now.
+        """
         settings = json.loads(json.dumps(self.settings))
-        return all(record.config.get(name, value) == value for name, value in settings.items())
+        unsaid = json.loads(json.dumps(UNSAID)) if "dataset" in record.config else {}
+        said = {**settings, **unsaid, **record.config}
+        return all(said[name] == value for name, value in settings.items())
 
     def path(self, results: Path) -> Path:
         """Where its record lies."""

@@ -44,6 +44,8 @@ class RunConfig:
         batch: Graphs in a step.
         epochs: At most.
         passes: Times all training graphs are seen between two validations: an epoch.
+        window: Batches of an epoch sorted by size together, which saves padding; 1 for batches by
+            chance, 0 for as many as the set asks for.
         rate: Learning rate.
         decay: Weight decay, for the recipe `modern`.
         ema: Decay of the averaged weights that are evaluated; 0 for none.
@@ -78,6 +80,7 @@ class RunConfig:
     batch: int | None = None
     epochs: int | None = None
     passes: int = 1
+    window: int = 0
     rate: float | None = None
     decay: float | None = None
     ema: float | None = None
@@ -106,6 +109,7 @@ class RunConfig:
             ("batch", recipe.batch, 1),
             ("epochs", recipe.epochs, 1),
             ("passes", self.passes, 1),
+            ("window", self.window, 0),
             ("width", self.width, 1),
             ("layers", self.layers, 1),
             ("devices", self.devices, 1),

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from ..data.dense_store import DenseStore
 from ..data.graph_set import Ints
+from ..data.pieces import Piece, cut, falling
 from ..data.store import GraphStore
 from ..nn.copies import Copies
 from ..nn.layer import Memories
@@ -25,7 +26,6 @@ from ..ops.aside import aside
 from .averaging import Average
 from .devices import free_cached_memory, out_of_memory
 from .inputs import Inputs
-from .pieces import Piece, cut, falling
 from .tasks import Task
 
 if TYPE_CHECKING:

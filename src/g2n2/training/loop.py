@@ -90,7 +90,7 @@ class Loop:
         self.fabric, self.model, self.task = fabric, model, task
         self.train, self.validate, self.folder, self.hooks = train, validate, folder, hooks
         self.sizes = store.graphs.sizes[train]
-        self.window = sorted_together(self.sizes, self.recipe.batch)
+        self.window = config.window or sorted_together(self.sizes, self.recipe.batch)
         self.processes = processes
         self.optimiser = make_optimiser(model.to(fabric.device), self.recipe, fabric.device)
         self.progress = Progress(micro=self.recipe.batch)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..data.batch import GraphBatch
 from ..data.graph_set import GraphSet, Ints
+from ..data.pieces import cut, falling
 from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
 from ..nn.model import GrammarGNN
@@ -21,7 +22,6 @@ from .averaging import Average
 from .checkpoints import put, write_whole
 from .devices import free_cached_memory, out_of_memory, set_rate
 from .graphed import GraphedStep
-from .pieces import cut, falling
 from .processes import Processes
 from .tasks import Task
 

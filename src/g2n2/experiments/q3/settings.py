@@ -93,6 +93,7 @@ def run_config(name: str, model: str, plan: Plan, seed: int) -> RunConfig:
         batch=BATCH,
         epochs=plan.epochs,
         passes=math.ceil(plan.steps / pass_steps),
+        window=1,  # by chance, as everybody's
         ema=0.0,
         seed=seed,
         precision="tf32",

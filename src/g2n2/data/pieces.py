@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.graph_set import Ints
+from .graph_set import Ints
 
 ENDS = (1 / 32, 1 / 8, 3 / 8, 1)
 """Where pieces end, as shares of a batch that begins with its largest graphs."""
@@ -44,7 +44,7 @@ def cut(sizes: Ints, most: int) -> tuple[Piece, ...]:
     ends = sorted({max(1, round(share * len(sizes))) for share in ENDS})
     parts: list[Piece] = []
     for start, end in zip([0, *ends[:-1]], ends, strict=True):
-        width = bucket(int(sizes[start]), most, finest=2, exact=0)
+        width = bucket(int(sizes[start]), most, finest=1, exact=0)
         if parts and parts[-1].width == width:
             start = parts.pop().start
         parts.append(Piece(start, end, width))

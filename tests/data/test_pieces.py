@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from g2n2.training.pieces import HEAVY, WORTH, bucket, cut, falling
+from g2n2.data.pieces import HEAVY, WORTH, bucket, cut, falling
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ def test_widths_are_exact_while_small_and_few_beyond(nodes, width):
 def test_one_large_graph_does_not_pad_all_others():
     sizes = np.array([620] + [40] * 31)
     found = cut(sizes, 620)
-    assert [(p.start, p.end, p.width) for p in found] == [(0, 1, 620), (1, 32, 48)]
+    assert [(p.start, p.end, p.width) for p in found] == [(0, 1, 620), (1, 32, 64)]
 
 
 @pytest.mark.parametrize(
