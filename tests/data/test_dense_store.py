@@ -44,7 +44,7 @@ def assert_same_batches(store, dense):
 @pytest.mark.parametrize("distance", [(), ("raw", "rbf4")])
 @pytest.mark.parametrize("full", [False, True])
 def test_batches_are_those_of_the_flat_store(full, distance, dtype, monkeypatch):
-    monkeypatch.setattr(dense_store, "CHUNK", 7)
+    monkeypatch.setattr(dense_store, "ENTRIES", 7 * 8**2)  # seven graphs of eight nodes
     graphs = small_set()
     store = GraphStore(with_everything(graphs) if full else graphs, "cpu", distance, dtype)
     assert_same_batches(store, DenseStore(store))
@@ -59,7 +59,7 @@ def test_whole_numbers_are_bytes_and_others_are_not():
 
 @pytest.mark.parametrize("odd", [256.0, -1.0, 0.5])
 def test_one_number_that_is_no_byte_keeps_all_wide(odd, monkeypatch):
-    monkeypatch.setattr(dense_store, "CHUNK", 7)
+    monkeypatch.setattr(dense_store, "ENTRIES", 7 * 8**2)  # seven graphs of eight nodes
     graphs = small_set()
     features = np.ones_like(graphs.node_features)
     features[40] = odd

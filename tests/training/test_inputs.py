@@ -7,7 +7,6 @@ import torch
 from g2n2.data.dense_store import DenseStore
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
-from g2n2.training import inputs as module
 from g2n2.training.inputs import Inputs
 from small_sets import small_set
 
@@ -121,7 +120,7 @@ def test_a_network_in_half_precision_under_autocast(flat):
 
 def test_many_graphs_are_read_piece_by_piece(monkeypatch, flat, dense):
     whole = Inputs(network(), dense, None)
-    monkeypatch.setattr(module, "CHUNK", 7)
+    monkeypatch.setattr(dense, "at_once", 7)
     pieces = Inputs(network(), dense, None)
     for letter, values in whole.memories.items():
         assert torch.equal(pieces.memories[letter], values)

@@ -14,7 +14,8 @@ from .distances import distance_channels
 from .graph_set import Ints
 from .store import GraphStore
 
-CHUNK = 4096
+ENTRIES = 2**22
+"""Of the padded matrices that are made at once: what is needed on the way stays small."""
 
 
 class DenseStore:
@@ -41,8 +42,9 @@ class DenseStore:
         self.sizes = torch.as_tensor(graphs.sizes, device=store.device)
         self.targets = store.targets
         pieces = []
-        for start in range(0, len(graphs), CHUNK):
-            batch = store.padded(slice(start, start + CHUNK), self.most)
+        self.at_once = max(1, ENTRIES // self.most**2)
+        for start in range(0, len(graphs), self.at_once):
+            batch = store.padded(slice(start, start + self.at_once), self.most)
             pieces.append(tuple(map(_smallest, (batch.adjacency, batch.nodes, batch.edges))))
         # One piece that needs more than bytes makes all of them wide again.
         self.adjacency, self.nodes, self.edges = map(torch.cat, zip(*pieces, strict=True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..data.dense_store import CHUNK, DenseStore
+from ..data.dense_store import DenseStore
 from ..data.store import GraphStore
 from ..nn.fast import halved
 from ..nn.layer import Memories
@@ -35,7 +35,7 @@ class Inputs:
         self.memories: Memories | None = None
         if keep:
             everything = torch.arange(len(store.sizes), device=store.device)
-            pieces = [self._made(chosen, store.most) for chosen in everything.split(CHUNK)]  # type: ignore[no-untyped-call]
+            pieces = [self._made(chosen, store.most) for chosen in everything.split(store.at_once)]  # type: ignore[no-untyped-call]
             self.memories = {
                 letter: torch.cat([piece[letter] for piece in pieces]) for letter in pieces[0]
             }
