@@ -55,9 +55,9 @@ def test_tables_figures_and_a_page_that_stands_alone(some):
     out = some / "out"
     assert (out / "q1.png").stat().st_size > 5000
     assert (out / "q1.svg").read_text("utf-8").startswith("<?xml")
-    assert "| 333,457 | 1.25 ◐ | 1 × 43 of 300 epochs, partial |" in (out / "report.md").read_text(
-        "utf-8"
-    )
+    assert "| 333,457 | 1.25 ◐ | 1 of 3 × 43 of 300 epochs, partial |" in (
+        out / "report.md"
+    ).read_text("utf-8")
     html = (out / "report.html").read_text("utf-8")
     assert "<svg viewBox" in html
     assert "src=" not in html

@@ -35,12 +35,21 @@ def counting(name: str, seed: int = 0, **fields) -> Cell:
     return Cell("q1", name, seed, "smoke", run, **fields)
 
 
-def at_once(name: str, seed: int = 0, seconds: float = 0.0, **fields) -> Cell:
-    """A cell that is complete after one slice, and writes down when it worked."""
+def at_once(name: str, seed: int = 0, seconds: float = 0.0, mates: int = 0, **fields) -> Cell:
+    """A cell that is complete after one slice, and writes down when it worked.
+
+    It waits for so many others that wait, half a minute at most: a busy machine starts workers one
+    long after the other.
+    """
 
     def run(given: Slice) -> Record:
         begun = time.monotonic()
         time.sleep(seconds)
+        given.work.with_suffix(".waits").touch()
+        while len(list(given.work.parent.glob("*.waits"))) <= mates:
+            time.sleep(0.01)
+            if time.monotonic() > begun + 30.0:
+                break
         (given.work / "when").write_text(f"{begun} {time.monotonic()} {os.getpid()}")
         return record(name, seed, PLANNED)
 
@@ -63,9 +72,9 @@ def dying(name: str) -> Cell:
 
 def cells(budget: str) -> list[Cell]:
     return [
-        at_once("slow/first", seconds=0.5),
-        at_once("slow/second", seconds=0.5),
-        at_once("timing/alone", seconds=0.2, alone=True),
+        at_once("slow/first", mates=1),
+        at_once("slow/second", mates=1),
+        at_once("timing/alone", alone=True),
         dying("dies"),
         failing("fails", DataError("no such thing")),
         at_once("last", seed=1),

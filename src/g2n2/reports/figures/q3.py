@@ -23,7 +23,8 @@ def drawing(found: Found) -> Drawing:
     return Drawing(
         "q3",
         "Accuracy on six TU sets by three statistics of our runs; the full line is the paper's "
-        "G²N² (best epoch of each fold), the dashed one its best other GNN (GIN's protocol).",
+        "G²N² (best epoch of each fold), the dashed one its best other GNN (GIN's protocol). "
+        "Hollow points are partial, or of earlier settings.",
         (9.4, 5.2),
         lambda figure: _draw(figure, found),
     )
