@@ -12,9 +12,6 @@ from typing import Any
 from ..training.config import RunConfig
 from .record import Record, record_path
 
-UNSAID = RunConfig("").as_dict()
-"""Settings of a run that says nothing."""
-
 
 @dataclass(frozen=True, eq=False)
 class Slice:
@@ -84,9 +81,9 @@ class Cell:
         that did not, the value it has now.
         """
         settings = json.loads(json.dumps(self.settings))
-        unsaid = json.loads(json.dumps(UNSAID)) if "dataset" in record.config else {}
-        said = {**settings, **unsaid, **record.config}
-        return all(said[name] == value for name, value in settings.items())
+        of_a_run = "dataset" in record.config
+        said = RunConfig.completed(record.config) if of_a_run else record.config
+        return all(said.get(name, value) == value for name, value in settings.items())
 
     def path(self, results: Path) -> Path:
         """Where its record lies."""

@@ -152,6 +152,7 @@ class Settings:
 
     @property
     def narrow(self) -> bool:
+        """Whether it is learned at `NARROW_RATE`."""
         return (self.recipe, self.width, self.track) == ("modern", 32, "distance")
 
     @property

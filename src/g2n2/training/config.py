@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -136,6 +137,15 @@ class RunConfig:
     def as_dict(self) -> dict[str, Any]:
         """Plain types, for JSON."""
         return asdict(self)
+
+    @classmethod
+    def completed(cls, said: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings once written down, as JSON gives them back.
+
+        One that did not exist then had the value it has by default.
+        """
+        plain: dict[str, Any] = json.loads(json.dumps({**cls("").as_dict(), **said}))
+        return plain
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], source: str = "the configuration") -> RunConfig:

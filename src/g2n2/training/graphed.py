@@ -103,7 +103,8 @@ class GraphedStep:
         told = torch.empty(len(self.told), dtype=torch.int64, pin_memory=self.device.type == "cuda")
         whole = told.numpy()
         sizes = self.store.store.graphs.sizes
-        whole[:room] = np.pad(falling(indices, sizes), (0, room - len(indices)), mode="edge")
+        whole[: len(indices)] = falling(indices, sizes)
+        whole[len(indices) : room] = whole[len(indices) - 1]
         whole[room] = len(indices)
         whole[room + 1 :].view(np.float64)[:] = rate, 1.0 - self.average.keep(number)
         self.told.copy_(told, non_blocking=True)

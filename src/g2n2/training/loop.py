@@ -6,7 +6,6 @@ taken up again at any step with byte-equal weights, which needs every source of 
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable
@@ -287,9 +286,7 @@ class Loop:
         return {**saved, "param_groups": groups}
 
     def _refuse_other_run(self, saved: dict[str, Any]) -> None:
-        mine = json.loads(json.dumps(self.config.as_dict()))
-        # A setting that did not exist yet had the value it has by default.
-        theirs = json.loads(json.dumps({**RunConfig(self.config.dataset).as_dict(), **saved}))
+        mine, theirs = map(RunConfig.completed, (self.config.as_dict(), saved))
         differ = [k for k in mine if k not in FREE and theirs[k] != mine[k]]
         if differ:
             said = ", ".join(f"{k} {theirs[k]!r} and not {mine[k]!r}" for k in differ)

@@ -197,7 +197,7 @@ class Stepper:
         if self.apart:
             sizes = self.store.graphs.sizes
             mine = falling(mine, sizes)
-            parts = [mine[p.start : p.end] for p in cut(sizes[mine], int(sizes.max()))]
+            parts = [mine[p.start : p.end] for p in cut(sizes[mine], int(sizes[mine[0]]))]
         return [
             part[start : start + self.micro]
             for part in parts
