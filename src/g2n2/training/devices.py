@@ -72,7 +72,7 @@ def make_optimiser(model: nn.Module, recipe: Recipe, device: torch.device) -> to
     """
     on_gpu = device.type == "cuda"
     rate = torch.tensor(recipe.rate, device=device) if on_gpu else recipe.rate
-    options: dict[str, Any] = {"lr": rate, "capturable": on_gpu, "fused": on_gpu}
+    options: dict[str, Any] = {"lr": rate, "capturable": on_gpu, "fused": True}
     if recipe.optimiser == "adam":
         return torch.optim.Adam(model.parameters(), **options)
     matrices = [p for p in model.parameters() if p.dim() > 1]
