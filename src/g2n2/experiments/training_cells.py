@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ..data.graph_set import GraphSet
     from ..training.building import Parts
     from ..training.evaluation import Scores
+    from ..training.graphed import Recorded
     from ..training.loop import Loop
     from ..training.run_folder import RunFolder
     from ..training.trained import Outcome
@@ -184,9 +185,14 @@ def run_config_said(config: RunConfig) -> dict[str, Any]:
 
 
 def train_slice(
-    config: RunConfig, folder: Path, given: Slice, graphs: GraphSet, begun: float
+    config: RunConfig,
+    folder: Path,
+    given: Slice,
+    graphs: GraphSet,
+    begun: float,
+    recorded: Recorded | None = None,
 ) -> Trained:
-    """Train until the run or the slice ends."""
+    """Train until the run or the slice ends; `recorded` is shared by runs on the same graphs."""
     from ..training.train import Watch, train
 
     config = replace(config, device=given.device, precision=precision_on(config, given.device))
@@ -210,7 +216,15 @@ def train_slice(
 
     try:
         watch = Watch(summary=summary, epoch=epoch)
-        result = train(config, folder, resume=resume, graphs=graphs, watch=watch, pictures=False)
+        result = train(
+            config,
+            folder,
+            resume=resume,
+            graphs=graphs,
+            watch=watch,
+            pictures=False,
+            recorded=recorded,
+        )
         trained.scores, trained.guesses = result.scores, result.guesses
     except SliceOverError:
         pass

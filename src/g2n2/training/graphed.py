@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ..data.dense_store import DenseStore
 from ..data.graph_set import Ints
 from ..data.pieces import Piece, cut, falling
+from ..data.shapes import Shape, few_shapes, holds
 from ..data.store import GraphStore
 from ..nn.copies import Copies
 from ..nn.layer import Memories
@@ -26,13 +27,11 @@ from ..ops.aside import aside
 from .averaging import Average
 from .devices import free_cached_memory, out_of_memory
 from .inputs import Inputs
+from .taking_over import serves, take_over
 from .tasks import Task
 
 if TYPE_CHECKING:
     from .flat import FlatStep
-
-Shape = tuple[Piece, ...]
-"""Of a batch: how many graphs of how many nodes."""
 
 SHARE = 0.25
 """Of the device's free memory, at most, for all graphs padded to the largest."""
@@ -51,6 +50,8 @@ class GraphedStep:
         clip: Largest gradient norm; 0 for none.
         dtype: Of the network's arithmetic, or None for that of its weights.
         keep: Whether what the network reads of each graph is kept, and not made at every step.
+        shapes: Those batches are put into, the cheapest first, the last for any; where there are
+            none, each batch has its own.
     """
 
     def __init__(
@@ -64,8 +65,9 @@ class GraphedStep:
         clip: float,
         dtype: torch.dtype | None,
         keep: bool = True,
+        shapes: tuple[Shape, ...] = (),
     ) -> None:
-        self.optimiser, self.average = optimiser, average
+        self.optimiser, self.average, self.shapes = optimiser, average, shapes
         self.store, self.task, self.clip, self.dtype = store, task, clip, dtype
         self.device = store.device
         self.told = torch.zeros(batch + 3, dtype=torch.int64, device=self.device)
@@ -108,7 +110,12 @@ class GraphedStep:
         whole[room] = len(indices)
         whole[room + 1 :].view(np.float64)[:] = rate, 1.0 - self.average.keep(number)
         self.told.copy_(told, non_blocking=True)
-        return cut(sizes[whole[:room]], self.store.most)
+        return self._shape(sizes[whole[:room]])
+
+    def _shape(self, sizes: Ints) -> Shape:
+        """How a batch of these sizes is taken."""
+        fitting = (shape for shape in self.shapes if holds(shape, sizes))
+        return next(fitting, ()) or cut(sizes, self.store.most)
 
     def _heed(self) -> None:
         """Put the rate and the share where the optimiser and the average read them."""
@@ -204,6 +211,16 @@ class GraphedStep:
             weight.grad = None
 
 
+class Recorded:
+    """What a run has recorded, for itself and for the next on the same graphs.
+
+    Attributes:
+        step: Takes the steps; None where nothing can be recorded, or memory did not suffice.
+    """
+
+    step: GraphedStep | None = None
+
+
 def graphed_step(
     model: nn.Module,
     optimiser: torch.optim.Optimizer,
@@ -213,23 +230,36 @@ def graphed_step(
     batch: int,
     clip: float,
     half: bool,
+    by_chance: bool,
+    before: GraphedStep | None = None,
 ) -> GraphedStep | None:
-    """Graphed steps where they can be had: a grammar's network on one GPU, with room to spare."""
+    """Graphed steps where they can be had: a grammar's network on one GPU, with room to spare.
+
+    Args:
+        by_chance: Whether batches are drawn so: they are all unlike, and share a few shapes.
+        before: Steps of a run before this one, taken over where they serve.
+    """
     if store.device.type != "cuda" or store.graphs.level != "graph":
         return None
     if not isinstance(model, GrammarGNN) or model.supports is not None:
         return None
     if any(weight.dtype != torch.float32 for weight in model.parameters()):
         return None  # the optimiser's kernels step single precision
+    dtype = torch.bfloat16 if half else None
+    shapes = few_shapes(store.graphs.sizes, batch) if by_chance else ()
+    if before is not None and (before.task, before.clip, before.dtype) == (task, clip, dtype):
+        same = len(before.indices) == batch and before.shapes == shapes
+        if same and serves(before, model, optimiser, average, store):
+            take_over(before, model, optimiser, average, store)
+            return before
     free, _ = torch.cuda.mem_get_info(store.device)
     graphs = DenseStore.bytes_of(store)
     if graphs > SHARE * free:
         return None
     keep = graphs + Inputs.bytes_of(model, store) <= SHARE * free
-    dtype = torch.bfloat16 if half else None
     try:
         return GraphedStep(
-            model, optimiser, average, DenseStore(store), task, batch, clip, dtype, keep
+            model, optimiser, average, DenseStore(store), task, batch, clip, dtype, keep, shapes
         )
     except RuntimeError as error:
         if not out_of_memory(error):

@@ -25,7 +25,7 @@ from .checkpoints import random_states, restore_random_states, save_checkpoint
 from .config import FREE, RunConfig
 from .devices import make_optimiser
 from .evaluation import Scores
-from .graphed import graphed_step
+from .graphed import Recorded, graphed_step
 from .interruption import Interruption
 from .processes import Processes
 from .progress import Progress
@@ -70,6 +70,7 @@ class Loop:
         validate: Scores of the validation graphs for the weights in the model.
         folder: Where checkpoints go.
         hooks: Told what happens.
+        recorded: Of a run before this one, or for those after it.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Loop:
         validate: Callable[[nn.Module], Scores],
         folder: Path,
         hooks: Hooks,
+        recorded: Recorded | None = None,
     ) -> None:
         self.config, self.recipe = config, config.effective_recipe()
         self.fabric, self.model, self.task = fabric, model, task
@@ -110,17 +112,8 @@ class Loop:
         )
         self.average = Average(model, self.recipe.ema)  # of the weights where Fabric has put them
         self.stepper.average = self.average
-        if fabric.world_size == 1:
-            self.stepper.replay = graphed_step(
-                model,
-                self.optimiser,
-                self.average,
-                store,
-                task,
-                self.recipe.batch,
-                self.recipe.clip,
-                config.precision == "bf16",
-            )
+        if recorded is not None:
+            self.stepper.recorded = recorded
 
     @property
     def metric(self) -> str:
@@ -152,9 +145,28 @@ class Loop:
         Raises:
             KeyboardInterrupt: Ctrl-C or SIGTERM, once the step in hand is done and saved.
         """
+        self._record()
         with Interruption() as interruption:
             while not self.finished:
                 self._epoch(interruption)
+
+    def _record(self) -> None:
+        """Have steps recorded, once the weights are those the run begins or goes on with."""
+        recorded = self.stepper.recorded
+        before, recorded.step = recorded.step, None
+        if self.fabric.world_size == 1:
+            recorded.step = graphed_step(
+                self.model,
+                self.optimiser,
+                self.average,
+                self.stepper.store,
+                self.task,
+                self.recipe.batch,
+                self.recipe.clip,
+                self.config.precision == "bf16",
+                self.window == 1,
+                before,
+            )
 
     def _epoch(self, interruption: Interruption) -> None:
         progress = self.progress

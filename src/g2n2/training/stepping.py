@@ -21,7 +21,7 @@ from ..nn.model import GrammarGNN
 from .averaging import Average
 from .checkpoints import put, write_whole
 from .devices import free_cached_memory, out_of_memory, set_rate
-from .graphed import GraphedStep
+from .graphed import Recorded
 from .processes import Processes
 from .tasks import Task
 
@@ -51,11 +51,10 @@ class Stepper:
 
     Attributes:
         average: Of the weights, taken after each step; set once the weights are where they stay.
-        replay: Takes whole steps as CUDA graphs where that can be done.
+        recorded: Takes whole steps as CUDA graphs where that can be done.
     """
 
     average: Average | None = None
-    replay: GraphedStep | None = None
 
     def __init__(
         self,
@@ -81,6 +80,7 @@ class Stepper:
         # Only where no graph feels another, as in a batch norm; a CPU takes equal sizes anyway.
         self.apart = isinstance(model, GrammarGNN) and store.device.type == "cuda"
         self.waiting: list[tuple[Tensor, Tensor, Ints]] = []
+        self.recorded = Recorded()
 
     def step(self, indices: Ints, rate: float, number: int = 1) -> None:
         """One step on these graphs, of which each process takes its share.
@@ -90,7 +90,7 @@ class Stepper:
             rate: The learning rate.
             number: Of the step in the run, counted from 1.
         """
-        if self.replay is not None and self._replayed(indices, rate, number):
+        if self.recorded.step is not None and self._replayed(indices, rate, number):
             return
         set_rate(self.bare, rate)
         with self.processes.all_or_none():
@@ -104,16 +104,16 @@ class Stepper:
 
     def _replayed(self, indices: Ints, rate: float, number: int) -> bool:
         """Take the step as a CUDA graph; go on without them where memory does not suffice."""
-        assert self.replay is not None, "asked only where there is one"
+        assert self.recorded.step is not None, "asked only where there is one"
         try:
-            loss, norm = self.replay.step(indices, rate, number)
+            loss, norm = self.recorded.step.step(indices, rate, number)
             self.waiting.append((loss, norm, indices))
             return True
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
         # Only here are the tensors of the failed attempt gone, which its traceback held.
-        self.replay = None
+        self.recorded.step = None
         free_cached_memory(self.store.device)
         self.note("out of memory for CUDA graphs: going on without them, more slowly")
         return False

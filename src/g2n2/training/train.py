@@ -21,6 +21,7 @@ from .config import RunConfig
 from .curves import TensorBoardCurves
 from .devices import make_fabric
 from .evaluation import Predictions, Scores, constant_guess, predict, score
+from .graphed import Recorded
 from .loop import Hooks, Loop
 from .metrics import for_json, metrics
 from .models import load_best, save_best
@@ -84,6 +85,7 @@ def train(
     graphs: GraphSet | None = None,
     watch: Watch | None = None,
     pictures: bool = True,
+    recorded: Recorded | None = None,
 ) -> Result:
     """Run a config from data to test scores.
 
@@ -94,6 +96,7 @@ def train(
         graphs: Graphs already in memory, in place of the config's data set.
         watch: Told what happens.
         pictures: Whether learning curves and predictions are drawn.
+        recorded: Given to several runs on the same graphs, it spares a GPU recording steps again.
 
     Raises:
         DataError: Bad settings or data, or a folder that holds another run.
@@ -141,6 +144,7 @@ def train(
         lambda net: score(net, parts, store, parts.splits["validation"], fabric),
         files.path,
         _hooks(files, curves, watch),
+        recorded,
     )
     if resume:
         _take_up(loop, files, watch)

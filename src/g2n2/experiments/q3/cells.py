@@ -33,6 +33,7 @@ def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: 
 
     Runs on whole training folds come first: two of the three statistics need nothing else.
     """
+    from ...training.graphed import Recorded
     from ...training.run_folder import checksum
     from ..shared_data import graphs_of
     from .folds import FoldRun, Protocol, run_fold
@@ -40,7 +41,7 @@ def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: 
 
     begun = time.monotonic()
     config = run_config(name, model, plan, seed)
-    graphs = graphs_of(config, given)
+    graphs, recorded = graphs_of(config, given), Recorded()
     protocols: tuple[Protocol, ...] = ("whole", "nested")
     runs = [FoldRun(kind, fold) for kind in protocols for fold in range(1, plan.folds + 1)]
     found: dict[str, list[list[float]]] = {kind: [] for kind in protocols}
@@ -50,7 +51,8 @@ def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: 
         def tell(sentence: str, epoch: int, _: int, at: int = number) -> None:
             given.tell(f"{runs[at].name} epoch {epoch}, {sentence}", at, len(runs))
 
-        scores = run_fold(config, fold_run, graphs, replace(given, tell=tell), begun)
+        told = replace(given, tell=tell)
+        scores = run_fold(config, fold_run, graphs, told, begun, recorded)
         if scores is None:
             break
         found[fold_run.protocol].append(scores)

@@ -21,6 +21,7 @@ from ..training_cells import train_slice
 
 if TYPE_CHECKING:
     from ...data.graph_set import GraphSet, Ints
+    from ...training.graphed import Recorded
 
 Protocol = Literal["whole", "nested"]
 HELD_OUT = 0.1
@@ -59,9 +60,22 @@ class FoldRun:
 
 
 def run_fold(
-    config: RunConfig, run: FoldRun, graphs: GraphSet, given: Slice, begun: float
+    config: RunConfig,
+    run: FoldRun,
+    graphs: GraphSet,
+    given: Slice,
+    begun: float,
+    recorded: Recorded | None = None,
 ) -> list[float] | None:
     """Do a run, or go on with it.
+
+    Args:
+        config: Of all runs of the cell.
+        run: Which one.
+        graphs: The whole set.
+        given: The slice.
+        begun: When it was.
+        recorded: Shared by the runs of a cell: none but the first records its steps.
 
     Returns:
         Accuracies in percent: of the test fold after every epoch (`whole`), or of the test fold and
@@ -73,7 +87,7 @@ def run_fold(
         return [float(value) for value in json.loads(kept.read_text(encoding="utf-8"))]
     folder = given.work / run.name
     with_parts = replace(graphs, splits=frozen(dict(run.parts(graphs, config.seed))))
-    trained = train_slice(config, folder, given, with_parts, begun)
+    trained = train_slice(config, folder, given, with_parts, begun, recorded)
     if trained.scores is None:
         return None
     found = _curve(folder)
