@@ -108,6 +108,23 @@ def test_an_interrupted_run_ends_in_the_same_bytes(done: Result, halfway: Path) 
     assert same_run(done.folder, halfway)
 
 
+def test_steps_are_recorded_with_the_weights_a_run_goes_on_with(
+    halfway: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half-precision copies are made then: copies of other weights would give a wrong step."""
+    seen = []
+
+    def recording(model: Any, optimiser: Any, *_: Any) -> None:
+        seen.append(({k: v.clone() for k, v in model.state_dict().items()}, bool(optimiser.state)))
+
+    content, _ = load_checkpoint(halfway)
+    monkeypatch.setattr("g2n2.training.loop.graphed_step", recording)
+    resume(halfway)
+    ((weights, knows),) = seen
+    assert knows, "the optimiser has its state"
+    assert all(torch.equal(weights[name], value) for name, value in content["model"].items())
+
+
 def test_an_interrupted_run_with_dropout_ends_in_the_same_bytes(
     done: Result, tmp_path: Path
 ) -> None:

@@ -49,9 +49,7 @@ class Run:
         model, optimiser, average, store = self.parts
         task, shapes = Task.of(GRAPHS), few_shapes(GRAPHS.sizes, BATCH)
         dense = DenseStore(store)
-        return GraphedStep(
-            model, optimiser, average, dense, task, BATCH, 1.0, dtype, shapes=shapes
-        )
+        return GraphedStep(model, optimiser, average, dense, task, BATCH, 1.0, dtype, shapes=shapes)
 
 
 def taken(step, batches, flat, start=1):

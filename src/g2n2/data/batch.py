@@ -25,6 +25,7 @@ class GraphBatch:
         mask: `[B, N]`, true where a node is.
         directed: Whether some A is not symmetric.
         targets: Whatever a loss compares with, or None.
+        designed: `[B, N, N, k]` spectral supports, where they are known beforehand.
     """
 
     adjacency: Tensor
@@ -33,6 +34,7 @@ class GraphBatch:
     mask: Tensor
     directed: bool = False
     targets: Tensor | None = None
+    designed: Tensor | None = None
 
     def __len__(self) -> int:
         return self.mask.shape[0]
@@ -52,7 +54,9 @@ class GraphBatch:
         targets = self.targets
         if targets is not None:
             targets = targets.to(like if targets.is_floating_point() else like.device)
-        return replace(self, **moved, targets=targets, mask=self.mask.to(like.device))
+        designed = None if self.designed is None else self.designed.to(like)
+        mask = self.mask.to(like.device)
+        return replace(self, **moved, targets=targets, mask=mask, designed=designed)
 
     @classmethod
     def of(

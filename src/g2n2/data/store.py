@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -9,6 +12,9 @@ from torch import Tensor
 from .batch import GraphBatch, dense
 from .distances import distance_channels, distance_width
 from .graph_set import GraphSet, Ints
+
+if TYPE_CHECKING:
+    from .pair_table import PairTable
 
 
 class GraphStore:
@@ -19,7 +25,12 @@ class GraphStore:
         device: Where the tensors live and batches are made.
         distance: Edge channels made of the positions: `raw`, `square`, `inverse`, `rbf16` ….
         dtype: Of features and targets.
+
+    Attributes:
+        designed: Spectral supports of all graphs, where somebody has made them.
     """
+
+    designed: PairTable | None = None
 
     def __init__(
         self,
@@ -88,7 +99,10 @@ class GraphStore:
             place[made.mask] = self.positions[node_rows]
             edges = torch.cat([edges, distance_channels(place, made.mask, self.distance)], dim=-1)
         targets = self._targets(made, indices, node_rows, edge_rows, owner, ends)
-        return GraphBatch(made.adjacency, made.nodes, edges, made.mask, made.directed, targets)
+        designed = None
+        if self.designed is not None:
+            designed = self.designed.batch(self._index(indices), made.mask.shape[1])
+        return replace(made, edges=edges, targets=targets, designed=designed)
 
     def padded(self, span: slice, widest: int) -> GraphBatch:
         """Some graphs in a row, padded to `widest` nodes, without distances or targets."""

@@ -81,7 +81,7 @@ class WithoutEdgeFeatures(GrammarGNN):
     def __init__(self, grammar: str, *, edge_features: int = 0, **options: Any) -> None:
         super().__init__(grammar, **options)
 
-    def checked(self, batch: GraphBatch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def checked(self, batch: GraphBatch) -> tuple[Tensor, ...]:
         return super().checked(replace(batch, edges=batch.edges[..., :0]))
 
 

@@ -155,10 +155,10 @@ def _tried(
     return words, np.array(rows), notes
 
 
+@torch.no_grad()
 def _places(model: GrammarGNN, batch: GraphBatch) -> list[tuple[Numbers, dict[str, Numbers]]]:
     """A and the supports of each graph, as the evaluation of terms takes them."""
-    with torch.no_grad():
-        constants = model.constants(batch.adjacency, batch.mask)
+    constants = model.constants(batch.adjacency, batch.mask)
     named = ("A", *model.undefined, *model.defined)
     places = []
     for b, mask in enumerate(batch.mask):

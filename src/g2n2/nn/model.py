@@ -138,8 +138,8 @@ class GrammarGNN(nn.Module):
         batch = GraphBatch.from_pyg(data)
         return as_pyg(self.network(*self.checked(batch)), data, batch, self.plan.readout.task)
 
-    def checked(self, batch: GraphBatch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The four tensors of a batch that fits this network.
+    def checked(self, batch: GraphBatch) -> tuple[Tensor, ...]:
+        """The four tensors of a batch that fits this network, or five where supports are known.
 
         Raises:
             ShapeError: Another number of features, or too large for the memory budget.
@@ -156,16 +156,31 @@ class GrammarGNN(nn.Module):
                 "or symmetrise the graphs"
             )
         refuse_over_budget(self, *batch.mask.shape)
-        return batch.adjacency, batch.nodes, batch.edges, batch.mask
+        four = batch.adjacency, batch.nodes, batch.edges, batch.mask
+        return four if batch.designed is None or self.supports is None else (*four, batch.designed)
 
-    def network(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
+    def network(
+        self,
+        adjacency: Tensor,
+        nodes: Tensor,
+        edges: Tensor,
+        mask: Tensor,
+        designed: Tensor | None = None,
+    ) -> Tensor:
         """Tensors in, tensors out: what is compiled and exported."""
         if mask.device.type == "cpu" and choose(self.backend, mask.device) == "plain":
-            return by_size(self._network, adjacency, nodes, edges, mask)
-        return self._network(adjacency, nodes, edges, mask)
+            return by_size(self._network, adjacency, nodes, edges, mask, designed)
+        return self._network(adjacency, nodes, edges, mask, designed)
 
-    def _network(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
-        return self.read_out(*self.final(adjacency, nodes, edges, mask), mask)
+    def _network(
+        self,
+        adjacency: Tensor,
+        nodes: Tensor,
+        edges: Tensor,
+        mask: Tensor,
+        designed: Tensor | None,
+    ) -> Tensor:
+        return self.read_out(*self.final(adjacency, nodes, edges, mask, designed), mask)
 
     def read_out(self, memories: Memories, constants: Constants, mask: Tensor) -> Tensor:
         """Outputs from the last memories, in the dtype of the weights whatever autocast says."""
@@ -180,10 +195,12 @@ class GrammarGNN(nn.Module):
         nodes: Tensor,
         edges: Tensor,
         mask: Tensor,
+        designed: Tensor | None = None,
+        *,
         depth: int | None = None,
     ) -> tuple[Memories, Named]:
         """The memories after `depth` layers, all where None, and the constants rules may name."""
-        constants = self.constants(adjacency, mask)
+        constants = self.constants(adjacency, mask, designed)
         return self.run(self.first(nodes, edges, constants), constants, mask, depth), constants
 
     def first(self, nodes: Tensor, edges: Tensor, constants: Constants) -> Memories:
@@ -238,8 +255,14 @@ class GrammarGNN(nn.Module):
         chosen = choose(self.backend, next(self.parameters()).device)
         return chosen == "reference" or self.plan.preset.node_update == "bilinear"
 
-    def constants(self, adjacency: Tensor, mask: Tensor) -> Named:
-        """What a rule may name, zero at the padding."""
+    def constants(self, adjacency: Tensor, mask: Tensor, designed: Tensor | None = None) -> Named:
+        """What a rule may name, zero at the padding.
+
+        Args:
+            adjacency: `[B, N, N]`.
+            mask: `[B, N]`.
+            designed: Spectral supports, where they are known.
+        """
         made: dict[str, Callable[[Named], Tensor]] = {
             "1": lambda c: mask.to(adjacency.dtype).unsqueeze(-1),
             "11ᵀ": lambda c: c["1"].unsqueeze(2) * c["1"].unsqueeze(1),
@@ -249,25 +272,32 @@ class GrammarGNN(nn.Module):
             "1/√n": lambda c: c["1"].sum((1, 2)).rsqrt(),
         }
         if self.supports is not None:
-            made |= self._supported(adjacency, mask)
+            made |= self._supported(adjacency, mask, designed)
         for name, value in self.defined.items():
             made[name] = lambda c, v=value: v((), c)  # type: ignore[misc]
         return Named(made)
 
-    def _supported(self, adjacency: Tensor, mask: Tensor) -> dict[str, Callable[[Named], Tensor]]:
+    def _supported(
+        self, adjacency: Tensor, mask: Tensor, designed: Tensor | None
+    ) -> dict[str, Callable[[Named], Tensor]]:
         """The supports without a definition, by the module that gives them."""
-        assert self.supports is not None, "asked only where there is one"
-        pairs = (mask[:, :, None] & mask[:, None]).to(adjacency.dtype)
-        values = self.supports(adjacency * pairs, mask)
-        if values.shape[-1] != len(self.undefined):
-            raise ShapeError(
-                f"supports gave {values.shape[-1]} matrices, the grammar names "
-                f"{', '.join(self.undefined)}"
-            )
-        return {
-            name: lambda c, k=k: values[..., [k]] * c["11ᵀ"]  # type: ignore[misc]
+
+        def given(constants: Named) -> Tensor:
+            assert self.supports is not None, "asked only where there is one"
+            known = () if designed is None else (designed,)
+            values: Tensor = self.supports(constants["A"][..., 0], mask, *known)
+            if values.shape[-1] != len(self.undefined):
+                raise ShapeError(
+                    f"supports gave {values.shape[-1]} matrices, the grammar names "
+                    f"{', '.join(self.undefined)}"
+                )
+            return values * constants["11ᵀ"]
+
+        each: dict[str, Callable[[Named], Tensor]] = {
+            name: lambda c, k=k: c["supports"][..., [k]]  # type: ignore[misc]
             for k, name in enumerate(self.undefined)
         }
+        return {"supports": given, **each}
 
     def save(self, path: str | Path) -> None:
         """Write the network into one safetensors file; see `g2n2.nn.files`."""

@@ -17,7 +17,7 @@ from .model import GrammarGNN
 from .on_tensors import OnTensors
 from .pyg_layout import as_pyg
 
-Tensors = tuple[Tensor, Tensor, Tensor, Tensor]
+Tensors = tuple[Tensor, ...]
 Key = tuple[Any, ...]
 
 

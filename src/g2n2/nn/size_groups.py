@@ -13,8 +13,8 @@ FILLED = 0.8
 SMALL = 2000
 """Pairs up to which a group takes any graph: its products are too small to be split."""
 
-Network = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-"""Adjacency, nodes, edges, mask -> outputs `[B, O]`, `[B, N, O]` or `[B, N, N, O]`."""
+Network = Callable[..., Tensor]
+"""Adjacency, nodes, edges, mask, supports -> outputs `[B, O]`, `[B, N, O]` or `[B, N, N, O]`."""
 
 
 def size_groups(sizes: Sequence[int]) -> list[list[int]]:
@@ -31,17 +31,28 @@ def size_groups(sizes: Sequence[int]) -> list[list[int]]:
 
 
 def by_size(
-    network: Network, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor
+    network: Network,
+    adjacency: Tensor,
+    nodes: Tensor,
+    edges: Tensor,
+    mask: Tensor,
+    designed: Tensor | None = None,
 ) -> Tensor:
     """What the network gives for the whole batch, zero at the padding."""
     sizes = mask.sum(1).tolist()
     groups = size_groups(sizes)
     if len(groups) < 2:
-        return network(adjacency, nodes, edges, mask)
+        return network(adjacency, nodes, edges, mask, designed)
     outputs = []
     for group in groups:
         n, own = sizes[group[0]], torch.tensor(group)
-        value = network(adjacency[own, :n, :n], nodes[own, :n], edges[own, :n, :n], mask[own, :n])
+        value = network(
+            adjacency[own, :n, :n],
+            nodes[own, :n],
+            edges[own, :n, :n],
+            mask[own, :n],
+            None if designed is None else designed[own, :n, :n],
+        )
         padding = [0, 0] + [0, mask.shape[1] - n] * (value.dim() - 2)
         outputs.append(functional.pad(value, padding))
     order = torch.tensor([graph for group in groups for graph in group])

@@ -44,23 +44,33 @@ class SpectralSupports(nn.Module):
         self.laplacian = lower(laplacian("normalised"))
         self.mix = EdgeFunction(count) if learned else None
 
-    def forward(self, adjacency: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, adjacency: Tensor, mask: Tensor, designed: Tensor | None = None) -> Tensor:
         """`[B, N, N]` and `[B, N]` to `[B, N, N, k]`, zero at the padding.
+
+        Args:
+            adjacency: Of undirected graphs.
+            mask: Where nodes are.
+            designed: What `designed` gives for them, where that is known already.
 
         Raises:
             DataError: Some graph is directed, so that its Laplacian has no real spectrum.
         """
+        if designed is None:
+            designed = self.designed(adjacency, mask)
+        return designed if self.mix is None else self.mix(designed)
+
+    @torch.no_grad()
+    def designed(self, adjacency: Tensor, mask: Tensor) -> Tensor:
+        """`[B, N, N, k]` the bumps and I, in the receptive field: nothing that is learned."""
         if not torch.compiler.is_compiling() and not torch.equal(adjacency, adjacency.mT):
             raise DataError(
                 "some graph is directed (A is not symmetric): spectral supports need undirected "
                 "graphs; symmetrise them, for instance A + Aᵀ"
             )
-        with torch.no_grad(), torch.autocast(adjacency.device.type, enabled=False):
-            designed = self.designed(adjacency, mask)
-        return designed if self.mix is None else self.mix(designed)
+        with torch.autocast(adjacency.device.type, enabled=False):
+            return self._designed(adjacency, mask)
 
-    def designed(self, adjacency: Tensor, mask: Tensor) -> Tensor:
-        """`[B, N, N, k]` the bumps and I, in the receptive field."""
+    def _designed(self, adjacency: Tensor, mask: Tensor) -> Tensor:
         exact = adjacency if adjacency.dtype == torch.float64 else adjacency.float()
         ones = mask.to(exact.dtype).unsqueeze(-1)
         exact = exact * ones * ones.mT

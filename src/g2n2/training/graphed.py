@@ -216,9 +216,11 @@ class Recorded:
 
     Attributes:
         step: Takes the steps; None where nothing can be recorded, or memory did not suffice.
+        designed: What spectral supports of which kind were made, and the graphs that have them.
     """
 
     step: GraphedStep | None = None
+    designed: tuple[tuple[Any, ...], GraphStore] | None = None
 
 
 def graphed_step(
@@ -241,8 +243,10 @@ def graphed_step(
     """
     if store.device.type != "cuda" or store.graphs.level != "graph":
         return None
-    if not isinstance(model, GrammarGNN) or model.supports is not None:
+    if not isinstance(model, GrammarGNN):
         return None
+    if model.supports is not None and store.designed is None:
+        return None  # eigenvectors wait for the host
     if any(weight.dtype != torch.float32 for weight in model.parameters()):
         return None  # the optimiser's kernels step single precision
     dtype = torch.bfloat16 if half else None
@@ -275,7 +279,9 @@ class _OnInputs(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, first: Memories, adjacency: Tensor, mask: Tensor) -> Tensor:
+    def forward(
+        self, first: Memories, adjacency: Tensor, mask: Tensor, designed: Tensor | None
+    ) -> Tensor:
         model = self.model
-        constants = model.constants(adjacency, mask)
+        constants = model.constants(adjacency, mask, designed)
         return model.read_out(model.run(first, constants, mask), constants, mask)

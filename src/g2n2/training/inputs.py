@@ -55,10 +55,11 @@ class Inputs:
         widths = model.plan.inputs.widths.items()
         return 4 * len(store.graphs) * sum(entries[sort.letter] * w for sort, w in widths)
 
-    def batch(self, indices: Tensor, widest: int) -> tuple[Memories, Tensor, Tensor]:
-        """First memories, adjacency and mask of the graphs of an index tensor, cut to `widest`.
+    def batch(self, indices: Tensor, widest: int) -> tuple[Memories, Tensor, Tensor, Tensor | None]:
+        """First memories, adjacency, mask and supports of some graphs, cut to `widest`.
 
-        The adjacency is a single 0 where no rule names it.
+        The adjacency is a single 0 where no rule names it; there are no supports unless the store
+        has them.
         """
         store = self.store
         mask = (
@@ -73,9 +74,11 @@ class Inputs:
                 for letter, values in self.memories.items()
             }
         if not self.needs_adjacency:
-            return first, store.targets.new_zeros((), dtype=store.store.dtype), mask
+            return first, store.targets.new_zeros((), dtype=store.store.dtype), mask, None
         adjacency = _cut(store.adjacency, "M", widest).index_select(0, indices)
-        return first, adjacency.to(store.store.dtype), mask
+        table = store.store.designed
+        designed = None if table is None else table.batch(indices, widest)
+        return first, adjacency.to(store.store.dtype), mask, designed
 
 
 def _rounded(first: Memories, model: GrammarGNN, dtype: torch.dtype) -> Memories:

@@ -35,7 +35,7 @@ def serves(
     return (
         bool(step.graphs)
         and _said(*mine) == _said(model, optimiser, average, store)
-        and _same_graphs(step.store.store.graphs, store.graphs)
+        and same_graphs(step.store.store.graphs, store.graphs)
     )
 
 
@@ -75,11 +75,11 @@ def _said(
         for group in optimiser.param_groups
     ]
     dropout, size = model.readout.dropout, model.typical_size
-    network = (model.plan, model.options, model.backend, dropout, size)
+    network = (model.plan, model.options, model.backend, str(model.supports), dropout, size)
     return (*network, type(optimiser), groups, average.decay, store.distance, store.dtype)
 
 
-def _same_graphs(graphs: GraphSet, others: GraphSet) -> bool:
+def same_graphs(graphs: GraphSet, others: GraphSet) -> bool:
     """The same arrays, or arrays without content."""
     names = ("sizes", "edges", "node_features", "edge_features", "weights", "positions")
     for mine, theirs in ((getattr(graphs, n), getattr(others, n)) for n in names):

@@ -19,6 +19,7 @@ from .building import Parts, load_graphs, make_model, make_store, prepare, with_
 from .checkpoints import load_checkpoint
 from .config import RunConfig
 from .curves import TensorBoardCurves
+from .designing import design_supports
 from .devices import make_fabric
 from .evaluation import Predictions, Scores, constant_guess, predict, score
 from .graphed import Recorded
@@ -123,6 +124,8 @@ def train(
     dtype = torch.float64 if config.precision == "64" else torch.float32
     model = make_model(config, parts).to(dtype)
     store = make_store(config, learned(parts), fabric.device, dtype)
+    recorded = recorded or Recorded()
+    design_supports(model, store, recorded)
     watch.summary(config, parts, model)
     curves = None
     with processes.all_or_none():

@@ -37,6 +37,7 @@ from .exact import exact_power
 
 if TYPE_CHECKING:
     from ...data.graph_set import GraphSet, Ints
+    from ...training.graphed import Recorded
 
 ACCURACY = "test accuracy (%)"
 DEVIATION = "deviation over folds (%)"
@@ -104,10 +105,11 @@ def run_folds(
     name: str, config: RunConfig, contender: Contender, budget: str, folds: int, given: Slice
 ) -> Record:
     """Do as many folds as the slice allows."""
+    from ...training.graphed import Recorded
     from ...training.run_folder import checksum
 
     begun = time.monotonic()
-    graphs = _graphs(config.dataset, given.data)
+    graphs, recorded = _graphs(config.dataset, given.data), Recorded()
     planned = folds or SETS[config.dataset].folds
     accuracies: list[float] = []
     for fold in range(1, planned + 1):
@@ -116,7 +118,8 @@ def run_folds(
             given.tell(f"fold {at} epoch {epoch}, {sentence}", at - 1, planned)
 
         over = given.minutes and time.monotonic() - begun > 60.0 * given.minutes
-        found = None if over else _fold(config, graphs, fold, replace(given, tell=tell), begun)
+        told = replace(given, tell=tell)
+        found = None if over else _fold(config, graphs, fold, told, begun, recorded)
         if found is None:
             break
         accuracies.append(found)
@@ -154,14 +157,14 @@ def parts(graphs: GraphSet, fold: int) -> Mapping[str, Ints]:
 
 
 def _fold(
-    config: RunConfig, graphs: GraphSet, fold: int, given: Slice, begun: float
+    config: RunConfig, graphs: GraphSet, fold: int, given: Slice, begun: float, recorded: Recorded
 ) -> float | None:
     """Accuracy in percent; None where the slice ended before the fold."""
     kept, folder = given.work / f"fold-{fold}.json", given.work / f"fold-{fold}"
     if kept.is_file():
         return float(json.loads(kept.read_text(encoding="utf-8")))
     own = replace(graphs, splits=frozen(dict(parts(graphs, fold))))
-    trained = train_slice(config, folder, given, own, begun)
+    trained = train_slice(config, folder, given, own, begun, recorded)
     if trained.scores is None:
         return None
     accuracy = round(100.0 * trained.scores["all"]["accuracy"], 3)
