@@ -19,8 +19,9 @@ from g2n2.experiments.cell import Slice
 from g2n2.experiments.q4 import cells
 from g2n2.experiments.q4.ceilings import polynomial_ceiling, repeated_ceiling
 from g2n2.experiments.q4.chebyshev_start import write_chebyshev_start
+from g2n2.experiments.q4.descent import Descent
 from g2n2.experiments.q4.fitting import fit, outputs, ridge
-from g2n2.experiments.q4.images import PARTS, Images, r_squared
+from g2n2.experiments.q4.images import CPU, PARTS, Images, r_squared
 from g2n2.experiments.q4.networks import OneGraph, make_network, read_features
 from g2n2.experiments.q4.responses import band_response
 from g2n2.experiments.q4.settings import BUDGETS, CHEBYSHEV, NETWORKS, Budget, Network
@@ -43,7 +44,7 @@ def grid_matrices(corner: float) -> tuple[np.ndarray, np.ndarray]:
     return nx.to_numpy_array(grid), stencil[0] + corner * stencil[1]
 
 
-def small_images(name: str = "band") -> Images:
+def small_images(name: str = "band", device: torch.device = CPU) -> Images:
     """Three random images on a small grid; the targets are polynomials of D − A."""
     adjacency, stencil = grid_matrices(0.0)
     inputs = np.random.default_rng(0).random((3, SIDE * SIDE))
@@ -61,7 +62,7 @@ def small_images(name: str = "band") -> Images:
         level="node",
         splits=frozen({k: np.array([i]) for i, k in enumerate(("train", "test", "validation"))}),
     )
-    return Images(graphs, name)
+    return Images(graphs, name, device)
 
 
 @pytest.mark.parametrize(
@@ -163,6 +164,35 @@ def test_every_network_of_the_table_takes_a_step(network: Network, tmp_path: Pat
     assert run is not None
     assert all(math.isfinite(value) for value in (*run.scores.values(), *run.curve))
     assert len(run.curve) == 2
+
+
+def test_a_run_whose_gradient_is_not_finite_ends_with_what_was_best_before(tmp_path: Path) -> None:
+    images = small_images("low")
+    network = Network("GCN", baseline="GCN", width=2, layers=1, rate=1e30)
+    model = make_network(network, images, seed=0)
+    budget = Budget((network,), steps=40, patience=40, every=5)
+    run = fit(model, images, network, budget, tmp_path / "run", math.inf)
+    assert run is not None
+    assert run.died
+    assert run.step % 5 == 0, "looked at only then: a look waits for the device"
+    assert run.best_step < run.step
+    assert math.isfinite(run.scores["validation"])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("preset", ["modern", "paper"])
+def test_replayed_steps_are_the_steps_taken_plainly(preset: str) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    images = small_images("band", torch.device("cuda"))
+    network = Network("G2N2", preset=preset, width=8, layers=2)
+    runs = [Descent(make_network(network, images, seed=0), images, 1e-3) for _ in range(2)]
+    runs[1].records = False
+    for rate in (1e-3, 2e-3, 5e-4, 1e-3):
+        mine, theirs = (float(run.step(rate)) for run in runs)
+        assert mine == pytest.approx(theirs, rel=1e-3)
+    for mine, theirs in zip(runs[0].learned, runs[1].learned, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-5)
 
 
 def test_a_run_ends_when_nothing_gets_better(tmp_path: Path) -> None:

@@ -17,13 +17,11 @@ import torch
 from torch import nn
 
 from ...training.checkpoints import load_checkpoint, save_checkpoint
-from ...training.devices import set_rate
 from ...training.recipes import RECIPES
 from ...training.schedules import cosine_rate
+from .descent import Descent
 from .images import Array, Images
 from .settings import Budget, Network
-
-CLIP = 1.0
 
 
 @dataclass
@@ -63,29 +61,23 @@ def fit(
     Returns:
         The run, or None where time was over before it; its checkpoint is kept.
     """
-    learned = [weight for weight in model.parameters() if weight.requires_grad]
-    optimiser = torch.optim.Adam(learned, network.rate)
     recipe = replace(RECIPES["paper"], rate=network.rate)
-    nodes, truth = images.known("train")
-    progress = _taken_up(model, optimiser, folder)
+    descent = Descent(model, images, network.rate)
+    progress = _taken_up(model, descent.optimiser, folder)
     if not progress.curve:
         _look(model, images, progress)
     while not progress.over(budget):
-        set_rate(optimiser, cosine_rate(recipe, progress.step, budget.steps))
-        model.train()
-        optimiser.zero_grad()
-        loss = (model(images.batches["train"])[0, nodes, 0] - truth).square().mean()
-        loss.backward()
-        norm = nn.utils.clip_grad_norm_(learned, CLIP)
-        if not math.isfinite(float(norm)):
+        norm = descent.step(cosine_rate(recipe, progress.step, budget.steps))
+        progress.step += 1
+        due = progress.step % budget.every == 0 or progress.step == budget.steps
+        late = time.monotonic() > deadline
+        if (due or late) and not math.isfinite(float(norm)):  # once it is not, no later one is
             progress.died = True
             return progress
-        optimiser.step()
-        progress.step += 1
-        if progress.step % budget.every == 0 or progress.step == budget.steps:
+        if due:
             _look(model, images, progress)
-        if time.monotonic() > deadline and not progress.over(budget):
-            save_checkpoint(folder, _content(model, optimiser, progress))
+        if late and not progress.over(budget):
+            save_checkpoint(folder, _content(model, descent.optimiser, progress))
             return None
     return progress
 
