@@ -100,3 +100,15 @@ def test_padding_waste_by_hand():
     sizes = np.array([1, 2, 2])
     assert padding_waste(sizes, [np.array([0, 1, 2])]) == pytest.approx(1 - 9 / 12)
     assert padding_waste(sizes, [np.array([0]), np.array([1, 2])]) == 0.0
+
+
+def test_batches_by_chance_do_not_look_at_sizes():
+    """The largest graph is in the short last batch as often as any other."""
+    sizes, epochs = np.arange(1, 901), 400
+    short = 0
+    for epoch in range(epochs):
+        batches = epoch_batches(sizes, 32, 0, epoch, 1)
+        assert sorted(map(len, batches)) == [4] + [32] * 28
+        assert np.array_equal(np.sort(np.concatenate(batches)), np.arange(900))
+        short += 899 in min(batches, key=len)
+    assert 0 <= short <= 12, "expected 400 times 4 of 900, about 2"

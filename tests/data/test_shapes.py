@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from g2n2.data.batching import epoch_batches
 from g2n2.data.pieces import Piece
 from g2n2.data.shapes import LAUNCH, MOST, cost, few_shapes, holds
 
@@ -12,10 +13,12 @@ def skewed(count, mean=40, seed=0):
 
 
 def batches(sizes, batch, count=300, seed=7):
-    random = np.random.default_rng(seed)
-    for _ in range(count):
-        drawn = np.sort(random.permutation(sizes)[:batch])[::-1]
-        yield np.concatenate([drawn, np.full(batch - len(drawn), drawn[-1])])
+    """Those of epochs, the last of each filled up with the smallest graph of the set."""
+    epochs = -(-count * batch // len(sizes))
+    for epoch in range(epochs):
+        for chosen in epoch_batches(sizes, batch, seed, epoch, 1):
+            drawn = np.sort(sizes[chosen])[::-1]
+            yield np.concatenate([drawn, np.full(batch - len(drawn), sizes.min())])
 
 
 @pytest.mark.parametrize("batch", [1, 2, 7, 32, 128])
@@ -31,7 +34,7 @@ def test_every_batch_fits_one_of_few(batch, count):
     for drawn in batches(sizes, batch):
         assert any(holds(shape, drawn) for shape in shapes)
     ranked = np.sort(sizes)[::-1][:batch]
-    worst = np.concatenate([ranked, np.full(batch - len(ranked), ranked[-1])])
+    worst = np.concatenate([ranked, np.full(batch - len(ranked), sizes.min())])
     assert holds(shapes[-1], worst), "no batch of the set is larger than its largest graphs"
 
 

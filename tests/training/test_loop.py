@@ -114,11 +114,11 @@ def test_steps_are_recorded_with_the_weights_a_run_goes_on_with(
     """Half-precision copies are made then: copies of other weights would give a wrong step."""
     seen = []
 
-    def recording(model: Any, optimiser: Any, *_: Any) -> None:
+    def recording(_: Any, model: Any, optimiser: Any, *__: Any) -> None:
         seen.append(({k: v.clone() for k, v in model.state_dict().items()}, bool(optimiser.state)))
 
     content, _ = load_checkpoint(halfway)
-    monkeypatch.setattr("g2n2.training.loop.graphed_step", recording)
+    monkeypatch.setattr("g2n2.training.loop.record_steps", recording)
     resume(halfway)
     ((weights, knows),) = seen
     assert knows, "the optimiser has its state"

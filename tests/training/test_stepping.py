@@ -128,7 +128,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_batch(
         assert saved["adjacency"].sum() == 3 * 8
         assert saved["learned_targets"].tolist() == [[np.float32(3e38)] * 2]
     state = learned_state(tmp_path)
-    order = [int(batch[0]) for batch in epoch_batches(np.full(30, 8), 1, 0, 0, 2)]
+    order = [int(batch[0]) for batch in epoch_batches(np.full(30, 8), 1, 0, 0, 1)]
     assert state["progress"]["steps"] == order.index(graph) > 0
     assert all(torch.isfinite(weight).all() for weight in state["model"].values())
 
@@ -163,7 +163,9 @@ def test_a_replay_that_does_not_fit_is_given_up(
         def step(self, *_: Any) -> Any:
             raise no_memory()
 
-    monkeypatch.setattr("g2n2.training.loop.graphed_step", lambda *_: Full())
+    monkeypatch.setattr(
+        "g2n2.training.loop.record_steps", lambda recorded, *_: setattr(recorded, "step", Full())
+    )
     notes: list[str] = []
     result = run(tmp_path / "run", notes=notes)
     assert sum("without them" in note for note in notes) == 1

@@ -61,6 +61,8 @@ def epoch_batches(sizes: Ints, batch: int, seed: int, epoch: int, window: int) -
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(sizes))
+    if window == 1:
+        return [order[start : start + batch] for start in range(0, len(order), batch)]
     span = batch * window
     # Windows of equal length, or a short last window would be mostly padding.
     windows = np.array_split(order, max(1, round(len(order) / span)))

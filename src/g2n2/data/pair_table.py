@@ -27,15 +27,18 @@ class PairTable:
     def __init__(self, store: GraphStore, make: Callable[[GraphBatch], Tensor]) -> None:
         sizes = store.graphs.sizes
         starts = np.zeros(len(sizes), dtype=np.int64)
-        parts, filled = [], 0
+        rows, filled = torch.empty(0), 0
         for chosen in ordered_batches(sizes, len(sizes), AT_ONCE):
             batch = store.batch(chosen)
             pairs = batch.mask[:, :, None] & batch.mask[:, None]
-            parts.append(make(batch)[pairs])
+            made = make(batch)[pairs]
+            if not filled:
+                rows = made.new_empty(int((sizes**2).sum()), made.shape[-1])
             counts = sizes[chosen] ** 2
             starts[chosen] = filled + np.cumsum(counts) - counts
-            filled += int(counts.sum())
-        self.rows = torch.cat(parts)
+            rows[filled : filled + len(made)] = made
+            filled += len(made)
+        self.rows = rows
         self.starts = torch.from_numpy(starts).to(store.device)
         self.sizes = torch.as_tensor(sizes, device=store.device)
 

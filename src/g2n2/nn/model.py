@@ -31,6 +31,7 @@ from .naming import Named
 from .pyg_layout import as_pyg
 from .readout import Readout
 from .size_groups import by_size
+from .supports import SpectralSupports
 
 
 class GrammarGNN(nn.Module):
@@ -157,7 +158,9 @@ class GrammarGNN(nn.Module):
             )
         refuse_over_budget(self, *batch.mask.shape)
         four = batch.adjacency, batch.nodes, batch.edges, batch.mask
-        return four if batch.designed is None or self.supports is None else (*four, batch.designed)
+        if batch.designed is None or not isinstance(self.supports, SpectralSupports):
+            return four
+        return *four, batch.designed
 
     def network(
         self,
@@ -294,7 +297,7 @@ class GrammarGNN(nn.Module):
             return values * constants["11ᵀ"]
 
         each: dict[str, Callable[[Named], Tensor]] = {
-            name: lambda c, k=k: c["supports"][..., [k]]  # type: ignore[misc]
+            name: lambda c, k=k: c["supports"][..., k : k + 1]  # type: ignore[misc]
             for k, name in enumerate(self.undefined)
         }
         return {"supports": given, **each}

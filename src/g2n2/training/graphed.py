@@ -9,7 +9,7 @@ share of the new weights in their average.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import torch
@@ -46,7 +46,8 @@ class GraphedStep:
         average: Of the weights.
         store: All graphs, padded, with targets as the loss sees them.
         task: What is learned.
-        batch: Graphs in a full step; a smaller one is filled up with graphs that count for nothing.
+        batch: Graphs in a full step; a smaller one is filled up with the smallest graph of the
+            store, which counts for nothing.
         clip: Largest gradient norm; 0 for none.
         dtype: Of the network's arithmetic, or None for that of its weights.
         keep: Whether what the network reads of each graph is kept, and not made at every step.
@@ -70,6 +71,7 @@ class GraphedStep:
         self.optimiser, self.average, self.shapes = optimiser, average, shapes
         self.store, self.task, self.clip, self.dtype = store, task, clip, dtype
         self.device = store.device
+        self.smallest = int(np.argmin(store.store.graphs.sizes))
         self.told = torch.zeros(batch + 3, dtype=torch.int64, device=self.device)
         self.indices, self.count = self.told[:batch], self.told[batch]
         self.rate, self.blend = self.told[batch + 1 :].view(torch.float64).unbind()
@@ -106,7 +108,7 @@ class GraphedStep:
         whole = told.numpy()
         sizes = self.store.store.graphs.sizes
         whole[: len(indices)] = falling(indices, sizes)
-        whole[len(indices) : room] = whole[len(indices) - 1]
+        whole[len(indices) : room] = self.smallest
         whole[room] = len(indices)
         whole[room + 1 :].view(np.float64)[:] = rate, 1.0 - self.average.keep(number)
         self.told.copy_(told, non_blocking=True)
@@ -116,6 +118,18 @@ class GraphedStep:
         """How a batch of these sizes is taken."""
         fitting = (shape for shape in self.shapes if holds(shape, sizes))
         return next(fitting, ()) or cut(sizes, self.store.most)
+
+    def same(
+        self,
+        task: Task,
+        batch: int,
+        clip: float,
+        dtype: torch.dtype | None,
+        shapes: tuple[Shape, ...],
+    ) -> bool:
+        """Whether these are its settings."""
+        mine = (self.task, len(self.indices), self.clip, self.dtype, self.shapes)
+        return mine == (task, batch, clip, dtype, shapes)
 
     def _heed(self) -> None:
         """Put the rate and the share where the optimiser and the average read them."""
@@ -223,7 +237,8 @@ class Recorded:
     designed: tuple[tuple[Any, ...], GraphStore] | None = None
 
 
-def graphed_step(
+def record_steps(
+    recorded: Recorded,
     model: nn.Module,
     optimiser: torch.optim.Optimizer,
     average: Average,
@@ -233,43 +248,58 @@ def graphed_step(
     clip: float,
     half: bool,
     by_chance: bool,
-    before: GraphedStep | None = None,
-) -> GraphedStep | None:
-    """Graphed steps where they can be had: a grammar's network on one GPU, with room to spare.
+) -> None:
+    """Have steps recorded where that can be done: for a grammar's network on one GPU, with room.
 
     Args:
+        recorded: Where they go; those of a run before this one are taken over where they serve.
+        model: The network, with the weights the run begins or goes on with.
+        optimiser: Of its weights.
+        average: Of its weights.
+        store: Its graphs.
+        task: What is learned.
+        batch: Graphs in a step.
+        clip: Largest gradient norm; 0 for none.
+        half: Whether in bfloat16.
         by_chance: Whether batches are drawn so: they are all unlike, and share a few shapes.
-        before: Steps of a run before this one, taken over where they serve.
     """
-    if store.device.type != "cuda" or store.graphs.level != "graph":
-        return None
-    if not isinstance(model, GrammarGNN):
-        return None
-    if model.supports is not None and store.designed is None:
-        return None  # eigenvectors wait for the host
-    if any(weight.dtype != torch.float32 for weight in model.parameters()):
-        return None  # the optimiser's kernels step single precision
+    if not _recordable(model, store):
+        recorded.step = None
+        return
     dtype = torch.bfloat16 if half else None
     shapes = few_shapes(store.graphs.sizes, batch) if by_chance else ()
-    if before is not None and (before.task, before.clip, before.dtype) == (task, clip, dtype):
-        same = len(before.indices) == batch and before.shapes == shapes
-        if same and serves(before, model, optimiser, average, store):
-            take_over(before, model, optimiser, average, store)
-            return before
+    parts = (model, optimiser, average, store)
+    if recorded.step is not None:
+        if recorded.step.same(task, batch, clip, dtype, shapes) and serves(recorded.step, *parts):
+            take_over(recorded.step, *parts)
+            return
+        recorded.step = None  # its memory is needed
+        free_cached_memory(store.device)
     free, _ = torch.cuda.mem_get_info(store.device)
     graphs = DenseStore.bytes_of(store)
     if graphs > SHARE * free:
-        return None
+        return
     keep = graphs + Inputs.bytes_of(model, store) <= SHARE * free
     try:
-        return GraphedStep(
+        recorded.step = GraphedStep(
             model, optimiser, average, DenseStore(store), task, batch, clip, dtype, keep, shapes
         )
+        return
     except RuntimeError as error:
         if not out_of_memory(error):
             raise
     free_cached_memory(store.device)
-    return None
+
+
+def _recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
+    if store.device.type != "cuda" or store.graphs.level != "graph":
+        return False
+    if not isinstance(model, GrammarGNN):
+        return False
+    if model.supports is not None and store.designed is None:
+        return False  # eigenvectors wait for the host
+    # The optimiser's kernels step single precision.
+    return all(weight.dtype == torch.float32 for weight in model.parameters())
 
 
 class _OnInputs(nn.Module):

@@ -43,7 +43,8 @@ class Inputs:
     @torch.no_grad()
     def _made(self, indices: Tensor, widest: int) -> Memories:
         batch = self.store.batch(indices, widest)
-        constants = self.model.constants(batch.adjacency, batch.mask)
+        designed = self._designed(indices, widest)
+        constants = self.model.constants(batch.adjacency, batch.mask, designed)
         first = self.model.first(batch.nodes, batch.edges, constants)
         return first if self.dtype is None else _rounded(first, self.model, self.dtype)
 
@@ -76,9 +77,11 @@ class Inputs:
         if not self.needs_adjacency:
             return first, store.targets.new_zeros((), dtype=store.store.dtype), mask, None
         adjacency = _cut(store.adjacency, "M", widest).index_select(0, indices)
-        table = store.store.designed
-        designed = None if table is None else table.batch(indices, widest)
-        return first, adjacency.to(store.store.dtype), mask, designed
+        return first, adjacency.to(store.store.dtype), mask, self._designed(indices, widest)
+
+    def _designed(self, indices: Tensor, widest: int) -> Tensor | None:
+        table = self.store.store.designed
+        return None if table is None else table.batch(indices, widest)
 
 
 def _rounded(first: Memories, model: GrammarGNN, dtype: torch.dtype) -> Memories:

@@ -25,7 +25,7 @@ from .checkpoints import random_states, restore_random_states, save_checkpoint
 from .config import FREE, RunConfig
 from .devices import make_optimiser
 from .evaluation import Scores
-from .graphed import Recorded, graphed_step
+from .graphed import Recorded, record_steps
 from .interruption import Interruption
 from .processes import Processes
 from .progress import Progress
@@ -152,10 +152,9 @@ class Loop:
 
     def _record(self) -> None:
         """Have steps recorded, once the weights are those the run begins or goes on with."""
-        recorded = self.stepper.recorded
-        before, recorded.step = recorded.step, None
         if self.fabric.world_size == 1:
-            recorded.step = graphed_step(
+            record_steps(
+                self.stepper.recorded,
                 self.model,
                 self.optimiser,
                 self.average,
@@ -165,7 +164,6 @@ class Loop:
                 self.recipe.clip,
                 self.config.precision == "bf16",
                 self.window == 1,
-                before,
             )
 
     def _epoch(self, interruption: Interruption) -> None:

@@ -53,7 +53,7 @@ def take_over(
     for kept, weight in zip(step.weights, weights, strict=True):
         weight.data = _with_numbers_of(kept.data, weight.data)
         theirs, own = step.optimiser.state[kept], optimiser.state[weight]
-        for name in own:
+        for name in own.keys() & theirs.keys():  # a weight without gradients may have no state
             own[name] = _with_numbers_of(theirs[name], own[name])
     for place, values in enumerate(average.shadow):
         average.shadow[place] = _with_numbers_of(step.average.shadow[place], values)
@@ -76,7 +76,8 @@ def _said(
     ]
     dropout, size = model.readout.dropout, model.typical_size
     network = (model.plan, model.options, model.backend, str(model.supports), dropout, size)
-    return (*network, type(optimiser), groups, average.decay, store.distance, store.dtype)
+    place = (store.distance, store.dtype, store.device)
+    return (*network, type(optimiser), groups, average.decay, *place)
 
 
 def same_graphs(graphs: GraphSet, others: GraphSet) -> bool:
