@@ -22,7 +22,7 @@ def apart(one, other):
 def test_close_points_get_names_that_cover_nothing():
     centres = [(200.0 + 8 * (k % 3), 150.0 + 9 * (k // 3)) for k in range(6)]
     sizes = [(60.0, 9.0)] * 6
-    sides = arrange(centres, sizes, FRAME)
+    sides = arrange(centres, sizes, FRAME, [0.0] * 6)
     assert NOWHERE not in sides
     boxes = [box(*each) for each in zip(centres, sizes, sides, strict=True)]
     assert all(apart(one, other) for one, other in combinations(boxes, 2))
@@ -32,6 +32,14 @@ def test_close_points_get_names_that_cover_nothing():
 
 
 def test_a_lone_point_has_its_name_beside_it_unless_the_frame_ends_there():
-    assert arrange([(200.0, 150.0)], [(60.0, 9.0)], FRAME) == [(1, 0, NEAR)]
-    ((along, _, _),) = arrange([(398.0, 150.0)], [(60.0, 9.0)], FRAME)
+    assert arrange([(200.0, 150.0)], [(60.0, 9.0)], FRAME, [0.0]) == [(1, 0, NEAR)]
+    ((along, _, _),) = arrange([(398.0, 150.0)], [(60.0, 9.0)], FRAME, [0.0])
     assert along == -1
+
+
+def test_no_name_lies_on_a_bar():
+    centres, sizes = [(200.0, 150.0), (185.0, 120.0)], [(60.0, 9.0)] * 2
+    sides = arrange(centres, sizes, FRAME, [60.0, 2.0])
+    assert NOWHERE not in sides
+    bar = (198.0, 90.0, 202.0, 210.0)
+    assert all(apart(box(*each), bar) for each in zip(centres, sizes, sides, strict=True))

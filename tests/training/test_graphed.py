@@ -205,12 +205,13 @@ def test_blending_on_the_device_is_the_update():
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [None, torch.bfloat16])
 @pytest.mark.parametrize("apart", [False, True], ids=["whole", "in-pieces"])
-def test_replayed_steps_are_the_steps_taken_plainly(dtype, apart, monkeypatch):
+@pytest.mark.parametrize(("grammar", "preset"), [("r-G_L3", "modern"), ("GNNML1", "paper")])
+def test_replayed_steps_are_the_steps_taken_plainly(grammar, preset, dtype, apart, monkeypatch):
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
     if apart:
         cut_all(monkeypatch)
-    model = network("cuda")
+    model = network("cuda", grammar, preset)
     twin = copy.deepcopy(model)
     step, average = graphed(model, optimiser_of(model), dtype)
     seen = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
 
 _INDENT = "  "
+UNLIMITED = 10_000
+"""Columns of what is no terminal."""
 
 
 def say(text: str = "") -> None:
@@ -32,7 +35,10 @@ def grammar(shown: Grammar) -> None:
 
 
 def table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], narrow: int = 0) -> None:
-    """A table as wide as the terminal allows; `narrow` columns from the left never wrap."""
+    """A table as wide as the terminal allows; `narrow` columns from the left never wrap.
+
+    In a file or a pipe every row is one line, unless COLUMNS says otherwise.
+    """
     from rich.console import Console
     from rich.table import Table
 
@@ -41,4 +47,7 @@ def table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], narrow: int
         made.add_column(header, no_wrap=place < narrow, overflow="fold")
     for row in rows:
         made.add_row(*row)
-    Console(highlight=False, markup=False, emoji=False).print(made)
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = UNLIMITED
+    console.print(made)

@@ -1,4 +1,4 @@
-"""Names beside points, placed so that none covers another, a point or a line."""
+"""Names beside points, placed so that none covers another, a point, a bar or a line."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ NEAR = 7
 """At this distance a name needs no line to its point."""
 ROOM = 2.0
 """Around a name: two that touch read as one."""
+DOT = 5.0
+"""Half a point's width, and what of its bar is kept free to both sides."""
 ORDERS = 40
 """Orders tried; in each, a name takes the nearest side the names before it left free."""
 
@@ -29,19 +31,33 @@ _LEVEL = {1: "bottom", 0: "center", -1: "top"}
 
 
 def label_points(
-    axes: Any, points: Sequence[tuple[float, float]], names: Sequence[str], colours: Sequence[str]
+    axes: Any,
+    points: Sequence[tuple[float, float]],
+    names: Sequence[str],
+    colours: Sequence[str],
+    bars: Sequence[float],
 ) -> None:
     """Write each name near its point, with a line where it is not beside it.
 
     The limits of the axes must be final: they decide what is near.
+
+    Args:
+        axes: With the points.
+        points: Where they are, as the axes count.
+        names: Of the points.
+        colours: Of the names.
+        bars: How far an error bar reaches above and below each point.
     """
     figure = axes.get_figure()
     figure.canvas.draw()
     scale = figure.dpi / 72
     frame = axes.get_window_extent().extents / scale
     centres = [tuple(centre / scale) for centre in axes.transData.transform(points)]
+    ends = [(x, y + bar) for (x, y), bar in zip(points, bars, strict=True)]
+    tops = axes.transData.transform(ends)[:, 1] / scale
+    reach = [float(top) - y for top, (_, y) in zip(tops, centres, strict=True)]
     sizes = [_size(axes, name, scale) for name in names]
-    for at, (along, above, distance) in enumerate(arrange(centres, sizes, tuple(frame))):
+    for at, (along, above, distance) in enumerate(arrange(centres, sizes, tuple(frame), reach)):
         if distance == NOWHERE[2]:
             continue
         line = {"arrowstyle": "-", "linewidth": 0.6, "color": colours[at], "shrinkB": 3}
@@ -59,14 +75,24 @@ def label_points(
 
 
 def arrange(
-    centres: Sequence[tuple[float, ...]], sizes: Sequence[tuple[float, float]], frame: Box
+    centres: Sequence[tuple[float, ...]],
+    sizes: Sequence[tuple[float, float]],
+    frame: Box,
+    reach: Sequence[float],
 ) -> list[Side]:
-    """A side for each name, all in points: the nearest ones of many orders of choosing."""
+    """A side for each name, all in points: the nearest ones of many orders of choosing.
+
+    Args:
+        centres: Of the points.
+        sizes: Width and height of the names.
+        frame: Nothing is written outside.
+        reach: Of each point's bar, up and down.
+    """
     draw = Random(0)  # the same points give the same figure
     found = []
     for _ in range(ORDERS):
         order = draw.sample(range(len(centres)), len(centres))
-        found.append(_choose(centres, sizes, frame, order))
+        found.append(_choose(centres, sizes, frame, reach, order))
     return min(found, key=lambda sides: sum(distance**2 for *_, distance in sides))
 
 
@@ -74,16 +100,19 @@ def _choose(
     centres: Sequence[tuple[float, ...]],
     sizes: Sequence[tuple[float, float]],
     frame: Box,
+    reach: Sequence[float],
     order: Sequence[int],
 ) -> list[Side]:
-    dots = [_around(x, y, 5.0) for x, y in centres]
+    dots = [_around(x, y, DOT) for x, y in centres]
+    bars = [_around(x, y, DOT, max(DOT, r)) for (x, y), r in zip(centres, reach, strict=True)]
     taken: list[Box] = []
     sides: list[Side] = [NOWHERE] * len(centres)
     for own in order:
         others = [*taken, *(dot for at, dot in enumerate(dots) if at != own)]
         for side in _SIDES:
             covered = _covered(centres[own], sizes[own], side)
-            if _within(covered[0], frame) and not any(_meet(a, b) for a in covered for b in others):
+            free = _within(covered[0], frame) and not any(_meet(covered[0], bar) for bar in bars)
+            if free and not any(_meet(a, b) for a in covered for b in others):  # a line may cross
                 taken += covered
                 sides[own] = side
                 break
@@ -115,8 +144,9 @@ def _within(box: Box, frame: Box) -> bool:
     return frame[0] <= box[0] and frame[1] <= box[1] and box[2] <= frame[2] and box[3] <= frame[3]
 
 
-def _around(x: float, y: float, radius: float) -> Box:
-    return (x - radius, y - radius, x + radius, y + radius)
+def _around(x: float, y: float, radius: float, height: float | None = None) -> Box:
+    up = radius if height is None else height
+    return (x - radius, y - up, x + radius, y + up)
 
 
 def _meet(one: Box, other: Box) -> bool:

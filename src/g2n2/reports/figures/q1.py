@@ -40,7 +40,7 @@ def _colour(name: str) -> str:
 
 
 def _errors(axes: Any, known: Mapping[str, Standing]) -> None:
-    points, names, colours = [], [], []
+    points, names, colours, bars = [], [], [], []
     for name, said in GRAMMARS.items():
         standing = known.get(f"train/{name}")
         mae = standing.mean("test MAE r2") if standing else None
@@ -61,23 +61,25 @@ def _errors(axes: Any, known: Mapping[str, Standing]) -> None:
         points.append((size.value / 1000, mae.value))
         names.append(said)
         colours.append(colour)
+        bars.append(mae.spread or 0.0)
     axes.set_title("Error after training")
     axes.set_xlabel("parameters (thousands)")
     axes.set_ylabel("test MAE of R² (a₀²)")
     axes.set_xlim(0, 1.25 * max(x for x, _ in points))
     values = [y for _, y in points]
+    top = max(y + bar for y, bar in zip(values, bars, strict=True))
     if max(values) > 3 * min(values):
         axes.set_yscale("log")
-        axes.set_ylim(min(values) / 1.6, max(values) * 1.6)
+        axes.set_ylim(min(values) / 1.6, top * 1.6)
         for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
             which(lambda value, _: f"{value:g}")
     else:
-        axes.set_ylim(0, 1.25 * max(values))
+        axes.set_ylim(0, 1.1 * top)
     axes.grid(axis="y")
     axes.set_axisbelow(True)
     if any(line.get_markerfacecolor() == "white" for line in axes.lines):
         axes.text(0.99, 0.01, "hollow: partial", transform=axes.transAxes, ha="right", color=SOFT)
-    label_points(axes, points, names, colours)
+    label_points(axes, points, names, colours, bars)
 
 
 def _powers(axes: Any, known: Mapping[str, Standing]) -> None:
