@@ -95,15 +95,16 @@ def command_line(words: list[str], log: Path, slow: bool, largest_file: int) -> 
         slow: Make steps take 25 ms at least, and write checkpoints in two pieces with a pause.
         largest_file: In bytes, as on a disk that is full; 0 for no limit.
     """
+    from g2n2 import whole_files
     from g2n2.cli import main
-    from g2n2.training import checkpoints, stepping
+    from g2n2.training import stepping
 
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(file, 1)
     os.dup2(file, 2)
     if slow:
         stepping.Stepper.step = _paused(stepping.Stepper.step)  # type: ignore[method-assign]
-        checkpoints.put = _in_pieces
+        whole_files.put = _in_pieces
     if largest_file:
         _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, hard))

@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from g2n2.errors import DataError
-from g2n2.training import checkpoints
 from g2n2.training.checkpoints import FORMAT, NAME, PREVIOUS, load_checkpoint, save_checkpoint
 
 
@@ -160,7 +159,7 @@ def test_a_disk_that_refuses_leaves_both(
         raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints.os, call, refuse)
+        patch.setattr(os, call, refuse)
         with pytest.raises(DataError, match=advice) as caught:
             save_checkpoint(folder, content(3))
     assert os.strerror(number) in str(caught.value)

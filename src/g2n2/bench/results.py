@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import DataError
+from ..whole_files import replace_file
 from .cases import Floor
 
 Status = Literal["measured", "differs", "skipped", "failed"]
@@ -111,11 +112,9 @@ def write_results(folder: Path, results: Iterable[Result]) -> list[Path]:
         together[path][result.case] = result
     for path, found in together.items():
         text = json.dumps([asdict(r) for r in found.values()], indent=1, ensure_ascii=False)
-        waiting = path.with_suffix(".part")
         with writing(path):
             folder.mkdir(parents=True, exist_ok=True)
-            waiting.write_text(text + "\n", encoding="utf-8")
-            waiting.replace(path)
+            replace_file(path, (text + "\n").encode())
     return list(together)
 
 

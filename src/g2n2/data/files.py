@@ -8,12 +8,12 @@ half-written is ever found there.
 import hashlib
 import http.client
 import os
-import tempfile
 import urllib.request
 from pathlib import Path
 from typing import Literal
 
 from g2n2.errors import DataError
+from g2n2.whole_files import replace_file
 
 Subfolder = Literal["expressivity", "tu", "filtering", "counting", "zinc"]
 
@@ -110,14 +110,7 @@ def store_in_cache(name: str, content: bytes, subfolder: Subfolder) -> Path:
     path = cache_folder() / subfolder / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{name}.")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        replace_file(path, content, shared=True)
     except OSError as error:
         raise DataError(
             f"cannot write {str(path)!r} into the cache ({error}): free space there, or set "

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
+from ..whole_files import replace_file
 
 BUDGETS = ("smoke", "short", "full")
 """From a check that the harness works to what the tables should hold, cheapest first."""
@@ -101,9 +102,7 @@ class Record:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that whoever reads it finds the old text or the new, never half."""
-    waiting = path.with_suffix(".part")
-    waiting.write_text(text, encoding="utf-8")
-    waiting.replace(path)
+    replace_file(path, text.encode())
 
 
 def record_path(results: Path, question: str, cell: str, seed: int, budget: str) -> Path:

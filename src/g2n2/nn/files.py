@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,7 @@ from ..compiler.plan_text import plan_text
 from ..compiler.presets import Preset
 from ..errors import DataError, G2N2Error, LoweringError
 from ..grammars.grammar import Grammar
+from ..whole_files import replace_file
 from .baselines import WithoutEdgeFeatures
 from .model import G2N2, GrammarGNN
 from .supports import SpectralSupports
@@ -212,15 +211,7 @@ def _refuse_other_weights(path: str | Path, model: GrammarGNN, tensors: dict[str
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write under a temporary name first, so that no reader ever sees half a file."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        replace_file(path, content, shared=True)
     except OSError as error:
         raise DataError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import ReductionError
 from ..grammars.grammar import Grammar
 from ..language.printing import to_text
+from ..whole_files import replace_file
 from .lemmas import LEMMA, Lemma
 from .reduce import Link
 from .simulation import Proof
@@ -50,9 +51,7 @@ def write_certificate(content: Json, path: Path) -> None:
         ReductionError: The file cannot be written.
     """
     try:
-        partial = path.with_name(path.name + ".part")
-        partial.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", "utf-8")
-        partial.replace(path)
+        replace_file(path, (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
     except OSError as fault:
         raise ReductionError(f"cannot write {path}: {fault.strerror or fault}") from None
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import errno
 import io
-import os
 import pickle
 import zipfile
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 
 from ..errors import DataError
+from ..whole_files import replace_file
 
 FORMAT = 1
 NAME = "checkpoint.pt"
@@ -22,52 +20,26 @@ PREVIOUS = "checkpoint.previous.pt"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_whole(path: Path, write: Callable[[IO[bytes]], None], before: Path | None = None) -> None:
-    """Write a file through a temporary one, so that no reader ever sees half of it.
-
-    The temporary file has one name, so that those of killed processes do not pile up.
+def write_whole(path: Path, content: bytes, before: Path | None = None) -> None:
+    """Write a file so that no reader ever sees half of it.
 
     Args:
-        path: The file.
-        write: Puts its content.
+        path: The file; its folder is made.
+        content: All of it.
         before: Where to keep what `path` held so far; it is dropped where None.
 
     Raises:
         DataError: The disk refuses; what was there before is untouched.
     """
-    part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(part, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        if before is not None and path.exists():
-            os.replace(path, before)
-        os.replace(part, path)
-        _sync_folder(path.parent)
+        replace_file(path, content, before)
     except OSError as error:
-        with suppress(OSError):
-            part.unlink()
         advice = "free space" if error.errno in FULL else "check that the folder can be written"
         raise DataError(
             f"cannot write {path} ({error.strerror or error}); what was there before is "
             f"untouched: {advice} and try again"
         ) from None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Bring the new name itself to the disk, which file systems do in their own time."""
-    with suppress(OSError):  # some file systems cannot; the rename is whole all the same
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def put(file: IO[bytes], content: bytes) -> None:
-    file.write(content)
 
 
 def save_checkpoint(folder: Path, content: dict[str, Any]) -> None:
@@ -79,7 +51,7 @@ def save_checkpoint(folder: Path, content: dict[str, Any]) -> None:
     made = io.BytesIO()  # torch.save itself cannot be relied on to survive a full disk
     torch.save({"format": FORMAT, **content}, made)
     try:
-        write_whole(folder / NAME, lambda file: put(file, made.getvalue()), folder / PREVIOUS)
+        write_whole(folder / NAME, made.getvalue(), folder / PREVIOUS)
     except DataError as error:
         raise DataError(
             f"{error}. The last good checkpoint is kept; go on: g2n2 train --resume {folder}"

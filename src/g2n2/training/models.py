@@ -22,10 +22,10 @@ def save_best(files: RunFolder, model: nn.Module) -> None:
         return
     from safetensors.torch import save as to_bytes
 
-    from .checkpoints import put, write_whole
+    from .checkpoints import write_whole
 
     content = to_bytes({k: v.contiguous().cpu() for k, v in model.state_dict().items()})
-    write_whole(path, lambda file: put(file, content))
+    write_whole(path, content)
 
 
 def load_best(files: RunFolder, config: RunConfig, parts: Parts) -> nn.Module:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data.graph_set import GraphSet
-from .checkpoints import put, write_whole
+from .checkpoints import write_whole
 from .evaluation import Predictions
 from .tasks import Task
 
@@ -60,7 +60,7 @@ def write_rows(path: Path, rows: list[Row]) -> None:
     table = csv.DictWriter(text, fieldnames=names, restval="", lineterminator="\n")
     table.writeheader()
     table.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    write_whole(path, lambda file: put(file, text.getvalue().encode()))
+    write_whole(path, text.getvalue().encode())
 
 
 def _places(graphs: GraphSet, made: Predictions) -> list[tuple[int, Row]]:

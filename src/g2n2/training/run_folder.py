@@ -28,7 +28,7 @@ import numpy as np
 from ..data.graph_set import GraphSet, Ints, Target
 from ..errors import DataError
 from .building import Parts, distance_kinds
-from .checkpoints import put, write_whole
+from .checkpoints import write_whole
 from .config import RunConfig
 from .scaling import Scaling
 
@@ -55,7 +55,7 @@ class RunFolder:
 
     def write_json(self, name: str, content: Any) -> None:
         text = json.dumps(content, ensure_ascii=False, indent=2)
-        write_whole(self.path / name, lambda file: put(file, text.encode()))
+        write_whole(self.path / name, text.encode())
 
     def read_json(self, name: str) -> Any:
         try:
@@ -134,7 +134,7 @@ class RunFolder:
         rows = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
         rows.writeheader()
         rows.writerows({k: f"{v:.10g}" for k, v in row.items()} for row in history)
-        write_whole(self.path / "metrics.csv", lambda file: put(file, text.getvalue().encode()))
+        write_whole(self.path / "metrics.csv", text.getvalue().encode())
 
 
 def checksum(graphs: GraphSet) -> str:

@@ -19,7 +19,7 @@ from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
 from ..nn.model import GrammarGNN
 from .averaging import Average
-from .checkpoints import put, write_whole
+from .checkpoints import write_whole
 from .devices import free_cached_memory, out_of_memory, set_rate
 from .graphed import Recorded
 from .processes import Processes
@@ -223,7 +223,7 @@ class Stepper:
         )
         try:
             if self.fabric.is_global_zero:
-                write_whole(path, lambda file: put(file, made.getvalue()))
+                write_whole(path, made.getvalue())
         except DataError as error:
             return f"the batch could not be saved ({error})"
         return f"the batch is saved in {path}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import struct
 import zipfile
 import zlib
@@ -16,6 +15,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from g2n2.whole_files import replace_file
 
 from ...errors import DataError
 
@@ -99,17 +100,11 @@ def write_cache(path: Path, molecules: Molecules) -> str:
     arrays["planes"] = _to_planes(molecules.positions)
     about = json.dumps({**molecules.about, "format": FORMAT}, sort_keys=True)
     checksum = _checksum(arrays, about)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    made = io.BytesIO()
+    np.savez_compressed(made, about=about, sha256=checksum, **arrays)  # type: ignore[arg-type]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("wb") as file:
-                np.savez_compressed(file, about=about, sha256=checksum, **arrays)  # type: ignore[arg-type]
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        replace_file(path, made.getvalue(), shared=True)
     except OSError as error:
         raise DataError(
             f"cannot write the QM9 cache {str(path)!r} ({error}): free space there, or name "
