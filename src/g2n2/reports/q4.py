@@ -19,6 +19,7 @@ SAID = {
     "G2N2": "G²N²",
     "G2N2-chebyshev": "G²N², Chebyshev start",
     "G2N2-paper": "G²N², the paper's equations",
+    "G2N2-released": "G²N², as in the released script",
 }
 _NORMALISED, _COMBINATORIAL = "polynomial of the normalised Laplacian", "polynomial of D − A"
 _ITSELF = "test R² fitted on the test image"

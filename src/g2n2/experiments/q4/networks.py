@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ...compiler.presets import find_preset
 from ...nn.baselines import baseline
 from ...nn.model import GrammarGNN
 from ...nn.supports import SpectralSupports
@@ -52,12 +54,14 @@ def make_network(network: Network, images: Images, seed: int) -> nn.Module:
             batch = images.batches["train"]
             model.supports = OneGraph(supports, batch.adjacency, batch.mask)
         return model
+    options = dict(network.options)
+    decision = tuple(options.pop("decision", (network.hidden,)))
     model = GrammarGNN(
         "r-G_L3",
         **shape,
         width={"M": network.matrix_width or network.width, "V_c": network.width},
-        preset=network.preset,
-        decision=(network.hidden,),
+        preset=replace(find_preset(network.preset), **options),
+        decision=decision,
         typical_size=float(len(images.mask)),
     )
     if network.corner is not None:

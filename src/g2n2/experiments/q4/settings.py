@@ -26,7 +26,7 @@ class Network:
         hold: Of that start.
         rate: Highest learning rate of Adam.
         tf32: Whether a GPU takes its products in tf32: powers of a Laplacian need more digits.
-        options: Of the baseline.
+        options: Of the baseline, or of the preset where there is none.
         longer: How many times the budget's steps and patience it has: cheap networks learn slowly
             here, and should not lose for want of steps.
     """
@@ -88,15 +88,27 @@ NETWORKS = (
     replace(CHEBYSHEV, layers=6),
     replace(CHEBYSHEV, layers=5),
     *(Network("G2N2", layers) for layers in (3, 5, 6)),
-    Network("ChebNet", baseline="ChebNet", options={"order": 5}, longer=5),
-    Network("GCN", baseline="GCN", longer=5),
+    # As in the released script, which is another network than the paper's text says.
+    Network(
+        "G2N2-released",
+        layers=5,
+        preset="official",
+        width=2,
+        matrix_width=4,
+        options={"between": False, "decision": [128, 64]},
+        longer=5,
+    ),
+    # Order, supports, rate and steps of the script these were published with.
+    Network("ChebNet", baseline="ChebNet", options={"order": 7}, rate=1e-3, longer=5),
+    Network("GCN", baseline="GCN", rate=1e-3, longer=5),
     Network(
         "GNNML3",
         baseline="GNNML3",
-        options={"supports": 6, "bandwidth": 5.0, "receptive_field": 2},
-        longer=2,
+        options={"supports": 11, "bandwidth": 10.0, "receptive_field": 5, "learned": False},
+        rate=1e-3,
+        longer=5,
     ),
-    Network("PPGN", baseline="PPGN"),
+    Network("PPGN", baseline="PPGN", rate=1e-3, longer=2),
     Network("G2N2-paper", preset="paper", rate=1e-3),
     replace(CHEBYSHEV, layers=3),
 )
