@@ -32,11 +32,12 @@ def section(results: Results) -> Section:
     ]
     blocks += [Text("**Ours by each statistic**, the same runs of folds but for the nested ones.")]
     blocks += [_statistics(known, MODELS), Text(f"{_gap(known)} {_reproduced(known)}".strip())]
-    if withdrawn := results.of(WITHDRAWN):
-        blocks += [
-            Text("**Given up**: accuracies of earlier settings, by GIN's protocol and nested."),
-            _withdrawn(withdrawn),
-        ]
+    for folder, settings in WITHDRAWN.items():
+        if withdrawn := results.of(folder):
+            blocks += [
+                Text(f"**Given up** ({settings}): by GIN's protocol and nested."),
+                _withdrawn(withdrawn),
+            ]
     return Section(
         "q3",
         "Q3: classification on TU",

@@ -13,8 +13,11 @@ from ..experiments.questions import QUESTIONS, cells_of
 from ..experiments.record import BUDGETS, Record, read_records
 
 FULL = BUDGETS[-1]
-WITHDRAWN = "withdrawn/q3"
-"""Folder of records whose settings were given up after they had been seen."""
+WITHDRAWN = {
+    "withdrawn/q3": "first settings",
+    "withdrawn/q3-by-size": "30 epochs, batches of graphs alike in size",
+}
+"""Folders of records whose settings were given up after they had been seen, and these settings."""
 HARNESS = "smoke"
 """The budget that checks the harness: its numbers answer no question."""
 
@@ -172,7 +175,7 @@ def read_results(folder: Path, harness: bool = False) -> Results:
         raise DataError(f"{folder} is a file; records lie in a folder: g2n2 experiment makes one")
     standings = {}
     left = 0
-    for question in (*QUESTIONS, WITHDRAWN):
+    for question in (*QUESTIONS, *WITHDRAWN):
         records = read_records(folder, question)
         kept = [record for record in records if harness or record.budget != HARNESS]
         left += len(records) - len(kept)

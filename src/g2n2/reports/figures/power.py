@@ -19,7 +19,8 @@ def drawing(known: Mapping[str, Standing]) -> Drawing:
     return Drawing(
         "power",
         "Pairs of BREC: what any weights could tell apart (outline), what the words of the grammar "
-        "tell apart at that depth (pale), and what trained networks tell apart.",
+        "tell apart at that depth (pale), and what trained networks tell apart (dark; hatched "
+        "where not all 400 pairs are judged yet).",
         (9.0, 4.2),
         lambda figure: _draw(figure, known),
     )

@@ -115,6 +115,14 @@ def _powers(axes: Any, known: Mapping[str, Standing]) -> None:
     axes.set_ylim(0.4, len(GRAMMARS) + 1.5)
     axes.spines["left"].set_color(FAINT)
     if top:
-        axes.legend(loc="upper left", ncols=2, fontsize=8, handlelength=1.2, borderaxespad=0.1)
+        axes.legend(
+            loc="upper left",
+            ncols=2,
+            fontsize=7.5,
+            handlelength=1.0,
+            handletextpad=0.4,
+            columnspacing=0.9,
+            borderaxespad=0.1,
+        )
     else:
         axes.text(0.5, 0.5, "not run yet", transform=axes.transAxes, ha="center", color=SOFT)
