@@ -21,7 +21,6 @@ import torch
 from g2n2.data.graph_set import GraphSet
 from g2n2.errors import G2N2Error
 from g2n2.nn.model import GrammarGNN
-from g2n2.training import checkpoints
 from g2n2.training.train import Watch, train
 from small_runs import small_config, small_graphs
 
@@ -84,9 +83,9 @@ def full_disk() -> Iterator[None]:
     def refuse(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    real, checkpoints.os.fsync = checkpoints.os.fsync, refuse
+    real, os.fsync = os.fsync, refuse
     yield
-    checkpoints.os.fsync = real
+    os.fsync = real
 
 
 def main(folder: Path) -> None:
