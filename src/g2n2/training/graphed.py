@@ -125,11 +125,11 @@ class GraphedStep:
         batch: int,
         clip: float,
         dtype: torch.dtype | None,
-        shapes: tuple[Shape, ...],
+        by_chance: bool,
     ) -> bool:
-        """Whether these are its settings."""
-        mine = (self.task, len(self.indices), self.clip, self.dtype, self.shapes)
-        return mine == (task, batch, clip, dtype, shapes)
+        """Whether these are its settings; shapes follow from them and the graphs."""
+        mine = (self.task, len(self.indices), self.clip, self.dtype, bool(self.shapes))
+        return mine == (task, batch, clip, dtype, by_chance)
 
     def _heed(self) -> None:
         """Put the rate and the share where the optimiser and the average read them."""
@@ -267,10 +267,10 @@ def record_steps(
         recorded.step = None
         return
     dtype = torch.bfloat16 if half else None
-    shapes = few_shapes(store.graphs.sizes, batch) if by_chance else ()
     parts = (model, optimiser, average, store)
     if recorded.step is not None:
-        if recorded.step.same(task, batch, clip, dtype, shapes) and serves(recorded.step, *parts):
+        same = recorded.step.same(task, batch, clip, dtype, by_chance)
+        if same and serves(recorded.step, *parts):
             take_over(recorded.step, *parts)
             return
         recorded.step = None  # its memory is needed
@@ -280,6 +280,7 @@ def record_steps(
     if graphs > SHARE * free:
         return
     keep = graphs + Inputs.bytes_of(model, store) <= SHARE * free
+    shapes = few_shapes(store.graphs.sizes, batch) if by_chance else ()
     try:
         recorded.step = GraphedStep(
             model, optimiser, average, DenseStore(store), task, batch, clip, dtype, keep, shapes

@@ -152,9 +152,12 @@ class Loop:
 
     def _record(self) -> None:
         """Have steps recorded, once the weights are those the run begins or goes on with."""
-        if self.fabric.world_size == 1:
+        recorded = self.stepper.recorded
+        if self.fabric.world_size > 1:
+            recorded.step = None
+        else:
             record_steps(
-                self.stepper.recorded,
+                recorded,
                 self.model,
                 self.optimiser,
                 self.average,
