@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Iterable
 from importlib import metadata
@@ -133,17 +132,24 @@ def test_building_needs_no_torch(pyproject: dict[str, Any]) -> None:
     assert "torch" not in [name.group().lower() for name in required if name]
 
 
+def processor_seconds() -> float:
+    """Of all processes begun here that have ended."""
+    used = os.times()
+    return used.children_user + used.children_system
+
+
 def test_help_answers_at_once() -> None:
+    """By the processor's clock: a machine that does other things beside it is no slower by that."""
     seconds = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = processor_seconds()
         process = subprocess.run(
             [sys.executable, "-m", "g2n2", "--help"],
             capture_output=True,
             encoding="utf-8",
             check=False,
         )
-        seconds.append(time.perf_counter() - start)
+        seconds.append(processor_seconds() - start)
         assert process.returncode == 0, process.stderr
         assert "derive" in process.stdout
     assert min(seconds) < 0.5

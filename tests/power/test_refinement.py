@@ -287,9 +287,9 @@ def test_2fwl_of_198_nodes_takes_seconds() -> None:
     # A random 4-regular graph against its relabeling: every round is run, all colours distinct.
     matrix = nx.to_numpy_array(nx.random_regular_graph(4, 198, seed=1))
     order = np.random.default_rng(0).permutation(198)
-    start = time.perf_counter()
+    start = time.process_time()
     refinement = refine([matrix, matrix[np.ix_(order, order)]], 2, "fwl")
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
     assert not refinement.separated()
     assert len(np.unique(refinement.colours[0])) > 30_000
 

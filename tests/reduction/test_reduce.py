@@ -366,12 +366,12 @@ def test_l3_needs_the_outer_product_alternative() -> None:
 def test_time(fragment: str, seconds: float) -> None:
     reducing, checking = [], []
     for _ in range(2):
-        start = time.perf_counter()
+        start = time.process_time()
         reduction = reduce(Fragment(fragment).exhaustive())
         content = certificate(reduction.original, reduction.reduced, reduction.links)
-        middle = time.perf_counter()
+        middle = time.process_time()
         assert check(content).valid
         reducing.append(middle - start)
-        checking.append(time.perf_counter() - middle)
+        checking.append(time.process_time() - middle)
     assert min(reducing) < seconds
     assert min(checking) < 1.0
