@@ -45,10 +45,16 @@ def test_a_row_has_median_range_and_runs(tmp_path):
         "–",
         "0.5000 (0.4000–0.5000) ◐",
         "– / – / 40",
-        "4 of 10, partial; at most 1,000 steps",
+        "– / – / 4 of 10, partial, earlier settings; at most 1,000 steps",
     )
     assert networks["ChebNet, cited", ""][2] == "**0.8217**"
     assert made(tmp_path).drawing is not None
+
+
+def test_runs_alike_for_all_filters_are_said_once(tmp_path):
+    for name in ("low", "high", "band"):
+        runs(tmp_path, name, "PPGN", 3, 0.5, config={"steps": 1000})
+    assert rows(tmp_path)[0]["PPGN", "3"][-1] == "10, earlier settings; at most 1,000 steps"
 
 
 def test_runs_that_died_are_counted(tmp_path):

@@ -113,17 +113,26 @@ _r2 = fixed(4)
 
 
 def _runs(known: Known, place: Place) -> str:
-    """How many runs stand behind a row."""
-    records = [r for name in FILTERS if (s := _standing(known, name, place)) for r in s.records]
+    """What stands behind a row: `10; at most 400 steps`, or `– / 10 / 1 of 10, partial; …`."""
+    standings = [_standing(known, name, place) for name in FILTERS]
+    records = [record for standing in standings if standing for record in standing.records]
     if not records:
         return EMPTY
-    done, planned = min(r.done for r in records), max(r.planned for r in records)
-    partial = f" of {planned}, partial" if any(r.partial for r in records) else ""
-    steps = max(r.config.get("steps", 0) for r in records)
-    budgets = "".join(sorted({f", {r.budget} budget" for r in records if r.budget != FULL}))
+    behind = [_behind(standing) if standing else EMPTY for standing in standings]
+    done = behind[0] if len(set(behind)) == 1 else " / ".join(behind)
+    steps = max(record.config.get("steps", 0) for record in records)
     dead = sum(run.get("died", False) for r in records for run in r.detail.get("runs", ()))
     died = f"; {dead} died" if dead else ""
-    return f"{done}{partial}; at most {steps:,} steps{budgets}{died}"
+    return f"{done}; at most {steps:,} steps{died}"
+
+
+def _behind(standing: Standing) -> str:
+    """How many runs: `10`, or `1 of 10, partial, earlier settings`."""
+    done, planned = (sum(getattr(r, n) for r in standing.records) for n in ("done", "planned"))
+    words = [f"{done} of {planned}, partial" if standing.stopped else str(done)]
+    words += [f"{standing.budget} budget"] * (standing.budget != FULL)
+    words += ["earlier settings"] * standing.outdated
+    return ", ".join(words)
 
 
 def _best_step(known: Known, place: Place) -> str:
@@ -157,7 +166,7 @@ def _networks(known: Known) -> Table:
         for (name, layers, _, behind), *texts in zip(rows, *columns, strict=True)
     )
     passed = (f"{name}-pass R²" for name in FILTERS)
-    headers = ("network", "layers", *passed, "best step, low / high / band", "runs")
+    headers = ("network", "layers", *passed, "best step, low / high / band", "runs of each filter")
     return Table(headers, tuple(lines))
 
 

@@ -31,11 +31,12 @@ _TITLES = {"single": "Each target alone", "joint": "All twelve at once"}
 
 def drawing(known: Mapping[str, Standing]) -> Drawing:
     """Both ways of learning side by side."""
+    likely = cited("qm9-joint").at("zpve", "G²N²").likely
     return Drawing(
         "q2",
         "Test error on QM9 as a multiple of the paper's G²N², logarithmic; left of the line is "
-        "better than the paper (all twelve at once: ZPVE as a multiple of 0.000151, our reading of "
-        "a misprint). Hollow points are partial runs.",
+        f"better than the paper (all twelve at once: ZPVE as a multiple of {likely}, our reading "
+        "of a misprint). Hollow points are partial runs.",
         (9.4, 5.0),
         lambda figure: _draw(figure, known),
     )

@@ -30,7 +30,8 @@ def drawing(known: Mapping[str, Standing], places: Mapping[str, tuple[str, int]]
     return Drawing(
         "q4",
         "How strongly each network passes each frequency of the grid (median run, test image), "
-        "and the true filter; each network at its best depth.",
+        "and the true filter; each network at its best depth. Pale lines are partial runs or had "
+        "earlier settings; what is far from the truth is cut off.",
         (9.4, 4.0),
         lambda figure: _draw(figure, known, places),
     )
@@ -70,6 +71,7 @@ def _panel(
             color=colour,
             linestyle=dashes,
             linewidth=1.5,
+            alpha=0.45 if standing and standing.partial else 1.0,
             label=said,
             zorder=3 if "Chebyshev" in said else 2,
         )
