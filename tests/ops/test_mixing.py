@@ -103,9 +103,10 @@ def test_kernels_give_what_the_reference_gives(backend, case, dtype, launches, p
     assert not value[~pairs_of(mask).expand_as(value)].any(), "padding is zero"
 
 
-@pytest.mark.parametrize("nodes", SIZES)
+@pytest.mark.parametrize("nodes", SIZES[:-1])
 @pytest.mark.parametrize("backend", KERNELS)
 def test_kernels_take_odd_sizes(backend, nodes, poisoned):
+    """To these kernels all pairs are one long row: 33² of them end inside many a tile."""
     case, mask = CASES[1], unequal_mask(nodes)
     ops = case.op(kernels(backend), mask), case.op(reference.mix, mask)
     assert_twins(*ops, case.leaves(mask, torch.float32), torch.float32)

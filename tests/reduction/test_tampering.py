@@ -100,11 +100,14 @@ def test_some_fields_changed(name: str, judge: Callable[..., None]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("judge", [is_caught, means_nothing_else])
+@pytest.mark.parametrize(("judge", "most"), [(is_caught, 1), (means_nothing_else, 4)])
 @pytest.mark.parametrize("name", CERTIFICATES)
-def test_every_field_changed(name: str, judge: Callable[..., None]) -> None:
-    most = ALL if name == "L1" else 4
-    assert check_mutations(name, 1, most, judge) > 2000
+def test_every_field_changed(name: str, judge: Callable[..., None], most: int) -> None:
+    """A digest tells any change, so one of each field will do; the mathematics is tried harder."""
+    if name == "L1":
+        assert check_mutations(name, 1, ALL, judge) > 2000
+    else:
+        assert check_mutations(name, 1, most, judge) >= 600 * most
 
 
 # --- what may pass, and why ----------------------------------------------------------------------
