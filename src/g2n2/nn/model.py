@@ -30,7 +30,7 @@ from .memory import refuse_over_budget
 from .naming import Named
 from .pyg_layout import as_pyg
 from .readout import Readout
-from .size_groups import by_size
+from .size_groups import LIGHT, SMALL, by_size
 from .supports import SpectralSupports
 
 
@@ -172,7 +172,8 @@ class GrammarGNN(nn.Module):
     ) -> Tensor:
         """Tensors in, tensors out: what is compiled and exported."""
         if mask.device.type == "cpu" and choose(self.backend, mask.device) == "plain":
-            return by_size(self._network, adjacency, nodes, edges, mask, designed)
+            small = SMALL if self.plan.inputs.matrix else LIGHT
+            return by_size(self._network, adjacency, nodes, edges, mask, designed, small=small)
         return self._network(adjacency, nodes, edges, mask, designed)
 
     def _network(

@@ -12,18 +12,20 @@ FILLED = 0.8
 """Share of a group's n² pairs that a graph has to fill to join it."""
 SMALL = 2000
 """Pairs up to which a group takes any graph: its products are too small to be split."""
+LIGHT = 30_000
+"""The same for networks that keep no matrices: a pair is but a number in a product with H."""
 
 Network = Callable[..., Tensor]
 """Adjacency, nodes, edges, mask, supports -> outputs `[B, O]`, `[B, N, O]` or `[B, N, N, O]`."""
 
 
-def size_groups(sizes: Sequence[int]) -> list[list[int]]:
-    """Indices of the sizes, largest first, in groups of nearly the same."""
+def size_groups(sizes: Sequence[int], small: int) -> list[list[int]]:
+    """Indices of the sizes, largest first, in groups of nearly the same or of `small` pairs."""
     groups: list[list[int]] = []
     for graph in sorted(range(len(sizes)), key=lambda graph: -sizes[graph]):
         if groups:
             room = sizes[groups[-1][0]] ** 2
-            if sizes[graph] ** 2 >= FILLED * room or len(groups[-1]) * room < SMALL:
+            if sizes[graph] ** 2 >= FILLED * room or len(groups[-1]) * room < small:
                 groups[-1].append(graph)
                 continue
         groups.append([graph])
@@ -37,10 +39,12 @@ def by_size(
     edges: Tensor,
     mask: Tensor,
     designed: Tensor | None = None,
+    *,
+    small: int,
 ) -> Tensor:
     """What the network gives for the whole batch, zero at the padding."""
     sizes = mask.sum(1).tolist()
-    groups = size_groups(sizes)
+    groups = size_groups(sizes, small)
     if len(groups) < 2:
         return network(adjacency, nodes, edges, mask, designed)
     outputs = []
