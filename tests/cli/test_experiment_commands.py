@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 from test_commands import run
 
 from made_up_records import write
@@ -30,12 +31,42 @@ def test_the_list_says_which_records_are_of_other_settings(tmp_path):
         (("--only", "r3"), "no cell fits --only 'r3'"),
         (("--seeds", "one"), "--seeds is a list of numbers as 0,1,2; got 'one'"),
         (("--option", "cache"), "should read KEY=VALUE"),
+        (("--option", "track=bonds"), "--option track: what is read is fixed by each cell"),
+        (("--seeds", "0,99"), "no cell has the seed 99; seeds of these cells: 0"),
+        (("--data", "nowhere"), "--data nowhere: there is no such folder"),
     ],
 )
 def test_a_mistake_is_named(words, said):
     code, text = run("experiment", "q2", "--budget", "smoke", *words)
     assert code == 2
     assert said in text
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
+def test_a_gpu_that_is_not_there_is_not_a_cpu(tmp_path):
+    words = ("--only", "exact/four-rule/own", "--device", "cuda", "--results", str(tmp_path))
+    code, text = run("experiment", "q1", "--budget", "smoke", *words)
+    assert (code, "no GPU is seen here" in text) == (2, True)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_damaged_record_is_listed_as_one(tmp_path):
+    (tmp_path / "q1").mkdir()
+    (tmp_path / "q1" / "exact-four-rule-own.s0.smoke.json").write_text("{")
+    words = ("--budget", "smoke", "--only", "exact", "--results", str(tmp_path))
+    code, text = run("experiment", "q1", "--list", *words)
+    assert code == 0
+    assert text.count("damaged record") == 1
+
+
+def test_nothing_but_cells_left_out_is_no_success(tmp_path):
+    places = ("--results", str(tmp_path / "results"), "--work", str(tmp_path / "work"))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    words = ("--only", "ceilings", "--data", str(empty))
+    code, text = run("experiment", "q4", "--budget", "full", *words, *places)
+    assert code == 1, text
+    assert "1 of 1 cells were left out" in text
 
 
 def test_a_cell_is_run_once_and_its_record_kept(tmp_path):

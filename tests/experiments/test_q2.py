@@ -167,7 +167,6 @@ def test_slices_give_the_numbers_of_one_run(tmp_path):
         name: whole.metrics[name] for name in errors
     }
     assert parts[2].detail["validation"] == whole.detail["validation"]
-    assert parts[0].seconds < parts[1].seconds < parts[2].seconds
     result = json.loads((tmp_path / "whole" / "run" / "result.json").read_text())
     assert whole.metrics["parameters"] == result["parameters"]
     assert whole.data == {"regular": result["data_sha256"]}

@@ -61,12 +61,42 @@ def test_a_file_that_is_no_record_is_named(tmp_path, content):
         ({"metrics": {"x": "much"}}, "x is 'much'"),
         ({"done": "all"}, "done is 'all'"),
         ({"planned": None}, "planned is None"),
+        ({"done": 21}, "21 of 20 epochs cannot be"),
+        ({"done": True}, "done is True"),
+        ({"seed": "0"}, "seed is '0'"),
+        ({"cell": "a", "question": "q2", "unit": None}, "unit is None"),
+        ({"metrics": {"x": 10**400}}, "too large"),
     ],
 )
 def test_a_record_no_table_could_read_is_named(tmp_path, change, complaint):
     path = replace(RECORD, **change).write(tmp_path)
     with pytest.raises(DataError, match=complaint):
         Record.read(path)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize("name", ['"seconds": 12.5', '"test MAE r2 (bohr²)": 1.25', '"done": 7'])
+def test_no_number_of_a_record_is_infinite(tmp_path, name, number):
+    path = RECORD.write(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert name in text
+    path.write_text(text.replace(name, f"{name.rpartition(' ')[0]} {number}"), encoding="utf-8")
+    with pytest.raises(DataError, match="is no result"):
+        Record.read(path)
+
+
+def test_a_file_of_brackets_is_named(tmp_path):
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(DataError, match=r"deep\.json is no result"):
+        Record.read(path)
+
+
+def test_a_copy_is_not_another_seed(tmp_path):
+    path = RECORD.write(tmp_path)
+    (path.parent / "copy.json").write_bytes(path.read_bytes())
+    with pytest.raises(DataError, match=rf"copy\.json holds .* {path.name}: is it a copy"):
+        read_records(tmp_path, "q2")
 
 
 def test_the_records_of_a_question_come_by_name(tmp_path):

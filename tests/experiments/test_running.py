@@ -11,6 +11,7 @@ from g2n2.experiments import packing, running
 from g2n2.experiments.questions import cells_of, choose
 from g2n2.experiments.record import Record
 from g2n2.experiments.running import Settings, after, failures, run_cells
+from g2n2.training.config import RunConfig
 from made_up_records import record as made_up
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -91,7 +92,8 @@ def test_a_work_folder_that_is_a_file_is_said_to_be(settings):
     settings.work.write_text("")
     (outcome,) = run_cells([counting("a")], settings)
     assert outcome.state == "failed"
-    assert "cannot hold checkpoints" in outcome.why
+    assert "Not a directory" in outcome.why
+    assert str(settings.work) in outcome.why
 
 
 def test_a_cell_that_fails_stops_no_other(settings):
@@ -106,6 +108,40 @@ def test_a_cell_that_fails_stops_no_other(settings):
     assert outcomes[1].why.startswith("ZeroDivisionError: division by zero; see ")
     log = Path(outcomes[1].why.rpartition("see ")[2])
     assert "Traceback" in log.read_text()
+
+
+@pytest.mark.parametrize("place", ["results", "work"])
+def test_a_damaged_record_costs_its_own_cell_only(settings, place):
+    cells = [counting("a"), at_once("b")]
+    run_cells(cells[:1], settings)
+    folder = settings.results if place == "results" else cells[0].folder(settings.work)
+    cells[0].path(folder).write_text('{"question": "q1", ')
+    outcomes = run_cells(cells, settings)
+    assert states(outcomes) == [("a", "failed"), ("b", "complete")]
+    assert str(cells[0].path(folder)) in outcomes[0].why
+
+
+def test_options_say_where_data_is_and_never_what_a_cell_reads(settings):
+    with pytest.raises(DataError, match=r"--option energy_unit: .* known here: cache"):
+        run_cells([at_once("a")], replace(settings, options={"energy_unit": "meV"}))
+    fine = replace(settings, options={"cache": "somewhere"})
+    assert states(run_cells([at_once("a")], fine)) == [("a", "complete")]
+
+
+def test_results_that_cannot_be_written_are_found_before_any_work(settings):
+    settings.results.write_text("a file")
+    with pytest.raises(DataError, match=r"no record can be written to .*choose another --results"):
+        run_cells([at_once("a")], settings)
+    assert not settings.work.exists()
+
+
+def test_settings_of_several_runs_are_compared_run_by_run(settings):
+    timed = counting("a", settings={"G2N2": RunConfig("qm9", width=32).as_dict()})
+    made = counting_cells.record("a", 0, counting_cells.PLANNED)
+    replace(made, config={"G2N2": {"dataset": "qm9", "width": 32}}).write(settings.results)
+    assert states(run_cells([timed], settings)) == [("a", "kept")]
+    replace(made, config={"G2N2": {"dataset": "qm9", "width": 1}}).write(settings.results)
+    assert states(run_cells([timed], settings)) == [("a", "partial")]
 
 
 def test_a_cell_without_its_data_is_left_out_with_the_reason(settings, monkeypatch):
@@ -182,7 +218,7 @@ def test_only_takes_parts_of_names_and_whole_names(only, optional, expected):
 def test_only_that_fits_nothing_lists_what_there_is():
     with pytest.raises(DataError, match=r"no cell fits --only 'x'; parts of names: a, b"):
         choose([counting("b/a")], ("x",))
-    with pytest.raises(DataError, match="no cell is left"):
+    with pytest.raises(DataError, match="no cell has the seed 5; seeds of these cells: 0"):
         choose([counting("b/a", seed=0)], (), (5,))
 
 

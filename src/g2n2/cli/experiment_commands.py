@@ -93,6 +93,7 @@ def experiment(
     if list_cells:
         _list(chosen, results)
         return
+    _refuse_absent(device.value, data)
     many = jobs or jobs_for(question.value, device.value)
     settings = Settings(
         results, work, minutes, cell_minutes, device.value, data, parsed_options(option), many
@@ -113,11 +114,23 @@ def experiment(
         raise typer.Exit(130)
     if unstarted := len(chosen) - len(outcomes):
         show.say(f"{unstarted} cells were not begun: the time is over; the same command goes on")
-    if failed := failures(outcomes):
-        show.say(f"\n{len(failed)} of {len(chosen)} cells failed:")
-        for outcome in failed:
-            show.say(f"  {outcome.label}: {outcome.why}")
+    if left_out := sum(outcome.state == "left out" for outcome in outcomes):
+        show.say(f"{left_out} of {len(chosen)} cells were left out, for the reasons above")
+    if failed := len(failures(outcomes)):
+        show.say(f"{failed} of {len(chosen)} cells failed, for the reasons above")
+    if failed or left_out == len(chosen):
         raise typer.Exit(1)
+
+
+def _refuse_absent(device: str, data: str | None) -> None:
+    """A device or a folder that is asked for by name and is not there."""
+    from ..errors import DataError
+    from ..experiments.machines import device_called
+
+    if device_called(device) != device_called("auto") and device != Device.cpu:
+        raise DataError("--device cuda: no GPU is seen here; leave it out or say --device cpu")
+    if data is not None and not Path(data).is_dir():
+        raise DataError(f"--data {data}: there is no such folder")
 
 
 def _numbers(text: str) -> list[int]:
@@ -130,13 +143,17 @@ def _numbers(text: str) -> list[int]:
 
 
 def _list(cells: list[Cell], results: Path) -> None:
+    from ..errors import DataError
     from ..experiments.record import Record
 
     rows = []
     for cell in cells:
         path = cell.path(results)
-        found = Record.read(path) if path.is_file() else None
-        state = f"{found.done} of {found.planned} {found.unit}" if found else "-"
+        try:
+            found = Record.read(path) if path.is_file() else None
+            state = f"{found.done} of {found.planned} {found.unit}" if found else "-"
+        except DataError:
+            found, state = None, "damaged record"
         if found and not cell.owns(found):
             state += ", other settings"
         kind = "optional" if cell.optional else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ class Slice:
         data: Folder with data files, where there is one.
         options: Options for the data set's loader, such as a cache file.
         tell: Told sentences and `(done, planned)` while it works.
+        spent: Seconds that earlier slices took.
     """
 
     work: Path
@@ -34,6 +36,11 @@ class Slice:
     data: str | None = None
     options: Mapping[str, Any] | None = None
     tell: Callable[[str, int, int], None] = lambda *_: None
+    spent: float = 0.0
+
+    def seconds(self, begun: float) -> float:
+        """Wall time of all slices, this one since `time.monotonic()` was `begun`."""
+        return round(self.spent + time.monotonic() - begun, 3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +88,15 @@ class Cell:
         that did not, the value it has now.
         """
         settings = json.loads(json.dumps(self.settings))
-        of_a_run = "dataset" in record.config
-        said = RunConfig.completed(record.config) if of_a_run else record.config
+        said = _completed({name: _completed(value) for name, value in record.config.items()})
         return all(said.get(name, value) == value for name, value in settings.items())
 
     def path(self, results: Path) -> Path:
         """Where its record lies."""
         return record_path(results, self.question, self.name, self.seed, self.budget)
+
+
+def _completed(said: Any) -> Any:
+    """The settings of a run with those that did not exist yet; anything else as it is."""
+    of_a_run = isinstance(said, Mapping) and "dataset" in said
+    return RunConfig.completed(said) if of_a_run else said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -73,13 +74,20 @@ class Record:
         """
         if self.budget not in BUDGETS:
             raise ValueError(f"its budget is {self.budget!r}")
+        for name in ("question", "cell", "unit"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"its {name} is {getattr(self, name)!r}")
         for name in ("metrics", "config", "data", "provenance", "detail"):
             if not isinstance(getattr(self, name), dict):
                 raise ValueError(f"its {name} are no object")
-        numbers = {"done": self.done, "planned": self.planned, "seconds": self.seconds}
+        for name in ("seed", "done", "planned"):
+            if type(getattr(self, name)) is not int:
+                raise ValueError(f"its {name} is {getattr(self, name)!r}")
+        if not 0 <= self.done <= self.planned:
+            raise ValueError(f"{self.done} of {self.planned} {self.unit} cannot be")
         known = {name: value for name, value in self.metrics.items() if value is not None}
-        for name, value in {**known, **numbers}.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
+        for name, value in {**known, "seconds": self.seconds}.items():
+            if type(value) not in (int, float) or not math.isfinite(value):
                 raise ValueError(f"{name} is {value!r}")
         return self
 
@@ -93,9 +101,9 @@ class Record:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             return cls(**{f.name: content[f.name] for f in fields(cls)})._checked()
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise DataError(
-                f"{path} is no result of an experiment ({error}); delete it and run the "
+                f"{path} is no result of an experiment ({error}); move it elsewhere and run the "
                 "experiment again"
             ) from None
 
@@ -111,5 +119,19 @@ def record_path(results: Path, question: str, cell: str, seed: int, budget: str)
 
 
 def read_records(results: Path, question: str) -> list[Record]:
-    """All records of a question, by name."""
-    return [Record.read(path) for path in sorted((results / question).glob("*.json"))]
+    """All records of a question, by name.
+
+    Raises:
+        DataError: A file is no record, or is called like another one.
+    """
+    found = []
+    for path in sorted((results / question).glob("*.json")):
+        record = Record.read(path)
+        if record.path(results).name != path.name:
+            raise DataError(
+                f"{path} holds the record of {record.cell}, seed {record.seed}, budget "
+                f"{record.budget}, which would be called {record.path(results).name}: is it a "
+                "copy? Move it elsewhere"
+            )
+        found.append(record)
+    return found

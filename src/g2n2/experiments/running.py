@@ -6,9 +6,12 @@ stopped at any time and taken up by the same command.
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,11 +19,16 @@ from typing import Any, Literal
 
 from ..errors import DataError, G2N2Error
 from .cell import Cell, Slice
+from .kept import Clock, held
 from .record import Record
 
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR, errno.EEXIST)
+"""What a disk says that takes nothing: no fault of ours."""
 SLICE = ("commit", "source", "device", "cpu")
 """What is told of a slice that was run elsewhere."""
 EARLIER = "earlier slices"
+WHERE = ("cache", "progress", "rebuild")
+"""Options of data sets that change no graph."""
 State = Literal["complete", "partial", "kept", "left out", "failed"]
 Tell = Callable[[Cell, str, int, int], None]
 
@@ -112,7 +120,11 @@ def run_cells(
 
     Raises:
         KeyboardInterrupt: Ctrl-C; records and checkpoints are kept.
+        DataError: An option would change what cells are, or no record can be written.
     """
+    cells = list(cells)
+    refuse_options(settings.options)
+    refuse_unwritable({cell.path(settings.results).parent for cell in cells})
     deadline = Deadline(settings)
     outcomes, left = [], []
     for cell in cells:
@@ -135,10 +147,35 @@ def run_cells(
     return outcomes
 
 
+def refuse_options(options: Mapping[str, Any]) -> None:
+    """Options may say where data is; what is read of it is a cell's own setting."""
+    if others := [name for name in options if name not in WHERE]:
+        raise DataError(
+            f"--option {others[0]}: what is read is fixed by each cell, so that its record tells "
+            f"the truth; known here: {', '.join(WHERE)}"
+        )
+
+
+def refuse_unwritable(folders: Iterable[Path]) -> None:
+    """Found now, and not when the first cell has been computed."""
+    for folder in folders:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"no record can be written to {folder}: {error.strerror}; choose another --results"
+            ) from None
+        if not os.access(folder, os.W_OK):
+            raise DataError(f"no record can be written to {folder}; choose another --results")
+
+
 def finished(cell: Cell, settings: Settings) -> Outcome | None:
-    """The outcome of a cell whose record is complete already, with the settings it has now."""
+    """The outcome of a cell that has a complete record with its settings, or a damaged one."""
     path = cell.path(settings.results)
-    record = Record.read(path) if path.is_file() else None
+    try:
+        record = Record.read(path) if path.is_file() else None
+    except DataError as error:
+        return Outcome(cell.label, "failed", str(error))
     if record is None or record.partial or not cell.owns(record):
         return None
     return Outcome(cell.label, "kept", "", record.done, record.planned, record.unit)
@@ -149,16 +186,43 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
     for name in cell.needs:
         if why := absent(name, settings.data, settings.options.get("cache")):
             return Outcome(cell.label, "left out", why)
-    folder, path = cell.folder(settings.work), cell.path(settings.results)
+    folder = cell.folder(settings.work)
+    log = folder.with_name(f"{folder.name}.error.txt")
     try:
-        begun = folder.is_dir() and any(folder.iterdir())
-        folder.mkdir(parents=True, exist_ok=True)
-        before = Record.read(path) if path.is_file() else None
-        own = cell.path(folder)
-        sliced = Record.read(own) if own.is_file() else None
-    except OSError as error:
-        why = f"{settings.work} cannot hold checkpoints: {error.strerror}"
-        return Outcome(cell.label, "failed", why)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with held(folder.with_name(f"{folder.name}.lock")) as mine:
+            if not mine:
+                return Outcome(cell.label, "left out", f"another process is at work in {folder}")
+            record = _next_slice(cell, settings, minutes, tell)
+            log.unlink(missing_ok=True)
+    except G2N2Error as error:
+        return Outcome(cell.label, "failed", str(error))
+    except Exception as error:  # a fault of ours in one cell must not cost the others
+        if isinstance(error, OSError) and error.errno in DISK:
+            place = error.filename or settings.work
+            why = f"cannot write {place}: {error.strerror}; what was done before is kept"
+            return Outcome(cell.label, "failed", why)
+        with suppress(OSError):
+            log.write_text(traceback.format_exc(), encoding="utf-8")
+        return Outcome(cell.label, "failed", f"{type(error).__name__}: {error}; see {log}")
+    state: State = "partial" if record.partial else "complete"
+    return Outcome(cell.label, state, "", record.done, record.planned, record.unit)
+
+
+def _next_slice(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Record:
+    folder, path = cell.folder(settings.work), cell.path(settings.results)
+    begun = folder.is_dir() and any(folder.iterdir())
+    folder.mkdir(exist_ok=True)
+    before = Record.read(path) if path.is_file() else None
+    own = cell.path(folder)
+    sliced = Record.read(own) if own.is_file() else None
+    earlier = sliced or (before if begun and before and cell.owns(before) else None)
+    clock = Clock(folder, earlier.seconds if earlier else 0.0)
+
+    def told(sentence: str, done: int, planned: int) -> None:
+        clock.tick()
+        tell(cell, sentence, done, planned)
+
     given = Slice(
         work=folder,
         results=settings.results,
@@ -166,23 +230,18 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
         device=settings.device,
         data=settings.data,
         options=settings.options,
-        tell=lambda sentence, done, planned: tell(cell, sentence, done, planned),
+        tell=told,
+        spent=clock.spent,
     )
     try:
-        earlier = before if begun and before and cell.owns(before) else None
-        record = after(sliced or earlier, cell.run(given))
-        record.write(folder)
-        # What came farther stays until this run has come as far or has ended.
-        if before is None or not record.partial or record.done >= before.done:
-            record.write(settings.results)
-    except G2N2Error as error:
-        return Outcome(cell.label, "failed", str(error))
-    except Exception as error:  # a fault of ours in one cell must not cost the others
-        log = folder.with_name(f"{folder.name}.error.txt")
-        log.write_text(traceback.format_exc(), encoding="utf-8")
-        return Outcome(cell.label, "failed", f"{type(error).__name__}: {error}; see {log}")
-    state: State = "partial" if record.partial else "complete"
-    return Outcome(cell.label, state, "", record.done, record.planned, record.unit)
+        record = after(earlier, cell.run(given))
+    finally:
+        clock.stop()
+    record.write(folder)
+    # What came farther stays until this run has come as far or has ended.
+    if before is None or not record.partial or record.done >= before.done:
+        record.write(settings.results)
+    return record
 
 
 def after(before: Record | None, record: Record) -> Record:

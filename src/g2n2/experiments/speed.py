@@ -47,7 +47,8 @@ def speed_cell(
     def run(given: Slice) -> Record:
         return speed_record(question, name, budget, configs, epochs, given)
 
-    return Cell(question, name, 0, budget, run, ("qm9",), optional, alone=True)
+    settings = {network: config.as_dict() for network, config in configs.items()}
+    return Cell(question, name, 0, budget, run, ("qm9",), optional, alone=True, settings=settings)
 
 
 def speed_record(

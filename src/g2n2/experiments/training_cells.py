@@ -25,7 +25,7 @@ from ..errors import DataError
 from ..training.config import FREE, RunConfig
 from .cell import Cell, Slice
 from .machines import free_gpu, machine, precision_on
-from .record import Record, write_whole
+from .record import Record
 from .shared_data import graphs_of
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def run_slice(
         config=run_config_said(ran),
         data={config.dataset: files.read_json("data.json")["sha256"]},
         provenance=machine(given.device),
-        seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
+        seconds=given.seconds(begun),
         detail={
             "validation": [row[judged] for row in history],
             "loss": [row["loss"] for row in history],
@@ -276,11 +276,3 @@ def epoch_seconds(history: list[dict[str, float]]) -> float | None:
     times = [row["seconds"] for row in history]
     each = [after - before for before, after in pairwise(times)]
     return median(each) if each else None
-
-
-def wall_seconds(work: Path, more: float) -> float:
-    """Wall time of a cell over all its slices, with this one."""
-    path = work / "wall_seconds"
-    before = float(path.read_text()) if path.is_file() else 0.0
-    write_whole(path, str(before + more))
-    return before + more

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..cell import Cell, Slice
 from ..machines import machine
 from ..record import Record
-from ..training_cells import run_config_said, run_settings, wall_seconds
+from ..training_cells import run_config_said, run_settings
 from .settings import PLANS, SETS, Plan, run_config
 
 
@@ -70,7 +70,7 @@ def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: 
         config={**run_config_said(config), "model": model, "folds": plan.folds},
         data={name: checksum(graphs)},
         provenance=machine(given.device),
-        seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
+        seconds=given.seconds(begun),
         detail={"test curves": found["whole"], "nested": nested, "held out": held_out},
     )
 

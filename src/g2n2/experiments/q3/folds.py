@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from ...data.splits import split
 from ...errors import DataError
 from ...training.config import RunConfig
 from ..cell import Slice
-from ..record import write_whole
+from ..kept import keep, read_kept
 from ..training_cells import train_slice
 
 if TYPE_CHECKING:
@@ -83,8 +82,8 @@ def run_fold(
         before the run.
     """
     kept = given.work / f"{run.name}.json"
-    if kept.is_file():
-        return [float(value) for value in json.loads(kept.read_text(encoding="utf-8"))]
+    if before := read_kept(kept, lambda found: [float(value) for value in found]):
+        return before
     folder = given.work / run.name
     with_parts = replace(graphs, splits=frozen(dict(run.parts(graphs, config.seed))))
     trained = train_slice(config, folder, given, with_parts, begun, recorded)
@@ -94,7 +93,7 @@ def run_fold(
     if run.protocol == "nested":
         found = [trained.scores["all"]["accuracy"], max(found)]
     accuracies = [round(100.0 * value, 3) for value in found]
-    write_whole(kept, json.dumps(accuracies))
+    keep(kept, accuracies)
     shutil.rmtree(folder)  # ten folds of weights and checkpoints that nobody reads again
     return accuracies
 

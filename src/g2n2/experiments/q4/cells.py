@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 import time
@@ -11,9 +10,9 @@ from statistics import median, median_low
 from typing import TYPE_CHECKING, Any
 
 from ..cell import Cell, Slice
+from ..kept import keep, read_kept
 from ..machines import device_called, machine
-from ..record import Record, write_whole
-from ..training_cells import wall_seconds
+from ..record import Record
 from .settings import BUDGETS, Budget, Network
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
         config=_settings(name, network, plan),
         data={DATA: _checksum(graphs)},
         provenance=machine(given.device),
-        seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
+        seconds=given.seconds(begun),
         detail=_detail(images, runs),
     )
 
@@ -92,8 +91,8 @@ def _run(
     from .networks import make_network
 
     kept, folder = given.work / f"run-{seed}.json", given.work / f"run-{seed}"
-    if kept.is_file():
-        before: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+    before: dict[str, Any] | None = read_kept(kept, lambda said: {**said, "seed": said["seed"]})
+    if before is not None:
         return before
     deadline = begun + 60.0 * given.minutes if given.minutes else math.inf
     with float32_products(network.tf32):
@@ -106,7 +105,7 @@ def _run(
         "seed": seed,
         "parameters": sum(weight.numel() for weight in model.parameters()),
     }
-    write_whole(kept, json.dumps(found))
+    keep(kept, found)
     shutil.rmtree(folder, ignore_errors=True)  # its checkpoint, where a slice ended within the run
     return found
 
@@ -159,7 +158,7 @@ def _ceilings(budget: str, given: Slice) -> Record:
         config={},
         data={DATA: _checksum(graphs)},
         provenance=machine("cpu"),
-        seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
+        seconds=given.seconds(begun),
         detail=detail,
     )
 

@@ -13,7 +13,6 @@ from ..cell import Cell, Slice
 from ..exact_cells import suite_checksum
 from ..machines import device_called, machine
 from ..record import Record
-from ..training_cells import wall_seconds
 from .brec import Ledger, PairVerdict, Protocol, judge, sample
 from .exact import Exact, exact_power, some_pairs
 
@@ -74,7 +73,7 @@ def run_brec(
         config={**protocol.as_dict(), "pairs": list(chosen)},
         data={"brec": suite_checksum(suite)},
         provenance=machine(given.device),
-        seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
+        seconds=given.seconds(begun),
         detail={"pairs": [asdict(verdict) for verdict in known]},
     )
 

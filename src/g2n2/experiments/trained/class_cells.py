@@ -13,7 +13,6 @@ rounding errors.
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -29,9 +28,10 @@ from ...power.suites import Suite, load_suite
 from ...power.trials.network_inputs import relabelled
 from ...training.config import RunConfig
 from ..cell import Cell, Slice
+from ..kept import keep, read_kept
 from ..machines import machine
-from ..record import Record, write_whole
-from ..training_cells import run_config_said, run_settings, train_slice, wall_seconds
+from ..record import Record
+from ..training_cells import run_config_said, run_settings, train_slice
 from .contenders import Contender
 from .exact import exact_power
 
@@ -140,7 +140,7 @@ def run_folds(
         config={**run_config_said(config), "contender": contender.as_dict(), "folds": planned},
         data={config.dataset: checksum(graphs)},
         provenance=machine(given.device),
-        seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
+        seconds=given.seconds(begun),
         detail={"accuracies": accuracies},
     )
 
@@ -161,14 +161,14 @@ def _fold(
 ) -> float | None:
     """Accuracy in percent; None where the slice ended before the fold."""
     kept, folder = given.work / f"fold-{fold}.json", given.work / f"fold-{fold}"
-    if kept.is_file():
-        return float(json.loads(kept.read_text(encoding="utf-8")))
+    if (before := read_kept(kept, float)) is not None:
+        return before
     own = replace(graphs, splits=frozen(dict(parts(graphs, fold))))
     trained = train_slice(config, folder, given, own, begun, recorded)
     if trained.scores is None:
         return None
     accuracy = round(100.0 * trained.scores["all"]["accuracy"], 3)
-    write_whole(kept, json.dumps(accuracy))
+    keep(kept, accuracy)
     shutil.rmtree(folder)
     return accuracy
 

@@ -7,7 +7,6 @@ exact bound        pairs 1-WL or 3-WL tells apart: no weights tell more
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +16,7 @@ from ...grammars.catalogue import find_grammar
 from ...power.suites import SameSizePairs, Suite
 from ...power.table import wl_classes
 from ...power.words.mixing import mix
-from ..record import write_whole
+from ..kept import keep, read_kept
 from .contenders import Contender
 
 SEPARATED = "exact separated"
@@ -56,9 +55,8 @@ def exact_power(contender: Contender, suite: Suite, kept: Path) -> Exact:
         suite: Graphs and pairs of them.
         kept: A file of this cell.
     """
-    if kept.is_file():
-        content = json.loads(kept.read_text(encoding="utf-8"))
-        return Exact(**{**content, "beyond": tuple(content["beyond"])})
+    if before := read_kept(kept, lambda said: Exact(**{**said, "beyond": tuple(said["beyond"])})):
+        return before
     within = wl_classes(suite, contender.bound)
     words = word_classes(contender, suite)
     listed = not isinstance(suite.pairs, SameSizePairs)
@@ -70,7 +68,7 @@ def exact_power(contender: Contender, suite: Suite, kept: Path) -> Exact:
         categories=_by_category(suite, within if words is None else words),
     )
     kept.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(kept, json.dumps(asdict(found)))
+    keep(kept, asdict(found))
     return found
 
 

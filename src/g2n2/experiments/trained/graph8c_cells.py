@@ -23,7 +23,6 @@ from ..cell import Cell, Slice
 from ..exact_cells import suite_checksum
 from ..machines import device_called, machine
 from ..record import Record
-from ..training_cells import wall_seconds
 from .contenders import Contender
 from .exact import exact_power
 
@@ -83,7 +82,7 @@ def run_graph8c(
         },
         data={"graph8c": suite_checksum(suite)},
         provenance=machine(given.device),
-        seconds=round(wall_seconds(given.work, time.monotonic() - begun), 3),
+        seconds=given.seconds(begun),
         detail={"merged after each network": left},
     )
 

@@ -1,0 +1,75 @@
+"""What a cell keeps between its slices, in small files; a damaged one is as good as none."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .record import write_whole
+
+Kept = TypeVar("Kept")
+EVERY = 10.0
+"""Seconds between two looks at the clock that are written down."""
+
+
+def keep(path: Path, content: Any) -> None:
+    write_whole(path, json.dumps(content))
+
+
+def read_kept(path: Path, understood: Callable[[Any], Kept]) -> Kept | None:
+    """What a file holds, by a function that raises where it cannot be that; else None."""
+    try:
+        return understood(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+class Clock:
+    """The wall time a cell has taken, kept so that slices which were killed count too.
+
+    Args:
+        folder: Of the cell.
+        known: What its record says, where this folder knows nothing.
+    """
+
+    def __init__(self, folder: Path, known: float) -> None:
+        self.path = folder / "wall_seconds"
+        kept = read_kept(self.path, float)
+        self.spent = known if kept is None else kept
+        self.begun = self.kept_at = time.monotonic()
+
+    def tick(self) -> None:
+        """Write it down, unless that was a moment ago."""
+        if time.monotonic() - self.kept_at >= EVERY:
+            self.stop()
+
+    def stop(self) -> None:
+        self.kept_at = time.monotonic()
+        with suppress(OSError):  # a disk that is full is told of by what matters more
+            keep(self.path, self.spent + self.kept_at - self.begun)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[bool]:
+    """Hold a file while at work: False where another process holds it, which ends when that does.
+
+    Where a file system or a machine has no locks, one is as if alone.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield True
+        return
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mine = True
+        except BlockingIOError:
+            mine = False
+        except OSError:
+            mine = True
+        yield mine
