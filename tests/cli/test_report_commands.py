@@ -108,3 +108,22 @@ def test_our_own_pages_are_those_of_our_own_records():
     root = Path(__file__).parents[2]
     done = call("--results", str(root / "results"), "--root", str(root), "--check")
     assert done.exit_code == 0, done.output
+
+
+def test_records_of_the_smoke_budget_are_named_where_there_is_nothing_else(tmp_path, tables_only):
+    write(tmp_path / "results", "q1", "train/r-G_L3", {}, budget="smoke")
+    assert "--smoke shows 1 of the smoke budget" in call(*places(tmp_path)).output
+
+
+def test_smoke_numbers_are_kept_out_of_the_pages(some, tables_only):
+    before = (some / "docs" / "results.md").read_text("utf-8")
+    done = call(*places(some), "--smoke", "--write-docs")
+    assert isinstance(done.exception, DataError)
+    assert (some / "docs" / "results.md").read_text("utf-8") == before
+
+
+def test_a_record_changed_by_hand_is_looked_for_in_its_folder(some, tables_only):
+    write(some / "results", "q4", "band/PPGN/layers-3", {"median": 1.0}, config={"steps": None})
+    done = call(*places(some))
+    assert isinstance(done.exception, DataError)
+    assert str(some / "results" / "q4") in str(done.exception)

@@ -64,6 +64,7 @@ def test_a_file_that_is_no_record_is_named(tmp_path, content):
         ({"done": 21}, "21 of 20 epochs cannot be"),
         ({"done": True}, "done is True"),
         ({"seed": "0"}, "seed is '0'"),
+        ({"provenance": {"earlier slices": ["GPU"]}}, "its earlier slices are"),
         ({"cell": "a", "question": "q2", "unit": None}, "unit is None"),
         ({"metrics": {"x": 10**400}}, "too large"),
     ],

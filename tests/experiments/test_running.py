@@ -9,7 +9,7 @@ import pytest
 from g2n2.errors import DataError
 from g2n2.experiments import packing, running
 from g2n2.experiments.questions import cells_of, choose
-from g2n2.experiments.record import Record
+from g2n2.experiments.record import EARLIER, Record
 from g2n2.experiments.running import Settings, after, failures, run_cells
 from g2n2.training.config import RunConfig
 from made_up_records import record as made_up
@@ -59,7 +59,7 @@ def test_work_of_other_settings_is_no_earlier_slice(settings):
     for _ in range(3):
         run_cells([cell], settings)
     found = Record.read(cell.path(settings.results))
-    assert (found.done, running.EARLIER in found.provenance) == (3, False)
+    assert (found.done, EARLIER in found.provenance) == (3, False)
 
 
 def test_a_longer_run_is_kept_until_a_new_one_has_passed_it(settings):
@@ -85,7 +85,7 @@ def test_a_slice_whose_record_was_not_shown_is_not_forgotten(settings):
         run_cells([cell], settings)
     found = Record.read(cell.path(settings.results))
     assert found.done == 3
-    assert [one["device"] for one in found.provenance[running.EARLIER]] == ["GPU"]
+    assert [one["device"] for one in found.provenance[EARLIER]] == ["GPU"]
 
 
 def test_a_work_folder_that_is_a_file_is_said_to_be(settings):

@@ -95,6 +95,27 @@ def test_accuracies_exact_pairs_and_counts(tmp_path):
     merged = {"merged by random weights": 312, "exact separated": 61_788_174, "pairs": 61_788_486}
     write(tmp_path, "power", "graph8c/GIN", merged)
     _, _, sets, counting = tables(tmp_path)
-    assert sets["GNNML3, 5 layers"][2:4] == ("99.5 ± 0.2 ◐", "at most 600 of 600")
+    assert sets["GNNML3, 5 layers"][2:4] == ("99.5 ± 0.2 ◐", "at most 600 of 600 ◐")
     assert sets["GIN, 5 layers"][6:8] == ("312", "312")
     assert counting["6-cycle, alone"][1] == "0.00710"
+
+
+def test_one_fold_has_no_deviation(tmp_path):
+    metrics = {"test accuracy (%)": 6.7, "deviation over folds (%)": 0.0}
+    write(tmp_path, "power", "sr25/GIN", metrics, done=1, planned=1, unit="folds")
+    write(tmp_path, "power", "csl/GIN", metrics, done=5, planned=5, unit="folds")
+    _, _, sets, _ = tables(tmp_path)
+    assert (sets["GIN, 5 layers"][4], sets["GIN, 5 layers"][0]) == ("6.7", "6.7 ± 0.0")
+
+
+def test_exact_numbers_of_a_smaller_budget_are_marked(tmp_path):
+    short = {"budget": "short", "done": 1, "planned": 1}
+    merged = {"exact separated": 90, "pairs": 100}
+    write(tmp_path, "power", "graph8c/GIN", merged, **short)
+    counted = {"pairs merged": 20, "pairs merged, other triangle": 7}
+    write(tmp_path, "power", "counting/exact/GIN", counted, **short)
+    brec(tmp_path, "G2N2-8", 261, budget="short")
+    _, beside, sets, counting = tables(tmp_path)
+    assert sets["GIN, 5 layers"][7] == "10 ◐"
+    assert counting["triangle, exact: pairs it differs in"][-1] == "7 of 20 ◐"
+    assert beside["G²N², 8 layers"][-3] == "222 ◐"

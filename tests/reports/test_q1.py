@@ -1,5 +1,7 @@
 """Q1's table, and what it says of the paper's claims."""
 
+import pytest
+
 from g2n2.experiments.q1 import GRAMMARS
 from g2n2.reports.q1 import section
 from g2n2.reports.standings import read_results
@@ -48,3 +50,30 @@ def test_the_claims_hold_or_not(tmp_path):
 def test_one_ablation_missing_leaves_the_claim_open(tmp_path):
     fill(tmp_path, {"r-G_L3": 1.0, "r-G_L3-diagonal": 2.0})
     assert made(tmp_path).aims[1].verdict == "not run yet"
+
+
+def powers(folder, proved=1, **changes):
+    exact = {"pairs separated": 213, "pairs separated, 3 layers": 209, "pairs": 400}
+    content = {"unit": "pairs", "done": 400, "planned": 400} | changes
+    write(folder, "q1", "exact/r-G_L3/network", exact | {"proved": proved}, **content)
+    (table,) = (block for block in made(folder).blocks if hasattr(block, "rows"))
+    return next(row[-1] for row in table.rows if row[0] == "r-G_L3")
+
+
+def test_what_is_not_proved_is_a_bound(tmp_path):
+    assert powers(tmp_path) == "209 / 213 of 400"
+    assert powers(tmp_path, proved=0) == "209 / at least 213 of 400"
+
+
+def test_exact_power_of_earlier_settings_is_marked(tmp_path):
+    assert powers(tmp_path, config={"grammar": "G_L1"}) == "209 / 213 of 400 ◐"
+
+
+def test_the_figure_says_what_is_not_proved(tmp_path):
+    pyplot = pytest.importorskip("matplotlib.figure", reason="figures need matplotlib")
+    fill(tmp_path, {"r-G_L3": 1.0})
+    powers(tmp_path, proved=0)
+    drawing, figure = made(tmp_path).drawing, pyplot.Figure()
+    drawing.draw(figure)
+    assert "not proved" in drawing.alt
+    assert "≥ 213" in [text.get_text() for text in figure.axes[1].texts]

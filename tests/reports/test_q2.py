@@ -92,8 +92,29 @@ def test_half_precision_is_compared_with_full(tmp_path):
             name = f"precision/r2/{bits}"
             write(tmp_path, "q2", name, {metric("r2"): value}, seed=seed, done=3, planned=3)
     *_, precision = tables(tmp_path)
-    assert row(precision, "R²")[4] == "+10.0 %", "1.1 against 1.0"
+    assert row(precision, "R²")[4] == "+10.0 % ◐", "1.1 against 1.0, by two of three seeds"
     assert row(precision, "U₀")[4] == "–"
+
+
+def precision(folder, bits, seeds, **changes):
+    for seed in range(seeds):
+        write(folder, "q2", f"precision/r2/{bits}", {metric("r2"): 1.0}, seed=seed, **changes)
+
+
+def test_half_precision_is_compared_with_the_same_work_only(tmp_path):
+    precision(tmp_path, "bf16", 3)
+    precision(tmp_path, "32", 3)
+    assert row(tables(tmp_path)[-1], "R²")[4:] == ("+0.0 %", "3 × 300 epochs")
+    precision(tmp_path, "bf16", 3, done=200)
+    works = "bf16 3 × 200 of 300 epochs, partial; float32 3 × 300 epochs"
+    assert row(tables(tmp_path)[-1], "R²")[4:] == ("–", works)
+
+
+def test_a_number_in_another_unit_is_not_shown(tmp_path):
+    cell = "single/u0/distance/G2N2/modern"
+    write(tmp_path, "q2", cell, {"test MAE u0 (meV)": 12.0})
+    assert row(tables(tmp_path)[0], "U₀")[-2:] == ("–", "1 × 300 epochs")
+    assert made(tmp_path).aims[0].verdict == "not run yet"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ BARS = (92.2, 68.2, 77.4, 83.5, 77.8, 54.3)
 EPOCHS = PLANS["full"].epochs
 
 
-def folds(folder, name, accuracy, model="G2N2", nested=10):
+def folds(folder, name, accuracy, model="G2N2", nested=10, epochs=EPOCHS):
     metrics = {
         "accuracy, GIN's protocol (%)": accuracy,
         "deviation over folds, GIN's protocol (%)": 5.0,
@@ -22,7 +22,7 @@ def folds(folder, name, accuracy, model="G2N2", nested=10):
     }
     detail = {"test curves": [[1.0]] * 10, "nested": [1.0] * nested}
     changes = {"done": 10 + nested, "planned": 20, "unit": "runs of folds"}
-    config = {"folds": 10, "epochs": EPOCHS}
+    config = {"folds": 10, "epochs": epochs}
     write(folder, "q3", f"{name}/{model}", metrics, detail=detail, config=config, **changes)
 
 
@@ -61,6 +61,24 @@ def test_ours_is_compared_with_the_paper_by_the_statistic_of_the_paper(tmp_path)
     table, sentence = found.fragments["q3-statistics"]
     assert table.rows[-1][:2] == ("G²N², cited, best epoch of each fold", "92.5 ± 4.3")
     assert said in sentence.text
+
+
+def test_cells_of_earlier_settings_are_marked_in_sentences_and_left_out_of_averages(tmp_path):
+    folds(tmp_path, "NCI1", 83.0, epochs=7)
+    folds(tmp_path, "PTC", 60.0, epochs=7)
+    said = "at least the paper's on NCI1 ◐, 9.3 ◐ points below it at most."
+    assert said in made(tmp_path).fragments["q3-statistics"][1].text
+    texts = [block.text for block in made(tmp_path).blocks if hasattr(block, "text")]
+    assert any("cannot be said before a cell was run whole" in text for text in texts)
+    folds(tmp_path, "MUTAG", 89.5)
+    texts = [block.text for block in made(tmp_path).blocks if hasattr(block, "text")]
+    assert any("for the same 1 cells; partial ones" in text for text in texts)
+
+
+def test_one_fold_has_no_deviation(tmp_path):
+    folds(tmp_path, "MUTAG", 90.0, nested=1)
+    _, statistics = (block for block in made(tmp_path).blocks if hasattr(block, "rows"))
+    assert [row[1] for row in statistics.rows[:3]] == ["90.0 ± 5.0", "93.0 ± 4.0", "88.0 ◐"]
 
 
 def test_the_paper_counts_one_rank_too_good():

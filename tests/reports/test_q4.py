@@ -72,6 +72,13 @@ def test_ceilings_are_read_by_filter(tmp_path):
     assert ceilings["the true filter, border pixels repeated"] == ("–", "–", "0.9730")
 
 
+def test_ceilings_of_a_smaller_budget_are_marked(tmp_path):
+    key = "band: true filter with the border repeated, test R²"
+    write(tmp_path, "q4", "ceilings", {key: 0.973}, budget="short", done=1, planned=1, unit="fits")
+    _, ceilings = rows(tmp_path)
+    assert ceilings["the true filter, border pixels repeated"][2] == "0.9730 ◐"
+
+
 def test_a_best_step_that_is_the_last_is_marked(tmp_path):
     ends = (1000, 900, 1000)
     runs(tmp_path, "low", "PPGN", 3, 0.5, ends, config={"steps": 1000})

@@ -11,11 +11,11 @@ def test_mean_and_deviation_over_seeds(tmp_path):
     for seed, value in enumerate((1.0, 2.0, 6.0)):
         write(tmp_path, "q2", "a/b", {"error (D)": value}, seed=seed)
     standing = read_results(tmp_path).of("q2")["a/b"]
-    found = standing.mean("error")
+    found = standing.mean("error (D)")
     assert (found.value, found.seeds, found.partial) == (3.0, 3, False)
     assert found.spread == pytest.approx(7**0.5)  # sample deviation: (4 + 1 + 9) / 2
     assert standing.median("error (D)").value == 2.0
-    assert standing.mean("err") is None
+    assert standing.mean("error") is None  # a number is asked for with its unit
     assert standing.work == "3 × 300 epochs"
 
 
@@ -128,3 +128,31 @@ def test_seeds_of_other_settings_are_never_averaged_with_those_of_now(tmp_path):
     standing = read_results(tmp_path).of("q2")["collapse/u0"]
     assert standing.values("x") == [1.0]
     assert not standing.outdated
+
+
+def test_a_seed_the_budget_does_not_ask_for_stands_among_no_others(tmp_path):
+    cell = "train/r-G_L3"
+    for seed in range(3):
+        write(tmp_path, "q1", cell, {"x": 1.0}, seed=seed)
+    write(tmp_path, "q1", cell, {"x": 9.0}, seed=7, config={"rate": 0.7})
+    results = read_results(tmp_path)
+    assert results.of("q1")[cell].values("x") == [1.0] * 3
+    assert not results.of("q1")[cell].partial
+    assert results.outdone == 1
+
+
+def test_a_seed_no_longer_asked_for_is_marked_where_there_is_no_other(tmp_path):
+    write(tmp_path, "q1", "train/r-G_L3", {"x": 9.0}, seed=7)
+    write(tmp_path, "q1", "gone", {"x": 9.0}, seed=7)
+    cells = read_results(tmp_path).of("q1")
+    assert cells["train/r-G_L3"].outdated
+    assert not cells["gone"].outdated  # the question has no such cell by now
+
+
+def test_records_that_stand_aside_are_counted(tmp_path):
+    write(tmp_path, "q1", "a", {"x": 1.0}, seed=0)
+    write(tmp_path, "q1", "a", {"x": 1.0}, seed=1, done=3)
+    write(tmp_path, "q1", "a", {"x": 1.0}, seed=0, budget="short")
+    write(tmp_path, "q1", "a", {"x": 1.0}, seed=0, budget="smoke")
+    results = read_results(tmp_path)
+    assert (results.outdone, results.left_aside) == (2, 1)

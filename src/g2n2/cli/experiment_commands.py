@@ -156,9 +156,10 @@ def _list(cells: list[Cell], results: Path) -> None:
             found, state = None, "damaged record"
         if found and not cell.owns(found):
             state += ", other settings"
-        kind = "optional" if cell.optional else ""
-        rows.append((cell.question, cell.name, str(cell.seed), state, kind))
-    show.table(("question", "cell", "seed", "done", ""), rows, narrow=2)
+        if cell.optional:
+            state += " (optional)"
+        rows.append((state, str(cell.seed), cell.question, cell.name))
+    show.table(("done", "seed", "question", "cell"), rows, narrow=3)
 
 
 LINES_EVERY = 15.0
@@ -173,10 +174,10 @@ class CellDisplay:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
         self.console = Console(highlight=False, markup=False, emoji=False)
-        self.bars = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
+        self.bars = Progress(  # on a narrow terminal the words are cut, not the numbers
             MofNCompleteColumn(),
+            BarColumn(bar_width=20),
+            TextColumn("{task.description}", markup=False),
             TextColumn("{task.fields[said]}", markup=False),
             console=self.console,
             disable=not self.console.is_terminal,

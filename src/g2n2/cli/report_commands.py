@@ -40,6 +40,8 @@ def report(
 
     if check and write_docs:
         raise DataError("--check writes nothing; leave out --write-docs")
+    if smoke and write_docs:
+        raise DataError("--smoke shows a check of the harness, which no page should; see --out")
     found = read_results(results, harness=smoke)
     if check:
         stale = stale_pages(root, found, sections(found))
@@ -47,9 +49,10 @@ def report(
             show.say(f"stale: {path.relative_to(root)}; run g2n2 report --write-docs")
         raise typer.Exit(1 if stale else 0)
     if found.empty:
-        show.say(f"no result in {results} yet: the tables hold published columns only")
-    for path in write(found, out):
+        smoke_only = f"; --smoke shows {found.left_aside} of the smoke budget" * bool(
+            found.left_aside
+        )
+        show.say(f"no result in {results} yet: the tables hold published columns only{smoke_only}")
+    pages = write_pages(root, found, sections(found)) if write_docs else []
+    for path in (*write(found, out), *pages):
         show.say(str(path))
-    if write_docs:
-        for path in write_pages(root, found, sections(found)):
-            show.say(str(path))

@@ -15,6 +15,9 @@ from ..whole_files import replace_file
 BUDGETS = ("smoke", "short", "full")
 """From a check that the harness works to what the tables should hold, cheapest first."""
 
+EARLIER = "earlier slices"
+"""Where a record's provenance lists the machines and commits it was begun with."""
+
 
 @dataclass(frozen=True)
 class Record:
@@ -80,6 +83,9 @@ class Record:
         for name in ("metrics", "config", "data", "provenance", "detail"):
             if not isinstance(getattr(self, name), dict):
                 raise ValueError(f"its {name} are no object")
+        slices = self.provenance.get(EARLIER, [])
+        if not (isinstance(slices, list) and all(isinstance(one, dict) for one in slices)):
+            raise ValueError(f"its {EARLIER} are {slices!r}")
         for name in ("seed", "done", "planned"):
             if type(getattr(self, name)) is not int:
                 raise ValueError(f"its {name} is {getattr(self, name)!r}")

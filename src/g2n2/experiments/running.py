@@ -20,13 +20,12 @@ from typing import Any, Literal
 from ..errors import DataError, G2N2Error
 from .cell import Cell, Slice
 from .kept import Clock, held
-from .record import Record
+from .record import EARLIER, Record
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR, errno.EEXIST)
 """What a disk says that takes nothing: no fault of ours."""
 SLICE = ("commit", "source", "device", "cpu")
 """What is told of a slice that was run elsewhere."""
-EARLIER = "earlier slices"
 WHERE = ("cache", "progress", "rebuild")
 """Options of data sets that change no graph."""
 State = Literal["complete", "partial", "kept", "left out", "failed"]

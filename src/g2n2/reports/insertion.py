@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import DataError
-from .report import draw, parts
+from ..whole_files import replace_file
+from .report import draw, drawings, parts
 from .section import Section
 from .standings import Results
 
-PAGES = ("README.md", "docs/results.md", "docs/findings.md")
-"""Pages that may hold generated parts, from the root of the repository."""
+MAIN = "docs/results.md"
+"""The page without which there is nothing to fill or to check."""
+
+PAGES = ("README.md", MAIN, "docs/findings.md")
+"""Pages that hold generated parts, from the root of the repository."""
 
 IMAGES = "docs/images/results"
 """Where the figures of those pages lie."""
@@ -33,7 +38,7 @@ def insert(text: str, parts: Mapping[str, str], page: str) -> str:
         page: Its name, for messages.
 
     Raises:
-        DataError: A marker has no partner, or a name nobody generates.
+        DataError: There is no marker, one has no partner, or a name nobody generates.
     """
 
     def replaced(match: re.Match[str]) -> str:
@@ -50,29 +55,81 @@ def insert(text: str, parts: Mapping[str, str], page: str) -> str:
             f"{page}: the marker results:{alone[1]} has no partner; write "
             f"<!-- results:{alone[1]} --> … <!-- /results:{alone[1]} -->"
         )
+    if _MARKED.search(text) is None:
+        raise DataError(
+            f"{page} has no marker; write <!-- results:NAME --> … <!-- /results:NAME --> where a "
+            f"part belongs, NAME one of {', '.join(sorted(parts))}"
+        )
     return _MARKED.sub(replaced, text)
 
 
-def stale_pages(root: Path, results: Results, made: Sequence[Section]) -> dict[Path, str]:
+def stale_pages(root: Path, results: Results, made: Sequence[Section]) -> list[Path]:
+    """What is not as it should be under `root`: pages with other generated parts, missing figures.
+
+    Raises:
+        DataError: There is no page to look at, or one that cannot be read or has no markers.
+    """
+    figures = (root / IMAGES / f"{drawing.name}.png" for drawing in drawings(made))
+    missing = [path for path in figures if not path.is_file()]
+    return [*_fresh_pages(root, results, made), *missing]
+
+
+def write_pages(root: Path, results: Results, made: Sequence[Section]) -> list[Path]:
+    """Fill the marked parts of all pages and draw the figures they show; what was written.
+
+    Raises:
+        DataError: There is no result or no page, or something cannot be read or written.
+    """
+    if results.empty:
+        raise DataError(
+            f"no result in {results.folder}: the pages keep the numbers they have; name the "
+            "folder with the records by --results"
+        )
+    fresh = _fresh_pages(root, results, made)
+    for path in fresh:
+        if not os.access(path, os.W_OK):
+            raise DataError(f"{path} is read-only; no page was written")
+    for path, text in fresh.items():
+        with _writing(path):
+            replace_file(path, text.encode())
+    folder = root / IMAGES
+    with _writing(folder):
+        drawn = [folder / f"{name}.png" for name in draw(made, folder, svg=False)]
+    return [*fresh, *drawn]
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """What the disk refuses, said of the place that is written."""
+    try:
+        yield
+    except OSError as fault:
+        raise DataError(f"cannot write {path}: {fault.strerror or fault}") from None
+
+
+def _fresh_pages(root: Path, results: Results, made: Sequence[Section]) -> dict[Path, str]:
     """Pages under `root` whose generated parts are not what they should be, with their new text."""
-    stale = {}
+    if not (root / MAIN).is_file():
+        raise DataError(
+            f"{root / MAIN} is not there; name the folder with README.md and docs by --root"
+        )
+    fresh = {}
     for name in PAGES:
         path = root / name
         if not path.is_file():
             continue
         images = os.path.relpath(root / IMAGES, path.parent).replace(os.sep, "/")
-        text = path.read_text(encoding="utf-8")
-        fresh = insert(text, parts(made, results, images), name)
-        if fresh != text:
-            stale[path] = fresh
-    return stale
+        text = _read(path)
+        filled = insert(text, parts(made, results, images), name)
+        if filled != text:
+            fresh[path] = filled
+    return fresh
 
 
-def write_pages(root: Path, results: Results, made: Sequence[Section]) -> list[Path]:
-    """Fill the marked parts of all pages and draw the figures they show; what was written."""
-    stale = stale_pages(root, results, made)
-    for path, text in stale.items():
-        path.write_text(text, encoding="utf-8")
-    folder = root / IMAGES
-    drawn = [folder / f"{name}.png" for name in draw(made, folder, svg=False)]
-    return [*stale, *drawn]
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as fault:
+        raise DataError(f"cannot read {path}: {fault.strerror or fault}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path} is not UTF-8; save it as UTF-8 text") from None

@@ -54,7 +54,12 @@ def entry(measured: Measured | None, digits: Digits = significant, absent: str =
     if measured.spread is not None:
         places = len(text.partition(".")[2])
         text += f" ± {measured.spread:.{places}f}"
-    return Entry(text + (PARTIAL if measured.partial else ""), measured.value)
+    return Entry(text + mark(measured), measured.value)
+
+
+def mark(found: Measured | Standing) -> str:
+    """What follows a number that less than the full protocol stands behind."""
+    return PARTIAL if found.partial else ""
 
 
 def mean_entry(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from statistics import fmean
 
 from ..demonstration.blocks import Block, Table, Text
+from ..experiments.trained.class_cells import ACCURACY, DEVIATION
 from ..experiments.trained.contenders import CONTENDERS, Contender
 from ..experiments.trained.counting_cells import COUNTS
 from ..experiments.trained.counting_exact import MERGED, other_key
@@ -21,6 +22,7 @@ from .numbers import (
     best_of_rows,
     entry,
     fixed,
+    mark,
     mean_entry,
     plain,
 )
@@ -123,7 +125,7 @@ def _sum(standing: Standing | None, categories: tuple[str, ...]) -> Entry:
         return Entry(EMPTY)
     found = [standing.mean(f"{TRAINED}, {name}") for name in categories]
     total = sum(one.value for one in found if one is not None)
-    return Entry(_whole_number(total) + (PARTIAL if standing.partial else ""), total)
+    return Entry(_whole_number(total) + mark(standing), total)
 
 
 _MEASURED = {
@@ -151,13 +153,17 @@ def _beside(known: Known) -> Table:
 
 
 def _exact(standing: Standing | None, metric: str) -> Entry:
-    """A number no training changes, so never partial, and of how many pairs where not of all."""
+    """A number no training changes, and of how many pairs where not of all.
+
+    A run that was stopped has it whole; one of a smaller budget or earlier settings has not.
+    """
     found = standing.mean(metric) if standing else None
     pairs = standing.mean("pairs") if standing else None
-    if found is None or pairs is None:
+    if standing is None or found is None or pairs is None:
         return Entry(EMPTY)
     of = "" if pairs.value == ALL_PAIRS else f" of {pairs.value:.0f}"
-    return Entry(f"{found.value:.0f}{of}")
+    other = PARTIAL if standing.outdated or standing.budget != FULL else ""
+    return Entry(f"{found.value:.0f}{of}{other}")
 
 
 def _sets(known: Known) -> tuple[Table, Text]:
@@ -189,11 +195,13 @@ def _sets(known: Known) -> tuple[Table, Text]:
 
 
 def _accuracy(standing: Standing | None) -> Measured | None:
-    found = standing.mean("test accuracy") if standing else None
+    """The accuracy; ± is the deviation over folds, which one fold has not."""
+    found = standing.mean(ACCURACY) if standing else None
     if standing is None or found is None:
         return None
-    deviations = standing.values("deviation over folds")
-    spread = fmean(deviations) if deviations else None
+    deviations = standing.values(DEVIATION)
+    folds = min(record.done for record in standing.records)
+    spread = fmean(deviations) if deviations and folds > 1 else None
     return Measured(found.value, spread, found.seeds, found.partial)
 
 
@@ -206,7 +214,7 @@ def _pairs(standing: Standing | None) -> Entry:
     if pairs is None or known is None:
         return Entry(EMPTY)
     upto = "" if words else "at most "
-    return Entry(f"{upto}{known.value:,.0f} of {pairs.value:,.0f}")
+    return Entry(f"{upto}{known.value:,.0f} of {pairs.value:,.0f}{mark(standing)}")
 
 
 def _merged(standing: Standing | None) -> Entry:
@@ -214,7 +222,7 @@ def _merged(standing: Standing | None) -> Entry:
     pairs = standing.mean("pairs") if standing else None
     if words is None or pairs is None:
         return Entry(EMPTY)
-    return Entry(f"{pairs.value - words.value:,.0f}")
+    return Entry(f"{pairs.value - words.value:,.0f}{mark(words)}")
 
 
 def _counting(known: Known) -> Table:
@@ -243,7 +251,7 @@ def _exact_count(standing: Standing | None, count: str) -> Entry:
     alike = standing.mean(MERGED) if standing else None
     if differ is None or alike is None:
         return Entry(EMPTY)
-    return Entry(f"{differ.value:,.0f} of {alike.value:,.0f}")
+    return Entry(f"{differ.value:,.0f} of {alike.value:,.0f}{mark(differ)}")
 
 
 def _aim(known: Known) -> Aim:
@@ -260,6 +268,5 @@ def _aim(known: Known) -> Aim:
     if not found:
         return Aim(text, EMPTY, None)
     count, contender, standing = max(found, key=lambda row: row[0])
-    mark = PARTIAL if standing.partial else ""
     met = True if count >= WANTED else (None if standing.partial else False)
-    return Aim(text, f"{said(contender)}: {count:.0f}{mark}", met, standing.partial)
+    return Aim(text, f"{said(contender)}: {count:.0f}{mark(standing)}", met, standing.partial)

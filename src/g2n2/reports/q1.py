@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 from ..demonstration.blocks import Block, Table, Text
 from ..experiments.q1 import GRAMMARS
-from .figures.q1 import drawing
-from .numbers import EMPTY, Entry, bold, entry
+from .figures.q1 import MAE, drawing, proved
+from .numbers import EMPTY, Entry, bold, entry, mark
 from .section import Aim, Section, nothing_yet
 from .standings import Measured, Results, Standing
 
-MAE = "test MAE r2"
 REDUCED, EXHAUSTIVE = "r-G_L3", "G_L3"
 ABLATIONS = tuple(name for name in GRAMMARS if name.startswith("r-G_L3-"))
 AT_DEPTH, AT_LAST = "pairs separated, 3 layers", "pairs separated"
@@ -74,7 +73,9 @@ def _pairs(power: Standing | None) -> Entry:
     of = power.mean("pairs")
     if few is None or all_ is None or of is None:
         return Entry(EMPTY)
-    return Entry(f"{few.value:.0f} / {all_.value:.0f} of {of.value:.0f}")
+    least = "" if proved(power) else "at least "
+    counts = f"{few.value:.0f} / {least}{all_.value:.0f} of {of.value:.0f}"
+    return Entry(counts + mark(power))
 
 
 def _said(known: Mapping[str, Standing]) -> str:

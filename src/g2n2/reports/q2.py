@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ..data.qm9.targets import QM9_TARGETS
 from ..demonstration.blocks import Block, Table, Text
 from ..experiments.q2 import JOINT_32, JOINT_64, R2_ALONE, Settings, cells
+from ..experiments.training_cells import mae_key
 from .cited import CitedTable, cited
 from .figures.q2 import drawing
 from .numbers import EMPTY, OPTIONAL, Entry, Notes, best_of_rows, bold, fixed, mean_entry
@@ -68,8 +69,8 @@ def _optional(known: Known) -> Text:
 
 
 def mae(target: str) -> str:
-    """The metric of a target, its unit left out."""
-    return f"test MAE {target}"
+    """The metric of a target in the unit of the tables."""
+    return mae_key(target, TARGETS[target].unit)
 
 
 def symbol(target: str) -> str:

@@ -8,13 +8,14 @@ from ..data.qm9.targets import QM9_TARGETS
 from ..demonstration.blocks import Block, Table, Text
 from ..experiments.collapse import LEAST_SPREAD, SPREAD
 from ..experiments.q2 import COMPARED, PRECISIONS
+from ..experiments.training_cells import mae_key
 from .cited import cited
-from .numbers import EMPTY, OPTIONAL, fixed, mean_entry
+from .numbers import EMPTY, OPTIONAL, PARTIAL, fixed, mean_entry
 from .section import Aim
 from .standings import Standing
 
 WANTED_SEEDS = 20
-_SYMBOLS = {target.name: target.symbol for target in QM9_TARGETS}
+_TARGETS = {target.name: target for target in QM9_TARGETS}
 
 _SPEEDS = {
     "each target alone, width 64, with distances": ("speed/single/distance", "single", EMPTY),
@@ -57,21 +58,33 @@ def speeds(known: Mapping[str, Standing]) -> list[Block]:
 def precisions(known: Mapping[str, Standing]) -> list[Block]:
     """What half precision costs: the same runs in bf16, tf32 and 32 bits."""
     rows = []
-    for target in COMPARED:
-        cells = [known.get(f"precision/{target}/{precision}") for precision in PRECISIONS]
+    for target in (_TARGETS[name] for name in COMPARED):
+        cells = [known.get(f"precision/{target.name}/{precision}") for precision in PRECISIONS]
         half, full = cells[0], cells[-1]
-        metric = f"test MAE {target}"
+        metric = mae_key(target.name, target.unit)
         entries = [mean_entry(cell, metric).text for cell in cells]
-        change = EMPTY
-        if half is not None and full is not None:
-            coarse, fine = half.mean(metric), full.mean(metric)
-            if coarse is not None and fine is not None:
-                change = f"{100.0 * (coarse.value / fine.value - 1.0):+.1f} %"
-        rows.append((_SYMBOLS[target], *entries, change, full.work if full else EMPTY))
+        rows.append((target.symbol, *entries, _change(half, full, metric), _works(half, full)))
     return [
         Text("**Precision**: the same runs in bf16, tf32 and float32, test MAE."),
         Table(("target", *PRECISIONS[:2], "float32", "bf16 against float32", "work"), tuple(rows)),
     ]
+
+
+def _change(half: Standing | None, full: Standing | None, metric: str) -> str:
+    """By how much half precision errs more; not said where the two did other work."""
+    if half is None or full is None or half.brief != full.brief:
+        return EMPTY
+    coarse, fine = half.mean(metric), full.mean(metric)
+    if coarse is None or fine is None:
+        return EMPTY
+    partial = PARTIAL if coarse.partial or fine.partial else ""
+    return f"{100.0 * (coarse.value / fine.value - 1.0):+.1f} %{partial}"
+
+
+def _works(half: Standing | None, full: Standing | None) -> str:
+    """What stands behind both, once where it is the same."""
+    coarse, fine = (one.work if one else EMPTY for one in (half, full))
+    return fine if coarse == fine else f"bf16 {coarse}; float32 {fine}"
 
 
 def collapse(known: Mapping[str, Standing]) -> tuple[list[Block], Aim]:

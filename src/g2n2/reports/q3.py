@@ -11,7 +11,7 @@ from ..experiments.q3.settings import MODELS, SETS
 from ..experiments.q3.statistics import GIN, NESTED, RELEASED, accuracy_key, deviation_key
 from .cited import cited
 from .figures.q3 import drawing
-from .numbers import EMPTY, Entry, Notes, Row, best_of_columns, entry, fixed, plain
+from .numbers import EMPTY, Entry, Notes, Row, best_of_columns, entry, fixed, mark, plain
 from .section import Aim, Section, nothing_yet
 from .standings import FULL, WITHDRAWN, Measured, Results, Standing
 
@@ -50,17 +50,20 @@ def section(results: Results) -> Section:
 
 
 def accuracy(known: Known, name: str, model: str, statistic: str) -> Measured | None:
-    """A statistic of a cell; ± is the deviation over folds, partial means folds are missing."""
+    """A statistic of a cell; ± is the deviation over folds, partial means folds are missing.
+
+    One fold has no deviation.
+    """
     standing = known.get(f"{name}/{model}")
     mean = standing.mean(accuracy_key(statistic)) if standing else None
     if standing is None or mean is None:
         return None
-    spread = fmean(standing.values(deviation_key(statistic)))
     folds = "nested" if statistic == NESTED else "test curves"
-    missing = any(
-        len(record.detail.get(folds, ())) < record.config.get("folds", 0)
-        for record in standing.records
-    )
+    counts = [len(record.detail.get(folds, ())) for record in standing.records]
+    asked = (record.config.get("folds", 0) for record in standing.records)
+    missing = any(count < of for count, of in zip(counts, asked, strict=True))
+    deviations = standing.values(deviation_key(statistic))
+    spread = fmean(deviations) if deviations and min(counts) > 1 else None
     partial = missing or standing.budget != FULL or standing.outdated
     return Measured(mean.value, spread, mean.seeds, partial)
 
@@ -136,35 +139,35 @@ def _statistics(known: Known, models: tuple[str, ...]) -> Table:
 
 
 def _gap(known: Known) -> str:
-    """How much the optimistic statistic gives away, in a sentence."""
+    """How much the optimistic statistic gives away, by cells run whole, in a sentence."""
     gaps = []
     for name in SETS:
         for model in MODELS:
             high, low = (accuracy(known, name, model, one) for one in (RELEASED, GIN))
-            if high is not None and low is not None:
-                gaps.append(high.value - low.value)
+            if high is None or low is None or high.partial or low.partial:
+                continue
+            gaps.append(high.value - low.value)
     if not gaps:
-        return "How far the statistics differ cannot be said before anything was run."
+        return "How far the statistics differ cannot be said before a cell was run whole."
     return (
         f"The best epoch of each fold lies {fmean(gaps):.1f} points above GIN's protocol on "
-        f"average, at most {max(gaps):.1f}, for the same {len(gaps)} cells."
+        f"average, at most {max(gaps):.1f}, for the same {len(gaps)} cells; partial ones are left "
+        "out."
     )
 
 
 def _reproduced(known: Known) -> str:
     """How ours compares with the paper's row by the statistic of that row, in a sentence."""
     row = cited("tu").rows["G²N²"]
-    apart = {
-        name: round(found.value, 1) - (row[name].value or 0.0)
-        for name in SETS
-        if (found := accuracy(known, name, "G2N2", RELEASED)) is not None
-    }
-    if not apart:
+    measured = {name: accuracy(known, name, "G2N2", RELEASED) for name in SETS}
+    found = {name: one for name, one in measured.items() if one is not None}
+    if not found:
         return ""
-    reached = [name for name, value in apart.items() if value >= 0]
+    apart = {name: round(one.value, 1) - (row[name].value or 0.0) for name, one in found.items()}
+    reached = [name + mark(found[name]) for name, value in apart.items() if value >= 0]
     said = f"at least the paper's on {', '.join(reached)}" if reached else "below the paper's"
-    least = min(apart.values())
-    rest = f", {-least:.1f} points below it at most" if least < 0 else ""
+    least, last = min((value, name) for name, value in apart.items())
+    rest = f", {-least:.1f}{mark(found[last])} points below it at most" if least < 0 else ""
     return f"By {RELEASED}, the statistic of the paper's row, G²N² of ours is {said}{rest}."
 
 

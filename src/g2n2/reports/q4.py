@@ -10,7 +10,7 @@ from ..experiments.q4.cells import BEST, MEDIAN, WORST
 from ..experiments.q4.settings import BUDGETS
 from .cited import cited
 from .figures.q4 import drawing
-from .numbers import EMPTY, PARTIAL, Entry, Row, bold, fixed, plain
+from .numbers import EMPTY, Entry, Row, bold, entry, fixed, mark, plain
 from .section import Aim, Section, nothing_yet
 from .standings import FULL, Results, Standing
 
@@ -105,8 +105,7 @@ def _entry(known: Known, name: str, place: Place) -> Entry:
         return Entry(EMPTY)
     ends = [standing.mean(metric) for metric in (WORST, BEST)]
     between = "–".join(_r2(end.value) for end in ends if end is not None)
-    mark = PARTIAL if standing.partial else ""
-    return Entry(f"{_r2(score)} ({between}){mark}", score)
+    return Entry(f"{_r2(score)} ({between}){mark(standing)}", score)
 
 
 _r2 = fixed(4)
@@ -175,7 +174,7 @@ def _ceilings(known: Known) -> Table:
     rows: list[Row] = []
     for said, metric in CEILINGS.items():
         found = [standing.mean(f"{name}: {metric}") if standing else None for name in FILTERS]
-        rows.append((said, [Entry(_r2(one.value) if one else EMPTY) for one in found]))
+        rows.append((said, [entry(one, _r2) for one in found]))
     return plain(("linear filter", *(f"{name}-pass R²" for name in FILTERS)), rows)
 
 

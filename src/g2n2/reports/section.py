@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..demonstration.blocks import Block, Table, Text
-from ..experiments.running import EARLIER
+from ..experiments.record import EARLIER
 from .figures.drawing import Drawing
 from .numbers import EMPTY
 from .standings import Standing

@@ -52,7 +52,7 @@ class Standing:
     budget: str
     records: tuple[Record, ...]
     outdated: bool = False
-    """The cell has other settings by now, and has not been run with them."""
+    """The cell has other settings or seeds by now, and has not been run with them."""
     seeds: int = 0
     """How many its budget asks for, where that is known."""
 
@@ -94,13 +94,9 @@ class Standing:
         return f"{len(self.records)}{seeds} × {reached}{of}"
 
     def values(self, metric: str) -> list[float]:
-        """One number for each seed that has it; the unit in brackets may be left out."""
-        return [
-            value
-            for record in self.records
-            for name, value in record.metrics.items()
-            if value is not None and (name == metric or name.startswith(f"{metric} ("))
-        ]
+        """One number for each seed that has it; the unit in brackets is part of the name."""
+        found = (record.metrics.get(metric) for record in self.records)
+        return [value for value in found if value is not None]
 
     def mean(self, metric: str) -> Measured | None:
         return self._over_seeds(metric, fmean)
@@ -147,11 +143,13 @@ class Results:
         folder: Where it was read.
         standings: Question to cell to standing.
         left_aside: Records of the harness check, which no table shows.
+        outdone: Records that stand aside, since their cell has better ones.
     """
 
     folder: Path
     standings: Mapping[str, Mapping[str, Standing]]
     left_aside: int = 0
+    outdone: int = 0
 
     def of(self, question: str) -> Cells:
         return Cells(self.standings.get(question, {}))
@@ -174,13 +172,14 @@ def read_results(folder: Path, harness: bool = False) -> Results:
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder} is a file; records lie in a folder: g2n2 experiment makes one")
     standings = {}
-    left = 0
+    left = outdone = 0
     for question in (*QUESTIONS, *WITHDRAWN):
         records = read_records(folder, question)
         kept = [record for record in records if harness or record.budget != HARNESS]
         left += len(records) - len(kept)
         standings[question] = _by_cell(kept, _settled(question, kept))
-    return Results(folder, standings, left)
+        outdone += len(kept) - sum(len(one.records) for one in standings[question].values())
+    return Results(folder, standings, left, outdone)
 
 
 Key = tuple[str, int, str]
@@ -206,14 +205,22 @@ def _by_cell(records: list[Record], settled: Mapping[Key, Cell]) -> dict[str, St
         alike = [r for r in own if _kind(r, settled) == _kind(most, settled)]
         by_seed = sorted(alike, key=lambda record: record.seed)
         outdated = not _owned(most, settled)
-        seeds = sum((name, budget) == (cell, most.budget) for name, _, budget in settled)
+        seeds = _seeds(cell, most.budget, settled)
         found[cell] = Standing(cell, most.budget, tuple(by_seed), outdated, seeds)
     return found
 
 
+def _seeds(cell: str, budget: str, settled: Mapping[Key, Cell]) -> int:
+    """How many a budget asks for."""
+    return sum((name, of) == (cell, budget) for name, _, of in settled)
+
+
 def _owned(record: Record, settled: Mapping[Key, Cell]) -> bool:
+    """Whether a record is of its cell as it is now; none is of a seed the cell no longer has."""
     now = settled.get((record.cell, record.seed, record.budget))
-    return now is None or now.owns(record)
+    if now is None:
+        return _seeds(record.cell, record.budget, settled) == 0
+    return now.owns(record)
 
 
 def _rank(record: Record, settled: Mapping[Key, Cell]) -> tuple[bool, int, bool, bool, int]:

@@ -11,6 +11,7 @@ from ..standings import Standing
 from .drawing import BLUE, GREEN, ORANGE, SKY, Drawing
 from .labels import label_points
 
+MAE = "test MAE r2 (bohr²)"
 _POWERS = (("network", BLUE, "network read-out"), ("own", SKY, "the grammar's own read-out"))
 
 
@@ -20,10 +21,16 @@ def drawing(known: Mapping[str, Standing]) -> Drawing:
         "q1",
         "Left: test error of R² against parameters, one point for each grammar, bars over seeds. "
         "Right: pairs of BREC each grammar tells apart exactly, nothing trained, with three layers "
-        "(dark) and with any number (full length).",
+        "(dark) and with any number (full length; ≥ where more layers are not proved to add "
+        "nothing).",
         (9.4, 4.4),
         lambda figure: _draw(figure, known),
     )
+
+
+def proved(power: Standing) -> bool:
+    """Whether more layers provably tell no more pairs apart."""
+    return 0 not in power.values("proved")
 
 
 def _draw(figure: Any, known: Mapping[str, Standing]) -> None:
@@ -43,7 +50,7 @@ def _errors(axes: Any, known: Mapping[str, Standing]) -> None:
     points, names, colours, bars = [], [], [], []
     for name, said in GRAMMARS.items():
         standing = known.get(f"train/{name}")
-        mae = standing.mean("test MAE r2") if standing else None
+        mae = standing.mean(MAE) if standing else None
         size = standing.mean("parameters") if standing else None
         if standing is None or mae is None or size is None:
             continue
@@ -91,13 +98,13 @@ def _powers(axes: Any, known: Mapping[str, Standing]) -> None:
             standing = known.get(f"exact/{name}/{readout}")
             few = standing.mean("pairs separated, 3 layers") if standing else None
             most = standing.mean("pairs separated") if standing else None
-            if few is None or most is None:
+            if standing is None or few is None or most is None:
                 continue
             at = heights[name] + lift
             axes.barh(at, most.value, 0.32, color=colour, alpha=0.35, linewidth=0)
             axes.barh(at, few.value, 0.32, color=colour, linewidth=0, label=label)
             axes.annotate(
-                f"{most.value:.0f}",
+                f"{most.value:.0f}" if proved(standing) else f"≥ {most.value:.0f}",
                 (most.value, at),
                 xytext=(3, 0),
                 textcoords="offset points",

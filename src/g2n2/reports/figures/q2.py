@@ -7,6 +7,7 @@ from typing import Any
 
 from ...data.qm9.targets import QM9_TARGETS
 from ...demonstration.inline_svg import INK, SOFT
+from ...experiments.training_cells import mae_key
 from ..cited import cited
 from ..standings import Standing
 from .drawing import BLUE, GREEN, ORANGE, Drawing
@@ -65,7 +66,7 @@ def _panel(axes: Any, which: str, known: Mapping[str, Standing]) -> None:
     for label, (pattern, colour, marker) in _OURS[which].items():
         for target, height in zip(QM9_TARGETS, heights, strict=True):
             standing = known.get(pattern.format(target.name))
-            found = standing.mean(f"test MAE {target.name}") if standing else None
+            found = standing.mean(mae_key(target.name, target.unit)) if standing else None
             if found is None:
                 continue
             axes.errorbar(
