@@ -177,6 +177,7 @@ def test_classes_come_with_probabilities(here):
         (["train", "molecules.csv", "--option", "x"], "should read KEY=VALUE"),
         (["train", "molecules.csv", "--grammar", "r-G_L9"], "r-G_L9"),
         (["train", "molecules.csv", "--baseline", "GINN"], "no baseline is called 'GINN'"),
+        (["train", "molecules.csv", "--baseline", "GIN", "--grammar", "L1"], "leave out --baseline"),
         (["train", "molecules.csv", "--split", "column:part"], "no column 'part'"),
         (["train", "--config", "none.toml"], "cannot read 'none.toml'"),
         (["train", "--config", "typo.toml"], "no setting called 'wdith'; did you mean width?"),
@@ -187,6 +188,12 @@ def test_classes_come_with_probabilities(here):
         (["predict", "runs/molecules-logp-001", "none.csv"], "no file or folder 'none.csv'"),
         (["predict", "runs/molecules-logp-001", "cycle.g6"], "lacks the node features H, B, C"),
         (["evaluate", "runs/molecules-logp-001", "--on", "new.csv"], "no column 'logp'"),
+        (["predict", "runs/molecules-logp-001", "new.csv", "--out", "new.csv"], "would overwrite"),
+        (["predict", "runs/molecules-logp-001", "new.csv", "--out", "link.csv"], "would overwrite"),
+        (["predict", "runs/molecules-logp-001", "new.csv", "--out", "molecules.csv"], "overwrite"),
+        (["evaluate", "runs/molecules-logp-001", "--on", "molecules.csv", "--out", "molecules.csv"],
+         "name another file"),
+        (["evaluate", "runs/molecules-logp-001", "--out", "molecules.csv"], "name another file"),
         (["sweep", "plain.toml", "--trials", "2"], "has no table [sweep]"),
     ],
 )  # fmt: skip
@@ -194,9 +201,48 @@ def test_mistakes_are_named(here, words, message):
     (here / "typo.toml").write_text('dataset = "molecules.csv"\nwdith = 3\n')
     (here / "plain.toml").write_text('dataset = "molecules.csv"\n')
     (here / "cycle.g6").write_text("Cr\n")
+    if not (here / "link.csv").exists():
+        (here / "link.csv").symlink_to("new.csv")
+    before = {path: path.read_bytes() for path in here.glob("*.csv")}
     code, text = run(*words)
     assert code == 2, text
-    assert message in text
+    assert message in " ".join(text.split())
+    assert {path: path.read_bytes() for path in here.glob("*.csv")} == before
+
+
+@pytest.mark.parametrize("target", ["id", "note"])
+def test_a_target_called_as_a_column_of_ours_takes_nothing_away(here, target):
+    rows = [(row["name"], row["smiles"], row["logp"]) for row in read("molecules.csv")]
+    write(here / "named.csv", ("name", "smiles", target), rows)
+    arguments = ("--target", target, "--epochs", "1", "--out", f"of-{target}", *QUICK)
+    code, text = run("train", "named.csv", *arguments)
+    assert code == 0, text
+    code, text = run("predict", f"of-{target}", "new.csv", "--out", "named-preds.csv")
+    assert code == 0, text
+    assert "39 predictions written to named-preds.csv" in text
+    assert "1 record has no prediction: new-3, 'C1CC(': not SMILES" in text
+    found = read("named-preds.csv")
+    assert list(found[0]) == ["id", f"predicted {target}", "note"]
+    assert [row["id"] for row in found] == [f"new-{i}" for i in range(40)]
+    assert all(float(row[f"predicted {target}"]) for row in found if not row["note"])
+
+
+def test_ids_that_repeat_are_kept_and_said(here):
+    names = ("twice", "twice", "m2", "m3", "m4")
+    texts = [row["smiles"] for row in read("molecules.csv")[:5]]
+    rows = [(name, text, f"c{i}") for i, (name, text) in enumerate(zip(names, texts, strict=True))]
+    write(here / "twice.csv", ("name", "smiles", "comment"), rows)
+    code, text = run("predict", "runs/molecules-logp-001", "twice.csv", "--out", "twice-preds.csv")
+    assert code == 0, text
+    assert "the id 'twice' stands in several rows of twice.csv" in " ".join(text.split())
+    assert [row["id"] for row in read("twice-preds.csv")] == list(names)
+
+
+def test_a_fragment_without_sentences_trains_and_predicts(here):
+    arguments = ("--target", "logp", "--grammar", "·", "--epochs", "1", "--out", "dot", *QUICK)
+    code, text = run("train", "molecules.csv", *arguments)
+    assert code == 0, text
+    assert run("predict", "dot", "new.csv", "--out", "dot-preds.csv")[0] == 0
 
 
 def test_bad_rows_are_skipped_by_name_or_refused(here):

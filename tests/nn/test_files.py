@@ -59,6 +59,16 @@ def test_every_grammar_comes_back_as_it_went(name: str, tmp_path: Path) -> None:
     torch.testing.assert_close(again(batch()), model(batch()), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("operations", ["·", "· 1", "· ᵀ ⊙", "· ᵀ 1"])
+def test_a_fragment_comes_back_with_or_without_sentences(operations: str, tmp_path: Path) -> None:
+    model = small(grammar=operations)
+    model.save(tmp_path / "x")
+    again = load(tmp_path / "x")
+    assert again.plan == model.plan
+    assert again.plan.grammar.readout == model.plan.grammar.readout
+    torch.testing.assert_close(again(batch()), model(batch()), rtol=0, atol=0)
+
+
 OPTIONS: list[dict[str, object]] = [
     *({"preset": name} for name in PRESETS),
     {"preset": replace(PRESETS["paper"], name="mine", hidden=1, decision=(5, 6)), "decision": None},

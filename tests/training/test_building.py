@@ -61,6 +61,15 @@ def test_scaling_looks_at_training_graphs_only():
     assert prepare(RunConfig("x"), replace(graphs, targets=targets)).scaling == first.scaling
 
 
+@pytest.mark.parametrize("unit", [1e300, 1e-200])
+def test_numbers_whose_spread_cannot_be_computed_are_refused(unit):
+    graphs = small_set()
+    with pytest.raises(DataError, match=r"target 't0' of small goes from .* in another unit"):
+        prepare(RunConfig("x"), replace(graphs, targets=graphs.targets * unit))
+    one_value = replace(graphs, targets=np.full_like(graphs.targets, unit))
+    assert prepare(RunConfig("x"), one_value).scaling.deviation == (1.0,)
+
+
 def test_what_a_network_has_no_place_for_is_left_out_and_said():
     graphs = small_set()
     rich = replace(

@@ -4,7 +4,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
+import pytest
 
+from g2n2.data.graph_set import Target
 from g2n2.training.evaluation import Predictions
 from g2n2.training.prediction_rows import prediction_rows, write_rows
 from g2n2.training.tasks import Task
@@ -70,3 +72,57 @@ def test_ids_of_the_input_are_kept_where_they_repeat_or_are_empty():
 def test_energies_keep_their_digits(tmp_path):
     write_rows(tmp_path / "p.csv", [{"id": "a", "u0 [hartree]": -286.4950123}])
     assert (tmp_path / "p.csv").read_text().splitlines()[1] == "a,-286.495012"
+
+
+CLASHES = [
+    ("graph", ("id",), ["id", "true id", "predicted id"]),
+    ("graph", ("note", "a"), ["id", "true note", "true a", "predicted note", "a"]),
+    (
+        "graph",
+        ("a", "true a"),
+        ["id", "true a", "true true a", "a", "predicted true a"],
+    ),
+    (
+        "graph",
+        ("predicted id", "id"),
+        ["id", "true predicted id", "true id", "predicted id", "predicted predicted id"],
+    ),
+    ("graph", ("target",), ["id", "true target", "target"]),
+    ("node", ("node",), ["id", "node", "true node", "predicted node"]),
+    ("edge", ("target",), ["id", "source", "target", "true target", "predicted target"]),
+]
+
+
+@pytest.mark.parametrize(("level", "names", "header"), CLASHES)
+def test_a_target_never_takes_the_place_of_another_column(level, names, header, tmp_path):
+    graphs = small_set(level, graphs=3, columns=len(names))
+    graphs = replace(graphs, columns=tuple(Target(name) for name in names))
+    task, rows = Task.of(graphs), len(graphs.targets)
+    values = graphs.targets + 100.0
+    made = predictions(graphs, values)
+    beside = prediction_rows(graphs, task, made, truth=True, unread=False)
+    assert list(beside[0]) == header
+    assert [row["id"] for row in beside[:: max(1, rows - 1)]] == ["g0", "g2"]
+    told = header[-2 * len(names) :]
+    for place, (true, predicted) in enumerate(
+        zip(told[: len(names)], told[len(names) :], strict=True)
+    ):
+        assert [row[true] for row in beside] == graphs.targets[:, place].tolist()
+        assert [row[predicted] for row in beside] == values[:, place].tolist()
+    alone = prediction_rows(graphs, task, made, truth=False, unread=True)
+    assert list(alone[0])[-len(names) :] == told[len(names) :], "the same names without the truth"
+
+
+def test_a_class_of_the_target_s_own_name_keeps_its_column():
+    graphs = small_set(kind="multiclass", graphs=30)
+    column = replace(graphs.columns[0], name="p(few)")
+    graphs = replace(graphs, columns=(column,))
+    made = predictions(graphs, np.tile([0.5, 0.3, 0.2], (30, 1)))
+    rows = prediction_rows(graphs, Task.of(graphs), made, truth=False, unread=False)
+    assert rows[0] == {
+        "id": "g0",
+        "p(few)": "few",
+        "predicted p(few)": 0.5,
+        "p(some)": 0.3,
+        "p(many)": 0.2,
+    }

@@ -63,3 +63,14 @@ def test_damaged_and_absent_files_are_said(files, tmp_path):
         files.read_json("result.json")
     with pytest.raises(DataError, match="is no run folder"):
         RunFolder.existing(tmp_path / "elsewhere")
+
+
+def test_a_run_that_never_began_is_forgotten_and_nothing_else(files):
+    (files.path / "tensorboard").mkdir()
+    (files.path / "letter.txt").write_text("dear")
+    files.forget()
+    assert [path.name for path in files.path.iterdir()] == ["letter.txt"]
+    (files.path / "letter.txt").unlink()
+    files.forget()
+    assert not files.path.exists()
+    files.forget()

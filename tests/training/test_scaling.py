@@ -37,6 +37,28 @@ def test_a_constant_column_is_not_blown_up():
     assert np.abs(scaling.scale(Task.of(constant), constant)).max() < 1e-12
 
 
+@pytest.mark.parametrize("unit", [1e-150, 1e-10, 1.0, 1e30])
+def test_the_unit_of_a_target_makes_no_difference(unit):
+    graphs = small_set()
+    task = Task.of(graphs)
+    plain = Scaling.of(task, graphs, normalise=True)
+    small = replace(graphs, targets=graphs.targets * unit)
+    scaling = Scaling.of(task, small, normalise=True)
+    assert scaling.scale(task, small) == pytest.approx(plain.scale(task, graphs))
+
+
+def test_what_references_leave_of_exact_sums_is_not_blown_up():
+    graphs = small_set()
+    elements = np.ones_like(graphs.node_features[:, :1])
+    made = replace(
+        graphs,
+        node_features=elements,
+        node_names=("C",),
+        targets=-1234.5678 * graphs.sizes[:, None].astype(float),
+    )
+    assert Scaling.of(Task.of(made), made, normalise=True, references=True).deviation == (1.0,)
+
+
 def test_references_are_what_the_elements_give():
     graphs = small_set()
     random = np.random.default_rng(0)

@@ -25,6 +25,14 @@ def test_a_network_named_on_the_command_line_replaces_the_file_s(tmp_path):
     assert merged(file, {"width": 3}, {}).baseline == "GIN"
 
 
+def test_a_grammar_beside_a_baseline_is_refused(tmp_path):
+    with pytest.raises(DataError, match="GIN takes the place of the grammar L1: leave out"):
+        merged(None, {"dataset": "mutag", "baseline": "GIN", "grammar": "L1"}, {})
+    file = tmp_path / "config.json"  # a run's own names the default grammar beside its baseline
+    file.write_text(json.dumps(RunConfig("mutag", baseline="GIN").as_dict()))
+    assert merged(file, {}, {}).baseline == "GIN"
+
+
 def test_json_of_a_run_is_read_too(tmp_path):
     file = tmp_path / "config.json"
     file.write_text(json.dumps(RunConfig("mutag", target=("a",), width=9).as_dict()))

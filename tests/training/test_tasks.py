@@ -68,11 +68,11 @@ def test_decoding_gives_probabilities():
 
 
 def test_columns_have_units_and_classes_their_names():
-    assert task("regression").table(np.array([[2.5]])) == {"t0 [eV]": [2.5]}
+    assert task("regression").table(np.array([[2.5]])) == [("t0 [eV]", [2.5])]
     two = task("binary").table(np.array([[0.25], [0.75]]))
-    assert two == {"t0": ["no", "yes"], "p(t0=yes)": [0.25, 0.75]}
+    assert two == [("t0", ["no", "yes"]), ("p(t0=yes)", [0.25, 0.75])]
     three = task("multiclass").table(np.array([[0.1, 0.7, 0.2]]))
-    assert three == {"t0": ["y"], "p(x)": [0.1], "p(y)": [0.7], "p(z)": [0.2]}
+    assert three == [("t0", ["y"]), ("p(x)", [0.1]), ("p(y)", [0.7]), ("p(z)", [0.2])]
 
 
 def test_columns_no_run_can_learn_together_are_refused():

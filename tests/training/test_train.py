@@ -189,3 +189,28 @@ def test_bad_targets_and_sets_are_said(tmp_path):
     unknown = replace(small_set(), targets=np.full((60, 1), np.nan))
     with pytest.raises(DataError, match="no training graph has a known target"):
         train(SMALL, tmp_path / "b", graphs=unknown)
+
+
+def test_a_run_that_fails_before_its_first_step_leaves_no_folder(tmp_path):
+    def fail(*_):
+        raise DataError("no")
+
+    for watch in (Watch(start=fail), Watch(step=fail)):
+        with pytest.raises(DataError, match="no"):
+            train(SMALL, tmp_path / "run", graphs=small_set(), watch=watch)
+        begun = watch.start is not fail
+        assert (tmp_path / "run").exists() == begun
+
+
+def test_a_part_without_a_known_target_is_not_scored(tmp_path):
+    graphs = small_set()
+    parts = {"train": np.arange(40), "validation": np.arange(40, 50), "test": np.arange(50, 60)}
+    targets = graphs.targets.copy()
+    targets[parts["test"]] = np.nan
+    graphs = replace(graphs, targets=targets, splits=parts)
+    result = train(replace(SMALL, epochs=1), tmp_path / "run", graphs=graphs)
+    assert result.scores == {}
+    run = TrainedRun(tmp_path / "run", "cpu")
+    with pytest.raises(DataError, match="the part test of this run has no value of t0 to compare"):
+        run.evaluate("test", graphs)
+    assert run.evaluate("validation", graphs).scores

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,6 +43,8 @@ def evaluate(
     from ..training.trained import TrainedRun
 
     trained = TrainedRun(run, device)
+    if out is not None:
+        _refuse_overwriting(out, on, trained.config.dataset)
     options = _options(smiles, id_column, option)
     if on in ("train", "validation", "test"):
         outcome = trained.evaluate(on)
@@ -74,17 +78,23 @@ def predict(
     from ..training.trained import TrainedRun
 
     trained = TrainedRun(run, device)
+    _refuse_overwriting(out, file, trained.config.dataset)
     outcome = trained.predict(file, _options(smiles, id_column, option))
     rows = prediction_rows(outcome.graphs, trained.task, outcome.made, truth=False, unread=True)
     write_rows(out, rows)
-    lost = sum("note" in row for row in rows)
-    show.say(f"{len(rows) - lost:,} predictions written to {out}")
+    lost = outcome.graphs.source.get("unread", {})
+    show.say(f"{len(rows) - len(lost):,} predictions written to {out}")
     if lost:
         some = next(row for row in rows if "note" in row)
-        several = f"{lost:,} records have no prediction (see the column note); the first:"
+        several = f"{len(lost):,} records have no prediction (see the column note); the first:"
         show.say(
-            f"{several if lost > 1 else '1 record has no prediction:'} {some['id']}, "
-            f"{some['note'].removeprefix('not predicted: ')}"
+            f"{several if len(lost) > 1 else '1 record has no prediction:'} {some['id']}, "
+            f"{lost[min(lost)]}"
+        )
+    if repeated := _repeated(outcome.graphs.source.get("record_ids", ())):
+        show.say(
+            f"the id {repeated!r} stands in several rows of {file}, as it does in {out}: tell them "
+            "apart by their order, which is the same"
         )
 
 
@@ -124,6 +134,23 @@ def _described(row: Dataset) -> dict[str, Any]:
         "how to get it": row.how,
         "options": dataset_options(row),
     }
+
+
+def _refuse_overwriting(out: Path, *sources: str) -> None:
+    from ..errors import DataError
+
+    for source in map(Path, sources):
+        if out.exists() and source.exists() and out.samefile(source):
+            raise DataError(
+                f"--out {out} would overwrite the graphs that are read or were trained on; "
+                "name another file"
+            )
+
+
+def _repeated(names: Sequence[str]) -> str | None:
+    """The first name, if any, that more than one record has."""
+    counts = Counter(name for name in names if name)
+    return next((name for name, count in counts.items() if count > 1), None)
 
 
 def _options(smiles: str | None, id_column: str | None, pairs: list[str] | None) -> dict[str, Any]:

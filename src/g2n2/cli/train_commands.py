@@ -261,6 +261,7 @@ def _say_result(result: Result, console: Any) -> None:
         )
         console.print(score_table(result.parts.task, result.scores, result.guesses))
     else:
-        show.say("\nThere are no test graphs to score.")
+        why = "No test graph has a known target" if count else "There are no test graphs"
+        show.say(f"\n{why} to score.")
     show.say(f"\nrun folder: {folder}  (result.json, metrics.csv, test.csv, pictures, weights)")
     show.say(f"predict:    g2n2 predict {folder} FILE --out preds.csv")

@@ -1,7 +1,8 @@
 """A network in one safetensors file: weights, and as text everything needed to make it again.
 
 The metadata are strings: `format`, `g2n2` (the version that wrote it), `grammar` (its rules and
-supports), `name`, `options` and `supports` (JSON), `plan` (for people), `formula` and `checksum`.
+supports), `name`, `options` and `supports` (JSON), `plan` (for people), `formula` and `checksum`;
+`sentences` is there, and `none`, only where the grammar reads nothing out of its words.
 Nothing is ever unpickled, and nothing is loaded by halves: the checksum covers every weight and
 every word of the metadata.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ KINDS: dict[str, type[GrammarGNN]] = {
     "GrammarGNN": GrammarGNN,
     "WithoutEdgeFeatures": WithoutEdgeFeatures,
 }
+
+NO_SENTENCES = "none"
 
 PICKLES = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 """How a file of torch.save (an archive) and a pickle of protocol 2 to 5 start."""
@@ -115,7 +118,8 @@ def _described(model: GrammarGNN) -> dict[str, str]:
         )
     plan = model.plan
     text = str(plan.grammar)
-    if Grammar.parse(text) != plan.grammar:
+    sentences = {} if plan.grammar.sentence_rules else {"sentences": NO_SENTENCES}
+    if _grammar({"grammar": text, "name": "", **sentences}) != plan.grammar:
         raise LoweringError(f"the grammar does not read back from its own text:\n{text}")
     options = {
         **model.options,
@@ -130,6 +134,7 @@ def _described(model: GrammarGNN) -> dict[str, str]:
         "kind": kind.__name__,
         "name": plan.grammar.name,
         "grammar": text,
+        **sentences,
         "options": json.dumps(options),
         "supports": json.dumps(_supports_options(model.supports)),
         "plan": plan_text(plan),
@@ -166,12 +171,19 @@ def _made(metadata: dict[str, str]) -> GrammarGNN:
     preset = Preset(**{**preset, "decision": tuple(preset["decision"])})
     if options["decision"] is not None:
         options["decision"] = tuple(options["decision"])
-    grammar = Grammar.parse(metadata["grammar"], metadata["name"])
+    grammar = _grammar(metadata)
     designed = json.loads(metadata["supports"])
     supports = None if designed is None else SpectralSupports(**designed)
     model = KINDS[metadata["kind"]](grammar, **options, preset=preset, supports=supports)
     model.formula = metadata["formula"]
     return model
+
+
+def _grammar(metadata: dict[str, str]) -> Grammar:
+    """The grammar as it was: text without S reads as one with the default read-out."""
+    grammar = Grammar.parse(metadata["grammar"], metadata["name"])
+    without = metadata.get("sentences") == NO_SENTENCES
+    return replace(grammar, readout=()) if without else grammar
 
 
 def _read(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:

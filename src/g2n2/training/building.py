@@ -140,6 +140,7 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
         how = "stored" if "train" in graphs.splits else "random"
     chosen = splits if splits is not None else split(graphs, how, seed=config.seed)
     task = Task.of(graphs)
+    _refuse_endless(task, graphs)
     notes = []
     recipe = config.effective_recipe()
     if graphs.positions is None and config.distance:
@@ -162,6 +163,23 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
             "positions are not used."
         )
     return Parts(graphs, chosen, task, scaling, tuple(notes))
+
+
+def _refuse_endless(task: Task, graphs: GraphSet) -> None:
+    """Refuse numbers whose squares, of which deviations and scores are made, are no numbers."""
+    if task.kind != "regression":
+        return
+    for column, values in zip(task.columns, graphs.targets.T, strict=True):
+        known = values[np.isfinite(values)]
+        low, high = known.min(initial=np.inf), known.max(initial=-np.inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            computable = not low < high or 0 < known.std() < np.inf
+        if not computable:
+            raise DataError(
+                f"target {column.name!r} of {graphs.name} goes from {low:.3g} to {high:.3g}, and "
+                "the squares of such numbers cannot be computed: give it in another unit, or take "
+                "its logarithm"
+            )
 
 
 def with_batch(config: RunConfig, train: int) -> RunConfig:

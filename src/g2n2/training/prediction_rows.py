@@ -16,13 +16,21 @@ from .tasks import Task
 
 Row = dict[str, Any]
 
+OWN = {
+    "graph": ("id", "note"),
+    "node": ("id", "node", "note"),
+    "edge": ("id", "source", "target", "note"),
+}
+"""Columns that hold no target, by what the targets belong to."""
+
 
 def prediction_rows(
     graphs: GraphSet, task: Task, made: Predictions, *, truth: bool, unread: bool
 ) -> list[Row]:
     """One row for each prediction, in the order of the input.
 
-    Nodes and edges are counted from 0 within their graph.
+    Nodes and edges are counted from 0 within their graph. A target called as another column of
+    the file (`id`, `note`, `true a` beside a target a) stands there as `predicted NAME`.
 
     Args:
         graphs: What was predicted.
@@ -34,14 +42,13 @@ def prediction_rows(
     """
     lost: dict[int, str] = dict(graphs.source.get("unread", {})) if unread else {}
     names = graphs.source.get("record_ids") if unread else None
-    columns = task.table(made.values)
+    columns = _columns(graphs.level, task, made, truth)
     places = _places(graphs, made)
-    known = _truth(task, made) if truth else {}
     rows: dict[int, list[Row]] = {}
     record_of = graphs.source.get("rows") if unread else None
     for number, (graph, place) in enumerate(places):
         record = graph if record_of is None else record_of[graph]
-        values = {name: cells[number] for name, cells in {**known, **columns}.items()}
+        values = {name: cells[number] for name, cells in columns.items()}
         name = _id(graphs, graph) if names is None else names[record]
         rows.setdefault(record, []).append({"id": name, **place, **values})
     for record, why in lost.items():
@@ -80,16 +87,34 @@ def _places(graphs: GraphSet, made: Predictions) -> list[tuple[int, Row]]:
     ]
 
 
-def _truth(task: Task, made: Predictions) -> dict[str, list[Any]]:
+def _columns(level: str, task: Task, made: Predictions, truth: bool) -> dict[str, list[Any]]:
+    """What is known and what is predicted, each under a name no other column has.
+
+    The names of predictions are the same with and without the truth.
+    """
+    taken = set(OWN[level])
+    columns: dict[str, list[Any]] = {}
+    for what, pairs in (("true", _truth(task, made)), ("predicted", task.table(made.values))):
+        for name, cells in pairs:
+            while name in taken:
+                name = f"{what} {name}"
+            taken.add(name)
+            if truth or what == "predicted":
+                columns[name] = cells
+    return columns
+
+
+def _truth(task: Task, made: Predictions) -> list[tuple[str, list[Any]]]:
     """Columns of what is known, empty where nothing is."""
-    found: dict[str, list[Any]] = {}
+    found: list[tuple[str, list[Any]]] = []
     for column, values in zip(task.columns, made.targets.T, strict=True):
         name = f"true {column.name}" + (f" [{column.unit}]" if column.unit else "")
         named = column.classes or ("0", "1")
-        found[name] = [
+        cells = [
             "" if np.isnan(v) else float(v) if task.kind == "regression" else named[int(v)]
             for v in values
         ]
+        found.append((name, cells))
     return found
 
 

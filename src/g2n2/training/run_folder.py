@@ -18,7 +18,9 @@ import csv
 import hashlib
 import io
 import json
+import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,15 @@ class RunFolder:
         own = ("split.json", "data.json")
         found = self.path.iterdir() if self.path.is_dir() else ()
         return sorted(p.name for p in found if p.name not in own and not p.name.endswith(".part"))
+
+    def forget(self) -> None:
+        """Undo `describe`, for a run that never began; the folder goes where nothing else is."""
+        with suppress(OSError):  # a path that is no folder: what the run failed of says so
+            for name in ("config.json", "data.json", "split.json"):
+                (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
+        with suppress(OSError):  # not empty, or never made
+            self.path.rmdir()
 
     def drop_unfinished(self) -> None:
         """Remove what a killed process was writing."""

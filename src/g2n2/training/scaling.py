@@ -13,6 +13,9 @@ from ..data.qm9.references import BETWEEN, fit_references, reference_sums
 from ..errors import DataError
 from .tasks import Task, Values
 
+NOISE = 1e-9
+"""Of the largest target: a deviation up to that is rounding, and the column a constant."""
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -52,13 +55,15 @@ class Scaling:
         if not normalise:
             return plain
         mean, deviation = [], []
-        for values in (train.targets - plain.reference(task, train)).T:
+        rest = train.targets - plain.reference(task, train)
+        for values, whole in zip(rest.T, train.targets.T, strict=True):
             known = values[np.isfinite(values)]
             spread = float(known.std()) if known.size else 0.0
             mean.append(float(known.mean()) if known.size else 0.0)
-            # A constant column has rounding noise for a deviation; scaling by that explodes.
-            smallest = 1e-9 * max(1.0, abs(mean[-1]))
-            deviation.append(spread if spread > smallest else 1.0)
+            # A constant column has rounding noise for a deviation; scaling by that explodes. Noise
+            # goes with the size of the targets themselves, whatever was taken off them.
+            noise = NOISE * float(np.abs(whole[np.isfinite(whole)]).max(initial=0.0))
+            deviation.append(spread if spread > noise else 1.0)
         return cls(tuple(mean), tuple(deviation), fitted)
 
     def reference(self, task: Task, graphs: GraphSet) -> Values:

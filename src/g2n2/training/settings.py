@@ -43,15 +43,21 @@ def merged(
         options: Options of the data set or reader, added to those of the file one by one.
 
     Raises:
-        DataError: A setting is unknown, of the wrong type, or makes no sense.
+        DataError: A setting is unknown, of the wrong type, or makes no sense, or a grammar and a
+            baseline are both said.
     """
     values = read_settings(file) if file is not None else {}
     source = str(file) if file is not None else "the command line"
     given = {name: value for name, value in said.items() if value not in (None, (), [])}
     together = dict(values.get("options") or {}) | dict(options)
-    if "baseline" in given and "grammar" not in given:
+    if "baseline" in given and "grammar" in given:
+        raise DataError(
+            f"the baseline {given['baseline']} takes the place of the grammar "
+            f"{given['grammar']}: leave out --baseline or --grammar"
+        )
+    if "baseline" in given:
         values.pop("grammar", None)
-    if "grammar" in given and "baseline" not in given:
+    if "grammar" in given:
         values.pop("baseline", None)
     return rooted(RunConfig.from_dict({**values, **given, "options": together}, source))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -103,23 +102,21 @@ class Task:
         probabilities: Values = shifted / shifted.sum(axis=-1, keepdims=True)
         return probabilities
 
-    def table(self, decoded: Values) -> Mapping[str, list[Any]]:
-        """Columns of a predictions file."""
+    def table(self, decoded: Values) -> list[tuple[str, list[Any]]]:
+        """Columns of a predictions file; a target's name may be that of another's column."""
         if self.kind == "multiclass":
             names = self.columns[0].classes
             best = decoded.argmax(axis=-1)
-            table: dict[str, list[Any]] = {self.columns[0].name: [names[i] for i in best]}
-            for place, name in enumerate(names):
-                table[f"p({name})"] = decoded[:, place].tolist()
-            return table
-        table = {}
+            shares = [(f"p({name})", decoded[:, k].tolist()) for k, name in enumerate(names)]
+            return [(self.columns[0].name, [names[i] for i in best]), *shares]
+        table: list[tuple[str, list[Any]]] = []
         for place, column in enumerate(self.columns):
             unit = f" [{column.unit}]" if column.unit else ""
             values = decoded[:, place]
             if self.kind == "binary":
                 names = column.classes or ("0", "1")
-                table[column.name] = [names[int(p >= 0.5)] for p in values]
-                table[f"p({column.name}={names[1]})"] = values.tolist()
+                table.append((column.name, [names[int(p >= 0.5)] for p in values]))
+                table.append((f"p({column.name}={names[1]})", values.tolist()))
             else:
-                table[column.name + unit] = values.tolist()
+                table.append((column.name + unit, values.tolist()))
         return table

@@ -127,32 +127,39 @@ def train(
     recorded = recorded or Recorded()
     design_supports(model, store, recorded)
     watch.summary(config, parts, model)
-    curves = None
-    with processes.all_or_none():
-        if fabric.is_global_zero:
-            files.drop_unfinished()
-            if not resume:
-                files.describe(config, parts)
-            curves = TensorBoardCurves(files.path / "tensorboard")
-            if curves.missing:
-                watch.note(curves.missing)
-    loop = Loop(
-        config,
-        fabric,
-        processes,
-        model,
-        store,
-        parts.task,
-        parts.splits["train"],
-        lambda net: score(net, parts, store, parts.splits["validation"], fabric),
-        files.path,
-        _hooks(files, curves, watch),
-        recorded,
-    )
-    if resume:
-        _take_up(loop, files, watch)
-    watch.start(loop)
-    loop.run()
+    curves: TensorBoardCurves | None = None
+    loop: Loop | None = None
+    try:
+        with processes.all_or_none():
+            if fabric.is_global_zero:
+                files.drop_unfinished()
+                if not resume:
+                    files.describe(config, parts)
+                curves = TensorBoardCurves(files.path / "tensorboard")
+                if curves.missing:
+                    watch.note(curves.missing)
+        loop = Loop(
+            config,
+            fabric,
+            processes,
+            model,
+            store,
+            parts.task,
+            parts.splits["train"],
+            lambda net: score(net, parts, store, parts.splits["validation"], fabric),
+            files.path,
+            _hooks(files, curves, watch),
+            recorded,
+        )
+        if resume:
+            _take_up(loop, files, watch)
+        watch.start(loop)
+        loop.run()
+    except Exception:
+        begun = resume or (loop is not None and loop.progress.steps > 0)
+        if fabric.is_global_zero and not begun:  # nothing to go on with, and the name is free again
+            files.forget()
+        raise
     best = loop.progress.best(loop.metric, parts.task.higher_is_better)[0]
     if best < 0:
         raise DataError("no epoch was finished, so there is no model; give the run more time")

@@ -75,7 +75,8 @@ class TrainedRun:
             graphs: The run's graphs, where they are in memory; else they are read again.
 
         Raises:
-            DataError: There is no such part, or the data is no longer what it was.
+            DataError: There is no such part, it has no target to compare with, or the data is no
+                longer what it was.
         """
         splits = self.files.splits()
         if part not in splits:
@@ -85,6 +86,7 @@ class TrainedRun:
         everything = load_graphs(self.config) if graphs is None else graphs
         parts = prepare(self.config, everything, splits)
         self.files.refuse_other_data(parts.graphs)
+        self._refuse_unknown(parts.graphs.select(splits[part]), f"the part {part} of this run")
         return self._outcome(replace(parts, scaling=self.files.scaling()), splits[part])
 
     def predict(
@@ -108,11 +110,15 @@ class TrainedRun:
             graphs = without_edge_features(graphs)
         described = self.files.read_json("data.json")
         graphs = align(graphs.check(), described, self.task).check()
-        if targets and not np.isfinite(graphs.targets).any():
-            names = ", ".join(column.name for column in self.task.columns)
-            raise DataError(f"{graphs.name} has no value of {names} to compare with")
+        if targets:
+            self._refuse_unknown(graphs, graphs.name)
         parts = Parts(graphs, {}, self.task, self.files.scaling(), ())
         return self._outcome(parts, np.arange(len(graphs)))
+
+    def _refuse_unknown(self, graphs: GraphSet, what: str) -> None:
+        if not np.isfinite(graphs.targets).any():
+            names = ", ".join(column.name for column in self.task.columns)
+            raise DataError(f"{what} has no value of {names} to compare with")
 
     def _read(
         self, source: str | Path, options: Mapping[str, Any] | None, targets: bool

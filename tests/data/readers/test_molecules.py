@@ -277,6 +277,35 @@ def test_ids_that_name_no_row_are_said_and_kept_for_predictions(
     assert graphs.source["record_ids"] == names
 
 
+def test_text_is_no_id_beside_a_column_called_one(tmp_path: Path) -> None:
+    text = "name,smiles,comment,y\nethanol,CCO,good,1\nethanol,OCC,bad,2\nm2,CCC,ugly,3\n"
+    graphs = read_graphs(table(tmp_path, text), target="y")
+    assert graphs.ids == ("0", "1", "2")
+    assert graphs.source["record_ids"] == ("ethanol", "ethanol", "m2")
+    assert any("Column name gives no ids, as 'ethanol' occurs" in note for note in graphs.notes)
+    empty = read_graphs(table(tmp_path, text.replace("ethanol", "").replace("m2", "")), target="y")
+    assert empty.ids == empty.source["record_ids"] == ("good", "bad", "ugly")
+
+
+def test_another_usual_column_gives_the_ids_where_the_first_repeats(tmp_path: Path) -> None:
+    text = "id,name,smiles,y\n7,a,CCO,1\n7,b,CCC,2\n"
+    graphs = read_graphs(table(tmp_path, text), target="y")
+    assert graphs.ids == graphs.source["record_ids"] == ("a", "b")
+
+
+def test_a_target_names_no_row(tmp_path: Path) -> None:
+    graphs = read_graphs(table(tmp_path, "id,smiles\n1.5,CCO\n2.5,CCC\n"), target="id")
+    assert graphs.ids == graphs.source["record_ids"] == ("0", "1")
+
+
+def test_bars_separate_where_nothing_else_does(tmp_path: Path) -> None:
+    graphs = read_graphs(table(tmp_path, "id|smiles|y\na|CCO|1\nb|O|2\n"))
+    assert (graphs.ids, graphs.targets.tolist()) == (("a", "b"), [[1.0], [2.0]])
+    graphs = read_graphs(table(tmp_path, "smiles,|y|\nCCO,1\nO,2\n"))
+    assert [column.name for column in graphs.columns] == ["|y|"]
+    assert len(read_graphs(table(tmp_path, "smiles\nCCO\nO |c:1|\n"), target=())) == 2
+
+
 def test_numbers_with_a_slip_among_them_are_no_ids(tmp_path: Path) -> None:
     graphs = read_graphs(table(tmp_path, "smiles,y\nCCO,1.5\nC#N,>5\nCCC,2.5\n"))
     assert graphs.ids == ("0", "1", "2")

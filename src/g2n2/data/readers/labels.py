@@ -59,7 +59,7 @@ def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels
     id_column = _id_column(table, options, open_for_id)
     ids = tuple(table.columns[id_column]) if id_column else tuple(map(str, table.rows))
     notes = [f"Column {id_column} gives the ids."] if id_column else []
-    if id_column is None and (passed := _usual_ids(open_for_id)):
+    if id_column is None and (passed := _usual_ids(table, open_for_id)):
         why = _why_no_ids(table.columns[passed[0]])
         notes.append(f"Column {passed[0]} gives no ids, as {why}: rows are numbered from 0.")
     if split_column:
@@ -82,8 +82,9 @@ def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels
 
 def row_names(table: Table, options: Options, used: Collection[str]) -> tuple[str, ...]:
     """What the user calls each row: the cells of the id column, repeated or empty as they stand."""
-    free = [column for column in table.columns if column not in used]
-    usual = _usual_ids(free)
+    targets = {table.find(name) for name in options.target or ()}
+    free = [column for column in table.columns if column not in {*used, *targets}]
+    usual = _usual_ids(table, free)
     column = _id_column(table, options, free) or (usual[0] if usual else None)
     return tuple(table.columns[column]) if column else tuple(map(str, table.rows))
 
@@ -127,18 +128,23 @@ def _splits(
 
 
 def _id_column(table: Table, options: Options, free: Sequence[str]) -> str | None:
-    """The column named, one with a usual name, or the first of text; all distinct unless named."""
+    """The column named, one with a usual name, or the first of text; all distinct unless named.
+
+    Text is no id where a column is called one, even if that one cannot tell rows apart.
+    """
     if options.id is not None:
         return table.find(options.id)
     of_text = [column for column in free if 2 * len(_odd(table.columns[column])) > len(table)]
-    for column in (*_usual_ids(free), *of_text):
+    for column in _usual_ids(table, free) or of_text:
         if not _why_no_ids(table.columns[column]):
             return column
     return None
 
 
-def _usual_ids(free: Sequence[str]) -> list[str]:
-    return [column for name in ID_NAMES for column in free if column.lower() == name]
+def _usual_ids(table: Table, free: Sequence[str]) -> list[str]:
+    """Columns called as ids are, but for empty ones such as the titles of most SDF files."""
+    named = [column for name in ID_NAMES for column in free if column.lower() == name]
+    return [column for column in named if not all(map(is_missing, table.columns[column]))]
 
 
 def _why_no_ids(cells: Sequence[str]) -> str:

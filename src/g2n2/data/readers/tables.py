@@ -18,6 +18,7 @@ _LARGEST = 2**31  # bytes of text; a table beyond this is no table of small grap
 # One of these makes a first line a header even where other columns are called 0, 1, 2.
 _USUAL_NAMES = frozenset({"smiles", "mol", "molecule", "id", "index", "name", "graph"})
 _SEPARATORS = (",", ";", "\t")
+_LAST_SEPARATOR = "|"  # only where a header has none of the others: |x| may be part of a name
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +80,13 @@ class Table:
 
 
 def read_table(path: str | Path) -> Table:
-    """Read a CSV file with a header: comma, semicolon or tab, UTF-8, gzipped or not.
+    """Read a CSV file with a header: comma, semicolon, tab or |, UTF-8, gzipped or not.
 
     Raises:
         DataError: If it is no text, empty, has no header, or a row has more or fewer cells.
     """
     name, text = str(path), read_utf8(path)
-    head = text.partition("\n")[0]
-    separator = max(_SEPARATORS, key=head.count)
+    separator = _separator(text.partition("\n")[0])
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     cells: list[list[str]] = []
     places: list[str] = []
@@ -150,6 +150,11 @@ def shortened(names: Iterable[str], most: int = 12) -> str:
     listed = list(names)
     rest = f" and {len(listed) - most} more" if len(listed) > most else ""
     return ", ".join(listed[:most]) + rest
+
+
+def _separator(head: str) -> str:
+    found = max(_SEPARATORS, key=head.count)
+    return _LAST_SEPARATOR if found not in head and _LAST_SEPARATOR in head else found
 
 
 def _check_header(name: str, header: list[str]) -> None:
