@@ -24,7 +24,7 @@ def narrate(result: Derivation) -> str:
     title(f"{result.exhaustive.name}: every typed rule over {result.fragment}")
     lines.extend(_INDENT + line for line in result.exhaustive.lines())
     say(f"{_INDENT}{len(result.exhaustive.all_rules)} rules")
-    if not result.exhaustive.sentence_rules:
+    if not result.exhaustive.sentence_rules and reduction.level == "graph":
         say("\nno sentences: tells nothing apart")
         return "\n".join(lines)
     if not result.steps:

@@ -151,6 +151,6 @@ def _refuted(inclusion: Inclusion, larger: Grammar, smaller: Grammar) -> Inclusi
     except GrammarError as fault:
         return replace(inclusion, reason=f"{inclusion.reason}; no graphs tried: {fault}")
     if found is None:
-        more = "no two graphs of at most 7 nodes refute it"
+        more = "no two graphs of one size, at most 7 nodes, refute it"
         return replace(inclusion, reason=f"{inclusion.reason}; {more}")
     return replace(inclusion, status="separated", witness=found.to_json(), reason=str(found))

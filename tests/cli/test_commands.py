@@ -58,6 +58,40 @@ def test_fragment_without_sentences_is_an_answer_not_an_error():
     assert json.loads(run("derive", "matmul,one", "--json")[1])["readout"] == []
 
 
+def test_a_fragment_without_sentences_has_a_reduction_at_node_level(tmp_path):
+    path = tmp_path / "n.json"
+    code, printed = run("derive", "· 1", "--level", "node", "--out", str(path))
+    assert code == 0
+    assert "no sentences" not in printed
+    assert "V_c → AV_c | 1" in printed
+    assert "proved by 4 obligations" in printed
+    assert run("check", str(path))[0] == 0
+
+
+def test_compare_does_not_invent_a_read_out(tmp_path):
+    path = tmp_path / "c.json"
+    code, printed = run("compare", "V → AV | 1", "· 1", "--out", str(path))
+    assert code == 0
+    assert "words alone: given ⊋ G_{·, 1}" in printed
+    assert "1ᵀA1 is 0 against 2 on A? and A_" in printed
+    assert "proved: it has no sentences, so it tells nothing apart" in printed
+    assert not (tmp_path / "c-1.json").exists()
+    assert run("check", str(tmp_path / "c-2.json"))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "title"),
+    [
+        ("V → AV | 1", "V → V⊙V | AV | 1", "the first ⊊ the second"),
+        ("r-G_L3 - M → MM", "r-G_L1", "r-G_L3 ∖ {MM} ⊇ r-G_L1"),
+        ("r-G_L3", "G2N2", "r-G_L3 ≡ r-G_L3"),
+        ("V → 1", "· 1", "given ⊋ G_{·, 1}"),
+    ],
+)
+def test_compare_names_both_grammars(left, right, title):
+    assert f"words alone: {title}\n" in run("compare", left, right)[1]
+
+
 def test_certificate_goes_round(tmp_path):
     path = tmp_path / "c.json"
     assert run("derive", "L1", "--out", str(path))[0] == 0

@@ -28,6 +28,29 @@ def test_separate_says_same_with_and_without_f():
     assert json.loads(with_f)["verdict"] == "different"
 
 
+def test_a_grammar_without_sentences_tells_nothing_apart_with_f_either():
+    for name in ("· 1", "·"):
+        answer = run("separate", "A?", "A_", "--grammar", name, "--with-f", "--json")[1]
+        assert (json.loads(answer)["verdict"], json.loads(answer)["readout"]) == ("same", "none")
+    (row,) = json.loads(run("power", "· 1", "--with-f", "--suite", "cfi", "--json")[1])
+    assert (row["readout"], row["separated"]) == ("none", 0)
+
+
+@pytest.mark.parametrize("engine", ["closure", "mixing"])
+def test_a_sentence_without_variables_is_one_too(engine):
+    words = ("separate", "A?", "A_", "--engine", engine, "--json", "--grammar")
+    found = json.loads(run(*words, "S → 1ᵀA1; V → 1")[1])
+    assert (found["sentence"], found["values"]) == ("1ᵀA1", [0, 2])
+    assert json.loads(run(*words, "S → 1.0; V → 1")[1])["verdict"].startswith("same")
+    (row,) = json.loads(run("power", "S → 1ᵀA1; V → 1", "--suite", "csl", "--json")[1])
+    assert row["separated"] == 0
+
+
+def test_separate_names_a_grammar_changed_where_it_is_named():
+    printed = run("separate", "A?", "A_", "--grammar", "r-G_L3 ∪ M → Aᵀ")[1]
+    assert printed.startswith("different (r-G_L3 ∪ {Aᵀ}, read-out 1ᵀV_c)")
+
+
 def test_power_prints_a_table_json_and_markdown(tmp_path):
     code, printed = run("power", "r-G_L3", "r-G_L1", "--suite", "cfi", "--json")
     rows = json.loads(printed)

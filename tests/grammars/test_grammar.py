@@ -103,6 +103,21 @@ def test_losing_a_variable_changes_the_read_out() -> None:
     assert matrices.readout_text == "Tr(M) | 1ᵀM1"
 
 
+def test_a_grammar_without_sentences_gets_no_read_out_with_more_rules() -> None:
+    silent = find_grammar("· 1")
+    assert (silent | "M → I").readout_text == (silent - "M → MM").readout_text == "none"
+    assert (silent | "S → VᵀV").readout_text == "V_cᵀV_c"
+
+
+def test_set_operations_name_what_they_make() -> None:
+    for name in ("r-G_L3 ∪ {Mᵀ}", "r-G_L3 ∖ {M⊙M}", "r-G_L3 ∖ {MM}"):
+        sign, body = name.removeprefix("r-G_L3 ").rstrip("}").split(" {")
+        made = R_G_L3 | f"M → {body}" if sign == "∪" else R_G_L3 - f"M → {body}"
+        assert (made.name, made) == (name, find_grammar(name))
+    assert (R_G_L3 | "M → MM").name == "r-G_L3"
+    assert (Grammar.parse("V → AV | 1") | "V → V⊙V").name == ""
+
+
 @pytest.mark.parametrize(
     ("text", "readout"),
     [

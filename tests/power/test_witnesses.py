@@ -41,3 +41,11 @@ def test_between_finds_the_pair_that_separates_two_grammars():
     words = between(R_G_L3, find_grammar("PPGN"))
     assert len(words.first) == 7  # PPGN's words merge pairs of 7 nodes first
     assert between(find_grammar("r-G_L1"), R_G_L3) is None
+
+
+def test_between_with_a_grammar_without_sentences_and_with_one_that_counts_nodes():
+    silent, nodes, constant = map(find_grammar, ("· 1", "V → 1", "S → 1.0; V → 1"))
+    assert between(R_G_L3, silent).to_json()["graphs"] == ["A?", "A_"]
+    assert between(nodes, silent).to_json()["graphs"] == ["@", "A?"]
+    assert between(constant, silent) is None
+    assert between(nodes, R_G_L3) is None

@@ -143,9 +143,48 @@ def test_functions_need_their_constant_term() -> None:
     assert result.forward.status == "open"
 
 
+# a grammar without sentences; one with them
+SILENT = [
+    ("· 1", WALKS),
+    ("·", "M → MM | A"),
+    ("· ⊙", "· ⊙ Tr"),
+    ("· 1", "GCN"),
+    ("· 1 f_V", "r-G_L3"),
+    ("· 1 diag", "MPNN-3"),
+]
+
+
+@pytest.mark.parametrize(("silent", "other"), SILENT)
+@pytest.mark.parametrize("mode", ["words", "with f"])
+def test_a_grammar_without_sentences_is_below_all_and_above_none(
+    silent: str, other: str, mode: Mode
+) -> None:
+    result = compared(silent, other, mode)
+    assert result.relation == "⊆"
+    proof = result.forward.proof
+    assert proof is not None
+    assert not result.forward.cited
+    content = certificate(proof.claim.larger, proof.claim.smaller, [proof])
+    assert not any(rule.startswith("S →") for rule in content["from"])
+    assert (check(content).valid, check(content).checked) == (True, 0)
+    assert_open(result.backward)
+
+
+def test_grammars_that_tell_nothing_apart_are_equal() -> None:
+    assert compared("·", "· ⊙").relation == "≡"
+    assert compared("S → 1.0; M → A", "·").relation == "≡"  # one sentence, a constant
+
+
+def test_the_reason_names_what_the_function_is_applied_to() -> None:
+    column = compared("V → relu(AV) | 1", WALKS).forward.reason
+    assert column == "V_c → relu(AV_c) applies a function to a column vector; no pattern argument"
+    assert "to a matrix" in compared("M → f(MM) | A", "r-G_L3").forward.reason
+
+
 def test_what_functions_add() -> None:
     assert with_functions(find_grammar("PPGN")) == find_grammar("PPGN") | "M → (M⊙M) | 1·1ᵀ"
     assert with_functions(find_grammar(WALKS)) == find_grammar(WALKS) | "V → (V⊙V)"
+    assert not with_functions(find_grammar("· 1")).sentence_rules
     for mode in ("words", "with f"):
         cited = compared("r-G_L1", "r-G_L3", mode).forward.cited  # type: ignore[arg-type]
         assert len(cited) == (mode == "with f")

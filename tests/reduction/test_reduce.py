@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -13,15 +14,17 @@ import pytest
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar, Rule
+from g2n2.graphs import parse_graph6
 from g2n2.language.evaluation import evaluate
 from g2n2.language.parsing import parse
 from g2n2.language.patterns import Assumption
 from g2n2.reduction.certificates import certificate
-from g2n2.reduction.checker import check
+from g2n2.reduction.checker import Verdict, check
 from g2n2.reduction.forms import FORMS, Claim, Form, Level
 from g2n2.reduction.lemmas import Lemma
 from g2n2.reduction.reduce import Reduction, Simulation, include, reduce
 from g2n2.reduction.simulation import first_failure, prove
+from reduction.hand_written import hand_written
 
 G_L1, G_L3 = Fragment("L1").exhaustive(), Fragment("L3").exhaustive()
 R_G_L1, R_G_L3 = find_grammar("r-G_L1"), find_grammar("r-G_L3")
@@ -303,6 +306,36 @@ def test_functions_are_not_free_in_grammars_without_the_powers(text: str) -> Non
     }
 
 
+def test_sums_stay_while_the_read_out_applies_a_function() -> None:
+    """A sum of degrees and second degrees, squared, tells two graphs apart; no summand does."""
+    grammar = Grammar.parse("V → A1 | A²1 | V + V; S → 1ᵀf(V)")
+    assert reduce(grammar).reduced == grammar
+    graphs = [parse_graph6(text) for text in ("E]_O", "EQKo")]
+
+    def values(sentence: str) -> list[float]:
+        return [evaluate(parse(sentence), g, functions={"f": np.square}).item() for g in graphs]
+
+    assert values("1ᵀf(A1 + A²1)") == [292, 288]
+    degrees = [[sorted(evaluate(parse(v), g).ravel()) for g in graphs] for v in ("A1", "A²1")]
+    assert all(first == second for first, second in degrees)
+
+
+# grammar; what stays of it
+PARTLY_FREE = [
+    ("V → AV | V + V | 1 | M1; M → J", "V → AV | 1 | M1; M → J"),  # J is a constant, not a sum
+    ("S → S + S | 1ᵀV; V → AV | 1", "V → AV | 1"),  # S feeds back no more, and becomes a read-out
+    ("V → AV + V | V + V | 1", "V → AV + V | V + V | 1"),
+    ("V → f(AV) | f(V) | V⊙V | V + V | 1", "V → f(AV) | f(V) | V⊙V | V + V | 1"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), PARTLY_FREE)
+def test_what_the_lemma_drops_of_grammars_written_by_hand(text: str, expected: str) -> None:
+    reduction = reduce(Grammar.parse(text))
+    assert reduction.reduced == Grammar.parse(expected)
+    assert accepted(reduction)
+
+
 # --- at worst the grammar itself -----------------------------------------------------------------
 
 
@@ -326,6 +359,41 @@ def test_a_reduced_grammar_is_its_own_reduction(grammar: Grammar) -> None:
 def test_isolated_summation_vertices_do_not_send_the_search_round_for_ever(text: str) -> None:
     """1ᵀ1 has a closed bare vertex; powers of it must not count as its parts."""
     assert len(reduce(Grammar.parse(text)).reduced.sentence_rules) == 1
+
+
+POOR_ROWS = Grammar.parse("V → 1 | MV; R → 1ᵀ | RM; M → A | VR; S → 1ᵀV")
+"""Its rows are not its transposed columns: M → V·Vᵀ, which the search tries, may be too strong."""
+
+
+@pytest.mark.parametrize("assume", ["none", "symmetric", "simple"])
+@pytest.mark.parametrize("level", ["graph", "node", "pair"])
+def test_what_is_found_and_not_proved_is_not_found(level: Level, assume: Assumption) -> None:
+    assert accepted(reduce(POOR_ROWS, assume, level))
+
+
+def test_what_the_checker_refuses_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("g2n2.reduction.reduce.check", lambda content: Verdict(False, 0, ()))
+    reduction = reduce(G_L1)
+    assert reduction.reduced == G_L1
+    assert (reduction.links, reduction.alternatives) == ((), ())
+
+
+def test_grammars_written_by_hand() -> None:
+    reductions = [reduce(grammar) for grammar in islice(hand_written(1), 250)]
+    for reduction in reductions:
+        assert accepted(reduction), reduction.original
+        for other in reduction.alternatives:
+            assert check(certificate(other.links[0].larger, other.grammar, other.links)).valid
+    assert sum(bool(lemma_rules(r)) for r in reductions) > 5
+    assert sum(isinstance(link, Simulation) for r in reductions for link in r.links) > 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("assume", ["none", "symmetric", "simple"])
+@pytest.mark.parametrize("level", ["graph", "node", "pair"])
+def test_more_grammars_written_by_hand(level: Level, assume: Assumption) -> None:
+    for grammar in islice(hand_written(2), 300):
+        assert accepted(reduce(grammar, assume, level)), grammar
 
 
 # --- what must not be proved ---------------------------------------------------------------------

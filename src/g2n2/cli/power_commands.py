@@ -204,7 +204,8 @@ def waiting(text: str) -> Iterator[None]:
 def _say_separation(found: Separation, name: str) -> None:
     show.say(f"{found.verdict} ({name}, read-out {found.readout})")
     if found.sentence is None:
-        show.say(f"  engine {found.engine}, modulo {', '.join(map(str, found.primes))}")
+        if found.primes:
+            show.say(f"  engine {found.engine}, modulo {', '.join(map(str, found.primes))}")
         if found.note:
             show.say(f"  {found.note}")
         return

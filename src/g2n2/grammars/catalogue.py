@@ -11,6 +11,9 @@ from .fragments import Fragment
 from .grammar import Grammar
 from .rules import ARROWS
 
+GIVEN = "given"
+"""The name of a grammar that comes as its own text."""
+
 TEXTS: dict[str, str] = {
     "G_L1": """
         S → (V_r)(V_c) | diag(S) | SS
@@ -123,7 +126,7 @@ def find_grammar(text: str) -> Grammar:
         if sign:
             grammar = find_grammar(base)
             return grammar | rest if sign in "|∪+" else grammar - rest
-        return Grammar.parse(text, "given")
+        return Grammar.parse(text, GIVEN)
     wanted = _plain(text)
     if wanted in _ALIASES:
         return find_grammar(_ALIASES[wanted])
@@ -159,7 +162,7 @@ def _is_fragment(text: str) -> bool:
 def _file_text(name: str) -> str | None:
     """What a file holds, or None where there is no such file or the system refuses the name."""
     try:
-        return Path(name).read_text(encoding="utf-8") if Path(name).is_file() else None
+        return Path(name).read_text(encoding="utf-8-sig") if Path(name).is_file() else None
     except UnicodeDecodeError:
         raise GrammarError(f"{name} is not text; a grammar is written `V → AV | 1`") from None
     except OSError:

@@ -141,7 +141,8 @@ class Grammar:
 
     def __or__(self, other: Grammar | Rule | str) -> Grammar:
         """This grammar with more rules."""
-        return self._with((*self.all_rules, *_rules_of(other)))
+        more = [r for r in _rules_of(other) if r not in self]
+        return self._with((*self.all_rules, *more), self._changed_name("∪", more))
 
     def __sub__(self, other: Grammar | Rule | str) -> Grammar:
         """This grammar without some of its rules.
@@ -153,7 +154,8 @@ class Grammar:
         for rule in gone:
             if rule not in self:
                 raise GrammarError(f"{rule} is not a rule of {self.name or 'this grammar'}")
-        return self._with(r for r in self.all_rules if r not in gone)
+        rest = (r for r in self.all_rules if r not in gone)
+        return self._with(rest, self._changed_name("∖", gone))
 
     def __contains__(self, rule: Rule | str) -> bool:
         return (Rule.parse(rule) if isinstance(rule, str) else rule) in self.all_rules
@@ -167,12 +169,18 @@ class Grammar:
     def _key(self) -> tuple[object, ...]:
         return frozenset(self.rules), frozenset(self.readout), frozenset(self.supports)
 
-    def _with(self, rules: Iterable[Rule]) -> Grammar:
+    def _changed_name(self, sign: str, rules: Iterable[Rule]) -> str:
+        """As the catalogue names such grammars: r-G_L3 ∖ {M⊙M}."""
+        bodies = ", ".join(to_text(r.body, powers=False) for r in rules)
+        return f"{self.name} {sign} {{{bodies}}}" if self.name and bodies else self.name
+
+    def _with(self, rules: Iterable[Rule], name: str) -> Grammar:
         """Another rule set; a read-out whose variable lost its rules gives way to the default."""
         kept = tuple(rules)
         heads = {r.head for r in kept}
         usable = [r for r in kept if r.head != S or set(r.holes) <= heads]
-        grammar = Grammar.of(usable, "", self.supports)
+        had_one = bool(self.sentence_rules)  # a grammar without sentences is not given any
+        grammar = Grammar.of(usable, name, self.supports, default_readout=had_one)
         grammar.check()
         return grammar
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,9 @@ SMALL_PAIRS = (
     ("FhEG?", "Fk_G_"),  # as many walks of every length, told apart by 1-WL
 )
 """Pairs that show a rule to be needed in every fragment where all graphs of 7 nodes show it."""
+
+TWO_SIZES = ("@", "A?")
+"""One node and two: all that a grammar tells apart which only counts nodes."""
 
 DIRECTED_PAIRS = (
     (((2, 1), (3, 1)), ((2, 1), (3, 0))),  # the same out-degrees, other in-degrees
@@ -70,18 +73,23 @@ def needed(grammar: Grammar, rule: Rule, directed: bool = False) -> Witness | No
 def between(stronger: Grammar, weaker: Grammar) -> Witness | None:
     """A pair of graphs of at most 7 nodes that only the first grammar tells apart, if there is one.
 
+    All pairs of one size are tried, and one pair of two sizes.
+
     Raises:
         GrammarError: One of the grammars cannot be evaluated exactly.
     """
-    return _first(stronger, weaker, _small(False), False) or _first(
-        stronger, weaker, _atlas_pairs(stronger, weaker), False
+    heard = weaker if weaker.sentence_rules else None
+    first, second = map(parse_graph6, TWO_SIZES)
+    few = chain(_small(False), [(first, second)])
+    return _first(stronger, heard, few, False) or _first(
+        stronger, heard, _atlas_pairs(stronger, heard), False
     )
 
 
 def _first(
     stronger: Grammar,
     weaker: Grammar | None,
-    pairs: Iterator[tuple[Adjacency, Adjacency]],
+    pairs: Iterable[tuple[Adjacency, Adjacency]],
     directed: bool,
 ) -> Witness | None:
     for g, h in pairs:
@@ -108,15 +116,18 @@ def _digraph(arcs: tuple[tuple[int, int], ...]) -> Adjacency:
     return matrix
 
 
-def _atlas_pairs(stronger: Grammar, weaker: Grammar) -> Iterator[tuple[Adjacency, Adjacency]]:
+def _atlas_pairs(
+    stronger: Grammar, weaker: Grammar | None
+) -> Iterator[tuple[Adjacency, Adjacency]]:
     """Pairs the weaker grammar seems to merge and the stronger one splits, smallest first."""
     from .suites import load_suite
 
     graphs = load_suite("atlas").graphs
-    fine, coarse = (mix(grammar, graphs).history[-1] for grammar in (stronger, weaker))
+    fine = mix(stronger, graphs).history[-1]
+    coarse = [0] * len(graphs) if weaker is None else mix(weaker, graphs).history[-1].tolist()
     groups: dict[tuple[int, int], list[int]] = {}
     for i, graph in enumerate(graphs):
-        groups.setdefault((len(graph), int(coarse[i])), []).append(i)
+        groups.setdefault((len(graph), coarse[i]), []).append(i)
     for _, members in sorted(groups.items()):
         for i, j in combinations(members, 2):
             if fine[i] != fine[j]:

@@ -11,15 +11,17 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ReductionError
 from ..grammars.grammar import Grammar
 from ..language.printing import to_text
 from ..whole_files import replace_file
 from .lemmas import LEMMA, Lemma
-from .reduce import Link
 from .simulation import Proof
+
+if TYPE_CHECKING:
+    from .reduce import Link
 
 FORMAT = "g2n2 certificate 1"
 

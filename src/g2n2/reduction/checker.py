@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import G2N2Error
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import ONE, Apply, Hole, apply, leaves, operators
+from ..language.terms import ONE, Apply, Hole, apply, leaves, subterms
 from .judge import FUNCTIONS, Judge, Rule, keys, parse_rule
 from .slots import Refused, require
 
@@ -98,7 +98,8 @@ def _check_lemma(link: dict[str, Any]) -> str:
     larger, smaller = link["from"], link["to"]
     require(len(set(larger)) == len(larger), "a grammar lists a rule twice")
     dropped = [text for text in larger if text not in smaller]
-    require([t for t in larger if t in smaller] == smaller, "the lemma adds or reorders rules")
+    require(len(set(smaller)) == len(smaller), "a grammar lists a rule twice")
+    require(set(smaller) <= set(larger), "the lemma adds rules")
     rules = {parse_rule(text) for text in larger}
     for text in dropped:
         head, body = parse_rule(text)
@@ -108,8 +109,8 @@ def _check_lemma(link: dict[str, Any]) -> str:
         require(body.op == "add" or bool(body.function), f"the lemma does not cover {text}")
         if body.function and head != S:
             require(_powers(head, rules), f"f is not free here: no Hadamard powers for {text}")
-    kept = [parse_rule(text)[1] for text in smaller]
-    clean = not any(op == "add" or op.startswith("f_") for b in kept for op in operators(b))
+    kept = [part for text in smaller for part in subterms(parse_rule(text)[1])]
+    clean = not any(isinstance(t, Apply) and (t.op == "add" or t.function) for t in kept)
     require(clean, "the lemma must drop every sum and function at once")
     return f"{lemma}: {'; '.join(dropped)}"
 

@@ -25,6 +25,7 @@ from ..language.terms import (
     leaves,
     multilinear,
     substitute,
+    subterms,
 )
 from .forms import Claim, Form
 from .lemmas import is_free
@@ -101,7 +102,7 @@ def compare(
 
 
 def _citing(inclusion: Inclusion) -> Inclusion:
-    if inclusion.status != "proved":
+    if inclusion.status != "proved" or not inclusion.larger.sentence_rules:
         return inclusion
     lemma = "sums and functions are as strong as Hadamard products and constants"
     return replace(inclusion, cited=(*inclusion.cited, lemma))
@@ -121,16 +122,17 @@ def with_functions(grammar: Grammar) -> Grammar:
     for sort, texts in more.items():
         if grammar.of_sort(sort):
             rules += [Rule.parse(text) for text in texts]
-    return Grammar.of(rules, f"{grammar.name} with f", grammar.supports)
+    name = f"{grammar.name} with f"
+    return Grammar.of(rules, name, grammar.supports, default_readout=False)
 
 
 def included(larger: Grammar, smaller: Grammar, assume: Assumption) -> Inclusion:
     """Try to prove that `smaller` tells apart all that `larger` does."""
+    target = _supports_defined(smaller)
+    if not larger.sentence_rules:  # it tells nothing apart: nothing is owed, whatever its rules
+        silent = _supports_defined(larger)
+        return Inclusion("proved", silent, include(silent, target, assume, "graph", ("plain",)))
     written, cited, reason = written_out(larger, smaller)
-    target = Grammar.of(
-        (Rule(r.head, substitute(r.body, dict(smaller.supports))) for r in smaller.all_rules),
-        smaller.name,
-    )
     if reason:
         return Inclusion("open", written, reason=reason)
     forms = (*_FORMS, "diagonal") if assume == "simple" else _FORMS
@@ -138,6 +140,13 @@ def included(larger: Grammar, smaller: Grammar, assume: Assumption) -> Inclusion
     if proof is not None:
         return Inclusion("proved", written, proof, cited)
     return Inclusion("open", written, reason=_why(written, target, assume))
+
+
+def _supports_defined(grammar: Grammar) -> Grammar:
+    """The grammar with its supports replaced by their definitions."""
+    defined = dict(grammar.supports)
+    rules = (Rule(r.head, substitute(r.body, defined)) for r in grammar.all_rules)
+    return Grammar.of(rules, grammar.name, default_readout=False)
 
 
 def written_out(larger: Grammar, smaller: Grammar) -> tuple[Grammar, tuple[str, ...], str]:
@@ -160,7 +169,7 @@ def written_out(larger: Grammar, smaller: Grammar) -> tuple[Grammar, tuple[str, 
         inner = _innermost(argument)
         rules += [Rule(V, part) for part in _summands(inner)]
     kept = [r for r in rules if not isinstance(r.body, Hole)]
-    grammar = Grammar.of(kept, larger.name)
+    grammar = Grammar.of(kept, larger.name, default_readout=False)
     if columns:
         cited.add(
             "functions of columns are free: " + ", ".join(f"{u} = {t}" for t, u in columns.items())
@@ -175,12 +184,19 @@ def written_out(larger: Grammar, smaller: Grammar) -> tuple[Grammar, tuple[str, 
         return grammar, (), f"{reason}, or compare with a grammar that has M, such as L1"
     if unknown:
         kept = _any_supports(kept, unknown, smaller)
-        grammar = Grammar.of(kept, larger.name)
+        grammar = Grammar.of(kept, larger.name, default_readout=False)
         cited.add(f"if {', '.join(unknown)} are matrix words of {smaller.name or 'the other'}")
     odd = next((r for r in kept if not multilinear(r.body)), None)
     if odd is not None:
-        return grammar, (), f"{odd} applies a function to a matrix; no pattern argument"
+        return grammar, (), f"{odd} {_oddity(odd.body)}; no pattern argument"
     return grammar, tuple(sorted(cited)), ""
+
+
+def _oddity(body: Term) -> str:
+    """What a body without sums holds that has no pattern: a function, or else a number."""
+    calls = (t for t in subterms(body) if isinstance(t, Apply) and t.function)
+    call = next(calls, None)
+    return "holds a number" if call is None else f"applies a function to {call.sort.english}"
 
 
 def _any_supports(rules: list[Rule], unknown: list[str], smaller: Grammar) -> list[Rule]:
@@ -227,6 +243,8 @@ def _summands(term: Term) -> Iterator[Term]:
 
 def _why(larger: Grammar, smaller: Grammar, assume: Assumption) -> str:
     """The first thing the simpler simulation cannot do, in symbols."""
+    if not smaller.sentence_rules:
+        return "the other has no sentences: it tells nothing apart"
     form: Form = "shape" if smaller.of_sort(V) else "plain"
     failure = first_failure(Claim(larger, smaller, form, assume))
     if failure is None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..grammars.grammar import Rule
 from ..language.sorts import M, R, S, V
 from ..language.terms import Apply, Leaf, Term, apply, operators
+from .forms import Form
 from .lemmas import Lemma
 from .reduce import Link, Simulation, unused_rules
 from .simulation import Witness
@@ -24,7 +25,7 @@ class Step:
         removed: The rules that go.
         added: The rules that take their place.
         reason: Why, in a sentence.
-        identities: The equations the certificate checks, scalars left out.
+        identities: The equations the certificate checks, without the scalars carried along.
         status: `checked` by patterns, or `cited`.
         paper: Where and how the paper argues it.
         ours: Where our argument differs.
@@ -158,23 +159,28 @@ def _identities(title: str, rules: list[Rule], link: Simulation) -> tuple[str, .
         if w.obligation.rule in rules
         or (title == "rows and transposes" and w.obligation.kind == "transpose")
         or (title == "outer products" and "vwᵀ" in w.obligation.choice)
-        if (text := _identity(w))
+        if (text := _identity(w, link.proof.claim.form))
     )
     return tuple(shown)[:MAX_IDENTITIES]
 
 
-def _identity(witness: Witness) -> str:
-    """One equation without its opaque scalars, or nothing where it says x = x."""
-    left = _without_scalars(witness.obligation.term)
+def _identity(witness: Witness, form: Form) -> str:
+    """One equation without the scalars the form carries, or nothing where it says x = x.
+
+    The exact form and the transpose lemma carry none: there a scalar is a word like any other.
+    """
+    obligation, words = witness.obligation, witness.words
+    strict = form == "exact" or obligation.kind == "transpose"
+    left = obligation.term if strict else _without_scalars(obligation.term)
     factors = [f for f in witness.factors if not (isinstance(f, Leaf) and f.name[0] == "s")]
-    words = witness.words
-    if left is None or (left.sort == S and not factors):
+    if left is None:
         return ""
     right: Term | None = None
     if len(words) == 2:
         right = words[0] @ words[1].T
     elif words:
-        right = words[0].T if left.sort == R else words[0]
+        stands_for_row = left.sort == R and words[0].sort == V
+        right = words[0].T if stands_for_row else words[0]
     for factor in reversed(factors):
         right = factor if right is None else apply("scale", factor, right)
     return f"{left} = {right}" if right is not None and right != left else ""

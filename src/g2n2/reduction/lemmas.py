@@ -5,7 +5,7 @@ graphs one interpolating polynomial stands for a pointwise function on both, so 
 word is a combination of its Hadamard powers: it adds nothing where those powers can be made. The
 constant term of the polynomial is 1 on columns and 1·1ᵀ on matrices, so that has to be a word as
 well (unless f(0) = 0 is known). Where a function is not free, sums are not free either: f(u + v) is
-no sum.
+no sum. So nothing goes while a rule that stays, the read-out among them, holds a function or a sum.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ..grammars.grammar import Grammar, Rule
 from ..language.sorts import R
-from ..language.terms import Apply, Hole
+from ..language.terms import Apply, Hole, subterms
 
 LEMMA = "sums and pointwise functions are free"
 
@@ -48,6 +48,8 @@ def free_rules(grammar: Grammar) -> Lemma | None:
     if not turned and any(r.head == R and _plain_operator(r) != "add" for r in removed):
         return None  # functions of rows are free as functions of columns
     rest = [r for r in grammar.all_rules if r not in removed]
+    if any(_holds_sum_or_function(r) for r in rest):
+        return None
     name = f"{grammar.name} without + and f" if grammar.name else ""
     smaller = Grammar.of(rest, name, grammar.supports, default_readout=False)
     return Lemma(grammar, smaller, removed)
@@ -57,6 +59,11 @@ def is_free(operator: str, grammar: Grammar) -> bool:
     """Whether a pointwise operator adds nothing to a grammar: it can make Hadamard powers."""
     ways = _HADAMARD_POWERS[operator]
     return not ways or any(all(rule in grammar for rule in way) for way in ways)
+
+
+def _holds_sum_or_function(rule: Rule) -> bool:
+    """Whether a body applies one anywhere; J is a constant, for all that it is 1·1ᵀ − I."""
+    return any(isinstance(t, Apply) and (t.op == "add" or t.function) for t in subterms(rule.body))
 
 
 def _plain_operator(rule: Rule) -> str | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 from ..grammars.grammar import Grammar, Rule
 from ..language.patterns import Assumption
 from ..language.sorts import M, R, S, V
 from ..language.terms import multilinear, operators
+from .certificates import certificate
+from .checker import check
 from .forms import Claim, Form, Level, owed_rules
 from .lemmas import Lemma, free_rules
 from .search import cost, smallest
@@ -103,7 +105,7 @@ def reduce(
         alternatives: Whether to look for smaller grammars under stronger assumptions.
 
     Returns:
-        A reduction; at worst the grammar itself, with no link.
+        A reduction whose certificate the checker accepts; at worst the grammar itself, no link.
     """
     links: list[Link] = []
     core = grammar
@@ -114,8 +116,10 @@ def reduce(
     if not core.sentence_rules and level == "graph":
         return Reduction(grammar, grammar, (), assume, level)
     found = _smallest(core, assume, level)
-    if found is not None and cost(found) < cost(core):
-        links += _chain(core, found, assume, level, order)
+    if found is not None and cost(found.smaller) < cost(core):
+        links += _chain(found, order)
+    if not _accepted(links):
+        links, core = [], grammar
     reduced = links[-1].smaller if links else grammar
     reduced = reduced.named(_reduced_name(grammar.name)) if links else grammar
     more = _alternatives(core, reduced, assume, level) if alternatives else ()
@@ -146,22 +150,32 @@ def include(
     return None
 
 
-def _smallest(grammar: Grammar, assume: Assumption, level: Level) -> Grammar | None:
-    """The cheapest answer of all forms; own rules first, so that inlinings must do with fewer."""
+def _accepted(links: Sequence[Link]) -> bool:
+    """Whether the checker agrees with the search: what it refuses is not proved."""
+    return not links or check(certificate(links[0].larger, links[-1].smaller, links)).valid
+
+
+def _smallest(grammar: Grammar, assume: Assumption, level: Level) -> Simulation | None:
+    """The cheapest proved answer of all forms; own rules first: inlinings must do with fewer.
+
+    Templates write every row as a transposed column, which a grammar may be too poor to make. So
+    what the search finds may be stronger than the grammar; then there is no converse, and no link.
+    """
     if not all(multilinear(r.body) for r in grammar.all_rules):
-        return smallest(grammar, "exact", assume, level, len(grammar.all_rules))
-    best: Grammar | None = None
+        kept = smallest(grammar, "exact", assume, level, len(grammar.all_rules))
+        return link(grammar, kept, assume, level) if kept else None
+    best: Simulation | None = None
     passes: list[tuple[Form, bool]] = [("shape", False), ("plain", False)]
     passes += [("shape", True), ("plain", True)]
     if level != "pair":
         passes.insert(0, ("action", True))
     for form, inlining in passes:
-        most = len(grammar.rules) if best is None else len(best.rules) - inlining
+        most = len(grammar.rules) if best is None else len(best.smaller.rules) - inlining
         if best is not None and most <= _fewest(grammar, form):
             continue  # with no rule to spare M is a constant, and the action form has tried that
         found = smallest(grammar, form, assume, level, most, inlining)
-        if found is not None and (best is None or cost(found) < cost(best)):
-            best = found
+        if found is not None and (best is None or cost(found) < cost(best.smaller)):
+            best = link(grammar, found, assume, level) or best
     return best
 
 
@@ -172,18 +186,15 @@ def _fewest(grammar: Grammar, form: Form) -> int:
     return (2 if grammar.of_sort(V) else 0) + (1 if grammar.of_sort(M) else 0)
 
 
-def _chain(
-    core: Grammar, found: Grammar, assume: Assumption, level: Level, order: Order
-) -> list[Link]:
-    steps = [core, found]
+def _chain(direct: Simulation, order: Order) -> list[Link]:
+    """The link itself, or by way of the paper's intermediate grammar where that is proved too."""
+    core, found, claim = direct.larger, direct.smaller, direct.proof.claim
+    assume, level = claim.assume, claim.level
     middle = _with_rows(core, found, assume, level) if order == "paper" else None
-    if middle is not None:
-        steps.insert(1, middle)
-    links = [link(a, b, assume, level) for a, b in pairwise(steps)]
-    if middle is not None and not all(links):
-        return _chain(core, found, assume, level, "direct")
-    assert all(links), f"{found} was found by the search but is not proved"
-    return [made for made in links if made]
+    if middle is None:
+        return [direct]
+    first, second = link(core, middle, assume, level), link(middle, found, assume, level)
+    return [first, second] if first and second else [direct]
 
 
 def _with_rows(core: Grammar, found: Grammar, assume: Assumption, level: Level) -> Grammar | None:
@@ -206,7 +217,8 @@ def _with_rows(core: Grammar, found: Grammar, assume: Assumption, level: Level) 
     if not rows:
         return None
     base = min(usable, key=cost)
-    middle = Grammar.of([*base.all_rules, *rows], f"i-{core.name}", core.supports)
+    rules, name = [*base.all_rules, *rows], f"i-{core.name}"
+    middle = Grammar.of(rules, name, core.supports, default_readout=False)
     return middle if middle not in (core, found) else None
 
 
@@ -230,11 +242,10 @@ def _alternatives(
             continue
         proof = include(core, smaller, stronger, level, (form,))
         converse = include(smaller, core, stronger, level)
-        if proof and converse:
+        if proof and converse and _accepted(links := (Simulation(proof, converse),)):
             note = f"read-out {smaller.readout_text}"
             if stronger == "simple" and assume != "simple":
                 note = f"for 0/1 symmetric A without loops; {note}"
-            links = (Simulation(proof, converse),)
             found.append(Alternative(smaller, stronger, links, note))
             fewest = len(smaller.rules)
     return tuple(found)

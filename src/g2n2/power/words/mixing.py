@@ -144,7 +144,7 @@ def _features(
     found: list[list[NDArray[np.float64]]] = []
     order: list[int] = []
     for nodes, group in by_size.items():
-        step = max(1, _CHUNK_ENTRIES // schedule.entries(nodes))
+        step = max(1, _CHUNK_ENTRIES // max(1, schedule.entries(nodes)))
         for start in range(0, len(group), step):
             some = group[start : start + step]
             stack = Stack([graphs[index] for index in some], schedule.grammar.supports, prime)

@@ -197,7 +197,8 @@ def choices(rule: Rule, counts: dict[Sort, int]) -> int:
 def single_elements(rule: Rule, counts: dict[Sort, int]) -> Application:
     """All ways to fill a rule's variables with single elements."""
     sizes = [counts[sort] for sort in rule.holes]
-    picks = np.array(list(tuples(*map(range, sizes))), dtype=np.int64).reshape(-1, len(sizes))
+    ways = np.array(list(tuples(*map(range, sizes))), dtype=np.int64)
+    picks = ways.reshape(prod(sizes), len(sizes))  # without variables one way that fills nothing
     return Application(rule, tuple(np.eye(size)[picks[:, at]] for at, size in enumerate(sizes)))
 
 

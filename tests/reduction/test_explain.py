@@ -1,0 +1,46 @@
+"""What a step says: every identity it prints is true as it stands."""
+
+from __future__ import annotations
+
+import pytest
+
+from g2n2.grammars.fragments import Fragment
+from g2n2.grammars.grammar import Grammar
+from g2n2.language.parsing import parse
+from g2n2.language.patterns import Assumption, equal
+from g2n2.reduction.explain import steps
+from g2n2.reduction.forms import Level
+from g2n2.reduction.reduce import reduce
+from reduction.forging import NAMES
+
+
+def identities(
+    grammar: Grammar, assume: Assumption = "symmetric", level: Level = "graph"
+) -> set[str]:
+    links = reduce(grammar, assume, level, alternatives=False).links
+    return {text for step in steps(links) for text in step.identities}
+
+
+def holds(identity: str, assume: Assumption) -> bool:
+    left, right = (parse(side, NAMES) for side in identity.split(" = "))
+    return left.sort == right.sort and equal(left, right, assume)
+
+
+@pytest.mark.parametrize("assume", ["none", "symmetric"])
+@pytest.mark.parametrize("level", ["graph", "node", "pair"])
+@pytest.mark.parametrize(
+    "fragment",
+    ["L1", "L3", "L1 ×", "· ᵀ 1 ⊙", "· ᵀ Tr", "· ᵀ 1 diag f_M", "L1 × f_M", "· ᵀ 1 f_V", "· 1"],
+)
+def test_every_identity_holds(fragment: str, level: Level, assume: Assumption) -> None:
+    for identity in identities(Fragment(fragment).exhaustive(), assume, level):
+        assert holds(identity, assume), identity
+
+
+def test_the_exact_form_keeps_its_scalars_and_its_rows() -> None:
+    shown = identities(Fragment("· ᵀ 1 diag f_M").exhaustive())
+    assert shown == {"diag(s0) = s0", "v0s1 = (s1v0ᵀ)ᵀ", "r0m1 = (m1ᵀr0ᵀ)ᵀ"}
+
+
+def test_the_other_forms_leave_out_the_scalars_they_carry() -> None:
+    assert "m0⊙v1w1ᵀ = diag(v1)(m0diag(w1))" in identities(Fragment("L3").exhaustive())
