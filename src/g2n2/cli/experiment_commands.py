@@ -127,7 +127,7 @@ def _refuse_absent(device: str, data: str | None) -> None:
     from ..errors import DataError
     from ..experiments.machines import device_called
 
-    if device_called(device) != device_called("auto") and device != Device.cpu:
+    if device == Device.cuda and device_called("auto").type != "cuda":
         raise DataError("--device cuda: no GPU is seen here; leave it out or say --device cpu")
     if data is not None and not Path(data).is_dir():
         raise DataError(f"--data {data}: there is no such folder")

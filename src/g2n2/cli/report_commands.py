@@ -49,10 +49,9 @@ def report(
             show.say(f"stale: {path.relative_to(root)}; run g2n2 report --write-docs")
         raise typer.Exit(1 if stale else 0)
     if found.empty:
-        smoke_only = f"; --smoke shows {found.left_aside} of the smoke budget" * bool(
-            found.left_aside
-        )
-        show.say(f"no result in {results} yet: the tables hold published columns only{smoke_only}")
+        aside = found.left_aside
+        more = f"; --smoke shows {aside} of the smoke budget" if aside else ""
+        show.say(f"no result in {results} yet: the tables hold published columns only{more}")
     pages = write_pages(root, found, sections(found)) if write_docs else []
     for path in (*write(found, out), *pages):
         show.say(str(path))
