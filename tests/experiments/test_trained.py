@@ -13,8 +13,10 @@ import torch
 from torch import nn
 
 from g2n2.errors import DataError
+from g2n2.experiments import running
 from g2n2.experiments.cell import Slice
 from g2n2.experiments.record import Record
+from g2n2.experiments.running import Settings, run_cell
 from g2n2.experiments.trained import brec_cells, cells, counting_cells, counting_exact
 from g2n2.experiments.trained.brec import (
     Ledger,
@@ -129,6 +131,32 @@ def test_a_cell_is_done_pair_by_pair_with_those_beyond_hope_last(
     kept = Record.read(second.write(tmp_path)).detail["pairs"]
     assert [pair["pair"] for pair in kept] == [0, 1], "listed in the suite's order"
     assert kept[1]["released"] == "separated"
+
+
+def test_a_partial_record_is_gone_on_with_where_its_work_folder_is_gone(
+    small_suite, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(brec_cells, "_brec", lambda data: small_suite)
+    monkeypatch.setattr(brec_cells, "_some", lambda data, chosen: some_pairs(small_suite, chosen))
+    monkeypatch.setattr(running, "absent", lambda *_: "")
+    cell = brec_cells.brec_cell("smoke", protocol(), 0)
+    settings = Settings(results=tmp_path / "results", work=tmp_path / "first", device="cpu")
+    assert run_cell(cell, settings, 1e-9, lambda *_: None).done == 1
+    before = Record.read(cell.path(settings.results))
+    judged = []
+    monkeypatch.setattr(
+        brec_cells,
+        "judge",
+        lambda asked, suite, index, device: (
+            judged.append(index) or judge(asked, suite, index, device)
+        ),
+    )
+    settings = replace(settings, work=tmp_path / "second")
+    assert run_cell(cell, settings, 1e-9, lambda *_: None).done == 2
+    record = Record.read(cell.path(settings.results))
+    assert judged == [1], "the pair that the record knows is not judged again"
+    assert record.detail["pairs"][0] == before.detail["pairs"][0]
+    assert record.seconds > before.seconds
 
 
 def test_what_is_separated_beyond_the_bound_is_counted(verdicts, small_suite, tmp_path):

@@ -58,6 +58,8 @@ class Cell:
         alone: Nothing else may run beside it, since it measures time.
         settings: What decides its numbers, as its record's config says it. A record that says
             otherwise is not this cell's, and work begun with other settings is not gone on with.
+        restore: Fills a new folder for checkpoints from a partial record that holds all there is to
+            know; without it such a cell starts again.
     """
 
     question: str
@@ -69,6 +71,7 @@ class Cell:
     optional: bool = False
     alone: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
+    restore: Callable[[Record, Path], None] | None = None
 
     @property
     def label(self) -> str:

@@ -213,9 +213,13 @@ def _next_slice(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> R
     begun = folder.is_dir() and any(folder.iterdir())
     folder.mkdir(exist_ok=True)
     before = Record.read(path) if path.is_file() else None
+    owned = before if before and cell.owns(before) else None
+    if owned and cell.restore and not begun:
+        cell.restore(owned, folder)
+        begun = True
     own = cell.path(folder)
     sliced = Record.read(own) if own.is_file() else None
-    earlier = sliced or (before if begun and before and cell.owns(before) else None)
+    earlier = sliced or (owned if begun else None)
     clock = Clock(folder, earlier.seconds if earlier else 0.0)
 
     def told(sentence: str, done: int, planned: int) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import lru_cache
+from pathlib import Path
 
 from ...power.suites import Suite, load_suite
 from ..cell import Cell, Slice
@@ -41,7 +42,14 @@ def brec_cell(budget: str, protocol: Protocol, each: int, nodes: int = 0) -> Cel
     def run(given: Slice) -> Record:
         return run_brec(name, budget, protocol, sample(_brec(given.data), each, nodes), given)
 
-    return Cell("power", name, protocol.seed, budget, run, ("brec",), settings=protocol.as_dict())
+    def restore(record: Record, work: Path) -> None:
+        ledger = Ledger(work, protocol)
+        for verdict in record.detail["pairs"]:
+            ledger.add(PairVerdict(**verdict))
+
+    settings = protocol.as_dict()
+    seed = protocol.seed
+    return Cell("power", name, seed, budget, run, ("brec",), settings=settings, restore=restore)
 
 
 def run_brec(
