@@ -2,10 +2,12 @@
 
 import os
 import time
+from dataclasses import replace
 
 from g2n2.errors import DataError
 from g2n2.experiments import packing, questions
 from g2n2.experiments.cell import Cell, Slice
+from g2n2.experiments.machines import machine
 from g2n2.experiments.record import Record
 
 PLANNED = 3
@@ -30,7 +32,7 @@ def counting(name: str, seed: int = 0, **fields) -> Cell:
         done = int(count.read_text()) + 1 if count.exists() else 1
         count.write_text(str(done))
         given.tell("counting", done, PLANNED)
-        return record(name, seed, done)
+        return replace(record(name, seed, done), provenance=machine(given.device))
 
     return Cell("q1", name, seed, "smoke", run, **fields)
 

@@ -1,6 +1,7 @@
 """Q3: the three statistics, the folds behind them, and a cell that can be stopped."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from benchmark_files import real_file
 from g2n2.experiments.cell import Slice
 from g2n2.experiments.q3 import cells, folds
-from g2n2.experiments.q3.cells import run_folds
+from g2n2.experiments.q3.cells import restore, run_folds
 from g2n2.experiments.q3.folds import FoldRun
 from g2n2.experiments.q3.settings import PLANS, SETS, Plan, run_config
 from g2n2.experiments.q3.statistics import (
@@ -128,8 +129,8 @@ def test_every_graph_is_tested_once_and_every_fold_has_the_classes_of_the_set(
 PLAN = Plan(("MUTAG",), ("GNNML1",), folds=1, epochs=2, steps=1)
 
 
-def finished(work: Path, data: str, **options: float) -> Record:
-    given = Slice(work=work, data=data, device="cpu", **options)  # type: ignore[arg-type]
+def finished(work: Path, data: str, **options: Any) -> Record:
+    given = Slice(work=work, data=data, device="cpu", **options)
     work.mkdir(exist_ok=True)
     return run_folds("MUTAG", "GNNML1", "smoke", PLAN, 0, given)
 
@@ -138,7 +139,9 @@ def test_a_cell_stopped_within_a_fold_ends_as_one_that_was_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = str(real_file("tu", "MUTAG.zip").parents[1])
-    straight = finished(tmp_path / "straight", data)
+    published: list[Record] = []
+    straight = finished(tmp_path / "straight", data, publish=published.append)
+    assert [record.done for record in published] == [1, 2], "one that is killed has folds to show"
     assert (straight.done, straight.planned) == (2, 2)
     curves, nested = straight.detail["test curves"], straight.detail["nested"]
     held_out = [accuracy * 17 / 100 for accuracy in straight.detail["held out"]]
@@ -160,3 +163,6 @@ def test_a_cell_stopped_within_a_fold_ends_as_one_that_was_not(
 
     monkeypatch.setattr(folds, "train_slice", refuse)
     assert finished(tmp_path / "sliced", data).metrics == straight.metrics
+    (tmp_path / "elsewhere").mkdir()
+    restore(straight, tmp_path / "elsewhere")
+    assert finished(tmp_path / "elsewhere", data).detail == straight.detail

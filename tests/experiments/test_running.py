@@ -8,9 +8,10 @@ import pytest
 
 from g2n2.errors import DataError
 from g2n2.experiments import packing, running
+from g2n2.experiments.cell import Cell
 from g2n2.experiments.questions import cells_of, choose
 from g2n2.experiments.record import EARLIER, Record
-from g2n2.experiments.running import Settings, after, failures, run_cells
+from g2n2.experiments.running import Settings, after, failures, places_of, run_cells
 from g2n2.training.config import RunConfig
 from made_up_records import record as made_up
 
@@ -194,6 +195,54 @@ def test_ctrl_c_keeps_what_was_done(settings):
     assert not cells[2].path(settings.results).exists()
 
 
+def test_what_a_killed_cell_has_published_is_its_record(settings):
+    def run(given):
+        given.publish(counting_cells.record("a", 0, 2))
+        raise KeyboardInterrupt
+
+    cell = Cell("q1", "a", 0, "smoke", run)
+    with pytest.raises(KeyboardInterrupt):
+        run_cells([cell], settings)
+    assert Record.read(cell.path(settings.results)).done == 2
+
+
+def test_a_slice_that_was_killed_is_told_of(settings, monkeypatch):
+    def dies(given):
+        given.tell("at work", 1, 3)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "machine", lambda device: {"device": "GPU", "cpu": "big"})
+    with pytest.raises(KeyboardInterrupt):
+        run_cells([Cell("q1", "a", 0, "smoke", dies)], settings)
+    monkeypatch.undo()
+    cell = counting("a")
+    for _ in range(2):
+        run_cells([cell], settings)
+        record = Record.read(cell.path(settings.results))
+        assert "GPU" in [one["device"] for one in record.provenance[EARLIER]]
+
+
+def test_a_new_work_folder_is_filled_from_a_record_of_the_same_settings_only(settings):
+    filled = []
+
+    def restore(record, work):
+        filled.append(record.done)
+        (work / "count").write_text(str(record.done))
+
+    cell = counting("a", settings={"epochs": 60}, restore=restore)
+    other = replace(counting_cells.record("a", 0, 1), config={"epochs": 50})
+    other.write(settings.results)
+    assert run_cells([cell], settings)[0].done == 1
+    elsewhere = replace(settings, work=settings.work.with_name("elsewhere"))
+    own = replace(counting_cells.record("a", 0, 1), config={"epochs": 60}, seconds=7.0)
+    replace(own, provenance={"device": "GPU"}).write(settings.results)
+    assert run_cells([cell], elsewhere)[0].done == 2
+    record = Record.read(cell.path(settings.results))
+    assert [one["device"] for one in record.provenance[EARLIER]] == ["GPU"]
+    assert run_cells([cell], elsewhere)[0].done == 3
+    assert filled == [1], "a folder at work is left as it is"
+
+
 @pytest.mark.parametrize(
     ("only", "optional", "expected"),
     [
@@ -258,11 +307,11 @@ def test_a_record_says_where_its_earlier_slices_were_run():
     first = replace(made, provenance={**made.provenance, "device": "GPU", "source": "a"})
     second = replace(first, provenance={**first.provenance, "device": "cpu"})
     third = replace(first, provenance={**first.provenance, "device": "cpu", "source": "b"})
-    assert after(None, first) is first
-    assert after(first, first) is first
-    two = after(first, second)
+    assert after([], first) is first
+    assert after(places_of(first), first) is first
+    two = after(places_of(first), second)
     assert [slice_["device"] for slice_ in two.provenance["earlier slices"]] == ["GPU"]
-    three = after(after(two, second), third)
+    three = after(places_of(after(places_of(two), second)), third)
     told = [(s["device"], s["source"]) for s in three.provenance["earlier slices"]]
     assert told == [("GPU", "a"), ("cpu", "a")]
 

@@ -26,6 +26,8 @@ class Slice:
         data: Folder with data files, where there is one.
         options: Options for the data set's loader, such as a cache file.
         tell: Told sentences and `(done, planned)` while it works.
+        publish: Given the record of what there is so far, whenever a whole part of the work is
+            done: one that is killed later has that much to show.
         spent: Seconds that earlier slices took.
     """
 
@@ -36,6 +38,7 @@ class Slice:
     data: str | None = None
     options: Mapping[str, Any] | None = None
     tell: Callable[[str, int, int], None] = lambda *_: None
+    publish: Callable[[Record], object] = lambda _: None
     spent: float = 0.0
 
     def seconds(self, begun: float) -> float:

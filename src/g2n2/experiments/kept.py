@@ -53,6 +53,28 @@ class Clock:
             keep(self.path, self.spent + self.kept_at - self.begun)
 
 
+class Places:
+    """Where a cell was at work, kept so that slices which were killed are told of too.
+
+    Args:
+        folder: Of the cell.
+        known: What its record says.
+    """
+
+    def __init__(self, folder: Path, known: list[dict[str, Any]]) -> None:
+        self.path = folder / "places.json"
+        kept = read_kept(self.path, lambda found: [dict(one) for one in found]) or []
+        self.earlier = [*known, *(one for one in kept if one not in known)]
+        self.noted = False
+
+    def note(self, here: Callable[[], dict[str, Any]]) -> None:
+        """Write down that it is at work here; the first time only."""
+        if not self.noted:
+            self.noted = True
+            with suppress(OSError):
+                keep(self.path, [*self.earlier, here()])
+
+
 @contextmanager
 def held(path: Path) -> Iterator[bool]:
     """Hold a file while at work: False where another process holds it, which ends when that does.

@@ -19,7 +19,8 @@ from typing import Any, Literal
 
 from ..errors import DataError, G2N2Error
 from .cell import Cell, Slice
-from .kept import Clock, held
+from .kept import Clock, Places, held
+from .machines import machine
 from .record import EARLIER, Record
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR, errno.EEXIST)
@@ -221,10 +222,20 @@ def _next_slice(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> R
     sliced = Record.read(own) if own.is_file() else None
     earlier = sliced or (owned if begun else None)
     clock = Clock(folder, earlier.seconds if earlier else 0.0)
+    places = Places(folder, places_of(earlier) if earlier else [])
 
     def told(sentence: str, done: int, planned: int) -> None:
         clock.tick()
+        places.note(lambda: place(machine(settings.device)))
         tell(cell, sentence, done, planned)
+
+    def publish(record: Record) -> Record:
+        record = after(places.earlier, record)
+        record.write(folder)
+        # What came farther stays until this run has come as far or has ended.
+        if before is None or not record.partial or record.done >= before.done:
+            record.write(settings.results)
+        return record
 
     given = Slice(
         work=folder,
@@ -234,26 +245,28 @@ def _next_slice(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> R
         data=settings.data,
         options=settings.options,
         tell=told,
+        publish=publish,
         spent=clock.spent,
     )
     try:
-        record = after(earlier, cell.run(given))
+        return publish(cell.run(given))
     finally:
         clock.stop()
-    record.write(folder)
-    # What came farther stays until this run has come as far or has ended.
-    if before is None or not record.partial or record.done >= before.done:
-        record.write(settings.results)
-    return record
 
 
-def after(before: Record | None, record: Record) -> Record:
+def place(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Hardware and code, as far as slices are told apart by them."""
+    return {name: provenance.get(name) for name in SLICE}
+
+
+def places_of(record: Record) -> list[dict[str, Any]]:
+    """Where all slices of a record were run."""
+    return [*record.provenance.get(EARLIER, []), place(record.provenance)]
+
+
+def after(earlier: Sequence[Mapping[str, Any]], record: Record) -> Record:
     """A record that says where its earlier slices were run, if elsewhere or with other code."""
-    if before is None:
-        return record
-    here = {name: record.provenance.get(name) for name in SLICE}
-    there = {name: before.provenance.get(name) for name in SLICE}
-    earlier = [*before.provenance.get(EARLIER, []), there]
+    here = place(record.provenance)
     others = [one for i, one in enumerate(earlier) if one != here and one not in earlier[:i]]
     if not others:
         return record

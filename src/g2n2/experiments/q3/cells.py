@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..cell import Cell, Slice
+from ..kept import keep
 from ..machines import machine
 from ..record import Record
 from ..training_cells import run_config_said, run_settings
 from .settings import PLANS, SETS, Plan, run_config
+
+if TYPE_CHECKING:
+    from .folds import Protocol
+
+PROTOCOLS: tuple[Protocol, ...] = ("whole", "nested")
+CURVES, NESTED, HELD_OUT = "test curves", "nested", "held out"
 
 
 def cells(budget: str) -> list[Cell]:
@@ -25,7 +34,9 @@ def _cell(name: str, model: str, budget: str, plan: Plan, seed: int = 0) -> Cell
         return run_folds(name, model, budget, plan, seed, given)
 
     settings = run_settings(run_config(name, model, plan, seed))
-    return Cell("q3", f"{name}/{model}", seed, budget, run, (name,), settings=settings)
+    return Cell(
+        "q3", f"{name}/{model}", seed, budget, run, (name,), settings=settings, restore=restore
+    )
 
 
 def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: Slice) -> Record:
@@ -36,16 +47,33 @@ def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: 
     from ...training.graphed import Recorded
     from ...training.run_folder import checksum
     from ..shared_data import graphs_of
-    from .folds import FoldRun, Protocol, run_fold
+    from .folds import FoldRun, run_fold
     from .statistics import metrics
 
     begun = time.monotonic()
     config = run_config(name, model, plan, seed)
     graphs, recorded = graphs_of(config, given), Recorded()
-    protocols: tuple[Protocol, ...] = ("whole", "nested")
-    runs = [FoldRun(kind, fold) for kind in protocols for fold in range(1, plan.folds + 1)]
-    found: dict[str, list[list[float]]] = {kind: [] for kind in protocols}
-    done = 0
+    runs = [FoldRun(kind, fold) for kind in PROTOCOLS for fold in range(1, plan.folds + 1)]
+    found: dict[str, list[list[float]]] = {kind: [] for kind in PROTOCOLS}
+
+    def summed_up() -> Record:
+        nested = [scores[0] for scores in found["nested"]]
+        return Record(
+            question="q3",
+            cell=f"{name}/{model}",
+            seed=seed,
+            budget=budget,
+            done=sum(map(len, found.values())),
+            planned=len(runs),
+            unit="runs of folds",
+            metrics=metrics(found["whole"], nested),
+            config={**run_config_said(config), "model": model, "folds": plan.folds},
+            data={name: checksum(graphs)},
+            provenance=machine(given.device),
+            seconds=given.seconds(begun),
+            detail={CURVES: found["whole"], NESTED: nested, HELD_OUT: _second(found["nested"])},
+        )
+
     for number, fold_run in enumerate(runs):
 
         def tell(sentence: str, epoch: int, _: int, at: int = number) -> None:
@@ -56,23 +84,19 @@ def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: 
         if scores is None:
             break
         found[fold_run.protocol].append(scores)
-        done += 1
-    nested, held_out = [scores[0] for scores in found["nested"]], _second(found["nested"])
-    return Record(
-        question="q3",
-        cell=f"{name}/{model}",
-        seed=seed,
-        budget=budget,
-        done=done,
-        planned=len(runs),
-        unit="runs of folds",
-        metrics=metrics(found["whole"], nested),
-        config={**run_config_said(config), "model": model, "folds": plan.folds},
-        data={name: checksum(graphs)},
-        provenance=machine(given.device),
-        seconds=given.seconds(begun),
-        detail={"test curves": found["whole"], "nested": nested, "held out": held_out},
-    )
+        given.publish(summed_up())
+    return summed_up()
+
+
+def restore(record: Record, work: Path) -> None:
+    """Lay the runs that a record knows of where a cell finds them."""
+    from .folds import FoldRun, kept_at
+
+    nested, held_out = record.detail[NESTED], record.detail[HELD_OUT]
+    pairs = [list(pair) for pair in zip(nested, held_out, strict=False)]
+    for protocol, runs in zip(PROTOCOLS, (record.detail[CURVES], pairs), strict=True):
+        for fold, accuracies in enumerate(runs, start=1):
+            keep(kept_at(work, FoldRun(protocol, fold)), accuracies)
 
 
 def _second(pairs: list[list[float]]) -> list[float]:

@@ -81,7 +81,7 @@ def run_fold(
         of the held-out graphs, both of the chosen weights (`nested`); None where the slice ended
         before the run.
     """
-    kept = given.work / f"{run.name}.json"
+    kept = kept_at(given.work, run)
     if before := read_kept(kept, lambda found: [float(value) for value in found]):
         return before
     folder = given.work / run.name
@@ -96,6 +96,11 @@ def run_fold(
     keep(kept, accuracies)
     shutil.rmtree(folder)  # ten folds of weights and checkpoints that nobody reads again
     return accuracies
+
+
+def kept_at(work: Path, run: FoldRun) -> Path:
+    """Where the accuracies of a run are kept once it has ended."""
+    return work / f"{run.name}.json"
 
 
 def _curve(folder: Path) -> list[float]:

@@ -59,27 +59,32 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
     graphs = _graphs(given)
     images = Images(graphs, name, device_called(given.device))
     runs: list[dict[str, Any]] = []
+
+    def summed_up() -> Record:
+        return Record(
+            question="q4",
+            cell=cell_name(name, network),
+            seed=0,
+            budget=budget,
+            done=len(runs),
+            planned=plan.runs,
+            unit="runs",
+            metrics=_metrics(runs),
+            config=_settings(name, network, plan),
+            data={DATA: _checksum(graphs)},
+            provenance=machine(given.device),
+            seconds=given.seconds(begun),
+            detail=_detail(images, runs),
+        )
+
     for seed in range(plan.runs):
         given.tell(f"{cell_name(name, network)} run {seed}", seed, plan.runs)
         found = _run(images, network, plan, seed, given, begun)
         if found is None:
             break
         runs.append(found)
-    return Record(
-        question="q4",
-        cell=cell_name(name, network),
-        seed=0,
-        budget=budget,
-        done=len(runs),
-        planned=plan.runs,
-        unit="runs",
-        metrics=_metrics(runs),
-        config=_settings(name, network, plan),
-        data={DATA: _checksum(graphs)},
-        provenance=machine(given.device),
-        seconds=given.seconds(begun),
-        detail=_detail(images, runs),
-    )
+        given.publish(summed_up())
+    return summed_up()
 
 
 def _run(
