@@ -86,6 +86,20 @@ def test_equal_time_and_seconds_per_epoch(tmp_path):
     assert row(seconds, "each target")[1:6] == ("129", "98", "6.00", "4.00", "1.50")
 
 
+@pytest.mark.parametrize(
+    ("epochs", "said"), [(40, ""), (48, "R² alone 48 epochs, by this one 40.")]
+)
+def test_an_equal_time_of_an_earlier_timing_is_said(tmp_path, epochs, said):
+    """60 epochs of G²N² take as long as 40 of a network with epochs half as long again."""
+    name = "single/r2/distance/PPGN/modern"
+    write(tmp_path, "q2", name, {metric("r2"): 1.0}, done=60, planned=60)
+    write(tmp_path, "q2", f"{name}/equal-time", {metric("r2"): 1.0}, done=epochs, planned=epochs)
+    write(tmp_path, "q2", "speed/single/distance", {"PPGN / G2N2": 1.5})
+    texts = [block.text for block in made(tmp_path).blocks if hasattr(block, "text")]
+    (found,) = (text for text in texts if "only the ratio compares" in text)
+    assert found.partition("earlier timing: ")[2] == said
+
+
 def test_half_precision_is_compared_with_full(tmp_path):
     for seed, (half, full) in enumerate([(1.0, 0.9), (1.2, 1.1)]):
         for bits, value in (("bf16", half), ("32", full)):

@@ -1,5 +1,7 @@
 """Q3's tables: three statistics, ranks counted anew, the aim."""
 
+import pytest
+
 from g2n2.experiments.q3.settings import PLANS
 from g2n2.experiments.q3.statistics import GIN
 from g2n2.reports.q3 import accuracy, rank, section
@@ -11,7 +13,7 @@ BARS = (92.2, 68.2, 77.4, 83.5, 77.8, 54.3)
 EPOCHS = PLANS["full"].epochs
 
 
-def folds(folder, name, accuracy, model="G2N2", nested=10, epochs=EPOCHS):
+def folds(folder, name, accuracy, model="G2N2", nested=10, epochs=EPOCHS, whole=10):
     metrics = {
         "accuracy, GIN's protocol (%)": accuracy,
         "deviation over folds, GIN's protocol (%)": 5.0,
@@ -20,8 +22,8 @@ def folds(folder, name, accuracy, model="G2N2", nested=10, epochs=EPOCHS):
         "accuracy, nested validation (%)": accuracy - 2.0 if nested else None,
         "deviation over folds, nested validation (%)": 6.0 if nested else None,
     }
-    detail = {"test curves": [[1.0]] * 10, "nested": [1.0] * nested}
-    changes = {"done": 10 + nested, "planned": 20, "unit": "runs of folds"}
+    detail = {"test curves": [[1.0]] * whole, "nested": [1.0] * nested}
+    changes = {"done": whole + nested, "planned": 20, "unit": "runs of folds"}
     config = {"folds": 10, "epochs": epochs}
     write(folder, "q3", f"{name}/{model}", metrics, detail=detail, config=config, **changes)
 
@@ -36,7 +38,7 @@ def test_statistics_are_named_and_only_what_lacks_folds_is_partial(tmp_path):
     assert [row[:2] for row in statistics.rows[:3]] == [
         ("G²N², GIN's protocol", "90.0 ± 5.0"),
         ("G²N², best epoch of each fold", "93.0 ± 4.0"),
-        ("G²N², nested validation", "88.0 ± 6.0 ◐"),
+        ("G²N², nested validation", "88.0 ± 6.0 ◐ (4 folds)"),
     ]
     said = [block.text for block in made(tmp_path).blocks if hasattr(block, "text")]
     assert any("3.0 points above" in text for text in said)
@@ -78,7 +80,19 @@ def test_cells_of_earlier_settings_are_marked_in_sentences_and_left_out_of_avera
 def test_one_fold_has_no_deviation(tmp_path):
     folds(tmp_path, "MUTAG", 90.0, nested=1)
     _, statistics = (block for block in made(tmp_path).blocks if hasattr(block, "rows"))
-    assert [row[1] for row in statistics.rows[:3]] == ["90.0 ± 5.0", "93.0 ± 4.0", "88.0 ◐"]
+    assert [row[1] for row in statistics.rows[:3]] == [
+        "90.0 ± 5.0",
+        "93.0 ± 4.0",
+        "88.0 ◐ (1 fold)",
+    ]
+
+
+@pytest.mark.parametrize(("whole", "said"), [(10, "**99.0 ± 5.0**"), (3, "99.0 ± 5.0 ◐ (3 folds)")])
+def test_a_mean_of_some_folds_is_never_the_best(tmp_path, whole, said):
+    folds(tmp_path, "MUTAG", 99.0, whole=whole, nested=0)
+    table, _ = (block for block in made(tmp_path).blocks if hasattr(block, "rows"))
+    (row,) = (row for row in table.rows if row[0] == "G²N², ours")
+    assert row[1] == said
 
 
 def test_the_paper_counts_one_rank_too_good():

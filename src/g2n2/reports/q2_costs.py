@@ -24,6 +24,16 @@ _SPEEDS = {
     "all twelve, width 32, bonds only": ("speed/joint-width32/bonds", "", EMPTY),
     "all twelve, width 64, with distances": ("speed/joint-width64/distance", "", OPTIONAL),
 }
+_EQUAL_TIME = {
+    "R² alone": ("speed/single/distance", "single/r2/distance/PPGN/modern"),
+    "U₀ alone": ("speed/single-bf16/distance", "single/u0/distance/PPGN/modern"),
+    "jointly, with distances": (
+        "speed/joint-width32/distance",
+        "joint/width32/distance/PPGN/modern",
+    ),
+    "jointly, bonds only": ("speed/joint-width32/bonds", "joint/width32/bonds/PPGN/modern"),
+}
+"""What timed the networks, and the run of PPGN with the epochs of G²N²."""
 
 
 def speeds(known: Mapping[str, Standing]) -> list[Block]:
@@ -51,8 +61,28 @@ def speeds(known: Mapping[str, Standing]) -> list[Block]:
     return [
         Text("**Seconds per epoch**, both networks in one run."),
         Table(headers, tuple(rows)),
-        Text(f"Cited: {table.citation}, on hardware it does not name: only the ratio compares."),
+        Text(
+            f"Cited: {table.citation}, on hardware it does not name: only the ratio compares."
+            f"{_equal_time(known)}"
+        ),
     ]
+
+
+def _equal_time(known: Mapping[str, Standing]) -> str:
+    """Where PPGN was given other epochs for its equal time than the table's ratios give."""
+    apart = []
+    for said, (timed, runs) in _EQUAL_TIME.items():
+        equal, given, speed = (known.get(name) for name in (runs, f"{runs}/equal-time", timed))
+        ratio = speed.mean("PPGN / G2N2") if speed else None
+        if equal is None or given is None or ratio is None:
+            continue
+        took = given.records[0].planned
+        now = round(equal.records[0].planned / ratio.value)
+        if took != now:
+            apart.append(f"{said} {took} epochs, by this one {now}")
+    if not apart:
+        return ""
+    return f" The equal time of PPGN was set by an earlier timing: {'; '.join(apart)}."
 
 
 def precisions(known: Mapping[str, Standing]) -> list[Block]:

@@ -58,14 +58,33 @@ def accuracy(known: Known, name: str, model: str, statistic: str) -> Measured | 
     mean = standing.mean(accuracy_key(statistic)) if standing else None
     if standing is None or mean is None:
         return None
-    folds = "nested" if statistic == NESTED else "test curves"
-    counts = [len(record.detail.get(folds, ())) for record in standing.records]
-    asked = (record.config.get("folds", 0) for record in standing.records)
-    missing = any(count < of for count, of in zip(counts, asked, strict=True))
+    counts = _folds(standing, statistic)
     deviations = standing.values(deviation_key(statistic))
     spread = fmean(deviations) if deviations and min(counts) > 1 else None
+    missing = _missing(standing, statistic)
     partial = missing or standing.budget != FULL or standing.outdated
     return Measured(mean.value, spread, mean.seeds, partial)
+
+
+def _folds(standing: Standing, statistic: str) -> list[int]:
+    """How many stand behind a statistic, record by record."""
+    kind = "nested" if statistic == NESTED else "test curves"
+    return [len(record.detail.get(kind, ())) for record in standing.records]
+
+
+def _missing(standing: Standing, statistic: str) -> bool:
+    asked = (record.config.get("folds", 0) for record in standing.records)
+    return any(n < of for n, of in zip(_folds(standing, statistic), asked, strict=True))
+
+
+def _entry(known: Known, name: str, model: str, statistic: str, absent: str = EMPTY) -> Entry:
+    """A statistic of a cell; where folds are missing, how many there are, and no comparison."""
+    found = entry(accuracy(known, name, model, statistic), fixed(1), absent)
+    standing = known.get(f"{name}/{model}")
+    if found.value is None or standing is None or not _missing(standing, statistic):
+        return found
+    folds = min(_folds(standing, statistic))
+    return Entry(f"{found.text} ({folds} fold{'s' if folds > 1 else ''})")
 
 
 def _found(known: Known) -> dict[tuple[str, str, str], Measured]:
@@ -86,7 +105,7 @@ def _all(known: Known) -> tuple[Table, Text]:
         for name, cells in table.rows.items()
     ]
     for model in MODELS:
-        entries = [entry(accuracy(known, name, model, GIN), fixed(1)) for name in SETS]
+        entries = [_entry(known, name, model, GIN) for name in SETS]
         rows.append((f"{shown(model)}, ours", entries))
     made = best_of_columns(("%", *table.columns), rows, "higher")
     rank, gnns = cited("tu-rank").rows["all methods"], cited("tu-rank").rows["GNNs"]
@@ -118,7 +137,7 @@ def _withdrawn(known: Known) -> Table:
     rows: list[Row] = [
         (
             f"{shown(model)}, {statistic}",
-            [entry(accuracy(known, name, model, statistic), fixed(1), "") for name in SETS],
+            [_entry(known, name, model, statistic, "") for name in SETS],
         )
         for model in models
         for statistic in (GIN, NESTED)
@@ -130,7 +149,7 @@ def _statistics(known: Known, models: tuple[str, ...]) -> Table:
     rows: list[Row] = [
         (
             f"{shown(model)}, {statistic}",
-            [entry(accuracy(known, name, model, statistic), fixed(1)) for name in SETS],
+            [_entry(known, name, model, statistic) for name in SETS],
         )
         for model in models
         for statistic in STATISTICS
