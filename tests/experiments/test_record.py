@@ -96,8 +96,19 @@ def test_a_file_of_brackets_is_named(tmp_path):
 def test_a_copy_is_not_another_seed(tmp_path):
     path = RECORD.write(tmp_path)
     (path.parent / "copy.json").write_bytes(path.read_bytes())
-    with pytest.raises(DataError, match=rf"copy\.json holds .* {path.name}: is it a copy"):
+    with pytest.raises(DataError, match=rf"copy\.json holds .*{path.name}: is it a copy"):
         read_records(tmp_path, "q2")
+
+
+def test_a_record_of_another_question_is_not_read_as_one_of_this(tmp_path):
+    path = RECORD.write(tmp_path)
+    (tmp_path / "q3").mkdir()
+    (tmp_path / "q3" / path.name).write_bytes(path.read_bytes())
+    with pytest.raises(DataError, match=r"holds the record of q2 .*is it a copy"):
+        read_records(tmp_path, "q3")
+    (tmp_path / "withdrawn").mkdir()
+    (tmp_path / "q3").rename(tmp_path / "withdrawn/q2-by-size")
+    assert len(read_records(tmp_path, "withdrawn/q2-by-size")) == 1
 
 
 def test_the_records_of_a_question_come_by_name(tmp_path):

@@ -133,11 +133,12 @@ def read_records(results: Path, question: str) -> list[Record]:
     found = []
     for path in sorted((results / question).glob("*.json")):
         record = Record.read(path)
-        if record.path(results).name != path.name:
+        given_up = "/" in question  # kept in a folder of another name
+        if record.path(results).name != path.name or not (given_up or record.question == question):
             raise DataError(
-                f"{path} holds the record of {record.cell}, seed {record.seed}, budget "
-                f"{record.budget}, which would be called {record.path(results).name}: is it a "
-                "copy? Move it elsewhere"
+                f"{path} holds the record of {record.question} {record.cell}, seed {record.seed}, "
+                f"budget {record.budget}, which would be {record.path(results)}: is it a copy? "
+                "Move it elsewhere"
             )
         found.append(record)
     return found
