@@ -11,7 +11,7 @@ import pytest
 
 from g2n2.experiments import kept
 from g2n2.experiments.cell import Cell
-from g2n2.experiments.kept import Clock, keep, read_kept
+from g2n2.experiments.kept import Clock, Places, keep, read_kept
 from g2n2.experiments.record import Record
 from g2n2.experiments.running import Settings, run_cells
 
@@ -93,8 +93,18 @@ def test_a_clock_goes_on_from_the_record_where_its_folder_knows_nothing(tmp_path
     now[0] += kept.EVERY / 2
     clock.tick()
     assert Clock(tmp_path, known=0.0).spent == 50.0 + kept.EVERY
-    (tmp_path / "wall_seconds").write_text("half a num")
-    assert Clock(tmp_path, known=7.0).spent == 7.0
+    assert Clock(tmp_path, known=99.0).spent == 99.0, "the record was written later"
+    for text in ("half a num", "NaN", "1e999", "-3", "9" * 400, "[1]"):
+        (tmp_path / "wall_seconds").write_text(text)
+        assert Clock(tmp_path, known=7.0).spent == 7.0
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[[]]", '[["ab"]]', "3", '{"a": 1}', '[{"device": NaN}]', "[" * 100_000]
+)
+def test_places_that_cannot_be_understood_are_none(tmp_path, text):
+    (tmp_path / "places.json").write_text(text)
+    assert Places(tmp_path, [{"device": "GPU"}]).earlier == [{"device": "GPU"}]
 
 
 def test_a_full_disk_costs_one_cell_and_no_traceback(settings, monkeypatch):

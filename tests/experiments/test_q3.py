@@ -1,5 +1,7 @@
 """Q3: the three statistics, the folds behind them, and a cell that can be stopped."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 from benchmark_files import real_file
 from g2n2.experiments.cell import Slice
 from g2n2.experiments.q3 import cells, folds
-from g2n2.experiments.q3.cells import restore, run_folds
+from g2n2.experiments.q3.cells import known_runs, run_folds
 from g2n2.experiments.q3.folds import FoldRun
 from g2n2.experiments.q3.settings import PLANS, SETS, Plan, run_config
 from g2n2.experiments.q3.statistics import (
@@ -20,6 +22,7 @@ from g2n2.experiments.q3.statistics import (
 )
 from g2n2.experiments.record import Record
 from g2n2.experiments.shared_data import graphs_of
+from made_up_records import record as made_up
 
 CURVES = [[50.0, 80.0, 95.0], [70.0, 76.0, 45.0]]
 
@@ -163,6 +166,28 @@ def test_a_cell_stopped_within_a_fold_ends_as_one_that_was_not(
 
     monkeypatch.setattr(folds, "train_slice", refuse)
     assert finished(tmp_path / "sliced", data).metrics == straight.metrics
-    (tmp_path / "elsewhere").mkdir()
-    restore(straight, tmp_path / "elsewhere")
-    assert finished(tmp_path / "elsewhere", data).detail == straight.detail
+    assert finished(tmp_path / "elsewhere", data, known=straight).detail == straight.detail
+
+
+def broken(record: Record, **changes: Any) -> Record:
+    return replace(record, detail={**record.detail, **changes})
+
+
+def test_of_a_record_only_whole_runs_on_the_same_data_are_taken() -> None:
+    plan, data = Plan(("MUTAG",), ("GIN",), folds=3, epochs=2), {"MUTAG": "abc"}
+    detail = {"test curves": [[1.0, 2.0]] * 3, "nested": [3.0, 4.0], "held out": [5.0, 6.0]}
+    record = replace(made_up("q3", "MUTAG/GIN", {}), data=data, detail=detail)
+    whole = {FoldRun("whole", fold): [1.0, 2.0] for fold in (1, 2, 3)}
+    nested = {FoldRun("nested", 1): [3.0, 5.0], FoldRun("nested", 2): [4.0, 6.0]}
+    assert known_runs(record, data, plan) == whole | nested
+    assert known_runs(None, data, plan) == {}
+    assert known_runs(record, {"MUTAG": "other"}, plan) == {}
+    assert known_runs(replace(record, detail={}), data, plan) == {}
+    assert known_runs(broken(record, **{"held out": [6.0]}), data, plan) == whole
+    for curve in ([1.0], [1.0, 500.0], [1.0, math.nan], "99", None, 7, [[1.0], [2.0]]):
+        odd = broken(record, **{"test curves": [[1.0, 2.0], curve]})
+        assert known_runs(odd, data, plan) == {FoldRun("whole", 1): [1.0, 2.0]} | nested
+
+
+def test_a_cell_of_q3_goes_on_from_its_record() -> None:
+    assert all(cell.goes_on for cell in cells("full"))

@@ -285,8 +285,10 @@ def test_cells_are_named_and_the_hardest_filter_comes_first() -> None:
 def test_a_cell_runs_end_to_end_and_is_not_run_twice(tmp_path: Path) -> None:
     data = str(real_file("filtering", "TwoDGrid30.mat").parents[1])
     cell = next(cell for cell in cells("smoke") if "ChebNet" in cell.name)
-    record = cell.run(Slice(work=tmp_path, data=data, device="cpu"))
-    assert (record.done, record.planned) == (1, 1)
+    published: list[int] = []
+    shown = Slice(tmp_path, data=data, device="cpu", publish=lambda one: published.append(one.done))
+    record = cell.run(shown)
+    assert (record.done, record.planned, published) == (1, 1, [1])
     assert record.metrics["test R² (median of runs)"] == record.detail["runs"][0]["scores"]["test"]
     assert set(record.detail["response"]) == {"eigenvalues", "learned", "truth"}
     record.write(tmp_path / "results")

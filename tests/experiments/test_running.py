@@ -1,5 +1,6 @@
 """The driver: what is complete is skipped, what is partial goes on, what fails stops nothing."""
 
+import errno
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -7,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from g2n2.errors import DataError
-from g2n2.experiments import packing, running
+from g2n2.experiments import packing, running, slices
 from g2n2.experiments.cell import Cell
 from g2n2.experiments.questions import cells_of, choose
 from g2n2.experiments.record import EARLIER, Record
-from g2n2.experiments.running import Settings, after, failures, places_of, run_cells
+from g2n2.experiments.running import Settings, failures, run_cells
+from g2n2.experiments.slices import after, places_of
 from g2n2.training.config import RunConfig
 from made_up_records import record as made_up
 
@@ -206,41 +208,103 @@ def test_what_a_killed_cell_has_published_is_its_record(settings):
     assert Record.read(cell.path(settings.results)).done == 2
 
 
-def test_a_slice_that_was_killed_is_told_of(settings, monkeypatch):
-    def dies(given):
-        given.tell("at work", 1, 3)
+def killed(done):
+    """A cell that keeps something and is killed, or is killed before it has."""
+
+    def run(given):
+        given.tell("at work", 0, 3)
+        if done:
+            given.note()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running, "machine", lambda device: {"device": "GPU", "cpu": "big"})
+    return Cell("q1", "a", 0, "smoke", run)
+
+
+def seen_on(settings, monkeypatch, device, cell):
+    monkeypatch.setattr(slices, "machine", lambda _: {"device": device})
     with pytest.raises(KeyboardInterrupt):
-        run_cells([Cell("q1", "a", 0, "smoke", dies)], settings)
+        run_cells([cell], settings)
     monkeypatch.undo()
+
+
+@pytest.mark.parametrize("done", [True, False], ids=["kept something", "kept nothing"])
+def test_slices_that_were_killed_are_told_of_where_they_kept_something(settings, monkeypatch, done):
+    for device in ("H100", "H200"):
+        seen_on(settings, monkeypatch, device, killed(done))
     cell = counting("a")
     for _ in range(2):
         run_cells([cell], settings)
         record = Record.read(cell.path(settings.results))
-        assert "GPU" in [one["device"] for one in record.provenance[EARLIER]]
+        earlier = [one["device"] for one in record.provenance.get(EARLIER, [])]
+        assert earlier == (["H100", "H200"] if done else [])
 
 
-def test_a_new_work_folder_is_filled_from_a_record_of_the_same_settings_only(settings):
-    filled = []
+def going_on(given):
+    """One unit more than its record says."""
+    done = 1 + (given.known.done if given.known else 0)
+    here = {"device": given.device}
+    return replace(counting_cells.record("a", 0, done), provenance=here, seconds=given.spent + 5.0)
 
-    def restore(record, work):
-        filled.append(record.done)
-        (work / "count").write_text(str(record.done))
 
-    cell = counting("a", settings={"epochs": 60}, restore=restore)
+def test_a_cell_may_go_on_from_its_record_where_its_work_folder_is_gone(settings):
+    cell = Cell("q1", "a", 0, "smoke", going_on, settings={"epochs": 60}, goes_on=True)
     other = replace(counting_cells.record("a", 0, 1), config={"epochs": 50})
     other.write(settings.results)
-    assert run_cells([cell], settings)[0].done == 1
-    elsewhere = replace(settings, work=settings.work.with_name("elsewhere"))
+    assert run_cells([cell], settings)[0].done == 1, "not from one of other settings"
     own = replace(counting_cells.record("a", 0, 1), config={"epochs": 60}, seconds=7.0)
     replace(own, provenance={"device": "GPU"}).write(settings.results)
+    elsewhere = replace(settings, work=settings.work.with_name("elsewhere"), device="cpu")
     assert run_cells([cell], elsewhere)[0].done == 2
     record = Record.read(cell.path(settings.results))
     assert [one["device"] for one in record.provenance[EARLIER]] == ["GPU"]
-    assert run_cells([cell], elsewhere)[0].done == 3
-    assert filled == [1], "a folder at work is left as it is"
+    assert record.seconds == 12.0
+    starts_again = replace(cell, goes_on=False)
+    again = replace(settings, work=settings.work.with_name("third"), device="cpu")
+    assert run_cells([starts_again], again)[0].done == 1
+    assert Record.read(cell.path(settings.results)) == record
+    alone = Record.read(cell.path(cell.folder(again.work)))
+    assert (alone.seconds, EARLIER in alone.provenance) == (5.0, False)
+
+
+def test_a_slice_that_added_nothing_was_nowhere(settings):
+    def run(given):
+        return replace(counting_cells.record("a", 0, 1), provenance={"device": given.device})
+
+    cell = Cell("q1", "a", 0, "smoke", run, goes_on=True)
+    for device in ("auto", "cpu"):
+        run_cells([cell], replace(settings, device=device))
+    assert Record.read(cell.path(settings.results)).provenance == {"device": "auto"}
+
+
+def test_a_record_of_another_process_that_came_farther_stays(settings):
+    def run(given):
+        counting_cells.record("a", 0, 2).write(given.results)
+        given.publish(counting_cells.record("a", 0, 1))
+        return counting_cells.record("a", 0, 1)
+
+    cell = Cell("q1", "a", 0, "smoke", run)
+    run_cells([cell], settings)
+    assert Record.read(cell.path(settings.results)).done == 2
+
+
+def test_what_cannot_be_published_meanwhile_stops_nothing(settings, monkeypatch):
+    full = []
+
+    def run(given):
+        full.append(True)
+        given.publish(counting_cells.record("a", 0, 1))
+        full.clear()
+        return counting_cells.record("a", 0, 2)
+
+    write = Record.write
+
+    def refused(record, folder):
+        if full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(record, folder)
+
+    monkeypatch.setattr(Record, "write", refused)
+    assert run_cells([Cell("q1", "a", 0, "smoke", run)], settings)[0].done == 2
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Trained power: calibrated weights, verdicts on pairs, and what is written down of them."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import combinations
 from math import comb
 from types import SimpleNamespace
@@ -34,6 +34,7 @@ from g2n2.experiments.trained.graph8c_cells import close_pairs, graph8c
 from g2n2.graphs import adjacency
 from g2n2.power.suites import Suite, load_suite
 from g2n2.power.trials.brec_training import Training
+from made_up_records import record as made_up
 
 CPU = torch.device("cpu")
 QUICK = Training(epochs=1)
@@ -157,6 +158,18 @@ def test_a_partial_record_is_gone_on_with_where_its_work_folder_is_gone(
     assert judged == [1], "the pair that the record knows is not judged again"
     assert record.detail["pairs"][0] == before.detail["pairs"][0]
     assert record.seconds > before.seconds
+
+
+def test_of_a_record_only_verdicts_on_the_same_data_are_taken(verdicts):
+    said = [asdict(verdict) for verdict in verdicts]
+    record = replace(made_up("power", "brec/a", {}), data={"brec": "abc"}, detail={"pairs": said})
+    known = brec_cells.known_verdicts(record, {"brec": "abc"})
+    assert known == {verdict.pair: verdict for verdict in verdicts}
+    assert brec_cells.known_verdicts(record, {"brec": "other"}) == {}
+    assert brec_cells.known_verdicts(replace(record, detail={}), {"brec": "abc"}) == {}
+    for odd in ({"pair": [1]}, {"clear": "no"}, {"gap": "wide"}, {"more": 1}, {"category": None}):
+        changed = replace(record, detail={"pairs": [{**said[0], **odd}, said[1]]})
+        assert list(brec_cells.known_verdicts(changed, {"brec": "abc"})) == [verdicts[1].pair]
 
 
 def test_what_is_separated_beyond_the_bound_is_counted(verdicts, small_suite, tmp_path):

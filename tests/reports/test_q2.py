@@ -40,8 +40,9 @@ def test_empty_shows_all_published_columns_and_says_what_is_missing(tmp_path):
         "R² (a₀²)", "34.1", "22.9", "17.0", "19.3", "20.5", "18.64", "3.78", "**0.342**", "–", "–",
     )  # fmt: skip
     assert row(joint, "μ")[:3] == ("μ (D)", "0.231", "**0.102**")
-    assert row(variants, "R²")[2:4] == ("·", "–")  # PPGN on R² is asked for in its own blocks
-    assert row(variants, "μ")[3] == "·"  # on μ it is optional
+    assert variants.headers[1:4] == ("G²N²", "PPGN", "PPGN, equal time")
+    assert [line[0] for line in variants.rows] == ["R² (a₀²)", "U₀ (hartree)", "parameters"]
+    assert row(variants, "R²")[2:4] == ("–", "–"), "what nobody asks for has no place"
     assert {aim.verdict for aim in found.aims} == {"not run yet"}
 
 
@@ -52,7 +53,7 @@ def test_ours_stands_beside_them_bold_where_best_and_marked_where_partial(tmp_pa
     assert row(single, "R²")[-2:] == ("**0.250 ◐**", "1 × 43 of 300 epochs, partial")
     assert row(single, "μ")[-3:] == ("**0.0703**", "0.0800", "1 × 300 epochs")
     alone = made(tmp_path).aims[0]
-    assert alone.found == "below on 1 of 2 run; above on μ"
+    assert alone.found == "below on 1 of 2 run; above on μ; one seed each"
     assert alone.verdict == "**missed**, by partial runs"
 
 
@@ -63,10 +64,38 @@ def joint(folder, share):
 
 
 def test_jointly_zpve_is_held_against_what_was_likely_meant(tmp_path):
-    joint(tmp_path, 0.99)
+    joint(tmp_path, 0.9)
     assert made(tmp_path).aims[2].verdict == "met"
-    joint(tmp_path, 1.01)
+    joint(tmp_path, 1.1)
     assert made(tmp_path).aims[2].verdict == "**missed**"
+
+
+@pytest.mark.parametrize("share", [0.9995, 1.0005])
+def test_what_differs_behind_the_printed_digits_is_equal(tmp_path, share):
+    joint(tmp_path, share)
+    aim = made(tmp_path).aims[2]
+    assert aim.found.startswith("below on 0 of 12 run; equal to the printed digits on μ, α,")
+    assert "above" not in aim.found
+    assert aim.verdict == "**missed**"
+
+
+def test_an_optional_run_has_its_column_and_its_line(tmp_path):
+    metrics = {metric("mu"): 0.3, "parameters": 267_137}
+    write(tmp_path, "q2", "single/mu/distance/PPGN/paper", metrics)
+    variants = tables(tmp_path)[1]
+    place = variants.headers.index("PPGN, paper recipe")
+    assert row(variants, "μ")[place] == "0.300 (1 × 300)"
+    assert row(variants, "parameters")[place] == "267,137"
+
+
+def test_what_was_given_up_is_shown(tmp_path):
+    joint(tmp_path, 1.0)
+    assert not any("Given up" in b.text for b in made(tmp_path).blocks if hasattr(b, "text"))
+    (tmp_path / "withdrawn").mkdir()
+    (tmp_path / "q2").rename(tmp_path / "withdrawn/q2-rate")
+    assert any("Given up" in b.text for b in made(tmp_path).blocks if hasattr(b, "text"))
+    (table,) = (t for t in tables(tmp_path) if t.headers == ("target", "G²N²"))
+    assert row(table, "R²") == ("R² (a₀²)", "1.19")
 
 
 def test_some_targets_below_and_the_others_not_run_leaves_the_aim_open(tmp_path):

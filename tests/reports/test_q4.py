@@ -31,8 +31,8 @@ def rows(folder):
 
 def test_empty_shows_what_is_published(tmp_path):
     networks, ceilings = rows(tmp_path)
-    assert networks["PPGN, cited", ""] == ("0.9991", "0.9925", "0.1041", "", "10")
-    assert networks["G²N²", "6"] == ("–", "–", "–", "– / – / –", "–")
+    assert networks["PPGN, cited", ""] == ("0.9991", "0.9925", "0.1041", "", "", "10")
+    assert networks["G²N²", "6"] == ("–", "–", "–", "– / – / –", "–", "–")
     assert set(ceilings.values()) == {("–",) * 3}
     assert made(tmp_path).drawing is None
 
@@ -45,6 +45,7 @@ def test_a_row_has_median_range_and_runs(tmp_path):
         "–",
         "0.5000 (0.4000–0.5000) ◐",
         "– / – / 40",
+        "–",
         "– / – / 4 of 10, partial, earlier settings; at most 1,000 steps",
     )
     assert networks["ChebNet, cited", ""][2] == "**0.8217**"

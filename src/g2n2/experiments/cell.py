@@ -26,8 +26,11 @@ class Slice:
         data: Folder with data files, where there is one.
         options: Options for the data set's loader, such as a cache file.
         tell: Told sentences and `(done, planned)` while it works.
+        note: Told whenever something was kept that a later slice goes on from.
         publish: Given the record of what there is so far, whenever a whole part of the work is
             done: one that is killed later has that much to show.
+        known: The record of the same settings that there is already, for a cell that goes on from
+            records; its data may be others.
         spent: Seconds that earlier slices took.
     """
 
@@ -38,7 +41,9 @@ class Slice:
     data: str | None = None
     options: Mapping[str, Any] | None = None
     tell: Callable[[str, int, int], None] = lambda *_: None
-    publish: Callable[[Record], object] = lambda _: None
+    note: Callable[[], None] = lambda: None
+    publish: Callable[[Record], None] = lambda _: None
+    known: Record | None = None
     spent: float = 0.0
 
     def seconds(self, begun: float) -> float:
@@ -61,8 +66,8 @@ class Cell:
         alone: Nothing else may run beside it, since it measures time.
         settings: What decides its numbers, as its record's config says it. A record that says
             otherwise is not this cell's, and work begun with other settings is not gone on with.
-        restore: Fills a new folder for checkpoints from a partial record that holds all there is to
-            know; without it such a cell starts again.
+        goes_on: Whether its record holds all there is to know, so that it goes on from there where
+            its folder for checkpoints is gone; others start again.
     """
 
     question: str
@@ -74,7 +79,7 @@ class Cell:
     optional: bool = False
     alone: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
-    restore: Callable[[Record, Path], None] | None = None
+    goes_on: bool = False
 
     @property
     def label(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +13,15 @@ from typing import Any, TypeVar
 from .record import write_whole
 
 Kept = TypeVar("Kept")
+NOT_UNDERSTOOD = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+"""What reading something else than expected raises."""
 EVERY = 10.0
 """Seconds between two looks at the clock that are written down."""
 
@@ -24,8 +34,14 @@ def read_kept(path: Path, understood: Callable[[Any], Kept]) -> Kept | None:
     """What a file holds, by a function that raises where it cannot be that; else None."""
     try:
         return understood(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, *NOT_UNDERSTOOD):
         return None
+
+
+def _seconds(found: Any) -> float:
+    if not 0.0 <= found < math.inf:
+        raise ValueError
+    return float(found)
 
 
 class Clock:
@@ -33,13 +49,12 @@ class Clock:
 
     Args:
         folder: Of the cell.
-        known: What its record says, where this folder knows nothing.
+        known: What its record says; the folder may know of more, but only every ten seconds.
     """
 
     def __init__(self, folder: Path, known: float) -> None:
         self.path = folder / "wall_seconds"
-        kept = read_kept(self.path, float)
-        self.spent = known if kept is None else kept
+        self.spent = max(known, read_kept(self.path, _seconds) or 0.0)
         self.begun = self.kept_at = time.monotonic()
 
     def tick(self) -> None:
@@ -53,6 +68,13 @@ class Clock:
             keep(self.path, self.spent + self.kept_at - self.begun)
 
 
+def _places(found: Any) -> list[dict[str, Any]]:
+    told = [one for one in found if all(isinstance(said, str | None) for said in one.values())]
+    if len(told) < len(found):
+        raise ValueError
+    return told
+
+
 class Places:
     """Where a cell was at work, kept so that slices which were killed are told of too.
 
@@ -63,7 +85,7 @@ class Places:
 
     def __init__(self, folder: Path, known: list[dict[str, Any]]) -> None:
         self.path = folder / "places.json"
-        kept = read_kept(self.path, lambda found: [dict(one) for one in found]) or []
+        kept = read_kept(self.path, _places) or []
         self.earlier = [*known, *(one for one in kept if one not in known)]
         self.noted = False
 

@@ -66,7 +66,8 @@ class Record:
         path = self.path(results)
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False)
-        write_whole(path, text + "\n")
+        # Processes with work folders of their own may be at one cell.
+        replace_file(path, f"{text}\n".encode(), shared=True)
         return path
 
     def _checked(self) -> Record:

@@ -12,21 +12,19 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import DataError, G2N2Error
-from .cell import Cell, Slice
-from .kept import Clock, Places, held
-from .machines import machine
-from .record import EARLIER, Record
+from .cell import Cell
+from .kept import held
+from .record import Record
+from .slices import next_slice
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR, errno.EEXIST)
 """What a disk says that takes nothing: no fault of ours."""
-SLICE = ("commit", "source", "device", "cpu")
-"""What is told of a slice that was run elsewhere."""
 WHERE = ("cache", "progress", "rebuild")
 """Options of data sets that change no graph."""
 State = Literal["complete", "partial", "kept", "left out", "failed"]
@@ -193,7 +191,7 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
         with held(folder.with_name(f"{folder.name}.lock")) as mine:
             if not mine:
                 return Outcome(cell.label, "left out", f"another process is at work in {folder}")
-            record = _next_slice(cell, settings, minutes, tell)
+            record = next_slice(cell, settings, minutes, tell)
             log.unlink(missing_ok=True)
     except G2N2Error as error:
         return Outcome(cell.label, "failed", str(error))
@@ -207,70 +205,6 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
         return Outcome(cell.label, "failed", f"{type(error).__name__}: {error}; see {log}")
     state: State = "partial" if record.partial else "complete"
     return Outcome(cell.label, state, "", record.done, record.planned, record.unit)
-
-
-def _next_slice(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Record:
-    folder, path = cell.folder(settings.work), cell.path(settings.results)
-    begun = folder.is_dir() and any(folder.iterdir())
-    folder.mkdir(exist_ok=True)
-    before = Record.read(path) if path.is_file() else None
-    owned = before if before and cell.owns(before) else None
-    if owned and cell.restore and not begun:
-        cell.restore(owned, folder)
-        begun = True
-    own = cell.path(folder)
-    sliced = Record.read(own) if own.is_file() else None
-    earlier = sliced or (owned if begun else None)
-    clock = Clock(folder, earlier.seconds if earlier else 0.0)
-    places = Places(folder, places_of(earlier) if earlier else [])
-
-    def told(sentence: str, done: int, planned: int) -> None:
-        clock.tick()
-        places.note(lambda: place(machine(settings.device)))
-        tell(cell, sentence, done, planned)
-
-    def publish(record: Record) -> Record:
-        record = after(places.earlier, record)
-        record.write(folder)
-        # What came farther stays until this run has come as far or has ended.
-        if before is None or not record.partial or record.done >= before.done:
-            record.write(settings.results)
-        return record
-
-    given = Slice(
-        work=folder,
-        results=settings.results,
-        minutes=minutes,
-        device=settings.device,
-        data=settings.data,
-        options=settings.options,
-        tell=told,
-        publish=publish,
-        spent=clock.spent,
-    )
-    try:
-        return publish(cell.run(given))
-    finally:
-        clock.stop()
-
-
-def place(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """Hardware and code, as far as slices are told apart by them."""
-    return {name: provenance.get(name) for name in SLICE}
-
-
-def places_of(record: Record) -> list[dict[str, Any]]:
-    """Where all slices of a record were run."""
-    return [*record.provenance.get(EARLIER, []), place(record.provenance)]
-
-
-def after(earlier: Sequence[Mapping[str, Any]], record: Record) -> Record:
-    """A record that says where its earlier slices were run, if elsewhere or with other code."""
-    here = place(record.provenance)
-    others = [one for i, one in enumerate(earlier) if one != here and one not in earlier[:i]]
-    if not others:
-        return record
-    return replace(record, provenance={**record.provenance, EARLIER: others})
 
 
 @lru_cache(maxsize=64)

@@ -71,7 +71,8 @@ def speed_record(
         shutil.rmtree(folder, ignore_errors=True)
         timed = replace(config, epochs=epochs + 1)
         graphs = graphs_of(timed, given)
-        train_slice(timed, folder, replace(given, minutes=0.0, tell=lambda *_: None), graphs, begun)
+        alone = replace(given, minutes=0.0, tell=lambda *_: None, note=lambda: None)
+        train_slice(timed, folder, alone, graphs, begun)
         metrics[seconds_key(network)] = _measured(folder)
         data[config.dataset] = RunFolder(folder).read_json("data.json")["sha256"]
     first, *others = configs
@@ -124,6 +125,11 @@ def equal_time(question: str, speed: str, budget: str) -> Adapt:
                 f"equal time needs the seconds per epoch of both networks; first run: "
                 f"g2n2 experiment {question} --budget {budget} --only {speed}"
             )
-        return max(1, round(config.effective_recipe().epochs / ratio))
+        return epochs_in_equal_time(config.effective_recipe().epochs, ratio)
 
     return adapt
+
+
+def epochs_in_equal_time(epochs: int, ratio: float) -> int:
+    """How many fit into the time of so many that take a `ratio`-th of the time each."""
+    return max(1, round(epochs / ratio))

@@ -209,6 +209,7 @@ def train_slice(
         validation = loop.progress.history[-1][loop.metric]
         epochs = loop.recipe.epochs
         given.tell(f"validation {validation:.4g}", loop.progress.epoch, epochs)
+        given.note()
         over = given.minutes and time.monotonic() - begun > 60.0 * given.minutes
         if over and not loop.finished:
             loop.save()

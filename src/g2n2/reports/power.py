@@ -132,7 +132,7 @@ _MEASURED = {
     "released test": TRAINED,
     "Hotelling's T²": f"{TRAINED}, Hotelling's T²",
     "clear of noise": f"{TRAINED}, clear of noise",
-    "beyond the bound": BEYOND,
+    "beyond the bound, released test": BEYOND,
     "judged within it": "judged within the bound",
     "unreliable": "unreliable",
     "unreliable, Hotelling's T²": "unreliable, Hotelling's T²",
@@ -241,6 +241,11 @@ def _counting(known: Known) -> Table:
         ]
         rows.append((f"{said_count}, exact: pairs it differs in", undecided))
     works = (known.get(f"counting/joint/{name}") for name in CONTENDERS)
+    sizes = [
+        mean_entry(known.get(f"counting/joint/{n}"), "parameters", _whole_number)
+        for n in CONTENDERS
+    ]
+    rows.append(("all six at once: parameters", [Entry(size.text) for size in sizes]))
     rows.append(("all six at once: seeds × work", [Entry(w.work if w else EMPTY) for w in works]))
     return best_of_rows(("count", *map(said, CONTENDERS.values())), rows, "lower")
 

@@ -99,9 +99,13 @@ def _relevant(errors: Mapping[str, Measured | None]) -> Aim:
     few, many = errors[REDUCED], errors[EXHAUSTIVE]
     if few is None or many is None:
         return Aim(text, EMPTY, None)
-    slack = (few.spread or 0.0) + (many.spread or 0.0)
     found = f"R² {entry(few).text} against {entry(many).text}"
-    return Aim(text, found, few.value <= many.value + slack, few.partial or many.partial)
+    return Aim(text, found, not _clearly_above(few, many), few.partial or many.partial)
+
+
+def _clearly_above(one: Measured, other: Measured) -> bool:
+    """By more than both deviations over seeds together."""
+    return one.value > other.value + (one.spread or 0.0) + (other.spread or 0.0)
 
 
 def _ablated(errors: Mapping[str, Measured | None]) -> Aim:
@@ -112,6 +116,12 @@ def _ablated(errors: Mapping[str, Measured | None]) -> Aim:
     if whole is None or len(known) < len(less):
         return Aim(text, EMPTY, None)
     better = [GRAMMARS[name] for name, one in known.items() if one.value <= whole.value]
-    found = f"not for {', '.join(better)}" if better else "for all four"
+    grows = [name for name, one in known.items() if _clearly_above(one, whole)]
+    near = [GRAMMARS[name] for name in known if name not in grows]
     partial = whole.partial or any(one.partial for one in known.values())
-    return Aim(text, found, not better, partial)
+    if better:
+        return Aim(text, f"not for {', '.join(better)}", False, partial)
+    if near:
+        within = f"the mean does for all four; within the deviations for {', '.join(near)}"
+        return Aim(text, within, None, partial)
+    return Aim(text, "for all four", True, partial)

@@ -8,6 +8,7 @@ from ..data.qm9.targets import QM9_TARGETS
 from ..demonstration.blocks import Block, Table, Text
 from ..experiments.collapse import LEAST_SPREAD, SPREAD
 from ..experiments.q2 import COMPARED, PRECISIONS
+from ..experiments.speed import epochs_in_equal_time
 from ..experiments.training_cells import mae_key
 from .cited import cited
 from .numbers import EMPTY, OPTIONAL, PARTIAL, fixed, mean_entry
@@ -19,7 +20,7 @@ _TARGETS = {target.name: target for target in QM9_TARGETS}
 
 _SPEEDS = {
     "each target alone, width 64, with distances": ("speed/single/distance", "single", EMPTY),
-    "the same in bf16, as for energies": ("speed/single-bf16/distance", "", EMPTY),
+    "the same in bf16, as all targets but R² and ZPVE": ("speed/single-bf16/distance", "", EMPTY),
     "all twelve, width 32, with distances": ("speed/joint-width32/distance", "joint", EMPTY),
     "all twelve, width 32, bonds only": ("speed/joint-width32/bonds", "", EMPTY),
     "all twelve, width 64, with distances": ("speed/joint-width64/distance", "", OPTIONAL),
@@ -74,10 +75,10 @@ def _equal_time(known: Mapping[str, Standing]) -> str:
     for said, (timed, runs) in _EQUAL_TIME.items():
         equal, given, speed = (known.get(name) for name in (runs, f"{runs}/equal-time", timed))
         ratio = speed.mean("PPGN / G2N2") if speed else None
-        if equal is None or given is None or ratio is None:
+        if equal is None or given is None or ratio is None or equal.budget != given.budget:
             continue
         took = given.records[0].planned
-        now = round(equal.records[0].planned / ratio.value)
+        now = epochs_in_equal_time(equal.records[0].planned, ratio.value)
         if took != now:
             apart.append(f"{said} {took} epochs, by this one {now}")
     if not apart:

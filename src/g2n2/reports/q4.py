@@ -44,7 +44,7 @@ def section(results: Results) -> Section:
     """What there is of Q4."""
     known = results.of("q4")
     blocks: list[Block] = [] if known else [nothing_yet("q4")]
-    blocks += [_networks(known), Text(f"Cited: {cited('filters').citation}. {_WORDS}")]
+    blocks += [_networks(known), Text(f"Cited: {cited('filters').citation}. {_words()}")]
     blocks += [
         Text(
             "**Ceilings of linear filters** on the test image, fitted on the training image or, "
@@ -74,9 +74,15 @@ _WORDS = (
     "validation image; *best step* is the median step after which they were, `+` where that is the "
     "last one there was. Chebyshev start: the weights begin as Chebyshev polynomials of two "
     "Laplacians of the grid, in 8 channels of C, and the read-out as the least-squares fit to the "
-    "training image. Where step 0 is best, training added nothing: such a number says what the "
-    "network can represent, not what gradient descent found in it."
+    "training image; it has the paper's equations and a rate of {rate:g}. Where step 0 is best, "
+    "training added nothing and all runs are one: such a number says what the network can "
+    "represent, not what gradient descent found in it."
 )
+
+
+def _words() -> str:
+    networks = BUDGETS["full"].networks
+    return _WORDS.format(rate=next(one.rate for one in networks if one.corner is not None))
 
 
 def _places() -> Iterator[Place]:
@@ -151,13 +157,13 @@ def _best_step(known: Known, place: Place) -> str:
 
 def _networks(known: Known) -> Table:
     table = cited("filters")
-    rows: list[tuple[str, str, list[Entry], tuple[str, str]]] = []
+    rows: list[tuple[str, str, list[Entry], tuple[str, str, str]]] = []
     for name, cells in table.rows.items():
         published = [Entry(cells[f].text, cells[f].value) for f in FILTERS]
-        rows.append((f"{name}, cited", "3" if name == "G²N²" else "", published, ("", "10")))
+        rows.append((f"{name}, cited", "3" if name == "G²N²" else "", published, ("", "", "10")))
     for place in _places():
         entries = [_entry(known, name, place) for name in FILTERS]
-        behind = _best_step(known, place), _runs(known, place)
+        behind = _best_step(known, place), _parameters(known, place), _runs(known, place)
         rows.append((SAID.get(place[0], place[0]), str(place[1]), entries, behind))
     columns = [bold(column, "higher") for column in zip(*(row[2] for row in rows), strict=True)]
     lines = (
@@ -165,8 +171,15 @@ def _networks(known: Known) -> Table:
         for (name, layers, _, behind), *texts in zip(rows, *columns, strict=True)
     )
     passed = (f"{name}-pass R²" for name in FILTERS)
-    headers = ("network", "layers", *passed, "best step, low / high / band", "runs of each filter")
+    steps = "best step, low / high / band"
+    headers = ("network", "layers", *passed, steps, "parameters", "runs of each filter")
     return Table(headers, tuple(lines))
+
+
+def _parameters(known: Known, place: Place) -> str:
+    found = (_standing(known, name, place) for name in FILTERS)
+    sizes = (one.mean("parameters") for one in found if one is not None)
+    return next((f"{size.value:,.0f}" for size in sizes if size is not None), EMPTY)
 
 
 def _ceilings(known: Known) -> Table:
@@ -184,6 +197,12 @@ def _ppgn(known: Known) -> Table:
     ours = [_entry(known, name, ("PPGN", 3)) for name in FILTERS]
     headers = ("PPGN", *(f"{name}-pass R²" for name in FILTERS))
     return plain(headers, [("cited", published), ("ours", ours)])
+
+
+def _never_better(standing: Standing) -> bool:
+    """Whether no run was better at any later step than at its start."""
+    runs = [run for record in standing.records for run in record.detail.get("runs", ())]
+    return bool(runs) and all(run["best_step"] == 0 for run in runs)
 
 
 def _best_places(known: Known) -> dict[str, Place]:
@@ -219,6 +238,8 @@ def _aim(known: Known, bar: float, before: str, start: str) -> Aim:
     standings = [_standing(known, name, place) for name in FILTERS]
     met = any(fine and score >= bar for fine, score, *_ in whole)
     missing = None in scores.values() and band >= bar
+    solved = standings[-1] is not None and _never_better(standings[-1])
+    said += " (read-out solved by least squares; training added nothing)" if solved else ""
     found = f"{SAID.get(place[0], place[0])}, {place[1]} layers: {said}"
     partial = any(standing is not None and standing.partial for standing in standings)
     return Aim(text, found, None if missing else met, partial)

@@ -14,6 +14,7 @@ from ..experiments.record import BUDGETS, Record, read_records
 
 FULL = BUDGETS[-1]
 WITHDRAWN = {
+    "withdrawn/q2-rate": "all targets at once, width 32, at the recipe's rate of 0.001",
     "withdrawn/q3": "first settings",
     "withdrawn/q3-by-size": "30 epochs, batches of graphs alike in size",
 }
@@ -153,6 +154,11 @@ class Results:
 
     def of(self, question: str) -> Cells:
         return Cells(self.standings.get(question, {}))
+
+    def withdrawn(self, question: str) -> list[tuple[str, Cells]]:
+        """What was given up of a question, each with its settings."""
+        folders = {folder: said for folder, said in WITHDRAWN.items() if question in folder}
+        return [(said, self.of(folder)) for folder, said in folders.items() if self.of(folder)]
 
     @property
     def empty(self) -> bool:

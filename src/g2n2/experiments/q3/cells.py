@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..cell import Cell, Slice
-from ..kept import keep
+from ..kept import NOT_UNDERSTOOD
 from ..machines import machine
 from ..record import Record
 from ..training_cells import run_config_said, run_settings
 from .settings import PLANS, SETS, Plan, run_config
 
 if TYPE_CHECKING:
-    from .folds import Protocol
+    from .folds import FoldRun, Protocol
 
 PROTOCOLS: tuple[Protocol, ...] = ("whole", "nested")
-CURVES, NESTED, HELD_OUT = "test curves", "nested", "held out"
+CURVES, NESTED_ACCURACIES, HELD_OUT = "test curves", "nested", "held out"
+"""What a record's detail calls them."""
 
 
 def cells(budget: str) -> list[Cell]:
@@ -35,7 +37,7 @@ def _cell(name: str, model: str, budget: str, plan: Plan, seed: int = 0) -> Cell
 
     settings = run_settings(run_config(name, model, plan, seed))
     return Cell(
-        "q3", f"{name}/{model}", seed, budget, run, (name,), settings=settings, restore=restore
+        "q3", f"{name}/{model}", seed, budget, run, (name,), settings=settings, goes_on=True
     )
 
 
@@ -53,11 +55,13 @@ def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: 
     begun = time.monotonic()
     config = run_config(name, model, plan, seed)
     graphs, recorded = graphs_of(config, given), Recorded()
+    data, here = {name: checksum(graphs)}, machine(given.device)
     runs = [FoldRun(kind, fold) for kind in PROTOCOLS for fold in range(1, plan.folds + 1)]
+    known = known_runs(given.known, data, plan)
     found: dict[str, list[list[float]]] = {kind: [] for kind in PROTOCOLS}
 
     def summed_up() -> Record:
-        nested = [scores[0] for scores in found["nested"]]
+        nested, held_out = ([scores[i] for scores in found["nested"]] for i in range(2))
         return Record(
             question="q3",
             cell=f"{name}/{model}",
@@ -68,37 +72,45 @@ def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: 
             unit="runs of folds",
             metrics=metrics(found["whole"], nested),
             config={**run_config_said(config), "model": model, "folds": plan.folds},
-            data={name: checksum(graphs)},
-            provenance=machine(given.device),
+            data=data,
+            provenance=here,
             seconds=given.seconds(begun),
-            detail={CURVES: found["whole"], NESTED: nested, HELD_OUT: _second(found["nested"])},
+            detail={CURVES: found["whole"], NESTED_ACCURACIES: nested, HELD_OUT: held_out},
         )
 
     for number, fold_run in enumerate(runs):
+        scores = known.get(fold_run)
+        if scores is None:
 
-        def tell(sentence: str, epoch: int, _: int, at: int = number) -> None:
-            given.tell(f"{runs[at].name} epoch {epoch}, {sentence}", at, len(runs))
+            def tell(sentence: str, epoch: int, _: int, at: int = number) -> None:
+                given.tell(f"{runs[at].name} epoch {epoch}, {sentence}", at, len(runs))
 
-        told = replace(given, tell=tell)
-        scores = run_fold(config, fold_run, graphs, told, begun, recorded)
+            told = replace(given, tell=tell)
+            scores = run_fold(config, fold_run, graphs, told, begun, recorded)
         if scores is None:
             break
         found[fold_run.protocol].append(scores)
-        given.publish(summed_up())
+        if fold_run not in known:
+            given.publish(summed_up())
     return summed_up()
 
 
-def restore(record: Record, work: Path) -> None:
-    """Lay the runs that a record knows of where a cell finds them."""
-    from .folds import FoldRun, kept_at
+def known_runs(
+    record: Record | None, data: Mapping[str, str], plan: Plan
+) -> dict[FoldRun, list[float]]:
+    """What a record on the same data holds of each run, as `run_fold` gives it."""
+    from .folds import FoldRun, accuracies
 
-    nested, held_out = record.detail[NESTED], record.detail[HELD_OUT]
-    pairs = [list(pair) for pair in zip(nested, held_out, strict=False)]
-    for protocol, runs in zip(PROTOCOLS, (record.detail[CURVES], pairs), strict=True):
-        for fold, accuracies in enumerate(runs, start=1):
-            keep(kept_at(work, FoldRun(protocol, fold)), accuracies)
-
-
-def _second(pairs: list[list[float]]) -> list[float]:
-    """Accuracies of the held-out graphs; none of a run from before they were kept."""
-    return [scores[1] for scores in pairs if len(scores) > 1]
+    if record is None or record.data != data:
+        return {}
+    curves, nested, held_out = (
+        record.detail.get(kind, []) for kind in (CURVES, NESTED_ACCURACIES, HELD_OUT)
+    )
+    pairs = list(zip(nested, held_out, strict=True)) if len(nested) == len(held_out) else []
+    found: dict[FoldRun, list[float]] = {}
+    counts = (plan.epochs, 2)
+    for protocol, kept, count in zip(PROTOCOLS, (curves, pairs), counts, strict=True):
+        for fold, values in enumerate(kept, start=1):
+            with suppress(*NOT_UNDERSTOOD):
+                found[FoldRun(protocol, fold)] = accuracies(list(values), count)
+    return found

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...training.graphed import Recorded
 
 Protocol = Literal["whole", "nested"]
-HELD_OUT = 0.1
+HELD_BACK = 0.1
 """Of a training fold, for validation in a nested run."""
 
 
@@ -50,7 +50,7 @@ class FoldRun:
         rest = np.setdiff1d(np.arange(len(graphs)), test)
         if self.protocol == "whole":
             return {"train": rest, "validation": test}
-        inside = split(graphs.select(rest), "random", seed, (1.0 - HELD_OUT, HELD_OUT, 0.0))
+        inside = split(graphs.select(rest), "random", seed, (1.0 - HELD_BACK, HELD_BACK, 0.0))
         return {
             "train": rest[inside["train"]],
             "validation": rest[inside["validation"]],
@@ -81,8 +81,9 @@ def run_fold(
         of the held-out graphs, both of the chosen weights (`nested`); None where the slice ended
         before the run.
     """
-    kept = kept_at(given.work, run)
-    if before := read_kept(kept, lambda found: [float(value) for value in found]):
+    kept = given.work / f"{run.name}.json"
+    count = 2 if run.protocol == "nested" else config.effective_recipe().epochs
+    if before := read_kept(kept, lambda found: accuracies(found, count)):
         return before
     folder = given.work / run.name
     with_parts = replace(graphs, splits=frozen(dict(run.parts(graphs, config.seed))))
@@ -92,15 +93,21 @@ def run_fold(
     found = _curve(folder)
     if run.protocol == "nested":
         found = [trained.scores["all"]["accuracy"], max(found)]
-    accuracies = [round(100.0 * value, 3) for value in found]
-    keep(kept, accuracies)
+    found = [round(100.0 * value, 3) for value in found]
+    keep(kept, found)
     shutil.rmtree(folder)  # ten folds of weights and checkpoints that nobody reads again
-    return accuracies
+    return found
 
 
-def kept_at(work: Path, run: FoldRun) -> Path:
-    """Where the accuracies of a run are kept once it has ended."""
-    return work / f"{run.name}.json"
+def accuracies(found: list[float], count: int) -> list[float]:
+    """So many numbers in percent, as they were kept.
+
+    Raises:
+        ValueError: They are something else.
+    """
+    if len(found) != count or not all(0.0 <= value <= 100.0 for value in found):
+        raise ValueError
+    return [float(value) for value in found]
 
 
 def _curve(folder: Path) -> list[float]:

@@ -59,6 +59,7 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
     graphs = _graphs(given)
     images = Images(graphs, name, device_called(given.device))
     runs: list[dict[str, Any]] = []
+    data, here = {DATA: _checksum(graphs)}, machine(given.device)
 
     def summed_up() -> Record:
         return Record(
@@ -71,8 +72,8 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
             unit="runs",
             metrics=_metrics(runs),
             config=_settings(name, network, plan),
-            data={DATA: _checksum(graphs)},
-            provenance=machine(given.device),
+            data=data,
+            provenance=here,
             seconds=given.seconds(begun),
             detail=_detail(images, runs),
         )
@@ -103,6 +104,7 @@ def _run(
     with float32_products(network.tf32):
         model = make_network(network, images, seed)
         progress = fit(model, images, network, plan, folder, deadline)
+    given.note()  # a checkpoint where time is over
     if progress is None:
         return None
     found = {

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,6 +23,7 @@ from ...power.networks import FLOOR_ULPS, MARGIN
 from ...power.suites import Suite
 from ...power.trials.brec_training import Training
 from ...power.trials.network_inputs import Embeddings, embed, relabelled
+from ..kept import NOT_UNDERSTOOD
 from .contenders import Contender
 
 if TYPE_CHECKING:
@@ -82,6 +85,26 @@ class PairVerdict:
     clear: bool
     gap: float | None
     seconds: float
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> PairVerdict:
+        """As it was kept.
+
+        Raises:
+            ValueError, TypeError: It is something else.
+        """
+        found = cls(**said)
+        texts = (found.category, found.released, found.hotelling)
+        numbers = (found.released_value, found.hotelling_value, found.gap)
+        understood = (
+            type(found.pair) is int
+            and type(found.clear) is bool
+            and all(isinstance(text, str) for text in texts)
+            and all(value is None or isinstance(value, float | int) for value in numbers)
+        )
+        if not understood:
+            raise ValueError
+        return found
 
 
 def judge(protocol: Protocol, suite: Suite, index: int, device: torch.device) -> PairVerdict:
@@ -164,11 +187,9 @@ class Ledger:
         found: dict[int, PairVerdict] = {}
         lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []
         for line in lines:
-            try:
-                verdict = PairVerdict(**json.loads(line))
-            except (ValueError, TypeError):
-                continue
-            found[verdict.pair] = verdict
+            with suppress(*NOT_UNDERSTOOD):
+                verdict = PairVerdict.of(json.loads(line))
+                found[verdict.pair] = verdict
         return found
 
     def add(self, verdict: PairVerdict) -> None:

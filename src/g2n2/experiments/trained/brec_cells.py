@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
-from pathlib import Path
 
 from ...power.suites import Suite, load_suite
 from ..cell import Cell, Slice
 from ..exact_cells import suite_checksum
+from ..kept import NOT_UNDERSTOOD
 from ..machines import device_called, machine
 from ..record import Record
 from .brec import Ledger, PairVerdict, Protocol, judge, sample
@@ -42,14 +43,8 @@ def brec_cell(budget: str, protocol: Protocol, each: int, nodes: int = 0) -> Cel
     def run(given: Slice) -> Record:
         return run_brec(name, budget, protocol, sample(_brec(given.data), each, nodes), given)
 
-    def restore(record: Record, work: Path) -> None:
-        ledger = Ledger(work, protocol)
-        for verdict in record.detail["pairs"]:
-            ledger.add(PairVerdict(**verdict))
-
-    settings = protocol.as_dict()
-    seed = protocol.seed
-    return Cell("power", name, seed, budget, run, ("brec",), settings=settings, restore=restore)
+    settings, seed = protocol.as_dict(), protocol.seed
+    return Cell("power", name, seed, budget, run, ("brec",), settings=settings, goes_on=True)
 
 
 def run_brec(
@@ -62,12 +57,14 @@ def run_brec(
     """
     begun = time.monotonic()
     suite = _brec(given.data)
+    data = {"brec": suite_checksum(suite)}
     ledger = Ledger(given.work, protocol)
+    known_before = known_verdicts(given.known, data)
     tested = _some(given.data, chosen)
     exact = exact_power(protocol.contender, tested, given.work / f"exact-{len(chosen)}.json")
     beyond = {chosen[place] for place in exact.beyond}
     order = sorted(chosen, key=lambda i: (i in beyond, len(suite.graphs[suite.pairs[i][0]])))
-    verdicts = judge_pairs(suite, order, ledger, protocol, given, begun)
+    verdicts = judge_pairs(suite, order, known_before, ledger, protocol, given, begun)
     known = [verdicts[index] for index in chosen if index in verdicts]
     return Record(
         question="power",
@@ -79,16 +76,29 @@ def run_brec(
         unit="pairs",
         metrics=metrics(known, exact, beyond),
         config={**protocol.as_dict(), "pairs": list(chosen)},
-        data={"brec": suite_checksum(suite)},
+        data=data,
         provenance=machine(given.device),
         seconds=given.seconds(begun),
         detail={"pairs": [asdict(verdict) for verdict in known]},
     )
 
 
+def known_verdicts(record: Record | None, data: Mapping[str, str]) -> dict[int, PairVerdict]:
+    """The verdicts a record on the same data holds, by pair."""
+    if record is None or record.data != data:
+        return {}
+    found = {}
+    for said in record.detail.get("pairs", []):
+        with suppress(*NOT_UNDERSTOOD):
+            verdict = PairVerdict.of(said)
+            found[verdict.pair] = verdict
+    return found
+
+
 def judge_pairs(
     suite: Suite,
     chosen: Sequence[int],
+    known: Mapping[int, PairVerdict],
     ledger: Ledger,
     protocol: Protocol,
     given: Slice,
@@ -96,13 +106,14 @@ def judge_pairs(
 ) -> dict[int, PairVerdict]:
     """The verdicts there are, with as many new ones as the slice has time for; one at least."""
     device = device_called(given.device)
-    verdicts = ledger.read()
+    verdicts = {**known, **ledger.read()}
     left = [index for index in chosen if index not in verdicts]
     for number, index in enumerate(left):
         if number and given.minutes and time.monotonic() - begun > 60.0 * given.minutes:
             break
         verdicts[index] = judge(protocol, suite, index, device)
         ledger.add(verdicts[index])
+        given.note()
         apart = sum(verdict.released == "separated" for verdict in verdicts.values())
         sentence = f"{verdicts[index].category} {index}: {verdicts[index].released}"
         done = len(chosen) - len(left) + number + 1
