@@ -41,6 +41,10 @@ def test_the_claims_hold_or_not(tmp_path):
     fill(tmp_path, errors)
     relevant, ablated = made(tmp_path).aims
     assert (relevant.verdict, ablated.verdict) == ("met", "met")
+    fill(tmp_path, {"r-G_L3-diagonal": 1.01})  # deviations of 0.01 each
+    ablated = made(tmp_path).aims[1]
+    assert ablated.found.endswith("; within the deviations for r-G_L3 ∖ {diag(V_c)}")
+    assert ablated.verdict == "open: too few seeds"
     fill(tmp_path, {"r-G_L3-diagonal": 0.5, "G_L3": 0.5}, done=10)
     relevant, ablated = made(tmp_path).aims
     assert relevant.verdict == "**missed**, by partial runs"

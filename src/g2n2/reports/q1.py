@@ -123,5 +123,5 @@ def _ablated(errors: Mapping[str, Measured | None]) -> Aim:
         return Aim(text, f"not for {', '.join(better)}", False, partial)
     if near:
         within = f"the mean does for all four; within the deviations for {', '.join(near)}"
-        return Aim(text, within, None, partial)
+        return Aim(text, within, None, partial, "too few seeds")
     return Aim(text, "for all four", True, partial)

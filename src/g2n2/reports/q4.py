@@ -24,6 +24,7 @@ SAID = {
 _NORMALISED, _COMBINATORIAL = "polynomial of the normalised Laplacian", "polynomial of D − A"
 _ITSELF = "test R² fitted on the test image"
 CEILINGS = {
+    "the image itself, scaled": "image itself, test R²",
     f"{_NORMALISED}, degree 30": f"{_NORMALISED}, test R²",
     f"{_NORMALISED}, on the test image itself": f"{_NORMALISED}, {_ITSELF}",
     f"{_COMBINATORIAL}, degree 30": f"{_COMBINATORIAL}, test R²",

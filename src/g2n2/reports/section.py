@@ -21,17 +21,19 @@ class Aim:
         found: What came out, in words.
         met: None where what was run cannot tell yet.
         partial: Less than the full protocol stands behind it.
+        why_open: Where `met` is None though something was run.
     """
 
     text: str
     found: str
     met: bool | None
     partial: bool = False
+    why_open: str = "not all run yet"
 
     @property
     def verdict(self) -> str:
         if self.met is None:
-            return "not run yet" if self.found == EMPTY else "open: not all run yet"
+            return "not run yet" if self.found == EMPTY else f"open: {self.why_open}"
         word = "met" if self.met else "**missed**"
         return f"{word}, by partial runs" if self.partial else word
 

@@ -5,6 +5,7 @@ Metrics of the cell, each for `low`, `high` and `band`, with the filter's name i
     polynomial of the normalised Laplacian, test R²    degree 30, fitted on the training image
     polynomial of D − A, test R²                       likewise
     true filter with the border repeated, test R²      its scale and offset fitted likewise
+    image itself, test R²                              likewise: what no filter at all reaches
 
 and the first two with `fitted on the test image`, which nothing of that degree can pass. The detail
 holds all `degrees` and, for both Laplacians and ways of fitting, the R² of each.
@@ -29,6 +30,7 @@ NAMES: dict[Laplacian, str] = {
     "combinatorial": "polynomial of D − A",
 }
 REPEATED = "true filter with the border repeated"
+UNFILTERED = "image itself"
 PADDING = 32
 SIDE, PICTURE = 30, 95
 
@@ -46,6 +48,8 @@ def ceilings(graphs: GraphSet) -> tuple[dict[str, float], dict[str, list[float]]
                 metrics[f"{name}: {text}, {said}"] = scores[DEGREES.index(SHOWN)]
                 detail[f"{name}: {text}, {said}"] = scores
         metrics[f"{name}: {REPEATED}, test R²"] = repeated_ceiling(images)
+        unfiltered = polynomial_ceiling(images, found["normalised"], 0, "train")
+        metrics[f"{name}: {UNFILTERED}, test R²"] = unfiltered
     return metrics, detail
 
 

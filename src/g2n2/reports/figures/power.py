@@ -71,12 +71,20 @@ def _bars(axes: Any, height: int, standing: Standing) -> float:
         hatch = "////" if trained.partial else None
         axes.barh(height, trained.value, 0.3, color=BLUE, hatch=hatch, edgecolor="white", lw=0)
         largest = max(largest, trained.value)
-        judged = min(record.done for record in standing.records)
-        of = f" of {judged} judged" if trained.partial else ""
-        _say(axes, f"{trained.value:.0f}{of}", largest, height, INK)
+        _say(axes, f"{trained.value:.0f}{_so_far(standing)}", largest, height, INK)
     if clear is not None:
         axes.plot(clear.value, height, "D", color=ORANGE, markersize=5, zorder=4)
     return largest
+
+
+def _so_far(standing: Standing) -> str:
+    """What is to be known of a number where pairs are left."""
+    if not standing.partial:
+        return ""
+    within, bound = (standing.mean(name) for name in ("judged within the bound", "exact bound"))
+    if within is not None and bound is not None and within.value == bound.value:
+        return ", all within the bound judged"
+    return f" of {min(record.done for record in standing.records)} judged"
 
 
 def _say(axes: Any, text: str, x: float, y: float, colour: str) -> None:

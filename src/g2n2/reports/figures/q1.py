@@ -19,7 +19,8 @@ def drawing(known: Mapping[str, Standing]) -> Drawing:
     """What there is, grammar by grammar."""
     return Drawing(
         "q1",
-        "Left: test error of R² against parameters, one point for each grammar, bars over seeds. "
+        "Left: test error of R² against parameters, one point for each grammar (orange: "
+        "one without a rule), bars over seeds. "
         "Right: pairs of BREC each grammar tells apart exactly, nothing trained, with three layers "
         "(dark) and with any number (full length; ≥ where more layers are not proved to add "
         "nothing).",

@@ -12,33 +12,51 @@ from ..cited import cited
 from ..standings import Standing
 from .drawing import BLUE, GREEN, ORANGE, Drawing
 
+_OWN = "G²N², ours (alone 64, at once 32 wide)"
 _OURS = {
     "single": {
-        "G²N², ours": ("single/{}/distance/G2N2/modern", BLUE, "o"),
+        _OWN: ("single/{}/distance/G2N2/modern", BLUE, "o"),
         "G²N², ours, less the extent": ("single/{}/distance/G2N2/modern/extent", BLUE, "^"),
         "PPGN, ours": ("single/{}/distance/PPGN/modern", ORANGE, "s"),
         "G²N², ours, bonds only": ("single/{}/bonds/G2N2/modern", GREEN, "D"),
     },
     "joint": {
-        "G²N², ours": ("joint/width32/distance/G2N2/modern", BLUE, "o"),
+        _OWN: (
+            "joint/width32/distance/G2N2/modern",
+            BLUE,
+            "o",
+        ),
         "G²N², ours, less the extent": ("joint/width32/distance/G2N2/modern/extent", BLUE, "^"),
         "PPGN, ours": ("joint/width32/distance/PPGN/modern", ORANGE, "s"),
         "G²N², ours, bonds only": ("joint/width32/bonds/G2N2/modern", GREEN, "D"),
-        "G²N², ours, width 64": ("joint/width64/distance/G2N2/modern", BLUE, "*"),
+        "G²N², ours, width 64, less the extent": (
+            "joint/width64/distance/G2N2/modern/extent",
+            BLUE,
+            "*",
+        ),
     },
 }
+LANES = 0.56
+"""How much of a target's line its markers are spread over."""
 _TITLES = {"single": "Each target alone", "joint": "All twelve at once"}
 
 
 def drawing(known: Mapping[str, Standing]) -> Drawing:
     """Both ways of learning side by side."""
     likely = cited("qm9-joint").at("zpve", "G²N²").likely
+    names = {
+        pattern.format(target.name)
+        for series in _OURS.values()
+        for pattern, *_ in series.values()
+        for target in QM9_TARGETS
+    }
+    hollow = any(known[name].partial for name in names if name in known)
     return Drawing(
         "q2",
         "Test error on QM9 as a multiple of the paper's G²N², logarithmic; left of the line is "
         f"better than the paper (all twelve at once: ZPVE as a multiple of {likely}, our reading "
-        "of a misprint). Hollow points are partial runs.",
-        (9.4, 5.0),
+        "of a misprint)." + (" Hollow points are partial runs." if hollow else ""),
+        (9.4, 6.4),
         lambda figure: _draw(figure, known),
     )
 
@@ -63,7 +81,9 @@ def _panel(axes: Any, which: str, known: Mapping[str, Standing]) -> None:
     axes.axvline(1, color=INK, linewidth=1.2, label="G²N² in the paper")
     published = [(table.at(t.name, "PPGN").value or 0) / bars[t.name] for t in QM9_TARGETS]
     axes.plot(published, heights, "|", color=SOFT, markersize=11, label="PPGN in the paper")
-    for label, (pattern, colour, marker) in _OURS[which].items():
+    lanes = len(_OURS[which])
+    for lane, (label, (pattern, colour, marker)) in enumerate(_OURS[which].items()):
+        aside = LANES * (0.5 - lane / (lanes - 1))  # so that no marker hides another
         for target, height in zip(QM9_TARGETS, heights, strict=True):
             standing = known.get(pattern.format(target.name))
             found = standing.mean(mae_key(target.name, target.unit)) if standing else None
@@ -71,7 +91,7 @@ def _panel(axes: Any, which: str, known: Mapping[str, Standing]) -> None:
                 continue
             axes.errorbar(
                 found.value / bars[target.name],
-                height,
+                height + aside,
                 xerr=found.spread / bars[target.name] if found.spread else None,
                 fmt=marker,
                 color=colour,

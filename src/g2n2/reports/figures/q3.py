@@ -20,11 +20,13 @@ _NO_OTHER_GNN = ("WL kernel", "GNTK", "G²N²")
 
 def drawing(found: Found) -> Drawing:
     """All sets, ours beside the two published numbers that matter."""
+    hollow = any(one.partial for one in found.values())
     return Drawing(
         "q3",
         "Accuracy on six TU sets by three statistics of our runs; the full line is the paper's "
-        "G²N² (best epoch of each fold), the dashed one its best other GNN (GIN's protocol). "
-        "Hollow points are partial, or of earlier settings.",
+        "G²N² (best epoch of each fold), the dashed one its best other GNN (GIN's protocol). Only "
+        "networks with all ten folds; pale bars are ± over folds, by GIN's protocol."
+        + (" Hollow points are of earlier settings." if hollow else ""),
         (9.4, 5.2),
         lambda figure: _draw(figure, found),
     )
@@ -51,9 +53,15 @@ def _panel(axes: Any, name: str, found: Found) -> None:
         values = [one.value for one in own.values()]
         if values:
             axes.plot([min(values), max(values)], [height] * 2, color=SOFT, linewidth=0.8, zorder=1)
+        else:
+            where = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": 8}
+            axes.text(0.03, height, "not all folds yet", color=SOFT, **where)
         for statistic, one in own.items():
             colour, marker = _MARKS[statistic]
             hollow = "white" if one.partial else colour
+            if statistic == GIN and one.spread is not None:
+                bar = {"fmt": "none", "ecolor": colour, "alpha": 0.25, "elinewidth": 5}
+                axes.errorbar(one.value, height, xerr=one.spread, zorder=0, **bar)
             axes.plot(one.value, height, marker, color=colour, markerfacecolor=hollow)
     for statistic, (colour, marker) in _MARKS.items():
         axes.plot([], [], marker, color=colour, label=f"ours, {statistic}")

@@ -11,8 +11,9 @@ from .drawing import BLUE, GOLD, GREEN, ORANGE, PINK, SKY, Drawing
 
 _LINES = {
     "G²N², Chebyshev start": (BLUE, "-"),
-    "G²N²": (SKY, "-"),
-    "G²N², the paper's equations": (SKY, ":"),
+    "G²N²": (BLUE, "--"),
+    "G²N², the paper's equations": (BLUE, ":"),
+    "G²N², as in the released script": (SKY, "-"),
     "PPGN": (ORANGE, "--"),
     "GNNML3": (GREEN, "-."),
     "ChebNet": (PINK, "--"),
