@@ -87,7 +87,7 @@ class Budget:
     speed: int = 3
     collapse: int = 5
     collapse_seeds: int = 20
-    precision: int = 20
+    precision: int = 6
     limit: int = 0
     width: int = 0
     only: tuple[str, ...] = ()
