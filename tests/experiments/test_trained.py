@@ -17,7 +17,13 @@ from g2n2.experiments import running
 from g2n2.experiments.cell import Slice
 from g2n2.experiments.record import Record
 from g2n2.experiments.running import Settings, run_cell
-from g2n2.experiments.trained import brec_cells, cells, counting_cells, counting_exact
+from g2n2.experiments.trained import (
+    brec_cells,
+    cells,
+    class_cells,
+    counting_cells,
+    counting_exact,
+)
 from g2n2.experiments.trained.brec import (
     Ledger,
     PairVerdict,
@@ -27,7 +33,7 @@ from g2n2.experiments.trained.brec import (
     sample,
 )
 from g2n2.experiments.trained.calibration import Standardise, calibrate
-from g2n2.experiments.trained.class_cells import SETS, parts
+from g2n2.experiments.trained.class_cells import SETS, class_cell, parts
 from g2n2.experiments.trained.contenders import CONTENDERS
 from g2n2.experiments.trained.exact import exact_power, some_pairs
 from g2n2.experiments.trained.graph8c_cells import close_pairs, graph8c
@@ -105,20 +111,25 @@ def test_exact_power_counts_the_layers(tmp_path):
     assert (deep.separated, shallow.separated, deep.bound) == (3, 0, 3)
 
 
+def watched_judge(monkeypatch) -> list[int]:
+    """The pairs that are judged from now on."""
+    judged: list[int] = []
+
+    def watched(asked, suite, index, device):
+        judged.append(index)
+        return judge(asked, suite, index, device)
+
+    monkeypatch.setattr(brec_cells, "judge", watched)
+    return judged
+
+
 def test_a_cell_is_done_pair_by_pair_with_those_beyond_hope_last(
     small_suite, tmp_path, monkeypatch
 ):
     small_suite = replace(small_suite, pairs=((2, 3), (0, 1)), categories=("regular", "cycles"))
     monkeypatch.setattr(brec_cells, "_brec", lambda data: small_suite)
     monkeypatch.setattr(brec_cells, "_some", lambda data, chosen: some_pairs(small_suite, chosen))
-    judged = []
-    monkeypatch.setattr(
-        brec_cells,
-        "judge",
-        lambda asked, suite, index, device: (
-            judged.append(index) or judge(asked, suite, index, device)
-        ),
-    )
+    judged = watched_judge(monkeypatch)
     cell = brec_cells.brec_cell("smoke", protocol(), 0)
     given = Slice(tmp_path / "work", minutes=1e-9, device="cpu")
     given.work.mkdir()
@@ -144,14 +155,7 @@ def test_a_partial_record_is_gone_on_with_where_its_work_folder_is_gone(
     settings = Settings(results=tmp_path / "results", work=tmp_path / "first", device="cpu")
     assert run_cell(cell, settings, 1e-9, lambda *_: None).done == 1
     before = Record.read(cell.path(settings.results))
-    judged = []
-    monkeypatch.setattr(
-        brec_cells,
-        "judge",
-        lambda asked, suite, index, device: (
-            judged.append(index) or judge(asked, suite, index, device)
-        ),
-    )
+    judged = watched_judge(monkeypatch)
     settings = replace(settings, work=tmp_path / "second")
     assert run_cell(cell, settings, 1e-9, lambda *_: None).done == 2
     record = Record.read(cell.path(settings.results))
@@ -170,6 +174,41 @@ def test_of_a_record_only_verdicts_on_the_same_data_are_taken(verdicts):
     for odd in ({"pair": [1]}, {"clear": "no"}, {"gap": "wide"}, {"more": 1}, {"category": None}):
         changed = replace(record, detail={"pairs": [{**said[0], **odd}, said[1]]})
         assert list(brec_cells.known_verdicts(changed, {"brec": "abc"})) == [verdicts[1].pair]
+
+
+def test_a_set_of_classes_goes_on_from_its_record(tmp_path, monkeypatch):
+    """CSL is generated: two of its folds, an epoch each."""
+    cell = class_cell("csl", CONTENDERS["GIN"], "smoke", epochs=1, folds=2, threads=1)
+    settings = Settings(tmp_path / "results", tmp_path / "first", device="cpu")
+    shown = []
+
+    def stop_after_one(given):
+        def published(record):
+            given.publish(record)
+            shown.append(record.done)
+            raise KeyboardInterrupt
+
+        return cell.run(replace(given, publish=published))
+
+    with pytest.raises(KeyboardInterrupt):
+        run_cell(replace(cell, run=stop_after_one), settings, 0.0, lambda *_: None)
+    first = Record.read(cell.path(settings.results))
+    assert (shown, first.done, first.planned) == ([1], 1, 2)
+    trained = []
+    train = class_cells.train_slice
+    monkeypatch.setattr(
+        class_cells, "train_slice", lambda config, folder, *rest: (
+            trained.append(folder.name) or train(config, folder, *rest)
+        )
+    )  # fmt: skip
+    run_cell(cell, replace(settings, work=tmp_path / "second"), 0.0, lambda *_: None)
+    whole = Record.read(cell.path(settings.results))
+    assert (trained, whole.done) == (["fold-2"], 2)
+    assert whole.detail["accuracies"][:1] == first.detail["accuracies"]
+    for odd in ([50.0, 500.0], "99", None, [[1.0]]):
+        changed = replace(whole, detail={"accuracies": odd})
+        assert class_cells.known_accuracies(changed, whole.data) == []
+    assert class_cells.known_accuracies(whole, {"csl": "other"}) == []
 
 
 def test_what_is_separated_beyond_the_bound_is_counted(verdicts, small_suite, tmp_path):

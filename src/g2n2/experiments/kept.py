@@ -38,6 +38,17 @@ def read_kept(path: Path, understood: Callable[[Any], Kept]) -> Kept | None:
         return None
 
 
+def percentages(found: list[float], count: int) -> list[float]:
+    """So many accuracies, as they were kept.
+
+    Raises:
+        ValueError: They are something else.
+    """
+    if len(found) != count or not all(0.0 <= value <= 100.0 for value in found):
+        raise ValueError
+    return [float(value) for value in found]
+
+
 def _seconds(found: Any) -> float:
     if not 0.0 <= found < math.inf:
         raise ValueError

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..cell import Cell, Slice
-from ..kept import NOT_UNDERSTOOD
+from ..kept import NOT_UNDERSTOOD, percentages
 from ..machines import machine
 from ..record import Record
 from ..training_cells import run_config_said, run_settings
@@ -99,7 +99,7 @@ def known_runs(
     record: Record | None, data: Mapping[str, str], plan: Plan
 ) -> dict[FoldRun, list[float]]:
     """What a record on the same data holds of each run, as `run_fold` gives it."""
-    from .folds import FoldRun, accuracies
+    from .folds import FoldRun
 
     if record is None or record.data != data:
         return {}
@@ -112,5 +112,5 @@ def known_runs(
     for protocol, kept, count in zip(PROTOCOLS, (curves, pairs), counts, strict=True):
         for fold, values in enumerate(kept, start=1):
             with suppress(*NOT_UNDERSTOOD):
-                found[FoldRun(protocol, fold)] = accuracies(list(values), count)
+                found[FoldRun(protocol, fold)] = percentages(list(values), count)
     return found

@@ -15,7 +15,7 @@ from ...data.splits import split
 from ...errors import DataError
 from ...training.config import RunConfig
 from ..cell import Slice
-from ..kept import keep, read_kept
+from ..kept import keep, percentages, read_kept
 from ..training_cells import train_slice
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def run_fold(
     """
     kept = given.work / f"{run.name}.json"
     count = 2 if run.protocol == "nested" else config.effective_recipe().epochs
-    if before := read_kept(kept, lambda found: accuracies(found, count)):
+    if before := read_kept(kept, lambda found: percentages(found, count)):
         return before
     folder = given.work / run.name
     with_parts = replace(graphs, splits=frozen(dict(run.parts(graphs, config.seed))))
@@ -97,17 +97,6 @@ def run_fold(
     keep(kept, found)
     shutil.rmtree(folder)  # ten folds of weights and checkpoints that nobody reads again
     return found
-
-
-def accuracies(found: list[float], count: int) -> list[float]:
-    """So many numbers in percent, as they were kept.
-
-    Raises:
-        ValueError: They are something else.
-    """
-    if len(found) != count or not all(0.0 <= value <= 100.0 for value in found):
-        raise ValueError
-    return [float(value) for value in found]
 
 
 def _curve(folder: Path) -> list[float]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import fmean, pstdev
@@ -28,7 +29,7 @@ from ...power.suites import Suite, load_suite
 from ...power.trials.network_inputs import relabelled
 from ...training.config import RunConfig
 from ..cell import Cell, Slice
-from ..kept import keep, read_kept
+from ..kept import NOT_UNDERSTOOD, keep, percentages, read_kept
 from ..machines import machine
 from ..record import Record
 from ..training_cells import run_config_said, run_settings, train_slice
@@ -98,7 +99,7 @@ def class_cell(
     needs = (set_name,) if SETS[set_name].files else ()
     contender = replace(contender, options={})  # a run builds its network itself
     settings = {**run_settings(config), "contender": contender.as_dict()}
-    return Cell("power", name, seed, budget, run, needs, settings=settings)
+    return Cell("power", name, seed, budget, run, needs, settings=settings, goes_on=True)
 
 
 def run_folds(
@@ -110,9 +111,33 @@ def run_folds(
 
     begun = time.monotonic()
     graphs, recorded = _graphs(config.dataset, given.data), Recorded()
+    data, here = {config.dataset: checksum(graphs)}, machine(given.device)
     planned = folds or SETS[config.dataset].folds
-    accuracies: list[float] = []
-    for fold in range(1, planned + 1):
+    exact = exact_power(contender, _suite(config.dataset, given.data), given.work / "exact.json")
+    accuracies = known_accuracies(given.known, data)[:planned]
+
+    def summed_up() -> Record:
+        return Record(
+            question="power",
+            cell=name,
+            seed=config.seed,
+            budget=budget,
+            done=len(accuracies),
+            planned=planned,
+            unit="folds",
+            metrics={
+                ACCURACY: fmean(accuracies) if accuracies else None,
+                DEVIATION: pstdev(accuracies) if accuracies else None,
+                **exact.metrics(),
+            },
+            config={**run_config_said(config), "contender": contender.as_dict(), "folds": planned},
+            data=data,
+            provenance=here,
+            seconds=given.seconds(begun),
+            detail={"accuracies": list(accuracies)},
+        )
+
+    for fold in range(len(accuracies) + 1, planned + 1):
 
         def tell(sentence: str, epoch: int, _: int, at: int = fold) -> None:
             given.tell(f"fold {at} epoch {epoch}, {sentence}", at - 1, planned)
@@ -123,26 +148,18 @@ def run_folds(
         if found is None:
             break
         accuracies.append(found)
-    exact = exact_power(contender, _suite(config.dataset, given.data), given.work / "exact.json")
-    return Record(
-        question="power",
-        cell=name,
-        seed=config.seed,
-        budget=budget,
-        done=len(accuracies),
-        planned=planned,
-        unit="folds",
-        metrics={
-            ACCURACY: fmean(accuracies) if accuracies else None,
-            DEVIATION: pstdev(accuracies) if accuracies else None,
-            **exact.metrics(),
-        },
-        config={**run_config_said(config), "contender": contender.as_dict(), "folds": planned},
-        data={config.dataset: checksum(graphs)},
-        provenance=machine(given.device),
-        seconds=given.seconds(begun),
-        detail={"accuracies": accuracies},
-    )
+        given.publish(summed_up())
+    return summed_up()
+
+
+def known_accuracies(record: Record | None, data: Mapping[str, str]) -> list[float]:
+    """Those of the first folds, in a record on the same data."""
+    if record is None or record.data != data:
+        return []
+    with suppress(*NOT_UNDERSTOOD):
+        found = record.detail["accuracies"]
+        return percentages(found, len(found))
+    return []
 
 
 def parts(graphs: GraphSet, fold: int) -> Mapping[str, Ints]:
@@ -161,8 +178,8 @@ def _fold(
 ) -> float | None:
     """Accuracy in percent; None where the slice ended before the fold."""
     kept, folder = given.work / f"fold-{fold}.json", given.work / f"fold-{fold}"
-    if (before := read_kept(kept, float)) is not None:
-        return before
+    if before := read_kept(kept, lambda found: percentages([found], 1)):
+        return before[0]
     own = replace(graphs, splits=frozen(dict(parts(graphs, fold))))
     trained = train_slice(config, folder, given, own, begun, recorded)
     if trained.scores is None:
