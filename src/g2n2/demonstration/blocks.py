@@ -24,10 +24,11 @@ class Code:
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as text; columns after the first are numbers."""
+    """Cells as text; columns after the first are numbers unless they are `words`."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    words: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ def markdown(title: str, blocks: Sequence[Block]) -> str:
                 parts.append(text)
             case Code(text):
                 parts.append(f"```text\n{text}\n```")
-            case Table(headers, rows):
-                rule = ["---"] + ["---:"] * (len(headers) - 1)
+            case Table(headers, rows, words):
+                rule = ["---"] + ["---" if words else "---:"] * (len(headers) - 1)
                 lines = (headers, rule, *rows)
                 parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
             case Picture(file, alt):
@@ -82,11 +83,12 @@ def _html(block: Block) -> str:
             return f"<p>{_spans(text)}</p>"
         case Code(text):
             return f"<pre>{escape(text)}</pre>"
-        case Table(headers, rows):
+        case Table(headers, rows, words):
+            kind = ' class="words"' if words else ""
             head = "".join(f"<th>{escape(cell)}</th>" for cell in headers)
             lines = ("".join(f"<td>{_spans(cell)}</td>" for cell in row) for row in rows)
             body = "".join(f"<tr>{line}</tr>" for line in lines)
-            return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+            return f'<div class="scroll"><table{kind}><tr>{head}</tr>{body}</table></div>'
         case Picture(_, alt, svg, wide):
             kind = "scroll white" if wide else "row"
             caption = f"<figcaption>{_spans(alt)}</figcaption>"
@@ -124,6 +126,7 @@ th, td { padding: .35rem .6rem .35rem 0; border-bottom: 1px solid var(--line);
 th { color: var(--soft); font-weight: 600; }
 th:first-child, td:first-child { text-align: left; }
 th:last-child, td:last-child { padding-right: 0; }
+table.words th, table.words td { text-align: left; vertical-align: top; white-space: normal; }
 figure { margin: 1.2rem 0; }
 figure svg { display: block; width: 100%; height: auto; }
 .row { display: flex; flex-wrap: wrap; gap: 1rem; }

@@ -64,7 +64,7 @@ class Section:
 def aims_table(aims: Iterable[tuple[str, Aim]]) -> Table:
     """Aims of several questions, with their verdicts."""
     rows = tuple((f"{name}: {aim.text}", aim.found, aim.verdict) for name, aim in aims)
-    return Table(("aim", "found", "verdict"), rows)
+    return Table(("aim", "found", "verdict"), rows, words=True)
 
 
 def nothing_yet(question: str) -> Text:
