@@ -22,7 +22,7 @@ def folds(folder, name, accuracy, model="G2N2", nested=10, epochs=EPOCHS, whole=
         "accuracy, nested validation (%)": accuracy - 2.0 if nested else None,
         "deviation over folds, nested validation (%)": 6.0 if nested else None,
     }
-    detail = {"test curves": [[1.0]] * whole, "nested": [1.0] * nested}
+    detail = {"test curves": [[1.0, accuracy - 4.0]] * whole, "nested": [1.0] * nested}
     changes = {"done": whole + nested, "planned": 20, "unit": "runs of folds"}
     config = {"folds": 10, "epochs": epochs}
     write(folder, "q3", f"{name}/{model}", metrics, detail=detail, config=config, **changes)
@@ -41,9 +41,22 @@ def test_statistics_are_named_and_only_what_lacks_folds_is_partial(tmp_path):
         ("G²N², nested validation", "88.0 ± 6.0 ◐ (4 folds)"),
     ]
     said = [block.text for block in made(tmp_path).blocks if hasattr(block, "text")]
-    assert any("3.0 points above" in text for text in said)
+    assert any("lies 3.0 points above" in text for text in said)
+    assert any("GIN's protocol 4.0 above the last epoch, at most 4.0" in text for text in said)
     partial = f"1 × 14 of 20 runs of folds, partial with {EPOCHS} epochs"
     assert any(partial in text for text in said)
+
+
+def test_more_epochs_stand_beside_those_of_the_plan(tmp_path):
+    folds(tmp_path, "MUTAG", 86.0, model="GIN")
+    folds(tmp_path, "MUTAG", 90.0, model="GIN/350-epochs", epochs=350, nested=0)
+    *_, table = (block for block in made(tmp_path).blocks if hasattr(block, "rows"))
+    assert table.rows == (
+        ("GIN on MUTAG, 30 epochs", "82.0 ± 0.0", "86.0 ± 5.0", "89.0 ± 4.0", "84.0 ± 6.0"),
+        ("GIN on MUTAG, 350 epochs", "86.0 ± 0.0", "90.0 ± 5.0", "93.0 ± 4.0", "–"),
+    )
+    compared = next(block for block in made(tmp_path).blocks if hasattr(block, "rows"))
+    assert not any("90.0" in text for text in compared.rows[-2]), "plans are not mixed"
 
 
 def test_earlier_settings_are_marked(tmp_path):

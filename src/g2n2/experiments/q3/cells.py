@@ -13,7 +13,7 @@ from ..kept import NOT_UNDERSTOOD, percentages
 from ..machines import machine
 from ..record import Record
 from ..training_cells import run_config_said, run_settings
-from .settings import PLANS, SETS, Plan, run_config
+from .settings import LONGER, PLANS, SETS, Plan, run_config
 
 if TYPE_CHECKING:
     from .folds import FoldRun, Protocol
@@ -26,22 +26,31 @@ CURVES, NESTED_ACCURACIES, HELD_OUT = "test curves", "nested", "held out"
 def cells(budget: str) -> list[Cell]:
     """All cells of a budget: G²N² on every set first, then the other networks."""
     plan = PLANS[budget]
-    return [_cell(name, model, budget, plan) for model in plan.models for name in plan.sets]
+    asked = [_cell(name, model, budget, plan) for model in plan.models for name in plan.sets]
+    longer = replace(plan, epochs=LONGER)
+    return asked + [_cell(*place, budget, longer, optional=True) for place in plan.longer]
 
 
-def _cell(name: str, model: str, budget: str, plan: Plan, seed: int = 0) -> Cell:
+def cell_name(name: str, model: str, epochs: int = 0) -> str:
+    """Of a set and a model; `epochs` where they are not those of the plan."""
+    return f"{name}/{model}" + (f"/{epochs}-epochs" if epochs else "")
+
+
+def _cell(name: str, model: str, budget: str, plan: Plan, *, optional: bool = False) -> Cell:
     assert name in SETS, f"{name} is in no table of settings"
+    seed = 0
+    called = cell_name(name, model, plan.epochs if optional else 0)
 
     def run(given: Slice) -> Record:
-        return run_folds(name, model, budget, plan, seed, given)
+        return run_folds(called, name, model, budget, plan, seed, given)
 
     settings = run_settings(run_config(name, model, plan, seed))
-    return Cell(
-        "q3", f"{name}/{model}", seed, budget, run, (name,), settings=settings, goes_on=True
-    )
+    return Cell("q3", called, seed, budget, run, (name,), optional, settings=settings, goes_on=True)
 
 
-def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: Slice) -> Record:
+def run_folds(
+    called: str, name: str, model: str, budget: str, plan: Plan, seed: int, given: Slice
+) -> Record:
     """Do as many runs as the slice allows, an epoch at least, and sum up what there is.
 
     Runs on whole training folds come first: two of the three statistics need nothing else.
@@ -64,7 +73,7 @@ def run_folds(name: str, model: str, budget: str, plan: Plan, seed: int, given: 
         nested, held_out = ([scores[i] for scores in found["nested"]] for i in range(2))
         return Record(
             question="q3",
-            cell=f"{name}/{model}",
+            cell=called,
             seed=seed,
             budget=budget,
             done=sum(map(len, found.values())),
