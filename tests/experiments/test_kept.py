@@ -104,7 +104,15 @@ def test_a_clock_goes_on_from_the_record_where_its_folder_knows_nothing(tmp_path
 )
 def test_places_that_cannot_be_understood_are_none(tmp_path, text):
     (tmp_path / "places.json").write_text(text)
-    assert Places(tmp_path, [{"device": "GPU"}]).earlier == [{"device": "GPU"}]
+    assert Places(tmp_path).earlier == []
+
+
+def test_a_place_is_written_down_once_in_a_slice(tmp_path):
+    for device in ("A", "A", "B"):
+        places = Places(tmp_path)
+        for _ in range(2):
+            places.note(lambda device=device: {"device": device})
+    assert [one["device"] for one in Places(tmp_path).earlier] == ["A", "A", "B"]
 
 
 def test_a_full_disk_costs_one_cell_and_no_traceback(settings, monkeypatch):

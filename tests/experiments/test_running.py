@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from g2n2.errors import DataError
-from g2n2.experiments import packing, running, slices
+from g2n2.experiments import kept, packing, running, slices
 from g2n2.experiments.cell import Cell
 from g2n2.experiments.questions import cells_of, choose
 from g2n2.experiments.record import EARLIER, Record
@@ -264,6 +264,71 @@ def test_a_cell_may_go_on_from_its_record_where_its_work_folder_is_gone(settings
     assert Record.read(cell.path(settings.results)) == record
     alone = Record.read(cell.path(cell.folder(again.work)))
     assert (alone.seconds, EARLIER in alone.provenance) == (5.0, False)
+
+
+def test_a_record_on_other_data_gives_nothing(settings):
+    cell = Cell("q1", "a", 0, "smoke", lambda given: own, goes_on=True)
+    old = replace(counting_cells.record("a", 0, 1), data={"set": "old"}, seconds=5000.0)
+    replace(old, provenance={"device": "OLD"}).write(settings.results)
+    own = replace(counting_cells.record("a", 0, 1), data={"set": "new"}, seconds=5007.0)
+    own = replace(own, provenance={"device": "NEW"})
+    run_cells([cell], settings)
+    record = Record.read(cell.path(settings.results))
+    assert (record.provenance, record.seconds) == ({"device": "NEW"}, 7.0)
+
+
+def test_of_two_records_as_far_neither_place_is_lost(settings):
+    def run(given):
+        done = given.known.done + (given.device == "cpu")
+        return replace(counting_cells.record("a", 0, done), provenance={"device": given.device})
+
+    cell = Cell("q1", "a", 0, "smoke", run, goes_on=True)
+    folder = cell.folder(settings.work)
+    folder.mkdir(parents=True)
+    for place, device in ((settings.results, "A"), (folder, "B")):
+        replace(counting_cells.record("a", 0, 1), provenance={"device": device}).write(place)
+    for device, here, others in (("auto", "A", ["B"]), ("cpu", "cpu", ["B", "A"])):
+        run_cells([cell], replace(settings, device=device))
+        found = Record.read(cell.path(settings.results)).provenance
+        assert found["device"] == here
+        assert sorted(one["device"] for one in found[EARLIER]) == sorted(others)
+
+
+def test_what_only_the_own_folder_knows_is_gone_on_from(settings):
+    cell = Cell("q1", "a", 0, "smoke", going_on, goes_on=True)
+    for done in (1, 2):
+        assert run_cells([cell], settings)[0].done == done
+    cell.path(settings.results).unlink()
+    assert run_cells([cell], settings)[0].done == 3
+    assert Record.read(cell.path(settings.results)).done == 3
+
+
+def test_time_counts_when_something_is_kept(settings, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(kept.time, "monotonic", lambda: now[0])
+
+    def run(given):
+        now[0] += 13.0
+        given.note()
+        raise KeyboardInterrupt
+
+    cell = Cell("q1", "a", 0, "smoke", run)
+    monkeypatch.setattr(kept.Clock, "stop", kill_after(kept.Clock.stop))
+    with pytest.raises(KeyboardInterrupt):
+        run_cells([cell], settings)
+    assert float((cell.folder(settings.work) / "wall_seconds").read_text()) == 13.0
+
+
+def kill_after(stop):
+    """A clock whose last stop, at the end of a slice, does not happen: the process was killed."""
+    times = []
+
+    def stopped(clock):
+        times.append(clock)
+        if len(times) == 1:
+            stop(clock)
+
+    return stopped
 
 
 def test_a_slice_that_added_nothing_was_nowhere(settings):

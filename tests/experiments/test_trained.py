@@ -99,7 +99,9 @@ def test_exact_power_is_that_of_words_and_of_colours(small_suite, tmp_path):
     assert (weak.separated, weak.bound, weak.beyond) == (0, 0, (0, 1))
     assert (spectral.separated, spectral.bound) == (None, 1)
     assert strong.categories == {"cycles": 1, "regular": 0}
-    assert exact_power(CONTENDERS["G2N2-3"], None, tmp_path / "strong.json") == strong
+    without_graphs = SimpleNamespace(pairs=small_suite.pairs)
+    again = exact_power(CONTENDERS["G2N2-3"], without_graphs, tmp_path / "strong.json")
+    assert again == strong, "kept, not measured again"
 
 
 def test_exact_power_counts_the_layers(tmp_path):
@@ -160,6 +162,7 @@ def test_a_partial_record_is_gone_on_with_where_its_work_folder_is_gone(
     assert run_cell(cell, settings, 1e-9, lambda *_: None).done == 2
     record = Record.read(cell.path(settings.results))
     assert judged == [1], "the pair that the record knows is not judged again"
+    assert (cell.folder(settings.work) / "places.json").is_file()
     assert record.detail["pairs"][0] == before.detail["pairs"][0]
     assert record.seconds > before.seconds
 
@@ -204,6 +207,7 @@ def test_a_set_of_classes_goes_on_from_its_record(tmp_path, monkeypatch):
     run_cell(cell, replace(settings, work=tmp_path / "second"), 0.0, lambda *_: None)
     whole = Record.read(cell.path(settings.results))
     assert (trained, whole.done) == (["fold-2"], 2)
+    assert (cell.folder(tmp_path / "second") / "places.json").is_file(), "training keeps something"
     assert whole.detail["accuracies"][:1] == first.detail["accuracies"]
     for odd in ([50.0, 500.0], "99", None, [[1.0]]):
         changed = replace(whole, detail={"accuracies": odd})
@@ -215,6 +219,16 @@ def test_what_is_separated_beyond_the_bound_is_counted(verdicts, small_suite, tm
     wrong = replace(verdicts[1], released="separated")
     exact = exact_power(CONTENDERS["G2N2-3"], small_suite, tmp_path / "exact.json")
     assert brec_cells.metrics([verdicts[0], wrong], exact, {1})["separated beyond the bound"] == 1
+
+
+@pytest.mark.parametrize(
+    "odd", [{"pairs": "x"}, {"pairs": 3}, {"bound": float("nan")}, {"beyond": [9999]}, {"more": 1}]
+)
+def test_exact_power_that_was_kept_wrong_is_measured_again(small_suite, tmp_path, odd):
+    kept = tmp_path / "exact.json"
+    found = exact_power(CONTENDERS["G2N2-3"], small_suite, kept)
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), **odd}))
+    assert exact_power(CONTENDERS["G2N2-3"], small_suite, kept) == found
 
 
 def test_a_ledger_survives_a_torn_line_and_keeps_settings_apart(tmp_path, verdicts):

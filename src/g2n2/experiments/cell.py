@@ -29,8 +29,7 @@ class Slice:
         note: Told whenever something was kept that a later slice goes on from.
         publish: Given the record of what there is so far, whenever a whole part of the work is
             done: one that is killed later has that much to show.
-        known: The record of the same settings that there is already, for a cell that goes on from
-            records; its data may be others.
+        known: The record of the same settings that came farthest so far; its data may be others.
         spent: Seconds that earlier slices took.
     """
 

@@ -91,13 +91,11 @@ class Places:
 
     Args:
         folder: Of the cell.
-        known: What its record says.
     """
 
-    def __init__(self, folder: Path, known: list[dict[str, Any]]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.path = folder / "places.json"
-        kept = read_kept(self.path, _places) or []
-        self.earlier = [*known, *(one for one in kept if one not in known)]
+        self.earlier = read_kept(self.path, _places) or []
         self.noted = False
 
     def note(self, here: Callable[[], dict[str, Any]]) -> None:

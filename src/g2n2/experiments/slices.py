@@ -31,14 +31,18 @@ def next_slice(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Re
     folder.mkdir(exist_ok=True)
     shown = Shown(cell, folder, settings.results)
     clock = Clock(folder, shown.seconds)
-    places = Places(folder, shown.places)
+    places = Places(folder)
 
     def told(sentence: str, done: int, planned: int) -> None:
         clock.tick()
         tell(cell, sentence, done, planned)
 
+    def noted() -> None:
+        clock.tick()
+        places.note(lambda: place(machine(settings.device)))
+
     def publish(record: Record) -> None:
-        with suppress(OSError):  # the disk is told of when the slice ends
+        with suppress(OSError, ValueError):  # whatever is wrong is told of when the slice ends
             shown.show(record, places.earlier)
 
     given = Slice(
@@ -49,9 +53,9 @@ def next_slice(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Re
         data=settings.data,
         options=settings.options,
         tell=told,
-        note=lambda: places.note(lambda: place(machine(settings.device))),
+        note=noted,
         publish=publish,
-        known=shown.known if cell.goes_on else None,
+        known=shown.known,
         spent=clock.spent,
     )
     try:
@@ -75,27 +79,37 @@ class Shown:
     def __init__(self, cell: Cell, folder: Path, results: Path) -> None:
         self.cell, self.folder, self.results = cell, folder, results
         public, own = (_read(cell.path(place)) for place in (results, folder))
-        self.known = public if public and cell.owns(public) else None
-        before = [one for one in (own, self.known if cell.goes_on else None) if one]
-        self.seconds = max((one.seconds for one in before), default=0.0)
-        self.places = [place for one in before for place in places_of(one)]
-        self.earlier = max(before, key=lambda one: one.done, default=None)
+        owned = public if public and cell.goes_on and cell.owns(public) else None
+        self.before = [one for one in (owned, own) if one]
+        self.known = max(self.before, key=lambda one: one.done, default=None)
+        self.seconds = max((one.seconds for one in self.before), default=0.0)
 
     def show(self, record: Record, places: Sequence[Mapping[str, Any]]) -> Record:
-        """Write what there is now; a slice that added nothing leaves no trace but its time."""
-        if self.earlier and record.done <= self.earlier.done:
-            record = replace(record, provenance=self.earlier.provenance)
-        else:
-            record = after(places, record)
-        record.write(self.folder)
-        try:
-            public = _read(self.cell.path(self.results))
-        except DataError:
-            public = None
-        # What came farther stays until this run has come as far or has ended.
-        if public is None or not record.partial or record.done >= public.done:
-            record.write(self.results)
+        """Write what there is now; a slice that added nothing leaves no trace but its time.
+
+        Nor does a record on other data: nothing was gone on from there.
+        """
+        before = [one for one in self.before if one.data == record.data]
+        if self.before and not before:
+            record = replace(record, seconds=round(record.seconds - self.seconds, 3))
+        earlier = max(before, key=lambda one: one.done, default=None)
+        if earlier and record.done <= earlier.done:
+            record = replace(record, provenance=earlier.provenance)
+        elsewhere = [place for one in before for place in places_of(one)]
+        record = after([*elsewhere, *places], record)
+        for folder in (self.folder, self.results):
+            if _comes_farther(record, self.cell.path(folder)):
+                record.write(folder)
         return record
+
+
+def _comes_farther(record: Record, path: Path) -> bool:
+    """What came farther stays until this run has come as far or has ended."""
+    try:
+        there = _read(path)
+    except DataError:
+        return True
+    return there is None or not record.partial or record.done >= there.done
 
 
 def _read(path: Path) -> Record | None:

@@ -13,6 +13,7 @@ from .standings import Measured, Results, Standing
 
 REDUCED, EXHAUSTIVE = "r-G_L3", "G_L3"
 ABLATIONS = tuple(name for name in GRAMMARS if name.startswith("r-G_L3-"))
+TOO_FEW = "too few seeds"
 AT_DEPTH, AT_LAST = "pairs separated, 3 layers", "pairs separated"
 
 
@@ -100,12 +101,17 @@ def _relevant(errors: Mapping[str, Measured | None]) -> Aim:
     if few is None or many is None:
         return Aim(text, EMPTY, None)
     found = f"R² {entry(few).text} against {entry(many).text}"
-    return Aim(text, found, not _clearly_above(few, many), few.partial or many.partial)
+    partial = few.partial or many.partial
+    if few.spread is None or many.spread is None:
+        return Aim(text, found, None, partial, TOO_FEW)
+    return Aim(text, found, not _clearly_above(few, many), partial)
 
 
 def _clearly_above(one: Measured, other: Measured) -> bool:
-    """By more than both deviations over seeds together."""
-    return one.value > other.value + (one.spread or 0.0) + (other.spread or 0.0)
+    """By more than both deviations over seeds together; one seed has none."""
+    if one.spread is None or other.spread is None:
+        return False
+    return one.value > other.value + one.spread + other.spread
 
 
 def _ablated(errors: Mapping[str, Measured | None]) -> Aim:
@@ -123,5 +129,5 @@ def _ablated(errors: Mapping[str, Measured | None]) -> Aim:
         return Aim(text, f"not for {', '.join(better)}", False, partial)
     if near:
         within = f"the mean does for all four; within the deviations for {', '.join(near)}"
-        return Aim(text, within, None, partial, "too few seeds")
+        return Aim(text, within, None, partial, TOO_FEW)
     return Aim(text, "for all four", True, partial)

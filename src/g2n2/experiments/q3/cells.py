@@ -44,7 +44,7 @@ def _cell(name: str, model: str, budget: str, plan: Plan, *, optional: bool = Fa
     def run(given: Slice) -> Record:
         return run_folds(called, name, model, budget, plan, seed, given)
 
-    settings = run_settings(run_config(name, model, plan, seed))
+    settings = {**run_settings(run_config(name, model, plan, seed)), "folds": plan.folds}
     return Cell("q3", called, seed, budget, run, (name,), optional, settings=settings, goes_on=True)
 
 

@@ -80,26 +80,38 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
 
     for seed in range(plan.runs):
         given.tell(f"{cell_name(name, network)} run {seed}", seed, plan.runs)
-        found = _run(images, network, plan, seed, given, begun)
+        kept = given.work / f"run-{seed}.json"
+        before = read_kept(kept, _understood)
+        found = before or _run(images, network, plan, seed, given, begun)
         if found is None:
             break
         runs.append(found)
-        given.publish(summed_up())
+        if before is None:
+            keep(kept, found)
+            given.publish(summed_up())
     return summed_up()
+
+
+KEPT = ("seed", "step", "best_step", "scores", "curve", "values", "parameters")
+
+
+def _understood(said: dict[str, Any]) -> dict[str, Any]:
+    """A run as it was kept; something else lacks a part."""
+    scores = [float(said["scores"][part]) for part in ("train", "validation", "test")]
+    if not all(map(math.isfinite, scores)) or not all(name in said for name in KEPT):
+        raise ValueError
+    return said
 
 
 def _run(
     images: Images, network: Network, plan: Budget, seed: int, given: Slice, begun: float
 ) -> dict[str, Any] | None:
-    """One run, from before or now; None where time is over."""
+    """One run; None where time is over."""
     from ...ops.precision import float32_products
     from .fitting import fit
     from .networks import make_network
 
-    kept, folder = given.work / f"run-{seed}.json", given.work / f"run-{seed}"
-    before: dict[str, Any] | None = read_kept(kept, lambda said: {**said, "seed": said["seed"]})
-    if before is not None:
-        return before
+    folder = given.work / f"run-{seed}"
     deadline = begun + 60.0 * given.minutes if given.minutes else math.inf
     with float32_products(network.tf32):
         model = make_network(network, images, seed)
@@ -112,7 +124,6 @@ def _run(
         "seed": seed,
         "parameters": sum(weight.numel() for weight in model.parameters()),
     }
-    keep(kept, found)
     shutil.rmtree(folder, ignore_errors=True)  # its checkpoint, where a slice ended within the run
     return found
 

@@ -185,7 +185,7 @@ class Ledger:
     def read(self) -> dict[int, PairVerdict]:
         """By pair; a line a killed process was writing is left out."""
         found: dict[int, PairVerdict] = {}
-        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []
+        lines = self.path.read_text("utf-8", "replace").splitlines() if self.path.is_file() else []
         for line in lines:
             with suppress(*NOT_UNDERSTOOD):
                 verdict = PairVerdict.of(json.loads(line))

@@ -8,9 +8,10 @@ exact bound        pairs 1-WL or 3-WL tells apart: no weights tell more
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from ...grammars.catalogue import find_grammar
 from ...power.suites import SameSizePairs, Suite
@@ -55,7 +56,7 @@ def exact_power(contender: Contender, suite: Suite, kept: Path) -> Exact:
         suite: Graphs and pairs of them.
         kept: A file of this cell.
     """
-    if before := read_kept(kept, lambda said: Exact(**{**said, "beyond": tuple(said["beyond"])})):
+    if before := read_kept(kept, lambda said: _understood(said, len(suite.pairs))):
         return before
     within = wl_classes(suite, contender.bound)
     words = word_classes(contender, suite)
@@ -69,6 +70,19 @@ def exact_power(contender: Contender, suite: Suite, kept: Path) -> Exact:
     )
     kept.parent.mkdir(parents=True, exist_ok=True)
     keep(kept, asdict(found))
+    return found
+
+
+def _understood(said: Mapping[str, Any], pairs: int) -> Exact:
+    """As it was kept.
+
+    Raises:
+        ValueError: It is something else, or of another suite.
+    """
+    found = Exact(**{**said, "beyond": tuple(said["beyond"])})
+    counts = [found.bound, found.separated or 0, *found.beyond, *(found.categories or {}).values()]
+    if found.pairs != pairs or not all(type(one) is int and 0 <= one <= pairs for one in counts):
+        raise ValueError
     return found
 
 
