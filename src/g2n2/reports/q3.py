@@ -193,7 +193,7 @@ def _longer(known: Known) -> list[Block]:
     if not rows:
         return []
     return [
-        Text("**As many epochs as the GIN code has**: what there are more epochs to choose from."),
+        Text("**As many epochs as the GIN code has**: more of them to choose from by test graphs."),
         plain(("%", "last epoch", *STATISTICS), rows),
     ]
 
