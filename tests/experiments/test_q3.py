@@ -167,26 +167,34 @@ def test_a_cell_stopped_within_a_fold_ends_as_one_that_was_not(
     monkeypatch.setattr(folds, "train_slice", refuse)
     assert finished(tmp_path / "sliced", data).metrics == straight.metrics
     assert finished(tmp_path / "elsewhere", data, known=straight).detail == straight.detail
+    with pytest.raises(AssertionError, match="run again"):
+        finished(tmp_path / "other", data, known=replace(straight, data={"MUTAG": "other"}))
 
 
-def broken(record: Record, **changes: Any) -> Record:
-    return replace(record, detail={**record.detail, **changes})
+def test_a_record_on_other_data_is_not_known(tmp_path: Path) -> None:
+    record = replace(made_up("q3", "MUTAG/GIN", {}), data={"MUTAG": "abc"}, detail={"a": 1})
+    assert Slice(tmp_path, known=record).known_on({"MUTAG": "abc"}) == {"a": 1}
+    assert Slice(tmp_path, known=record).known_on({"MUTAG": "other"}) == {}
+    assert Slice(tmp_path).known_on({"MUTAG": "abc"}) == {}
 
 
-def test_of_a_record_only_whole_runs_on_the_same_data_are_taken() -> None:
-    plan, data = Plan(("MUTAG",), ("GIN",), folds=3, epochs=2), {"MUTAG": "abc"}
+def test_of_a_record_only_whole_runs_are_taken() -> None:
+    plan = Plan(("MUTAG",), ("GIN",), folds=3, epochs=2)
     detail = {"test curves": [[1.0, 2.0]] * 3, "nested": [3.0, 4.0], "held out": [5.0, 6.0]}
-    record = replace(made_up("q3", "MUTAG/GIN", {}), data=data, detail=detail)
     whole = {FoldRun("whole", fold): [1.0, 2.0] for fold in (1, 2, 3)}
     nested = {FoldRun("nested", 1): [3.0, 5.0], FoldRun("nested", 2): [4.0, 6.0]}
-    assert known_runs(record, data, plan) == whole | nested
-    assert known_runs(None, data, plan) == {}
-    assert known_runs(record, {"MUTAG": "other"}, plan) == {}
-    assert known_runs(replace(record, detail={}), data, plan) == {}
-    assert known_runs(broken(record, **{"held out": [6.0]}), data, plan) == whole
+    assert known_runs(detail, plan) == whole | nested
+    assert known_runs({}, plan) == {}
+    for odd in ([6.0], None, 7):
+        assert known_runs({**detail, "held out": odd}, plan) == whole
+        assert known_runs({**detail, "nested": odd}, plan) == whole
+    assert known_runs({**detail, "test curves": None}, plan) == nested
     for curve in ([1.0], [1.0, 500.0], [1.0, math.nan], "99", None, 7, [[1.0], [2.0]]):
-        odd = broken(record, **{"test curves": [[1.0, 2.0], curve]})
-        assert known_runs(odd, data, plan) == {FoldRun("whole", 1): [1.0, 2.0]} | nested
+        curves = [[1.0, 2.0], curve]
+        assert (
+            known_runs({**detail, "test curves": curves}, plan)
+            == {FoldRun("whole", 1): [1.0, 2.0]} | nested
+        )
 
 
 def test_a_cell_of_q3_goes_on_from_its_record() -> None:

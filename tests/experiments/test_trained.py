@@ -40,7 +40,6 @@ from g2n2.experiments.trained.graph8c_cells import close_pairs, graph8c
 from g2n2.graphs import adjacency
 from g2n2.power.suites import Suite, load_suite
 from g2n2.power.trials.brec_training import Training
-from made_up_records import record as made_up
 
 CPU = torch.device("cpu")
 QUICK = Training(epochs=1)
@@ -165,18 +164,21 @@ def test_a_partial_record_is_gone_on_with_where_its_work_folder_is_gone(
     assert (cell.folder(settings.work) / "places.json").is_file()
     assert record.detail["pairs"][0] == before.detail["pairs"][0]
     assert record.seconds > before.seconds
+    judged.clear()
+    replace(before, data={"brec": "other"}).write(settings.results)
+    run_cell(cell, replace(settings, work=tmp_path / "third"), 1e-9, lambda *_: None)
+    assert judged == [0], "a pair of other data is judged again"
 
 
-def test_of_a_record_only_verdicts_on_the_same_data_are_taken(verdicts):
+def test_of_a_record_only_whole_verdicts_are_taken(verdicts):
     said = [asdict(verdict) for verdict in verdicts]
-    record = replace(made_up("power", "brec/a", {}), data={"brec": "abc"}, detail={"pairs": said})
-    known = brec_cells.known_verdicts(record, {"brec": "abc"})
+    known = brec_cells.known_verdicts({"pairs": said})
     assert known == {verdict.pair: verdict for verdict in verdicts}
-    assert brec_cells.known_verdicts(record, {"brec": "other"}) == {}
-    assert brec_cells.known_verdicts(replace(record, detail={}), {"brec": "abc"}) == {}
+    for nothing in ({}, {"pairs": None}, {"pairs": 7}):
+        assert brec_cells.known_verdicts(nothing) == {}
     for odd in ({"pair": [1]}, {"clear": "no"}, {"gap": "wide"}, {"more": 1}, {"category": None}):
-        changed = replace(record, detail={"pairs": [{**said[0], **odd}, said[1]]})
-        assert list(brec_cells.known_verdicts(changed, {"brec": "abc"})) == [verdicts[1].pair]
+        changed = {"pairs": [{**said[0], **odd}, said[1]]}
+        assert list(brec_cells.known_verdicts(changed)) == [verdicts[1].pair]
 
 
 def test_a_set_of_classes_goes_on_from_its_record(tmp_path, monkeypatch):
@@ -210,9 +212,8 @@ def test_a_set_of_classes_goes_on_from_its_record(tmp_path, monkeypatch):
     assert (cell.folder(tmp_path / "second") / "places.json").is_file(), "training keeps something"
     assert whole.detail["accuracies"][:1] == first.detail["accuracies"]
     for odd in ([50.0, 500.0], "99", None, [[1.0]]):
-        changed = replace(whole, detail={"accuracies": odd})
-        assert class_cells.known_accuracies(changed, whole.data) == []
-    assert class_cells.known_accuracies(whole, {"csl": "other"}) == []
+        assert class_cells.known_accuracies({"accuracies": odd}) == []
+    assert class_cells.known_accuracies({}) == []
 
 
 def test_what_is_separated_beyond_the_bound_is_counted(verdicts, small_suite, tmp_path):

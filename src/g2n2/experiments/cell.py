@@ -45,6 +45,10 @@ class Slice:
     known: Record | None = None
     spent: float = 0.0
 
+    def known_on(self, data: Mapping[str, str]) -> Mapping[str, Any]:
+        """The detail of `known`, where it was made with the same data; else nothing."""
+        return self.known.detail if self.known and self.known.data == data else {}
+
     def seconds(self, begun: float) -> float:
         """Wall time of all slices, this one since `time.monotonic()` was `begun`."""
         return round(self.spent + time.monotonic() - begun, 3)

@@ -7,7 +7,7 @@ from itertools import product
 from statistics import fmean, pstdev
 
 from ..demonstration.blocks import Block, Table, Text
-from ..experiments.q3.cells import cell_name
+from ..experiments.q3.cells import CURVES, NESTED_ACCURACIES, cell_name
 from ..experiments.q3.settings import LONGER, MODELS, PLANS, SETS
 from ..experiments.q3.statistics import GIN, NESTED, RELEASED, accuracy_key, deviation_key
 from .cited import cited
@@ -80,7 +80,7 @@ def accuracy(
 
 def _folds(standing: Standing, statistic: str) -> list[int]:
     """How many stand behind a statistic, record by record."""
-    kind = "nested" if statistic == NESTED else "test curves"
+    kind = NESTED_ACCURACIES if statistic == NESTED else CURVES
     return [len(record.detail.get(kind, ())) for record in standing.records]
 
 
@@ -203,7 +203,7 @@ def _at_last(known: Known, name: str, model: str, epochs: int = 0) -> Measured |
     standing = known.get(cell_name(name, model, epochs))
     if standing is None or _missing(standing, GIN):
         return None
-    last = [curve[-1] for record in standing.records for curve in record.detail["test curves"]]
+    last = [curve[-1] for record in standing.records for curve in record.detail[CURVES]]
     return Measured(fmean(last), pstdev(last), len(standing.records), standing.outdated)
 
 

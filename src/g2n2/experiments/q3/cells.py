@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..cell import Cell, Slice
 from ..kept import NOT_UNDERSTOOD, percentages
@@ -66,7 +66,7 @@ def run_folds(
     graphs, recorded = graphs_of(config, given), Recorded()
     data, here = {name: checksum(graphs)}, machine(given.device)
     runs = [FoldRun(kind, fold) for kind in PROTOCOLS for fold in range(1, plan.folds + 1)]
-    known = known_runs(given.known, data, plan)
+    known = known_runs(given.known_on(data), plan)
     found: dict[str, list[list[float]]] = {kind: [] for kind in PROTOCOLS}
 
     def summed_up() -> Record:
@@ -104,22 +104,19 @@ def run_folds(
     return summed_up()
 
 
-def known_runs(
-    record: Record | None, data: Mapping[str, str], plan: Plan
-) -> dict[FoldRun, list[float]]:
-    """What a record on the same data holds of each run, as `run_fold` gives it."""
+def known_runs(detail: Mapping[str, Any], plan: Plan) -> dict[FoldRun, list[float]]:
+    """What a record's detail holds of each run, as `run_fold` gives it."""
     from .folds import FoldRun
 
-    if record is None or record.data != data:
-        return {}
-    curves, nested, held_out = (
-        record.detail.get(kind, []) for kind in (CURVES, NESTED_ACCURACIES, HELD_OUT)
-    )
-    pairs = list(zip(nested, held_out, strict=True)) if len(nested) == len(held_out) else []
+    kept: dict[Protocol, list[Any]] = {"whole": [], "nested": []}
+    with suppress(*NOT_UNDERSTOOD):
+        kept["whole"] = list(detail[CURVES])
+    with suppress(*NOT_UNDERSTOOD):
+        kept["nested"] = list(zip(detail[NESTED_ACCURACIES], detail[HELD_OUT], strict=True))
     found: dict[FoldRun, list[float]] = {}
-    counts = (plan.epochs, 2)
-    for protocol, kept, count in zip(PROTOCOLS, (curves, pairs), counts, strict=True):
-        for fold, values in enumerate(kept, start=1):
+    for protocol, runs in kept.items():
+        count = 2 if protocol == "nested" else plan.epochs
+        for fold, values in enumerate(runs, start=1):
             with suppress(*NOT_UNDERSTOOD):
                 found[FoldRun(protocol, fold)] = percentages(list(values), count)
     return found

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
+from typing import Any
 
 from ...power.suites import Suite, load_suite
 from ..cell import Cell, Slice
@@ -59,7 +60,7 @@ def run_brec(
     suite = _brec(given.data)
     data = {"brec": suite_checksum(suite)}
     ledger = Ledger(given.work, protocol)
-    known_before = known_verdicts(given.known, data)
+    known_before = known_verdicts(given.known_on(data))
     tested = _some(given.data, chosen)
     exact = exact_power(protocol.contender, tested, given.work / f"exact-{len(chosen)}.json")
     beyond = {chosen[place] for place in exact.beyond}
@@ -83,12 +84,10 @@ def run_brec(
     )
 
 
-def known_verdicts(record: Record | None, data: Mapping[str, str]) -> dict[int, PairVerdict]:
-    """The verdicts a record on the same data holds, by pair."""
-    if record is None or record.data != data:
-        return {}
-    found = {}
-    for said in record.detail.get("pairs", []):
+def known_verdicts(detail: Mapping[str, Any]) -> dict[int, PairVerdict]:
+    """The verdicts a record's detail holds, by pair."""
+    kept, found = detail.get("pairs"), {}
+    for said in kept if isinstance(kept, list) else []:
         with suppress(*NOT_UNDERSTOOD):
             verdict = PairVerdict.of(said)
             found[verdict.pair] = verdict

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import fmean, pstdev
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def run_folds(
     data, here = {config.dataset: checksum(graphs)}, machine(given.device)
     planned = folds or SETS[config.dataset].folds
     exact = exact_power(contender, _suite(config.dataset, given.data), given.work / "exact.json")
-    accuracies = known_accuracies(given.known, data)[:planned]
+    accuracies = known_accuracies(given.known_on(data))[:planned]
 
     def summed_up() -> Record:
         return Record(
@@ -152,12 +152,10 @@ def run_folds(
     return summed_up()
 
 
-def known_accuracies(record: Record | None, data: Mapping[str, str]) -> list[float]:
-    """Those of the first folds, in a record on the same data."""
-    if record is None or record.data != data:
-        return []
+def known_accuracies(detail: Mapping[str, Any]) -> list[float]:
+    """Those of the first folds, in a record's detail."""
     with suppress(*NOT_UNDERSTOOD):
-        found = record.detail["accuracies"]
+        found = detail["accuracies"]
         return percentages(found, len(found))
     return []
 
