@@ -228,9 +228,10 @@ def test_ridge_leaves_out_a_constant_column() -> None:
     assert offset == pytest.approx(1)
 
 
-def test_supports_of_one_graph_are_those_of_every_step() -> None:
+@pytest.mark.parametrize("learned", [True, False])
+def test_supports_of_one_graph_are_those_of_every_step(learned: bool) -> None:
     torch.manual_seed(0)
-    supports = SpectralSupports(4)
+    supports = SpectralSupports(4, learned=learned)
     batch = small_images().batches["train"]
     expected = supports(batch.adjacency, batch.mask)
     assert torch.equal(

@@ -286,7 +286,11 @@ class GrammarGNN(nn.Module):
     ) -> dict[str, Callable[[Named], Tensor]]:
         """The supports without a definition, by the module that gives them."""
 
-        def given(constants: Named) -> Tensor:
+        matrices: list[Tensor] = []
+
+        def given(constants: Named) -> list[Tensor]:
+            if matrices:
+                return matrices
             assert self.supports is not None, "asked only where there is one"
             known = () if designed is None else (designed,)
             values: Tensor = self.supports(constants["A"][..., 0], mask, *known)
@@ -295,13 +299,14 @@ class GrammarGNN(nn.Module):
                     f"supports gave {values.shape[-1]} matrices, the grammar names "
                     f"{', '.join(self.undefined)}"
                 )
-            return values * constants["11ᵀ"]
+            # Each matrix in one piece, once: every product of every layer would copy it otherwise.
+            matrices.extend((values * constants["11ᵀ"]).movedim(-1, 0).contiguous().unbind())
+            return matrices
 
-        each: dict[str, Callable[[Named], Tensor]] = {
-            name: lambda c, k=k: c["supports"][..., k : k + 1]  # type: ignore[misc]
+        return {
+            name: lambda c, k=k: given(c)[k].unsqueeze(-1)  # type: ignore[misc]
             for k, name in enumerate(self.undefined)
         }
-        return {"supports": given, **each}
 
     def save(self, path: str | Path) -> None:
         """Write the network into one safetensors file; see `g2n2.nn.files`."""
