@@ -1,6 +1,7 @@
 """Q4: the images, the start made of Chebyshev polynomials, fits that can be stopped, ceilings."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from g2n2.errors import LoweringError
 from g2n2.experiments.cell import Slice
 from g2n2.experiments.q4 import cells
 from g2n2.experiments.q4.ceilings import polynomial_ceiling, repeated_ceiling
+from g2n2.experiments.q4.cells import run_filter
 from g2n2.experiments.q4.chebyshev_start import write_chebyshev_start
 from g2n2.experiments.q4.descent import Descent
 from g2n2.experiments.q4.fitting import fit, outputs, ridge
@@ -25,6 +27,7 @@ from g2n2.experiments.q4.images import CPU, PARTS, Images, r_squared
 from g2n2.experiments.q4.networks import OneGraph, make_network, read_features
 from g2n2.experiments.q4.responses import band_response
 from g2n2.experiments.q4.settings import BUDGETS, CHEBYSHEV, NETWORKS, Budget, Network
+from g2n2.experiments.record import Record
 from g2n2.nn import GrammarGNN
 from g2n2.nn.supports import SpectralSupports
 from g2n2.spectral.response import spectrum
@@ -299,3 +302,40 @@ def test_a_cell_runs_end_to_end_and_is_not_run_twice(tmp_path: Path) -> None:
     assert again.metrics == record.metrics
     (tmp_path / "run-0.json").write_text('{"seed": 0}')
     assert cell.run(Slice(work=tmp_path, data=data, device="cpu")).metrics == record.metrics
+
+
+def test_runs_of_a_record_are_gone_on_with_where_the_work_folder_is_gone(tmp_path: Path) -> None:
+    data = str(real_file("filtering", "TwoDGrid30.mat").parents[1])
+    network = Network("ChebNet", baseline="ChebNet", width=4, options={"order": 3})
+    plan = Budget((network,), runs=2, steps=2, every=1)
+
+    def run(folder: str, known: Record | None = None) -> Record:
+        given = Slice(tmp_path / folder, data=data, device="cpu", known=known)
+        given.work.mkdir()
+        return run_filter("low", network, "smoke", plan, given)
+
+    whole = run("first")
+    runs, response = whole.detail["runs"], whole.detail["response"]
+    first = replace(whole, done=1, detail={"runs": runs[:1]})
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("g2n2.experiments.q4.networks.make_network", only_seed(1))
+        on = run("second", first)
+    assert (on.done, on.metrics, on.detail["runs"]) == (2, whole.metrics, runs)
+    assert on.detail["response"] == response
+    odd = {
+        "other-data": replace(first, data={"filtering": "other"}),
+        "no-response": replace(first, detail={"runs": [{**runs[0], "learned": []}]}),
+    }
+    for folder, known in odd.items():
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("g2n2.experiments.q4.networks.make_network", only_seed(1))
+            with pytest.raises(AssertionError, match="seed 0"):
+                run(folder, known)
+
+
+def only_seed(wanted: int) -> Callable[..., Any]:
+    def made(network: Network, images: Images, seed: int) -> Any:
+        assert seed == wanted, f"seed {seed} is made again"
+        return make_network(network, images, seed)
+
+    return made

@@ -380,9 +380,20 @@ def test_budgets_hold_every_set_and_contender():
     for suite in ("brec", "exp", "csl", "sr25", "graph8c", "counting/exact", "counting/joint"):
         for name in ("G2N2-3", "G2N2-5", "G2N2-8", "PPGN", "GNNML3", "GIN"):
             assert f"{suite}/{name}" in full
+        assert (f"{suite}/PPGN-alike" in full) == (suite not in ("brec", "graph8c"))
     assert cells("full")[0].name == "brec/G2N2-8"
     assert {cell.question for cell in cells("smoke")} == {"power"}
     assert len(cells("smoke")) == 5
+
+
+def test_ppgn_in_other_blocks_is_its_grammar_in_the_preset_of_g2n2():
+    def built(name):
+        return next(cell.settings for cell in cells("full") if cell.name == name)
+
+    alike, g2n2 = built("csl/PPGN-alike"), built("csl/G2N2-8")
+    assert (alike["grammar"], alike["preset"], alike["baseline"]) == ("PPGN", "modern", None)
+    assert alike["layers"] == g2n2["layers"] == 8
+    assert (g2n2["baseline"], built("csl/PPGN")["baseline"]) == ("G2N2", "PPGN")
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from ..demonstration.blocks import Block, Table, Text
 from ..experiments.trained.class_cells import ACCURACY, DEVIATION
-from ..experiments.trained.contenders import CONTENDERS, Contender
+from ..experiments.trained.contenders import ALIKE, CONTENDERS, Contender
 from ..experiments.trained.counting_cells import COUNTS
 from ..experiments.trained.counting_exact import MERGED, other_key
 from .cited import cited
@@ -34,6 +34,12 @@ Known = Mapping[str, Standing]
 WANTED = 258
 ALL_PAIRS = 400
 TRAINED, BEYOND = "trained separated", "separated beyond the bound"
+TRAINED_ALIKE = {
+    one.name: one
+    for contender in CONTENDERS.values()
+    for one in ((contender, ALIKE) if contender.name == ALIKE.network else (contender,))
+}
+"""Those of the sets of classes and of counting, which have one recipe."""
 CATEGORIES = {
     "basic (60)": ("Basic",),
     "regular (140)": ("Regular", "4-Vertex_Condition", "Distance_Regular"),
@@ -89,6 +95,8 @@ _WORDS = (
 
 def said(contender: Contender) -> str:
     name = "G²N²" if contender.network == "G2N2" else contender.network
+    if contender is ALIKE:
+        name += ", blocks of G²N²"
     return f"{name}, {contender.layers} layers"
 
 
@@ -172,7 +180,7 @@ def _sets(known: Known) -> tuple[Table, Text]:
         headers += [f"{name}, accuracy (%)", f"{name}, exact pairs"]
     headers += ["graph8c, merged by random weights", "graph8c, merged by words", "work"]
     rows: list[Row] = []
-    for contender in CONTENDERS.values():
+    for contender in TRAINED_ALIKE.values():
         entries: list[Entry] = []
         works: dict[str, None] = {}
         for name in ("csl", "exp", "sr25"):
@@ -232,22 +240,22 @@ def _counting(known: Known) -> Table:
         for how, cell, absent in (("all six at once", "joint", EMPTY), ("alone", count, OPTIONAL)):
             entries = [
                 mean_entry(known.get(f"counting/{cell}/{name}"), metric, absent=absent)
-                for name in CONTENDERS
+                for name in TRAINED_ALIKE
             ]
             rows.append((f"{said_count}, {how}", entries))
         undecided = [
             _exact_count(known.get(f"counting/exact/{one.name}") if one.grammar else None, count)
-            for one in CONTENDERS.values()
+            for one in TRAINED_ALIKE.values()
         ]
         rows.append((f"{said_count}, exact: pairs it differs in", undecided))
-    works = (known.get(f"counting/joint/{name}") for name in CONTENDERS)
+    works = (known.get(f"counting/joint/{name}") for name in TRAINED_ALIKE)
     sizes = [
         mean_entry(known.get(f"counting/joint/{n}"), "parameters", _whole_number)
-        for n in CONTENDERS
+        for n in TRAINED_ALIKE
     ]
     rows.append(("all six at once: parameters", [Entry(size.text) for size in sizes]))
     rows.append(("all six at once: seeds × work", [Entry(w.work if w else EMPTY) for w in works]))
-    return best_of_rows(("count", *map(said, CONTENDERS.values())), rows, "lower")
+    return best_of_rows(("count", *map(said, TRAINED_ALIKE.values())), rows, "lower")
 
 
 def _exact_count(standing: Standing | None, count: str) -> Entry:

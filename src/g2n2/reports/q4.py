@@ -20,6 +20,7 @@ SAID = {
     "G2N2-chebyshev": "G²N², Chebyshev start",
     "G2N2-paper": "G²N², the paper's equations",
     "G2N2-released": "G²N², as in the released script",
+    "PPGN-alike": "PPGN, blocks of G²N²",
 }
 _NORMALISED, _COMBINATORIAL = "polynomial of the normalised Laplacian", "polynomial of D − A"
 _ITSELF = "test R² fitted on the test image"
@@ -89,7 +90,7 @@ def _words() -> str:
 def _places() -> Iterator[Place]:
     """Every network the full budget asks for: G²N² first, then as they are listed there."""
     networks = BUDGETS["full"].networks
-    names = sorted(dict.fromkeys(one.name for one in networks), key=lambda name: name not in SAID)
+    names = sorted(dict.fromkeys(n.name for n in networks), key=lambda name: "G2N2" not in name)
     for name in names:
         yield from (
             (name, layers) for layers in sorted(n.layers for n in networks if n.name == name)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 import shutil
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from statistics import median, median_low
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..cell import Cell, Slice
-from ..kept import keep, read_kept
+from ..kept import NOT_UNDERSTOOD, keep, read_kept
 from ..machines import device_called, machine
 from ..record import Record
 from .settings import BUDGETS, Budget, Network
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
     from ...data.graph_set import GraphSet
     from .images import Images
 
+Run = dict[str, Any]
+"""One run as it is kept and as a record's detail has it."""
 DATA = "filtering"
 MEDIAN = "test R² (median of runs)"
 WORST = "test R² (worst run)"
@@ -40,7 +46,8 @@ def _cell(name: str, network: Network, budget: str, plan: Budget) -> Cell:
         return run_filter(name, network, budget, plan, given)
 
     settings = _settings(name, network, plan)
-    return Cell("q4", cell_name(name, network), 0, budget, run, (DATA,), settings=settings)
+    called = cell_name(name, network)
+    return Cell("q4", called, 0, budget, run, (DATA,), settings=settings, goes_on=True)
 
 
 def _settings(name: str, network: Network, plan: Budget) -> dict[str, Any]:
@@ -58,8 +65,9 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
     begun = time.monotonic()
     graphs = _graphs(given)
     images = Images(graphs, name, device_called(given.device))
-    runs: list[dict[str, Any]] = []
+    runs: list[Run] = []
     data, here = {DATA: _checksum(graphs)}, machine(given.device)
+    known = known_runs(given.known_on(data))
 
     def summed_up() -> Record:
         return Record(
@@ -81,7 +89,7 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
     for seed in range(plan.runs):
         given.tell(f"{cell_name(name, network)} run {seed}", seed, plan.runs)
         kept = given.work / f"run-{seed}.json"
-        before = read_kept(kept, _understood)
+        before = known.get(seed) or read_kept(kept, _understood)
         found = before or _run(images, network, plan, seed, given, begun)
         if found is None:
             break
@@ -92,24 +100,40 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
     return summed_up()
 
 
-KEPT = ("seed", "step", "best_step", "scores", "curve", "values", "parameters")
+KEPT = ("seed", "step", "best_step", "scores", "curve", "died", "parameters", "learned")
 
 
-def _understood(said: dict[str, Any]) -> dict[str, Any]:
-    """A run as it was kept; something else lacks a part."""
-    scores = [float(said["scores"][part]) for part in ("train", "validation", "test")]
-    if not all(map(math.isfinite, scores)) or not all(name in said for name in KEPT):
+def _understood(said: Mapping[str, Any]) -> Run:
+    """A run as it was kept.
+
+    Raises:
+        ValueError: It is something else, as one that lacks a part.
+    """
+    numbers = [*(said["scores"][part] for part in ("train", "validation", "test"))]
+    numbers += [*said["curve"], *said["learned"], *(said[n] for n in KEPT[:3]), said["parameters"]]
+    if not all(map(math.isfinite, numbers)) or not said["learned"]:
         raise ValueError
-    return said
+    return {name: said[name] for name in KEPT}
+
+
+def known_runs(detail: Mapping[str, Any]) -> dict[int, Run]:
+    """The runs a record's detail holds, by seed."""
+    kept, found = detail.get("runs"), {}
+    for said in kept if isinstance(kept, list) else []:
+        with suppress(*NOT_UNDERSTOOD):
+            run = _understood(said)
+            found[run["seed"]] = run
+    return found
 
 
 def _run(
     images: Images, network: Network, plan: Budget, seed: int, given: Slice, begun: float
-) -> dict[str, Any] | None:
+) -> Run | None:
     """One run; None where time is over."""
     from ...ops.precision import float32_products
     from .fitting import fit
     from .networks import make_network
+    from .responses import band_response
 
     folder = given.work / f"run-{seed}"
     deadline = begun + 60.0 * given.minutes if given.minutes else math.inf
@@ -123,12 +147,13 @@ def _run(
         **asdict(progress),
         "seed": seed,
         "parameters": sum(weight.numel() for weight in model.parameters()),
+        "learned": band_response(images, "test", np.array(progress.values))["learned"],
     }
     shutil.rmtree(folder, ignore_errors=True)  # its checkpoint, where a slice ended within the run
-    return found
+    return {name: found[name] for name in KEPT}
 
 
-def _metrics(runs: list[dict[str, Any]]) -> dict[str, float | None]:
+def _metrics(runs: list[Run]) -> dict[str, float | None]:
     if not runs:
         return dict.fromkeys((MEDIAN, WORST, BEST, VALIDATION, "parameters"))
     test = [run["scores"]["test"] for run in runs]
@@ -141,21 +166,16 @@ def _metrics(runs: list[dict[str, Any]]) -> dict[str, float | None]:
     }
 
 
-def _detail(images: Images, runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Every run in short, and the response of the median one."""
-    import numpy as np
-
+def _detail(images: Images, runs: list[Run]) -> dict[str, Any]:
+    """Every run, and the response of the median one beside the true one."""
     from .responses import band_response
 
     if not runs:
         return {"runs": []}
     middle = median_low(run["scores"]["test"] for run in runs)
     chosen = next(run for run in runs if run["scores"]["test"] == middle)
-    short = ("seed", "step", "best_step", "scores", "curve", "died")
-    return {
-        "runs": [{name: run[name] for name in short if name in run} for run in runs],
-        "response": band_response(images, "test", np.array(chosen["values"])),
-    }
+    true = band_response(images, "test", images.target("test"))
+    return {"runs": list(runs), "response": {**true, "learned": chosen["learned"]}}
 
 
 def _ceilings(budget: str, given: Slice) -> Record:

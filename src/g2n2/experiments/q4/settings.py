@@ -109,6 +109,8 @@ NETWORKS = (
         longer=5,
     ),
     Network("PPGN", baseline="PPGN", rate=1e-3, longer=2),
+    # The grammar of PPGN in the blocks of G²N²: whether a grammar fails or what stands around it.
+    Network("PPGN-alike", baseline="PPGN", options={"preset": "modern"}),
     Network("G2N2-paper", preset="paper", rate=1e-3),
     replace(CHEBYSHEV, layers=3),
 )

@@ -9,7 +9,7 @@ from ..cell import Cell
 from .brec import Protocol
 from .brec_cells import brec_cell
 from .class_cells import SETS, class_cell
-from .contenders import CONTENDERS
+from .contenders import ALIKE, CONTENDERS
 from .counting_cells import COUNTS, counting_cell
 from .counting_exact import counting_exact_cell
 from .graph8c_cells import graph8c_cell
@@ -20,7 +20,8 @@ class Plan:
     """One budget.
 
     Attributes:
-        contenders: Names in `CONTENDERS`, in the order they run.
+        contenders: Names in `CONTENDERS`, in the order they run; with all of them `ALIKE` too,
+            where runs are trained as others are.
         brec_pairs: Of every category; 0 for all.
         brec_nodes: Of the largest graphs of them; 0 for all.
         brec_epochs: At most; BREC's own is 20.
@@ -62,6 +63,7 @@ def cells(budget: str) -> list[Cell]:
     """BREC first, G²N² with 8 layers before the others; counts one by one at the end."""
     plan = PLANS[budget]
     chosen = [CONTENDERS[name] for name in plan.contenders]
+    trained = [*chosen, *([ALIKE] if plan.contenders == EVERYONE else [])]
     training = Training(epochs=plan.brec_epochs)
     brec = [
         brec_cell(budget, Protocol(one, 0, training), plan.brec_pairs, plan.brec_nodes)
@@ -70,13 +72,13 @@ def cells(budget: str) -> list[Cell]:
     classes = [
         class_cell(name, one, budget, epochs, min(plan.folds, SETS[name].folds), plan.threads)
         for name, epochs in plan.epochs.items()
-        for one in chosen
+        for one in trained
     ]
     graph8c = [graph8c_cell(one, budget, plan.networks, plan.graph8c) for one in chosen]
     counting = [
         counting_cell(one, budget, plan.counting_epochs, count, plan.counting_graphs, plan.threads)
         for count in ("", *(COUNTS if plan.singly else ()))
-        for one in chosen
+        for one in trained
     ]
-    exact = [counting_exact_cell(one, budget, plan.graph8c) for one in chosen]
+    exact = [counting_exact_cell(one, budget, plan.graph8c) for one in trained]
     return brec + classes + graph8c + exact + counting

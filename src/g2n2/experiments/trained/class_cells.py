@@ -84,7 +84,7 @@ def class_cell(
     config = RunConfig(
         set_name,
         split="stored",
-        baseline=contender.network,
+        **contender.built,
         width=2 * contender.width,
         layers=contender.layers,
         epochs=epochs,

@@ -20,6 +20,7 @@ class Contender:
         bound: k of the k-FWL test no weights can exceed: 1 for 1-WL, 2 for 3-WL.
         width: Channels of every memory.
         options: Of the network.
+        preset: Of the grammar's network, in place of the network's own blocks.
     """
 
     name: str
@@ -29,10 +30,19 @@ class Contender:
     bound: Literal[1, 2]
     width: int = 16
     options: Mapping[str, Any] = field(default_factory=dict)
+    preset: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain types, for JSON; options only where there are some."""
-        return {name: value for name, value in asdict(self).items() if name != "options" or value}
+        """Plain types, for JSON; options and a preset only where there are some."""
+        seldom = ("options", "preset")
+        return {name: value for name, value in asdict(self).items() if name not in seldom or value}
+
+    @property
+    def built(self) -> dict[str, Any]:
+        """What of a `RunConfig` names the network."""
+        if not self.preset:
+            return {"baseline": self.network}
+        return {"grammar": self.grammar, "preset": self.preset}
 
 
 CONTENDERS: dict[str, Contender] = {
@@ -48,3 +58,5 @@ CONTENDERS: dict[str, Contender] = {
         Contender("GIN", "GIN", 5, "GNNML1", 1, options={"norm": False}),
     )
 }
+ALIKE = Contender("PPGN-alike", "PPGN", 8, "PPGN", 2, preset="modern")
+"""The grammar of PPGN in the blocks of G²N²: whether a grammar fails or what stands around it."""

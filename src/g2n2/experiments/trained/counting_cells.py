@@ -43,7 +43,7 @@ def counting_cell(
     config = RunConfig(
         "counting",
         target=(count,) if count else COUNTS,
-        baseline=contender.network,
+        **contender.built,
         width=2 * contender.width,
         layers=contender.layers,
         epochs=epochs,
