@@ -155,11 +155,11 @@ def test_a_cell_stopped_within_a_fold_ends_as_one_that_was_not(
 
     stopped = finished(tmp_path / "sliced", data, minutes=1e-6)
     assert (stopped.done, stopped.partial) == (0, True)
-    assert (tmp_path / "sliced/whole-1/checkpoint.pt").is_file()
+    assert list(tmp_path.glob("sliced/*/whole-1/checkpoint.pt"))
     gone_on = finished(tmp_path / "sliced", data)
     assert gone_on.metrics == straight.metrics
     assert gone_on.detail == straight.detail
-    assert not (tmp_path / "sliced/whole-1").exists(), "weights nobody reads again are dropped"
+    assert not list(tmp_path.glob("sliced/*/whole-1")), "weights nobody reads again are dropped"
 
     def refuse(*_: object) -> None:
         raise AssertionError("a finished fold is run again")
@@ -171,11 +171,15 @@ def test_a_cell_stopped_within_a_fold_ends_as_one_that_was_not(
         finished(tmp_path / "other", data, known=replace(straight, data={"MUTAG": "other"}))
 
 
-def test_a_record_on_other_data_is_not_known(tmp_path: Path) -> None:
-    record = replace(made_up("q3", "MUTAG/GIN", {}), data={"MUTAG": "abc"}, detail={"a": 1})
-    assert Slice(tmp_path, known=record).known_on({"MUTAG": "abc"}) == {"a": 1}
-    assert Slice(tmp_path, known=record).known_on({"MUTAG": "other"}) == {}
-    assert Slice(tmp_path).known_on({"MUTAG": "abc"}) == {}
+def test_what_is_known_or_kept_of_other_data_is_left_alone(tmp_path: Path) -> None:
+    data, other = {"MUTAG": "abc"}, {"MUTAG": "other"}
+    record = replace(made_up("q3", "MUTAG/GIN", {}), data=data, detail={"a": 1})
+    given = Slice(tmp_path, known=record)
+    assert given.on(data).known_detail == {"a": 1}
+    assert given.on(other).known_detail == {} == Slice(tmp_path).on(data).known_detail
+    (given.on(data).work / "whole-1.json").write_text("[50.0]")
+    assert [path.name for path in given.on(data).work.iterdir()] == ["whole-1.json"]
+    assert not list(given.on(other).work.iterdir())
 
 
 def test_of_a_record_only_whole_runs_are_taken() -> None:

@@ -300,7 +300,8 @@ def test_a_cell_runs_end_to_end_and_is_not_run_twice(tmp_path: Path) -> None:
         patched.setattr("g2n2.experiments.q4.networks.make_network", None)
         again = cell.run(Slice(work=tmp_path, data=data, device="cpu"))
     assert again.metrics == record.metrics
-    (tmp_path / "run-0.json").write_text('{"seed": 0}')
+    (kept,) = tmp_path.glob("data-*/run-0.json")
+    kept.write_text('{"seed": 0}')
     assert cell.run(Slice(work=tmp_path, data=data, device="cpu")).metrics == record.metrics
 
 

@@ -1,6 +1,7 @@
 """Q3's tables: three statistics, ranks counted anew, the aim."""
 
 import pytest
+from scipy.stats import sem
 
 from g2n2.experiments.q3.settings import PLANS
 from g2n2.experiments.q3.statistics import GIN
@@ -13,7 +14,7 @@ BARS = (92.2, 68.2, 77.4, 83.5, 77.8, 54.3)
 EPOCHS = PLANS["full"].epochs
 
 
-def folds(folder, name, accuracy, model="G2N2", nested=10, epochs=EPOCHS, whole=10):
+def folds(folder, name, accuracy, model="G2N2", nested=10, epochs=EPOCHS, whole=10, by_fold=None):
     metrics = {
         "accuracy, GIN's protocol (%)": accuracy,
         "deviation over folds, GIN's protocol (%)": 5.0,
@@ -22,7 +23,7 @@ def folds(folder, name, accuracy, model="G2N2", nested=10, epochs=EPOCHS, whole=
         "accuracy, nested validation (%)": accuracy - 2.0 if nested else None,
         "deviation over folds, nested validation (%)": 6.0 if nested else None,
     }
-    detail = {"test curves": [[1.0, accuracy - 4.0]] * whole, "nested": [1.0] * nested}
+    detail = {"test curves": [[1.0, accuracy - 4.0]] * whole, "nested": by_fold or [1.0] * nested}
     changes = {"done": whole + nested, "planned": 20, "unit": "runs of folds"}
     config = {"folds": 10, "epochs": epochs}
     write(folder, "q3", f"{name}/{model}", metrics, detail=detail, config=config, **changes)
@@ -142,3 +143,36 @@ def test_settings_that_were_given_up_are_shown_apart(tmp_path):
     assert "Given up" in title.text
     assert table.rows[0][:2] == ("G²N², GIN's protocol", "87.8 ± 5.0")
     assert section(read_results(tmp_path)).aims[0].verdict == "not run yet"
+
+
+def paired(folder):
+    blocks = made(folder).blocks
+    at = next(i for i, b in enumerate(blocks) if "Fold by fold" in getattr(b, "text", ""))
+    rows = {name: entries for name, *entries in blocks[at + 1].rows}
+    return rows, blocks[at + 2].text
+
+
+def test_networks_are_compared_fold_by_fold(tmp_path):
+    own = [90.0, 70.0, 80.0, 60.0, 75.0, 85.0, 65.0, 95.0, 55.0, 50.0]
+    apart = {"GIN": [1.0, 3.0] * 5, "PPGN": [5.0, -3.0] * 5, "GNNML1": [-1.0, -2.0] * 5}
+    folds(tmp_path, "MUTAG", 80.0, by_fold=own)
+    for model, steps in apart.items():
+        by_fold = [mine - step for mine, step in zip(own, steps, strict=True)]
+        folds(tmp_path, "MUTAG", 80.0, model=model, by_fold=by_fold)
+    folds(tmp_path, "MUTAG", 80.0, model="GNNML3", nested=9)
+    rows, said = paired(tmp_path)
+    error = {model: sem(steps) for model, steps in apart.items()}
+    assert rows["G²N² less GIN"][0] == f"+2.0 ± {error['GIN']:.1f}" == "+2.0 ± 0.3"
+    assert rows["G²N² less PPGN"][0] == f"+1.0 ± {error['PPGN']:.1f}"
+    assert rows["G²N² less GNNML1"][0] == f"−1.5 ± {error['GNNML1']:.1f}"
+    assert rows["G²N² less GNNML3"][0] == "–", "nine folds are compared with none"
+    assert all(entry == "–" for entries in rows.values() for entry in entries[1:])
+    assert "G²N² is on MUTAG above GIN; on MUTAG below GNNML1. The other 1 of 3" in said
+
+
+def test_no_difference_is_called_one_where_there_is_none(tmp_path):
+    folds(tmp_path, "PTC", 60.0, by_fold=[50.0, 70.0] * 5)
+    folds(tmp_path, "PTC", 60.0, model="GIN", by_fold=[51.0, 69.0] * 5)
+    rows, said = paired(tmp_path)
+    assert rows["G²N² less GIN"][1] == "+0.0 ± 0.3"
+    assert said == "None of these 1 differences is more than 2.3 standard errors."

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ class Slice:
     """What a cell may use this time.
 
     Attributes:
-        work: Its own folder for checkpoints; the same at every slice.
+        work: Its own folder for checkpoints; the same at every slice on the same data.
         results: Where the records of other cells lie, for one that builds on them.
         minutes: Wall time it may take; 0 for no limit. It stops soon after, its work kept.
         device: `auto`, `cpu` or `cuda`.
@@ -45,9 +45,18 @@ class Slice:
     known: Record | None = None
     spent: float = 0.0
 
-    def known_on(self, data: Mapping[str, str]) -> Mapping[str, Any]:
-        """The detail of `known`, where it was made with the same data; else nothing."""
-        return self.known.detail if self.known and self.known.data == data else {}
+    def on(self, data: Mapping[str, str]) -> Slice:
+        """The slice on these data: what is known or kept of others is left where it is."""
+        said = json.dumps(data, sort_keys=True)
+        work = self.work / f"data-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
+        work.mkdir(exist_ok=True)
+        same = self.known is not None and self.known.data == data
+        return replace(self, work=work, known=self.known if same else None)
+
+    @property
+    def known_detail(self) -> Mapping[str, Any]:
+        """The detail of `known`, or nothing."""
+        return self.known.detail if self.known else {}
 
     def seconds(self, begun: float) -> float:
         """Wall time of all slices, this one since `time.monotonic()` was `begun`."""

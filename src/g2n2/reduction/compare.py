@@ -27,6 +27,8 @@ from ..language.terms import (
     substitute,
     subterms,
 )
+from .certificates import certificate
+from .checker import check
 from .forms import Claim, Form
 from .lemmas import is_free
 from .reduce import include
@@ -127,7 +129,7 @@ def with_functions(grammar: Grammar) -> Grammar:
 
 
 def included(larger: Grammar, smaller: Grammar, assume: Assumption) -> Inclusion:
-    """Try to prove that `smaller` tells apart all that `larger` does."""
+    """Try to prove that `smaller` tells apart all that `larger` does; the checker has to agree."""
     target = _supports_defined(smaller)
     if not larger.sentence_rules:  # it tells nothing apart: nothing is owed, whatever its rules
         silent = _supports_defined(larger)
@@ -137,9 +139,13 @@ def included(larger: Grammar, smaller: Grammar, assume: Assumption) -> Inclusion
         return Inclusion("open", written, reason=reason)
     forms = (*_FORMS, "diagonal") if assume == "simple" else _FORMS
     proof = include(written, target, assume, "graph", forms)
-    if proof is not None:
-        return Inclusion("proved", written, proof, cited)
-    return Inclusion("open", written, reason=_why(written, target, assume))
+    if proof is None:
+        return Inclusion("open", written, reason=_why(written, target, assume))
+    verdict = check(certificate(proof.claim.larger, proof.claim.smaller, [proof]))
+    if not verdict.valid:
+        reason = f"the search has a proof, and the checker refuses it: {verdict.failure}"
+        return Inclusion("open", written, reason=reason)
+    return Inclusion("proved", written, proof, cited)
 
 
 def _supports_defined(grammar: Grammar) -> Grammar:

@@ -13,6 +13,7 @@ from ..experiments.q3.statistics import GIN, NESTED, RELEASED, accuracy_key, dev
 from .cited import cited
 from .figures.q3 import drawing
 from .numbers import EMPTY, Entry, Notes, Row, best_of_columns, entry, fixed, mark, plain
+from .q3_paired import fold_by_fold
 from .section import Aim, Section, nothing_yet
 from .standings import FULL, Measured, Results, Standing
 
@@ -42,7 +43,7 @@ def section(results: Results) -> Section:
         )
     ]
     blocks += [_statistics(known, MODELS), Text(f"{_gap(known)} {_reproduced(known)}".strip())]
-    blocks += _longer(known)
+    blocks += [*fold_by_fold(known), *_longer(known)]
     for settings, withdrawn in results.withdrawn("q3"):
         blocks += [
             Text(f"**Given up** ({settings}): by GIN's protocol and nested."),
@@ -237,7 +238,7 @@ def _reproduced(known: Known) -> str:
         return ""
     apart = {name: round(one.value, 1) - (row[name].value or 0.0) for name, one in found.items()}
     reached = [name + mark(found[name]) for name, value in apart.items() if value >= 0]
-    said = f"at least the paper's on {', '.join(reached)}" if reached else "below the paper's"
+    said = f"at least the paper's on {' and '.join(reached)}" if reached else "below the paper's"
     least, last = min((value, name) for name, value in apart.items())
     rest = f", {-least:.1f}{mark(found[last])} points below it at most" if least < 0 else ""
     where = "" if len(found) == len(SETS) else f", of the {len(found)} sets with all folds"

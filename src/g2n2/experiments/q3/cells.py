@@ -66,7 +66,8 @@ def run_folds(
     graphs, recorded = graphs_of(config, given), Recorded()
     data, here = {name: checksum(graphs)}, machine(given.device)
     runs = [FoldRun(kind, fold) for kind in PROTOCOLS for fold in range(1, plan.folds + 1)]
-    known = known_runs(given.known_on(data), plan)
+    given = given.on(data)
+    known = known_runs(given.known_detail, plan)
     found: dict[str, list[list[float]]] = {kind: [] for kind in PROTOCOLS}
 
     def summed_up() -> Record:

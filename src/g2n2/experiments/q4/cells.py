@@ -67,7 +67,8 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
     images = Images(graphs, name, device_called(given.device))
     runs: list[Run] = []
     data, here = {DATA: _checksum(graphs)}, machine(given.device)
-    known = known_runs(given.known_on(data))
+    given = given.on(data)
+    known = known_runs(given.known_detail)
 
     def summed_up() -> Record:
         return Record(

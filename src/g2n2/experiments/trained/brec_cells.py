@@ -59,8 +59,9 @@ def run_brec(
     begun = time.monotonic()
     suite = _brec(given.data)
     data = {"brec": suite_checksum(suite)}
+    given = given.on(data)
     ledger = Ledger(given.work, protocol)
-    known_before = known_verdicts(given.known_on(data))
+    known_before = known_verdicts(given.known_detail)
     tested = _some(given.data, chosen)
     exact = exact_power(protocol.contender, tested, given.work / f"exact-{len(chosen)}.json")
     beyond = {chosen[place] for place in exact.beyond}

@@ -113,9 +113,10 @@ def run_folds(
     begun = time.monotonic()
     graphs, recorded = _graphs(config.dataset, given.data), Recorded()
     data, here = {config.dataset: checksum(graphs)}, machine(given.device)
+    given = given.on(data)
     planned = folds or SETS[config.dataset].folds
     exact = exact_power(contender, _suite(config.dataset, given.data), given.work / "exact.json")
-    accuracies = known_accuracies(given.known_on(data))[:planned]
+    accuracies = known_accuracies(given.known_detail)[:planned]
 
     def summed_up() -> Record:
         return Record(

@@ -1,0 +1,91 @@
+"""Q3, fold by fold: how far G²N² is from the other networks on the same test graphs.
+
+The ± of a mean over folds says how folds differ, which is far more than networks do. All networks
+are tested on the same folds, so a difference is taken on each fold and has an error of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import sqrt
+from statistics import fmean, stdev
+
+from ..demonstration.blocks import Block, Text
+from ..experiments.q3.cells import NESTED_ACCURACIES
+from ..experiments.q3.settings import MODELS, SETS
+from .numbers import EMPTY, PARTIAL, Entry, Row, plain
+from .standings import Standing
+
+OWN = "G2N2"
+CLEAR = 2.3
+"""Standard errors a difference must have to be called one: 95 % of Student's t for ten folds."""
+
+
+def fold_by_fold(known: Mapping[str, Standing]) -> list[Block]:
+    """The differences, where two networks have all folds."""
+    others = [model for model in MODELS if model != OWN]
+    found = {(name, model): _difference(known, name, model) for name in SETS for model in others}
+    if not any(found.values()):
+        return []
+    rows: list[Row] = [
+        (f"G²N² less {model}", [_entry(found[name, model]) for name in SETS]) for model in others
+    ]
+    return [
+        Text(
+            "**Fold by fold**: G²N² less each of our other networks on the same test graphs, "
+            "nested validation, ± the standard error of the mean over folds. Training sets "
+            "overlap, so the true error is larger."
+        ),
+        plain(("points", *SETS), rows),
+        Text(_clear({place: one for place, one in found.items() if one})),
+    ]
+
+
+Difference = tuple[float, float, bool]
+"""Mean, standard error, and whether settings have changed since."""
+
+
+def _difference(known: Mapping[str, Standing], name: str, model: str) -> Difference | None:
+    pair = [known.get(f"{name}/{one}") for one in (OWN, model)]
+    own, other = (_nested(one) for one in pair)
+    if not own or own.keys() != other.keys():
+        return None
+    apart = [own[fold] - other[fold] for fold in own]
+    outdated = any(one is not None and one.outdated for one in pair)
+    return fmean(apart), stdev(apart) / sqrt(len(apart)), outdated
+
+
+def _nested(standing: Standing | None) -> dict[tuple[int, int], float]:
+    """Accuracies by seed and fold; nothing where some are missing."""
+    found = {
+        (record.seed, fold): accuracy
+        for record in (standing.records if standing else ())
+        for fold, accuracy in enumerate(record.detail.get(NESTED_ACCURACIES, ()))
+    }
+    asked = sum(record.config.get("folds", 0) for record in (standing.records if standing else ()))
+    return found if len(found) == asked > 1 else {}
+
+
+def _entry(found: Difference | None) -> Entry:
+    if found is None:
+        return Entry(EMPTY)
+    mean, error, outdated = found
+    text = f"{mean:+.1f} ± {error:.1f}".replace("-", "−")
+    return Entry(text + PARTIAL * outdated)
+
+
+def _clear(found: Mapping[tuple[str, str], Difference]) -> str:
+    """Which differences are more than their errors, in a sentence."""
+    sides: dict[str, list[str]] = {}
+    for (name, model), (mean, error, _) in found.items():
+        if abs(mean) > CLEAR * error:
+            side = "above" if mean > 0 else "below"
+            sides.setdefault(f"on {name} {side}", []).append(model)
+    if not sides:
+        return f"None of these {len(found)} differences is more than {CLEAR} standard errors."
+    said = "; ".join(f"{side} {' and '.join(models)}" for side, models in sides.items())
+    rest = len(found) - sum(map(len, sides.values()))
+    return (
+        f"By more than {CLEAR} standard errors, as one difference in twenty would be by chance, "
+        f"G²N² is {said}. The other {rest} of {len(found)} differences say nothing."
+    )
