@@ -42,6 +42,7 @@ IN_KERNELS = [
     ("r-G_L3", "modern", "node"),
     ("r-G_L3", "modern", "edge"),
     ("four-rule", "paper", "edge"),
+    ("r-G_L3", "official", "node"),
 ]
 
 
@@ -122,11 +123,14 @@ def test_kernels_give_what_the_layers_give(grammar, preset, task):
     assert_kernels_agree(grammar, preset, task)
 
 
-@pytest.mark.parametrize("task", ["node", "edge"])
-def test_kernels_on_graphs_beyond_one_tile(task):
+@pytest.mark.parametrize(
+    ("preset", "task", "width"),
+    [("modern", "node", 4), ("modern", "edge", 4), ("official", "node", {"M": 4, "V_c": 2})],
+)
+def test_kernels_on_graphs_beyond_one_tile(preset, task, width):
     pytest.importorskip("triton", reason="the kernels need triton")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = network("r-G_L3", "modern", task, width=4, layers=1).to(device)
+    model = network("r-G_L3", preset, task, width=width, layers=1).to(device)
     graphs = [nx.path_graph(MOST_NODES + 1), nx.star_graph(3)]
     draw = torch.Generator().manual_seed(2)
     data = GraphBatch.of(
@@ -290,7 +294,7 @@ def test_a_file_brings_back_the_same_numbers(preset, tmp_path):
         torch.testing.assert_close(again(data), model(data))
 
 
-@pytest.mark.parametrize("preset", ["paper", "modern", "ppgn"])
+@pytest.mark.parametrize("preset", ["paper", "modern", "ppgn", "official"])
 def test_autocast_computes_in_bfloat16_and_learns_in_float32(preset, monkeypatch):
     model = network("r-G_L3", preset, backend="plain")
     data = small_batch(model, torch.float32)

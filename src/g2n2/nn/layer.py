@@ -146,8 +146,9 @@ class BilinearUpdate(nn.Module):
 
     def forward(self, old: Memories, read: Memories, new: Memories, constants: Constants) -> Tensor:
         scaled = read["V"] / self.weight.shape[1]
-        value = torch.einsum("bijk,bjf,kfg->big", new["M"], scaled, self.weight)
-        return (value + self.bias / self.weight.shape[1]) * constants["1"]
+        weight, bias = self.weight.to(scaled.dtype), self.bias.to(scaled.dtype)
+        value = torch.einsum("bijk,bjf,kfg->big", new["M"], scaled, weight)
+        return (value + bias / len(weight[0])) * constants["1"]
 
 
 class GrammarLayer(nn.Module):

@@ -228,9 +228,7 @@ class GrammarGNN(nn.Module):
                 for letter, embed in self.embeddings.items():
                     memories[letter] = embed(memories[letter])
             for number, layer in enumerate(list(self.layers)[:depth]):
-                if number and self.plan.preset.between:
-                    memories = {letter: value.relu() for letter, value in memories.items()}
-                memories = layer(memories, constants)
+                memories = layer(self._between(memories, number), constants)
             return memories
         with torch.autocast(device, enabled=False):
             for letter, embed in self.embeddings.items():
@@ -239,9 +237,15 @@ class GrammarGNN(nn.Module):
                 memories = {letter: value.to(dtype) for letter, value in memories.items()}
                 constants = constants.to(dtype)
             surroundings = Surroundings(constants, mask)
-            for fast in self.fast[:depth]:
-                memories = fast(memories, surroundings, backend)
+            for number, fast in enumerate(self.fast[:depth]):
+                memories = fast(self._between(memories, number), surroundings, backend)
         return memories
+
+    def _between(self, memories: Memories, number: int) -> Memories:
+        """What the layer of that number reads of what the one before it gave."""
+        if not number or not self.plan.preset.between:
+            return memories
+        return {letter: value.relu() for letter, value in memories.items()}
 
     def stacked_weights(self) -> list[list[str]]:
         """Names of the weights that layers stack into one, in that order."""
@@ -256,8 +260,7 @@ class GrammarGNN(nn.Module):
     @property
     def by_reference(self) -> bool:
         """Whether the layers are computed as they are written, and not by their fast twins."""
-        chosen = choose(self.backend, next(self.parameters()).device)
-        return chosen == "reference" or self.plan.preset.node_update == "bilinear"
+        return choose(self.backend, next(self.parameters()).device) == "reference"
 
     def constants(self, adjacency: Tensor, mask: Tensor, designed: Tensor | None = None) -> Named:
         """What a rule may name, zero at the padding.
