@@ -18,7 +18,7 @@ from g2n2.data.graph_set import GraphSet, Target
 from g2n2.errors import LoweringError
 from g2n2.experiments.cell import Slice
 from g2n2.experiments.q4 import cells
-from g2n2.experiments.q4.ceilings import polynomial_ceiling, repeated_ceiling
+from g2n2.experiments.q4.ceilings import of_adjacency, polynomial_ceiling, repeated_ceiling
 from g2n2.experiments.q4.cells import run_filter
 from g2n2.experiments.q4.chebyshev_start import write_chebyshev_start
 from g2n2.experiments.q4.descent import Descent
@@ -340,3 +340,17 @@ def only_seed(wanted: int) -> Callable[..., Any]:
         return make_network(network, images, seed)
 
     return made
+
+
+def test_polynomials_of_a_are_those_of_the_adjacency_matrix() -> None:
+    images = small_images("low")
+    adjacency = images.adjacency
+    columns = {}
+    for part in ("train", "test"):
+        powers = [np.linalg.matrix_power(adjacency, k) @ images.input(part) for k in range(3)]
+        columns[part] = np.column_stack([*powers, np.ones(SIDE**2)])[images.mask]
+    weights = np.linalg.lstsq(columns["train"], images.target("train")[images.mask], rcond=None)[0]
+    expected = r_squared(columns["test"] @ weights, images.target("test")[images.mask])
+    found = polynomial_ceiling(images, of_adjacency(adjacency), 2, "train")
+    assert found == pytest.approx(expected, abs=1e-9)
+    assert found < polynomial_ceiling(images, spectrum(adjacency, "combinatorial"), 2, "train")

@@ -47,7 +47,7 @@ def test_the_claims_hold_or_not(tmp_path):
     assert ablated.verdict == "open: too few seeds"
     fill(tmp_path, {"r-G_L3-diagonal": 0.5, "G_L3": 0.5}, done=10)
     relevant, ablated = made(tmp_path).aims
-    assert relevant.verdict == "**missed**, by partial runs"
+    assert relevant.verdict == "**not reproduced**, by partial runs"
     assert ablated.found == "not for r-G_L3 ∖ {diag(V_c)}"
 
 

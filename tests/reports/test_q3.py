@@ -134,7 +134,7 @@ def test_four_of_six_sets_are_enough(tmp_path):
     folds(tmp_path, "PTC", 60.0)
     folds(tmp_path, "PROTEINS", 60.0)
     assert made(tmp_path).aims[0].verdict == "**missed**"
-    assert "short on MUTAG, PTC, PROTEINS" in made(tmp_path).aims[0].found
+    assert "short on MUTAG by 0.1, PTC by 8.2, PROTEINS by 17.4" in made(tmp_path).aims[0].found
 
 
 def test_settings_that_were_given_up_are_shown_apart(tmp_path):
@@ -161,8 +161,9 @@ def test_networks_are_compared_fold_by_fold(tmp_path):
         folds(tmp_path, "MUTAG", 80.0, model=model, by_fold=by_fold)
     folds(tmp_path, "MUTAG", 80.0, model="GNNML3", nested=9)
     rows, said = paired(tmp_path)
-    error = {model: sem(steps) for model, steps in apart.items()}
-    assert rows["G²N² less GIN"][0] == f"+2.0 ± {error['GIN']:.1f}" == "+2.0 ± 0.3"
+    # Nadeau and Bengio: tests of a ninth of the training graphs make the error √(1 + 10/9) larger.
+    error = {model: sem(steps) * (1 + 10 / 9) ** 0.5 for model, steps in apart.items()}
+    assert rows["G²N² less GIN"][0] == f"+2.0 ± {error['GIN']:.1f}" == "+2.0 ± 0.5"
     assert rows["G²N² less PPGN"][0] == f"+1.0 ± {error['PPGN']:.1f}"
     assert rows["G²N² less GNNML1"][0] == f"−1.5 ± {error['GNNML1']:.1f}"
     assert rows["G²N² less GNNML3"][0] == "–", "nine folds are compared with none"
@@ -174,5 +175,21 @@ def test_no_difference_is_called_one_where_there_is_none(tmp_path):
     folds(tmp_path, "PTC", 60.0, by_fold=[50.0, 70.0] * 5)
     folds(tmp_path, "PTC", 60.0, model="GIN", by_fold=[51.0, 69.0] * 5)
     rows, said = paired(tmp_path)
-    assert rows["G²N² less GIN"][1] == "+0.0 ± 0.3"
-    assert said == "None of these 1 differences is more than 2.3 standard errors."
+    assert rows["G²N² less GIN"][1] == "+0.0 ± 0.5"
+    assert said == "No difference, of 1, is more than 2.3 standard errors."
+
+
+def test_ours_are_placed_among_the_published_rows(tmp_path):
+    for model in ("G2N2", "PPGN", "GIN", "GNNML1", "GNNML3"):
+        for name in SETS:
+            folds(tmp_path, name, 80.0, model=model)
+    folds(tmp_path, "PTC", 60.0, model="GIN")
+    said = [block.text for block in made(tmp_path).blocks if hasattr(block, "text")]
+    (placed,) = (text for text in said if "would be number" in text)
+    # Counted by hand in Table 6: rows above 80.0, and above 83.0, but that of G²N².
+    assert "number 10, 1, 1, 8, 1, 1 by GIN's protocol and number 10, 1, 1, 5, 1, 1 by" in placed
+    assert "GIN on PROTEINS and IMDB-BINARY and IMDB-MULTI;" in placed
+    folds(tmp_path / "less", "PTC", 60.0)
+    assert not any(
+        "would be number" in getattr(b, "text", "") for b in made(tmp_path / "less").blocks
+    )

@@ -268,7 +268,11 @@ def _exact_count(standing: Standing | None, count: str) -> Entry:
 
 
 def _aim(known: Known) -> Aim:
-    text = f"at least {WANTED} of BREC's {ALL_PAIRS} pairs trained, none beyond 3-WL counted"
+    published = cited("brec").at("PPGN", "total (400)").text
+    text = (
+        f"at least {WANTED} of BREC's {ALL_PAIRS} pairs trained (PPGN as published: {published}), "
+        "none beyond 3-WL counted"
+    )
     found = []
     for contender in CONTENDERS.values():
         standing = known.get(f"brec/{contender.name}")

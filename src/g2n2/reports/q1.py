@@ -8,7 +8,7 @@ from ..demonstration.blocks import Block, Table, Text
 from ..experiments.q1 import GRAMMARS
 from .figures.q1 import MAE, drawing, proved
 from .numbers import EMPTY, Entry, bold, entry, mark
-from .section import Aim, Section, nothing_yet
+from .section import CLAIM, Aim, Section, nothing_yet
 from .standings import Measured, Results, Standing
 
 REDUCED, EXHAUSTIVE = "r-G_L3", "G_L3"
@@ -96,11 +96,11 @@ def _error(known: Mapping[str, Standing], name: str) -> Measured | None:
 
 
 def _relevant(errors: Mapping[str, Measured | None]) -> Aim:
-    text = "the paper's claim: errors of the reduced and the exhaustive grammar are comparable"
+    text = f"{CLAIM}errors of the reduced and the exhaustive grammar are comparable"
     few, many = errors[REDUCED], errors[EXHAUSTIVE]
     if few is None or many is None:
         return Aim(text, EMPTY, None)
-    found = f"R² {entry(few).text} against {entry(many).text}"
+    found = f"MAE of the target R²: reduced {entry(few).text}, exhaustive {entry(many).text}"
     partial = few.partial or many.partial
     if few.spread is None or many.spread is None:
         return Aim(text, found, None, partial, TOO_FEW)
@@ -115,7 +115,7 @@ def _clearly_above(one: Measured, other: Measured) -> bool:
 
 
 def _ablated(errors: Mapping[str, Measured | None]) -> Aim:
-    text = "the paper's claim: without any one rule the error grows"
+    text = f"{CLAIM}without any one rule the error grows"
     whole = errors[REDUCED]
     less = {name: errors[name] for name in ABLATIONS}
     known = {name: one for name, one in less.items() if one is not None}

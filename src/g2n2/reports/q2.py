@@ -109,7 +109,8 @@ def _single(known: Known) -> tuple[Table, Text]:
         "seeds × work",
     )
     seen = (
-        "PPGN and G²N² see all distances, 1-2-3-GNN, NGNN and I²-GNN lengths of bonds only "
+        "PPGN and G²N² see all distances, 1-2-3-GNN, NGNN and I²-GNN lengths of bonds only; what "
+        "the other three see was not looked up "
         "(findings.md)."
     )
     return Table(headers, tuple(rows)), Text(f"Cited: {table.citation}. {notes} {seen}")

@@ -2,6 +2,8 @@
 
 The ± of a mean over folds says how folds differ, which is far more than networks do. All networks
 are tested on the same folds, so a difference is taken on each fold and has an error of its own.
+Training folds overlap, so differences are not independent: the variance of their mean is s²(1/n +
+1/(k − 1)) for n differences of k folds (Nadeau and Bengio 2003), not s²/n.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ def fold_by_fold(known: Mapping[str, Standing]) -> list[Block]:
     return [
         Text(
             "**Fold by fold**: G²N² less each of our other networks on the same test graphs, "
-            "nested validation, ± the standard error of the mean over folds. Training sets "
-            "overlap, so the true error is larger."
+            "nested validation, one seed, ± the standard error of the mean, with the usual "
+            "allowance for training folds that overlap (Nadeau and Bengio 2003)."
         ),
         plain(("points", *SETS), rows),
         Text(_clear({place: one for place, one in found.items() if one})),
@@ -50,9 +52,11 @@ def _difference(known: Mapping[str, Standing], name: str, model: str) -> Differe
     own, other = (_nested(one) for one in pair)
     if not own or own.keys() != other.keys():
         return None
-    apart = [own[fold] - other[fold] for fold in own]
+    apart = [own[place] - other[place] for place in own]
+    folds = len({fold for _, fold in own})
+    error = stdev(apart) * sqrt(1 / len(apart) + 1 / (folds - 1))
     outdated = any(one is not None and one.outdated for one in pair)
-    return fmean(apart), stdev(apart) / sqrt(len(apart)), outdated
+    return fmean(apart), error, outdated
 
 
 def _nested(standing: Standing | None) -> dict[tuple[int, int], float]:
@@ -82,10 +86,11 @@ def _clear(found: Mapping[tuple[str, str], Difference]) -> str:
             side = "above" if mean > 0 else "below"
             sides.setdefault(f"on {name} {side}", []).append(model)
     if not sides:
-        return f"None of these {len(found)} differences is more than {CLEAR} standard errors."
+        return f"No difference, of {len(found)}, is more than {CLEAR} standard errors."
     said = "; ".join(f"{side} {' and '.join(models)}" for side, models in sides.items())
     rest = len(found) - sum(map(len, sides.values()))
     return (
-        f"By more than {CLEAR} standard errors, as one difference in twenty would be by chance, "
-        f"G²N² is {said}. The other {rest} of {len(found)} differences say nothing."
+        f"By more than {CLEAR} standard errors, as one difference in twenty is by chance, G²N² is "
+        f"{said}. The other {rest} of {len(found)} differences cannot be told from zero; their "
+        "errors say how large they might be."
     )

@@ -23,9 +23,12 @@ SAID = {
     "PPGN-alike": "PPGN, blocks of G²N²",
 }
 _NORMALISED, _COMBINATORIAL = "polynomial of the normalised Laplacian", "polynomial of D − A"
+_ADJACENCY = "polynomial of A"
 _ITSELF = "test R² fitted on the test image"
 CEILINGS = {
     "the image itself, scaled": "image itself, test R²",
+    f"{_ADJACENCY}, degree 30": f"{_ADJACENCY}, test R²",
+    f"{_ADJACENCY}, on the test image itself": f"{_ADJACENCY}, {_ITSELF}",
     f"{_NORMALISED}, degree 30": f"{_NORMALISED}, test R²",
     f"{_NORMALISED}, on the test image itself": f"{_NORMALISED}, {_ITSELF}",
     f"{_COMBINATORIAL}, degree 30": f"{_COMBINATORIAL}, test R²",
@@ -127,10 +130,21 @@ def _runs(known: Known, place: Place) -> str:
         return EMPTY
     behind = [_behind(standing) if standing else EMPTY for standing in standings]
     done = behind[0] if len(set(behind)) == 1 else " / ".join(behind)
-    steps = max(record.config.get("steps", 0) for record in records)
+    steps = _each(
+        [
+            f"{max(record.config.get('steps', 0) for record in one.records):,}" if one else EMPTY
+            for one in standings
+        ]
+    )
     dead = sum(run.get("died", False) for r in records for run in r.detail.get("runs", ()))
     died = f"; {dead} died" if dead else ""
-    return f"{done}; at most {steps:,} steps{died}"
+    return f"{done}; at most {steps} steps{died}"
+
+
+def _each(texts: list[str]) -> str:
+    """What is said of each filter, once where it is the same for all that were run."""
+    said = {text for text in texts if text != EMPTY} or {EMPTY}
+    return said.pop() if len(said) == 1 else " / ".join(texts)
 
 
 def _behind(standing: Standing) -> str:
@@ -179,9 +193,9 @@ def _networks(known: Known) -> Table:
 
 
 def _parameters(known: Known, place: Place) -> str:
-    found = (_standing(known, name, place) for name in FILTERS)
-    sizes = (one.mean("parameters") for one in found if one is not None)
-    return next((f"{size.value:,.0f}" for size in sizes if size is not None), EMPTY)
+    found = [_standing(known, name, place) for name in FILTERS]
+    sizes = [one.mean("parameters") if one else None for one in found]
+    return _each([f"{size.value:,.0f}" if size else EMPTY for size in sizes])
 
 
 def _ceilings(known: Known) -> Table:
@@ -241,11 +255,16 @@ def _aim(known: Known, bar: float, before: str, start: str) -> Aim:
     if not whole:
         return Aim(text, EMPTY, None)
     _, _, place, scores = max(whole, key=lambda row: row[:2])
-    said = ", ".join(f"{name} {_r2(v) if v is not None else EMPTY}" for name, v in scores.items())
     standings = [_standing(known, name, place) for name in FILTERS]
+    said = ", ".join(
+        f"{name} {_r2(score) + mark(standing) if score is not None and standing else EMPTY}"
+        for (name, score), standing in zip(scores.items(), standings, strict=True)
+    )
     met = any(fine and score >= bar for fine, score, *_ in whole)
     solved = standings[-1] is not None and _never_better(standings[-1])
     said += " (read-out solved by least squares; training added nothing)" if solved else ""
     found = f"{SAID.get(place[0], place[0])}, {place[1]} layers: {said}"
-    partial = any(standing is not None and standing.partial for standing in standings)
+    # Where band-pass alone misses the bar, the others decide nothing.
+    deciding = standings if met or (scores["band"] or 0.0) >= bar else standings[-1:]
+    partial = any(standing is not None and standing.partial for standing in deciding)
     return Aim(text, found, None if open_yet and not met else met, partial)

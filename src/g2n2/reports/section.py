@@ -11,6 +11,9 @@ from .figures.drawing import Drawing
 from .numbers import EMPTY
 from .standings import Standing
 
+CLAIM = "the paper's claim: "
+"""How an aim begins that is not ours."""
+
 
 @dataclass(frozen=True)
 class Aim:
@@ -34,7 +37,8 @@ class Aim:
     def verdict(self) -> str:
         if self.met is None:
             return "not run yet" if self.found == EMPTY else f"open: {self.why_open}"
-        word = "met" if self.met else "**missed**"
+        missed = "**not reproduced**" if self.text.startswith(CLAIM) else "**missed**"
+        word = "met" if self.met else missed
         return f"{word}, by partial runs" if self.partial else word
 
 

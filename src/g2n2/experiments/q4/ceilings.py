@@ -4,11 +4,12 @@ Metrics of the cell, each for `low`, `high` and `band`, with the filter's name i
 
     polynomial of the normalised Laplacian, test R²    degree 30, fitted on the training image
     polynomial of D − A, test R²                       likewise
+    polynomial of A, test R²                           likewise: the words PPGN has
     true filter with the border repeated, test R²      its scale and offset fitted likewise
     image itself, test R²                              likewise: what no filter at all reaches
 
-and the first two with `fitted on the test image`, which nothing of that degree can pass. The detail
-holds all `degrees` and, for both Laplacians and ways of fitting, the R² of each.
+and the first three with `fitted on the test image`, which nothing of that degree can pass. The
+detail holds all `degrees` and, for these matrices and both ways of fitting, the R² of each.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ DEGREES = (5, 10, 15, 20, 25, 30, 40)
 SHOWN = 30
 LARGEST: dict[Laplacian, float] = {"normalised": 2.0, "combinatorial": 8.0}
 """The end of the spectrum on any grid."""
-NAMES: dict[Laplacian, str] = {
+NAMES = {
     "normalised": "polynomial of the normalised Laplacian",
     "combinatorial": "polynomial of D − A",
+    "adjacency": "polynomial of A",
 }
 REPEATED = "true filter with the border repeated"
 UNFILTERED = "image itself"
@@ -39,7 +41,8 @@ def ceilings(graphs: GraphSet) -> tuple[dict[str, float], dict[str, list[float]]
     """The metrics and the detail of the cell."""
     metrics: dict[str, float] = {}
     detail: dict[str, list[float]] = {"degrees": list(DEGREES)}
-    found = {kind: spectrum(graphs.adjacency(0), kind) for kind in NAMES}
+    grid = graphs.adjacency(0)
+    found = {kind: spectrum(grid, kind) for kind in LARGEST} | {"adjacency": of_adjacency(grid)}
     for name in FILTERS:
         images = Images(graphs, name)
         for kind, text in NAMES.items():
@@ -59,6 +62,11 @@ def polynomial_ceiling(images: Images, frequencies: Spectrum, degree: int, fitte
     known = images.target(fitted_on)[images.mask]
     weights = np.linalg.lstsq(columns[fitted_on], known, rcond=None)[0]
     return r_squared(columns["test"] @ weights, images.target("test")[images.mask])
+
+
+def of_adjacency(grid: Array) -> Spectrum:
+    """Of 4I − A: its polynomials are those of A, its spectrum ends where that of D − A does."""
+    return Spectrum(*np.linalg.eigh(4.0 * np.eye(len(grid)) - grid), "combinatorial")
 
 
 def repeated_ceiling(images: Images) -> float:

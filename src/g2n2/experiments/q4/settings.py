@@ -110,7 +110,7 @@ NETWORKS = (
     ),
     Network("PPGN", baseline="PPGN", rate=1e-3, longer=2),
     # The grammar of PPGN in the blocks of G²N²: whether a grammar fails or what stands around it.
-    Network("PPGN-alike", baseline="PPGN", options={"preset": "modern"}),
+    Network("PPGN-alike", baseline="PPGN", options={"preset": "modern", "typical_size": 900.0}),
     Network("G2N2-paper", preset="paper", rate=1e-3),
     replace(CHEBYSHEV, layers=3),
 )

@@ -11,10 +11,11 @@ from .drawing import BLUE, GOLD, GREEN, ORANGE, PINK, SKY, Drawing
 
 _LINES = {
     "G²N², Chebyshev start": (BLUE, "-"),
-    "G²N²": (BLUE, "--"),
-    "G²N², the paper's equations": (BLUE, ":"),
-    "G²N², as in the released script": (SKY, "-"),
-    "PPGN": (ORANGE, "--"),
+    "G²N²": (SKY, "--"),
+    "G²N², the paper's equations": (SKY, ":"),
+    "G²N², as in the released script": (ORANGE, "-"),
+    "PPGN": (SOFT, "--"),
+    "PPGN, blocks of G²N²": (SOFT, "-."),
     "GNNML3": (GREEN, "-."),
     "ChebNet": (PINK, "--"),
     "GCN": (GOLD, ":"),
@@ -32,7 +33,8 @@ def drawing(known: Mapping[str, Standing], places: Mapping[str, tuple[str, int]]
         "q4",
         "How strongly each network passes each frequency of the grid (median run, test image), "
         "and the true filter; each network at its best depth. Pale lines are partial runs or had "
-        "earlier settings; what is far from the truth is cut off.",
+        "earlier settings, a network without a line was not run on that filter, and what is far "
+        "from the truth is cut off.",
         (9.4, 4.0),
         lambda figure: _draw(figure, known, places),
     )
@@ -46,6 +48,9 @@ def _draw(
     for axes, name in zip(panels, ("low", "high", "band"), strict=True):
         _panel(axes, name, known, places)
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    for said, (colour, dashes) in _LINES.items():  # in full, whatever is pale above
+        if said in handles:
+            (handles[said],) = panels[0].plot([], [], color=colour, linestyle=dashes)
     panels[0].set_ylabel("factor passed")
     figure.legend(
         handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=8.5
