@@ -166,16 +166,19 @@ def test_a_cell_stopped_within_a_fold_ends_as_one_that_was_not(
 
     monkeypatch.setattr(folds, "train_slice", refuse)
     assert finished(tmp_path / "sliced", data).metrics == straight.metrics
-    assert finished(tmp_path / "elsewhere", data, known=straight).detail == straight.detail
+    assert finished(tmp_path / "elsewhere", data, known=(straight,)).detail == straight.detail
     with pytest.raises(AssertionError, match="run again"):
-        finished(tmp_path / "other", data, known=replace(straight, data={"MUTAG": "other"}))
+        finished(tmp_path / "other", data, known=(replace(straight, data={"MUTAG": "other"}),))
 
 
 def test_what_is_known_or_kept_of_other_data_is_left_alone(tmp_path: Path) -> None:
     data, other = {"MUTAG": "abc"}, {"MUTAG": "other"}
     record = replace(made_up("q3", "MUTAG/GIN", {}), data=data, detail={"a": 1})
-    given = Slice(tmp_path, known=record)
+    farther = replace(record, data=other, done=2, detail={"a": 2})
+    given = Slice(tmp_path, known=(record,))
     assert given.on(data).known_detail == {"a": 1}
+    assert Slice(tmp_path, known=(farther, record)).on(data).known_detail == {"a": 1}
+    assert Slice(tmp_path, known=(farther, record)).on(other).known_detail == {"a": 2}
     assert given.on(other).known_detail == {} == Slice(tmp_path).on(data).known_detail
     (given.on(data).work / "whole-1.json").write_text("[50.0]")
     assert [path.name for path in given.on(data).work.iterdir()] == ["whole-1.json"]

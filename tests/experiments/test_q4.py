@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import networkx as nx
 import numpy as np
@@ -12,10 +12,11 @@ import pytest
 import torch
 
 from benchmark_files import real_file
+from g2n2.compiler.presets import find_preset
 from g2n2.data.assembly import frozen, plain_graphs
 from g2n2.data.benchmarks.filtering import load_filtering
 from g2n2.data.graph_set import GraphSet, Target
-from g2n2.errors import LoweringError
+from g2n2.errors import LoweringError, TrainingError
 from g2n2.experiments.cell import Slice
 from g2n2.experiments.q4 import cells
 from g2n2.experiments.q4.ceilings import of_adjacency, polynomial_ceiling, repeated_ceiling
@@ -310,7 +311,7 @@ def test_runs_of_a_record_are_gone_on_with_where_the_work_folder_is_gone(tmp_pat
     network = Network("ChebNet", baseline="ChebNet", width=4, options={"order": 3})
     plan = Budget((network,), runs=2, steps=2, every=1)
 
-    def run(folder: str, known: Record | None = None) -> Record:
+    def run(folder: str, *known: Record) -> Record:
         given = Slice(tmp_path / folder, data=data, device="cpu", known=known)
         given.work.mkdir()
         return run_filter("low", network, "smoke", plan, given)
@@ -320,12 +321,25 @@ def test_runs_of_a_record_are_gone_on_with_where_the_work_folder_is_gone(tmp_pat
     first = replace(whole, done=1, detail={"runs": runs[:1]})
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("g2n2.experiments.q4.networks.make_network", only_seed(1))
-        on = run("second", first)
+        on = run("second", replace(whole, data={"filtering": "other"}), first)
     assert (on.done, on.metrics, on.detail["runs"]) == (2, whole.metrics, runs)
     assert on.detail["response"] == response
+    middle = min(runs, key=lambda one: one["scores"]["test"])  # the lower one of two
+    assert response["learned"] == middle["learned"] != response["truth"]
+    assert runs[0]["learned"] != runs[1]["learned"]
+
+    def with_runs(*said: dict[str, Any]) -> Record:
+        return replace(first, detail={"runs": list(said)})
+
     odd = {
         "other-data": replace(first, data={"filtering": "other"}),
-        "no-response": replace(first, detail={"runs": [{**runs[0], "learned": []}]}),
+        "no-response": with_runs({**runs[0], "learned": []}),
+        "short-response": with_runs({**runs[0], "learned": runs[0]["learned"][:1]}),
+        "nothing-known": with_runs({**runs[0], "scores": {**runs[0]["scores"], "test": math.nan}}),
+        "too-good": with_runs({**runs[0], "scores": {**runs[0]["scores"], "test": 7.0}}),
+        "no-steps": with_runs({**runs[0], "parameters": True}),
+        "death-unknown": with_runs({**runs[0], "died": None}),
+        "twice": with_runs(runs[0], runs[0]),
     }
     for folder, known in odd.items():
         with pytest.MonkeyPatch.context() as patched:
@@ -343,7 +357,7 @@ def only_seed(wanted: int) -> Callable[..., Any]:
 
 
 def test_polynomials_of_a_are_those_of_the_adjacency_matrix() -> None:
-    images = small_images("low")
+    images = small_images("high")
     adjacency = images.adjacency
     columns = {}
     for part in ("train", "test"):
@@ -354,3 +368,49 @@ def test_polynomials_of_a_are_those_of_the_adjacency_matrix() -> None:
     found = polynomial_ceiling(images, of_adjacency(adjacency), 2, "train")
     assert found == pytest.approx(expected, abs=1e-9)
     assert found < polynomial_ceiling(images, spectrum(adjacency, "combinatorial"), 2, "train")
+
+
+def test_a_kept_run_of_another_seed_is_not_believed(tmp_path: Path) -> None:
+    data = str(real_file("filtering", "TwoDGrid30.mat").parents[1])
+    network = Network("ChebNet", baseline="ChebNet", width=4, options={"order": 3})
+    given = Slice(tmp_path, data=data, device="cpu")
+    plan = Budget((network,), runs=2, steps=2, every=1)
+    whole = run_filter("low", network, "smoke", plan, given)
+    (folder,) = tmp_path.glob("data-*")
+    (folder / "run-1.json").write_text((folder / "run-0.json").read_text())
+    again = run_filter("low", network, "smoke", plan, given)
+    assert [run["seed"] for run in again.detail["runs"]] == [0, 1]
+    assert again.metrics == whole.metrics
+
+
+def test_a_run_whose_outputs_are_not_finite_ends_with_what_was_best_before(tmp_path: Path) -> None:
+    network = Network("ChebNet", baseline="ChebNet", width=4, options={"order": 3})
+    images = small_images()
+    model = make_network(network, images, 0)
+    budget = Budget((network,), steps=6, every=1)
+    scores = iter([0.25, 0.5, -math.inf])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Images, "score", lambda *_: next(scores, 0.5))
+        patched.setattr("g2n2.experiments.q4.fitting.outputs", lambda *_: np.zeros(1))
+        # A look that is better scores the three images.
+        scores = iter([0.25, 0.2, 0.3, -math.inf])
+        found = fit(model, images, network, budget, tmp_path, math.inf)
+        assert found is not None
+        assert (found.died, found.curve, found.scores["test"]) == (True, [0.25], 0.3)
+        scores = iter([math.nan])
+        with pytest.raises(TrainingError, match="no finite numbers"):
+            fit(model, images, network, budget, tmp_path, math.inf)
+
+
+def test_ppgn_in_other_blocks_differs_from_g2n2_by_its_grammar_alone() -> None:
+    images = small_images()
+    made = {
+        name: make_network(next(n for n in NETWORKS if (n.name, n.layers) == (name, 3)), images, 0)
+        for name in ("G2N2", "PPGN-alike")
+    }
+    g2n2, alike = (cast(GrammarGNN, one) for one in made.values())
+    assert alike.plan.preset == g2n2.plan.preset == find_preset("modern")
+    assert alike.plan.grammar.name == "PPGN"
+    given = next(n for n in NETWORKS if n.name == "PPGN-alike").options
+    assert alike.readout.unit == given["typical_size"] == 30 * 30
+    assert g2n2.readout.unit == len(images.mask)

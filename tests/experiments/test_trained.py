@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import nn
 
+from g2n2.data.benchmarks.expressivity import load_csl
 from g2n2.errors import DataError
 from g2n2.experiments import running
 from g2n2.experiments.cell import Slice
@@ -34,12 +35,15 @@ from g2n2.experiments.trained.brec import (
 )
 from g2n2.experiments.trained.calibration import Standardise, calibrate
 from g2n2.experiments.trained.class_cells import SETS, class_cell, parts
-from g2n2.experiments.trained.contenders import CONTENDERS
+from g2n2.experiments.trained.contenders import ALIKE, CONTENDERS
 from g2n2.experiments.trained.exact import exact_power, some_pairs
 from g2n2.experiments.trained.graph8c_cells import close_pairs, graph8c
+from g2n2.experiments.trained.siamese import plain_embedding
 from g2n2.graphs import adjacency
 from g2n2.power.suites import Suite, load_suite
 from g2n2.power.trials.brec_training import Training
+from g2n2.training.building import make_model, prepare
+from g2n2.training.config import RunConfig
 
 CPU = torch.device("cpu")
 QUICK = Training(epochs=1)
@@ -209,6 +213,8 @@ def test_a_set_of_classes_goes_on_from_its_record(tmp_path, monkeypatch):
     run_cell(cell, replace(settings, work=tmp_path / "second"), 0.0, lambda *_: None)
     whole = Record.read(cell.path(settings.results))
     assert (trained, whole.done) == (["fold-2"], 2)
+    (folder,) = cell.folder(tmp_path / "second").glob("data-*")
+    assert (folder / "fold-2.json").is_file(), "what is kept is kept by its data"
     assert (cell.folder(tmp_path / "second") / "places.json").is_file(), "training keeps something"
     assert whole.detail["accuracies"][:1] == first.detail["accuracies"]
     for odd in ([50.0, 500.0], "99", None, [[1.0]]):
@@ -387,13 +393,20 @@ def test_budgets_hold_every_set_and_contender():
 
 
 def test_ppgn_in_other_blocks_is_its_grammar_in_the_preset_of_g2n2():
-    def built(name):
-        return next(cell.settings for cell in cells("full") if cell.name == name)
+    graphs = load_csl()
 
-    alike, g2n2 = built("csl/PPGN-alike"), built("csl/G2N2-8")
-    assert (alike["grammar"], alike["preset"], alike["baseline"]) == ("PPGN", "modern", None)
-    assert alike["layers"] == g2n2["layers"] == 8
-    assert (g2n2["baseline"], built("csl/PPGN")["baseline"]) == ("G2N2", "PPGN")
+    def built(contender):
+        options = {"width": 4, "layers": contender.layers, "limit": 20, "device": "cpu"}
+        config = RunConfig("csl", **options, **contender.built)
+        return make_model(config, prepare(config, graphs))
+
+    alike, g2n2, ppgn = map(built, (ALIKE, CONTENDERS["G2N2-8"], CONTENDERS["PPGN"]))
+    assert alike.plan.preset == g2n2.plan.preset != ppgn.plan.preset
+    assert alike.plan.grammar == ppgn.plan.grammar != g2n2.plan.grammar
+    assert alike.readout.unit == g2n2.readout.unit
+    assert len(alike.layers) == len(g2n2.layers) == 8
+    embedded = plain_embedding(ALIKE).network
+    assert (embedded.plan.preset, embedded.plan.grammar) == (g2n2.plan.preset, ppgn.plan.grammar)
 
 
 @pytest.mark.slow

@@ -213,6 +213,12 @@ def test_options_reach_the_network() -> None:
     assert (model.supports.receptive_field, model.supports.mix) == (2, None)
 
 
+@pytest.mark.parametrize("name", ["GIN", "GCN", "ChebNet"])
+def test_a_network_that_is_no_grammar_has_no_preset(name: str) -> None:
+    with pytest.raises(LoweringError, match=f"{name} has layers of its own and no preset"):
+        baseline(name, preset="modern")
+
+
 def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LoweringError, match="'GAT'; known: GCN, GIN, ChebNet"):
         baseline("GAT")

@@ -154,3 +154,14 @@ def test_refusals() -> None:
     batch = batch_of([nx.DiGraph([(0, 1)])])
     with pytest.raises(DataError, match="directed"):
         SpectralSupports(3)(batch.adjacency, batch.mask)
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_each_support_lies_in_one_piece(learned: bool) -> None:
+    batch = batch_of(GRAPHS)
+    model = GrammarGNN("GNNML3-4", width=4, supports=SpectralSupports(4, learned=learned)).double()
+    constants = model.constants(batch.adjacency, batch.mask)
+    whole = model.supports(batch.adjacency, batch.mask)
+    for k, name in enumerate(("C_1", "C_2", "C_3", "C_4")):
+        assert constants[name].is_contiguous(), "every product would copy it"
+        assert torch.equal(constants[name][..., 0], whole[..., k])

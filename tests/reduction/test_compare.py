@@ -137,6 +137,18 @@ def test_gcn_cites_that_its_degree_functions_are_free() -> None:
     assert "functions" in walks.reason
 
 
+@pytest.mark.parametrize(("count", "status"), [(10, "proved"), (11, "open")])
+def test_more_functions_than_a_certificate_can_name_stay_open(count: int, status: str) -> None:
+    nested = ["A1"]
+    while len(nested) <= count:
+        nested.append(f"inv({nested[-1]})")
+    bodies = " | ".join(f"diag({column})V_c" for column in nested[1:])
+    grammar = find_grammar(f"V_c → {bodies} | AV_c | 1")
+    found = compare(grammar, find_grammar("r-G_L3")).forward
+    assert found.status == status
+    assert ("a certificate names 10 at most" in found.reason) == (status == "open")
+
+
 def test_functions_need_their_constant_term() -> None:
     """Powers without 1 cannot count isolated nodes, a constant function can."""
     result = compare(find_grammar("GCN"), Grammar.parse("V → V⊙V | AV | A1"))

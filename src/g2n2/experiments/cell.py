@@ -29,7 +29,7 @@ class Slice:
         note: Told whenever something was kept that a later slice goes on from.
         publish: Given the record of what there is so far, whenever a whole part of the work is
             done: one that is killed later has that much to show.
-        known: The record of the same settings that came farthest so far; its data may be others.
+        known: Records of the same settings, on whatever data.
         spent: Seconds that earlier slices took.
     """
 
@@ -42,7 +42,7 @@ class Slice:
     tell: Callable[[str, int, int], None] = lambda *_: None
     note: Callable[[], None] = lambda: None
     publish: Callable[[Record], None] = lambda _: None
-    known: Record | None = None
+    known: tuple[Record, ...] = ()
     spent: float = 0.0
 
     def on(self, data: Mapping[str, str]) -> Slice:
@@ -50,13 +50,13 @@ class Slice:
         said = json.dumps(data, sort_keys=True)
         work = self.work / f"data-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
         work.mkdir(exist_ok=True)
-        same = self.known is not None and self.known.data == data
-        return replace(self, work=work, known=self.known if same else None)
+        return replace(self, work=work, known=tuple(one for one in self.known if one.data == data))
 
     @property
     def known_detail(self) -> Mapping[str, Any]:
-        """The detail of `known`, or nothing."""
-        return self.known.detail if self.known else {}
+        """The detail of the known record that came farthest, or nothing."""
+        farthest = max(self.known, key=lambda one: one.done, default=None)
+        return farthest.detail if farthest else {}
 
     def seconds(self, begun: float) -> float:
         """Wall time of all slices, this one since `time.monotonic()` was `begun`."""

@@ -55,7 +55,7 @@ def next_slice(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Re
         tell=told,
         note=noted,
         publish=publish,
-        known=shown.known,
+        known=tuple(shown.before),
         spent=clock.spent,
     )
     try:
@@ -81,7 +81,6 @@ class Shown:
         public, own = (_read(cell.path(place)) for place in (results, folder))
         owned = public if public and cell.goes_on and cell.owns(public) else None
         self.before = [one for one in (owned, own) if one]
-        self.known = max(self.before, key=lambda one: one.done, default=None)
         self.seconds = max((one.seconds for one in self.before), default=0.0)
 
     def show(self, record: Record, places: Sequence[Mapping[str, Any]]) -> Record:

@@ -53,8 +53,8 @@ def baseline(
         task: `graph`, `node` or `edge`.
         readout: `sum`, `mean` or `max`; the network's own where None.
         **options: `supports` (how many) and the options of `SpectralSupports` for GNNML3, `order`
-            for ChebNet, `norm` for GIN, `decision` for all, and those of `GrammarGNN` where the
-            network is one.
+            for ChebNet, `norm` for GIN, `decision` for all, and those of `GrammarGNN`, as `preset`,
+            where the network is one.
 
     Raises:
         LoweringError: There is no such baseline; the message lists them.
@@ -113,6 +113,8 @@ def _convolution(name: str) -> Callable[..., nn.Module]:
     def build(**options: Any) -> nn.Module:
         from .convolutions import ConvolutionGNN
 
+        if "preset" in options:
+            raise LoweringError(f"{name} has layers of its own and no preset; leave the preset out")
         return ConvolutionGNN(name, **options)
 
     return build

@@ -30,6 +30,7 @@ from ..language.terms import (
 from .certificates import certificate
 from .checker import check
 from .forms import Claim, Form
+from .judge import FUNCTIONS
 from .lemmas import is_free
 from .reduce import include
 from .simulation import Proof, first_failure
@@ -180,6 +181,9 @@ def written_out(larger: Grammar, smaller: Grammar) -> tuple[Grammar, tuple[str, 
         cited.add(
             "functions of columns are free: " + ", ".join(f"{u} = {t}" for t, u in columns.items())
         )
+        if len(columns) > len(FUNCTIONS):
+            most = f"has {len(columns)} functions of columns; a certificate names {len(FUNCTIONS)}"
+            return grammar, (), f"it {most} at most"
         if not is_free("f_V", smaller):
             return grammar, (), "it applies functions to columns, which are not free in the other"
     shared = {x.name for r in smaller.all_rules for x in leaves(r.body)}

@@ -190,7 +190,7 @@ def _sets(known: Known) -> tuple[Table, Text]:
                 works[f"{name} {standing.work}"] = None
         graph8c = known.get(f"graph8c/{contender.name}")
         random = mean_entry(graph8c, "merged by random weights", _whole_number)
-        entries += [random, _merged(graph8c)]
+        entries += [Entry(""), Entry("")] if contender is ALIKE else [random, _merged(graph8c)]
         rows.append((said(contender), [*entries, Entry("; ".join(works) or EMPTY)]))
     exp, merged = cited("exp").at("GNNML3", "EXP"), cited("merged").rows["GNNML3"]
     published = (

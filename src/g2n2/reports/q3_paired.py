@@ -2,25 +2,28 @@
 
 The ± of a mean over folds says how folds differ, which is far more than networks do. All networks
 are tested on the same folds, so a difference is taken on each fold and has an error of its own.
-Training folds overlap, so differences are not independent: the variance of their mean is s²(1/n +
-1/(k − 1)) for n differences of k folds (Nadeau and Bengio 2003), not s²/n.
+Training folds overlap, so differences are not independent: the variance of the mean over n folds is
+s²(1/n + 1/(n − 1)), not s²/n (Nadeau and Bengio 2003).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, stdev
 
 from ..demonstration.blocks import Block, Text
+from ..experiments.kept import NOT_UNDERSTOOD, percentages
 from ..experiments.q3.cells import NESTED_ACCURACIES
 from ..experiments.q3.settings import MODELS, SETS
 from .numbers import EMPTY, PARTIAL, Entry, Row, plain
-from .standings import Standing
+from .standings import FULL, Standing
 
 OWN = "G2N2"
-CLEAR = 2.3
-"""Standard errors a difference must have to be called one: 95 % of Student's t for ten folds."""
+TEN, CLEAR = 10, 2.262
+"""Folds, and the standard errors 95 % of Student's t with nine degrees of freedom are within."""
 
 
 def fold_by_fold(known: Mapping[str, Standing]) -> list[Block]:
@@ -43,54 +46,73 @@ def fold_by_fold(known: Mapping[str, Standing]) -> list[Block]:
     ]
 
 
-Difference = tuple[float, float, bool]
-"""Mean, standard error, and whether settings have changed since."""
+@dataclass(frozen=True)
+class Difference:
+    """Of two networks on the same folds.
+
+    Attributes:
+        mean: In points.
+        error: Standard error of the mean.
+        folds: How many.
+        partial: Other settings or budgets than the tables have.
+    """
+
+    mean: float
+    error: float
+    folds: int
+    partial: bool
+
+    @property
+    def clear(self) -> bool:
+        """Whether chance alone gives it in less than one of twenty cases; few folds do not say."""
+        return self.folds >= TEN and abs(self.mean) > CLEAR * self.error
 
 
 def _difference(known: Mapping[str, Standing], name: str, model: str) -> Difference | None:
-    pair = [known.get(f"{name}/{one}") for one in (OWN, model)]
-    own, other = (_nested(one) for one in pair)
-    if not own or own.keys() != other.keys():
+    own, other = (known.get(f"{name}/{one}") for one in (OWN, model))
+    if own is None or other is None or own.records[0].data != other.records[0].data:
         return None
-    apart = [own[place] - other[place] for place in own]
-    folds = len({fold for _, fold in own})
-    error = stdev(apart) * sqrt(1 / len(apart) + 1 / (folds - 1))
-    outdated = any(one is not None and one.outdated for one in pair)
-    return fmean(apart), error, outdated
+    mine, others = _nested(own), _nested(other)
+    if len(mine) != len(others) or len(mine) < 2:
+        return None
+    apart = [left - right for left, right in zip(mine, others, strict=True)]
+    folds = len(apart)
+    error = stdev(apart) * sqrt(1 / folds + 1 / (folds - 1))
+    partial = any(one.outdated or one.budget != FULL for one in (own, other))
+    return Difference(fmean(apart), error, folds, partial)
 
 
-def _nested(standing: Standing | None) -> dict[tuple[int, int], float]:
-    """Accuracies by seed and fold; nothing where some are missing."""
-    found = {
-        (record.seed, fold): accuracy
-        for record in (standing.records if standing else ())
-        for fold, accuracy in enumerate(record.detail.get(NESTED_ACCURACIES, ()))
-    }
-    asked = sum(record.config.get("folds", 0) for record in (standing.records if standing else ()))
-    return found if len(found) == asked > 1 else {}
+def _nested(standing: Standing) -> list[float]:
+    """Accuracies by fold, each the mean over seeds; none where some are missing or damaged."""
+    with suppress(*NOT_UNDERSTOOD):
+        seeds = [
+            percentages(record.detail[NESTED_ACCURACIES], record.config["folds"])
+            for record in standing.records
+        ]
+        return [fmean(fold) for fold in zip(*seeds, strict=True)]
+    return []
 
 
 def _entry(found: Difference | None) -> Entry:
     if found is None:
         return Entry(EMPTY)
-    mean, error, outdated = found
-    text = f"{mean:+.1f} ± {error:.1f}".replace("-", "−")
-    return Entry(text + PARTIAL * outdated)
+    text = f"{found.mean:+.1f} ± {found.error:.1f}".replace("-", "−")
+    return Entry(text + PARTIAL * found.partial)
 
 
 def _clear(found: Mapping[tuple[str, str], Difference]) -> str:
     """Which differences are more than their errors, in a sentence."""
     sides: dict[str, list[str]] = {}
-    for (name, model), (mean, error, _) in found.items():
-        if abs(mean) > CLEAR * error:
-            side = "above" if mean > 0 else "below"
-            sides.setdefault(f"on {name} {side}", []).append(model)
+    for (name, model), one in found.items():
+        if one.clear:
+            side = "above" if one.mean > 0 else "below"
+            sides.setdefault(f"on {name} {side}", []).append(model + PARTIAL * one.partial)
+    by_chance = "(Student's t, 5 %, which one difference in twenty passes by chance)"
     if not sides:
-        return f"No difference, of {len(found)}, is more than {CLEAR} standard errors."
+        return f"No difference, of {len(found)}, can be told from zero {by_chance}."
     said = "; ".join(f"{side} {' and '.join(models)}" for side, models in sides.items())
     rest = len(found) - sum(map(len, sides.values()))
     return (
-        f"By more than {CLEAR} standard errors, as one difference in twenty is by chance, G²N² is "
-        f"{said}. The other {rest} of {len(found)} differences cannot be told from zero; their "
-        "errors say how large they might be."
+        f"Clearly {by_chance} G²N² is {said}. The other {rest} of {len(found)} differences cannot "
+        "be told from zero; their errors say how large they might be."
     )

@@ -235,7 +235,8 @@ def _network(config: RunConfig, parts: Parts) -> nn.Module:
     if config.baseline:
         from ..nn.baselines import baseline
 
-        return baseline(config.baseline, **sizes)
+        own: dict[str, Any] = {} if config.preset is None else {"preset": config.preset}
+        return baseline(config.baseline, **sizes, **own)
     from ..nn.model import GrammarGNN
 
     grammar = find_grammar(config.grammar)

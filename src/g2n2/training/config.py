@@ -34,7 +34,7 @@ class RunConfig:
         extent: And after fitted sums of squared distances between elements; needs positions.
         grammar: A grammar's name, its rules, or a fragment.
         baseline: A network that is no grammar (GIN, GCN, ChebNet) in place of the grammar.
-        preset: What the grammar does not say; the recipe's where None.
+        preset: What the grammar does not say; the recipe's, or the baseline's own, where None.
         width: Channels of every memory.
         layers: How many layers.
         readout: How memories are pooled; the preset's where None.

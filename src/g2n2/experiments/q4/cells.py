@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import shutil
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from statistics import median, median_low
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +63,7 @@ def cell_name(name: str, network: Network) -> str:
 def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Slice) -> Record:
     """Do as many runs as the slice allows, a step at least, and sum up what there is."""
     from .images import Images
+    from .responses import band_response
 
     begun = time.monotonic()
     graphs = _graphs(given)
@@ -68,7 +71,8 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
     runs: list[Run] = []
     data, here = {DATA: _checksum(graphs)}, machine(given.device)
     given = given.on(data)
-    known = known_runs(given.known_detail)
+    bands = len(band_response(images, "test", images.target("test"))["truth"])
+    known = known_runs(given.known_detail, bands)
 
     def summed_up() -> Record:
         return Record(
@@ -90,7 +94,8 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
     for seed in range(plan.runs):
         given.tell(f"{cell_name(name, network)} run {seed}", seed, plan.runs)
         kept = given.work / f"run-{seed}.json"
-        before = known.get(seed) or read_kept(kept, _understood)
+        understood = partial(_understood, seed=seed, bands=bands)
+        before = known.get(seed) or read_kept(kept, understood)
         found = before or _run(images, network, plan, seed, given, begun)
         if found is None:
             break
@@ -98,32 +103,43 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
         if before is None:
             keep(kept, found)
             given.publish(summed_up())
+        shutil.rmtree(given.work / f"run-{seed}", ignore_errors=True)  # its checkpoint
     return summed_up()
 
 
 KEPT = ("seed", "step", "best_step", "scores", "curve", "died", "parameters", "learned")
 
 
-def _understood(said: Mapping[str, Any]) -> Run:
-    """A run as it was kept.
+def _understood(said: Mapping[str, Any], seed: int, bands: int) -> Run:
+    """The run of a seed as it was kept.
 
     Raises:
         ValueError: It is something else, as one that lacks a part.
     """
-    numbers = [*(said["scores"][part] for part in ("train", "validation", "test"))]
-    numbers += [*said["curve"], *said["learned"], *(said[n] for n in KEPT[:3]), said["parameters"]]
-    if not all(map(math.isfinite, numbers)) or not said["learned"]:
+    scores = [said["scores"][part] for part in ("train", "validation", "test")]
+    numbers = [*scores, *said["curve"], *said["learned"]]
+    whole = [said["seed"], said["step"], said["best_step"], said["parameters"]]
+    fits = said["seed"] == seed and max(scores) <= 1.0 and len(said["learned"]) == bands
+    types = all(type(one) is int for one in whole) and type(said["died"]) is bool
+    if not fits or not types or not all(map(math.isfinite, numbers)):
         raise ValueError
     return {name: said[name] for name in KEPT}
 
 
-def known_runs(detail: Mapping[str, Any]) -> dict[int, Run]:
-    """The runs a record's detail holds, by seed."""
+def known_runs(detail: Mapping[str, Any], bands: int) -> dict[int, Run]:
+    """The runs a record's detail holds, by seed; of a seed that is there twice neither counts.
+
+    Args:
+        detail: Of the record.
+        bands: In a response.
+    """
     kept, found = detail.get("runs"), {}
-    for said in kept if isinstance(kept, list) else []:
+    runs = [run for run in kept if isinstance(run, dict)] if isinstance(kept, list) else []
+    times = Counter(str(run.get("seed")) for run in runs)
+    for run in runs:
         with suppress(*NOT_UNDERSTOOD):
-            run = _understood(said)
-            found[run["seed"]] = run
+            if times[str(run["seed"])] == 1:
+                found[run["seed"]] = _understood(run, run["seed"], bands)
     return found
 
 
@@ -150,7 +166,6 @@ def _run(
         "parameters": sum(weight.numel() for weight in model.parameters()),
         "learned": band_response(images, "test", np.array(progress.values))["learned"],
     }
-    shutil.rmtree(folder, ignore_errors=True)  # its checkpoint, where a slice ended within the run
     return {name: found[name] for name in KEPT}
 
 

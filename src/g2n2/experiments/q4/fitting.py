@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from ...errors import TrainingError
 from ...training.checkpoints import load_checkpoint, save_checkpoint
 from ...training.recipes import RECIPES
 from ...training.schedules import cosine_rate
@@ -34,7 +35,7 @@ class Fit:
         scores: R² of each image then.
         values: `[n]` the test image then.
         curve: R² of the validation image at each look.
-        died: A gradient was not finite; what was best before counts.
+        died: A gradient or an output was not finite; what was best before counts.
     """
 
     step: int = 0
@@ -60,12 +61,17 @@ def fit(
 
     Returns:
         The run, or None where time was over before it; its checkpoint is kept.
+
+    Raises:
+        TrainingError: The network gives no finite numbers to begin with.
     """
     recipe = replace(RECIPES["paper"], rate=network.rate)
     descent = Descent(model, images, network.rate)
     progress = _taken_up(model, descent.optimiser, folder)
     if not progress.curve:
         _look(model, images, progress)
+    if progress.died:
+        raise TrainingError("the network gives no finite numbers before it is trained")
     while not progress.over(budget):
         norm = descent.step(cosine_rate(recipe, progress.step, budget.steps))
         progress.step += 1
@@ -76,6 +82,8 @@ def fit(
             return progress
         if due:
             _look(model, images, progress)
+            if progress.died:
+                return progress
         if late and not progress.over(budget):
             save_checkpoint(folder, _content(model, descent.optimiser, progress))
             return None
@@ -93,6 +101,9 @@ def outputs(model: nn.Module, images: Images, part: str) -> Array:
 def _look(model: nn.Module, images: Images, progress: Fit) -> None:
     """Score the validation image, and all where it is told better than ever."""
     score = images.score("validation", outputs(model, images, "validation"))
+    if not math.isfinite(score):
+        progress.died = True
+        return
     if not progress.scores or score > progress.scores["validation"]:
         values = outputs(model, images, "test")
         progress.best_step = progress.step

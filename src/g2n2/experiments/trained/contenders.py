@@ -20,7 +20,7 @@ class Contender:
         bound: k of the k-FWL test no weights can exceed: 1 for 1-WL, 2 for 3-WL.
         width: Channels of every memory.
         options: Of the network.
-        preset: Of the grammar's network, in place of the network's own blocks.
+        preset: In place of the network's own.
     """
 
     name: str
@@ -40,9 +40,7 @@ class Contender:
     @property
     def built(self) -> dict[str, Any]:
         """What of a `RunConfig` names the network."""
-        if not self.preset:
-            return {"baseline": self.network}
-        return {"grammar": self.grammar, "preset": self.preset}
+        return {"baseline": self.network, "preset": self.preset or None}
 
 
 CONTENDERS: dict[str, Contender] = {

@@ -39,6 +39,7 @@ class Embedding(nn.Module):
 
 def plain_embedding(contender: Contender, **options: Any) -> Embedding:
     """The network as it comes, with random weights."""
+    own: dict[str, Any] = {"preset": contender.preset} if contender.preset else {}
     return Embedding(
         baseline(
             contender.network,
@@ -46,7 +47,7 @@ def plain_embedding(contender: Contender, **options: Any) -> Embedding:
             layers=contender.layers,
             out=DIMENSIONS,
             decision=DECISION,
-            **{**contender.options, **options},
+            **{**own, **contender.options, **options},
         )
     )
 
