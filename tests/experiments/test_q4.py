@@ -10,6 +10,9 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from benchmark_files import real_file
 from g2n2.compiler.presets import find_preset
@@ -25,7 +28,7 @@ from g2n2.experiments.q4.chebyshev_start import write_chebyshev_start
 from g2n2.experiments.q4.descent import Descent
 from g2n2.experiments.q4.fitting import fit, outputs, ridge
 from g2n2.experiments.q4.images import CPU, PARTS, Images, r_squared
-from g2n2.experiments.q4.networks import OneGraph, make_network, read_features
+from g2n2.experiments.q4.networks import SHRINK, OneGraph, make_network, read_features
 from g2n2.experiments.q4.responses import band_response
 from g2n2.experiments.q4.settings import BUDGETS, CHEBYSHEV, NETWORKS, Budget, Network
 from g2n2.experiments.record import Record
@@ -130,6 +133,25 @@ def test_a_solved_readout_gives_the_best_polynomial_at_once() -> None:
     network = replace(CHEBYSHEV, layers=3, width=8, matrix_width=4, corner=0.0)
     model = make_network(network, images, seed=0)
     assert images.score("test", outputs(model, images, "test")) > 0.999
+
+
+def test_a_solved_readout_over_random_layers_is_their_least_squares_fit() -> None:
+    images = small_images("low")
+    network = Network("G2N2-solved", layers=3, width=8, matrix_width=4, solved=True)
+    model = cast(GrammarGNN, make_network(network, images, seed=0))
+    features = {part: read_features(model, images, part) for part in PARTS}
+    found = []
+    for shrink in SHRINK:
+        inner, known = features["train"][images.mask], images.target("train")[images.mask]
+        fitted = make_pipeline(StandardScaler(), Ridge(shrink * len(inner))).fit(inner, known)
+        scores = [images.score(part, fitted.predict(features[part])) for part in PARTS]
+        found.append(dict(zip(PARTS, scores, strict=True)))
+    best = max(found, key=lambda scores: scores["validation"])
+    for part in PARTS:
+        score = images.score(part, outputs(model, images, part))
+        assert score == pytest.approx(best[part], abs=1e-3)
+    plain = make_network(replace(network, solved=False), images, seed=0)
+    assert images.score("train", outputs(plain, images, "train")) < best["train"] - 0.1
 
 
 def test_training_goes_on_from_the_start_and_never_ends_below_it(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def write_linear_readout(readout: Readout, weights: Tensor, constant: float) -> 
     """A linear map of all features as the start of two decision layers, the rest kept as it is.
 
     Args:
-        readout: Two linear maps with ReLU between them.
+        readout: Two linear maps with ReLU between them, and perhaps one beside them.
         weights: `[P]`.
         constant: Added to the output.
     """
@@ -116,6 +116,8 @@ def write_linear_readout(readout: Readout, weights: Tensor, constant: float) -> 
         first.weight[row], first.bias[row] = sign * weights, 0.0
         last.weight[0, row] = sign
     last.bias.fill_(constant)
+    if readout.straight is not None:
+        readout.straight.weight.zero_()
 
 
 def _first_layer(matrix: Update, corner: float, hold: float) -> None:

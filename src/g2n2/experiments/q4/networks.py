@@ -71,11 +71,14 @@ def make_network(network: Network, images: Images, seed: int) -> nn.Module:
     if network.corner is not None:
         channels = write_chebyshev_start(model, network.corner, network.hold)
         solve_readout(model.to(images.device), images, channels)
+    elif network.solved:
+        everything = list(range(model.plan.readout.local_width))
+        solve_readout(model.to(images.device), images, everything)
     return model.to(images.device)
 
 
 def solve_readout(model: GrammarGNN, images: Images, channels: list[int]) -> None:
-    """Start the decision layers at the best linear map of some channels of H.
+    """Start the decision layers at the best linear map of some of what they read.
 
     It is fitted on the training image, and the validation image says how far to shrink it.
     """

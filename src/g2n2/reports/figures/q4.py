@@ -13,6 +13,7 @@ _LINES = {
     "G²N², Chebyshev start": (BLUE, "-"),
     "G²N²": (SKY, "--"),
     "G²N², the paper's equations": (SKY, ":"),
+    "G²N², read-out solved first": (BLUE, ":"),
     "G²N², as in the released script": (ORANGE, "-"),
     "PPGN": (SOFT, "--"),
     "PPGN, blocks of G²N²": (SOFT, "-."),
