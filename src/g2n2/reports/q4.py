@@ -12,7 +12,7 @@ from .cited import cited
 from .figures.q4 import drawing
 from .numbers import EMPTY, Entry, Row, bold, entry, fixed, mark, plain
 from .section import Aim, Section, nothing_yet
-from .standings import FULL, Results, Standing
+from .standings import Results, Standing
 
 FILTERS = ("low", "high", "band")
 SAID = {
@@ -154,10 +154,11 @@ def _each(texts: list[str]) -> str:
 def _behind(standing: Standing) -> str:
     """How many runs: `10`, or `1 of 10, partial, earlier settings`."""
     done, planned = (sum(getattr(r, n) for r in standing.records) for n in ("done", "planned"))
-    words = [f"{done} of {planned}, partial" if standing.stopped else str(done)]
-    words += [f"{standing.budget} budget"] * (standing.budget != FULL)
-    words += ["earlier settings"] * standing.outdated
-    return ", ".join(words)
+    return (
+        f"{done} of {planned}{standing.caveats}"
+        if standing.stopped
+        else f"{done}{standing.caveats}"
+    )
 
 
 def _best_step(known: Known, place: Place) -> str:

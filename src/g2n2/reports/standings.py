@@ -79,10 +79,14 @@ class Standing:
     @property
     def work(self) -> str:
         """What stands behind its numbers: `3 × 300 epochs`, or `1 × 43 of 300 epochs, partial`."""
-        smaller = "" if self.budget == FULL else f", {self.budget} budget"
-        tail = ", partial" if self.stopped else smaller
-        older = ", earlier settings" if self.outdated else ""
-        return f"{self.brief} {self.records[0].unit}{tail}{older}"
+        return f"{self.brief} {self.records[0].unit}{self.caveats}"
+
+    @property
+    def caveats(self) -> str:
+        """What is less than the full protocol: `, partial, short budget, earlier settings`."""
+        words = ["partial"] * self.stopped + [f"{self.budget} budget"] * (self.budget != FULL)
+        words += ["earlier settings"] * self.outdated
+        return "".join(f", {word}" for word in words)
 
     @property
     def brief(self) -> str:
