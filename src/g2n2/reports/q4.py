@@ -154,11 +154,8 @@ def _each(texts: list[str]) -> str:
 def _behind(standing: Standing) -> str:
     """How many runs: `10`, or `1 of 10, partial, earlier settings`."""
     done, planned = (sum(getattr(r, n) for r in standing.records) for n in ("done", "planned"))
-    return (
-        f"{done} of {planned}{standing.caveats}"
-        if standing.stopped
-        else f"{done}{standing.caveats}"
-    )
+    of = f" of {planned}" if standing.stopped else ""
+    return f"{done}{of}{standing.caveats}"
 
 
 def _best_step(known: Known, place: Place) -> str:
