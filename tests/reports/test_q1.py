@@ -66,7 +66,9 @@ def powers(folder, proved=1, **changes):
 
 def test_what_is_not_proved_is_a_bound(tmp_path):
     assert powers(tmp_path) == "209 / 213 of 400"
-    assert powers(tmp_path, proved=0) == "209 / at least 213 of 400"
+    detail = {"by_layer": [0, 0, 189, 209, 212, 213, 213]}
+    assert powers(tmp_path, proved=0, detail=detail) == "209 / 213 up to 6 layers, of 400"
+    assert powers(tmp_path, proved=0) == "209 / 213 up to some layers, of 400"
 
 
 def test_exact_power_of_earlier_settings_is_marked(tmp_path):

@@ -74,8 +74,10 @@ def _pairs(power: Standing | None) -> Entry:
     of = power.mean("pairs")
     if few is None or all_ is None or of is None:
         return Entry(EMPTY)
-    least = "" if proved(power) else "at least "
-    counts = f"{few.value:.0f} / {least}{all_.value:.0f} of {of.value:.0f}"
+    by_layer = power.records[0].detail.get("by_layer")
+    tried = f"{len(by_layer) - 1}" if isinstance(by_layer, list) else "some"
+    upto = "" if proved(power) else f" up to {tried} layers,"
+    counts = f"{few.value:.0f} / {all_.value:.0f}{upto} of {of.value:.0f}"
     return Entry(counts + mark(power))
 
 
