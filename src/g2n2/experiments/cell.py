@@ -47,8 +47,7 @@ class Slice:
 
     def on(self, data: Mapping[str, str]) -> Slice:
         """The slice on these data: what is known or kept of others is left where it is."""
-        said = json.dumps(data, sort_keys=True)
-        work = self.work / f"data-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
+        work = self.work / f"data-{_digest(data)}"
         work.mkdir(exist_ok=True)
         return replace(self, work=work, known=tuple(one for one in self.known if one.data == data))
 
@@ -100,9 +99,7 @@ class Cell:
 
     def folder(self, work: Path) -> Path:
         """Where its checkpoints lie: another folder for other settings."""
-        said = json.dumps(self.settings, sort_keys=True)
-        digest = hashlib.sha256(said.encode()).hexdigest()[:8]
-        return self.path(work).with_suffix(f".{digest}")
+        return self.path(work).with_suffix(f".{_digest(self.settings)}")
 
     def owns(self, record: Record) -> bool:
         """Whether a record is of this cell's settings.
@@ -117,6 +114,11 @@ class Cell:
     def path(self, results: Path) -> Path:
         """Where its record lies."""
         return record_path(results, self.question, self.name, self.seed, self.budget)
+
+
+def _digest(said: Mapping[str, Any]) -> str:
+    """Eight digits that tell settings, or data, apart in the name of a folder."""
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def _completed(said: Any) -> Any:

@@ -171,10 +171,7 @@ def _would_rank(known: Known) -> list[Block]:
 def _place(known: Known, name: str, model: str, statistic: str) -> int | None:
     """The place of one of ours among the published rows but that of G²N², as printed."""
     own = _of_all_folds(known, name, model, statistic)
-    if own is None:
-        return None
-    others = (cells[name].value for row, cells in cited("tu").rows.items() if row != "G²N²")
-    return 1 + sum(value > round(own.value, 1) for value in others if value is not None)
+    return None if own is None else _counted(round(own.value, 1), name, ("G²N²",))
 
 
 def _works(known: Known) -> str:
@@ -331,8 +328,12 @@ def _ranks() -> Table:
 
 def rank(row: str, column: str, without: tuple[str, ...]) -> int:
     """The place of a published row in a column: 1 and the number of rows above it."""
-    table = cited("tu")
-    own = table.at(row, column).value
-    others = (cells[column].value for name, cells in table.rows.items() if name not in without)
+    own = cited("tu").at(row, column).value
     assert own is not None
+    return _counted(own, column, without)
+
+
+def _counted(own: float, column: str, without: tuple[str, ...]) -> int:
+    rows = cited("tu").rows.items()
+    others = (cells[column].value for name, cells in rows if name not in without)
     return 1 + sum(value > own for value in others if value is not None)

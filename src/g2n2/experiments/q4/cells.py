@@ -71,7 +71,8 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
     runs: list[Run] = []
     data, here = {DATA: _checksum(graphs)}, machine(given.device)
     given = given.on(data)
-    bands = len(band_response(images, "test", images.target("test"))["truth"])
+    true = band_response(images, "test", images.target("test"))
+    bands = len(true["truth"])
     known = known_runs(given.known_detail, bands)
 
     def summed_up() -> Record:
@@ -88,7 +89,7 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
             data=data,
             provenance=here,
             seconds=given.seconds(begun),
-            detail=_detail(images, runs),
+            detail=_detail(true, runs),
         )
 
     for seed in range(plan.runs):
@@ -182,15 +183,12 @@ def _metrics(runs: list[Run]) -> dict[str, float | None]:
     }
 
 
-def _detail(images: Images, runs: list[Run]) -> dict[str, Any]:
+def _detail(true: Mapping[str, list[float]], runs: list[Run]) -> dict[str, Any]:
     """Every run, and the response of the median one beside the true one."""
-    from .responses import band_response
-
     if not runs:
         return {"runs": []}
     middle = median_low(run["scores"]["test"] for run in runs)
     chosen = next(run for run in runs if run["scores"]["test"] == middle)
-    true = band_response(images, "test", images.target("test"))
     return {"runs": list(runs), "response": {**true, "learned": chosen["learned"]}}
 
 
