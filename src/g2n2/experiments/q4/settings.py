@@ -93,7 +93,7 @@ NETWORKS = (
     *(Network("G2N2", layers) for layers in (3, 5, 6)),
     # Random layers under a solved read-out pass low frequencies in full before any training, and
     # high ones nearly; where all starts at random, training loses that.
-    Network("G2N2-solved", layers=5, matrix_width=8, solved=True, rate=1e-4, longer=5),
+    Network("G2N2-solved", layers=5, matrix_width=8, solved=True, rate=3e-5),
     # As in the released script, which is another network than the paper's text says.
     Network(
         "G2N2-released",
