@@ -79,7 +79,7 @@ def section(results: Results) -> Section:
         "Power, trained",
         tuple(blocks),
         (_aim(known),),
-        drawing(known) if judged else None,
+        drawing(known, {c.name: said(c) for c in CONTENDERS.values()}) if judged else None,
         known.seen,
     )
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...demonstration.inline_svg import FAINT, INK, SOFT
-from ...experiments.trained.contenders import CONTENDERS
 from ..cited import cited
 from ..standings import Standing
 from .drawing import BLUE, ORANGE, Drawing
@@ -14,25 +13,27 @@ from .drawing import BLUE, ORANGE, Drawing
 _EXACT, _TRAINED = "exact separated", "trained separated"
 
 
-def drawing(known: Mapping[str, Standing]) -> Drawing:
-    """One line for each network."""
+def drawing(known: Mapping[str, Standing], titles: Mapping[str, str]) -> Drawing:
+    """One line for each network, from the top.
+
+    Args:
+        known: Of the question.
+        titles: What stands beside the line of each contender, by its name.
+    """
     return Drawing(
         "power",
         "Pairs of BREC: what any weights could tell apart (outline), what the words of the grammar "
         "tell apart at that depth (pale), and what trained networks tell apart (dark).",
         (9.0, 4.2),
-        lambda figure: _draw(figure, known),
+        lambda figure: _draw(figure, known, titles),
     )
 
 
-def _draw(figure: Any, known: Mapping[str, Standing]) -> None:
+def _draw(figure: Any, known: Mapping[str, Standing], titles: Mapping[str, str]) -> None:
     axes = figure.subplots()
-    names = []
     most = 0.0
-    for height, contender in zip(range(len(CONTENDERS), 0, -1), CONTENDERS.values(), strict=True):
-        standing = known.get(f"brec/{contender.name}")
-        shown = "G²N²" if contender.network == "G2N2" else contender.network
-        names.append(f"{shown}, {contender.layers} layers")
+    for height, name in zip(range(len(titles), 0, -1), titles, strict=True):
+        standing = known.get(f"brec/{name}")
         if standing is not None:
             most = max(most, _bars(axes, height, standing))
         else:
@@ -46,9 +47,9 @@ def _draw(figure: Any, known: Mapping[str, Standing]) -> None:
     if most > 200:
         ppgn = cited("brec").at("PPGN", "total (400)").value
         axes.axvline(ppgn, color=SOFT, linestyle=(0, (4, 3)), label=f"PPGN, published: {ppgn:.0f}")
-    axes.set_yticks(range(len(names), 0, -1), names)
+    axes.set_yticks(range(len(titles), 0, -1), titles.values())
     axes.tick_params(axis="y", length=0)
-    axes.set_ylim(0.4, len(names) + 0.6)
+    axes.set_ylim(0.4, len(titles) + 0.6)
     axes.set_xlim(0, max(most, 1) * 1.12)
     axes.set_xlabel("pairs of BREC told apart, of 400")
     axes.grid(axis="x", color=FAINT)
