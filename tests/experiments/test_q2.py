@@ -46,6 +46,11 @@ def test_the_required_cells_are_those_of_the_question():
         f"{what}/distance/G2N2/modern/extent"
         for what in ("joint/width32", "joint/width64", "single/r2")
     }
+    longer = {
+        "joint/width32/distance/G2N2/modern/long",
+        "joint/width32/distance/G2N2/modern/extent/long",
+        "single/r2/distance/G2N2/modern/long",
+    }
     alike = {"joint/width32/distance/PPGN-alike/modern"}
     sums = {"sums/elements", "sums/extent"}
     timed = {
@@ -59,8 +64,16 @@ def test_the_required_cells_are_those_of_the_question():
     }
     assert (
         set(required())
-        == joint | single | compared | equal | extent | alike | sums | timed | beside
+        == joint | single | compared | equal | extent | longer | alike | sums | timed | beside
     )
+
+
+def test_a_long_cell_differs_in_its_epochs_only():
+    for longer in q2.LONG:
+        beside = replace(longer, long=False)
+        configs = [one.config(q2.BUDGETS["full"]) for one in (longer, beside)]
+        assert configs[0].epochs > configs[1].epochs
+        assert replace(configs[0], epochs=configs[1].epochs) == configs[1]
 
 
 def test_they_run_in_the_order_of_the_question():

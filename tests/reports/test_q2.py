@@ -182,10 +182,28 @@ def test_r2_less_its_extent_has_a_line_and_an_aim_of_its_own(tmp_path):
     write(tmp_path, "q2", "single/r2/distance/G2N2/modern/extent", {metric("r2"): 0.1})
     single = tables(tmp_path)[0]
     names = [line[0] for line in single.rows]
-    assert names.index("R² (a₀²), less its extent") == names.index("R² (a₀²)") + 1
+    start = names.index("R² (a₀²)")
+    others = ["R² (a₀²), 300 epochs", "R² (a₀²), less its extent"]
+    assert names[start + 1 : start + 3] == others
     assert row(single, "R² (a₀²), less")[-2] == "**0.100**"
     assert [aim.verdict for aim in made(tmp_path).aims[:2]] == ["**missed**", "met"]
     assert made(tmp_path).aims[3].verdict == "not run yet"
+
+
+def test_an_aim_goes_by_the_longer_run_once_it_is_whole(tmp_path):
+    for target in ORDER:
+        write(tmp_path, "q2", f"single/{target}/distance/G2N2/modern", {metric(target): 1e-6})
+    write(tmp_path, "q2", "single/r2/distance/G2N2/modern", {metric("r2"): 0.9})
+    longer = "single/r2/distance/G2N2/modern/long"
+    write(tmp_path, "q2", longer, {metric("r2"): 0.3}, done=299)
+    assert row(tables(tmp_path)[0], "R² (a₀²), 300")[-2] == "**0.300 ◐**"
+    assert made(tmp_path).aims[0].verdict == "**missed**"
+    write(tmp_path, "q2", longer, {metric("r2"): 0.3})
+    found = made(tmp_path).aims[0]
+    assert (found.verdict, found.found) == (
+        "met",
+        "below on 12 of 12 run; R² with 300 epochs; one seed each",
+    )
 
 
 def test_the_extent_has_columns_in_the_joint_table(tmp_path):
