@@ -231,18 +231,18 @@ def test_both_networks_get_one_budget():
 def test_blocks_in_both_forms():
     blocks = [
         Heading("A < B"),
-        Text("`a<b` **c**"),
+        Text("`a<b` **c** *d e* f*g*h"),
         Code("x & y"),
         Table(("n", "v"), (("a", "1"),)),
     ]
     assert (
         markdown("T", blocks)
-        == "# T\n\n## A < B\n\n`a<b` **c**\n\n```text\nx & y\n```\n\n| n | v |\n| --- | ---: |\n| a | 1 |\n"
+        == "# T\n\n## A < B\n\n`a<b` **c** *d e* f*g*h\n\n```text\nx & y\n```\n\n| n | v |\n| --- | ---: |\n| a | 1 |\n"
     )
     made = page("T & U", blocks)
     assert "<h1>T &amp; U</h1>" in made
     assert "<h2>A &lt; B</h2>" in made
-    assert "<p><code>a&lt;b</code> <strong>c</strong></p>" in made
+    assert "<p><code>a&lt;b</code> <strong>c</strong> <em>d e</em> f*g*h</p>" in made
     assert "<pre>x &amp; y</pre>" in made
     assert "<tr><td>a</td><td>1</td></tr>" in made
 

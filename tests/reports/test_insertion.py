@@ -87,6 +87,22 @@ def test_a_missing_figure_is_stale(root):
     assert stale(root) == [figure]
     filled(root)
     assert stale(root) == []
+    whole = figure.read_bytes()
+    figure.write_bytes(whole[: len(whole) // 2])
+    assert stale(root) == [figure]
+
+
+def test_a_figure_of_other_numbers_is_stale(root):
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    filled(root)
+    figure = root / "docs" / "images" / "results" / "q1.png"
+    before = figure.read_bytes()
+    metrics = {"test MAE r2 (bohr²)": 1.26, "parameters": 1000.0}
+    write(root / "results", "q1", "train/r-G_L3", metrics)
+    filled(root)
+    assert stale(root) == []
+    figure.write_bytes(before)
+    assert stale(root) == [figure]
 
 
 def test_no_results_empty_no_page(root):

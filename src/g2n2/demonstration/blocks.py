@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -96,11 +97,11 @@ def _html(block: Block) -> str:
 
 
 def _spans(text: str) -> str:
-    """Text with `code` and **strong** parts; Markdown's other signs are not used."""
+    """Text with `code`, **strong** and *stressed* parts; Markdown's other signs are not used."""
     for sign, tag in (("`", "code"), ("**", "strong")):
         pieces = (escape(text) if sign == "`" else text).split(sign)
         text = "".join(f"<{tag}>{p}</{tag}>" if i % 2 else p for i, p in enumerate(pieces))
-    return text
+    return re.sub(r"(?<![*\w])\*(?=\w)([^*<>]+)(?<=\w)\*(?![*\w])", r"<em>\1</em>", text)
 
 
 _STYLE = """

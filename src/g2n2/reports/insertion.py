@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..errors import DataError
 from ..whole_files import replace_file
+from .figures.drawing import shows
 from .report import draw, drawings, parts
 from .section import Section
 from .standings import Results
@@ -64,14 +65,14 @@ def insert(text: str, parts: Mapping[str, str], page: str) -> str:
 
 
 def stale_pages(root: Path, results: Results, made: Sequence[Section]) -> list[Path]:
-    """What is not as it should be under `root`: pages with other generated parts, missing figures.
+    """What is not as it should be under `root`: pages with other generated parts, other figures.
 
     Raises:
         DataError: There is no page to look at, or one that cannot be read or has no markers.
     """
-    figures = (root / IMAGES / f"{drawing.name}.png" for drawing in drawings(made))
-    missing = [path for path in figures if not path.is_file()]
-    return [*_fresh_pages(root, results, made), *missing]
+    figures = {root / IMAGES / f"{drawing.name}.png": drawing for drawing in drawings(made)}
+    other = [path for path, drawing in figures.items() if not shows(path, drawing)]
+    return [*_fresh_pages(root, results, made), *other]
 
 
 def write_pages(root: Path, results: Results, made: Sequence[Section]) -> list[Path]:

@@ -19,7 +19,7 @@ PARTIAL = " ◐"
 LEGEND = (
     f"`{EMPTY}` not run yet; `{OPTIONAL}` optional and not run; `◐` partial: stopped before the "
     "end, with fewer seeds, a smaller budget or earlier settings than the full one; ± is the "
-    "standard deviation over seeds."
+    "standard deviation over seeds, or over folds where a table says so."
 )
 
 Digits = Callable[[float], str]

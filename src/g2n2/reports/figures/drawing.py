@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
@@ -49,6 +53,8 @@ _STYLE = {
     "svg.hashsalt": "g2n2",  # the same numbers give the same file
     "axes.formatter.use_mathtext": False,
 }
+_SHOWN = "Source"
+"""Where a PNG says what numbers it shows."""
 _NAMELESS = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
@@ -75,6 +81,32 @@ def can_draw() -> bool:
 
 def save(drawing: Drawing, folder: Path, svg: bool = True) -> str:
     """Write `name.png` and, where asked, `name.svg`; the SVG as part of a page."""
+    with _drawn(drawing) as figure:
+        shown = {_SHOWN: _fingerprint(figure)}
+        figure.savefig(folder / f"{drawing.name}.png", dpi=150, metadata=shown)
+        if svg:
+            figure.savefig(folder / f"{drawing.name}.svg", metadata=_NAMELESS)
+        text = StringIO()
+        figure.savefig(text, format="svg", metadata=_NAMELESS, transparent=True)
+    return inline(text.getvalue(), drawing.alt, f"{drawing.name}-")
+
+
+def shows(path: Path, drawing: Drawing) -> bool:
+    """Whether a PNG is there, whole, and shows what the drawing would; colours are not compared."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as picture:
+            picture.load()
+            said = picture.info.get(_SHOWN)
+    except OSError:
+        return False
+    with _drawn(drawing) as figure:
+        return bool(said == _fingerprint(figure))
+
+
+@contextmanager
+def _drawn(drawing: Drawing) -> Iterator[Any]:
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -83,9 +115,17 @@ def save(drawing: Drawing, folder: Path, svg: bool = True) -> str:
         figure = Figure(figsize=drawing.size, layout="constrained")
         FigureCanvasAgg(figure)  # measures texts before they are placed
         drawing.draw(figure)
-        figure.savefig(folder / f"{drawing.name}.png", dpi=150)
-        if svg:
-            figure.savefig(folder / f"{drawing.name}.svg", metadata=_NAMELESS)
-        text = StringIO()
-        figure.savefig(text, format="svg", metadata=_NAMELESS, transparent=True)
-    return inline(text.getvalue(), drawing.alt, f"{drawing.name}-")
+        yield figure
+
+
+def _fingerprint(figure: Any) -> str:
+    """Of the numbers and words in a figure, which no version of matplotlib changes."""
+    found: list[Any] = []
+    for axes in figure.axes:
+        found += [line.get_xydata().tolist() for line in axes.lines]
+        found += [patch.get_bbox().bounds for patch in axes.patches]
+        found += [collection.get_offsets().tolist() for collection in axes.collections]
+        found += [text.get_text() for text in (*axes.texts, *axes.get_yticklabels())]
+    said = json.dumps(found, default=float)
+    rounded = re.sub(r"-?\d+\.\d+(e-?\d+)?", lambda number: f"{float(number[0]):.6g}", said)
+    return sha256(rounded.encode()).hexdigest()

@@ -75,7 +75,7 @@ def _bars(axes: Any, height: int, standing: Standing) -> float:
         largest = max(largest, trained.value)
         _say(axes, f"{trained.value:.0f}{_so_far(standing)}", largest, height, INK)
     if clear is not None:
-        axes.plot(clear.value, height, "D", color=ORANGE, markersize=5, zorder=4)
+        axes.plot(clear.value, height, "D", color=ORANGE, markersize=5, zorder=4, clip_on=False)
     return largest
 
 

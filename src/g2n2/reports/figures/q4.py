@@ -33,9 +33,9 @@ def drawing(known: Mapping[str, Standing], places: Mapping[str, tuple[str, int]]
     return Drawing(
         "q4",
         "How strongly each network passes each frequency of the grid (median run, test image), "
-        "and the true filter; each network at its best depth. Pale lines are partial runs or had "
-        "earlier settings, a network without a line was not run on that filter, and what is far "
-        "from the truth is cut off.",
+        "and the true filter; each network with as many layers (in brackets) as are best at "
+        "band-pass. Pale lines are partial runs or had earlier settings, a network without a line "
+        "was not run on that filter, and what is far from the truth is cut off.",
         (9.4, 4.0),
         lambda figure: _draw(figure, known, places),
     )
@@ -46,6 +46,7 @@ def _draw(
 ) -> None:
     panels = figure.subplots(1, 3)
     handles: dict[str, Any] = {}
+    depths = {said: layers for said, (_, layers) in places.items()}
     for axes, name in zip(panels, ("low", "high", "band"), strict=True):
         _panel(axes, name, known, places)
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
@@ -53,9 +54,8 @@ def _draw(
         if said in handles:
             (handles[said],) = panels[0].plot([], [], color=colour, linestyle=dashes)
     panels[0].set_ylabel("factor passed")
-    figure.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=8.5
-    )
+    names = [f"{said} ({depths[said]})" if said in depths else said for said in handles]
+    figure.legend(handles.values(), names, loc="outside lower center", ncols=4, fontsize=8.5)
 
 
 def _panel(
