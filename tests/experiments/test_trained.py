@@ -168,6 +168,10 @@ def test_a_partial_record_is_gone_on_with_where_its_work_folder_is_gone(
     assert (cell.folder(settings.work) / "places.json").is_file()
     assert record.detail["pairs"][0] == before.detail["pairs"][0]
     assert record.seconds > before.seconds
+    slow = replace(before, detail={"pairs": [{**before.detail["pairs"][0], "seconds": 7e3}]})
+    slow.write(settings.results)
+    run_cell(cell, replace(settings, work=tmp_path / "slow"), 1e-9, lambda *_: None)
+    assert Record.read(cell.path(settings.results)).seconds > 7e3, "no less than its pairs took"
     judged.clear()
     replace(before, data={"brec": "other"}).write(settings.results)
     run_cell(cell, replace(settings, work=tmp_path / "third"), 1e-9, lambda *_: None)
@@ -223,9 +227,12 @@ def test_a_set_of_classes_goes_on_from_its_record(tmp_path, monkeypatch):
 
 
 def test_what_is_separated_beyond_the_bound_is_counted(verdicts, small_suite, tmp_path):
-    wrong = replace(verdicts[1], released="separated")
     exact = exact_power(CONTENDERS["G2N2-3"], small_suite, tmp_path / "exact.json")
-    assert brec_cells.metrics([verdicts[0], wrong], exact, {1})["separated beyond the bound"] == 1
+    for released, hotelling in (("separated", "merged"), ("merged", "separated")):
+        wrong = replace(verdicts[1], released=released, hotelling=hotelling)
+        found = brec_cells.metrics([verdicts[0], wrong], exact, {1})
+        assert found["separated beyond the bound"] == (released == "separated")
+        assert found["separated beyond the bound, Hotelling's T²"] == (hotelling == "separated")
 
 
 @pytest.mark.parametrize(

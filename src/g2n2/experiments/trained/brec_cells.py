@@ -23,6 +23,7 @@ TRAINED = "trained separated"
 HOTELLING = "trained separated, Hotelling's T²"
 CLEAR = "trained separated, clear of noise"
 BEYOND = "separated beyond the bound"
+BEYOND_HOTELLING = "separated beyond the bound, Hotelling's T²"
 WITHIN = "judged within the bound"
 UNRELIABLE = "unreliable"
 UNRELIABLE_HOTELLING = "unreliable, Hotelling's T²"
@@ -80,7 +81,8 @@ def run_brec(
         config={**protocol.as_dict(), "pairs": list(chosen)},
         data=data,
         provenance=machine(given.device),
-        seconds=given.seconds(begun),
+        # Pairs judged elsewhere were not on this folder's clock.
+        seconds=round(max(given.seconds(begun), sum(one.seconds for one in known)), 3),
         detail={"pairs": [asdict(verdict) for verdict in known]},
     )
 
@@ -126,11 +128,13 @@ def metrics(
 ) -> dict[str, float | None]:
     """What tables read."""
     apart = [verdict for verdict in known if verdict.released == "separated"]
+    by_hotelling = [verdict for verdict in known if verdict.hotelling == "separated"]
     found: dict[str, float | None] = {
         TRAINED: len(apart),
-        HOTELLING: sum(verdict.hotelling == "separated" for verdict in known),
+        HOTELLING: len(by_hotelling),
         CLEAR: sum(verdict.clear for verdict in known),
         BEYOND: sum(verdict.pair in beyond for verdict in apart),
+        BEYOND_HOTELLING: sum(verdict.pair in beyond for verdict in by_hotelling),
         WITHIN: sum(verdict.pair not in beyond for verdict in known),
         UNRELIABLE: sum(verdict.released == "unreliable" for verdict in known),
         UNRELIABLE_HOTELLING: sum(verdict.hotelling == "unreliable" for verdict in known),
