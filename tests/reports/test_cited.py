@@ -44,7 +44,7 @@ def test_the_best_other_gnn_of_each_set():
 def test_the_totals_of_brec_are_the_sums_of_their_parts():
     for row in cited("brec").rows.values():
         *parts, total = (cell.value for cell in row.values())
-        assert sum(parts) == total
+        assert sum(parts) == total if None not in parts else total <= 400
 
 
 @pytest.mark.parametrize("name", ["qm9-single", "tu", "filters", "brec", "exp", "merged"])

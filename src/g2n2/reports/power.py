@@ -17,6 +17,7 @@ from .numbers import (
     OPTIONAL,
     PARTIAL,
     Entry,
+    Notes,
     Row,
     best_of_columns,
     best_of_rows,
@@ -54,15 +55,16 @@ def section(results: Results) -> Section:
     """What there is of the trained power."""
     known = results.of("power")
     blocks: list[Block] = [] if known else [nothing_yet("power")]
+    notes = Notes()
     blocks += [
         Text("**BREC**, pairs told apart after training, by its released test."),
-        _brec(known),
+        _brec(known, notes),
     ]
     shown = (
         "Ours are shown where every pair within the exact bound is judged; ◐ where some of the "
         "others, which no weights tell apart, are not yet, or settings have changed since."
     )
-    blocks += [Text(f"Cited: {cited('brec').citation}. {shown}")]
+    blocks += [Text(f"Cited: {cited('brec').citation}. {notes} {shown}")]
     blocks += [Text("**BREC, realised beside exact.**"), _beside(known), Text(_WORDS)]
     blocks += [Text("**Sets of classes, and pairs of graph8c.**"), *_sets(known)]
     blocks += [
@@ -102,12 +104,12 @@ def said(contender: Contender) -> str:
     return f"{name}, {contender.layers} layers"
 
 
-def _brec(known: Known) -> Table:
+def _brec(known: Known, notes: Notes) -> Table:
     table = cited("brec")
     rows: list[Row] = []
     for name, cells in table.rows.items():
         compared = name != TEST
-        entries = [Entry(c.text, c.value if compared else None) for c in cells.values()]
+        entries = [notes.entry(c) if compared else Entry(c.text) for c in cells.values()]
         rows.append((f"{name}, cited", entries))
     for contender in CONTENDERS.values():
         standing = _whole(known, contender)

@@ -276,12 +276,15 @@ def _reproduced(known: Known) -> str:
     least, last = min((value, name) for name, value in apart.items())
     rest = f", {-least:.1f}{mark(found[last])} points below it at most" if least < 0 else ""
     where = "" if len(found) == len(SETS) else f", of the {len(found)} sets with all folds"
-    return f"By {RELEASED}, the statistic of the paper's row, G²N² of ours is {said}{rest}{where}."
+    return f"By {RELEASED}, as the released script has it, G²N² of ours is {said}{rest}{where}."
 
 
 def _beside_the_paper(known: Known) -> tuple[Table, Text]:
     ours, row = _statistics(known, ("G2N2",)), cited("tu").rows["G²N²"]
-    published = (f"G²N², cited, {RELEASED}", *(row[name].text for name in SETS))
+    published = (
+        f"G²N², cited; {RELEASED}, if the released script made it",
+        *(row[name].text for name in SETS),
+    )
     return Table(ours.headers, (*ours.rows, published)), Text(_reproduced(known))
 
 

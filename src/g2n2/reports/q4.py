@@ -81,9 +81,12 @@ _WORDS = (
     "In brackets the worst and the best run. Each run's weights are those that are best on the "
     "validation image; *best step* is the median step after which they were, `+` where that is the "
     "last one there was. Chebyshev start: the weights begin as Chebyshev polynomials of two "
-    "Laplacians of the grid, in 8 channels of C, and the read-out as the least-squares fit to the "
-    "training image; it has the paper's equations and a rate of {rate:g}. Read-out solved first: "
-    "the same fit over random layers, 8 channels of C. Where step 0 is best, training added "
+    "Laplacians of the grid, one of which lets border pixels keep their own value, in 8 channels "
+    "of C, and the read-out as a ridge fit to the training image. The validation image chose the "
+    "strength of that fit among six and, for band-pass with six layers, two numbers of the "
+    "Laplacians among twelve pairs. It has the paper's equations, learns no bias in the update "
+    "of C, and has a rate of {rate:g}. Read-out solved first: the same fit over random layers, 8 "
+    "channels of C, rate {solved:g}. Where step 0 is best, training added "
     "nothing (and all runs with a Chebyshev start are one): such a number says what the network "
     "can represent, not what gradient descent found in it."
 )
@@ -91,7 +94,10 @@ _WORDS = (
 
 def _words() -> str:
     networks = BUDGETS["full"].networks
-    return _WORDS.format(rate=next(one.rate for one in networks if one.corner is not None))
+    return _WORDS.format(
+        rate=next(one.rate for one in networks if one.corner is not None),
+        solved=next(one.rate for one in networks if one.solved),
+    )
 
 
 def _places() -> Iterator[Place]:
@@ -267,7 +273,8 @@ def _aim(known: Known, bar: float, before: str, start: str) -> Aim:
     )
     met = any(fine and score >= bar for fine, score, *_ in whole)
     solved = standings[-1] is not None and _never_better(standings[-1])
-    said += " (read-out solved by least squares; training added nothing)" if solved else ""
+    if solved:
+        said += " (start chosen by the validation image, read-out solved; training added nothing)"
     found = f"{SAID.get(place[0], place[0])}, {place[1]} layers: {said}"
     # Where band-pass alone misses the bar, the others decide nothing.
     deciding = standings if met or (scores["band"] or 0.0) >= bar else standings[-1:]

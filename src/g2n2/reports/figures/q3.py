@@ -49,7 +49,7 @@ def _panel(axes: Any, name: str, found: Found) -> None:
         table.at("G²N²", name).value,
         color=INK,
         linewidth=1.1,
-        label=f"G²N² in the paper, {RELEASED}",
+        label="G²N² in the paper",
     )
     _, other = table.best(name, without=_NO_OTHER_GNN)
     style = {"color": SOFT, "linewidth": 1.1, "linestyle": (0, (4, 3))}
