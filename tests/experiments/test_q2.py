@@ -47,7 +47,6 @@ def test_the_required_cells_are_those_of_the_question():
         for what in ("joint/width32", "joint/width64", "single/r2")
     }
     longer = {
-        "joint/width32/distance/G2N2/modern/long",
         "joint/width32/distance/G2N2/modern/extent/long",
         "single/r2/distance/G2N2/modern/long",
     }

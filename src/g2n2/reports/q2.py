@@ -183,7 +183,6 @@ def _joint_name(width: int, track: str, network: str) -> str:
 _JOINT = {
     32: {
         "G²N²": OURS.name,
-        f"G²N², {LONG_EPOCHS} epochs": LONGER[OURS.name],
         "G²N², less the extent": JOINT_32.name,
         f"G²N², less the extent, {LONG_EPOCHS} epochs": LONGER[JOINT_32.name],
         "PPGN, blocks of G²N²": _joint_name(32, "distance", "PPGN-alike"),
