@@ -99,6 +99,50 @@ def test_a_cell_no_table_knows_is_listed_all_the_same(some, tables_only):
     assert "| q1 odd/one | something 0.5 |" in (some / "out" / "report.md").read_text("utf-8")
 
 
+def test_pages_are_neither_stale_nor_written_without_matplotlib(some, monkeypatch):
+    pytest.importorskip("matplotlib", reason="the pages are written once with it")
+    call(*places(some), "--write-docs")
+    before = (some / "docs" / "results.md").read_text("utf-8")
+    assert "![" in before
+    for place in ("report", "insertion"):
+        monkeypatch.setattr(f"g2n2.reports.{place}.can_draw", lambda: False)
+    assert call(*places(some), "--check").exit_code == 0
+    done = call(*places(some), "--write-docs")
+    assert isinstance(done.exception, DataError)
+    assert "matplotlib" in str(done.exception)
+    assert (some / "docs" / "results.md").read_text("utf-8") == before
+
+
+def test_what_cannot_be_drawn_is_said_before_a_page_is_written(some):
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    response = {"eigenvalues": [0.0, 1.0], "truth": [1.0, 0.0], "learned": [1.0]}
+    runs = {"runs": [], "response": response}
+    score = {"test R² (median of runs)": 0.5}
+    write(some / "results", "q4", "band/PPGN/layers-3", score, detail=runs, config={"steps": 4})
+    before = (some / "docs" / "results.md").read_text("utf-8")
+    for option in ((), ("--write-docs",)):
+        done = call(*places(some), *option)
+        assert isinstance(done.exception, DataError), option
+        assert "some record of q4 lacks what its figure shows" in str(done.exception)
+    assert (some / "docs" / "results.md").read_text("utf-8") == before
+
+
+def test_a_folder_of_records_that_cannot_be_read_is_said_to_be(some):
+    call(*places(some), "--write-docs")
+    before = (some / "docs" / "results.md").read_text("utf-8")
+    (some / "results" / "q2").write_text("no folder")
+    done = call(*places(some), "--write-docs")
+    assert isinstance(done.exception, DataError)
+    assert "cannot read the records in" in str(done.exception)
+    assert (some / "docs" / "results.md").read_text("utf-8") == before
+
+
+def test_pages_are_compared_with_results_only(some):
+    done = call("--results", some / "typo", "--root", some, "--check")
+    assert isinstance(done.exception, DataError)
+    assert "no result in" in str(done.exception)
+
+
 def test_contrary_options_are_refused(some):
     done = call(*places(some), "--check", "--write-docs")
     assert isinstance(done.exception, DataError)

@@ -26,7 +26,7 @@ from g2n2.experiments.q4.ceilings import of_adjacency, polynomial_ceiling, repea
 from g2n2.experiments.q4.cells import run_filter
 from g2n2.experiments.q4.chebyshev_start import write_chebyshev_start
 from g2n2.experiments.q4.descent import Descent
-from g2n2.experiments.q4.fitting import fit, outputs, ridge
+from g2n2.experiments.q4.fitting import Fit, fit, outputs, ridge
 from g2n2.experiments.q4.images import CPU, PARTS, Images, r_squared
 from g2n2.experiments.q4.networks import SHRINK, OneGraph, make_network, read_features
 from g2n2.experiments.q4.responses import band_response
@@ -173,13 +173,41 @@ def test_a_run_stopped_and_taken_up_is_the_same_run(tmp_path: Path) -> None:
     budget = Budget((network,), steps=8, every=2)
     model = make_network(network, images, seed=0)
     straight = fit(model, images, network, budget, tmp_path / "a", math.inf)
-    calls = iter([0.0, 0.0, 1.0])  # stopped after the third step
+    calls = iter([0.0, 0.0, 0.0, 0.0, 1.0, 1.0])  # stopped after the third step
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("g2n2.experiments.q4.fitting.time.monotonic", lambda: next(calls))
         model = make_network(network, images, seed=0)
         assert fit(model, images, network, budget, tmp_path / "b", 0.5) is None
     model = make_network(network, images, seed=1)  # the checkpoint brings its own weights
     assert fit(model, images, network, budget, tmp_path / "b", math.inf) == straight
+
+
+def test_a_run_that_is_killed_goes_on_from_its_last_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = small_images("low")
+    network = Network("ChebNet", baseline="ChebNet", width=4, options={"order": 3})
+    budget = Budget((network,), steps=8, every=2)
+    model = make_network(network, images, seed=0)
+    straight = fit(model, images, network, budget, tmp_path / "a", math.inf)
+    monkeypatch.setattr("g2n2.experiments.q4.fitting.SAVE_EVERY", -1.0)
+    seen: list[int] = []
+
+    def killed(progress: Fit) -> None:
+        seen.append(progress.step)
+        if progress.step == 6:
+            raise KeyboardInterrupt
+
+    model = make_network(network, images, seed=0)
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, images, network, budget, tmp_path / "b", math.inf, killed)
+    assert seen == [2, 4, 6]
+    again: list[int] = []
+    model = make_network(network, images, seed=1)
+    run = fit(
+        model, images, network, budget, tmp_path / "b", math.inf, lambda p: again.append(p.step)
+    )
+    assert (run, again) == (straight, [6, 8])
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda n: f"{n.name}-{n.layers}")

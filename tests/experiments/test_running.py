@@ -430,6 +430,42 @@ def test_workers_run_two_at_a_time_and_one_alone_and_survive_a_death(settings, m
     assert alone[0] >= max(first[1], second[1])
 
 
+def test_a_worker_that_died_idle_costs_no_cell(settings, monkeypatch):
+    monkeypatch.setattr(packing, "_work", counting_cells.work)
+    started = []
+    start = packing._start
+
+    def first_is_dead(given):
+        worker = start(given)
+        started.append(worker)
+        if len(started) == 1:
+            worker.process.kill()
+            worker.process.join()
+        return worker
+
+    monkeypatch.setattr(packing, "_start", first_is_dead)
+    cells = [cell for cell in counting_cells.cells("smoke") if cell.name.startswith("slow")]
+    outcomes = run_cells(cells, replace(settings, jobs=2))
+    assert sorted(state for _, state in states(outcomes)) == ["complete", "complete"]
+    assert len(started) == 3
+
+
+@pytest.mark.parametrize("wrong", ["folder", "other cell"])
+def test_what_is_no_record_of_the_cell_is_said_before_any_work(settings, wrong):
+    (mine,) = states(run_cells([at_once("mine")], settings))
+    assert mine == ("mine", "complete")
+    other = at_once("other")
+    if wrong == "folder":
+        other.path(settings.results).mkdir()
+    else:
+        content = at_once("mine").path(settings.results).read_text()
+        other.path(settings.results).write_text(content)
+    (outcome,) = run_cells([other], settings)
+    assert outcome.state == "failed"
+    assert "move it elsewhere" in outcome.why
+    assert not other.folder(settings.work).exists()
+
+
 def test_a_record_says_where_its_earlier_slices_were_run():
     """On other hardware or with other code; a run that starts anew has no earlier slice."""
     made = made_up("q2", "a/b", {}, done=1, planned=3)

@@ -68,6 +68,10 @@ def test_more_epochs_stand_beside_those_of_the_plan(tmp_path):
         ("GIN on MUTAG, 30 epochs", "82.0 ± 0.0", "86.0 ± 5.0", "89.0 ± 4.0", "84.0 ± 6.0"),
         ("GIN on MUTAG, 350 epochs", "86.0 ± 0.0", "90.0 ± 5.0", "93.0 ± 4.0", "–"),
     )
+    (path,) = (tmp_path / "q3").glob("MUTAG-GIN.s0*.json")
+    path.write_text(path.read_text().replace('"epochs": 30', '"epochs": 10'))
+    *_, table = (block for block in made(tmp_path).blocks if hasattr(block, "rows"))
+    assert table.rows[0][:2] == ("GIN on MUTAG, 10 epochs", "82.0 ± 0.0 ◐")
     compared = next(block for block in made(tmp_path).blocks if hasattr(block, "rows"))
     assert not any("90.0" in text for text in compared.rows[-2]), "plans are not mixed"
 

@@ -150,9 +150,9 @@ def _list(cells: list[Cell], results: Path) -> None:
     for cell in cells:
         path = cell.path(results)
         try:
-            found = Record.read(path) if path.is_file() else None
+            found = Record.read(path) if path.exists() else None
             state = f"{found.done} of {found.planned} {found.unit}" if found else "-"
-        except DataError:
+        except (DataError, OSError):
             found, state = None, "damaged record"
         if found and not cell.owns(found):
             state += ", other settings"

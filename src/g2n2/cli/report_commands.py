@@ -43,6 +43,8 @@ def report(
     if smoke and write_docs:
         raise DataError("--smoke shows a check of the harness, which no page should; see --out")
     found = read_results(results, harness=smoke)
+    if check and found.empty:
+        raise DataError(f"no result in {results} to compare the pages with; see --results")
     if check:
         stale = stale_pages(root, found, sections(found))
         for path in stale:

@@ -58,10 +58,15 @@ def run_packed(
         while True:
             busy = [worker for worker in workers if worker.cell]
             while waiting and deadline.left > 0 and _may_start(waiting[0], busy, len(workers)):
-                worker = next(worker for worker in workers if not worker.cell)
-                worker.cell = waiting.pop(0)
-                worker.pipe.send((_key(worker.cell), deadline.slice_minutes()))
-                busy.append(worker)
+                idle = next(i for i, worker in enumerate(workers) if not worker.cell)
+                order = _key(waiting[0]), deadline.slice_minutes()
+                try:
+                    workers[idle].pipe.send(order)
+                except OSError:  # it died while it had nothing to do
+                    workers[idle] = _start(settings)
+                    workers[idle].pipe.send(order)
+                workers[idle].cell = waiting.pop(0)
+                busy.append(workers[idle])
             if not busy:
                 return outcomes
             for pipe in wait([worker.pipe for worker in busy]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -129,10 +130,17 @@ def read_records(results: Path, question: str) -> list[Record]:
     """All records of a question, by name.
 
     Raises:
-        DataError: A file is no record, or is called like another one.
+        DataError: A file is no record, or is called like another one; a folder cannot be read.
     """
     found = []
-    for path in sorted((results / question).glob("*.json")):
+    folder = results / question
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        names = []
+    except OSError as error:
+        raise DataError(f"cannot read the records in {folder}: {error.strerror}") from None
+    for path in (folder / name for name in names if name.endswith(".json")):
         record = Record.read(path)
         given_up = "/" in question  # kept in a folder of another name
         if record.path(results).name != path.name or not (given_up or record.question == question):

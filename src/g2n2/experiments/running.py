@@ -171,11 +171,14 @@ def finished(cell: Cell, settings: Settings) -> Outcome | None:
     """The outcome of a cell that has a complete record with its settings, or a damaged one."""
     path = cell.path(settings.results)
     try:
-        record = Record.read(path) if path.is_file() else None
+        record = Record.read(path) if path.exists() else None
     except DataError as error:
         return Outcome(cell.label, "failed", str(error))
     if record is None or record.partial or not cell.owns(record):
         return None
+    if (record.question, record.cell, record.seed) != (cell.question, cell.name, cell.seed):
+        why = f"{path} holds the record of {record.question} {record.cell}; move it elsewhere"
+        return Outcome(cell.label, "failed", why)
     return Outcome(cell.label, "kept", "", record.done, record.planned, record.unit)
 
 

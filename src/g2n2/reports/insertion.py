@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ..errors import DataError
 from ..whole_files import replace_file
-from .figures.drawing import shows
-from .report import draw, drawings, parts
+from .figures.drawing import can_draw
+from .report import draw, other_figures, parts
 from .section import Section
 from .standings import Results
 
@@ -70,9 +71,7 @@ def stale_pages(root: Path, results: Results, made: Sequence[Section]) -> list[P
     Raises:
         DataError: There is no page to look at, or one that cannot be read or has no markers.
     """
-    figures = {root / IMAGES / f"{drawing.name}.png": drawing for drawing in drawings(made)}
-    other = [path for path, drawing in figures.items() if not shows(path, drawing)]
-    return [*_fresh_pages(root, results, made), *other]
+    return [*_fresh_pages(root, results, made), *other_figures(made, root / IMAGES)]
 
 
 def write_pages(root: Path, results: Results, made: Sequence[Section]) -> list[Path]:
@@ -86,7 +85,11 @@ def write_pages(root: Path, results: Results, made: Sequence[Section]) -> list[P
             f"no result in {results.folder}: the pages keep the numbers they have; name the "
             "folder with the records by --results"
         )
+    if not can_draw():
+        raise DataError("the pages show figures, which need matplotlib: pip install 'g2n2[plot]'")
     fresh = _fresh_pages(root, results, made)
+    with TemporaryDirectory() as trial:
+        draw(made, Path(trial), svg=False)  # what cannot be drawn is found before a page is written
     for path in fresh:
         if not os.access(path, os.W_OK):
             raise DataError(f"{path} is read-only; no page was written")

@@ -172,8 +172,10 @@ def _exact(standing: Standing | None, metric: str) -> Entry:
     """
     found = standing.mean(metric) if standing else None
     pairs = standing.mean("pairs") if standing else None
-    if standing is None or found is None or pairs is None:
+    if standing is None or pairs is None:
         return Entry(EMPTY)
+    if found is None:  # no grammar, so no words
+        return Entry("")
     of = "" if pairs.value == ALL_PAIRS else f" of {pairs.value:.0f}"
     other = PARTIAL if standing.outdated or standing.budget != FULL else ""
     return Entry(f"{found.value:.0f}{of}{other}")
@@ -237,7 +239,7 @@ def _merged(standing: Standing | None) -> Entry:
     words = standing.mean("exact separated") if standing else None
     pairs = standing.mean("pairs") if standing else None
     if words is None or pairs is None:
-        return Entry(EMPTY)
+        return Entry(EMPTY if standing is None else "")
     return Entry(f"{pairs.value - words.value:,.0f}{mark(words)}")
 
 
@@ -251,7 +253,9 @@ def _counting(known: Known) -> Table:
                 entries = [mean_entry(one, metric, absent=absent) for one in standings]
                 rows.append((f"{said_count}, {how}", entries))
         undecided = [
-            _exact_count(known.get(f"counting/exact/{one.name}") if one.grammar else None, count)
+            _exact_count(known.get(f"counting/exact/{one.name}"), count)
+            if one.grammar
+            else Entry("")
             for one in TRAINED_ALIKE.values()
         ]
         rows.append((f"{said_count}, exact: pairs it differs in", undecided))

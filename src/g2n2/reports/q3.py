@@ -221,7 +221,9 @@ def _longer(known: Known) -> list[Block]:
         if cell_name(name, model, LONGER) not in known:
             continue
         for epochs in (0, LONGER):
-            said = f"{shown(model)} on {name}, {epochs or PLANS['full'].epochs} epochs"
+            standing = known.get(cell_name(name, model, epochs))
+            had = standing.records[0].config.get("epochs") if standing else None
+            said = f"{shown(model)} on {name}, {had or epochs or PLANS['full'].epochs} epochs"
             last = entry(_at_last(known, name, model, epochs), fixed(1))
             chosen = [_entry(known, name, model, one, EMPTY, epochs) for one in STATISTICS]
             rows.append((said, [last, *chosen]))
@@ -239,7 +241,8 @@ def _at_last(known: Known, name: str, model: str, epochs: int = 0) -> Measured |
     if standing is None or _missing(standing, GIN):
         return None
     last = [curve[-1] for record in standing.records for curve in record.detail[CURVES]]
-    return Measured(fmean(last), pstdev(last), len(standing.records), standing.outdated)
+    less = standing.outdated or standing.budget != FULL
+    return Measured(fmean(last), pstdev(last), len(standing.records), less)
 
 
 def _gap(known: Known) -> str:

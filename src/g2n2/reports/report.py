@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ..demonstration.blocks import Block, Heading, Picture, Table, Text, markdown, page
 from ..errors import DataError
 from ..experiments.record import Record
 from . import power, q1, q2, q3, q4
-from .figures.drawing import Drawing, can_draw, save
+from .figures.drawing import Drawing, can_draw, save, shows
 from .numbers import LEGEND
 from .section import Section, aims_table, behind
 from .standings import Results
@@ -32,14 +33,20 @@ def sections(results: Results) -> list[Section]:
     """
     made = []
     for question, make in QUESTIONS.items():
-        try:
+        with _reading(f"some record in {results.folder / question} lacks what its table reads"):
             made.append(make(results))
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise DataError(
-                f"some record in {results.folder / question} lacks what its table reads "
-                f"({type(error).__name__}: {error}); was one changed by hand? Move it elsewhere"
-            ) from error
     return made
+
+
+@contextmanager
+def _reading(wrong: str) -> Iterator[None]:
+    """What a record changed by hand leads to, said as such."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{wrong} ({type(error).__name__}: {error}); was one changed by hand? Move it elsewhere"
+        ) from error
 
 
 def parts(made: Sequence[Section], results: Results, images: str) -> dict[str, str]:
@@ -52,7 +59,7 @@ def parts(made: Sequence[Section], results: Results, images: str) -> dict[str, s
     """
     found = {"summary": _fragment([_aims(made)]), "behind": _fragment(_behind(made, results))}
     for section in made:
-        blocks = [*_with_picture(section, f"{images}/", ""), *section.blocks]
+        blocks = [*_with_picture(section, f"{images}/"), *section.blocks]
         found[section.name] = _fragment(blocks)
         for name, blocks_of in section.fragments.items():
             found[name] = _fragment(blocks_of)
@@ -79,11 +86,37 @@ def write(results: Results, folder: Path) -> list[Path]:
 
 
 def draw(made: Sequence[Section], folder: Path, svg: bool = True) -> dict[str, str]:
-    """Write all figures; name to SVG for a page."""
+    """Write all figures; name to SVG for a page.
+
+    Raises:
+        DataError: Records lack what a figure shows.
+    """
     if not drawings(made):
         return {}
     folder.mkdir(parents=True, exist_ok=True)
-    return {drawing.name: save(drawing, folder, svg) for drawing in drawings(made)}
+    drawn = {}
+    for drawing in drawings(made):
+        with _reading(_LACKS.format(drawing.name)):
+            drawn[drawing.name] = save(drawing, folder, svg)
+    return drawn
+
+
+def other_figures(made: Sequence[Section], folder: Path) -> list[Path]:
+    """Figures in a folder that are not there or do not show what they should.
+
+    Raises:
+        DataError: Records lack what a figure shows.
+    """
+    other = []
+    for drawing in drawings(made):
+        path = folder / f"{drawing.name}.png"
+        with _reading(_LACKS.format(drawing.name)):
+            if not shows(path, drawing):
+                other.append(path)
+    return other
+
+
+_LACKS = "some record of {} lacks what its figure shows"
 
 
 def drawings(made: Sequence[Section]) -> list[Drawing]:
@@ -115,16 +148,15 @@ def _blocks(made: Sequence[Section], results: Results, drawn: Mapping[str, str])
     yield _aims(made)
     for section in made:
         yield Heading(section.title)
-        svg = drawn.get(section.drawing.name, "") if section.drawing else ""
-        if svg or not drawn:
-            yield from _with_picture(section, "", svg)
+        if section.drawing and section.drawing.name in drawn:
+            yield from _with_picture(section, "", drawn[section.drawing.name])
         yield from section.blocks
     yield Heading("What stands behind the numbers")
     yield from _behind(made, results)
 
 
-def _with_picture(section: Section, prefix: str, svg: str) -> Iterator[Block]:
-    if section.drawing is not None and can_draw():
+def _with_picture(section: Section, prefix: str, svg: str = "") -> Iterator[Block]:
+    if section.drawing is not None:
         drawing = section.drawing
         yield Picture(f"{prefix}{drawing.name}.png", drawing.alt, svg)
 

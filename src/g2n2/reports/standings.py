@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, median, stdev
+from statistics import fmean, stdev
 
 from ..errors import DataError
 from ..experiments.cell import Cell
@@ -104,17 +104,12 @@ class Standing:
         return [value for value in found if value is not None]
 
     def mean(self, metric: str) -> Measured | None:
-        return self._over_seeds(metric, fmean)
-
-    def median(self, metric: str) -> Measured | None:
-        return self._over_seeds(metric, median)
-
-    def _over_seeds(self, metric: str, centre: Callable[[list[float]], float]) -> Measured | None:
+        """Over seeds."""
         values = self.values(metric)
         if not values:
             return None
         spread = stdev(values) if len(values) > 1 else None
-        return Measured(float(centre(values)), spread, len(values), self.partial)
+        return Measured(fmean(values), spread, len(values), self.partial)
 
 
 class Cells(Mapping[str, Standing]):

@@ -93,7 +93,7 @@ def run_filter(name: str, network: Network, budget: str, plan: Budget, given: Sl
         )
 
     for seed in range(plan.runs):
-        given.tell(f"{cell_name(name, network)} run {seed}", seed, plan.runs)
+        given.tell(f"run {seed + 1}", seed, plan.runs)
         kept = given.work / f"run-{seed}.json"
         understood = partial(_understood, seed=seed, bands=bands)
         before = known.get(seed) or read_kept(kept, understood)
@@ -149,15 +149,22 @@ def _run(
 ) -> Run | None:
     """One run; None where time is over."""
     from ...ops.precision import float32_products
-    from .fitting import fit
+    from .fitting import Fit, fit
     from .networks import make_network
     from .responses import band_response
+
+    def looked(progress: Fit) -> None:
+        best = f"validation {progress.scores['validation']:.4f}"
+        sentence = f"run {seed + 1}, step {progress.step} of {plan.steps}, {best}"
+        given.tell(sentence, seed, plan.runs)
+        if folder.is_dir():  # there is a checkpoint
+            given.note()
 
     folder = given.work / f"run-{seed}"
     deadline = begun + 60.0 * given.minutes if given.minutes else math.inf
     with float32_products(network.tf32):
         model = make_network(network, images, seed)
-        progress = fit(model, images, network, plan, folder, deadline)
+        progress = fit(model, images, network, plan, folder, deadline, looked)
     given.note()  # a checkpoint where time is over
     if progress is None:
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from ...training.schedules import cosine_rate
 from .descent import Descent
 from .images import Array, Images
 from .settings import Budget, Network
+
+SAVE_EVERY = 20.0
+"""Seconds between two checkpoints: no more than that is lost where a run is killed."""
 
 
 @dataclass
@@ -56,8 +60,18 @@ def fit(
     budget: Budget,
     folder: Path,
     deadline: float,
+    looked: Callable[[Fit], None] = lambda _: None,
 ) -> Fit | None:
     """Train until nothing gets better, or `time.monotonic()` passes `deadline`.
+
+    Args:
+        model: The network.
+        images: Of one filter.
+        network: Its settings.
+        budget: How long.
+        folder: For its checkpoints.
+        deadline: See above.
+        looked: Told where the run is after each look at the validation image.
 
     Returns:
         The run, or None where time was over before it; its checkpoint is kept.
@@ -72,6 +86,7 @@ def fit(
         _look(model, images, progress)
     if progress.died:
         raise TrainingError("the network gives no finite numbers before it is trained")
+    saved = time.monotonic()
     while not progress.over(budget):
         norm = descent.step(cosine_rate(recipe, progress.step, budget.steps))
         progress.step += 1
@@ -84,8 +99,13 @@ def fit(
             _look(model, images, progress)
             if progress.died:
                 return progress
-        if late and not progress.over(budget):
+            looked(progress)
+        if progress.over(budget):
+            return progress
+        if late or (due and time.monotonic() - saved > SAVE_EVERY):
+            saved = time.monotonic()
             save_checkpoint(folder, _content(model, descent.optimiser, progress))
+        if late:
             return None
     return progress
 

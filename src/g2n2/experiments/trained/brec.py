@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -100,7 +101,8 @@ class PairVerdict:
             type(found.pair) is int
             and type(found.clear) is bool
             and all(isinstance(text, str) for text in texts)
-            and all(value is None or isinstance(value, float | int) for value in numbers)
+            and all(value is None or math.isfinite(value) for value in numbers)
+            and math.isfinite(found.seconds)
         )
         if not understood:
             raise ValueError

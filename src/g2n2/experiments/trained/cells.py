@@ -80,5 +80,5 @@ def cells(budget: str) -> list[Cell]:
         for count in ("", *(COUNTS if plan.singly else ()))
         for one in trained
     ]
-    exact = [counting_exact_cell(one, budget, plan.graph8c) for one in trained]
+    exact = [counting_exact_cell(one, budget, plan.graph8c) for one in trained if one.grammar]
     return brec + classes + graph8c + exact + counting

@@ -3,7 +3,7 @@
 Metrics of a cell `counting/exact/CONTENDER`, on all connected graphs of eight nodes:
 
     pairs merged                  by the grammar's words, as many layers deep, with the network's
-                                  read-out; by the bound where a contender has no grammar
+                                  read-out
     pairs merged, other COUNT     of these; 0 means that the count is a function of the words there
 """
 
@@ -17,7 +17,6 @@ from math import comb
 import numpy as np
 
 from ...data.benchmarks.substructures import SUBSTRUCTURES
-from ...power.table import wl_classes
 from ..cell import Cell, Slice
 from ..exact_cells import suite_checksum
 from ..machines import machine
@@ -34,7 +33,7 @@ def counting_exact_cell(contender: Contender, budget: str, limit: int) -> Cell:
     """What a contender can count at its depth.
 
     Args:
-        contender: The network.
+        contender: A network with a grammar.
         budget: Whose settings it has.
         limit: Only the first graphs of graph8c; 0 for all.
     """
@@ -43,8 +42,8 @@ def counting_exact_cell(contender: Contender, budget: str, limit: int) -> Cell:
     def run(given: Slice) -> Record:
         begun = time.monotonic()
         suite = graph8c(limit)
-        words = word_classes(contender, suite)
-        classes = wl_classes(suite, contender.bound) if words is None else words
+        classes = word_classes(contender, suite)
+        assert classes is not None, "a contender without a grammar has no such cell"
         stack = np.stack(suite.graphs).astype(np.float64)
         counts = {count: SUBSTRUCTURES[count](stack).tolist() for count in COUNTS}
         return Record(

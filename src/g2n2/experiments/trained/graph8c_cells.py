@@ -21,6 +21,7 @@ from ...power.suites import SameSizePairs, Suite, load_suite
 from ...power.trials.network_inputs import build
 from ..cell import Cell, Slice
 from ..exact_cells import suite_checksum
+from ..kept import keep, read_kept
 from ..machines import device_called, machine
 from ..record import Record
 from .contenders import Contender
@@ -54,23 +55,28 @@ def graph8c_cell(contender: Contender, budget: str, networks: int, limit: int) -
 def run_graph8c(
     contender: Contender, budget: str, networks: int, limit: int, given: Slice
 ) -> Record:
-    """All networks one after the other; seconds each, so never in slices."""
+    """Networks one after the other, as many as the slice allows, one at least."""
     begun = time.monotonic()
     suite = graph8c(limit)
-    merged: Pairs | None = None
-    left = []
-    for seed in range(networks):
+    kept = given.work / "networks.json"
+    left, merged = read_kept(kept, _understood) or ([], None)
+    for seed in range(len(left), networks):
+        late = given.minutes and time.monotonic() - begun > 60.0 * given.minutes
+        if left and late:
+            break
         given.tell(f"network {seed + 1}", seed, networks)
         values, tolerance = embeddings(contender, suite.graphs, seed, device_called(given.device))
         merged = close_pairs(values, tolerance, merged)
         left.append(len(merged))
+        keep(kept, {"left": left, "merged": merged.tolist()})
+        given.note()
     exact = exact_power(contender, suite, given.work / "exact.json")
     return Record(
         question="power",
         cell=f"graph8c/{contender.name}",
         seed=0,
         budget=budget,
-        done=networks,
+        done=len(left),
         planned=networks,
         unit="networks",
         metrics={SEPARATED: exact.pairs - left[-1], MERGED: left[-1], **exact.metrics()},
@@ -85,6 +91,19 @@ def run_graph8c(
         seconds=given.seconds(begun),
         detail={"merged after each network": left},
     )
+
+
+def _understood(said: Any) -> tuple[list[int], Pairs]:
+    """How many pairs each network left merged, and those that all of them did, as they were kept.
+
+    Raises:
+        ValueError: They are something else.
+    """
+    left = [int(count) for count in said["left"]]
+    merged = np.array(said["merged"], dtype=np.int64).reshape(-1, 2)
+    if not left or left[-1] != len(merged):
+        raise ValueError
+    return left, merged
 
 
 def embeddings(

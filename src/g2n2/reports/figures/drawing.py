@@ -24,17 +24,6 @@ BLUE, ORANGE, GREEN, PINK, SKY, GOLD = (
     "#e69f00",
 )
 """Okabe and Ito's colours: told apart by readers with every kind of colour vision."""
-NETWORKS = {
-    "G²N²": (BLUE, "o"),
-    "PPGN": (ORANGE, "s"),
-    "GNNML3": (GREEN, "^"),
-    "GNNML1": (PINK, "v"),
-    "GIN": (GOLD, "D"),
-    "ChebNet": (PINK, "v"),
-    "GCN": (SKY, "P"),
-}
-"""Colour and marker of each network, the same in every figure."""
-
 _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,

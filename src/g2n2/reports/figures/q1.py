@@ -73,6 +73,9 @@ def _errors(axes: Any, known: Mapping[str, Standing]) -> None:
     axes.set_title("Error after training")
     axes.set_xlabel("parameters (thousands)")
     axes.set_ylabel("test MAE of R² (a₀²)")
+    if not points:
+        axes.text(0.5, 0.5, "not run yet", transform=axes.transAxes, ha="center", color=SOFT)
+        return
     axes.set_xlim(0, 1.25 * max(x for x, _ in points))
     values = [y for _, y in points]
     top = max(y + bar for y, bar in zip(values, bars, strict=True))
