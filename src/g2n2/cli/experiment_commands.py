@@ -172,13 +172,15 @@ class CellDisplay:
     def __init__(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.table import Column
 
+        rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)
         self.console = Console(highlight=False, markup=False, emoji=False)
         self.bars = Progress(  # on a narrow terminal the words are cut, not the numbers
             MofNCompleteColumn(),
-            BarColumn(bar_width=20),
-            TextColumn("{task.description}", markup=False),
-            TextColumn("{task.fields[said]}", markup=False),
+            BarColumn(bar_width=10),
+            TextColumn("{task.description}  {task.fields[said]}", markup=False, table_column=rest),
+            expand=True,
             console=self.console,
             disable=not self.console.is_terminal,
         )

@@ -197,7 +197,8 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
             record = next_slice(cell, settings, minutes, tell)
             log.unlink(missing_ok=True)
     except G2N2Error as error:
-        return Outcome(cell.label, "failed", str(error))
+        anew = f"; delete {folder} to begin the cell anew" if str(folder) in str(error) else ""
+        return Outcome(cell.label, "failed", f"{error}{anew}")
     except Exception as error:  # a fault of ours in one cell must not cost the others
         if isinstance(error, OSError) and error.errno in DISK:
             place = error.filename or settings.work

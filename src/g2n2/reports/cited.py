@@ -9,6 +9,8 @@ from functools import cache
 from importlib.resources import files
 
 MISSING = "N/A"
+KERNELS = ("WL kernel", "GNTK")
+"""Rows of the table of TU that are no GNN."""
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from statistics import fmean
 
 from ..demonstration.blocks import Block, Table, Text
+from ..experiments.trained import brec_cells
+from ..experiments.trained.brec_cells import BEYOND, TRAINED
 from ..experiments.trained.class_cells import ACCURACY, DEVIATION
 from ..experiments.trained.contenders import ALIKE, CONTENDERS, Contender
-from ..experiments.trained.counting_cells import COUNTS
+from ..experiments.trained.counting_cells import COUNTS, normalised_key
 from ..experiments.trained.counting_exact import MERGED, other_key
+from ..experiments.trained.exact import BOUND, PAIRS, SEPARATED
+from ..experiments.trained.graph8c_cells import MERGED as MERGED_AT_RANDOM
 from .cited import cited
 from .figures.power import drawing
 from .numbers import (
@@ -34,7 +38,6 @@ Known = Mapping[str, Standing]
 
 WANTED = 258
 ALL_PAIRS = 400
-TRAINED, BEYOND = "trained separated", "separated beyond the bound"
 TRAINED_ALIKE = {
     one.name: one
     for contender in CONTENDERS.values()
@@ -125,10 +128,10 @@ _whole_number = fixed(0)
 def _whole(known: Known, contender: Contender) -> Standing | None:
     """A contender's standing where every pair of BREC that can be told apart has been judged."""
     standing = known.get(f"brec/{contender.name}")
-    if standing is None or set(standing.values("pairs")) != {ALL_PAIRS}:
+    if standing is None or set(standing.values(PAIRS)) != {ALL_PAIRS}:
         return None
-    within = set(standing.values("judged within the bound"))
-    whole = within == set(standing.values("exact bound")) or not standing.stopped
+    within = set(standing.values(brec_cells.WITHIN))
+    whole = within == set(standing.values(BOUND)) or not standing.stopped
     return standing if whole and standing.budget == FULL else None
 
 
@@ -142,16 +145,16 @@ def _sum(standing: Standing | None, categories: tuple[str, ...]) -> Entry:
 
 _MEASURED = {
     "released test": TRAINED,
-    "Hotelling's T²": f"{TRAINED}, Hotelling's T²",
-    "clear of noise": f"{TRAINED}, clear of noise",
+    "Hotelling's T²": brec_cells.HOTELLING,
+    "clear of noise": brec_cells.CLEAR,
     "beyond the bound, released test": BEYOND,
-    "beyond it, Hotelling's T²": f"{BEYOND}, Hotelling's T²",
-    "judged within it": "judged within the bound",
-    "unreliable": "unreliable",
-    "unreliable, Hotelling's T²": "unreliable, Hotelling's T²",
-    "not finite": "not finite",
+    "beyond it, Hotelling's T²": brec_cells.BEYOND_HOTELLING,
+    "judged within it": brec_cells.WITHIN,
+    "unreliable": brec_cells.UNRELIABLE,
+    "unreliable, Hotelling's T²": brec_cells.UNRELIABLE_HOTELLING,
+    "not finite": brec_cells.NOT_FINITE,
 }
-_EXACT = {"exact, by words": "exact separated", "exact bound": "exact bound"}
+_EXACT = {"exact, by words": SEPARATED, "exact bound": BOUND}
 
 
 def _beside(known: Known) -> Table:
@@ -171,7 +174,7 @@ def _exact(standing: Standing | None, metric: str) -> Entry:
     A run that was stopped has it whole; one of a smaller budget or earlier settings has not.
     """
     found = standing.mean(metric) if standing else None
-    pairs = standing.mean("pairs") if standing else None
+    pairs = standing.mean(PAIRS) if standing else None
     if standing is None or pairs is None:
         return Entry(EMPTY)
     if found is None:  # no grammar, so no words
@@ -197,7 +200,7 @@ def _sets(known: Known) -> tuple[Table, Text]:
                 epochs = max(record.config.get("epochs", 0) for record in standing.records)
                 works[f"{name} {standing.work} of {epochs} epochs"] = None
         graph8c = known.get(f"graph8c/{contender.name}")
-        random = mean_entry(graph8c, "merged by random weights", _whole_number)
+        random = mean_entry(graph8c, MERGED_AT_RANDOM, _whole_number)
         nothing = [Entry(OPTIONAL), Entry(OPTIONAL)]
         entries += nothing if contender is ALIKE else [random, _merged(graph8c)]
         rows.append((said(contender), [*entries, Entry("; ".join(works) or EMPTY)]))
@@ -227,8 +230,8 @@ def _pairs(standing: Standing | None) -> Entry:
     """Pairs the words tell apart, or the bound where there is no grammar, of all."""
     if standing is None:
         return Entry(EMPTY)
-    words, bound = standing.mean("exact separated"), standing.mean("exact bound")
-    pairs, known = standing.mean("pairs"), words or bound
+    words, bound = standing.mean(SEPARATED), standing.mean(BOUND)
+    pairs, known = standing.mean(PAIRS), words or bound
     if pairs is None or known is None:
         return Entry(EMPTY)
     upto = "" if words else "at most "
@@ -236,8 +239,8 @@ def _pairs(standing: Standing | None) -> Entry:
 
 
 def _merged(standing: Standing | None) -> Entry:
-    words = standing.mean("exact separated") if standing else None
-    pairs = standing.mean("pairs") if standing else None
+    words = standing.mean(SEPARATED) if standing else None
+    pairs = standing.mean(PAIRS) if standing else None
     if words is None or pairs is None:
         return Entry(EMPTY if standing is None else "")
     return Entry(f"{pairs.value - words.value:,.0f}{mark(words)}")
@@ -246,7 +249,7 @@ def _merged(standing: Standing | None) -> Entry:
 def _counting(known: Known) -> Table:
     rows: list[Row] = []
     for count in COUNTS:
-        said_count, metric = count.replace("_", "-"), f"normalised test MAE {count}"
+        said_count, metric = count.replace("_", "-"), normalised_key(count)
         for how, cell, absent in (("all six at once", "joint", EMPTY), ("alone", count, OPTIONAL)):
             standings = [known.get(f"counting/{cell}/{name}") for name in TRAINED_ALIKE]
             if cell == "joint" or any(standings):
@@ -289,7 +292,7 @@ def _aim(known: Known) -> Aim:
         standing = known.get(f"brec/{contender.name}")
         if contender.network != "G2N2" or standing is None:
             continue
-        apart, beyond, pairs = (standing.mean(m) for m in (TRAINED, BEYOND, "pairs"))
+        apart, beyond, pairs = (standing.mean(m) for m in (TRAINED, BEYOND, PAIRS))
         if apart and pairs and pairs.value == ALL_PAIRS:
             count = apart.value - (beyond.value if beyond else 0.0)
             found.append((count, contender, standing))

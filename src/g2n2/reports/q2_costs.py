@@ -8,7 +8,7 @@ from ..data.qm9.targets import QM9_TARGETS
 from ..demonstration.blocks import Block, Table, Text
 from ..experiments.collapse import LEAST_SPREAD, SPREAD
 from ..experiments.q2 import COMPARED, PRECISIONS
-from ..experiments.speed import epochs_in_equal_time
+from ..experiments.speed import epochs_in_equal_time, seconds_key
 from ..experiments.training_cells import mae_key
 from .cited import cited
 from .numbers import EMPTY, OPTIONAL, PARTIAL, fixed, mean_entry
@@ -45,7 +45,7 @@ def speeds(known: Mapping[str, Standing]) -> list[Block]:
         published = [table.at(row, c).text if row else "" for c in ("PPGN", "G²N²")]
         ours = [
             mean_entry(known.get(name), metric, fixed(2), absent).text
-            for metric in ("seconds per epoch PPGN", "seconds per epoch G2N2", "PPGN / G2N2")
+            for metric in (seconds_key("PPGN"), seconds_key("G2N2"), "PPGN / G2N2")
         ]
         standing = known.get(name)
         machine = str(standing.records[0].provenance.get("device", "?")) if standing else absent

@@ -10,7 +10,7 @@ from ..demonstration.blocks import Block, Table, Text
 from ..experiments.q3.cells import CURVES, NESTED_ACCURACIES, cell_name
 from ..experiments.q3.settings import LONGER, MODELS, PLANS, SETS
 from ..experiments.q3.statistics import GIN, NESTED, RELEASED, accuracy_key, deviation_key
-from .cited import cited
+from .cited import KERNELS, cited
 from .figures.q3 import drawing
 from .numbers import EMPTY, Entry, Notes, Row, best_of_columns, entry, fixed, mark, plain
 from .q3_paired import fold_by_fold
@@ -18,7 +18,6 @@ from .section import Aim, Section, nothing_yet
 from .standings import FULL, Measured, Results, Standing
 
 STATISTICS = (GIN, RELEASED, NESTED)
-KERNELS = ("WL kernel", "GNTK")
 WANTED_SETS = 4
 
 Known = Mapping[str, Standing]

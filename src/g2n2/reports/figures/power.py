@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...demonstration.inline_svg import FAINT, INK, SOFT
+from ...experiments.trained.brec_cells import CLEAR, TRAINED, WITHIN
+from ...experiments.trained.exact import BOUND, SEPARATED
 from ..cited import cited
 from ..standings import Standing
 from .drawing import BLUE, ORANGE, Drawing
-
-_EXACT, _TRAINED = "exact separated", "trained separated"
 
 
 def drawing(known: Mapping[str, Standing], titles: Mapping[str, str]) -> Drawing:
@@ -60,8 +60,7 @@ def _draw(figure: Any, known: Mapping[str, Standing], titles: Mapping[str, str])
 def _bars(axes: Any, height: int, standing: Standing) -> float:
     """A network's numbers; the largest of them."""
     bound, words, trained, clear = (
-        standing.mean(metric)
-        for metric in ("exact bound", _EXACT, _TRAINED, f"{_TRAINED}, clear of noise")
+        standing.mean(metric) for metric in (BOUND, SEPARATED, TRAINED, CLEAR)
     )
     largest = 0.0
     if words is not None:
@@ -83,7 +82,7 @@ def _so_far(standing: Standing) -> str:
     """What is to be known of a number where pairs are left."""
     if not standing.partial:
         return ""
-    within, bound = (standing.mean(name) for name in ("judged within the bound", "exact bound"))
+    within, bound = (standing.mean(name) for name in (WITHIN, BOUND))
     if within is not None and bound is not None and within.value == bound.value:
         return ", all within the bound judged"
     return f" of {min(record.done for record in standing.records)} judged"

@@ -8,7 +8,7 @@ from typing import Any
 from ...demonstration.inline_svg import INK, SOFT
 from ...experiments.q3.settings import MODELS, SETS
 from ...experiments.q3.statistics import GIN, NESTED, RELEASED
-from ..cited import cited
+from ..cited import KERNELS, cited
 from ..standings import Measured
 from .drawing import BLUE, GREEN, ORANGE, Drawing
 
@@ -16,7 +16,6 @@ _MARKS = {NESTED: (GREEN, "s"), GIN: (BLUE, "o"), RELEASED: (ORANGE, "^")}
 _BAR = {"ecolor": BLUE, "alpha": 0.2, "elinewidth": 3.5}
 Found = Mapping[tuple[str, str, str], Measured]
 """Set, model and statistic to a number."""
-_NO_OTHER_GNN = ("WL kernel", "GNTK", "G²N²")
 
 
 def drawing(found: Found) -> Drawing:
@@ -51,7 +50,7 @@ def _panel(axes: Any, name: str, found: Found) -> None:
         linewidth=1.1,
         label="G²N² in the paper",
     )
-    _, other = table.best(name, without=_NO_OTHER_GNN)
+    _, other = table.best(name, without=(*KERNELS, "G²N²"))
     style = {"color": SOFT, "linewidth": 1.1, "linestyle": (0, (4, 3))}
     axes.axvline(other, label=f"best other GNN in the paper, {GIN}", **style)
     for height, model in enumerate(reversed(MODELS), start=1):
