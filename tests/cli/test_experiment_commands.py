@@ -1,6 +1,10 @@
 """The experiment command as a user meets it."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 import torch
@@ -95,3 +99,23 @@ def test_a_failure_is_told_and_the_command_says_so_to_a_script(tmp_path):
     assert code == 1
     assert "1 of 1 cells failed" in text
     assert "--only speed/joint-width32/bonds" in text
+
+
+def test_a_schedulers_stop_is_a_ctrl_c(tmp_path):
+    """A real process: SIGTERM is told of, and what was begun can go on."""
+    words = ("--budget", "short", "--only", "csl/G2N2-8", "--device", "cpu", "--jobs", "1")
+    places = ("--results", str(tmp_path / "results"), "--work", str(tmp_path / "work"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "g2n2", "experiment", "power", *words, *places],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    until = time.monotonic() + 120
+    while not list((tmp_path).glob("work/power/*.lock")) and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "the same command goes on" in said
+    assert "Traceback" not in said

@@ -7,7 +7,7 @@ from g2n2.reports.standings import read_results
 from made_up_records import write
 
 CATEGORIES = {"Basic": 60, "Regular": 50, "Extension": 100, "CFI": 48}
-NONE = {"4-Vertex_Condition": 0, "Distance_Regular": 3}
+NONE = {"4-Vertex_Condition": 1, "Distance_Regular": 3}
 
 
 def brec(folder, name, apart, beyond=0, pairs=400, within=None, **changes):
@@ -40,7 +40,7 @@ def tables(folder):
 def test_categories_are_joined_as_in_the_published_table(tmp_path):
     brec(tmp_path, "G2N2-8", 261)
     published, beside, *_ = tables(tmp_path)
-    assert published["G²N², 8 layers, ours"] == ("**60**", "53", "**100**", "**48**", "261")
+    assert published["G²N², 8 layers, ours"] == ("**60**", "54", "**100**", "**48**", "261")
     assert published["PPGN, cited"][-1] == "233"
     assert published["3-WL, the test, cited"][0] == "60"  # no network, so never bold
     assert beside["G²N², 8 layers"][-3:] == ("222", "270", "1 × 400 pairs")
@@ -64,6 +64,16 @@ def test_a_sample_or_half_of_the_pairs_is_not_set_beside_the_published_totals(tm
     assert beside["G²N², 8 layers"][-2] == "270 of 48"
     assert beside["G²N², 5 layers"][0] == "100 ◐"
     assert beside["G²N², 5 layers"][-3] == "222"  # nothing trained, nothing partial
+    brec(tmp_path, "G2N2-3", 216, budget="short")
+    published, *_ = tables(tmp_path)
+    assert set(published["G²N², 3 layers, ours"]) == {"–"}, "other epochs, other number"
+
+
+def test_a_whole_run_that_suffices_stands_for_the_aim(tmp_path):
+    brec(tmp_path, "G2N2-8", 268, done=350, planned=400)
+    brec(tmp_path, "G2N2-5", 265)
+    (aim,) = made(tmp_path).aims
+    assert (aim.verdict, aim.found) == ("met", "G²N², 5 layers: 265")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from g2n2.reports.q4 import section
+from g2n2.reports.q4 import best_places, section
 from g2n2.reports.standings import read_results
 from made_up_records import write
 
@@ -100,6 +100,31 @@ def test_band_pass_counts_only_where_the_others_are_kept(tmp_path, scores, verdi
     for name, score in scores.items():
         runs(tmp_path, name, "G2N2-chebyshev", 6, score)
     runs(tmp_path, "band", "ChebNet", 3, 0.99)  # not ours to be proud of
+    runs(tmp_path, "band", "G2N2-solved", 5, 0.99)  # neither random nor by Chebyshev
     aims = made(tmp_path).aims
     assert tuple(aim.verdict for aim in aims if "Chebyshev start" in aim.text) == verdicts
     assert {aim.verdict for aim in aims if "random weights" in aim.text} == {"not run yet"}
+
+
+def test_a_network_is_drawn_at_the_depth_that_is_best_at_band_pass(tmp_path):
+    for layers, band, low in ((3, 0.4, 0.99), (5, 0.6, 0.5), (6, 0.2, 1.0)):
+        runs(tmp_path, "band", "G2N2", layers, band)
+        runs(tmp_path, "low", "G2N2", layers, low)
+    runs(tmp_path, "low", "GCN", 3, 0.9)
+    known = read_results(tmp_path).of("q4")
+    assert best_places(known) == {"G²N²": ("G2N2", 5), "GCN": ("GCN", 3)}
+
+
+@pytest.mark.parametrize(
+    ("band", "verdicts"),
+    [
+        (0.5, {"**missed**"}),  # whatever the rest of the runs at low-pass would be
+        (0.97, {"met, by partial runs"}),
+    ],
+)
+def test_partial_runs_matter_where_band_pass_reaches_the_bar(tmp_path, band, verdicts):
+    runs(tmp_path, "band", "G2N2", 3, band)
+    runs(tmp_path, "high", "G2N2", 3, 0.9999)
+    runs(tmp_path, "low", "G2N2", 3, 0.9999, done=4, planned=10)
+    aims = [aim for aim in made(tmp_path).aims if "random weights" in aim.text]
+    assert {aim.verdict for aim in aims} == verdicts

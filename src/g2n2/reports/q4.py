@@ -71,7 +71,7 @@ def section(results: Results) -> Section:
             for bar, before in ((0.90, ""), (0.95, "stretch: "))
             for start in (LEARNED, WRITTEN)
         ),
-        drawing(known, _best_places(known)) if responses else None,
+        drawing(known, best_places(known)) if responses else None,
         known.seen,
         {"q4-ceilings": (_ceilings(known), _ppgn(known))},
     )
@@ -232,7 +232,7 @@ def _never_better(standing: Standing) -> bool:
     return bool(runs) and all(run["best_step"] == 0 for run in runs)
 
 
-def _best_places(known: Known) -> dict[str, Place]:
+def best_places(known: Known) -> dict[str, Place]:
     """For each network the depth that is best at band-pass, as far as it was run."""
     best: dict[str, tuple[tuple[bool, float], Place]] = {}
     for place in _places():
