@@ -1,6 +1,7 @@
 """The experiment command as a user meets it."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -101,16 +102,33 @@ def test_a_failure_is_told_and_the_command_says_so_to_a_script(tmp_path):
     assert "--only speed/joint-width32/bonds" in text
 
 
-def test_a_schedulers_stop_is_a_ctrl_c(tmp_path):
-    """A real process: SIGTERM is told of, and what was begun can go on."""
-    words = ("--budget", "short", "--only", "csl/G2N2-8", "--device", "cpu", "--jobs", "1")
-    places = ("--results", str(tmp_path / "results"), "--work", str(tmp_path / "work"))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "g2n2", "experiment", "power", *words, *places],
+def started(folder, *words):
+    """A real process with a process group of its own, as a terminal gives it."""
+    places = ("--results", str(folder / "results"), "--work", str(folder / "work"))
+    fixed = ("--budget", "short", "--device", "cpu", *places)
+    return subprocess.Popen(
+        [sys.executable, "-u", "-m", "g2n2", "experiment", "power", *words, *fixed],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        start_new_session=True,
     )
+
+
+@pytest.mark.parametrize("seconds", [0.3, 1.0])
+def test_ctrl_c_while_workers_start_is_no_traceback(tmp_path, seconds):
+    process = started(tmp_path, "--only", "csl/G2N2-8", "--only", "csl/G2N2-5", "--jobs", "2")
+    assert "2 cells, 2 at a time" in process.stdout.readline()
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+
+
+def test_a_schedulers_stop_is_a_ctrl_c(tmp_path):
+    """SIGTERM is told of, and what was begun can go on."""
+    process = started(tmp_path, "--only", "csl/G2N2-8", "--jobs", "1")
     until = time.monotonic() + 120
     while not list((tmp_path).glob("work/power/*.lock")) and time.monotonic() < until:
         time.sleep(0.05)

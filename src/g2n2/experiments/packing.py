@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
@@ -116,7 +116,14 @@ def _listen(worker: Worker, tell: Tell) -> Outcome | None:
 def _start(settings: Settings) -> Worker:
     here, there = get_context("spawn").Pipe()
     process = get_context("spawn").Process(target=_work, args=(there, settings), daemon=True)
-    process.start()
+    # A Ctrl-C while it imports is kept for when it can end in order. (Python's own helper process
+    # lifts the block when it is started, so it goes first.)
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     there.close()
     return Worker(process, here)
 
@@ -126,6 +133,7 @@ def _work(pipe: Connection, settings: Settings) -> None:
     os.setsid()  # Ctrl-C of the terminal goes to the parent, which passes it on once
     _share_cores(settings.jobs)
     with suppress(EOFError, OSError, KeyboardInterrupt):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         while True:
             key, minutes = pipe.recv()
             cell = find_cell(key)

@@ -26,7 +26,7 @@ def drawing(found: Found) -> Drawing:
         "Accuracy on six TU sets by three statistics of our runs; the full line is the paper's "
         "G²N² (best epoch of each fold, if the released script made it), the dashed one its best "
         "other GNN (GIN's protocol). Pale bars say how folds differ, not how sure a mean is."
-        + (" Hollow points are of earlier settings." if hollow else ""),
+        + (" Hollow points have a smaller budget or earlier settings." if hollow else ""),
         (9.4, 5.2),
         lambda figure: _draw(figure, found),
     )
