@@ -1,6 +1,7 @@
 """Q2: the cells the question asks for, slices that change no number, equal time, collapse."""
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -187,6 +188,24 @@ def test_slices_give_the_numbers_of_one_run(tmp_path):
     changed = training_cell("q2", "small", "smoke", replace(SMALL, width=5))
     with pytest.raises(DataError, match="width 4, now 5"):
         changed.run(Slice(tmp_path / "parts", device="cpu"))
+
+
+def test_a_slice_ends_within_an_epoch_that_takes_too_long(tmp_path, monkeypatch):
+    pytest.importorskip("lightning.fabric", reason="training needs lightning")
+    cell = training_cell("q2", "small", "smoke", SMALL)
+    whole = cell.run(Slice(tmp_path / "whole", device="cpu"))
+    monkeypatch.setattr("g2n2.experiments.training_cells.LATE", -1e9)
+    given = Slice(tmp_path / "parts", minutes=1e-6, device="cpu")
+    with pytest.raises(DataError, match="no epoch is finished yet; what was done is kept"):
+        cell.run(given)
+    found = []
+    while len(found) < 100 and (not found or found[-1] is None or found[-1].partial):
+        found.append(None)
+        with suppress(DataError):
+            found[-1] = cell.run(given)
+    training = len(json.loads((tmp_path / "whole" / "run" / "split.json").read_text())["train"])
+    assert len(found) > training // 8 * 3 - 3, "a step a slice"
+    assert found[-1].detail["validation"] == whole.detail["validation"]
 
 
 def test_a_run_that_died_to_a_constant_is_found(tmp_path):

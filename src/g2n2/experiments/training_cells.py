@@ -13,6 +13,7 @@ error of the training mean for each target.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -46,6 +47,9 @@ SMALL_BATCH = 32
 
 SETTLED = ("precision", "batch")
 """Settings a run decides when it starts; the rest must not have changed when it is taken up."""
+
+LATE = 60.0
+"""Seconds a slice may take longer to end with an epoch; one that takes more is left within."""
 
 Adapt = Callable[[RunConfig, Slice], int]
 Measure = Callable[["Outcome", Path], Mapping[str, float]]
@@ -132,7 +136,7 @@ def run_slice(
     content, _ = load_checkpoint(folder)
     history: list[dict[str, float]] = content["progress"]["history"] if content else []
     if not history:
-        raise DataError("no epoch was finished; give it more minutes")
+        raise DataError("no epoch is finished yet; what was done is kept: the same command goes on")
     ran = files.config()
     judged = "validation " + ("mae" if len(files.columns()) == 1 else "relative_mae")
     best = min(history, key=lambda row: row[judged])
@@ -202,6 +206,16 @@ def train_slice(
 
     trained = Trained()
 
+    def late() -> float:
+        """Seconds since the slice should have ended."""
+        return time.monotonic() - begun - 60.0 * given.minutes if given.minutes else -math.inf
+
+    def step(loop: Loop) -> None:
+        if late() > LATE:
+            loop.pause()
+            given.note()
+            raise SliceOverError
+
     def summary(_config: RunConfig, _parts: Parts, model: nn.Module) -> None:
         trained.parameters = sum(weights.numel() for weights in model.parameters())
 
@@ -210,13 +224,12 @@ def train_slice(
         epochs = loop.recipe.epochs
         given.tell(f"validation {validation:.4g}", loop.progress.epoch, epochs)
         given.note()
-        over = given.minutes and time.monotonic() - begun > 60.0 * given.minutes
-        if over and not loop.finished:
+        if late() > 0 and not loop.finished:
             loop.save()
             raise SliceOverError
 
     try:
-        watch = Watch(summary=summary, epoch=epoch)
+        watch = Watch(summary=summary, step=step, epoch=epoch)
         result = train(
             config,
             folder,

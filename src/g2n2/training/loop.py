@@ -187,8 +187,7 @@ class Loop:
             before = now
             self.hooks.step(self)
             if asked or unsaved > self.config.checkpoint_seconds:
-                self._settle()
-                self.save()
+                self.pause()
             if asked:
                 raise KeyboardInterrupt
             if self._out_of_time:
@@ -237,8 +236,13 @@ class Loop:
             self.progress.loss += loss
             self.progress.known += known
 
+    def pause(self) -> None:
+        """Write a checkpoint within an epoch."""
+        self._settle()
+        self.save()
+
     def save(self) -> None:
-        """Write a checkpoint; the first process does, and all stop where it cannot.
+        """Write a checkpoint, all losses settled; the first process does, or all stop.
 
         Raises:
             DataError: The disk refuses.
