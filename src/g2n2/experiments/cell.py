@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -56,6 +57,10 @@ class Slice:
         """The detail of the known record that came farthest, or nothing."""
         farthest = max(self.known, key=lambda one: one.done, default=None)
         return farthest.detail if farthest else {}
+
+    def ends(self, begun: float) -> float:
+        """What `time.monotonic()` is when a slice that began at `begun` should end."""
+        return begun + 60.0 * self.minutes if self.minutes else math.inf
 
     def seconds(self, begun: float) -> float:
         """Wall time of all slices, this one since `time.monotonic()` was `begun`."""

@@ -176,7 +176,7 @@ def finished(cell: Cell, settings: Settings) -> Outcome | None:
         return Outcome(cell.label, "failed", str(error))
     if record is None or record.partial or not cell.owns(record):
         return None
-    if (record.question, record.cell, record.seed) != (cell.question, cell.name, cell.seed):
+    if record.path(settings.results) != path:
         why = f"{path} holds the record of {record.question} {record.cell}; move it elsewhere"
         return Outcome(cell.label, "failed", why)
     return Outcome(cell.label, "kept", "", record.done, record.planned, record.unit)

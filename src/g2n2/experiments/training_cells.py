@@ -13,7 +13,6 @@ error of the training mean for each target.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -208,7 +207,7 @@ def train_slice(
 
     def late() -> float:
         """Seconds since the slice should have ended."""
-        return time.monotonic() - begun - 60.0 * given.minutes if given.minutes else -math.inf
+        return time.monotonic() - given.ends(begun)
 
     def step(loop: Loop) -> None:
         if late() > LATE:

@@ -88,18 +88,21 @@ def write_pages(root: Path, results: Results, made: Sequence[Section]) -> list[P
     if not can_draw():
         raise DataError("the pages show figures, which need matplotlib: pip install 'g2n2[plot]'")
     fresh = _fresh_pages(root, results, made)
-    with TemporaryDirectory() as trial:
-        draw(made, Path(trial), svg=False)  # what cannot be drawn is found before a page is written
     for path in fresh:
         if not os.access(path, os.W_OK):
             raise DataError(f"{path} is read-only; no page was written")
-    for path, text in fresh.items():
-        with _writing(path):
-            replace_file(path, text.encode())
     folder = root / IMAGES
-    with _writing(folder):
-        drawn = [folder / f"{name}.png" for name in draw(made, folder, svg=False)]
-    return [*fresh, *drawn]
+    with TemporaryDirectory() as aside:
+        # What cannot be drawn is found before a page is written.
+        names = [f"{name}.png" for name in draw(made, Path(aside), svg=False)]
+        for path, text in fresh.items():
+            with _writing(path):
+                replace_file(path, text.encode())
+        with _writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in names:
+                replace_file(folder / name, (Path(aside) / name).read_bytes())
+    return [*fresh, *(folder / name for name in names)]
 
 
 @contextmanager

@@ -161,10 +161,9 @@ def _run(
             given.note()
 
     folder = given.work / f"run-{seed}"
-    deadline = begun + 60.0 * given.minutes if given.minutes else math.inf
     with float32_products(network.tf32):
         model = make_network(network, images, seed)
-        progress = fit(model, images, network, plan, folder, deadline, looked)
+        progress = fit(model, images, network, plan, folder, given.ends(begun), looked)
     given.note()  # a checkpoint where time is over
     if progress is None:
         return None

@@ -111,7 +111,7 @@ def judge_pairs(
     verdicts = {**known, **ledger.read()}
     left = [index for index in chosen if index not in verdicts]
     for number, index in enumerate(left):
-        if number and given.minutes and time.monotonic() - begun > 60.0 * given.minutes:
+        if number and time.monotonic() > given.ends(begun):
             break
         verdicts[index] = judge(protocol, suite, index, device)
         ledger.add(verdicts[index])

@@ -61,8 +61,7 @@ def run_graph8c(
     kept = given.work / "networks.json"
     left, merged = read_kept(kept, _understood) or ([], None)
     for seed in range(len(left), networks):
-        late = given.minutes and time.monotonic() - begun > 60.0 * given.minutes
-        if left and late:
+        if left and time.monotonic() > given.ends(begun):
             break
         given.tell(f"network {seed + 1}", seed, networks)
         values, tolerance = embeddings(contender, suite.graphs, seed, device_called(given.device))

@@ -13,7 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ...demonstration.inline_svg import FAINT, INK, inline
+from ...demonstration.inline_svg import FAINT, INK, SOFT, inline
 
 BLUE, ORANGE, GREEN, PINK, SKY, GOLD = (
     "#0072b2",
@@ -62,6 +62,11 @@ class Drawing:
     alt: str
     size: tuple[float, float]
     draw: Callable[[Any], None]
+
+
+def say_not_run(axes: Any) -> None:
+    """In the middle of a panel that has nothing to show."""
+    axes.text(0.5, 0.5, "not run yet", transform=axes.transAxes, ha="center", color=SOFT)
 
 
 def can_draw() -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from ...demonstration.inline_svg import FAINT, INK, SOFT
 from ...experiments.q1 import GRAMMARS
 from ..standings import Standing
-from .drawing import BLUE, GREEN, ORANGE, SKY, Drawing
+from .drawing import BLUE, GREEN, ORANGE, SKY, Drawing, say_not_run
 from .labels import label_points
 
 MAE = "test MAE r2 (bohr²)"
@@ -74,7 +74,7 @@ def _errors(axes: Any, known: Mapping[str, Standing]) -> None:
     axes.set_xlabel("parameters (thousands)")
     axes.set_ylabel("test MAE of R² (a₀²)")
     if not points:
-        axes.text(0.5, 0.5, "not run yet", transform=axes.transAxes, ha="center", color=SOFT)
+        say_not_run(axes)
         return
     axes.set_xlim(0, 1.25 * max(x for x, _ in points))
     values = [y for _, y in points]
@@ -136,4 +136,4 @@ def _powers(axes: Any, known: Mapping[str, Standing]) -> None:
             borderaxespad=0.1,
         )
     else:
-        axes.text(0.5, 0.5, "not run yet", transform=axes.transAxes, ha="center", color=SOFT)
+        say_not_run(axes)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...demonstration.inline_svg import INK, SOFT
 from ..standings import Standing
-from .drawing import BLUE, GOLD, GREEN, ORANGE, PINK, SKY, Drawing
+from .drawing import BLUE, GOLD, GREEN, ORANGE, PINK, SKY, Drawing, say_not_run
 
 _LINES = {  # rows that vary another one's blocks or start are left to the table
     "G²N², Chebyshev start": (BLUE, "-"),
@@ -85,7 +85,7 @@ def _panel(
     axes.set_xlabel("eigenvalue of D − A")
     axes.axhline(0, color=SOFT, linewidth=0.6)
     if not seen:
-        axes.text(0.5, 0.5, "not run yet", transform=axes.transAxes, ha="center", color=SOFT)
+        say_not_run(axes)
         return
     truth = seen["truth"]
     style = {"color": INK, "linewidth": 3.6, "alpha": 0.3, "zorder": 1}
