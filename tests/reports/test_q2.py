@@ -129,14 +129,14 @@ def test_an_equal_time_of_an_earlier_timing_is_said(tmp_path, epochs, said):
     assert found.partition("earlier timing: ")[2] == said
 
 
-def test_half_precision_is_compared_with_full(tmp_path):
+def test_half_precision_is_compared_with_tf32(tmp_path):
     for seed, (half, full) in enumerate([(1.0, 0.9), (1.2, 1.1)]):
-        for bits, value in (("bf16", half), ("32", full)):
+        for bits, value in (("bf16", half), ("tf32", full)):
             name = f"precision/r2/{bits}"
             write(tmp_path, "q2", name, {metric("r2"): value}, seed=seed, done=3, planned=3)
     *_, precision = tables(tmp_path)
-    assert row(precision, "R²")[4] == "+10.0 % ◐", "1.1 against 1.0, by two of three seeds"
-    assert row(precision, "U₀")[4] == "–"
+    assert row(precision, "R²")[3] == "+10.0 % ◐", "1.1 against 1.0, by two of three seeds"
+    assert row(precision, "U₀")[3] == "–"
 
 
 def precision(folder, bits, seeds, **changes):
@@ -146,11 +146,11 @@ def precision(folder, bits, seeds, **changes):
 
 def test_half_precision_is_compared_with_the_same_work_only(tmp_path):
     precision(tmp_path, "bf16", 3)
-    precision(tmp_path, "32", 3)
-    assert row(tables(tmp_path)[-1], "R²")[4:] == ("+0.0 %", "3 × 300 epochs")
+    precision(tmp_path, "tf32", 3)
+    assert row(tables(tmp_path)[-1], "R²")[3:] == ("+0.0 %", "3 × 300 epochs")
     precision(tmp_path, "bf16", 3, done=200)
-    works = "bf16 3 × 200 of 300 epochs, partial; float32 3 × 300 epochs"
-    assert row(tables(tmp_path)[-1], "R²")[4:] == ("–", works)
+    works = "bf16 3 × 200 of 300 epochs, partial; tf32 3 × 300 epochs"
+    assert row(tables(tmp_path)[-1], "R²")[3:] == ("–", works)
 
 
 def test_a_number_in_another_unit_is_not_shown(tmp_path):

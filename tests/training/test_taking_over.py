@@ -10,6 +10,7 @@ from g2n2.data.dense_store import DenseStore
 from g2n2.data.shapes import few_shapes
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
+from g2n2.ops.precision import float32_products
 from g2n2.training.averaging import Average
 from g2n2.training.graphed import GraphedStep
 from g2n2.training.taking_over import serves, take_over
@@ -128,6 +129,15 @@ def test_what_is_recorded_later_is_a_training_step():
     first.model.eval()
     take_over(step, *second.parts)
     assert step.network.model.training
+
+
+def test_steps_recorded_in_tf32_do_not_serve_a_run_in_full_precision():
+    with float32_products(tf32=True):
+        step = Run(0).steps()
+        settings = step.task, BATCH, 1.0, None, True
+        assert step.same(*settings)
+    with float32_products(tf32=False):
+        assert not step.same(*settings)
 
 
 def dropped(run):

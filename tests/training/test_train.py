@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from benchmark_files import real_file
 from g2n2.errors import DataError
@@ -77,6 +78,17 @@ def test_same_seed_same_numbers_and_bytes(run, tmp_path):
         assert (again.folder / name).read_bytes() == (folder / name).read_bytes(), name
     other = train(replace(config, seed=1), tmp_path / "other", graphs=small_set(missing=0.1))
     assert (other.folder / "metrics.csv").read_bytes() != (folder / "metrics.csv").read_bytes()
+
+
+def test_a_run_in_full_precision_is_not_in_that_of_the_run_before(tmp_path):
+    seen = []
+    watch = Watch(start=lambda _: seen.append(torch.get_float32_matmul_precision()))
+    before = torch.get_float32_matmul_precision()
+    for precision in ("bf16", "tf32", "32"):
+        config = replace(SMALL, epochs=1, precision=precision)
+        train(config, tmp_path / precision, graphs=small_set(), watch=watch)
+        assert torch.get_float32_matmul_precision() == before
+    assert seen == ["high", "high", "highest"]
 
 
 def test_the_folder_tells_everything(run):

@@ -11,7 +11,7 @@ Cells; those of one table have equal epochs where nothing else is said:
     speed/joint-width32/TRACK                seconds per epoch of both networks in one run
     speed/single/distance, speed/single-bf16/TRACK
     collapse/u0                              20 seeds of U₀: does any run die to a constant?
-    precision/TARGET/PRECISION               three seeds in bf16, tf32 and 32 bits, equal epochs
+    precision/TARGET/PRECISION               three seeds in bf16 and in tf32, equal epochs
     sums/elements, sums/extent               no network: what the references alone give
 
 TRACK is `distance` or `bonds`, NETWORK `G2N2` or `PPGN`, RECIPE `modern` or `paper`, TARGET a name
@@ -51,7 +51,7 @@ ORDER = (*FIRST, *(target.name for target in QM9_TARGETS if target.name not in F
 COMPARED = ("r2", "u0")
 """Targets that PPGN, the track `bonds` and the recipe `paper` are required for."""
 
-PRECISIONS = ("bf16", "tf32", "32")
+PRECISIONS = ("bf16", "tf32")
 PRECISION_SEEDS = 3
 
 FINE = ("r2", "zpve")

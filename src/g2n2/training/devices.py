@@ -28,8 +28,6 @@ def make_fabric(config: RunConfig) -> Any:
         raise DataError('training needs lightning: pip install "g2n2[train]"') from None
     if config.device == "cuda" and not torch.cuda.is_available():
         raise DataError("device cuda was asked for, but there is none here; leave --device out")
-    if config.precision in ("tf32", "bf16"):  # what is left in float32 may lose as much
-        torch.set_float32_matmul_precision("high")
     found = "cuda" if torch.cuda.is_available() else "cpu"
     devices, nodes = _places(config)
     fabric = Fabric(

@@ -24,6 +24,7 @@ from ..nn.copies import Copies
 from ..nn.layer import Memories
 from ..nn.model import GrammarGNN
 from ..ops.aside import aside
+from ..ops.precision import dot_precision
 from .averaging import Average
 from .devices import free_cached_memory, out_of_memory
 from .inputs import Inputs
@@ -70,7 +71,7 @@ class GraphedStep:
     ) -> None:
         self.optimiser, self.average, self.shapes = optimiser, average, shapes
         self.store, self.task, self.clip, self.dtype = store, task, clip, dtype
-        self.device = store.device
+        self.device, self.products = store.device, dot_precision()
         self.smallest = int(np.argmin(store.store.graphs.sizes))
         self.told = torch.zeros(batch + 3, dtype=torch.int64, device=self.device)
         self.indices, self.count = self.told[:batch], self.told[batch]
@@ -129,7 +130,7 @@ class GraphedStep:
     ) -> bool:
         """Whether these are its settings; shapes follow from them and the graphs."""
         mine = (self.task, len(self.indices), self.clip, self.dtype, bool(self.shapes))
-        return mine == (task, batch, clip, dtype, by_chance)
+        return (*mine, self.products) == (task, batch, clip, dtype, by_chance, dot_precision())
 
     def _heed(self) -> None:
         """Put the rate and the share where the optimiser and the average read them."""

@@ -15,6 +15,7 @@ from torch import nn
 from ..data.graph_set import GraphSet
 from ..data.store import GraphStore
 from ..errors import DataError
+from ..ops.precision import float32_products
 from .building import Parts, load_graphs, make_model, make_store, prepare, with_batch
 from .checkpoints import load_checkpoint
 from .config import RunConfig
@@ -104,13 +105,27 @@ def train(
         TrainingError: The run cannot go on.
         KeyboardInterrupt: Ctrl-C or SIGTERM; a checkpoint is left.
     """
-    watch = watch or Watch()
     if first_process():  # the others start later, when the folder is already in use
         _refuse_folder(RunFolder(folder), resume)
     if resume:
         free = {name: getattr(config, name) for name in ("device", "devices", "minutes")}
         config = replace(RunFolder(folder).config(), **free)
-    fabric = make_fabric(config.checked())
+    # Beside bfloat16, what is left in float32 may lose as much. For this run only: the next one in
+    # this process may ask for every digit.
+    with float32_products(tf32=config.checked().precision in ("tf32", "bf16")):
+        return _train(config, folder, resume, graphs, watch or Watch(), pictures, recorded)
+
+
+def _train(
+    config: RunConfig,
+    folder: str | Path,
+    resume: bool,
+    graphs: GraphSet | None,
+    watch: Watch,
+    pictures: bool,
+    recorded: Recorded | None,
+) -> Result:
+    fabric = make_fabric(config)
     files = RunFolder(fabric.broadcast(str(folder)))
     processes = Processes(fabric)
     everything = processes.in_turn(

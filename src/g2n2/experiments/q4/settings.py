@@ -91,6 +91,8 @@ NETWORKS = (
     replace(CHEBYSHEV, layers=6),
     replace(CHEBYSHEV, layers=5),
     *(Network("G2N2", layers) for layers in (3, 5, 6)),
+    # At the script's rate most deep runs diverge: once more with a fifth of it.
+    Network("G2N2-slow", layers=5, rate=1e-3, longer=2),
     # Random layers under a solved read-out pass low frequencies in full before any training, and
     # high ones nearly; where all starts at random, training loses that.
     Network("G2N2-solved", layers=5, matrix_width=8, solved=True, rate=3e-5),

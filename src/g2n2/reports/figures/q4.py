@@ -11,6 +11,7 @@ from .drawing import BLUE, GOLD, GREEN, ORANGE, PINK, SKY, Drawing, say_not_run
 
 _LINES = {  # rows that vary another one's blocks or start are left to the table
     "G²N², Chebyshev start": (BLUE, "-"),
+    "G²N², a fifth of the rate": (SKY, "-"),
     "G²N²": (SKY, "--"),
     "G²N², the paper's equations": (SKY, ":"),
     "G²N², as in the released script": (ORANGE, "-"),
