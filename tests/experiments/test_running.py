@@ -9,7 +9,7 @@ import pytest
 
 from g2n2.errors import DataError
 from g2n2.experiments import kept, packing, running, slices
-from g2n2.experiments.cell import Cell
+from g2n2.experiments.cell import Cell, NothingYetError
 from g2n2.experiments.questions import cells_of, choose
 from g2n2.experiments.record import EARLIER, Record
 from g2n2.experiments.running import Settings, failures, run_cells
@@ -53,6 +53,15 @@ def test_a_record_of_other_settings_is_not_kept_and_its_work_not_gone_on_with(se
     assert states(run_cells([before_there_was_such_a_setting], settings)) == [("a", "kept")]
     no_default_of_a_run = counting("a", settings={"epochs": 50, "passes": 9})
     assert states(run_cells([no_default_of_a_run], settings)) == [("a", "partial")]
+
+
+def test_a_slice_too_short_for_any_number_is_partial_and_no_failure(settings):
+    def run(given):
+        raise NothingYetError(50, "epochs")
+
+    (outcome,) = run_cells([Cell("q1", "a", 0, "smoke", run)], settings)
+    assert str(outcome) == "q1 a, seed 0: partial, 0 of 50 epochs"
+    assert not failures([outcome])
 
 
 def test_work_of_other_settings_is_no_earlier_slice(settings):
@@ -450,14 +459,15 @@ def test_a_worker_that_died_idle_costs_no_cell(settings, monkeypatch):
     assert len(started) == 3
 
 
-@pytest.mark.parametrize("wrong", ["folder", "other cell"])
+@pytest.mark.parametrize("wrong", ["folder", "other cell", "other cell with other settings"])
 def test_what_is_no_record_of_the_cell_is_said_before_any_work(settings, wrong):
     (mine,) = states(run_cells([at_once("mine")], settings))
     assert mine == ("mine", "complete")
-    other = at_once("other")
+    other = at_once("other", settings={"epochs": 60} if "settings" in wrong else {})
     if wrong == "folder":
         other.path(settings.results).mkdir()
     else:
+        replace(counting_cells.record("mine", 0, 1), config={"epochs": 50}).write(settings.results)
         content = at_once("mine").path(settings.results).read_text()
         other.path(settings.results).write_text(content)
     (outcome,) = run_cells([other], settings)

@@ -1,13 +1,21 @@
 """The report as a whole: what it says of records no table shows."""
 
+from g2n2.reports.report import QUESTIONS, sections
 from g2n2.reports.report import write as write_report
 from g2n2.reports.standings import read_results
 from made_up_records import write
 
 
 def text(folder, **options):
-    write_report(read_results(folder / "results", **options), folder / "out")
+    results = read_results(folder / "results", **options)
+    write_report(sections(results), results, folder / "out")
     return (folder / "out" / "report.md").read_text("utf-8")
+
+
+def test_the_page_tells_how_every_question_was_asked(tmp_path):
+    assert text(tmp_path).count("**Protocol.**") == len(QUESTIONS)
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "<strong>Protocol.</strong> QM9, target R²" in page
 
 
 def test_records_that_stand_aside_are_said(tmp_path):

@@ -31,6 +31,11 @@ def test_a_grammar_beside_a_baseline_is_refused(tmp_path):
     file = tmp_path / "config.json"  # a run's own names the default grammar beside its baseline
     file.write_text(json.dumps(RunConfig("mutag", baseline="GIN").as_dict()))
     assert merged(file, {}, {}).baseline == "GIN"
+    mine = tmp_path / "mine.toml"
+    mine.write_text('dataset = "mutag"\nbaseline = "GIN"\ngrammar = "r-G_L1"\n')
+    with pytest.raises(DataError, match=r"the grammar r-G_L1.*mine\.toml"):
+        merged(mine, {}, {})
+    assert merged(mine, {"baseline": "GCN"}, {}).baseline == "GCN"
 
 
 def test_json_of_a_run_is_read_too(tmp_path):

@@ -45,8 +45,9 @@ def report(
     found = read_results(results, harness=smoke)
     if check and found.empty:
         raise DataError(f"no result in {results} to compare the pages with; see --results")
+    made = sections(found)
     if check:
-        stale = stale_pages(root, found, sections(found))
+        stale = stale_pages(root, found, made)
         for path in stale:
             show.say(f"stale: {path.relative_to(root)}; run g2n2 report --write-docs")
         raise typer.Exit(1 if stale else 0)
@@ -54,6 +55,6 @@ def report(
         aside = found.left_aside
         more = f"; --smoke shows {aside} of the smoke budget" if aside else ""
         show.say(f"no result in {results} yet: the tables hold published columns only{more}")
-    pages = write_pages(root, found, sections(found)) if write_docs else []
-    for path in (*write(found, out), *pages):
+    pages = write_pages(root, found, made) if write_docs else []
+    for path in (*write(made, found, out), *pages):
         show.say(str(path))

@@ -11,8 +11,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..errors import DataError
 from ..training.config import RunConfig
 from .record import Record, record_path
+
+
+class NothingYetError(DataError):
+    """A slice ended before there was a number to record; what it did is kept.
+
+    Attributes:
+        planned: Units of work there are to do.
+        unit: What is counted.
+    """
+
+    def __init__(self, planned: int, unit: str) -> None:
+        self.planned, self.unit = planned, unit
+        super().__init__(f"none of {planned} {unit} is finished yet; what was done is kept")
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import DataError, G2N2Error
-from .cell import Cell
+from .cell import Cell, NothingYetError
 from .kept import held
 from .record import Record
 from .slices import next_slice
@@ -174,11 +174,13 @@ def finished(cell: Cell, settings: Settings) -> Outcome | None:
         record = Record.read(path) if path.exists() else None
     except DataError as error:
         return Outcome(cell.label, "failed", str(error))
-    if record is None or record.partial or not cell.owns(record):
+    if record is None:
         return None
     if record.path(settings.results) != path:
         why = f"{path} holds the record of {record.question} {record.cell}; move it elsewhere"
         return Outcome(cell.label, "failed", why)
+    if record.partial or not cell.owns(record):
+        return None
     return Outcome(cell.label, "kept", "", record.done, record.planned, record.unit)
 
 
@@ -196,6 +198,8 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
                 return Outcome(cell.label, "left out", f"another process is at work in {folder}")
             record = next_slice(cell, settings, minutes, tell)
             log.unlink(missing_ok=True)
+    except NothingYetError as none:
+        return Outcome(cell.label, "partial", "", 0, none.planned, none.unit)
     except G2N2Error as error:
         anew = f"; delete {folder} to begin the cell anew" if str(folder) in str(error) else ""
         return Outcome(cell.label, "failed", f"{error}{anew}")

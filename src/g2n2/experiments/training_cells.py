@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
 from ..training.config import FREE, RunConfig
-from .cell import Cell, Slice
+from .cell import Cell, NothingYetError, Slice
 from .machines import free_gpu, machine, precision_on
 from .record import Record
 from .shared_data import graphs_of
@@ -122,7 +122,8 @@ def run_slice(
     """Train for a slice and score what there is then.
 
     Raises:
-        DataError: The run was started with other settings, or no epoch fitted into the slice.
+        DataError: The run was started with other settings.
+        NothingYetError: No epoch fitted into the slice.
     """
     from ..training.checkpoints import load_checkpoint
     from ..training.run_folder import RunFolder
@@ -134,9 +135,10 @@ def run_slice(
     files = RunFolder(folder)
     content, _ = load_checkpoint(folder)
     history: list[dict[str, float]] = content["progress"]["history"] if content else []
-    if not history:
-        raise DataError("no epoch is finished yet; what was done is kept: the same command goes on")
     ran = files.config()
+    planned = ran.effective_recipe().epochs
+    if not history:
+        raise NothingYetError(planned, "epochs")
     judged = "validation " + ("mae" if len(files.columns()) == 1 else "relative_mae")
     best = min(history, key=lambda row: row[judged])
     metrics: dict[str, float | None] = {
@@ -151,7 +153,7 @@ def run_slice(
         seed=config.seed,
         budget=budget,
         done=content["progress"]["epoch"] if content else 0,
-        planned=ran.effective_recipe().epochs,
+        planned=planned,
         unit="epochs",
         metrics=metrics,
         config=run_config_said(ran),

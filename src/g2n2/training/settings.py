@@ -50,16 +50,22 @@ def merged(
     source = str(file) if file is not None else "the command line"
     given = {name: value for name, value in said.items() if value not in (None, (), [])}
     together = dict(values.get("options") or {}) | dict(options)
-    if "baseline" in given and "grammar" in given:
-        raise DataError(
-            f"the baseline {given['baseline']} takes the place of the grammar "
-            f"{given['grammar']}: leave out --baseline or --grammar"
-        )
+    _refuse_both(given, "--baseline or --grammar")
     if "baseline" in given:
         values.pop("grammar", None)
     if "grammar" in given:
         values.pop("baseline", None)
+    if values.get("grammar") != RunConfig.grammar:  # a run's own file has it beside a baseline
+        _refuse_both(values, f"one of them in {file}")
     return rooted(RunConfig.from_dict({**values, **given, "options": together}, source))
+
+
+def _refuse_both(settings: Mapping[str, Any], leave_out: str) -> None:
+    if settings.get("baseline") and settings.get("grammar"):
+        raise DataError(
+            f"the baseline {settings['baseline']} takes the place of the grammar "
+            f"{settings['grammar']}: leave out {leave_out}"
+        )
 
 
 def rooted(config: RunConfig) -> RunConfig:
