@@ -190,14 +190,19 @@ def test_r2_less_its_extent_has_a_line_and_an_aim_of_its_own(tmp_path):
     assert made(tmp_path).aims[3].verdict == "not run yet"
 
 
-def test_an_aim_goes_by_the_longer_run_once_it_is_whole(tmp_path):
+def test_an_aim_goes_by_the_longer_run_once_it_has_come_farther(tmp_path):
     for target in ORDER:
         write(tmp_path, "q2", f"single/{target}/distance/G2N2/modern", {metric(target): 1e-6})
-    write(tmp_path, "q2", "single/r2/distance/G2N2/modern", {metric("r2"): 0.9})
+    shorter = {"done": 60, "planned": 60}
+    write(tmp_path, "q2", "single/r2/distance/G2N2/modern", {metric("r2"): 0.9}, **shorter)
     longer = "single/r2/distance/G2N2/modern/long"
-    write(tmp_path, "q2", longer, {metric("r2"): 0.3}, done=299)
+    write(tmp_path, "q2", longer, {metric("r2"): 0.3}, done=60)
     assert row(tables(tmp_path)[0], "R² (a₀²), 300")[-2] == "**0.300 ◐**"
     assert made(tmp_path).aims[0].verdict == "**missed**"
+    write(tmp_path, "q2", longer, {metric("r2"): 0.3}, done=61)
+    found = made(tmp_path).aims[0]
+    assert found.verdict == "met, by partial runs"
+    assert "R² with 61 of 300 epochs" in found.found
     write(tmp_path, "q2", longer, {metric("r2"): 0.3})
     found = made(tmp_path).aims[0]
     assert (found.verdict, found.found) == (

@@ -296,11 +296,11 @@ def _aim(known: Known, how: str, cells: Mapping[str, str], table: CitedTable) ->
     equal: list[str] = []
     above: list[str] = []
     partial, seeds = False, 0
-    longer: list[str] = []
+    longer: dict[str, str] = {}
     for target, name in cells.items():
-        if _whole(known, LONGER.get(name)):
+        if _came_farther(known, LONGER.get(name), name):
             name = LONGER[name]
-            longer.append(TARGETS[target].symbol)
+            longer[TARGETS[target].symbol] = known[name].brief.partition("× ")[2]
         found = known[name].mean(mae(target)) if name in known else None
         bar = table.at(target, "G²N²").bar
         if found is None or bar is None:
@@ -317,16 +317,19 @@ def _aim(known: Known, how: str, cells: Mapping[str, str], table: CitedTable) ->
     said += f"; above on {', '.join(above)}" if above else ""
     if longer:
         which = "all" if len(longer) == run else ", ".join(longer)
-        said += f"; {which} with {LONG_EPOCHS} epochs"
+        said += f"; {which} with {' and '.join(dict.fromkeys(longer.values()))} epochs"
     said += "; one seed each" if seeds == 1 else ""
     met = False if equal or above else (True if run == len(TARGETS) else None)
     return Aim(text, said, met, partial)
 
 
-def _whole(known: Known, name: str | None) -> bool:
-    """Whether a cell is complete, so that it can stand for one with fewer epochs."""
-    standing = known.get(name or "")
-    return standing is not None and not standing.partial
+def _came_farther(known: Known, longer: str | None, name: str) -> bool:
+    """Whether a cell of more epochs has had more by now, so that it can stand for the other."""
+    later, sooner = known.get(longer or ""), known.get(name)
+    if later is None or later.outdated:
+        return False
+    least = min(record.done for record in later.records)
+    return sooner is None or least > max(record.done for record in sooner.records)
 
 
 def _to_digits_of(printed: float, value: float) -> float:
