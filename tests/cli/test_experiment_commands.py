@@ -12,7 +12,7 @@ import torch
 from test_commands import run
 
 from g2n2.experiments import running
-from made_up_records import write
+from made_up_records import record, write
 
 
 def test_the_cells_of_a_question_are_listed_with_what_is_done(tmp_path):
@@ -63,6 +63,14 @@ def test_a_damaged_record_is_listed_as_one(tmp_path):
     code, text = run("experiment", "q1", "--list", *words)
     assert code == 0
     assert text.count("damaged record") == 1
+
+
+def test_the_record_of_another_cell_is_listed_as_one(tmp_path):
+    path = record("q1", "exact/G_L3/own", {}, budget="smoke").write(tmp_path)
+    path.rename(path.with_name("exact-four-rule-own.s0.smoke.json"))
+    words = ("--budget", "smoke", "--only", "exact", "--results", str(tmp_path))
+    _, text = run("experiment", "q1", "--list", *words)
+    assert text.count("record of q1 exact/G_L3/own") == 1
 
 
 def test_nothing_but_cells_left_out_is_no_success(tmp_path, monkeypatch):

@@ -459,15 +459,19 @@ def test_a_worker_that_died_idle_costs_no_cell(settings, monkeypatch):
     assert len(started) == 3
 
 
-@pytest.mark.parametrize("wrong", ["folder", "other cell", "other cell with other settings"])
-def test_what_is_no_record_of_the_cell_is_said_before_any_work(settings, wrong):
+@pytest.mark.parametrize(
+    ("wrong", "done"),
+    [("folder", 3), ("other cell", 3), ("other cell", 1), ("other cell with other settings", 3)],
+)
+def test_what_is_no_record_of_the_cell_is_said_before_any_work(settings, wrong, done):
     (mine,) = states(run_cells([at_once("mine")], settings))
     assert mine == ("mine", "complete")
     other = at_once("other", settings={"epochs": 60} if "settings" in wrong else {})
     if wrong == "folder":
         other.path(settings.results).mkdir()
     else:
-        replace(counting_cells.record("mine", 0, 1), config={"epochs": 50}).write(settings.results)
+        made = replace(counting_cells.record("mine", 0, done), config={"epochs": 50})
+        made.write(settings.results)
         content = at_once("mine").path(settings.results).read_text()
         other.path(settings.results).write_text(content)
     (outcome,) = run_cells([other], settings)

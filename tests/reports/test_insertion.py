@@ -1,6 +1,7 @@
 """Marked parts of pages: filled, found stale, refused where they are broken."""
 
 import os
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -8,7 +9,7 @@ from typer.testing import CliRunner
 from g2n2.cli import app
 from g2n2.errors import DataError
 from g2n2.reports.insertion import insert, stale_pages, write_pages
-from g2n2.reports.report import sections
+from g2n2.reports.report import QUESTIONS, sections
 from g2n2.reports.standings import read_results
 from made_up_records import write
 
@@ -49,6 +50,12 @@ def root(tmp_path):
     for name in ("README.md", "docs/results.md"):
         (tmp_path / name).write_text(PAGE, encoding="utf-8")
     return tmp_path
+
+
+def test_the_page_of_results_shows_every_question_and_its_protocol():
+    page = (Path(__file__).parents[2] / "docs" / "results.md").read_text("utf-8")
+    for name in (*QUESTIONS, *(f"{question}-protocol" for question in QUESTIONS)):
+        assert page.count(f"<!-- results:{name} -->") == 1, name
 
 
 def filled(root, results="results"):

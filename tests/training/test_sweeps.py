@@ -118,6 +118,7 @@ def test_another_sweep_in_the_same_file_is_refused(tmp_path, monkeypatch):
         ("width = 3", "should be a list of values, or"),
         ("width = { low = 3 }", "should be a list of values, or"),
         ("width = { low = 3, high = 1 }", "should be a list of values, or"),
+        ("baseline = ['GIN', 'GCN']\ngrammar = ['L1', 'L3']", "in place of its grammar: leave out"),
         ("width = ['a']", "width in the sweep should be int"),
     ],
 )
@@ -125,6 +126,11 @@ def test_bad_sweeps_are_refused_by_name(tmp_path, varied, message):
     with pytest.raises(DataError) as caught:
         sweep(tmp_path, varied + "\n")
     assert message in str(caught.value)
+
+
+def test_a_grammar_may_be_tried_beside_baselines(tmp_path):
+    found = sweep(tmp_path, 'baseline = ["", "GIN"]\ngrammar = ["r-G_L1"]\n').combinations()
+    assert [one["baseline"] for one in found] == ["", "GIN"]
 
 
 def test_the_same_values_have_the_same_folder():

@@ -154,7 +154,9 @@ def _list(cells: list[Cell], results: Path) -> None:
             state = f"{found.done} of {found.planned} {found.unit}" if found else "-"
         except (DataError, OSError):
             found, state = None, "damaged record"
-        if found and not cell.owns(found):
+        if found and found.path(results) != path:
+            state = f"record of {found.question} {found.cell}"
+        elif found and not cell.owns(found):
             state += ", other settings"
         if cell.optional:
             state += " (optional)"

@@ -26,7 +26,10 @@ class NothingYetError(DataError):
 
     def __init__(self, planned: int, unit: str) -> None:
         self.planned, self.unit = planned, unit
-        super().__init__(f"none of {planned} {unit} is finished yet; what was done is kept")
+        super().__init__(planned, unit)
+
+    def __str__(self) -> str:
+        return f"none of {self.planned} {self.unit} is finished yet; what was done is kept"
 
 
 @dataclass(frozen=True, eq=False)

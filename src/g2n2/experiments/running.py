@@ -168,7 +168,7 @@ def refuse_unwritable(folders: Iterable[Path]) -> None:
 
 
 def finished(cell: Cell, settings: Settings) -> Outcome | None:
-    """The outcome of a cell that has a complete record with its settings, or a damaged one."""
+    """The outcome of a cell with a complete record of its settings, or what is none of its own."""
     path = cell.path(settings.results)
     try:
         record = Record.read(path) if path.exists() else None
@@ -199,6 +199,7 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
             record = next_slice(cell, settings, minutes, tell)
             log.unlink(missing_ok=True)
     except NothingYetError as none:
+        log.unlink(missing_ok=True)
         return Outcome(cell.label, "partial", "", 0, none.planned, none.unit)
     except G2N2Error as error:
         anew = f"; delete {folder} to begin the cell anew" if str(folder) in str(error) else ""

@@ -51,7 +51,7 @@ def merged(
     given = {name: value for name, value in said.items() if value not in (None, (), [])}
     together = dict(values.get("options") or {}) | dict(options)
     _refuse_both(given, "--baseline or --grammar")
-    if "baseline" in given:
+    if given.get("baseline"):
         values.pop("grammar", None)
     if "grammar" in given:
         values.pop("baseline", None)

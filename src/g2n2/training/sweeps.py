@@ -65,6 +65,13 @@ class Sweep:
             if name in shared:
                 raise DataError(f"{name} is both a setting of {path} and varied in [sweep]")
             _check_space(name, space, path)
+        together = {**shared, **varied}
+        baseline = together.get("baseline")
+        if "grammar" in together and all(baseline if isinstance(baseline, list) else [baseline]):
+            raise DataError(
+                f"every trial of {path} has a baseline in place of its grammar: leave out one of "
+                'them, or vary baseline = ["", …], where "" is for the grammar'
+            )
         sweep = cls(Path(path).stem, shared, varied)
         sweep.config({name: _first(space) for name, space in varied.items()})
         return sweep
