@@ -10,23 +10,25 @@ from ...demonstration.inline_svg import INK, SOFT
 from ...experiments.training_cells import mae_key
 from ..cited import cited
 from ..standings import Standing
-from .drawing import BLUE, GREEN, ORANGE, Drawing
+from .drawing import BLUE, GREEN, ORANGE, SKY, Drawing
 
 _OWN = "G²N², ours (alone 64, at once 32 wide)"
 _OURS = {
     "single": {
         _OWN: ("single/{}/distance/G2N2/modern", BLUE, "o"),
+        "G²N², ours, more epochs": ("single/{}/distance/G2N2/modern/long", SKY, "o"),
         "G²N², ours, less the extent": ("single/{}/distance/G2N2/modern/extent", BLUE, "^"),
         "PPGN, ours": ("single/{}/distance/PPGN/modern", ORANGE, "s"),
         "G²N², ours, bonds only": ("single/{}/bonds/G2N2/modern", GREEN, "D"),
     },
     "joint": {
-        _OWN: (
-            "joint/width32/distance/G2N2/modern",
-            BLUE,
-            "o",
-        ),
+        _OWN: ("joint/width32/distance/G2N2/modern", BLUE, "o"),
         "G²N², ours, less the extent": ("joint/width32/distance/G2N2/modern/extent", BLUE, "^"),
+        "G²N², ours, less the extent, more epochs": (
+            "joint/width32/distance/G2N2/modern/extent/long",
+            SKY,
+            "^",
+        ),
         "PPGN, ours": ("joint/width32/distance/PPGN/modern", ORANGE, "s"),
         "G²N², ours, bonds only": ("joint/width32/bonds/G2N2/modern", GREEN, "D"),
         "G²N², ours, width 64, less the extent": (
