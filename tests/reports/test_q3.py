@@ -67,6 +67,7 @@ def test_more_epochs_stand_beside_those_of_the_plan(tmp_path):
     assert table.rows == (
         ("GIN on MUTAG, 30 epochs", "82.0 ± 0.0", "86.0 ± 5.0", "89.0 ± 4.0", "84.0 ± 6.0"),
         ("GIN on MUTAG, 350 epochs", "86.0 ± 0.0", "90.0 ± 5.0", "93.0 ± 4.0", "–"),
+        ("GIN on MUTAG, cited", "", "89.4 ± 5.6", "", ""),
     )
     (path,) = (tmp_path / "q3").glob("MUTAG-GIN.s0*.json")
     path.write_text(path.read_text().replace('"epochs": 30', '"epochs": 10'))
@@ -74,6 +75,17 @@ def test_more_epochs_stand_beside_those_of_the_plan(tmp_path):
     assert table.rows[0][:2] == ("GIN on MUTAG, 10 epochs", "82.0 ± 0.0 ◐")
     compared = next(block for block in made(tmp_path).blocks if hasattr(block, "rows"))
     assert not any("90.0" in text for text in compared.rows[-2]), "plans are not mixed"
+
+
+def test_the_input_of_the_gin_code_is_named(tmp_path):
+    folds(tmp_path, "IMDB-MULTI", 52.0, model="GIN/350-epochs/one-hot", epochs=350)
+    *_, table = (block for block in made(tmp_path).blocks if hasattr(block, "rows"))
+    assert [row[0] for row in table.rows] == [
+        "GIN on IMDB-MULTI, 30 epochs, degrees as numbers",
+        "GIN on IMDB-MULTI, 350 epochs, degrees as classes",
+        "GIN on IMDB-MULTI, cited",
+    ]
+    assert [row[2] for row in table.rows] == ["–", "52.0 ± 5.0", "52.3 ± 2.8"]
 
 
 def test_earlier_settings_are_marked(tmp_path):

@@ -7,8 +7,8 @@ from itertools import product
 from statistics import fmean, pstdev
 
 from ..demonstration.blocks import Block, Table, Text
-from ..experiments.q3.cells import CURVES, NESTED_ACCURACIES, cell_name
-from ..experiments.q3.settings import LONGER, MODELS, PLANS, SETS
+from ..experiments.q3.cells import CURVES, NESTED_ACCURACIES
+from ..experiments.q3.settings import LONGER, MODELS, PLANS, SETS, Longer
 from ..experiments.q3.statistics import GIN, NESTED, RELEASED, accuracy_key, deviation_key
 from .cited import KERNELS, cited
 from .figures.q3 import drawing
@@ -18,6 +18,7 @@ from .section import Aim, Section, nothing_yet
 from .standings import FULL, Measured, Results, Standing
 
 STATISTICS = (GIN, RELEASED, NESTED)
+NONE = Entry("")
 WANTED_SETS = 4
 
 Known = Mapping[str, Standing]
@@ -60,14 +61,12 @@ def section(results: Results) -> Section:
     )
 
 
-def accuracy(
-    known: Known, name: str, model: str, statistic: str, epochs: int = 0
-) -> Measured | None:
+def accuracy(known: Known, name: str, model: str, statistic: str) -> Measured | None:
     """A statistic of a cell; ± is the deviation over folds, partial means folds are missing.
 
-    One fold has no deviation. `epochs` names a cell with others than the plan's.
+    One fold has no deviation.
     """
-    standing = known.get(cell_name(name, model, epochs))
+    standing = known.get(f"{name}/{model}")
     mean = standing.mean(accuracy_key(statistic)) if standing else None
     if standing is None or mean is None:
         return None
@@ -90,12 +89,10 @@ def _missing(standing: Standing, statistic: str) -> bool:
     return any(n < of for n, of in zip(_folds(standing, statistic), asked, strict=True))
 
 
-def _entry(
-    known: Known, name: str, model: str, statistic: str, absent: str = EMPTY, epochs: int = 0
-) -> Entry:
+def _entry(known: Known, name: str, model: str, statistic: str, absent: str = EMPTY) -> Entry:
     """A statistic of a cell; where folds are missing, how many there are."""
-    found = entry(accuracy(known, name, model, statistic, epochs), fixed(1), absent)
-    standing = known.get(cell_name(name, model, epochs))
+    found = entry(accuracy(known, name, model, statistic), fixed(1), absent)
+    standing = known.get(f"{name}/{model}")
     if found.value is None or standing is None or not _missing(standing, statistic):
         return found
     folds = min(_folds(standing, statistic))
@@ -214,18 +211,21 @@ def _statistics(known: Known, models: tuple[str, ...]) -> Table:
 
 
 def _longer(known: Known) -> list[Block]:
-    """What as many epochs as the GIN code has give, where they were run."""
+    """What the epochs of the GIN code give, where they were run, below what the plan's do."""
     rows: list[Row] = []
-    for name, model in PLANS["full"].longer:
-        if cell_name(name, model, LONGER) not in known:
+    for one in PLANS["full"].longer:
+        if f"{one.set_name}/{one.variant}" not in known:
             continue
-        for epochs in (0, LONGER):
-            standing = known.get(cell_name(name, model, epochs))
-            had = standing.records[0].config.get("epochs") if standing else None
-            said = f"{shown(model)} on {name}, {had or epochs or PLANS['full'].epochs} epochs"
-            last = entry(_at_last(known, name, model, epochs), fixed(1))
-            chosen = [_entry(known, name, model, one, EMPTY, epochs) for one in STATISTICS]
+        for model in (one.model, one.variant):
+            said = f"{shown(one.model)} on {one.set_name}, {_epochs(known, one, model)} epochs"
+            if one.one_hot:
+                said += ", degrees as " + ("classes" if model == one.variant else "numbers")
+            last = entry(_at_last(known, one.set_name, model), fixed(1))
+            chosen = [_entry(known, one.set_name, model, kind) for kind in STATISTICS]
             rows.append((said, [last, *chosen]))
+        if published := cited("tu").rows.get(one.model):  # that of G²N² is another statistic
+            by_gin = Entry(published[one.set_name].text)
+            rows.append((f"{one.model} on {one.set_name}, cited", [NONE, by_gin, NONE, NONE]))
     if not rows:
         return []
     return [
@@ -234,9 +234,16 @@ def _longer(known: Known) -> list[Block]:
     ]
 
 
-def _at_last(known: Known, name: str, model: str, epochs: int = 0) -> Measured | None:
+def _epochs(known: Known, one: Longer, model: str) -> int:
+    """What a run had, or would have."""
+    standing = known.get(f"{one.set_name}/{model}")
+    planned = LONGER if model == one.variant else PLANS["full"].epochs
+    return standing.records[0].config.get("epochs", planned) if standing else planned
+
+
+def _at_last(known: Known, name: str, model: str) -> Measured | None:
     """The mean of all folds after the last epoch, which nobody has chosen."""
-    standing = known.get(cell_name(name, model, epochs))
+    standing = known.get(f"{name}/{model}")
     if standing is None or _missing(standing, GIN):
         return None
     last = [curve[-1] for record in standing.records for curve in record.detail[CURVES]]

@@ -13,7 +13,7 @@ from ..kept import NOT_UNDERSTOOD, percentages
 from ..machines import machine
 from ..record import Record
 from ..training_cells import run_config_said, run_settings
-from .settings import LONGER, PLANS, SETS, Plan, run_config
+from .settings import LONGER, PLANS, SETS, Longer, Plan, run_config
 
 if TYPE_CHECKING:
     from .folds import FoldRun, Protocol
@@ -27,25 +27,27 @@ def cells(budget: str) -> list[Cell]:
     """All cells of a budget: G²N² on every set first, then the other networks."""
     plan = PLANS[budget]
     asked = [_cell(name, model, budget, plan) for model in plan.models for name in plan.sets]
-    longer = replace(plan, epochs=LONGER)
-    return asked + [_cell(*place, budget, longer, optional=True) for place in plan.longer]
+    return asked + [_longer_cell(one, budget, plan) for one in plan.longer]
 
 
-def cell_name(name: str, model: str, epochs: int = 0) -> str:
-    """Of a set and a model; `epochs` where they are not those of the plan."""
-    return f"{name}/{model}" + (f"/{epochs}-epochs" if epochs else "")
+def _longer_cell(one: Longer, budget: str, plan: Plan) -> Cell:
+    plan = replace(plan, epochs=LONGER, one_hot=one.one_hot)
+    return _cell(one.set_name, one.model, budget, plan, variant=one.variant)
 
 
-def _cell(name: str, model: str, budget: str, plan: Plan, *, optional: bool = False) -> Cell:
+def _cell(name: str, model: str, budget: str, plan: Plan, variant: str = "") -> Cell:
+    """A set and a model; one that is called otherwise than its model is optional."""
     assert name in SETS, f"{name} is in no table of settings"
     seed = 0
-    called = cell_name(name, model, plan.epochs if optional else 0)
+    called = f"{name}/{variant or model}"
 
     def run(given: Slice) -> Record:
         return run_folds(called, name, model, budget, plan, seed, given)
 
     settings = {**run_settings(run_config(name, model, plan, seed)), "folds": plan.folds}
-    return Cell("q3", called, seed, budget, run, (name,), optional, settings=settings, goes_on=True)
+    return Cell(
+        "q3", called, seed, budget, run, (name,), bool(variant), settings=settings, goes_on=True
+    )
 
 
 def run_folds(
