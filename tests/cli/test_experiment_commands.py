@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 import torch
@@ -110,8 +111,24 @@ def test_a_failure_is_told_and_the_command_says_so_to_a_script(tmp_path):
     assert "--only speed/joint-width32/bonds" in text
 
 
-def started(folder, *words):
-    """A real process with a process group of its own, as a terminal gives it."""
+@pytest.fixture
+def started():
+    """Starts processes as a terminal does; none outlives its test."""
+    processes = []
+
+    def start(folder, *words):
+        processes.append(_started(folder, *words))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def _started(folder, *words):
+    """A process group of its own, which hears Ctrl-C even where the tests run in the background."""
     places = ("--results", str(folder / "results"), "--work", str(folder / "work"))
     fixed = ("--budget", "short", "--device", "cpu", *places)
     return subprocess.Popen(
@@ -120,11 +137,12 @@ def started(folder, *words):
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
 @pytest.mark.parametrize("seconds", [0.3, 1.0])
-def test_ctrl_c_while_workers_start_is_no_traceback(tmp_path, seconds):
+def test_ctrl_c_while_workers_start_is_no_traceback(started, tmp_path, seconds):
     process = started(tmp_path, "--only", "csl/G2N2-8", "--only", "csl/G2N2-5", "--jobs", "2")
     assert "2 cells, 2 at a time" in process.stdout.readline()
     time.sleep(seconds)
@@ -134,7 +152,7 @@ def test_ctrl_c_while_workers_start_is_no_traceback(tmp_path, seconds):
     assert "Traceback" not in said
 
 
-def test_a_schedulers_stop_is_a_ctrl_c(tmp_path):
+def test_a_schedulers_stop_is_a_ctrl_c(started, tmp_path):
     """SIGTERM is told of, and what was begun can go on."""
     process = started(tmp_path, "--only", "csl/G2N2-8", "--jobs", "1")
     until = time.monotonic() + 120

@@ -129,3 +129,18 @@ def test_exact_numbers_of_a_smaller_budget_are_marked(tmp_path):
     assert sets["GIN, 5 layers"][7] == "10 ◐"
     assert counting["triangle, exact: pairs it differs in"][-1] == "7 of 20 ◐"
     assert beside["G²N², 8 layers"][-3] == "222 ◐"
+
+
+def test_the_figure_explains_no_hatching_that_it_does_not_show(tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="figures need matplotlib")
+
+    def explained():
+        figure = pyplot.Figure()
+        made(tmp_path).drawing.draw(figure)
+        return [text.get_text() for text in figure.legends[0].get_texts()]
+
+    brec(tmp_path, "G2N2-8", 268)
+    assert "trained, released test" in explained()
+    assert "the same, partial" not in explained()
+    brec(tmp_path, "G2N2-5", 265, done=350, planned=400)
+    assert "the same, partial" in explained()

@@ -41,8 +41,9 @@ def _draw(figure: Any, known: Mapping[str, Standing], titles: Mapping[str, str])
     axes.bar(0, 0, color="none", edgecolor=INK, label="exact bound: 3-WL, or 1-WL for GIN")
     axes.bar(0, 0, color=BLUE, alpha=0.3, label="exact, by the grammar's words")
     axes.bar(0, 0, color=BLUE, label="trained, released test")
-    part = {"color": BLUE, "hatch": "////", "edgecolor": "white", "linewidth": 0}
-    axes.bar(0, 0, label="the same, partial", **part)
+    if any(known[name].partial for name in map("brec/{}".format, titles) if name in known):
+        part = {"color": BLUE, "hatch": "////", "edgecolor": "white", "linewidth": 0}
+        axes.bar(0, 0, label="the same, partial", **part)
     axes.plot([], [], "D", color=ORANGE, label="trained, clear of noise")
     if most > 200:
         ppgn = cited("brec").at("PPGN", "total (400)").value
