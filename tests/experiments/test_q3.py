@@ -32,6 +32,12 @@ def test_gin_takes_one_epoch_for_all_folds() -> None:
     assert (found.mean, found.deviation, found.epoch) == (78.0, 2.0, 2)
 
 
+def test_of_epochs_that_are_equally_good_gin_takes_the_first() -> None:
+    """The means are equal but for the third decimal of what is kept, and for rounding."""
+    found = gin_protocol([[0.1, 33.333, 100.0], [0.2, 66.667, 0.0], [0.3, 50.0, 50.0005]])
+    assert (found.epoch, round(found.deviation, 1)) == (2, 13.6)
+
+
 def test_released_code_takes_the_best_epoch_of_each_fold() -> None:
     found = best_of_each_fold(CURVES)  # 95 and 76
     assert (found.mean, found.deviation, found.epoch) == (85.5, 9.5, None)
@@ -215,6 +221,7 @@ def test_optional_cells_have_the_epochs_of_the_gin_code() -> None:
     assert degrees == {
         "MUTAG/GIN/350-epochs": None,
         "IMDB-MULTI/GIN/350-epochs/one-hot": "one-hot",
+        "IMDB-BINARY/GIN/350-epochs/one-hot": "one-hot",
         "MUTAG/G2N2/350-epochs": None,
     }
     paper = {cell.name: cell.settings for cell in cells("full")}["IMDB-MULTI/GIN"]

@@ -48,6 +48,12 @@ def test_the_best_is_bold_by_row_or_by_column_and_a_lone_number_is_not():
     )
 
 
+def test_numbers_printed_alike_are_bold_together():
+    row = [Entry("0.101", 0.1008), Entry("0.101 ◐", 0.1012), Entry("0.10", 0.1), Entry("0.101")]
+    texts = best_of_rows(("", *"abcd"), [("x", row)], "higher").rows[0]
+    assert texts == ("x", "**0.101**", "**0.101 ◐**", "0.10", "0.101")  # the last is no number
+
+
 def test_notes_are_lettered_once():
     notes = Notes()
     texts = [notes.entry(Cited("1", 1.0, note=note)).text for note in ("odd", "", "even", "odd")]

@@ -108,11 +108,28 @@ def test_equal_time_and_seconds_per_epoch(tmp_path):
     write(tmp_path, "q2", name, {metric("mu"): 0.3}, done=170, planned=170)
     speed = {"seconds per epoch G2N2": 4.0, "seconds per epoch PPGN": 6.0, "PPGN / G2N2": 1.5}
     write(tmp_path, "q2", "speed/single/distance", speed)
-    *_, joint, _, _, _, seconds, _ = tables(tmp_path)
+    _, _, joint, wide, *others = tables(tmp_path)
+    (seconds,) = (table for table in others if table.headers[0] == "seconds per epoch")
     place = joint.headers.index("PPGN, equal time")
     assert row(joint, "μ")[place] == "0.300"
     assert row(joint, "seeds")[place] == "1 × 170 epochs"
+    assert {line[-1] for line in wide.rows} == {"·", ""}, "at width 64 it is optional"
+    assert row(wide, "μ")[-2] == "–", "and PPGN with the epochs of G²N² is not"
     assert row(seconds, "each target")[1:6] == ("129", "98", "6.00", "4.00", "1.50")
+
+
+def test_what_the_extent_costs_other_targets_is_said_at_equal_work(tmp_path):
+    name = "joint/width32/distance/G2N2/modern"
+    write(tmp_path, "q2", name, {metric("mu"): 0.2, metric("alpha"): 0.4})
+    write(tmp_path, "q2", f"{name}/extent", {metric("mu"): 0.21, metric("alpha"): 0.39})
+
+    def cost():
+        (found,) = (t for t in tables(tmp_path) if t.headers == ("target", "width 32", "width 64"))
+        return row(found, "μ"), row(found, "α"), row(found, "R²")
+
+    assert cost() == (("μ", "+5.0 %", "–"), ("α", "−2.5 %", "–"), ("R²", "–", "–"))
+    write(tmp_path, "q2", name, {metric("mu"): 0.2}, done=100)
+    assert cost()[0] == ("μ", "–", "–"), "other epochs are no comparison"
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,11 @@ class Entry:
     text: str
     value: float | None = None
 
+    @property
+    def printed(self) -> str:
+        """The number alone, as it is read: no deviation, no mark, no remark."""
+        return self.text.partition(" ")[0]
+
 
 def entry(measured: Measured | None, digits: Digits = significant, absent: str = EMPTY) -> Entry:
     """A number of ours: centre ± deviation, marked where partial."""
@@ -108,9 +113,14 @@ def plain(headers: Sequence[str], rows: Sequence[Row]) -> Table:
 
 
 def bold(entries: Sequence[Entry], better: str) -> list[str]:
-    """The texts of some entries, the best number among them in bold."""
+    """The texts of some entries, in bold the best number among them and what is printed alike."""
     values = [one.value for one in entries if one.value is not None]
     if len(values) < 2:
         return [one.text for one in entries]
     best = min(values) if better == "lower" else max(values)
-    return [f"**{one.text}**" if one.value == best else one.text for one in entries]
+    printed = {one.printed for one in entries if one.value == best}
+    alike = (one.value is not None and one.printed in printed for one in entries)
+    return [
+        f"**{one.text}**" if is_best else one.text
+        for one, is_best in zip(entries, alike, strict=True)
+    ]

@@ -31,7 +31,7 @@ from .numbers import (
     mean_entry,
     plain,
 )
-from .section import Aim, Section, nothing_yet
+from .section import Aim, Section, nothing_yet, optional_cells
 from .standings import FULL, Measured, Results, Standing
 
 Known = Mapping[str, Standing]
@@ -77,6 +77,7 @@ def section(results: Results) -> Section:
             "which the count differs: where there are none, the words determine the count there."
         ),
         _counting(known),
+        optional_cells("power", known),
     ]
     judged = any(f"brec/{name}" in known for name in CONTENDERS)
     return Section(
@@ -95,8 +96,9 @@ _WORDS = (
     "what 3-WL (1-WL for GIN) tells apart, which no weights exceed; what a test calls separated "
     "beyond it is an error of the test, made by Hotelling's T² at its level of 5 % for each pair "
     "and hardly by the released threshold of 72.34. A value that is not finite counts as merged. "
-    "GIN's words are those of GNNML1. Clear of noise: on fresh relabelings, a difference of ten "
-    "times their whole spread."
+    "GIN's words are those of GNNML1; GNNML3 reads supports made of eigenvectors, whose words are "
+    "not decided exactly, so it has the bound alone. Clear of noise: on fresh relabelings, a "
+    "difference of ten times their whole spread."
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
 
 from ..data.qm9.targets import QM9_TARGETS
 from ..demonstration.blocks import Block, Table, Text
@@ -13,8 +14,8 @@ from ..experiments.training_cells import mae_key
 from .cited import CitedTable, cited
 from .figures.q2 import drawing
 from .numbers import EMPTY, OPTIONAL, Entry, Notes, best_of_rows, bold, fixed, mean_entry, plain
-from .q2_costs import collapse, precisions, speeds
-from .section import Aim, Section, nothing_yet
+from .q2_costs import change, collapse, precisions, speeds
+from .section import Aim, Section, nothing_yet, optional_cells
 from .standings import Results, Standing
 
 Known = Mapping[str, Standing]
@@ -37,7 +38,7 @@ def section(results: Results) -> Section:
         Text("**The same, with another network, track or recipe**; in brackets seeds × epochs."),
         _variants(known),
     ]
-    blocks += _joint(known)
+    blocks += [*_joint(known), *_cost_of_extent(known)]
     for settings, given_up in results.withdrawn("q2"):
         blocks += [Text(f"**Given up** ({settings})."), _given_up(given_up)]
     blocks += [Text("**All twelve targets at once**, bonds only."), _joint_bonds(known)]
@@ -46,7 +47,7 @@ def section(results: Results) -> Section:
         _sums(known),
     ]
     said, dead = collapse(known)
-    blocks += [*speeds(known), *precisions(known), *said, _optional(known)]
+    blocks += [*speeds(known), *precisions(known), *said, optional_cells("q2", known)]
     return Section(
         "q2",
         "Q2: regression on QM9",
@@ -65,16 +66,6 @@ def section(results: Results) -> Section:
     )
 
 
-def _optional(known: Known) -> Text:
-    """How many optional cells nobody has run; most have no place in a table."""
-    names = {cell.name for cell in cells("full") if cell.optional}
-    empty = len(names - set(known))
-    return Text(
-        f"Of {len(names)} optional cells {empty} are empty: `g2n2 experiment q2 --optional --list` "
-        "names them."
-    )
-
-
 def mae(target: str) -> str:
     """The metric of a target in the unit of the tables."""
     return mae_key(target, TARGETS[target].unit)
@@ -89,8 +80,19 @@ def _single_name(target: str) -> str:
     return Settings(target, 64, "distance", "G2N2", "modern").name
 
 
-def _work(standing: Standing | None) -> str:
-    return standing.work if standing else EMPTY
+@cache
+def _optional_cells() -> frozenset[str]:
+    return frozenset(cell.name for cell in cells("full") if cell.optional)
+
+
+def _absent(name: str) -> str:
+    """What stands in the place of a cell that was not run."""
+    return OPTIONAL if name in _optional_cells() else EMPTY
+
+
+def _work(known: Known, name: str) -> str:
+    standing = known.get(name)
+    return standing.work if standing else _absent(name)
 
 
 def _single(known: Known) -> tuple[Table, Text]:
@@ -106,7 +108,7 @@ def _single(known: Known) -> tuple[Table, Text]:
         ours = known.get(name)
         entries = [notes.entry(table.at(target, column)) for column in table.columns]
         texts = bold([*entries, mean_entry(ours, mae(target))], "lower")
-        rows.append((symbol(target) + tail, *texts, _work(ours)))
+        rows.append((symbol(target) + tail, *texts, _work(known, name)))
     sizes = _parameters(known, [_single_name(target) for target in TARGETS])
     rows.append(("parameters", *[""] * len(table.columns), next(filter(None, sizes), EMPTY), ""))
     headers = (
@@ -124,8 +126,8 @@ def _single(known: Known) -> tuple[Table, Text]:
 
 
 def _parameters(known: Known, names: Iterable[str]) -> list[str]:
-    """How many each network has; empty where it was not run."""
-    return [mean_entry(known.get(name), "parameters", fixed(0), "").text for name in names]
+    """How many each network has, which no training changes; empty where it was not run."""
+    return [mean_entry(known.get(name), "parameters", fixed(0), "").printed for name in names]
 
 
 _VARIANTS = {
@@ -193,6 +195,7 @@ _JOINT = {
         "G²N²": _joint_name(64, "distance", "G2N2"),
         "G²N², less the extent": JOINT_64.name,
         "PPGN": _joint_name(64, "distance", "PPGN"),
+        "PPGN, equal time": _joint_name(64, "distance", "PPGN") + EQUAL_TIME,
     },
 }
 """Width to the columns of a table and their cells."""
@@ -207,13 +210,32 @@ def _joint(known: Known) -> Iterator[Block]:
             entries = [notes.entry(table.at(target, column)) for column in table.columns]
             texts = bold([*entries, *_column(known, columns.values(), target)], "lower")
             rows.append((symbol(target), *texts))
-        works = [_work(known.get(name)) for name in columns.values()]
+        works = [_work(known, name) for name in columns.values()]
         nothing = [""] * len(table.columns)
         rows.append(("parameters", *nothing, *_parameters(known, columns.values())))
         rows.append(("seeds × work", *nothing, *works))
         headers = ("target", *(f"{column}, cited" for column in table.columns), *columns)
         yield Table(headers, tuple(rows))
     yield Text(f"Cited: {table.citation}; at width 32. {notes}")
+
+
+def _cost_of_extent(known: Known) -> list[Block]:
+    """By how much the errors of all targets change where R² is learned less its extent."""
+    widths = {"width 32": (OURS, JOINT_32), "width 64": (replace(OURS, width=64), JOINT_64)}
+    rows = []
+    for target in TARGETS:
+        changes = [
+            change(known.get(with_it.name), known.get(less.name), mae(target))
+            for with_it, less in widths.values()
+        ]
+        rows.append((TARGETS[target].symbol, *changes))
+    return [
+        Text(
+            "**What the extent changes**: all twelve at once with distances, error less the extent "
+            "against error without it, equal epochs, one seed each."
+        ),
+        Table(("target", *widths), tuple(rows)),
+    ]
 
 
 def _joint_bonds(known: Known) -> Table:
@@ -223,13 +245,14 @@ def _joint_bonds(known: Known) -> Table:
         "PPGN, width 32, equal time": _joint_name(32, "bonds", "PPGN") + EQUAL_TIME,
         "G²N², width 64": _joint_name(64, "bonds", "G2N2"),
         "PPGN, width 64": _joint_name(64, "bonds", "PPGN"),
+        "PPGN, width 64, equal time": _joint_name(64, "bonds", "PPGN") + EQUAL_TIME,
     }
     rows = [
         (symbol(target), *bold(_column(known, columns.values(), target), "lower"))
         for target in TARGETS
     ]
     rows.append(("parameters", *_parameters(known, columns.values())))
-    rows.append(("seeds × work", *(_work(known.get(name)) for name in columns.values())))
+    rows.append(("seeds × work", *(_work(known, name) for name in columns.values())))
     return Table(("target", *columns), tuple(rows))
 
 
@@ -240,7 +263,7 @@ def _given_up(known: Known) -> Table:
         (symbol(target), *(one.text for one in _column(known, columns.values(), target)))
         for target in TARGETS
     ]
-    rows.append(("seeds × work", *(_work(known.get(name)) for name in columns.values())))
+    rows.append(("seeds × work", *(_work(known, name) for name in columns.values())))
     return Table(("target", *columns), tuple(rows))
 
 
@@ -269,7 +292,7 @@ def _beside_sums(known: Known) -> Table:
 
 
 def _column(known: Known, names: Iterable[str], target: str) -> list[Entry]:
-    return [mean_entry(known.get(name), mae(target)) for name in names]
+    return [mean_entry(known.get(name), mae(target), absent=_absent(name)) for name in names]
 
 
 def _aims(known: Known) -> Iterator[Aim]:

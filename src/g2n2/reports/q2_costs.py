@@ -94,22 +94,22 @@ def precisions(known: Mapping[str, Standing]) -> list[Block]:
         half, full = cells
         metric = mae_key(target.name, target.unit)
         entries = [mean_entry(cell, metric).text for cell in cells]
-        rows.append((target.symbol, *entries, _change(half, full, metric), _works(half, full)))
+        rows.append((target.symbol, *entries, change(full, half, metric), _works(half, full)))
     return [
         Text("**Precision**: the same runs in bf16 and in tf32, test MAE."),
         Table(("target", *PRECISIONS, "bf16 against tf32", "work"), tuple(rows)),
     ]
 
 
-def _change(half: Standing | None, full: Standing | None, metric: str) -> str:
-    """By how much half precision errs more; not said where the two did other work."""
-    if half is None or full is None or half.brief != full.brief:
+def change(before: Standing | None, after: Standing | None, metric: str) -> str:
+    """By how much an error is larger after a change; not said where the two did other work."""
+    if before is None or after is None or before.brief != after.brief:
         return EMPTY
-    coarse, fine = half.mean(metric), full.mean(metric)
-    if coarse is None or fine is None:
+    old, new = before.mean(metric), after.mean(metric)
+    if old is None or new is None:
         return EMPTY
-    partial = PARTIAL if coarse.partial or fine.partial else ""
-    return f"{100.0 * (coarse.value / fine.value - 1.0):+.1f} %{partial}"
+    partial = PARTIAL if old.partial or new.partial else ""
+    return f"{100.0 * (new.value / old.value - 1.0):+.1f} %{partial}".replace("-", "−")
 
 
 def _works(half: Standing | None, full: Standing | None) -> str:

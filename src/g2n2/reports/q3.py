@@ -14,7 +14,7 @@ from .cited import KERNELS, cited
 from .figures.q3 import drawing
 from .numbers import EMPTY, Entry, Notes, Row, best_of_columns, entry, fixed, mark, plain
 from .q3_paired import fold_by_fold
-from .section import Aim, Section, nothing_yet
+from .section import Aim, Section, nothing_yet, optional_cells
 from .standings import FULL, Measured, Results, Standing
 
 STATISTICS = (GIN, RELEASED, NESTED)
@@ -44,7 +44,7 @@ def section(results: Results) -> Section:
         )
     ]
     blocks += [_statistics(known, MODELS), Text(f"{_gap(known)} {_reproduced(known)}".strip())]
-    blocks += [*fold_by_fold(known), *_longer(known)]
+    blocks += [*fold_by_fold(known), *_longer(known), optional_cells("q3", known)]
     for settings, withdrawn in results.withdrawn("q3"):
         blocks += [
             Text(f"**Given up** ({settings}): by GIN's protocol and nested."),
@@ -158,7 +158,8 @@ def _would_rank(known: Known) -> list[Block]:
     return [
         Text(
             f"Among the other published rows, set by set, G²N² of ours would be number "
-            f"{ranks[GIN]} by {GIN} and number {ranks[RELEASED]} by {RELEASED}. "
+            f"{ranks[GIN]} by {GIN} and number {ranks[RELEASED]} by {RELEASED} (by printed "
+            "digits; equal numbers share a place). "
             + (f"By the latter others of ours would be first too: {also}." if also else "")
         )
     ]

@@ -275,7 +275,8 @@ def _aim(known: Known, bar: float, before: str, start: str) -> Aim:
     met = any(fine and score >= bar for fine, score, *_ in whole)
     solved = standings[-1] is not None and _never_better(standings[-1])
     if solved:
-        said += " (start chosen by the validation image, read-out solved; training added nothing)"
+        said += " (start chosen by the validation image, read-out solved; at band-pass training "
+        said += "added nothing)"
     found = f"{SAID.get(place[0], place[0])}, {place[1]} layers: {said}"
     # Where band-pass alone misses the bar, the others decide nothing.
     deciding = standings if met or (scores["band"] or 0.0) >= bar else standings[-1:]

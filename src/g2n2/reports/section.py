@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..demonstration.blocks import Block, Table, Text
+from ..experiments.questions import cells_of
 from ..experiments.record import EARLIER
 from .figures.drawing import Drawing
 from .numbers import EMPTY
-from .standings import Standing
+from .standings import FULL, Standing
 
 CLAIM = "the paper's claim: "
 """How an aim begins that is not ours."""
@@ -76,6 +77,16 @@ def nothing_yet(question: str) -> Text:
     return Text(
         f"**No result of ours yet:** nothing was run for this table. "
         f"`g2n2 experiment {question}` runs it; the columns below are cited."
+    )
+
+
+def optional_cells(question: str, known: Mapping[str, Standing]) -> Text:
+    """How many optional cells nobody has run; most have no place in a table."""
+    names = {cell.name for cell in cells_of(question, FULL) if cell.optional}
+    empty = len(names - set(known))
+    return Text(
+        f"Of {len(names)} optional cells {empty} are empty: `g2n2 experiment {question} --optional "
+        "--list` names them."
     )
 
 

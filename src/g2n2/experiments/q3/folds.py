@@ -17,6 +17,7 @@ from ...training.config import RunConfig
 from ..cell import Slice
 from ..kept import keep, percentages, read_kept
 from ..training_cells import train_slice
+from .statistics import KEPT_DIGITS
 
 if TYPE_CHECKING:
     from ...data.graph_set import GraphSet, Ints
@@ -93,7 +94,7 @@ def run_fold(
     found = _curve(folder)
     if run.protocol == "nested":
         found = [trained.scores["all"]["accuracy"], max(found)]
-    found = [round(100.0 * value, 3) for value in found]
+    found = [round(100.0 * value, KEPT_DIGITS) for value in found]
     keep(kept, found)
     shutil.rmtree(folder)  # ten folds of weights and checkpoints that nobody reads again
     return found

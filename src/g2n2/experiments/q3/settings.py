@@ -105,6 +105,7 @@ PLANS: dict[str, Plan] = {
         longer=(
             Longer("MUTAG", "GIN"),
             Longer("IMDB-MULTI", "GIN", one_hot=True),
+            Longer("IMDB-BINARY", "GIN", one_hot=True),
             Longer("MUTAG", "G2N2"),
         ),
     ),

@@ -11,6 +11,8 @@ GIN = "GIN's protocol"
 RELEASED = "best epoch of each fold"
 NESTED = "nested validation"
 BEST_EPOCH = f"best epoch, {GIN}"
+KEPT_DIGITS = 3
+"""Decimals of an accuracy in percent, of a test graph or two in a hundred thousand."""
 
 
 def accuracy_key(statistic: str) -> str:
@@ -35,10 +37,11 @@ class Summary:
 def gin_protocol(curves: Sequence[Sequence[float]]) -> Summary:
     """The epoch at which the mean of the test curves is best, counted from 1, and the mean there.
 
-    One epoch is chosen for all folds, by their test graphs (Xu et al. 2019).
+    One epoch is chosen for all folds, by their test graphs (Xu et al. 2019); of several the first,
+    where their means differ by less than the digits that are kept of a curve.
     """
     table = np.asarray(curves, dtype=np.float64)
-    epoch = int(table.mean(axis=0).argmax())
+    epoch = int(table.mean(axis=0).round(KEPT_DIGITS).argmax())
     chosen = table[:, epoch]
     return Summary(float(chosen.mean()), float(chosen.std()), epoch + 1)
 

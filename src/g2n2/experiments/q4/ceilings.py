@@ -37,6 +37,15 @@ PADDING = 32
 SIDE, PICTURE = 30, 95
 
 
+SETTINGS = {
+    "degrees": list(DEGREES),
+    "degree of the table": SHOWN,
+    "fit": "least squares in Chebyshev polynomials with an offset, on the mask, no ridge",
+    "pixels the border is repeated by": PADDING,
+}
+"""What decides the numbers, for the record."""
+
+
 def ceilings(graphs: GraphSet) -> tuple[dict[str, float], dict[str, list[float]]]:
     """The metrics and the detail of the cell."""
     metrics: dict[str, float] = {}

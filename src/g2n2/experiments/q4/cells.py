@@ -199,7 +199,7 @@ def _detail(true: Mapping[str, list[float]], runs: list[Run]) -> dict[str, Any]:
 
 
 def _ceilings(budget: str, given: Slice) -> Record:
-    from .ceilings import ceilings
+    from .ceilings import SETTINGS, ceilings
 
     begun = time.monotonic()
     graphs = _graphs(given)
@@ -213,7 +213,7 @@ def _ceilings(budget: str, given: Slice) -> Record:
         planned=1,
         unit="fits",
         metrics=metrics,
-        config={},
+        config=SETTINGS,
         data={DATA: _checksum(graphs)},
         provenance=machine("cpu"),
         seconds=given.seconds(begun),

@@ -57,7 +57,7 @@ def drawing(known: Mapping[str, Standing]) -> Drawing:
         "q2",
         "Test error on QM9 as a multiple of the paper's G²N², logarithmic; left of the line is "
         f"better than the paper (all twelve at once: ZPVE as a multiple of {likely}, our reading "
-        "of a misprint). What has no point was not run."
+        "of a misprint). What has no point was not run or stands in the tables alone."
         + (" Hollow points are partial runs." if hollow else ""),
         (9.4, 6.4),
         lambda figure: _draw(figure, known),
