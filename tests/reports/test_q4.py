@@ -38,7 +38,7 @@ def test_empty_shows_what_is_published(tmp_path):
 
 
 def test_a_row_has_median_range_and_runs(tmp_path):
-    runs(tmp_path, "band", "PPGN", 3, 0.5, done=4, config={"steps": 1000})
+    runs(tmp_path, "band", "PPGN", 3, 0.5, done=4, config={"steps": 1000, "rate": 0.02})
     networks, _ = rows(tmp_path)
     assert networks["PPGN", "3"] == (
         "–",
@@ -46,7 +46,7 @@ def test_a_row_has_median_range_and_runs(tmp_path):
         "0.5000 (0.4000–0.5000) ◐",
         "– / – / 40",
         "–",
-        "– / – / 4 of 10, partial, earlier settings; at most 1,000 steps",
+        "– / – / 4 of 10, partial, earlier settings; at most 1,000 steps at rate 0.02",
     )
     assert networks["ChebNet, cited", ""][2] == "**0.8217**"
     assert made(tmp_path).drawing is not None
@@ -54,8 +54,9 @@ def test_a_row_has_median_range_and_runs(tmp_path):
 
 def test_runs_alike_for_all_filters_are_said_once(tmp_path):
     for name in ("low", "high", "band"):
-        runs(tmp_path, name, "PPGN", 3, 0.5, config={"steps": 1000})
-    assert rows(tmp_path)[0]["PPGN", "3"][-1] == "10, earlier settings; at most 1,000 steps"
+        runs(tmp_path, name, "PPGN", 3, 0.5, config={"steps": 1000, "rate": 3e-6})
+    said = "10, earlier settings; at most 1,000 steps at rate 3e-06"
+    assert rows(tmp_path)[0]["PPGN", "3"][-1] == said
 
 
 def test_runs_that_died_are_counted(tmp_path):

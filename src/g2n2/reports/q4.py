@@ -53,7 +53,7 @@ def section(results: Results) -> Section:
     """What there is of Q4."""
     known = results.of("q4")
     blocks: list[Block] = [] if known else [nothing_yet("q4")]
-    blocks += [_networks(known), Text(f"Cited: {cited('filters').citation}. {_words()}")]
+    blocks += [_networks(known), Text(f"Cited: {cited('filters').citation}. {_WORDS}")]
     blocks += [
         Text(
             "**Ceilings of linear filters** on the test image, fitted on the training image or, "
@@ -85,20 +85,12 @@ _WORDS = (
     "Laplacians of the grid, one of which lets border pixels keep their own value, in 8 channels "
     "of C, and the read-out as a ridge fit to the training image. The validation image chose the "
     "strength of that fit among six and, for band-pass with six layers, two numbers of the "
-    "Laplacians among twelve pairs. It has the paper's equations, learns no bias in the update "
-    "of C, and has a rate of {rate:g}. Read-out solved first: the same fit over random layers, 8 "
-    "channels of C, rate {solved:g}. Where step 0 is best, training added "
+    "Laplacians among twelve pairs. It has the paper's equations and learns no bias in the update "
+    "of C. Read-out solved first: the same fit over random layers, 8 channels of C. Where step 0 "
+    "is best, training added "
     "nothing (and all runs with a Chebyshev start are one): such a number says what the network "
     "can represent, not what gradient descent found in it."
 )
-
-
-def _words() -> str:
-    networks = BUDGETS["full"].networks
-    return _WORDS.format(
-        rate=next(one.rate for one in networks if one.corner is not None),
-        solved=next(one.rate for one in networks if one.solved),
-    )
 
 
 def _places() -> Iterator[Place]:
@@ -134,7 +126,7 @@ _r2 = fixed(4)
 
 
 def _runs(known: Known, place: Place) -> str:
-    """What stands behind a row: `10; at most 400 steps`, or `– / 10 / 1 of 10, partial; …`."""
+    """What stands behind a row: `10; at most 400 steps at rate 0.005`, or `– / 10 / 1 of 10; …`."""
     standings = [_standing(known, name, place) for name in FILTERS]
     records = [record for standing in standings if standing for record in standing.records]
     if not records:
@@ -147,9 +139,10 @@ def _runs(known: Known, place: Place) -> str:
             for one in standings
         ]
     )
+    rates = ", ".join(dict.fromkeys(f"{record.config.get('rate', EMPTY)}" for record in records))
     dead = sum(run.get("died", False) for r in records for run in r.detail.get("runs", ()))
     died = f"; {dead} died" if dead else ""
-    return f"{done}; at most {steps} steps{died}"
+    return f"{done}; at most {steps} steps at rate {rates}{died}"
 
 
 def _each(texts: list[str]) -> str:
