@@ -37,6 +37,7 @@ def test_the_list_says_which_records_are_of_other_settings(tmp_path):
     [
         (("--only", "r3"), "no cell fits --only 'r3'"),
         (("--seeds", "one"), "--seeds is a list of numbers as 0,1,2; got 'one'"),
+        (("--seeds", ","), "--seeds is a list of numbers as 0,1,2; got ','"),
         (("--option", "cache"), "should read KEY=VALUE"),
         (("--option", "track=bonds"), "--option track: what is read is fixed by each cell"),
         (("--seeds", "0,99"), "no cell has the seed 99; seeds of these cells: 0"),

@@ -62,6 +62,8 @@ def test_a_file_that_is_no_record_is_named(tmp_path, content):
         ({"done": "all"}, "done is 'all'"),
         ({"planned": None}, "planned is None"),
         ({"done": 21}, "21 of 20 epochs cannot be"),
+        ({"done": 0, "planned": 0}, "0 of 0 epochs cannot be"),
+        ({"seconds": -5.0}, "it took -5.0 seconds"),
         ({"done": True}, "done is True"),
         ({"seed": "0"}, "seed is '0'"),
         ({"provenance": {"earlier slices": ["GPU"]}}, "its earlier slices are"),
@@ -83,6 +85,13 @@ def test_no_number_of_a_record_is_infinite(tmp_path, name, number):
     assert name in text
     path.write_text(text.replace(name, f"{name.rpartition(' ')[0]} {number}"), encoding="utf-8")
     with pytest.raises(DataError, match="is no result"):
+        Record.read(path)
+
+
+def test_nor_is_one_of_its_detail(tmp_path):
+    path = replace(RECORD, detail={"curve": [0.5]}).write(tmp_path)
+    path.write_text(path.read_text("utf-8").replace("0.5\n", "NaN\n"), encoding="utf-8")
+    with pytest.raises(DataError, match="NaN is no number"):
         Record.read(path)
 
 

@@ -1,7 +1,9 @@
 """The driver: what is complete is skipped, what is partial goes on, what fails stops nothing."""
 
 import errno
+import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,6 +57,39 @@ def test_a_record_of_other_settings_is_not_kept_and_its_work_not_gone_on_with(se
     assert states(run_cells([no_default_of_a_run], settings)) == [("a", "partial")]
 
 
+def test_a_record_planned_with_less_work_is_no_whole_one(settings):
+    less = counting_cells.record("a", 0, counting_cells.PLANNED)
+    less.write(settings.results)
+    assert states(run_cells([counting("a", planned=3)], settings)) == [("a", "kept")]
+    assert states(run_cells([counting("a", planned=4)], settings)) == [("a", "partial")]
+    seen = []
+    more = Cell("q1", "b", 0, "smoke", seen.append, planned=4, goes_on=True)
+    replace(less, cell="b").write(settings.results)
+    run_cells([more], settings)
+    assert [one.done for one in seen[0].known] == [3], "what it holds is gone on from"
+
+
+def test_what_measures_a_gpu_is_left_out_on_a_cpu(settings):
+    cell = at_once("a", needs_gpu=True)
+    (outcome,) = run_cells([cell], replace(settings, device="cpu"))
+    assert (outcome.state, outcome.why) == ("left out", "it measures a GPU, and none is used here")
+    assert not cell.path(settings.results).exists()
+
+
+def test_workers_find_the_cache_of_qm9_built(settings, monkeypatch):
+    built = []
+    monkeypatch.setattr("g2n2.data.qm9.loading.qm9_cache", lambda *where: built.append(where))
+    monkeypatch.setattr(packing, "absent", lambda *_: "")
+    settings = replace(settings, options={"cache": "there"}, data="raw")
+    packing._build_shared([counting("a"), counting("b", needs=("MUTAG",))], settings)
+    assert not built
+    packing._build_shared([counting("a"), counting("b", needs=("qm9",))], settings)
+    assert built == [("there", "raw")]
+    monkeypatch.setattr(packing, "absent", lambda *_: "it is not here")
+    packing._build_shared([counting("b", needs=("qm9",))], settings)
+    assert len(built) == 1
+
+
 def test_a_slice_too_short_for_any_number_is_partial_and_no_failure(settings):
     def run(given):
         raise NothingYetError(50, "epochs")
@@ -102,10 +137,8 @@ def test_a_slice_whose_record_was_not_shown_is_not_forgotten(settings):
 
 def test_a_work_folder_that_is_a_file_is_said_to_be(settings):
     settings.work.write_text("")
-    (outcome,) = run_cells([counting("a")], settings)
-    assert outcome.state == "failed"
-    assert "Not a directory" in outcome.why
-    assert str(settings.work) in outcome.why
+    with pytest.raises(DataError, match=r"work/q1: Not a directory; choose another --work"):
+        run_cells([counting("a")], settings)
 
 
 def test_a_cell_that_fails_stops_no_other(settings):
@@ -142,7 +175,7 @@ def test_options_say_where_data_is_and_never_what_a_cell_reads(settings):
 
 def test_results_that_cannot_be_written_are_found_before_any_work(settings):
     settings.results.write_text("a file")
-    with pytest.raises(DataError, match=r"no record can be written to .*choose another --results"):
+    with pytest.raises(DataError, match=r"nothing can be written to .*choose another --results"):
         run_cells([at_once("a")], settings)
     assert not settings.work.exists()
 
@@ -407,6 +440,8 @@ def test_only_that_fits_nothing_lists_what_there_is():
         choose([counting("b/a")], ("x",))
     with pytest.raises(DataError, match="no cell has the seed 5; seeds of these cells: 0"):
         choose([counting("b/a", seed=0)], (), (5,))
+    with pytest.raises(DataError, match="every cell that fits is optional: add --optional"):
+        choose([counting("b/a", optional=True), counting("b/c")], ("a",), (0,))
 
 
 def test_an_unknown_question_or_budget_is_named():
@@ -414,6 +449,50 @@ def test_an_unknown_question_or_budget_is_named():
         cells_of("q9", "smoke")
     with pytest.raises(DataError, match="no budget is called 'tiny'"):
         cells_of("q1", "tiny")
+
+
+SILENT = """
+import os, sys, time
+from pathlib import Path
+from g2n2.experiments import packing, questions
+from g2n2.experiments.cell import Cell
+from g2n2.experiments.running import Settings, run_cells
+
+questions.QUESTIONS["q1"] = "silent"
+WORK = packing._work
+
+def run(given):
+    (given.results / f"{os.getpid()}.pid").touch()
+    time.sleep(600)
+
+def cells(budget):
+    return [Cell("q1", name, 0, "smoke", run) for name in "ab"]
+
+def work(*args):
+    WORK(*args)
+
+if __name__ == "__main__":
+    import silent
+    packing._work = silent.work
+    here = Path(__file__).parent
+    run_cells(silent.cells("smoke"), Settings(here, here / "work", jobs=2))
+"""
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    (tmp_path / "silent.py").write_text(SILENT)
+    process = subprocess.Popen([sys.executable, "silent.py"], cwd=tmp_path)
+    until = time.monotonic() + 120
+    while len(found := list(tmp_path.glob("*.pid"))) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    living = {int(path.stem) for path in found}
+    assert len(living) == 2
+    while living and time.monotonic() < until:
+        time.sleep(0.05)
+        living = {pid for pid in living if Path(f"/proc/{pid}").exists()}
+    assert not living, "they would be silent for ten minutes"
 
 
 def test_workers_run_two_at_a_time_and_one_alone_and_survive_a_death(settings, monkeypatch):

@@ -60,8 +60,8 @@ def test_a_sample_or_half_of_the_pairs_is_not_set_beside_the_published_totals(tm
     brec(tmp_path, "G2N2-5", 100, done=200, planned=400)
     published, beside, *_ = tables(tmp_path)
     assert set(published["G²N², 8 layers, ours"] + published["G²N², 5 layers, ours"]) == {"–"}
-    assert beside["G²N², 8 layers"][0] == "30"
-    assert beside["G²N², 8 layers"][-2] == "270 of 48"
+    assert beside["G²N², 8 layers"][0] == "30 ◐", "the full budget asks for more pairs"
+    assert beside["G²N², 8 layers"][-2] == "270 of 48 ◐"
     assert beside["G²N², 5 layers"][0] == "100 ◐"
     assert beside["G²N², 5 layers"][-3] == "222"  # nothing trained, nothing partial
     brec(tmp_path, "G2N2-3", 216, budget="short")

@@ -216,6 +216,8 @@ def test_an_aim_goes_by_the_longer_run_once_it_has_come_farther(tmp_path):
     write(tmp_path, "q2", longer, {metric("r2"): 0.3}, done=60)
     assert row(tables(tmp_path)[0], "R² (a₀²), 300")[-2] == "**0.300 ◐**"
     assert made(tmp_path).aims[0].verdict == "**missed**"
+    write(tmp_path, "q2", longer, {metric("r2"): 0.3}, config={"width": 1})
+    assert made(tmp_path).aims[0].verdict == "**missed**", "earlier settings decide nothing"
     write(tmp_path, "q2", longer, {metric("r2"): 0.3}, done=61)
     found = made(tmp_path).aims[0]
     assert found.verdict == "met, by partial runs"
@@ -226,6 +228,27 @@ def test_an_aim_goes_by_the_longer_run_once_it_has_come_farther(tmp_path):
         "met",
         "below on 12 of 12 run; R² with 300 epochs; one seed each",
     )
+
+
+def test_what_was_met_by_whole_runs_is_not_undone_by_less(tmp_path):
+    for target in ORDER:
+        shorter = {"done": 60, "planned": 60}
+        name = f"single/{target}/distance/G2N2/modern"
+        write(tmp_path, "q2", name, {metric(target): 1e-6}, **shorter)
+    longer = "single/r2/distance/G2N2/modern/long"
+    for less in (
+        {"done": 61},  # stopped
+        {"budget": "short"},
+        {"config": {"width": 1}},  # earlier settings
+    ):
+        write(tmp_path, "q2", longer, {metric("r2"): 0.9}, **less)
+        assert made(tmp_path).aims[0].verdict == "met", less
+        for path in (tmp_path / "q2").glob("*long*"):
+            path.unlink()
+    write(tmp_path, "q2", longer, {})
+    assert made(tmp_path).aims[0].verdict == "met", "no number is no number"
+    write(tmp_path, "q2", longer, {metric("r2"): 0.9})
+    assert made(tmp_path).aims[0].verdict == "**missed**", "a whole run counts, met or not"
 
 
 def test_the_extent_has_columns_in_the_joint_table(tmp_path):

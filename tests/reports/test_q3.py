@@ -34,7 +34,7 @@ def folds(
         "accuracy, nested validation (%)": accuracy - 2.0 if nested else None,
         "deviation over folds, nested validation (%)": 6.0 if nested else None,
     }
-    curves, own = [[1.0, accuracy - 4.0]] * whole, by_fold or [1.0] * nested
+    curves, own = [[accuracy, accuracy - 4.0]] * whole, by_fold or [1.0] * nested
     detail = {"test curves": curves, "nested": own}
     changes = {"done": whole + len(own), "planned": 2 * asked, "unit": "runs of folds", **more}
     config = {"folds": asked, "epochs": epochs}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import typer
@@ -55,7 +54,3 @@ def main() -> None:
     except G2N2Error as fault:
         typer.echo(f"error: {fault}", err=True)
         raise SystemExit(2) from None
-    except BrokenPipeError:
-        # The reader (head, less) went away: not our error, and Python must not complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None

@@ -114,6 +114,8 @@ def experiment(
         raise typer.Exit(130)
     if unstarted := len(chosen) - len(outcomes):
         show.say(f"{unstarted} cells were not begun: the time is over; the same command goes on")
+    elif any(outcome.state == "partial" for outcome in outcomes):
+        show.say("what is partial goes on with the same command")
     if left_out := sum(outcome.state == "left out" for outcome in outcomes):
         show.say(f"{left_out} of {len(chosen)} cells were left out, for the reasons above")
     if failed := len(failures(outcomes)):
@@ -137,7 +139,7 @@ def _numbers(text: str) -> list[int]:
     from ..errors import DataError
 
     try:
-        return [int(part) for part in text.split(",") if part.strip()]
+        return [int(part) for part in text.split(",")] if text else []
     except ValueError:
         raise DataError(f"--seeds is a list of numbers as 0,1,2; got {text!r}") from None
 
@@ -156,7 +158,7 @@ def _list(cells: list[Cell], results: Path) -> None:
             found, state = None, "damaged record"
         if found and found.path(results) != path:
             state = f"record of {found.question} {found.cell}"
-        elif found and not cell.owns(found):
+        elif found and not cell.asks_no_more_than(found):
             state += ", other settings"
         if cell.optional:
             state += " (optional)"

@@ -34,6 +34,7 @@ def report(
 ) -> None:
     """Write tables, figures and one page from results, which may be partial or absent."""
     from ..errors import DataError
+    from ..reports.figures.drawing import can_draw
     from ..reports.insertion import stale_pages, write_pages
     from ..reports.report import sections, write
     from ..reports.standings import read_results
@@ -55,6 +56,8 @@ def report(
         aside = found.left_aside
         more = f"; --smoke shows {aside} of the smoke budget" if aside else ""
         show.say(f"no result in {results} yet: the tables hold published columns only{more}")
+    if not can_draw():
+        show.say("without figures, which need matplotlib: pip install 'g2n2[plot]'")
     pages = write_pages(root, found, made) if write_docs else []
     for path in (*write(made, found, out), *pages):
         show.say(str(path))

@@ -97,6 +97,8 @@ class Cell:
         needs: Data sets it reads, by name; it is left out with a plain reason where one is absent.
         optional: Run only where optional cells are asked for; a table leaves its place empty.
         alone: Nothing else may run beside it, since it measures time.
+        needs_gpu: On a CPU it would be another measurement.
+        planned: Units of work, where a record may have been planned with fewer.
         settings: What decides its numbers, as its record's config says it. A record that says
             otherwise is not this cell's, and work begun with other settings is not gone on with.
         goes_on: Whether its record holds all there is to know, so that it goes on from there where
@@ -111,6 +113,8 @@ class Cell:
     needs: tuple[str, ...] = ()
     optional: bool = False
     alone: bool = False
+    needs_gpu: bool = False
+    planned: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     goes_on: bool = False
 
@@ -132,6 +136,10 @@ class Cell:
         settings = json.loads(json.dumps(self.settings))
         said = _completed({name: _completed(value) for name, value in record.config.items()})
         return all(said.get(name, value) == value for name, value in settings.items())
+
+    def asks_no_more_than(self, record: Record) -> bool:
+        """Whether a record is of its settings and was planned with at least its work."""
+        return self.owns(record) and record.planned >= self.planned
 
     def path(self, results: Path) -> Path:
         """Where its record lies."""

@@ -298,7 +298,9 @@ def _precisions(budget: str, asked: Budget) -> Iterator[Cell]:
                 config = replace(
                     settings.config(asked, seed), epochs=asked.precision, precision=precision
                 )
-                yield training_cell("q2", f"precision/{target}/{precision}", budget, config)
+                cell = training_cell("q2", f"precision/{target}/{precision}", budget, config)
+                asked_for = {**cell.settings, "precision": precision}
+                yield replace(cell, settings=asked_for, needs_gpu=True)
 
 
 def _sums(budget: str, asked: Budget) -> Iterator[Cell]:

@@ -68,13 +68,12 @@ def choose(
             and (not only or any(_fits(cell.name, text) for text in parts))
         )
     ]
+    if not chosen:
+        raise DataError("every cell that fits is optional: add --optional")
     if missing := set(seeds) - {cell.seed for cell in chosen}:
         known = ", ".join(map(str, sorted({cell.seed for cell in chosen})))
         raise DataError(f"no cell has the seed {min(missing)}; seeds of these cells: {known}")
-    chosen = [cell for cell in chosen if not seeds or cell.seed in seeds]
-    if not chosen:
-        raise DataError("no cell is left; see g2n2 experiment … --list --optional")
-    return chosen
+    return [cell for cell in chosen if not seeds or cell.seed in seeds]
 
 
 def _fits(name: str, text: str) -> bool:

@@ -91,12 +91,14 @@ class Record:
         for name in ("seed", "done", "planned"):
             if type(getattr(self, name)) is not int:
                 raise ValueError(f"its {name} is {getattr(self, name)!r}")
-        if not 0 <= self.done <= self.planned:
+        if not (0 <= self.done <= self.planned and self.planned):
             raise ValueError(f"{self.done} of {self.planned} {self.unit} cannot be")
         known = {name: value for name, value in self.metrics.items() if value is not None}
         for name, value in {**known, "seconds": self.seconds}.items():
             if type(value) not in (int, float) or not math.isfinite(value):
                 raise ValueError(f"{name} is {value!r}")
+        if self.seconds < 0:
+            raise ValueError(f"it took {self.seconds} seconds")
         return self
 
     @classmethod
@@ -107,13 +109,17 @@ class Record:
             DataError: It is no record.
         """
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
             return cls(**{f.name: content[f.name] for f in fields(cls)})._checked()
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise DataError(
                 f"{path} is no result of an experiment ({error}); move it elsewhere and run the "
                 "experiment again"
             ) from None
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number")
 
 
 def write_whole(path: Path, text: str) -> None:

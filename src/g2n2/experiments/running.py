@@ -20,10 +20,19 @@ from typing import Any, Literal
 from ..errors import DataError, G2N2Error
 from .cell import Cell, NothingYetError
 from .kept import held
+from .machines import device_called
 from .record import Record
 from .slices import next_slice
 
-DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR, errno.EEXIST)
+DISK = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.EACCES,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+)
 """What a disk says that takes nothing: no fault of ours."""
 WHERE = ("cache", "progress", "rebuild")
 """Options of data sets that change no graph."""
@@ -122,7 +131,8 @@ def run_cells(
     """
     cells = list(cells)
     refuse_options(settings.options)
-    refuse_unwritable({cell.path(settings.results).parent for cell in cells})
+    refuse_unwritable({cell.path(settings.results).parent for cell in cells}, "--results")
+    refuse_unwritable({cell.path(settings.work).parent for cell in cells}, "--work")
     deadline = Deadline(settings)
     outcomes, left = [], []
     for cell in cells:
@@ -154,17 +164,16 @@ def refuse_options(options: Mapping[str, Any]) -> None:
         )
 
 
-def refuse_unwritable(folders: Iterable[Path]) -> None:
+def refuse_unwritable(folders: Iterable[Path], option: str) -> None:
     """Found now, and not when the first cell has been computed."""
     for folder in folders:
+        why = ""
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DataError(
-                f"no record can be written to {folder}: {error.strerror}; choose another --results"
-            ) from None
-        if not os.access(folder, os.W_OK):
-            raise DataError(f"no record can be written to {folder}; choose another --results")
+            why = f": {error.strerror}"
+        if why or not os.access(folder, os.W_OK):
+            raise DataError(f"nothing can be written to {folder}{why}; choose another {option}")
 
 
 def finished(cell: Cell, settings: Settings) -> Outcome | None:
@@ -179,7 +188,7 @@ def finished(cell: Cell, settings: Settings) -> Outcome | None:
     if record.path(settings.results) != path:
         why = f"{path} holds the record of {record.question} {record.cell}; move it elsewhere"
         return Outcome(cell.label, "failed", why)
-    if record.partial or not cell.owns(record):
+    if record.partial or not cell.asks_no_more_than(record):
         return None
     return Outcome(cell.label, "kept", "", record.done, record.planned, record.unit)
 
@@ -189,20 +198,24 @@ def run_cell(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Outc
     for name in cell.needs:
         if why := absent(name, settings.data, settings.options.get("cache")):
             return Outcome(cell.label, "left out", why)
+    if cell.needs_gpu and device_called(settings.device).type != "cuda":
+        return Outcome(cell.label, "left out", "it measures a GPU, and none is used here")
     folder = cell.folder(settings.work)
     log = folder.with_name(f"{folder.name}.error.txt")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with held(folder.with_name(f"{folder.name}.lock")) as mine:
             if not mine:
-                return Outcome(cell.label, "left out", f"another process is at work in {folder}")
+                why = f"another process is at work in {folder}; wait for it, or end it"
+                return Outcome(cell.label, "left out", why)
             record = next_slice(cell, settings, minutes, tell)
             log.unlink(missing_ok=True)
     except NothingYetError as none:
         log.unlink(missing_ok=True)
         return Outcome(cell.label, "partial", "", 0, none.planned, none.unit)
     except G2N2Error as error:
-        anew = f"; delete {folder} to begin the cell anew" if str(folder) in str(error) else ""
+        own = str(folder) in str(error) and "move it elsewhere" not in str(error)
+        anew = f"; delete {folder} to begin the cell anew" if own else ""
         return Outcome(cell.label, "failed", f"{error}{anew}")
     except Exception as error:  # a fault of ours in one cell must not cost the others
         if isinstance(error, OSError) and error.errno in DISK:

@@ -45,6 +45,7 @@ def next_slice(cell: Cell, settings: Settings, minutes: float, tell: Tell) -> Re
         with suppress(OSError, ValueError):  # whatever is wrong is told of when the slice ends
             shown.show(record, places.earlier)
 
+    tell(cell, "reading what there is", 0, cell.planned or 1)
     given = Slice(
         work=folder,
         results=settings.results,

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..errors import DataError
 from ..training.config import RunConfig
 from .cell import Cell, Slice
-from .machines import machine
+from .machines import machine, precision_on
 from .record import Record, record_path
 from .shared_data import graphs_of
 from .training_cells import Adapt, epoch_seconds, train_slice
@@ -87,7 +87,10 @@ def speed_record(
         planned=len(configs),
         unit="networks",
         metrics=metrics,
-        config={network: config.as_dict() for network, config in configs.items()},
+        config={
+            **{network: config.as_dict() for network, config in configs.items()},
+            "run in": {name: precision_on(one, given.device) for name, one in configs.items()},
+        },
         data=data,
         provenance=machine(given.device),
         seconds=round(time.monotonic() - begun, 3),

@@ -43,7 +43,7 @@ def sums_cell(question: str, name: str, budget: str, config: RunConfig) -> Cell:
                 },
                 "parameters": len(fitted) + 1,
             },
-            config=run_config_said(config),
+            config={**run_config_said(config), "precision": "64"},
             data={config.dataset: checksum(graphs)},
             provenance=machine("cpu"),
             seconds=round(time.monotonic() - begun, 3),

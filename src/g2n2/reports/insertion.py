@@ -69,8 +69,10 @@ def stale_pages(root: Path, results: Results, made: Sequence[Section]) -> list[P
     """What is not as it should be under `root`: pages with other generated parts, other figures.
 
     Raises:
-        DataError: There is no page to look at, or one that cannot be read or has no markers.
+        DataError: There is no page to look at, one that cannot be read or has no markers, or
+            figures cannot be drawn to compare them.
     """
+    _refuse_no_figures()
     return [*_fresh_pages(root, results, made), *other_figures(made, root / IMAGES)]
 
 
@@ -85,8 +87,7 @@ def write_pages(root: Path, results: Results, made: Sequence[Section]) -> list[P
             f"no result in {results.folder}: the pages keep the numbers they have; name the "
             "folder with the records by --results"
         )
-    if not can_draw():
-        raise DataError("the pages show figures, which need matplotlib: pip install 'g2n2[plot]'")
+    _refuse_no_figures()
     fresh = _fresh_pages(root, results, made)
     for path in fresh:
         if not os.access(path, os.W_OK):
@@ -103,6 +104,11 @@ def write_pages(root: Path, results: Results, made: Sequence[Section]) -> list[P
             for name in names:
                 replace_file(folder / name, (Path(aside) / name).read_bytes())
     return [*fresh, *(folder / name for name in names)]
+
+
+def _refuse_no_figures() -> None:
+    if not can_draw():
+        raise DataError("the pages show figures, which need matplotlib: pip install 'g2n2[plot]'")
 
 
 @contextmanager

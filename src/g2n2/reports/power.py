@@ -7,7 +7,7 @@ from statistics import fmean
 
 from ..demonstration.blocks import Block, Table, Text
 from ..experiments.trained import brec_cells
-from ..experiments.trained.brec_cells import BEYOND, TRAINED
+from ..experiments.trained.brec_cells import ALL_PAIRS, BEYOND, TRAINED
 from ..experiments.trained.class_cells import ACCURACY, DEVIATION
 from ..experiments.trained.contenders import ALIKE, CONTENDERS, Contender
 from ..experiments.trained.counting_cells import COUNTS, normalised_key
@@ -37,7 +37,6 @@ from .standings import FULL, Measured, Results, Standing
 Known = Mapping[str, Standing]
 
 WANTED = 258
-ALL_PAIRS = 400
 TRAINED_ALIKE = {
     one.name: one
     for contender in CONTENDERS.values()

@@ -79,6 +79,8 @@ def write(made: Sequence[Section], results: Results, folder: Path) -> list[Path]
     Raises:
         DataError: The folder cannot be written.
     """
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is no folder; choose another --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         drawn = draw(made, folder)

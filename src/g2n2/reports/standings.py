@@ -225,7 +225,7 @@ def _owned(record: Record, settled: Mapping[Key, Cell]) -> bool:
     now = settled.get((record.cell, record.seed, record.budget))
     if now is None:
         return _seeds(record.cell, record.budget, settled) == 0
-    return now.owns(record)
+    return now.asks_no_more_than(record)
 
 
 def _rank(record: Record, settled: Mapping[Key, Cell]) -> tuple[bool, int, bool, bool, int]:

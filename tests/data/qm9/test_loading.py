@@ -2,11 +2,13 @@
 
 import importlib.util
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from g2n2.data.graph_set import GraphSet
+from g2n2.data.qm9 import build
 from g2n2.data.qm9.build import build_qm9
 from g2n2.data.qm9.cache import read_cache
 from g2n2.data.qm9.loading import load_qm9
@@ -139,6 +141,16 @@ def test_two_spawned_processes_build_what_one_does(tmp_path: Path, cache: Path) 
     build_qm9(two, rows=700, processes=2, progress=False)
     assert one.read_bytes() == two.read_bytes()
     assert len(read_cache(two).sizes) == 700
+
+
+def test_a_worker_of_another_program_builds_it_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    """Such a process is a daemon, and Python lets those start no other."""
+    monkeypatch.setattr(build, "current_process", lambda: SimpleNamespace(daemon=True))
+    monkeypatch.setattr(build, "ProcessPoolExecutor", None)
+    build.build_qm9(tmp_path / "cache", rows=10, processes=2, progress=False)
+    assert (tmp_path / "cache").is_file()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +81,8 @@ def _grouped(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
 
 
 def _worked(groups: Iterable[list[Entry]], processes: int) -> Iterator[_Chunk]:
-    """Rebuild every group, in order."""
-    if processes == 1:
+    """Rebuild every group, in order; a worker of another program may start no process."""
+    if processes == 1 or current_process().daemon:
         yield from map(_rebuild, groups)
         return
     # Spawned, not forked: a fork of a process whose torch has threads may hang.

@@ -70,12 +70,9 @@ def load_qm9(
     _check_option("energy unit", energy_unit, get_args(EnergyUnit))
     names = [target.name for target in QM9_TARGETS] if targets is None else targets
     chosen = [find_target(name) for name in ([names] if isinstance(names, str) else names)]
-    origin = "gdb9.sdf" if has_raw_files(data) else "qm9pack"
-    default = "qm9.cache" if origin == "qm9pack" else "qm9-sdf.cache"
-    path = cache_folder() / default if cache is None else Path(cache)
-    if rebuild or not path.exists():
-        build_qm9(path, data, progress=progress)
+    path = qm9_cache(cache, data, progress=progress, rebuild=rebuild)
     molecules = read_cache(path)
+    origin = "gdb9.sdf" if has_raw_files(data) else "qm9pack"
     if origin == "gdb9.sdf" and molecules.about["origin"] != origin:
         raise DataError(
             f"the QM9 cache {str(path)!r} was built from {molecules.about['origin']}, but "
@@ -113,6 +110,24 @@ def load_qm9(
             }
         ),
     )
+
+
+def qm9_cache(
+    cache: str | Path | None = None,
+    data: str | Path | None = None,
+    progress: bool = True,
+    rebuild: bool = False,
+) -> Path:
+    """Where the cache file lies, which is built first where there is none; see `load_qm9`.
+
+    Raises:
+        DataError: It cannot be built.
+    """
+    default = "qm9-sdf.cache" if has_raw_files(data) else "qm9.cache"
+    path = cache_folder() / default if cache is None else Path(cache)
+    if rebuild or not path.exists():
+        build_qm9(path, data, progress=progress)
+    return path
 
 
 def _edges(molecules: Molecules) -> Ints:

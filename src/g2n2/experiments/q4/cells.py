@@ -49,7 +49,9 @@ def _cell(name: str, network: Network, budget: str, plan: Budget) -> Cell:
 
     settings = _settings(name, network, plan)
     called = cell_name(name, network)
-    return Cell("q4", called, 0, budget, run, (DATA,), settings=settings, goes_on=True)
+    return Cell(
+        "q4", called, 0, budget, run, (DATA,), planned=plan.runs, settings=settings, goes_on=True
+    )
 
 
 def _settings(name: str, network: Network, plan: Budget) -> dict[str, Any]:

@@ -28,6 +28,8 @@ WITHIN = "judged within the bound"
 UNRELIABLE = "unreliable"
 UNRELIABLE_HOTELLING = "unreliable, Hotelling's T²"
 NOT_FINITE = "not finite"
+ALL_PAIRS = 400
+"""Of the suite."""
 
 
 def brec_cell(budget: str, protocol: Protocol, each: int, nodes: int = 0) -> Cell:
@@ -45,8 +47,17 @@ def brec_cell(budget: str, protocol: Protocol, each: int, nodes: int = 0) -> Cel
     def run(given: Slice) -> Record:
         return run_brec(name, budget, protocol, sample(_brec(given.data), each, nodes), given)
 
-    settings, seed = protocol.as_dict(), protocol.seed
-    return Cell("power", name, seed, budget, run, ("brec",), settings=settings, goes_on=True)
+    return Cell(
+        "power",
+        name,
+        protocol.seed,
+        budget,
+        run,
+        ("brec",),
+        planned=0 if each or nodes else ALL_PAIRS,
+        settings=protocol.as_dict(),
+        goes_on=True,
+    )
 
 
 def run_brec(
