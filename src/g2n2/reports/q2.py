@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal
 from functools import cache
 
-from ..data.qm9.targets import QM9_TARGETS
 from ..demonstration.blocks import Block, Table, Text
-from ..experiments.q2 import BUDGETS, JOINT_32, JOINT_64, LONG, R2_ALONE, Settings, cells
-from ..experiments.record import BUDGETS as BUDGET_NAMES
-from ..experiments.training_cells import mae_key
-from .cited import CitedTable, cited
+from ..experiments.q2 import JOINT_32, JOINT_64, R2_ALONE, Settings, cells
+from .cited import cited
 from .figures.q2 import drawing
 from .numbers import EMPTY, OPTIONAL, Entry, Notes, best_of_rows, bold, fixed, mean_entry, plain
+from .q2_aims import aims
 from .q2_costs import change, collapse, precisions, speeds
-from .section import Aim, Section, nothing_yet, optional_cells
+from .q2_names import (
+    EQUAL_TIME,
+    LONG_EPOCHS,
+    LONGER,
+    OURS,
+    TARGETS,
+    joint_name,
+    mae,
+    single_name,
+    symbol,
+)
+from .section import Section, nothing_yet, optional_cells
 from .standings import Results, Standing
 
 Known = Mapping[str, Standing]
 
-TARGETS = {target.name: target for target in QM9_TARGETS}
-OURS = Settings(None, 32, "distance", "G2N2", "modern")
-EQUAL_TIME = "/equal-time"
-LONGER = {replace(one, long=False).name: one.name for one in LONG}
-"""A cell to the same with more epochs."""
-LONG_EPOCHS = BUDGETS["full"].long
 _SUMS = {"sums of elements": "sums/elements", "with the extent": "sums/extent"}
 
 
@@ -54,7 +56,7 @@ def section(results: Results) -> Section:
         "Q2: regression on QM9",
         tuple(blocks),
         (
-            *_aims(known),
+            *aims(known),
             dead,
         ),
         drawing(known) if known else None,
@@ -65,20 +67,6 @@ def section(results: Results) -> Section:
             "q2-sums": (_beside_sums(known),),
         },
     )
-
-
-def mae(target: str) -> str:
-    """The metric of a target in the unit of the tables."""
-    return mae_key(target, TARGETS[target].unit)
-
-
-def symbol(target: str) -> str:
-    """A target and its unit, as the paper has them."""
-    return f"{TARGETS[target].symbol} ({TARGETS[target].unit})"
-
-
-def _single_name(target: str) -> str:
-    return Settings(target, 64, "distance", "G2N2", "modern").name
 
 
 @cache
@@ -99,10 +87,10 @@ def _work(known: Known, name: str) -> str:
 def _single(known: Known) -> tuple[Table, Text]:
     table, notes = cited("qm9-single"), Notes()
     rows = []
-    lines = [(target, _single_name(target), "") for target in TARGETS]
+    lines = [(target, single_name(target), "") for target in TARGETS]
     after_r2 = list(TARGETS).index("r2") + 1
     lines[after_r2:after_r2] = [
-        ("r2", LONGER[_single_name("r2")], f", {LONG_EPOCHS} epochs"),
+        ("r2", LONGER[single_name("r2")], f", {LONG_EPOCHS} epochs"),
         ("r2", R2_ALONE.name, ", less its extent"),
     ]
     for target, name, tail in lines:
@@ -110,7 +98,7 @@ def _single(known: Known) -> tuple[Table, Text]:
         entries = [notes.entry(table.at(target, column)) for column in table.columns]
         texts = bold([*entries, mean_entry(ours, mae(target))], "lower")
         rows.append((symbol(target) + tail, *texts, _work(known, name)))
-    sizes = _parameters(known, [_single_name(target) for target in TARGETS])
+    sizes = _parameters(known, [single_name(target) for target in TARGETS])
     rows.append(("parameters", *[""] * len(table.columns), next(filter(None, sizes), EMPTY), ""))
     headers = (
         "target",
@@ -150,7 +138,7 @@ def _variants(known: Known) -> Table:
     rows: list[tuple[str, list[Entry]]] = []
     sizes: list[list[str]] = []
     for target in TARGETS:
-        plain_name = _single_name(target)
+        plain_name = single_name(target)
         entries, names = [mean_entry(known.get(plain_name), mae(target))], [plain_name]
         for track, network, recipe, tail in _VARIANTS.values():
             settings = Settings(target, 64, track, network, recipe)  # type: ignore[arg-type]
@@ -179,24 +167,20 @@ def _with_work(standing: Standing | None, metric: str, absent: str) -> Entry:
     return Entry(f"{found.text} ({standing.brief})", found.value) if standing else found
 
 
-def _joint_name(width: int, track: str, network: str) -> str:
-    return f"joint/width{width}/{track}/{network}/modern"
-
-
 _JOINT = {
     32: {
         "G²N²": OURS.name,
         "G²N², less the extent": JOINT_32.name,
         f"G²N², less the extent, {LONG_EPOCHS} epochs": LONGER[JOINT_32.name],
-        "PPGN, blocks of G²N²": _joint_name(32, "distance", "PPGN-alike"),
-        "PPGN": _joint_name(32, "distance", "PPGN"),
-        "PPGN, equal time": _joint_name(32, "distance", "PPGN") + EQUAL_TIME,
+        "PPGN, blocks of G²N²": joint_name(32, "distance", "PPGN-alike"),
+        "PPGN": joint_name(32, "distance", "PPGN"),
+        "PPGN, equal time": joint_name(32, "distance", "PPGN") + EQUAL_TIME,
     },
     64: {
-        "G²N²": _joint_name(64, "distance", "G2N2"),
+        "G²N²": joint_name(64, "distance", "G2N2"),
         "G²N², less the extent": JOINT_64.name,
-        "PPGN": _joint_name(64, "distance", "PPGN"),
-        "PPGN, equal time": _joint_name(64, "distance", "PPGN") + EQUAL_TIME,
+        "PPGN": joint_name(64, "distance", "PPGN"),
+        "PPGN, equal time": joint_name(64, "distance", "PPGN") + EQUAL_TIME,
     },
 }
 """Width to the columns of a table and their cells."""
@@ -241,12 +225,12 @@ def _cost_of_extent(known: Known) -> list[Block]:
 
 def _joint_bonds(known: Known) -> Table:
     columns = {
-        "G²N², width 32": _joint_name(32, "bonds", "G2N2"),
-        "PPGN, width 32": _joint_name(32, "bonds", "PPGN"),
-        "PPGN, width 32, equal time": _joint_name(32, "bonds", "PPGN") + EQUAL_TIME,
-        "G²N², width 64": _joint_name(64, "bonds", "G2N2"),
-        "PPGN, width 64": _joint_name(64, "bonds", "PPGN"),
-        "PPGN, width 64, equal time": _joint_name(64, "bonds", "PPGN") + EQUAL_TIME,
+        "G²N², width 32": joint_name(32, "bonds", "G2N2"),
+        "PPGN, width 32": joint_name(32, "bonds", "PPGN"),
+        "PPGN, width 32, equal time": joint_name(32, "bonds", "PPGN") + EQUAL_TIME,
+        "G²N², width 64": joint_name(64, "bonds", "G2N2"),
+        "PPGN, width 64": joint_name(64, "bonds", "PPGN"),
+        "PPGN, width 64, equal time": joint_name(64, "bonds", "PPGN") + EQUAL_TIME,
     }
     rows = [
         (symbol(target), *bold(_column(known, columns.values(), target), "lower"))
@@ -296,84 +280,6 @@ def _column(known: Known, names: Iterable[str], target: str) -> list[Entry]:
     return [mean_entry(known.get(name), mae(target), absent=_absent(name)) for name in names]
 
 
-def _aims(known: Known) -> Iterator[Aim]:
-    """Whether we are below the paper's G²N² on every target, alone and jointly."""
-    alone = {target: _single_name(target) for target in TARGETS}
-    single, joint = cited("qm9-single"), cited("qm9-joint")
-    yield _aim(known, "each target alone", alone, single)
-    less = "each target alone, R² less its extent"
-    yield _aim(known, less, {**alone, "r2": R2_ALONE.name}, single)
-    printed, held = joint.at("zpve", "G²N²").text, joint.at("zpve", "G²N²").bar
-    zpve = f"ZPVE against {held:.6f}, our reading of a printed {printed}"
-    for how, name in (
-        ("width 32", OURS.name),
-        ("width 32, less the extent", JOINT_32.name),
-        ("width 64 (the paper has 32), less the extent", JOINT_64.name),
-    ):
-        text = f"all twelve at once, {how} ({zpve})"
-        yield _aim(known, text, dict.fromkeys(TARGETS, name), joint)
-
-
-def _aim(known: Known, how: str, cells: Mapping[str, str], table: CitedTable) -> Aim:
-    """By the runs with more epochs, unless those are stopped ones and the others suffice."""
-    longest = {target: _longest(known, name, mae(target)) for target, name in cells.items()}
-    planned, longer = _judged(known, how, cells, table), _judged(known, how, longest, table)
-    return planned if planned.met and not planned.partial and longer.partial else longer
-
-
-def _judged(known: Known, how: str, cells: Mapping[str, str], table: CitedTable) -> Aim:
-    text = f"below the paper's G²N² on all twelve targets, {how}"
-    below: list[str] = []
-    equal: list[str] = []
-    above: list[str] = []
-    partial, seeds = False, 0
-    longer: dict[str, str] = {}
-    for target, name in cells.items():
-        if name in LONGER.values():
-            longer[TARGETS[target].symbol] = known[name].brief.partition("× ")[2]
-        found = known[name].mean(mae(target)) if name in known else None
-        bar = table.at(target, "G²N²").bar
-        if found is None or bar is None:
-            continue
-        value = _to_digits_of(bar, found.value)
-        group = below if value < bar else equal if value == bar else above
-        group.append(TARGETS[target].symbol)
-        partial, seeds = partial or found.partial, max(seeds, found.seeds)
-    run = len(below) + len(equal) + len(above)
-    if not run:
-        return Aim(text, EMPTY, None)
-    said = f"below on {len(below)} of {run} run"
-    said += f"; equal to the printed digits on {', '.join(equal)}" if equal else ""
-    said += f"; above on {', '.join(above)}" if above else ""
-    if longer:
-        which = "all" if len(longer) == run else ", ".join(longer)
-        said += f"; {which} with {' and '.join(dict.fromkeys(longer.values()))} epochs"
-    said += "; one seed each" if seeds == 1 else ""
-    met = False if equal or above else (True if run == len(TARGETS) else None)
-    return Aim(text, said, met, partial)
-
-
-def _longest(known: Known, name: str, metric: str) -> str:
-    """A cell, or the same with more epochs where it has had more by now and nothing less."""
-    longer = known.get(LONGER.get(name, ""))
-    if longer is None or longer.outdated or longer.mean(metric) is None:
-        return name
-    sooner = known.get(name)
-    if sooner is None:
-        return longer.cell
-    smaller = BUDGET_NAMES.index(longer.budget) < BUDGET_NAMES.index(sooner.budget)
-    least = min(record.done for record in longer.records)
-    farther = least > max(record.done for record in sooner.records)
-    return longer.cell if farther and not smaller else name
-
-
-def _to_digits_of(printed: float, value: float) -> float:
-    """A number rounded to as many decimals as a printed one has."""
-    exponent = Decimal(str(printed)).as_tuple().exponent
-    assert isinstance(exponent, int)
-    return round(value, -exponent)
-
-
 def _compared(known: Known, what: str) -> Table:
     """R² and U₀ of G²N² under one change."""
     other = {
@@ -386,7 +292,7 @@ def _compared(known: Known, what: str) -> Table:
         changed = Settings(target, 64, other[0], "G2N2", other[1])  # type: ignore[arg-type]
         entries = [
             _with_work(known.get(name), mae(target), EMPTY)
-            for name in (_single_name(target), changed.name)
+            for name in (single_name(target), changed.name)
         ]
         rows.append((symbol(target), entries))
     return plain(("test MAE of G²N², ours", first, other[2]), rows)

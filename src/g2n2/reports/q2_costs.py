@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..data.qm9.targets import QM9_TARGETS
 from ..demonstration.blocks import Block, Table, Text
 from ..experiments.collapse import LEAST_SPREAD, SPREAD
 from ..experiments.q2 import COMPARED, PRECISIONS
 from ..experiments.speed import epochs_in_equal_time, seconds_key
-from ..experiments.training_cells import mae_key
 from .cited import cited
 from .numbers import EMPTY, OPTIONAL, PARTIAL, fixed, mean_entry
+from .q2_names import TARGETS, mae
 from .section import Aim
 from .standings import Standing
 
 WANTED_SEEDS = 20
-_TARGETS = {target.name: target for target in QM9_TARGETS}
 
 _SPEEDS = {
     "each target alone, width 64, with distances": ("speed/single/distance", "single", EMPTY),
@@ -89,12 +87,12 @@ def _equal_time(known: Mapping[str, Standing]) -> str:
 def precisions(known: Mapping[str, Standing]) -> list[Block]:
     """What half precision costs: the same runs in bf16 and in tf32."""
     rows = []
-    for target in (_TARGETS[name] for name in COMPARED):
-        cells = [known.get(f"precision/{target.name}/{precision}") for precision in PRECISIONS]
+    for target in COMPARED:
+        cells = [known.get(f"precision/{target}/{precision}") for precision in PRECISIONS]
         half, full = cells
-        metric = mae_key(target.name, target.unit)
-        entries = [mean_entry(cell, metric).text for cell in cells]
-        rows.append((target.symbol, *entries, change(full, half, metric), _works(half, full)))
+        entries = [mean_entry(cell, mae(target)).text for cell in cells]
+        changed = change(full, half, mae(target))
+        rows.append((TARGETS[target].symbol, *entries, changed, _works(half, full)))
     return [
         Text("**Precision**: the same runs in bf16 and in tf32, test MAE."),
         Table(("target", *PRECISIONS, "bf16 against tf32", "work"), tuple(rows)),
