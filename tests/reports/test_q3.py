@@ -81,7 +81,7 @@ def test_the_input_of_the_gin_code_is_named(tmp_path):
     folds(tmp_path, "IMDB-MULTI", 52.0, model="GIN/350-epochs/one-hot", epochs=350)
     *_, table = (block for block in made(tmp_path).blocks if hasattr(block, "rows"))
     assert [row[0] for row in table.rows] == [
-        "GIN on IMDB-MULTI, 30 epochs, degrees as numbers",
+        "GIN on IMDB-MULTI, 30 epochs, degrees as a number",
         "GIN on IMDB-MULTI, 350 epochs, degrees as classes",
         "GIN on IMDB-MULTI, cited",
     ]

@@ -1,8 +1,8 @@
 """Q3: classification on six TU sets, ten folds, three statistics, each always named.
 
-A cell is a set and a model, an optional one with the epochs of the GIN code, or these and its
-degrees as classes: `MUTAG/GIN`, `MUTAG/GIN/350-epochs`, `IMDB-MULTI/GIN/350-epochs/one-hot`. Its
-metrics, all in percent but the epoch:
+A cell is a set and a model, an optional one with the epochs of the GIN code, its degrees as
+classes, or both: `MUTAG/GIN`, `MUTAG/GIN/350-epochs`, `IMDB-MULTI/G2N2/one-hot`. Its metrics, all
+in percent but the epoch:
 
     accuracy, GIN's protocol (%)              mean of ten test curves, at the epoch where it is best
     accuracy, best epoch of each fold (%)     what the released code reports: optimistic

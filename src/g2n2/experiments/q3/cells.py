@@ -13,7 +13,7 @@ from ..kept import NOT_UNDERSTOOD, percentages
 from ..machines import machine
 from ..record import Record
 from ..training_cells import run_config_said, run_settings
-from .settings import LONGER, PLANS, SETS, Longer, Plan, run_config
+from .settings import LONGER, PLANS, SETS, Plan, Variant, run_config
 
 if TYPE_CHECKING:
     from .folds import FoldRun, Protocol
@@ -27,12 +27,13 @@ def cells(budget: str) -> list[Cell]:
     """All cells of a budget: G²N² on every set first, then the other networks."""
     plan = PLANS[budget]
     asked = [_cell(name, model, budget, plan) for model in plan.models for name in plan.sets]
-    return asked + [_longer_cell(one, budget, plan) for one in plan.longer]
+    return asked + [_variant_cell(one, budget, plan) for one in plan.variants]
 
 
-def _longer_cell(one: Longer, budget: str, plan: Plan) -> Cell:
-    plan = replace(plan, epochs=LONGER, one_hot=one.one_hot)
-    return _cell(one.set_name, one.model, budget, plan, variant=one.variant)
+def _variant_cell(one: Variant, budget: str, plan: Plan) -> Cell:
+    epochs = LONGER if one.longer else plan.epochs
+    plan = replace(plan, epochs=epochs, one_hot=one.one_hot)
+    return _cell(one.set_name, one.model, budget, plan, variant=one.name)
 
 
 def _cell(name: str, model: str, budget: str, plan: Plan, variant: str = "") -> Cell:
