@@ -219,7 +219,9 @@ def test_optional_cells_have_epochs_or_degrees_as_the_gin_code() -> None:
     said = {name: (one["epochs"], one["options"].get("degree")) for name, one in optional.items()}
     assert said == {
         "MUTAG/GIN/350-epochs": (350, None),
+        "IMDB-BINARY/GIN/one-hot": (30, "one-hot"),
         "IMDB-BINARY/GIN/350-epochs/one-hot": (350, "one-hot"),
+        "IMDB-MULTI/GIN/one-hot": (30, "one-hot"),
         "IMDB-MULTI/GIN/350-epochs/one-hot": (350, "one-hot"),
         "IMDB-BINARY/G2N2/one-hot": (30, "one-hot"),
         "IMDB-MULTI/G2N2/one-hot": (30, "one-hot"),

@@ -224,8 +224,9 @@ def _as_gin_has_it(known: Known) -> list[Block]:
             last = entry(_at_last(known, one.set_name, model), fixed(1))
             rows[said] = [last, *(_entry(known, one.set_name, model, kind) for kind in STATISTICS)]
         if published := cited("tu").rows.get(one.model):  # that of G²N² is another statistic
-            by_gin = Entry(published[one.set_name].text)
-            rows[f"{one.model} on {one.set_name}, cited"] = [NONE, by_gin, NONE, NONE]
+            cited_row = f"{one.model} on {one.set_name}, cited"
+            rows.pop(cited_row, None)  # below all of ours
+            rows[cited_row] = [NONE, Entry(published[one.set_name].text), NONE, NONE]
     if not rows:
         return []
     return [

@@ -107,7 +107,9 @@ PLANS: dict[str, Plan] = {
         epochs=30,
         variants=(
             Variant("MUTAG", "GIN", longer=True),
+            Variant("IMDB-BINARY", "GIN", one_hot=True),
             Variant("IMDB-BINARY", "GIN", longer=True, one_hot=True),
+            Variant("IMDB-MULTI", "GIN", one_hot=True),
             Variant("IMDB-MULTI", "GIN", longer=True, one_hot=True),
             Variant("IMDB-BINARY", "G2N2", one_hot=True),
             Variant("IMDB-MULTI", "G2N2", one_hot=True),
