@@ -118,9 +118,8 @@ def bold(entries: Sequence[Entry], better: str) -> list[str]:
     if len(values) < 2:
         return [one.text for one in entries]
     best = min(values) if better == "lower" else max(values)
-    printed = {one.printed for one in entries if one.value == best}
-    alike = (one.value is not None and one.printed in printed for one in entries)
+    alike = {one.printed for one in entries if one.value == best}
     return [
-        f"**{one.text}**" if is_best else one.text
-        for one, is_best in zip(entries, alike, strict=True)
+        f"**{one.text}**" if one.value is not None and one.printed in alike else one.text
+        for one in entries
     ]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 
 from ..demonstration.blocks import Block, Table, Text
-from ..experiments.q2 import JOINT_32, JOINT_64, R2_ALONE, Settings, cells
+from ..experiments.q2 import JOINT_32, JOINT_64, R2_ALONE, Settings
 from .cited import cited
 from .figures.q2 import drawing
 from .numbers import EMPTY, OPTIONAL, Entry, Notes, best_of_rows, bold, fixed, mean_entry, plain
@@ -24,7 +23,7 @@ from .q2_names import (
     single_name,
     symbol,
 )
-from .section import Section, nothing_yet, optional_cells
+from .section import Section, nothing_yet, optional_cells, optional_names
 from .standings import Results, Standing
 
 Known = Mapping[str, Standing]
@@ -69,14 +68,9 @@ def section(results: Results) -> Section:
     )
 
 
-@cache
-def _optional_cells() -> frozenset[str]:
-    return frozenset(cell.name for cell in cells("full") if cell.optional)
-
-
 def _absent(name: str) -> str:
     """What stands in the place of a cell that was not run."""
-    return OPTIONAL if name in _optional_cells() else EMPTY
+    return OPTIONAL if name in optional_names("q2") else EMPTY
 
 
 def _work(known: Known, name: str) -> str:
@@ -210,8 +204,8 @@ def _cost_of_extent(known: Known) -> list[Block]:
     rows = []
     for target in TARGETS:
         changes = [
-            change(known.get(with_it.name), known.get(less.name), mae(target))
-            for with_it, less in widths.values()
+            change(known.get(whole.name), known.get(less.name), mae(target))
+            for whole, less in widths.values()
         ]
         rows.append((TARGETS[target].symbol, *changes))
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from ..demonstration.blocks import Block, Table, Text
 from ..experiments.questions import cells_of
@@ -80,9 +81,15 @@ def nothing_yet(question: str) -> Text:
     )
 
 
+@cache
+def optional_names(question: str) -> frozenset[str]:
+    """Cells of the full budget that are run only where optional ones are asked for."""
+    return frozenset(cell.name for cell in cells_of(question, FULL) if cell.optional)
+
+
 def optional_cells(question: str, known: Mapping[str, Standing]) -> Text:
     """How many optional cells nobody has run; most have no place in a table."""
-    names = {cell.name for cell in cells_of(question, FULL) if cell.optional}
+    names = optional_names(question)
     empty = len(names - set(known))
     return Text(
         f"Of {len(names)} optional cells {empty} are empty: `g2n2 experiment {question} --optional "
