@@ -21,6 +21,7 @@ from ..grammars.catalogue import find_grammar
 from ..grammars.grammar import Grammar
 from ..language.sorts import Sort
 from ..language.terms import Leaf, subterms
+from ..ops.precision import without_autocast
 from .fast import FastLayer, Surroundings, choose, embedded
 from .first import first_memories
 from .fitting import refuse_misfit, refuse_other_input
@@ -188,7 +189,7 @@ class GrammarGNN(nn.Module):
 
     def read_out(self, memories: Memories, constants: Constants, mask: Tensor) -> Tensor:
         """Outputs from the last memories, in the dtype of the weights whatever autocast says."""
-        with torch.autocast(mask.device.type, enabled=False):
+        with without_autocast(mask.device.type):
             kernels = choose(self.backend, mask.device) == "triton"
             output: Tensor = self.readout(memories, mask, constants, kernels)
         return output
@@ -224,13 +225,13 @@ class GrammarGNN(nn.Module):
         backend = choose(self.backend, mask.device)
         memories = dict(first)
         if self.by_reference:
-            with torch.autocast(device, enabled=False):
+            with without_autocast(device):
                 for letter, embed in self.embeddings.items():
                     memories[letter] = embed(memories[letter])
             for number, layer in enumerate(list(self.layers)[:depth]):
                 memories = layer(self._between(memories, number), constants)
             return memories
-        with torch.autocast(device, enabled=False):
+        with without_autocast(device):
             for letter, embed in self.embeddings.items():
                 memories[letter] = embedded(memories[letter], cast(nn.Linear, embed), dtype)
             if dtype is not None:
