@@ -304,6 +304,8 @@ class Loop:
 
     def _refuse_other_run(self, saved: dict[str, Any]) -> None:
         mine, theirs = map(RunConfig.completed, (self.config.as_dict(), as_then(saved)))
+        if "pooling" not in saved and mine["readout"] in (None, "pooled"):
+            theirs["readout"] = mine["readout"]  # weights of another read-out do not fit anyway
         differ = [k for k in mine if k not in FREE and theirs[k] != mine[k]]
         if differ:
             said = ", ".join(f"{k} {theirs[k]!r} and not {mine[k]!r}" for k in differ)
