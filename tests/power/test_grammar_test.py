@@ -44,13 +44,33 @@ def mates(colours):
     return sum(count for count in counts.values() if count > 1)
 
 
-def assert_equals_twin(grammar, graphs, rounds=2, readout="grammar", functions="any"):
-    found = grammar_test(grammar, graphs, rounds=rounds, readout=readout, functions=functions)
-    by_sort = functions if isinstance(functions, dict) else dict.fromkeys(SORTS, functions)
-    integers = [graph.astype(int).tolist() for graph in graphs]
-    expected = reference_grammar_test(grammar, integers, rounds, found.readout, by_sort)
+def by_sort(functions):
+    return functions if isinstance(functions, dict) else dict.fromkeys(SORTS, functions)
+
+
+def assert_equals_twin(
+    grammar, graphs, rounds=2, readout="grammar", functions="any", last=None, inputs="values"
+):
+    found = grammar_test(
+        grammar,
+        graphs,
+        rounds=rounds,
+        readout=readout,
+        functions=functions,
+        last_functions=last,
+        inputs=inputs,
+    )
+    expected = reference_grammar_test(
+        grammar,
+        [graph.astype(int).tolist() for graph in graphs],
+        rounds,
+        found.readout,
+        by_sort(functions),
+        by_sort(last) if last else None,
+        inputs == "colours",
+    )
     assert [partition(c) for c in found.graph_history] == [partition(c) for c in expected], (
-        f"{grammar}, {readout}, {functions}"
+        f"{grammar}, {readout}, {functions}, {last}, {inputs}"
     )
 
 
@@ -66,6 +86,26 @@ MIXED = {M: "zero", V: "any", R: "homogeneous", S: "any"}
 def test_random_grammars_agree_with_the_twin(readout, functions):
     for seed in range(1000, 1008):
         assert_equals_twin(random_grammar(seed), SMALL, 2, readout, functions)
+
+
+def test_other_functions_first_and_last_agree_with_the_twin():
+    for seed in range(1100, 1106):
+        for last in ("homogeneous", "any"):
+            assert_equals_twin(random_grammar(seed), SMALL, 2, "grammar", "zero", last, "colours")
+        assert_equals_twin(random_grammar(seed), SMALL, 2, "grammar", "homogeneous", "any")
+        assert_equals_twin(random_grammar(seed), SMALL, 1, "pooled", "any", None, "colours")
+
+
+def test_inputs_as_colours():
+    """Degrees 2, 2, 2, 2 and 1, 2, 2, 3: their sums agree, their colours do not."""
+    cycle, path = nx.cycle_graph(4), nx.lollipop_graph(3, 1)
+    grammar = Grammar.parse("V → A1; S → 1ᵀV")
+    found = {
+        inputs: grammar_test(grammar, [cycle, path], rounds=1, inputs=inputs)
+        for inputs in ("values", "colours")
+    }
+    assert found["values"].separated_at() == 1
+    assert found["colours"].separated_at() == 0
 
 
 @pytest.mark.slow
@@ -476,5 +516,7 @@ def test_what_is_refused():
         grammar_test(find_grammar("MPNN-1"), [graph])
     with pytest.raises(DataError, match="do not fit the graphs"):
         grammar_test(find_grammar("MPNN-1"), [graph], supports={"C_1": [np.eye(4)]})
+    with pytest.raises(GrammarError, match="'values' or 'colours'"):
+        grammar_test(grammar, [graph], inputs="numbers")
     with pytest.raises(GrammarError, match="rays only"):
         words_of_test(grammar, "homogeneous")

@@ -32,6 +32,8 @@ def reference_grammar_test(
     rounds: int,
     readout: Sequence[Rule],
     functions: Mapping[Sort, str],
+    last_functions: Mapping[Sort, str] | None = None,
+    coloured_inputs: bool = False,
 ) -> list[list[int]]:
     """The colours of all graphs after each round from 0 on.
 
@@ -41,12 +43,24 @@ def reference_grammar_test(
         rounds: How many rounds.
         readout: Rules of S.
         functions: `any`, `zero` or `homogeneous` for each variable.
+        last_functions: The same for the last round before a read-out; as in all where None.
+        coloured_inputs: Whether a function with f(0) = 0 stands before the first round.
     """
     memories = [_first(grammar, graph) for graph in graphs]
+    if coloured_inputs:
+        numbers: dict[Hashable, int] = {}
+        memories = [
+            {
+                sort: {e: _mixed(sort, vector, "zero", numbers) for e, vector in memory.items()}
+                for sort, memory in of_graph.items()
+            }
+            for of_graph in memories
+        ]
     history = [_graph_colours(readout, graphs, memories)]
     for _ in range(rounds):
+        last = _round(grammar, graphs, memories, last_functions or functions)
+        history.append(_graph_colours(readout, graphs, last))
         memories = _round(grammar, graphs, memories, functions)
-        history.append(_graph_colours(readout, graphs, memories))
     return history
 
 
