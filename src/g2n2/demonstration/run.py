@@ -16,7 +16,7 @@ from ..data.catalogue import load_dataset
 from ..errors import G2N2Error
 from ..training.config import RunConfig
 from ..training.display import Display, duration, shown_path
-from ..training.train import Watch
+from ..training.session import Watch
 from . import folder
 from .blocks import markdown, page
 from .contest import Contestant, claims, compete, configs

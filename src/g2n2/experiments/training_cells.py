@@ -198,7 +198,7 @@ def train_slice(
     recorded: Recorded | None = None,
 ) -> Trained:
     """Train until the run or the slice ends; `recorded` is shared by runs on the same graphs."""
-    from ..training.train import Watch, train
+    from ..training.session import Watch, train_config
 
     config = replace(config, device=given.device, precision=precision_on(config, given.device))
     resume = started(folder)
@@ -231,7 +231,7 @@ def train_slice(
 
     try:
         watch = Watch(summary=summary, step=step, epoch=epoch)
-        result = train(
+        result = train_config(
             config,
             folder,
             resume=resume,

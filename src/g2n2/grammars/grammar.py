@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import GrammarError
 from ..language.parsing import parse
@@ -16,7 +16,9 @@ from ..language.terms import Hole, Leaf, Term, leaves, operators
 from .rules import ARROWS, Rule, parse_rules
 
 if TYPE_CHECKING:
-    from ..reduction.reduce import Reduction
+    from ..language.patterns import Assumption
+    from ..reduction.forms import Level
+    from ..reduction.reduce import Order, Reduction
 
 __all__ = ["Grammar", "Rule", "parse_rules"]
 
@@ -184,11 +186,17 @@ class Grammar:
         grammar.check()
         return grammar
 
-    def reduce(self, **options: Any) -> Reduction:
+    def reduce(
+        self,
+        assume: Assumption = "symmetric",
+        level: Level = "graph",
+        order: Order = "direct",
+        alternatives: bool = True,
+    ) -> Reduction:
         """The smallest grammar found with the same power; see `g2n2.reduction.reduce.reduce`."""
         from ..reduction.reduce import reduce  # the one upward import: a method users expect here
 
-        return reduce(self, **options)
+        return reduce(self, assume, level, order, alternatives)
 
     def named(self, name: str) -> Grammar:
         return Grammar(self.rules, self.readout, name, self.supports)

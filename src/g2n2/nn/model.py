@@ -25,7 +25,7 @@ from .fast import FastLayer, Surroundings, choose, embedded
 from .first import first_memories
 from .fitting import refuse_misfit, refuse_other_input
 from .initialisation import initialise
-from .layer import GrammarLayer, Memories, linear
+from .layer import PlannedLayer, Memories, linear
 from .memory import refuse_over_budget
 from .naming import Named
 from .pyg_layout import as_pyg
@@ -124,7 +124,7 @@ class GrammarGNN(nn.Module):
         }
         layers = []
         for layer in plan.layers:
-            layers.append(GrammarLayer(layer, plan.preset, widths))
+            layers.append(PlannedLayer(layer, plan.preset, widths))
             widths = widths | layer.widths()
         self.layers = nn.ModuleList(layers)
         self.fast = [FastLayer(layer) for layer in layers]

@@ -18,7 +18,7 @@ from .config import RunConfig
 from .evaluation import Scores
 from .loop import Loop
 from .tasks import Task
-from .train import Watch
+from .session import Watch
 
 LABELS = {
     "mae": "MAE",

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import ceil
 
 from ...errors import LoweringError
-from ...grammars.catalogue import find_grammar
+from ...grammars.coercion import GrammarLike, as_grammar
 from ...grammars.grammar import Grammar
 from ...grammars.words import parse_word
 from ...language.printing import to_text
@@ -232,7 +232,7 @@ def plan_formulas(
 
 
 def requirements(
-    grammar: Grammar | str,
+    grammar: GrammarLike,
     terms: Formula | Sequence[Formula],
     *,
     domain: Sequence[int] | None = None,
@@ -242,8 +242,12 @@ def requirements(
 ) -> Requirements:
     """The depth and width a network of the preset `paper` needs to compute terms.
 
+    >>> needed = requirements("r-G_L3", "1ᵀ(A²⊙A)1")
+    >>> needed.depth, dict(needed.width)
+    (2, {'V': 1, 'M': 2})
+
     Args:
-        grammar: Any grammar, or its name.
+        grammar: Any grammar, its name or its rules.
         terms: One term or several, or their texts.
         domain: Integers on which functions other than ReLU and |x| must be exact.
         directed: Whether Aᵀ is an input.
@@ -253,7 +257,7 @@ def requirements(
     Raises:
         LoweringError: The grammar does not make a part of a term; the message names it.
     """
-    chosen = find_grammar(grammar) if isinstance(grammar, str) else grammar
+    chosen = as_grammar(grammar)
     inputs = plan_inputs(chosen, find_preset("paper"), 0, 0, directed)
     plan = plan_formulas(chosen, inputs, terms, domain, None, by_rules, symmetric)
     return plan.requirements()
