@@ -174,8 +174,8 @@ def bonds(molecule: Any) -> NDArray[np.float64]:
 
 def _molecule(text: str) -> Any:
     """An RDKit molecule, or in words why there is none."""
-    if len(text.split()) != 1:
-        return "it is empty or holds white space"
+    if len(text.split()) != 1 or not text.isascii():  # RDKit stops at either without a word
+        return "it is empty, or holds white space or a character beyond ASCII"
     try:
         from rdkit import Chem, rdBase
     except ImportError:

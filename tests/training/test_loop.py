@@ -27,7 +27,7 @@ from g2n2.training.inference import outputs
 from g2n2.training.loop import Loop
 from g2n2.training.plots import draw
 from g2n2.training.session import Result, Watch, train_config
-from g2n2.training.trained import TrainedRun
+from g2n2.training.trained import Run
 from small_runs import (
     largest_difference,
     learned_state,
@@ -250,7 +250,7 @@ def test_a_pickle_in_place_of_the_best_weights_does_not_run(done: Result, tmp_pa
     ):
         write()
         with pytest.raises(DataError, match="never unpickles"):
-            TrainedRun(folder).evaluate("test")
+            Run(folder).evaluate("test")
     assert not mark.exists()
 
 

@@ -13,7 +13,7 @@ from g2n2.errors import DataError
 from g2n2.training.config import RunConfig
 from g2n2.training.run_folder import BEST
 from g2n2.training.session import Watch, train_config
-from g2n2.training.trained import TrainedRun
+from g2n2.training.trained import Run
 from small_sets import small_set
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")
@@ -59,7 +59,7 @@ def test_every_task_is_learned(case, tmp_path):
         assert score["mae"] < 0.6 * guess["mae"]
     else:
         assert score["accuracy"] > guess["accuracy"] + 0.1
-    outcome = TrainedRun(tmp_path / "run", "cpu").evaluate("test", graphs)
+    outcome = Run(tmp_path / "run", "cpu").evaluate("test", graphs)
     assert outcome.scores["all"] == pytest.approx(score)
 
 
@@ -181,7 +181,7 @@ def test_baselines_train_and_come_back(baseline, tmp_path):
         pytest.importorskip("torch_geometric", reason="GIN is made of PyG's layers")
     config = replace(SMALL, baseline=baseline, epochs=2, precision="64")
     result = train_config(config, tmp_path / "run", graphs=small_set())
-    outcome = TrainedRun(tmp_path / "run", "cpu").evaluate("test", small_set())
+    outcome = Run(tmp_path / "run", "cpu").evaluate("test", small_set())
     assert outcome.scores == result.scores
 
 
@@ -222,7 +222,7 @@ def test_a_part_without_a_known_target_is_not_scored(tmp_path):
     graphs = replace(graphs, targets=targets, splits=parts)
     result = train_config(replace(SMALL, epochs=1), tmp_path / "run", graphs=graphs)
     assert result.scores == {}
-    run = TrainedRun(tmp_path / "run", "cpu")
+    run = Run(tmp_path / "run", "cpu")
     with pytest.raises(DataError, match="the part test of this run has no value of t0 to compare"):
         run.evaluate("test", graphs)
     assert run.evaluate("validation", graphs).scores

@@ -15,7 +15,7 @@ from ..compiler.planning import plan_network, undefined_supports
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task
 from ..data.batch import GraphBatch
-from ..data.pyg_fields import pyg_shape
+from ..data.pyg_fields import pyg_data, pyg_shape
 from ..errors import DataError, ShapeError
 from ..grammars.catalogue import find_grammar
 from ..grammars.grammar import Grammar
@@ -23,7 +23,7 @@ from ..language.sorts import Sort
 from ..language.terms import Leaf, subterms
 from .fast import FastLayer, Surroundings, choose, embedded
 from .first import first_memories
-from .fitting import refuse_misfit, refuse_other_input
+from .fitting import refuse_misfit
 from .initialisation import initialise
 from .layer import PlannedLayer, Memories, linear
 from .memory import refuse_over_budget
@@ -130,14 +130,31 @@ class GrammarGNN(nn.Module):
         self.fast = [FastLayer(layer) for layer in layers]
         self.readout = Readout(plan.readout, plan.preset, self.typical_size)
 
-    def forward(self, data: Any) -> Tensor:
-        """Outputs for a GraphBatch, or for a PyG `Data` or `Batch`."""
-        if isinstance(data, GraphBatch):
-            return self.network(*self.checked(data))
-        refuse_other_input(data)
+    def forward(
+        self,
+        x: Any,
+        edge_index: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Outputs for PyG's tensors, a PyG `Data` or `Batch`, or a GraphBatch.
+
+        Args:
+            x: `[nodes, F]` node features, `torch.empty(nodes, 0)` for none; or a `Data`, `Batch`
+                or `GraphBatch`, which then stands alone.
+            edge_index: `[2, E]`; an undirected edge stands there both ways, parallel ones add up.
+            edge_attr: `[E, D]`, or `[E]` for one channel.
+            batch: `[nodes]` the graph of each node, sorted; None for one graph.
+            edge_weight: `[E]` entries of A, 1 where None.
+        """
+        if isinstance(x, GraphBatch):
+            return self.network(*self.checked(x))
+        data = pyg_data(x, edge_index, edge_attr, batch, edge_weight)
         refuse_over_budget(self, *pyg_shape(data))
-        batch = GraphBatch.from_pyg(data)
-        return as_pyg(self.network(*self.checked(batch)), data, batch, self.plan.readout.task)
+        graphs = GraphBatch.from_pyg(data)
+        return as_pyg(self.network(*self.checked(graphs)), data, graphs, self.plan.readout.task)
 
     def checked(self, batch: GraphBatch) -> tuple[Tensor, ...]:
         """The four tensors of a batch that fits this network, or five where supports are known.

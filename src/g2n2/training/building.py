@@ -52,11 +52,16 @@ def load_graphs(config: RunConfig) -> GraphSet:
         DataError: There are none such, or the data does not know an option.
     """
     graphs = read_source(config.dataset, config.data, _reading_options(config))
+    return chosen_graphs(config, graphs).check()
+
+
+def chosen_graphs(config: RunConfig, graphs: GraphSet) -> GraphSet:
+    """The graphs with the targets a config names, and as many as it asks for."""
     graphs = choose_targets(graphs, config.target)
-    if config.limit and config.limit < len(graphs):
-        order = np.random.default_rng([config.seed, 1]).permutation(len(graphs))
-        graphs = _some(graphs, np.sort(order[: config.limit]))
-    return graphs.check()
+    if not config.limit or config.limit >= len(graphs):
+        return graphs
+    order = np.random.default_rng([config.seed, 1]).permutation(len(graphs))
+    return _some(graphs, np.sort(order[: config.limit]))
 
 
 def _some(graphs: GraphSet, chosen: Ints) -> GraphSet:
