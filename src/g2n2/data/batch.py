@@ -48,10 +48,21 @@ class GraphBatch:
         """`[B]` nodes of each graph."""
         return self.mask.sum(1)
 
-    def to(self, *args: Any, **kwargs: Any) -> GraphBatch:
-        """The batch on another device or in another dtype; mask and class numbers keep theirs."""
+    def to(
+        self,
+        device: torch.device | str | torch.dtype | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> GraphBatch:
+        """The batch on another device or in another dtype; mask and class numbers keep theirs.
+
+        Args:
+            device: The device, or a dtype alone; None for the one it is on.
+            dtype: The dtype; None for the one it has.
+        """
+        if isinstance(device, torch.dtype):
+            device, dtype = None, device
         moved = {
-            name: getattr(self, name).to(*args, **kwargs)
+            name: getattr(self, name).to(device=device, dtype=dtype)
             for name in ("adjacency", "nodes", "edges")
         }
         like = moved["adjacency"]

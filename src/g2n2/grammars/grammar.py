@@ -29,6 +29,11 @@ CHOICE = " | "
 class Grammar:
     """A set of rules and the read-out that turns its words into sentences.
 
+    >>> grammar = Grammar.parse("V → AV | 1") | "V → V⊙V"
+    >>> print(grammar)
+    V_c → AV_c | 1 | (V_c⊙V_c)
+    S → 1ᵀV_c
+
     Attributes:
         rules: The productions. S has rules here only when scalars feed back into other words.
         readout: Otherwise the rules of S: what is read out of the words, and nothing more.

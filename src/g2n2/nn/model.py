@@ -37,6 +37,13 @@ from .supports import SpectralSupports
 class GrammarGNN(nn.Module):
     """The network of a grammar (section 3.3 of the paper, for any grammar).
 
+    >>> import torch
+    >>> model = GrammarGNN("r-G_L3", node_features=5, width=8, layers=2)
+    >>> model(torch.randn(3, 5), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).shape
+    torch.Size([1, 1])
+    >>> GrammarGNN("V → AV | 1", width=8)(GraphBatch.of(["C~", "Bw"])).shape
+    torch.Size([2, 1])
+
     Args:
         grammar: A grammar, its name, or its rules.
         node_features: Columns of the node features.
@@ -60,7 +67,7 @@ class GrammarGNN(nn.Module):
     What was asked for stays in `options`; `formula` is the text of the formula written into the
     weights, if one was.
 
-    Input is a `GraphBatch` or a PyG `Data` or `Batch`. Output is `[B, out]` for graphs; for nodes
+    Input is a `GraphBatch`, a PyG `Data` or `Batch`, or PyG's tensors. Output is `[B, out]` for graphs; for nodes
     and edges `[B, N, out]` and `[B, N, N, out]` from a GraphBatch, and one row per node or per
     column of `edge_index` from PyG.
     """
@@ -351,7 +358,47 @@ class GrammarGNN(nn.Module):
 
 
 class G2N2(GrammarGNN):
-    """The network of r-G_L3: G²N² of the paper, as strong as 3-WL given enough layers."""
+    """The network of r-G_L3: G²N² of the paper, as strong as 3-WL given enough layers.
 
-    def __init__(self, node_features: int = 0, edge_features: int = 0, **options: Any) -> None:
-        super().__init__("r-G_L3", node_features, edge_features, **options)
+    The arguments are those of `GrammarGNN`.
+
+    >>> G2N2(node_features=5, width=8, layers=2).plan.grammar.name
+    'r-G_L3'
+    """
+
+    def __init__(
+        self,
+        node_features: int = 0,
+        edge_features: int = 0,
+        width: int | Mapping[str, int] = 64,
+        layers: int = 3,
+        out: int = 1,
+        task: Task = "graph",
+        readout: str | Mapping[str, str] | None = None,
+        preset: str | Preset = "modern",
+        decision: tuple[int, ...] | None = None,
+        context: bool = False,
+        directed: bool = False,
+        supports: nn.Module | None = None,
+        typical_size: float = 16.0,
+        memory_budget: int | None = None,
+        backend: str = "auto",
+    ) -> None:
+        super().__init__(
+            "r-G_L3",
+            node_features,
+            edge_features,
+            width,
+            layers,
+            out,
+            task,
+            readout,
+            preset,
+            decision,
+            context,
+            directed,
+            supports,
+            typical_size,
+            memory_budget,
+            backend,
+        )

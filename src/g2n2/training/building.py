@@ -84,7 +84,7 @@ def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> Gr
     known = {row.name.replace("_", "-") for row in DATASETS}
     if source.lower().replace("_", "-") in known:
         rest = {name: value for name, value in options.items() if name != "target"}
-        return load_dataset(source, data=data, **rest)
+        return load_dataset(source, data, rest)
     path = Path(source)
     if not path.exists():
         if path.suffix or len(path.parts) > 1:

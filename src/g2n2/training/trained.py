@@ -83,6 +83,13 @@ class Outcome:
 class Run:
     """A run folder: its best network, its scores, and predictions for new graphs.
 
+    `g2n2.train` gives one, and `g2n2.load(folder)`:
+
+    >>> from g2n2 import Run
+    >>> Run("no/such/folder")
+    Traceback (most recent call last):
+    g2n2.errors.DataError: no/such/folder is no run folder: it has no config.json; make one: g2n2 train
+
     Args:
         folder: Written by `train`.
         device: `auto`, `cpu` or `cuda`.
