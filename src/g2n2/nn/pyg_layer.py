@@ -85,8 +85,8 @@ class PairFeatures(NamedTuple):
 class GrammarLayer(nn.Module):
     """A layer of a grammar for models made with PyG: tensors in, node and pair features out.
 
-    It is the layer `GrammarGNN` compiles of the grammar, and `layers` of them where asked. Power
-    beyond 1-WL lives in the pair features: give those of one layer to the next.
+    It is the layer `GrammarGNN` compiles of the grammar, or `layers` of them. Words of matrices go
+    from layer to layer in the pair features: without `pairs` the next layer starts from A again.
 
     >>> import torch
     >>> layer = GrammarLayer("r-G_L3", 5, 16, edge_dim=3)
