@@ -17,14 +17,12 @@ import pytest
 
 import g2n2
 from g2n2.errors import DataError, G2N2Error, GrammarError, ParseError, ReductionError
-from g2n2.language import operations
 
 VERBS = (
     "derive", "check", "compare", "power", "separate", "compile", "train", "predict", "load",
     "explain", "export",
 )  # fmt: skip
-NOT_YET = {"register"} if not hasattr(operations, "register") else set()
-NAMES = sorted(set(g2n2.__all__) - {"__version__"} - NOT_YET)
+NAMES = sorted(set(g2n2.__all__) - {"__version__"})
 PLAIN = {"G2N2Error", "Operation", "register"}
 """Names whose example, if any, is not held here."""
 
@@ -60,9 +58,7 @@ def test_every_name_has_real_parameters(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - PLAIN))
-def test_every_example_runs(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     value = called(name)
     assert inspect.getdoc(value), f"{name} has no docstring"
@@ -155,7 +151,9 @@ def test_networks_are_made_with_the_same_options(other: str) -> None:
     expected = inspect.signature(g2n2.GrammarGNN).parameters
     got = inspect.signature(getattr(g2n2, other)).parameters
     named = {name: value.default for name, value in expected.items()}
-    named = {name: value for name, value in named.items() if other == "compile" or name != "grammar"}
+    named = {
+        name: value for name, value in named.items() if other == "compile" or name != "grammar"
+    }
     assert {name: value.default for name, value in got.items()} == named
 
 
@@ -165,9 +163,10 @@ def test_networks_are_made_with_the_same_options(other: str) -> None:
 def test_strings_go_where_objects_go() -> None:
     c6, triangles = nx.cycle_graph(6), nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
     grammar = g2n2.find_grammar("r-G_L3")
-    assert g2n2.compare("PPGN", "r-G_L3").relation == g2n2.compare(
-        g2n2.find_grammar("PPGN"), grammar
-    ).relation
+    assert (
+        g2n2.compare("PPGN", "r-G_L3").relation
+        == g2n2.compare(g2n2.find_grammar("PPGN"), grammar).relation
+    )
     assert g2n2.equal("1ᵀAA1", g2n2.parse("1^T A^2 1"))
     found = g2n2.separate("r-G_L3", c6, triangles)
     assert (found.verdict, str(found.sentence)) == ("different", "1ᵀ(A²⊙A)1")

@@ -342,7 +342,7 @@ def test_pyg_data_keeps_weights_directions_and_isolated_nodes() -> None:
 
 
 def test_what_is_accepted_is_listed() -> None:
-    with pytest.raises(DataError, match="got object.*networkx graph, a PyG Data.*SMILES"):
+    with pytest.raises(DataError, match=r"got object.*networkx graph, a PyG Data.*SMILES"):
         adjacency(object())  # type: ignore[arg-type]
 
 
@@ -350,5 +350,5 @@ def test_the_command_lines_graph_may_be_a_molecule() -> None:
     pytest.importorskip("rdkit")
     assert len(read_graph("CCO")) == 3
     assert len(read_graph("smiles:C/C=C/C")) == 4
-    with pytest.raises(DataError, match="no file 'C/C=C/C'.*smiles:C/C=C/C"):
+    with pytest.raises(DataError, match=r"no file 'C/C=C/C'.*smiles:C/C=C/C"):
         read_graph("C/C=C/C")

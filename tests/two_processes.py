@@ -108,7 +108,9 @@ def main(folder: Path) -> None:
     seen["again"] = run(folder / "again", resume=True, precision="64")
     with little_memory(rank):
         seen["memory"] = run(folder / "memory", precision="64")
-    seen["no data"] = failing(lambda: train_config(small_config(options={"nodes": 3}), folder / "none"))
+    seen["no data"] = failing(
+        lambda: train_config(small_config(options={"nodes": 3}), folder / "none")
+    )
     seen["nan"] = failing(lambda: run(folder / "nan", extreme=3e38, recipe="paper"))
     seen["full disk"] = failing(lambda: run(folder / "full", Watch(step=disk_fills)))
     stack.__exit__(None, None, None)

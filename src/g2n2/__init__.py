@@ -86,7 +86,6 @@ _HOMES = {
     "evaluate_mod": "language.evaluation",
     "parse": "language.parsing",
     "Operation": "language.operations",
-    "register": "language.operations",
     "formula": "compiler.formulas.counting",
     "requirements": "compiler.formulas.planning",
     "trace": "compiler.trace",

@@ -361,14 +361,14 @@ def _outputs(
 def _graph_set(graphs: Any, options: Mapping[str, Any] | None) -> GraphSet:
     """Graphs from a path, a data set's name, or memory, without targets."""
     from .data.graph_set import GraphSet
-    from .data.reading import read_graphs
+    from .data.reading import read_with
     from .training.building import read_source
 
     if isinstance(graphs, GraphSet):
         return graphs
     if isinstance(graphs, str | os.PathLike):
         return read_source(str(graphs), None, {"target": (), **(options or {})})
-    return read_graphs(graphs, **{"target": (), **(options or {})})
+    return read_with(graphs, {"target": (), **(options or {})})
 
 
 def _fitting(model: GrammarGNN, graphs: GraphSet) -> GraphSet:

@@ -245,7 +245,7 @@ def read_graph(text_or_path: str | Path, directed: bool = False) -> Adjacency:
     # Neither character can occur in graph6, so the user meant a file; SMILES can say so.
     if not named and ("/" in text or "." in text):
         raise DataError(
-            f"no file {text!r}: check the path, or pass a graph6 string, or smiles:{text}"
+            f"no file {text!r}: check the path, or pass a graph6 string; a SMILES is smiles:{text}"
         )
     try:
         return parse_graph_text(text)
@@ -281,9 +281,7 @@ def _checked(values: Any) -> Adjacency:
             f"rows of unequal length are no adjacency matrix ({error}); expected shape [n, n]"
         ) from error
     if matrix.dtype.kind not in "biuf":
-        raise DataError(
-            f"got {type(values).__name__} (dtype {matrix.dtype}), expected {_ACCEPTED}"
-        )
+        raise DataError(f"got {type(values).__name__} (dtype {matrix.dtype}), expected {_ACCEPTED}")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise DataError(
             f"an adjacency matrix is square, got shape {list(matrix.shape)}, expected [n, n]; "

@@ -72,7 +72,7 @@ def test_unknown_names(name: str, message: str) -> None:
 )
 def test_unknown_options(name: str, option: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        load_dataset(name, **{option: 1})
+        load_dataset(name, options={option: 1})
 
 
 def test_the_data_folder_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

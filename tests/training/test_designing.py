@@ -16,8 +16,8 @@ from g2n2.training import designing
 from g2n2.training.averaging import Average
 from g2n2.training.designing import design_supports
 from g2n2.training.graphed import GraphedStep, Recorded
-from g2n2.training.tasks import Task
 from g2n2.training.session import train_config
+from g2n2.training.tasks import Task
 from small_runs import largest_difference, learned_state, small_config, small_graphs
 from small_sets import small_set
 

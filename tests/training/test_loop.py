@@ -148,7 +148,9 @@ def test_a_crash_epochs_after_a_shared_checkpoint_costs_only_time(
 
     monkeypatch.setattr(loop, "BETWEEN", 1e6)
     with pytest.raises(RuntimeError, match="crash"):
-        train_config(small_config(), tmp_path / "a", graphs=small_graphs(), watch=Watch(epoch=crash))
+        train_config(
+            small_config(), tmp_path / "a", graphs=small_graphs(), watch=Watch(epoch=crash)
+        )
     monkeypatch.undo()
     resume(tmp_path / "a")
     assert same_run(done.folder, tmp_path / "a")

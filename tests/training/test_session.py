@@ -156,7 +156,9 @@ def test_a_stopped_run_goes_on_to_the_same_end(run, tmp_path):
     often = replace(config, checkpoint_seconds=0.0)
     graphs = small_set(missing=0.1)
     with pytest.raises(KeyboardInterrupt):
-        train_config(often, tmp_path / "b", graphs=graphs, watch=Watch(step=stop_in_the_second_epoch))
+        train_config(
+            often, tmp_path / "b", graphs=graphs, watch=Watch(step=stop_in_the_second_epoch)
+        )
     assert not (tmp_path / "b" / "result.json").exists()
     result = train_config(often, tmp_path / "b", resume=True, graphs=graphs)
     assert result.scores == whole.scores

@@ -18,8 +18,8 @@ from g2n2.data.graph_set import GraphSet
 from g2n2.errors import TrainingError
 from g2n2.nn import memory
 from g2n2.nn.model import GrammarGNN
-from g2n2.training.stepping import BAD_BATCH, Stepper
 from g2n2.training.session import Result, Watch, train_config
+from g2n2.training.stepping import BAD_BATCH, Stepper
 from small_runs import largest_difference, learned_state, no_pictures, small_config, small_graphs
 
 
@@ -31,7 +31,9 @@ def quick() -> Iterator[None]:
 
 def run(folder: Path, graphs: Any = None, notes: list[str] | None = None, **changes: Any) -> Result:
     watch = Watch(note=[].append if notes is None else notes.append)
-    return train_config(small_config(**changes), folder, graphs=graphs or small_graphs(), watch=watch)
+    return train_config(
+        small_config(**changes), folder, graphs=graphs or small_graphs(), watch=watch
+    )
 
 
 def out_of_memory_above(graphs: int, error: Callable[[], Exception]) -> Callable[..., Tensor]:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..grammars.derivations import Derivation
 from ..grammars.coercion import GrammarLike, as_grammar
+from ..grammars.derivations import Derivation
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
 from ..grammars.words import parse_word

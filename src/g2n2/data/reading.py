@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -102,6 +103,21 @@ def read_graphs(
     _refuse_unfitting(options, what)
     graphs = read(options)
     return replace(graphs, source=MappingProxyType({**_provenance(path), **graphs.source}))
+
+
+def read_with(source: str | Path | Iterable[Any], options: Mapping[str, Any]) -> GraphSet:
+    """`read_graphs` with options by name.
+
+    Raises:
+        DataError: As `read_graphs`, or there is no such option.
+    """
+    allowed = [name for name in signature(read_graphs).parameters if name != "source"]
+    for name in options:
+        if name not in allowed:
+            raise DataError(
+                f"there is no option {name!r} for your own graphs; known: {', '.join(allowed)}"
+            )
+    return read_graphs(source, **options)
 
 
 def _recognise(path: Path, options: Options) -> tuple[str, Callable[[Options], GraphSet]]:

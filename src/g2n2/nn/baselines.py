@@ -15,7 +15,6 @@ from ..errors import LoweringError
 from .model import GrammarGNN
 from .supports import SpectralSupports
 
-
 Options = Mapping[str, Any]
 
 OF_GRAMMARS = ("preset", "directed", "typical_size", "memory_budget", "backend")

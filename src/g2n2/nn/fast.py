@@ -35,8 +35,8 @@ from .fast_rules import FastRule
 from .layer import (
     ApplyRule,
     BilinearUpdate,
-    PlannedLayer,
     Memories,
+    PlannedLayer,
     Select,
     Update,
     in_dtype,

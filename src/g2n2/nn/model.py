@@ -25,7 +25,7 @@ from .fast import FastLayer, Surroundings, choose, embedded
 from .first import first_memories
 from .fitting import refuse_misfit
 from .initialisation import initialise
-from .layer import PlannedLayer, Memories, linear
+from .layer import Memories, PlannedLayer, linear
 from .memory import refuse_over_budget
 from .naming import Named
 from .pyg_layout import as_pyg
@@ -67,9 +67,9 @@ class GrammarGNN(nn.Module):
     What was asked for stays in `options`; `formula` is the text of the formula written into the
     weights, if one was.
 
-    Input is a `GraphBatch`, a PyG `Data` or `Batch`, or PyG's tensors. Output is `[B, out]` for graphs; for nodes
-    and edges `[B, N, out]` and `[B, N, N, out]` from a GraphBatch, and one row per node or per
-    column of `edge_index` from PyG.
+    Input is a `GraphBatch`, a PyG `Data` or `Batch`, or PyG's tensors. Output is `[B, out]` for
+    graphs; for nodes and edges `[B, N, out]` and `[B, N, N, out]` from a GraphBatch, and one row
+    per node or per column of `edge_index` from PyG.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ from torch.nn import functional
 from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
 from ..ops.rules.spec import Kind, Rule
-from .layer import ApplyRule, PlannedLayer, Memories, Select, Update, in_dtype, linear_maps
+from .layer import ApplyRule, Memories, PlannedLayer, Select, Update, in_dtype, linear_maps
 
 ALIGNED = 8
 """Channels that library products like in multiples: 16 bytes in half precision."""

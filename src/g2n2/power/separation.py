@@ -58,7 +58,8 @@ def separate(
     """Decide whether a grammar tells two graphs, nodes or pairs of nodes apart.
 
     >>> import networkx as nx
-    >>> found = separate("r-G_L3", nx.cycle_graph(6), nx.disjoint_union_all([nx.cycle_graph(3)] * 2))
+    >>> triangles = nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
+    >>> found = separate("r-G_L3", nx.cycle_graph(6), triangles)
     >>> found.verdict, str(found.sentence), found.values
     ('different', '1ᵀ(A²⊙A)1', (0, 12))
 

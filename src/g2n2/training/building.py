@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -79,7 +78,7 @@ def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> Gr
     `target`, an option of the user's own graphs, is no option of a data set: it has them all.
     """
     from ..data.catalogue import DATASETS, load_dataset
-    from ..data.reading import read_graphs
+    from ..data.reading import read_with
 
     known = {row.name.replace("_", "-") for row in DATASETS}
     if source.lower().replace("_", "-") in known:
@@ -90,13 +89,7 @@ def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> Gr
         if path.suffix or len(path.parts) > 1:
             raise DataError(f"no file or folder {source!r}: check the path")
         return load_dataset(source)  # names the nearest data set
-    allowed = [name for name in signature(read_graphs).parameters if name != "source"]
-    for name in options:
-        if name not in allowed:
-            raise DataError(
-                f"there is no option {name!r} for your own graphs; known: {', '.join(allowed)}"
-            )
-    return read_graphs(source, **options)
+    return read_with(source, options)
 
 
 def _reading_options(config: RunConfig) -> dict[str, Any]:

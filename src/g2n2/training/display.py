@@ -17,8 +17,8 @@ from .building import Parts
 from .config import RunConfig
 from .evaluation import Scores
 from .loop import Loop
-from .tasks import Task
 from .session import Watch
+from .tasks import Task
 
 LABELS = {
     "mae": "MAE",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.graph_set import GraphSet
-from ..data.reading import read_graphs
+from ..data.reading import read_with
 from ..errors import DataError, GrammarError
 from ..grammars.catalogue import find_grammar
 from ..grammars.coercion import GrammarLike
@@ -185,7 +185,7 @@ def _in_memory(
             raise DataError(f"options are of reading, and a GraphSet is read: {', '.join(options)}")
         return dataset
     wanted = {"target": targets} if targets else {}
-    return read_graphs(dataset, **{**wanted, **(options or {})})
+    return read_with(dataset, {**wanted, **(options or {})})
 
 
 def _text(grammar: Grammar) -> str:

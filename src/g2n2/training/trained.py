@@ -17,7 +17,7 @@ from ..data.graph_set import GraphSet, Ints
 from ..data.readers.molecules import ATOM_FEATURES
 from ..data.readers.options import Options
 from ..data.readers.smiles_tables import read_smiles_list
-from ..data.reading import SMILES, read_graphs
+from ..data.reading import SMILES, read_with
 from ..errors import DataError
 from .alignment import align
 from .building import (
@@ -86,9 +86,9 @@ class Run:
     `g2n2.train` gives one, and `g2n2.load(folder)`:
 
     >>> from g2n2 import Run
-    >>> Run("no/such/folder")
+    >>> Run("no-such-run")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    g2n2.errors.DataError: no/such/folder is no run folder: it has no config.json; make one: g2n2 train
+    g2n2.errors.DataError: no-such-run is no run folder: it has no config.json; ...
 
     Args:
         folder: Written by `train`.
@@ -239,10 +239,10 @@ class Run:
         items = source if hasattr(source, "edge_index") else list(source)
         molecules = self.files.read_json("data.json")["node_names"] == list(ATOM_FEATURES)
         if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
-            carried = {k: v for k, v in self.config.options.items() if k == "hydrogens"}
+            hydrogens = bool(self.config.options.get("hydrogens", False))
             texts = [text.removeprefix(SMILES) for text in items]
-            return read_smiles_list(texts, Options(**{"target": (), **carried, **(options or {})}))
-        return read_graphs(items, **(options or {}))
+            return read_smiles_list(texts, Options(target=(), hydrogens=hydrogens))
+        return read_with(items, options or {})
 
     def _outcome(self, parts: Parts, indices: Ints) -> Outcome:
         dtype = torch.float64 if self.config.precision == "64" else torch.float32

@@ -51,7 +51,9 @@ def read_matrices(items: Sequence[Any], options: Options) -> GraphSet:
             records.append(from_matrix(adjacency(item)))
         except DataError as fault:
             kinds = ", ".join(sorted({type(other).__name__ for other in items}))
-            raise DataError(f"the list holds {kinds}; item {number} is no graph: {fault}") from fault
+            raise DataError(
+                f"the list holds {kinds}; item {number} is no graph: {fault}"
+            ) from fault
     name, ids = options.name or "graphs", [str(number) for number in range(len(records))]
     return assemble(records, name=name, ids=ids, source={"format": "matrices"})
 
