@@ -302,6 +302,26 @@ def test_predict_gives_what_the_network_gives(task: Any) -> None:
     assert got.shape == expected.shape
     assert np.abs(got - expected).max() < 1e-12
     if task == "graph":
+        for one in (graphs[0], nx.to_numpy_array(graphs[0])):
+            assert np.abs(g2n2.predict(model, one) - got[:1]).max() < 1e-12
+        with pytest.raises(DataError, match="got int; expected a path or a list of graphs"):
+            g2n2.predict(model, 7)
+        with pytest.raises(DataError, match="the list holds no graph"):
+            g2n2.predict(model, [])
         assert np.array_equal(g2n2.predict(model, batch), values.numpy())
         texts = [nx.to_graph6_bytes(graph).decode() for graph in graphs]
         assert np.array_equal(g2n2.predict(model, texts), got)
+
+
+def test_the_page_about_python_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Path(__file__).parents[1] / "docs" / "python.md"
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text(encoding="utf-8")
+    said: list[str] = []
+    test = doctest.DocTestParser().get_doctest(text, {}, "python.md", str(page), 0)
+    runner = doctest.DocTestRunner()
+    runner.run(test, out=said.append)
+    assert runner.failures == 0, "".join(said)
+    assert runner.tries > 30
+    table = text.split("|-|-|")[1].split("##")[0]
+    assert {name for name in VERBS if f"`{name}(" not in table} == set()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -350,7 +350,7 @@ def _outputs(
             with torch.no_grad():
                 values: NDArray[np.float64] = model(graphs).double().cpu().numpy()
             return values
-        found = _fitting(model, _graph_set(graphs, options))
+        found = _fitting(model, _graph_set(model, graphs, options))
         store = GraphStore(found, weight.device, (), weight.dtype)
         made, rows = outputs(model, store, np.arange(len(found)))
         return made[np.argsort(rows)]
@@ -358,9 +358,11 @@ def _outputs(
         model.train(training)
 
 
-def _graph_set(graphs: Any, options: Mapping[str, Any] | None) -> GraphSet:
+def _graph_set(model: GrammarGNN, graphs: Any, options: Mapping[str, Any] | None) -> GraphSet:
     """Graphs from a path, a data set's name, or memory, without targets."""
     from .data.graph_set import GraphSet
+    from .data.readers.arrays import read_matrices
+    from .data.readers.options import Options
     from .data.reading import read_with
     from .training.building import read_source
 
@@ -368,7 +370,14 @@ def _graph_set(graphs: Any, options: Mapping[str, Any] | None) -> GraphSet:
         return graphs
     if isinstance(graphs, str | os.PathLike):
         return read_source(str(graphs), None, {"target": (), **(options or {})})
-    return read_with(graphs, {"target": (), **(options or {})})
+    inputs = model.plan.inputs
+    if inputs.node_features or inputs.edge_features or options:
+        return read_with(graphs, {"target": (), **(options or {})})
+    # A networkx graph and a matrix would be taken apart into nodes and rows.
+    one = hasattr(graphs, "adj") or len(getattr(graphs, "shape", ())) == 2
+    if not one and not isinstance(graphs, Iterable):
+        raise DataError(f"got {type(graphs).__name__}; expected a path or a list of graphs")
+    return read_matrices([graphs] if one else list(graphs), Options())
 
 
 def _fitting(model: GrammarGNN, graphs: GraphSet) -> GraphSet:

@@ -45,6 +45,8 @@ def read_matrices(items: Sequence[Any], options: Options) -> GraphSet:
     Raises:
         DataError: Naming the item that is no graph.
     """
+    if not items:
+        raise DataError("the list holds no graph; expected at least one")
     records = []
     for number, item in enumerate(items):
         try:
