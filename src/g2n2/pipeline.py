@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from .errors import GrammarError
+from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import Fragment, Typing
 from .grammars.grammar import Grammar, Rule
 from .language.patterns import Assumption
@@ -130,9 +131,20 @@ def _kept(rule: Rule, reduction: Reduction, witnesses: bool) -> Kept:
 
 
 def compare(
-    left: Grammar, right: Grammar, mode: Mode = "words", assume: Assumption = "symmetric"
+    left: GrammarLike, right: GrammarLike, mode: Mode = "words", assume: Assumption = "symmetric"
 ) -> Comparison:
-    """Which of two grammars tells more graphs apart: by proof, or by a pair that refutes it."""
+    """Which of two grammars tells more graphs apart: by proof, or by a pair that refutes it.
+
+    >>> compare("PPGN", "r-G_L3").relation, compare("r-G_L1", "GNNML1").relation
+    ('⊊', '≡')
+
+    Args:
+        left: A grammar, its name or its rules.
+        right: Another.
+        mode: As `words` alone, or `with f`: sums and pointwise functions added.
+        assume: What is known of A.
+    """
+    left, right = as_grammar(left), as_grammar(right)
     found = prove_comparison(left, right, mode, assume)
     a, b = (with_functions(g) if mode == "with f" else g for g in (left, right))
     return replace(

@@ -14,7 +14,7 @@ from .compile_commands import FunctionsOption, PairBias, PoolingOption, ReadoutO
 
 if TYPE_CHECKING:
     from ..training.config import RunConfig
-    from ..training.train import Result
+    from ..training.session import Result
 
 
 class OnBad(StrEnum):
@@ -234,8 +234,8 @@ def _refuse_beside_resume(
 
 
 def _run(settings: RunConfig, folder: Path, *, resume: bool) -> None:
-    from ..training.train import Watch, first_process
-    from ..training.train import train as run
+    from ..training.session import Watch, first_process
+    from ..training.session import train_config as run
 
     if not first_process():
         with suppress(KeyboardInterrupt):  # the first process says so

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import GrammarError
 from ..language.parsing import parse
@@ -16,7 +16,9 @@ from ..language.terms import Hole, Leaf, Term, leaves, operators
 from .rules import ARROWS, Rule, parse_rules
 
 if TYPE_CHECKING:
-    from ..reduction.reduce import Reduction
+    from ..language.patterns import Assumption
+    from ..reduction.forms import Level
+    from ..reduction.reduce import Order, Reduction
 
 __all__ = ["Grammar", "Rule", "parse_rules"]
 
@@ -28,6 +30,11 @@ NO_SENTENCES = re.compile(rf"S\s*(?:{'|'.join(ARROWS)})\s*(?:∅|none)")
 @dataclass(frozen=True, eq=False)
 class Grammar:
     """A set of rules and the read-out that turns its words into sentences.
+
+    >>> grammar = Grammar.parse("V → AV | 1") | "V → V⊙V"
+    >>> print(grammar)
+    V_c → AV_c | 1 | (V_c⊙V_c)
+    S → 1ᵀV_c
 
     Attributes:
         rules: The productions. S has rules here only when scalars feed back into other words.
@@ -200,11 +207,17 @@ class Grammar:
         grammar.check()
         return grammar
 
-    def reduce(self, **options: Any) -> Reduction:
+    def reduce(
+        self,
+        assume: Assumption = "symmetric",
+        level: Level = "graph",
+        order: Order = "direct",
+        alternatives: bool = True,
+    ) -> Reduction:
         """The smallest grammar found with the same power; see `g2n2.reduction.reduce.reduce`."""
         from ..reduction.reduce import reduce  # the one upward import: a method users expect here
 
-        return reduce(self, **options)
+        return reduce(self, assume, level, order, alternatives)
 
     def named(self, name: str) -> Grammar:
         return Grammar(self.rules, self.readout, name, self.supports)

@@ -152,7 +152,7 @@ class BilinearUpdate(nn.Module):
         return (value + bias / len(weight[0])) * constants["1"]
 
 
-class GrammarLayer(nn.Module):
+class PlannedLayer(nn.Module):
     """One layer of a grammar's network."""
 
     def __init__(self, plan: LayerPlan, preset: Preset) -> None:

@@ -17,8 +17,8 @@ from .building import Parts
 from .config import RunConfig
 from .evaluation import Scores
 from .loop import Loop
+from .session import Watch
 from .tasks import Task
-from .train import Watch
 
 LABELS = {
     "mae": "MAE",
