@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import show
+from .grammar_options import HELP_OR_TEST, Reduce, of_words, of_words_or_test
 
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
@@ -171,9 +172,8 @@ def _indented(grammar: Any) -> str:
 
 def _require_same_grammar(content: dict[str, Any], fragment: str, file: Path) -> None:
     from ..errors import ReductionError
-    from ..grammars.catalogue import find_grammar
 
-    wanted = find_grammar(fragment)
+    wanted = of_words(fragment).grammar
     rules = {str(rule) for rule in wanted.all_rules}
     if set(content.get("from") or ()) != rules:
         raise ReductionError(

@@ -140,10 +140,12 @@ def find_grammar(text: str) -> Grammar:
         reduced, fragment = printed
         grammar = fragment.exhaustive()
         return grammar.reduce(alternatives=False).reduced if reduced else grammar
-    if (fragment_named := named_fragment(text)) is not None:
-        return fragment_named.exhaustive()
+    if (listed := _listed_fragment(text)) is not None:
+        return listed.exhaustive()
     if (rules := file_text(text)) is not None:
         return Grammar.parse(rules, Path(text).stem)
+    if "/" in text or Path(text).suffix in (".json", ".txt"):
+        raise GrammarError(f"there is no file {text!r}, and no grammar is called so; {_known()}")
     names = [*TEXTS, "MPNN-k", "GNNML3-k"]
     by_plain = {_plain(name): name for name in names}
     near = [by_plain[n] for n in get_close_matches(_plain(text), by_plain, n=3, cutoff=0.6)]
@@ -173,7 +175,7 @@ def _known() -> str:
 
 
 def printed_name(text: str) -> tuple[bool, Fragment] | None:
-    """Whether a name such as `r-G_{·, Tr}` or `G_L3` is that of a reduced grammar, and of what.
+    """Whether a name such as `r-G_{·, Tr}` is that of a reduced grammar, and of which fragment.
 
     None where the text is no such name.
 
@@ -184,20 +186,28 @@ def printed_name(text: str) -> tuple[bool, Fragment] | None:
     return (bool(m[1]), Fragment.parse(m[2])) if m else None
 
 
-def named_fragment(text: str) -> Fragment | None:
-    """The fragment a text lists; None where it lists none.
+def fragment_of(text: str) -> Fragment | None:
+    """The fragment where `find_grammar` takes a text for one; None where it is something else.
 
     Raises:
-        GrammarError: The text means to list operations (by a comma, a brace, or another operation
-            beside it), and one of them is not known.
+        GrammarError: The text lists operations, and one of them is not known.
     """
+    rules = any(arrow in text for arrow in ARROWS)
+    if rules or not text.strip() or _by_name(text) or printed_name(text):
+        return None
+    return _listed_fragment(text)
+
+
+def _listed_fragment(text: str) -> Fragment | None:
+    """The fragment a text lists; it means to by a comma, a brace or one known operation."""
     if any(sign in text for sign in "∪∖\\") or "G_" in text:  # a changed grammar's name
         return None
     try:
         return Fragment.parse(text)
     except GrammarError:
         words = [word for word in re.split(r"[\s,;{}()]+", text) if word]
-        if any(sign in text for sign in ",{") or any(map(_is_operation, words)):
+        meant = any(sign in text for sign in ",{") or any(map(_is_operation, words))
+        if meant and file_text(text) is None:
             raise
         return None
 

@@ -17,10 +17,10 @@ from ..compiler.readout_plan import Task
 from ..data.batch import GraphBatch
 from ..data.pyg_fields import pyg_shape
 from ..errors import DataError, ShapeError
-from ..grammars.catalogue import find_grammar
 from ..grammars.grammar import Grammar
 from ..language.sorts import Sort
 from ..language.terms import Leaf, subterms
+from ..pipeline import network_grammar
 from .fast import FastLayer, Surroundings, choose, embedded
 from .first import first_memories
 from .fitting import refuse_misfit, refuse_other_input
@@ -38,7 +38,9 @@ class GrammarGNN(nn.Module):
     """The network of a grammar (section 3.3 of the paper, for any grammar).
 
     Args:
-        grammar: A grammar, its name, or its rules.
+        grammar: A grammar, or what `choose_grammar` reads: a name, rules, a file, a certificate or
+            a fragment. A fragment stands for its reduced grammar, with a warning that says so; its
+            exhaustive one is `Fragment(…).exhaustive()`, or its printed name `G_{·, Tr}`.
         node_features: Columns of the node features.
         edge_features: Channels of the edge features besides A.
         width: Channels of every memory, or a number for each variable.
@@ -85,7 +87,7 @@ class GrammarGNN(nn.Module):
         backend: str = "auto",
     ) -> None:
         super().__init__()
-        chosen = find_grammar(grammar) if isinstance(grammar, str) else grammar
+        chosen = network_grammar(grammar) if isinstance(grammar, str) else grammar
         self.options: dict[str, Any] = {
             "node_features": node_features,
             "edge_features": edge_features,

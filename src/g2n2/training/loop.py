@@ -304,7 +304,8 @@ class Loop:
 
     def _refuse_other_run(self, saved: dict[str, Any]) -> None:
         mine, theirs = map(RunConfig.completed, (self.config.as_dict(), saved))
-        differ = [k for k in mine if k not in FREE and theirs[k] != mine[k]]
+        same = (*FREE, *(() if theirs["rules"] else ("rules",)))  # older ones name the grammar only
+        differ = [k for k in mine if k not in same and theirs[k] != mine[k]]
         if differ:
             said = ", ".join(f"{k} {theirs[k]!r} and not {mine[k]!r}" for k in differ)
             raise ValueError(f"it was written with {said}")
