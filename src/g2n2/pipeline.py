@@ -134,7 +134,7 @@ def _kept(rule: Rule, reduction: Reduction, witnesses: bool) -> Kept:
         return Kept(rule, None, f"not searched: {fault}")
     if found is None:
         return Kept(rule, None, "no proof of removal, no witness")
-    return Kept(rule, found.to_json(), str(found))
+    return Kept(rule, found.to_json(), f"needed: {found}")
 
 
 def compare(
