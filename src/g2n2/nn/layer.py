@@ -70,7 +70,7 @@ class Select(nn.Module):
         maps: list[nn.Module] = []
         for part in plan.maps:
             maps.append(linear(part))
-            if preset.selector == "mlp":
+            if len(plan.maps) > 1:
                 maps.append(ACTIVATIONS[preset.activation]())
         self.maps = nn.Sequential(*maps)
 
@@ -115,7 +115,7 @@ class Update(nn.Module):
         self.sort = plan.sort
         self.biased = any(part.bias for part in plan.mixer)
         self.skips = plan.width_in > 0
-        self.residual = preset.normalised and plan.width_in == plan.width_out
+        self.residual = plan.residual
         self.steps = nn.ModuleList(ApplyRule(step, preset) for step in plan.steps)
         parts: list[nn.Module] = []
         for part in plan.mixer:
@@ -154,7 +154,7 @@ class BilinearUpdate(nn.Module):
 class GrammarLayer(nn.Module):
     """One layer of a grammar's network."""
 
-    def __init__(self, plan: LayerPlan, preset: Preset, widths: dict[Sort, int]) -> None:
+    def __init__(self, plan: LayerPlan, preset: Preset) -> None:
         super().__init__()
         self.updates = nn.ModuleDict(
             {
@@ -165,9 +165,7 @@ class GrammarLayer(nn.Module):
             }
         )
         self.norms = nn.ModuleDict(
-            {s.letter: Normalise(w, eps=SMALL) for s, w in widths.items() if w}
-            if preset.normalised
-            else {}
+            {sort.letter: Normalise(width, eps=SMALL) for sort, width in plan.norms}
         )
 
     def forward(self, memories: Memories, constants: Constants) -> Memories:
