@@ -6,9 +6,10 @@ import json
 import sys
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import GrammarError, ReductionError
 from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_of
@@ -22,6 +23,10 @@ from .reduction.compare import compare as prove_comparison
 from .reduction.explain import Step, steps
 from .reduction.forms import Level
 from .reduction.reduce import Order, Reduction, reduce
+from .reduction.theorems import by_theorem
+
+if TYPE_CHECKING:
+    from .verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,15 @@ class Derivation:
     @property
     def reduced(self) -> Grammar:
         return self.reduction.reduced
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What both grammars tell apart, against 1-WL and 3-WL; graph level only."""
+        from .verdict import Verdict, derivation_verdict
+
+        if self.reduction.level != "graph":
+            return Verdict(notes=("the verdict is about graphs: derive at graph level for it",))
+        return derivation_verdict(self.exhaustive, self.reduced)
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -96,6 +110,7 @@ class Derivation:
                 }
                 for other in reduction.alternatives
             ],
+            "verdict": self.verdict.to_json(),
             "certificate": self.certificate,
         }
 
@@ -144,14 +159,20 @@ def compare(
     found = prove_comparison(left, right, mode, assume)
     a, b = (with_functions(g) if mode == "with f" else g for g in (left, right))
     return replace(
-        found, forward=_refuted(found.forward, a, b), backward=_refuted(found.backward, b, a)
+        found,
+        forward=_settled(found.forward, a, b, assume),
+        backward=_settled(found.backward, b, a, assume),
     )
 
 
-def _refuted(inclusion: Inclusion, larger: Grammar, smaller: Grammar) -> Inclusion:
-    """An open inclusion with graphs that refute it, where graphs of at most 7 nodes do."""
+def _settled(
+    inclusion: Inclusion, larger: Grammar, smaller: Grammar, assume: Assumption
+) -> Inclusion:
+    """An open inclusion by theorem, or with graphs that refute it, where small or known ones do."""
     if inclusion.status != "open":
         return inclusion
+    if (known := by_theorem(larger, smaller, assume)) is not None:
+        return known
     from .power.witnesses import between
 
     try:
@@ -159,7 +180,7 @@ def _refuted(inclusion: Inclusion, larger: Grammar, smaller: Grammar) -> Inclusi
     except GrammarError as fault:
         return replace(inclusion, reason=f"{inclusion.reason}; no graphs tried: {fault}")
     if found is None:
-        more = "no two graphs of one size, at most 7 nodes, refute it"
+        more = "no two graphs of one size, at most 7 nodes, and no larger pair known refute it"
         return replace(inclusion, reason=f"{inclusion.reason}; {more}")
     return replace(inclusion, status="separated", witness=found.to_json(), reason=str(found))
 
