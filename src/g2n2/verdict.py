@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .compiler.plan import NetworkPlan
     from .power.colours.memories import Mixing
     from .power.probes import Pool, Probe
+    from .power.table import PowerRow
     from .reduction.compare import Comparison, Inclusion
 
 Relation = Literal[
@@ -250,6 +251,25 @@ def against_test(grammar: Grammar, test: WLTest, functions: bool, about: str) ->
     return _placed(about, shown, test, probe)
 
 
+_TURNED: dict[Relation, Relation] = {
+    "strictly below": "strictly above",
+    "strictly above": "strictly below",
+    "at most": "at least",
+    "at least": "at most",
+    "not bounded by": "does not reach",
+    "does not reach": "not bounded by",
+}
+
+
+def turned(statement: Statement, about: str, how: str) -> Statement:
+    """The statement from the other side; its evidence stays as it reads, about the grammar."""
+    relation = _TURNED.get(statement.relation, statement.relation)
+    grammar = statement.about.removesuffix(f" {how}")
+    evidence = tuple(f"{grammar}: {line}" for line in statement.evidence)
+    against = f"{grammar} {how}"
+    return replace(statement, about=about, relation=relation, against=against, evidence=evidence)
+
+
 def tests_compared(left: WLTest, right: WLTest) -> Statement:
     """One WL test against another."""
     if left.folklore == right.folklore:
@@ -315,7 +335,7 @@ def _placed(about: str, grammar: Grammar, test: WLTest, probe: Probe) -> Stateme
 
     if test.folklore > THREE_WL.folklore and within_three_indices(grammar):
         text, content = _strict_pair(THREE_WL.folklore, "3-WL", test.name)
-        return Statement(about, "strictly below", test.name, (f"at most 3-WL: {BOUNDED}", text), (content,))
+        return Statement(about, "strictly below", test.name, (f"at most 3-WL, {BOUNDED}", text), (content,))
     upper = (
         _refuted(probe, test, known_pairs(), more=True)
         or _proved_above(grammar, test)
@@ -332,8 +352,8 @@ def _placed(about: str, grammar: Grammar, test: WLTest, probe: Probe) -> Stateme
 def _statement(about: str, against: str, upper: Bound, lower: Bound) -> Statement:
     witnesses = tuple(b.witness for b in (upper, lower) if b.witness is not None)
     texts = [bound.evidence for bound in (upper, lower)]
-    if len({text.partition(": ")[2] for text in texts}) == 1 and upper.holds and lower.holds:
-        texts = [texts[0].partition(": ")[2]]
+    if len({text.partition(", ")[2] for text in texts}) == 1 and upper.holds and lower.holds:
+        texts = [texts[0].partition(", ")[2]]
     evidence = tuple(dict.fromkeys(texts))
     return Statement(about, _RELATIONS[upper.holds, lower.holds], against, evidence, witnesses)
 
@@ -364,12 +384,12 @@ def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
 def _proved_above(grammar: Grammar, test: WLTest) -> Bound | None:
     """That a grammar is at most a WL test, by theorem or by simulation."""
     if test.folklore >= THREE_WL.folklore:
-        return Bound(True, f"at most: {BOUNDED}") if within_three_indices(grammar) else None
+        return Bound(True, f"at most, {BOUNDED}") if within_three_indices(grammar) else None
     for reference, theorem in _above_1wl():
         if reference == grammar:
-            return Bound(True, f"at most: {theorem}")
+            return Bound(True, f"at most, {theorem}")
         if (proof := _simulated(grammar, reference)) is not None:
-            return Bound(True, f"at most: {reference.name} simulates it{proof}; {theorem}")
+            return Bound(True, f"at most, {proof}: {reference.name} simulates it; {theorem}")
     return None
 
 
@@ -378,9 +398,9 @@ def _proved_below(grammar: Grammar, test: WLTest) -> Bound | None:
     references = {1: _below_1wl(), 2: _below_3wl()}.get(test.folklore, ())
     for reference, theorem in references:
         if reference == grammar:
-            return Bound(True, f"at least: {theorem}")
+            return Bound(True, f"at least, {theorem}")
         if (proof := _simulated(reference, grammar)) is not None:
-            return Bound(True, f"at least: it simulates {reference.name}{proof}; {theorem}")
+            return Bound(True, f"at least, {proof}: it simulates {reference.name}; {theorem}")
     return None
 
 
@@ -404,7 +424,23 @@ def _simulated(larger: Grammar, smaller: Grammar) -> str | None:
     if found.status != "proved":
         return None
     count = len(found.proof.witnesses) if found.proof is not None else 0
-    return f" ({count} obligations, checked)" if count else ""
+    return f"{count} obligations checked"
+
+
+def suite_statements(row: PowerRow) -> tuple[Statement, ...]:
+    """What was measured on a suite, against 1-WL and 3-WL."""
+    found = []
+    measured = f"tested: {row.separated:,} of {row.pairs:,} pairs told apart"
+    if not row.exact:
+        measured += f" within {len(row.by_layer) - 1} layers"
+    for test, (more, less) in row.against.items():
+        relation: Relation = "agrees with"
+        if more or less:
+            relation = _RELATIONS[False if more else None, False if less else None]
+        counts = f"{more:,} that {test} merges; {less:,} that only {test} tells apart"
+        evidence = measured if relation == "agrees with" else f"{measured}, {counts}"
+        found.append(Statement(f"{row.grammar} on {row.suite}", relation, test, (evidence,)))
+    return tuple(found)
 
 
 def comparison_verdict(comparison: Comparison) -> Verdict:
@@ -491,12 +527,12 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
         return replace(base, notes=(*base.notes, note))
     exact = not any("upper bound" in reason or "no round" in reason for reason in exceptions)
     count = "1 layer" if layers == 1 else f"{layers} layers"
-    about = f"as this network: {count}, read-out {tested.readout_text}"
+    about = f"as this network of unlimited width: {count}, read-out {tested.readout_text}"
     limit = _limit(tested, mixing)
     statements = tuple(
         _network_placed(about, probe, limit, test, pool, exact) for test in (ONE_WL, THREE_WL)
     )
-    notes = (*base.notes, *_stronger_notes(plan, tested, probe, pool, exact), *exceptions)
+    notes = (*base.notes, *_stronger_notes(plan, base, probe, pool, exact), *exceptions)
     return Verdict((*base.statements, *statements), notes)
 
 
@@ -520,44 +556,51 @@ def _network_placed(
         below = below or _refuted(probe, test, graphs, more=False)
     upper = above or _proved_above(limit, test)
     if upper is None:
-        upper = Bound(None, f"at most: open; tells apart no more on {pool.text}")
-        if not exact:
-            upper = Bound(None, "at most: open; the test of this network is an upper bound only")
+        why = f"tested: tells apart no more on {pool.text}" if exact else "its WL test is a bound only"
+        upper = Bound(None, f"at most: open; {why}")
     said = "agrees with it" if upper.holds else f"tells apart what {test.name} does"
-    seen = f"{said} on {pool.text}" if exact else f"its bound reaches it on {pool.text}"
+    seen = f"tested: {said if exact else 'its WL test, a bound, agrees with it'} on {pool.text}"
     return _statement(about, test.name, upper, below or Bound(None, seen))
 
 
 def _stronger_notes(
-    plan: NetworkPlan, tested: Grammar, probe: Probe, pool: Pool, exact: bool
+    plan: NetworkPlan, words: Verdict, probe: Probe, pool: Pool, exact: bool
 ) -> list[str]:
     """Which rules MLPs, biases and pooling add to the words, and whether they add power."""
     from .compiler.power_text import rules_text
 
     name = plan.grammar.name or "the grammar"
-    reasons = _added(plan.added_rules())
-    pooled = [rule for rule in tested.sentence_rules if rule not in plan.grammar.all_rules]
+    functions = plan.added_rules()
+    reasons = _added(functions)
+    pooled = [r for r in plan.test_grammar().sentence_rules if r not in plan.grammar.all_rules]
     if pooled:
         reasons.append(f"the pooled read-out adds {rules_text(pooled)}")
     if not reasons:
-        return [] if not plan.grammar.sentence_rules else [f"this network has the power of {name}"]
-    ways = [*(['functions="free"'] if plan.added_rules() else [])]
-    ways += ['readout="grammar"'] if pooled else []
-    way = f"{' and '.join(ways)} leave it at the words"
+        return [f"with layers enough this network tells apart what the words of {name} do"]
+    why = "; ".join(reasons)
+    ways = ['functions="free"'] if functions else []
+    if pooled and plan.grammar.sentence_rules:
+        ways.append('readout="grammar"')
+    way = f"; with {' and '.join(ways)} network and words are one" if ways else ""
+    if any((s.relation, s.against) == ("equals", "3-WL") for s in words.statements[:1]):
+        return [f"{why}: no power with layers enough, as the words already equal 3-WL{way}"]
     found = _beyond_words(plan.grammar, probe, pool) if exact else None
     if found is None:
-        return [f"{'; '.join(reasons)}; {way}"]
-    return [f"stronger than the words of {name}: it {found}; {'; '.join(reasons)}; {way}"]
+        return [f"{why}{way}"]
+    return [f"stronger than the words of {name}: {found}; {why}{way}"]
 
 
 def _added(rules: Sequence[Rule]) -> list[str]:
     """`the MLP on M adds M → (M⊙M), its bias M → 1·1ᵀ`, one for each variable."""
-    found: dict[str, list[str]] = {}
+    by_sort: dict[Sort, list[Rule]] = {}
     for rule in rules:
-        what = "the MLP" if rule.holes else "the bias"
-        found.setdefault(rule.head.variable, []).append(f"{what} on {rule.head.variable} adds {rule}")
-    return [f"{parts[0]}, {parts[1].replace(f'the bias on {head} adds', 'its bias')}"
-            if len(parts) > 1 else parts[0] for head, parts in found.items()]
+        by_sort.setdefault(rule.head, []).append(rule)
+    texts = []
+    for sort, (first, *rest) in by_sort.items():
+        part = "MLP" if first.holes else "bias"
+        biases = "".join(f", its bias {rule}" for rule in rest)
+        texts.append(f"the {part} on {sort.variable} adds {first}{biases}")
+    return texts
 
 
 def _beyond_words(grammar: Grammar, probe: Probe, pool: Pool) -> str | None:
@@ -565,10 +608,9 @@ def _beyond_words(grammar: Grammar, probe: Probe, pool: Pool) -> str | None:
     from .power.probes import Words, witness
 
     words = as_words(grammar)
-    if words is None or not words.sentence_rules:
+    classes = Words(words).classes(pool) if words is not None and words.sentence_rules else None
+    found = None if classes is None else witness(probe, pool, classes, "words", more=True)
+    if found is None:
         return None
-    classes = Words(words).classes(pool)
-    if classes is None:
-        return None
-    found = witness(probe, pool, classes, "their language", more=True)
-    return None if found is None else found[0]
+    first, second = found[1]["names"]
+    return f"it tells apart {first} and {second}, which no sentence does"

@@ -86,6 +86,7 @@ def compile_grammar(
     """The network of a grammar with its shapes, parameters, FLOPs and memory."""
     from ..compiler.plan_text import plan_as_json, plan_text
     from ..compiler.planning import plan_network, undefined_supports
+    from ..verdict import network_verdict
 
     chosen = of_network(grammar, reduce)
 
@@ -107,16 +108,19 @@ def compile_grammar(
 
     plan = planned(chosen.grammar)
     note = _sizes_note(chosen, planned)
+    verdict = network_verdict(plan)
     if diagram is not None:  # before printing, so that `| head` loses nothing
         _write_svg(_drawn(plan, figure, grammar), diagram)
     if json:
-        show.as_json({**plan_as_json(plan, batch, nodes), "note": note})
+        content = plan_as_json(plan, batch, nodes)
+        show.as_json({**content, "note": note, "verdict": verdict.to_json()})
         return
     if note:
         show.say(f"{note}\n")
     show.say(plan_text(plan, batch, nodes))
     if missing := undefined_supports(plan.grammar):
         show.say(f"\n{', '.join(missing)}: not defined here; the network takes their values")
+    show.say(f"\n{verdict}")
     if diagram is not None:
         show.say(f"\n{figure.value} drawn in {diagram}")
 

@@ -20,6 +20,7 @@ from ..errors import DataError, ShapeError
 from ..grammars.grammar import Grammar
 from ..language.terms import Leaf, subterms
 from ..pipeline import network_grammar
+from ..verdict import Verdict, network_verdict
 from .fast import FastLayer, Surroundings, choose, embedded
 from .first import first_memories
 from .fitting import refuse_misfit, refuse_other_input
@@ -330,6 +331,10 @@ class GrammarGNN(nn.Module):
         from .files import load
 
         return load(path, device)
+
+    def power(self, depth: int | None = None) -> Verdict:
+        """What this network tells apart at its depth, beside its words; see `g2n2.verdict`."""
+        return network_verdict(self.plan, depth)
 
     @property
     def parameter_count(self) -> int:

@@ -23,7 +23,7 @@ OUTER = Grammar.parse(
 )
 """Everything of L3 but diag, rows left out: as strong as r-G_L3."""
 
-DIAGONALS = "theorem: diagonals are free beside ·, ⊙ and outer products (proof in docs/power.md)"
+DIAGONALS = "by theorem: diagonals are free beside ·, ⊙ and outer products (proof in docs/power.md)"
 BOUNDED = "cited: its operations need three indices (Geerts 2021; Geerts and Reutter 2022)"
 L1_IS_1WL = "cited: r-G_L1 is 1-WL (Geerts 2021; Theorem 4 of the paper)"
 L3_IS_3WL = "cited: r-G_L3 is 3-WL (Geerts 2021; Theorems 1 and 2 of the paper)"
