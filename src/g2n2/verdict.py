@@ -335,7 +335,9 @@ def _placed(about: str, grammar: Grammar, test: WLTest, probe: Probe) -> Stateme
 
     if test.folklore > THREE_WL.folklore and within_three_indices(grammar):
         text, content = _strict_pair(THREE_WL.folklore, "3-WL", test.name)
-        return Statement(about, "strictly below", test.name, (f"at most 3-WL, {BOUNDED}", text), (content,))
+        return Statement(
+            about, "strictly below", test.name, (f"at most 3-WL, {BOUNDED}", text), (content,)
+        )
     upper = (
         _refuted(probe, test, known_pairs(), more=True)
         or _proved_above(grammar, test)
@@ -449,9 +451,12 @@ def comparison_verdict(comparison: Comparison) -> Verdict:
     functions = comparison.mode == "with f"
     how = "with functions, in the limit" if functions else "as words"
     relation = _OF_SYMBOLS[comparison.relation]
-    sides = (comparison.forward, f"{left.name} ⊆ {right.name}"), (
-        comparison.backward,
-        f"{left.name} ⊇ {right.name}",
+    sides = (
+        (comparison.forward, f"{left.name} ⊆ {right.name}"),
+        (
+            comparison.backward,
+            f"{left.name} ⊇ {right.name}",
+        ),
     )
     evidence = tuple(f"{claim}: {inclusion_text(found)}" for found, claim in sides)
     witnesses = tuple(found.witness for found, _ in sides if found.witness is not None)
@@ -556,7 +561,11 @@ def _network_placed(
         below = below or _refuted(probe, test, graphs, more=False)
     upper = above or _proved_above(limit, test)
     if upper is None:
-        why = f"tested: tells apart no more on {pool.text}" if exact else "its WL test is a bound only"
+        why = (
+            f"tested: tells apart no more on {pool.text}"
+            if exact
+            else "its WL test is a bound only"
+        )
         upper = Bound(None, f"at most: open; {why}")
     said = "agrees with it" if upper.holds else f"tells apart what {test.name} does"
     seen = f"tested: {said if exact else 'its WL test, a bound, agrees with it'} on {pool.text}"

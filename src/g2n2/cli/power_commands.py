@@ -171,9 +171,7 @@ def power(
         table.plot(rows, plot)
 
 
-def _power_verdict(
-    rows: list[PowerRow], asked: list[Grammar | WLTest], with_f: bool
-) -> Verdict:
+def _power_verdict(rows: list[PowerRow], asked: list[Grammar | WLTest], with_f: bool) -> Verdict:
     """What was measured on the suites, and what holds for all graphs."""
     from ..power.wl_tests import WLTest
     from ..verdict import Verdict, functions_statements, grammar_verdict, suite_statements
@@ -183,15 +181,15 @@ def _power_verdict(
         if isinstance(one, WLTest):
             continue
         if with_f and one.sentence_rules:
-            verdict += Verdict(functions_statements(one, f"{one.name} with functions, in the limit"))
+            verdict += Verdict(
+                functions_statements(one, f"{one.name} with functions, in the limit")
+            )
         else:
             verdict += grammar_verdict(one, one.name)
     return verdict
 
 
-def _row_json(
-    row: PowerRow, asked: list[Grammar | WLTest], with_f: bool
-) -> dict[str, Any]:
+def _row_json(row: PowerRow, asked: list[Grammar | WLTest], with_f: bool) -> dict[str, Any]:
     own = [one for one in asked if row.grammar in (one.name, f"{one.name} with f")]
     return {**row.to_json(), "verdict": _power_verdict([row], own[:1], with_f).to_json()}
 

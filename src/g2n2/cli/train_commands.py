@@ -47,14 +47,14 @@ def train(
     target: Annotated[
         list[str] | None, typer.Option(help="What to predict; repeat for several.")
     ] = None,
-    grammar: Annotated[
-        str | None, typer.Option(help=f"{HELP} [r-G_L3]")
-    ] = None,
+    grammar: Annotated[str | None, typer.Option(help=f"{HELP} [r-G_L3]")] = None,
     reduce: Reduce = None,
     baseline: Annotated[
         str | None, typer.Option(help="GIN, GCN, ChebNet, PPGN … in place of a grammar.")
     ] = None,
-    preset: Annotated[str | None, typer.Option(help="modern, paper, official or ppgn. [modern]")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="modern, paper, official or ppgn. [modern]")
+    ] = None,
     track: Annotated[str | None, typer.Option(help="QM9: bonds or distance.")] = None,
     features: Annotated[str | None, typer.Option(help="QM9: pyg, ppgn or sanitized.")] = None,
     recipe: Annotated[str | None, typer.Option(help="modern or paper. [modern]")] = None,
@@ -231,9 +231,7 @@ def _refuse_beside_resume(
         )
 
 
-def _run(
-    settings: RunConfig, folder: Path, *, resume: bool, other: Grammar | None = None
-) -> None:
+def _run(settings: RunConfig, folder: Path, *, resume: bool, other: Grammar | None = None) -> None:
     from ..training.train import Watch, first_process
     from ..training.train import train as run
 

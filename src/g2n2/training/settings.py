@@ -84,9 +84,7 @@ def with_rules(config: RunConfig) -> RunConfig:
     return with_chosen_rules(config, exhaustive=False)[0]
 
 
-def with_chosen_rules(
-    config: RunConfig, *, exhaustive: bool
-) -> tuple[RunConfig, Grammar | None]:
+def with_chosen_rules(config: RunConfig, *, exhaustive: bool) -> tuple[RunConfig, Grammar | None]:
     """As `with_rules`; beside it the grammar a fragment also has, where it was reduced."""
     if config.baseline or config.rules:
         return config, None
