@@ -124,7 +124,7 @@ def test_the_metadata_are_text_a_person_can_read(tmp_path: Path) -> None:
     model.save(tmp_path / "x")
     with safe_open(tmp_path / "x", "pt") as file:
         told = file.metadata()
-    assert told["format"] == "1"
+    assert told["format"] == "2"
     assert told["g2n2"] == __version__
     assert Grammar.parse(told["grammar"]) == catalogue()["r-G_L3"]
     assert json.loads(told["options"])["width"] == 3
@@ -203,7 +203,7 @@ def rewritten(path: Path, change: str) -> bytes:
         case "wrong shape":
             tensors[first] = torch.zeros(7, 7)
         case "newer":
-            told |= {"format": "2", "g2n2": "9.9.9"}
+            told |= {"format": "3", "g2n2": "9.9.9"}
         case "no format":
             del told["format"]
         case "bad grammar":
@@ -224,7 +224,7 @@ REWRITTEN = [
     ("missing tensor", r"the weight \S+ has shape none, the network it describes needs \["),
     ("extra tensor", r"the weight extra has shape \[2\], .* needs none of that name"),
     ("wrong shape", r"has shape \[7, 7\], the network it describes needs \["),
-    ("newer", r"format 2, written by g2n2 9\.9\.9; this g2n2 .* reads format 1: upgrade g2n2"),
+    ("newer", r"format 3, written by g2n2 9\.9\.9; this g2n2 .* reads formats 1 to 2: upgrade"),
     ("no format", "but not of a g2n2 network"),
     ("bad grammar", "describes a network that cannot be made"),
     ("bad option", "layers must be a whole number, at least 1, got -2"),

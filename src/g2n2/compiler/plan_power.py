@@ -51,8 +51,8 @@ def functions(plan: NetworkPlan) -> dict[Sort, Mixing]:
     """What the mixing of each memory can compute.
 
     An MLP with biases: any function. Without: one that keeps zero, and where neither norm nor SiLU
-    breaks it, one with f(tx) = t·f(x). One linear map: a linear one. A bias on one linear map, or an
-    MLP in a selector, counts as it would in an MLP: a bound from above.
+    breaks it, one with f(tx) = t·f(x). One linear map: a linear one. An MLP in a selector counts as
+    one in the mixing: a bound from above.
     """
     found: dict[Sort, Mixing] = {}
     for sort in _memories(plan):
@@ -70,8 +70,8 @@ def functions(plan: NetworkPlan) -> dict[Sort, Mixing]:
 def added_rules(plan: NetworkPlan) -> tuple[Rule, ...]:
     """The rules X → X⊙X and X → constant that stand for MLPs and biases and are no words already.
 
-    With them the words of the grammar tell apart, in the limit, what networks do. A bias on S stands
-    for no word, so it is not among them.
+    With them the words of the grammar tell apart, in the limit, what networks do. A bias on S
+    stands for no word, so it is not among them.
     """
     rules = []
     for sort in _memories(plan):

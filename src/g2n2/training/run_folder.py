@@ -32,7 +32,7 @@ from ..errors import DataError
 from ..grammars.catalogue import find_grammar
 from .building import Parts, distance_kinds
 from .checkpoints import write_whole
-from .config import RunConfig
+from .config import RunConfig, as_then
 from .scaling import Scaling
 from .settings import rules_of
 
@@ -116,7 +116,8 @@ class RunFolder:
 
     def config(self) -> RunConfig:
         """The settings; where the rules were not written down yet, a fragment was exhaustive."""
-        config = RunConfig.from_dict(self.read_json("config.json"), str(self.path / "config.json"))
+        settings = as_then(self.read_json("config.json"))
+        config = RunConfig.from_dict(settings, str(self.path / "config.json"))
         if config.baseline or config.rules:
             return config
         return replace(config, rules=rules_of(find_grammar(config.grammar)))

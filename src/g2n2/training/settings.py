@@ -14,7 +14,7 @@ from ..grammars.catalogue import GIVEN
 from ..grammars.grammar import Grammar
 from ..grammars.rules import ARROWS
 from ..pipeline import choose_grammar
-from .config import RunConfig
+from .config import RunConfig, respelled
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
@@ -50,9 +50,9 @@ def merged(
         DataError: A setting is unknown, of the wrong type, or makes no sense, or a grammar and a
             baseline are both said.
     """
-    values = read_settings(file) if file is not None else {}
+    values = respelled(read_settings(file)) if file is not None else {}
     source = str(file) if file is not None else "the command line"
-    given = {name: value for name, value in said.items() if value not in (None, (), [])}
+    given = respelled({k: value for k, value in said.items() if value not in (None, (), [])})
     together = dict(values.get("options") or {}) | dict(options)
     _refuse_both(given, "--baseline or --grammar")
     if given.get("baseline") or "grammar" in given:
