@@ -44,7 +44,7 @@ from g2n2.power.colours.exact_constants import (
     applied_functions,
     check_supports,
 )
-from g2n2.power.colours.memories import Memory, Mixing, ValueMemory, ranked, renewed
+from g2n2.power.colours.memories import ColourMemory, Memory, Mixing, ValueMemory, ranked, renewed
 from g2n2.power.colours.rule_sums import Body, RuleSums
 from g2n2.power.words.functions_as_rules import mixing_by_sort, words_of_test
 from g2n2.power.words.mixing import mix
@@ -53,6 +53,7 @@ from g2n2.power.words.word_classes import graph_classes
 __all__ = ["GrammarColours", "Mixing", "grammar_test", "pooled_readout", "words_of_test"]
 
 _POOLED = ("S → 1ᵀV", "S → V_r1", "S → Tr(M)", "S → 1ᵀ(M⊙J)1")
+_NOISE = 1e-9
 _SEED = 20230519  # fixed, so that a run can be repeated colour for colour
 
 Functions = Mixing | Mapping[Sort, Mixing]
@@ -153,6 +154,7 @@ def grammar_test(
     readout: Literal["grammar", "pooled"] | Sequence[Rule] = "grammar",
     functions: Functions = "any",
     last_functions: Functions | None = None,
+    inputs: Literal["values", "colours"] = "values",
     supports: Mapping[str, Sequence[ArrayLike]] | None = None,
 ) -> GrammarColours:
     """Colour graphs by the WL test of a grammar.
@@ -169,6 +171,8 @@ def grammar_test(
             decide (`words_of_test`).
         last_functions: What stands there after the last round before a read-out, where that
             differs from the rounds before.
+        inputs: `values` where the first round reads the terminals as numbers; `colours` where a
+            function with f(0) = 0 stands before it too, as the norm of the preset `modern`.
         supports: Values `[n, n]` per graph of the matrices the grammar names and does not define.
 
     Raises:
@@ -180,6 +184,8 @@ def grammar_test(
         raise DataError("nothing to colour: expected a list of at least one graph")
     if rounds is not None and (not isinstance(rounds, int) or rounds < 0):
         raise DataError(f"rounds must be a whole number, at least 0, got {rounds!r}")
+    if inputs not in ("values", "colours"):
+        raise GrammarError(f"inputs are read as 'values' or 'colours', got {inputs!r}")
     matrices = [adjacency(graph) for graph in graphs]
     sentences = _readout(grammar, readout)
     given = _given_supports(supports, matrices)
@@ -191,7 +197,7 @@ def grammar_test(
     if any(kinds[sort] == "linear" for kinds in (mixing, last or {}) for sort in heads & {*kinds}):
         return _decided_by_words(grammar, matrices, rounds, readout, sentences, mixing)
     test = _Test(grammar, sentences, matrices, given)
-    history, memories, stable = test.run(rounds, mixing, last)
+    history, memories, stable = test.run(rounds, mixing, last, inputs == "colours")
     named = applied_functions([*(term for _, term in grammar.supports), *test.constant_terms])
     note = _note(test, bool(given), named - EXACT_FUNCTIONS)
     return GrammarColours(grammar, sentences, history, memories, stable, not note, bool(note), note)
@@ -244,10 +250,14 @@ class _Test:
         self.primes = constants.primes
 
     def run(
-        self, rounds: int | None, mixing: Mapping[Sort, Mixing], last: Mapping[Sort, Mixing] | None
+        self,
+        rounds: int | None,
+        mixing: Mapping[Sort, Mixing],
+        last: Mapping[Sort, Mixing] | None,
+        coloured: bool,
     ) -> tuple[tuple[Colours, ...], dict[Sort, tuple[Colours, ...]], bool]:
         """Colours of graphs after every round and of entries after the last; whether they stay."""
-        memories = self.first()
+        memories = self.first(coloured)
         final = memories
         history = [self.graph_colours(memories)]
         stable = False
@@ -265,8 +275,8 @@ class _Test:
             history.append(self.graph_colours(final))
         return tuple(history), self.in_order(final), stable
 
-    def first(self) -> dict[Sort, Memory]:
-        """The values of the terminals."""
+    def first(self, coloured: bool) -> dict[Sort, Memory]:
+        """The values of the terminals, or their colours."""
         memories: dict[Sort, Memory] = {}
         constants = self.sums.constants
         for sort in self.sorts:
@@ -281,7 +291,12 @@ class _Test:
                         for stack in range(len(self.by_size))
                     ]
                 )
-        return memories
+        if not coloured:
+            return memories
+        return {
+            sort: ColourMemory(memory.colours, memory.count, memory.zero)
+            for sort, memory in memories.items()
+        }
 
     def round(
         self, memories: Mapping[Sort, Memory], mixing: Mapping[Sort, Mixing]
@@ -366,8 +381,18 @@ def _given_supports(
                 f"the values of {name} do not fit the graphs: expected one matrix [n, n] for each "
                 f"of the {len(matrices)} graphs"
             )
-        found[name] = [np.round(array, 9) for array in arrays]
+        found[name] = _without_rounding_noise(arrays)
     return found
+
+
+def _without_rounding_noise(arrays: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    """Give values that are equal up to rounding one value: the least of a run without a gap."""
+    distinct, where = np.unique(np.concatenate([a.ravel() for a in arrays]), return_inverse=True)
+    starts = np.diff(distinct, prepend=-np.inf) > _NOISE * np.maximum(1.0, np.abs(distinct))
+    values = distinct[starts][np.cumsum(starts) - 1][where.ravel()]
+    bounds = np.cumsum([array.size for array in arrays])[:-1]
+    parts = np.split(values, bounds)
+    return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
 def _note(test: _Test, given: bool, functions: frozenset[str]) -> str:
@@ -375,7 +400,7 @@ def _note(test: _Test, given: bool, functions: frozenset[str]) -> str:
     if test.free:
         return "functions inside rule bodies are taken as free"
     if given:
-        return "the values given for supports are rounded to nine digits"
+        return "the values given for supports are floats, whose sums may differ by rounding alone"
     if functions - {"f"}:
         return f"{', '.join(sorted(functions))} inside constants are taken as free"
     return ""

@@ -37,7 +37,8 @@ class Memory(Protocol):
 
     Attributes:
         colours: Per stack `[graphs] + [n] * axes`, equal exactly where the vectors are.
-        count: How many different vectors there are.
+        count: How many different vectors there are, multiples of one another counted once where
+            functions are homogeneous.
         zero: Per stack, where the vector is zero.
     """
 
@@ -99,10 +100,20 @@ class ColourMemory:
 
 
 class RayMemory:
-    """Unit vectors by ray, times a length that every draw measures for itself."""
+    """Unit vectors by ray, times a length that every draw measures for itself.
 
-    def __init__(self, colours: list[Colours], count: int, lengths: PerStack) -> None:
-        self.colours, self.count, self.lengths = colours, count, lengths
+    Args:
+        rays: Per stack, the number of each entry's ray.
+        count: How many rays there are.
+        lengths: Per stack and prime, `[DRAWS, graphs] + [n] * axes`.
+        primes: The primes.
+    """
+
+    def __init__(
+        self, rays: list[Colours], count: int, lengths: PerStack, primes: Sequence[int]
+    ) -> None:
+        self.rays, self.count, self.lengths = rays, count, lengths
+        self.colours, _ = joint_ranks([_packed(stack, primes) for stack in lengths])
         self.zero = [
             np.logical_and.reduce([(field == 0).all(axis=0) for field in stack])
             for stack in lengths
@@ -115,7 +126,7 @@ class RayMemory:
                 reduced(table[:, part] * length, prime)
                 for table, length, prime in zip(tables, lengths, primes, strict=True)
             ]
-            for part, lengths in zip(self.colours, self.lengths, strict=True)
+            for part, lengths in zip(self.rays, self.lengths, strict=True)
         ]
 
 
@@ -174,8 +185,8 @@ def _rays(
             unit = inverses(np.take_along_axis(field, first[None], axis=0), prime)
             directions.append(reduced(field * unit, prime))
         keys.append(_packed(directions, primes))
-    colours, count = joint_ranks(keys)
-    return RayMemory(colours, count, lengths)
+    rays, count = joint_ranks(keys)
+    return RayMemory(rays, count, lengths, primes)
 
 
 def _random(rng: np.random.Generator, prime: int, size: int) -> Residues:
