@@ -175,8 +175,9 @@ def compare(
 
 def _compare_with_test(first: Chosen | WLTest, second: Chosen | WLTest, json: bool) -> None:
     """A WL test on one side, or on both: theorems, simulations and pairs of graphs decide."""
+    from ..placement import SYMBOLS, against_test, tests_compared, turned
     from ..power.wl_tests import WLTest
-    from ..verdict import SYMBOLS, Verdict, against_test, silent_verdict, tests_compared, turned
+    from ..verdict import Verdict, silent_verdict
 
     verdict = Verdict()
     if isinstance(first, WLTest) and isinstance(second, WLTest):

@@ -259,7 +259,7 @@ def wl_history(suite: Suite, k: int) -> tuple[tuple[int, ...], ...]:
 def _of_round(
     number: int, refined: Sequence[tuple[Sequence[int], list[list[int]]]], count: int
 ) -> tuple[int, ...]:
-    """The classes of all graphs after one round; groups that were stable before stay as they are."""
+    """The classes of all graphs after one round; a group that is stable stays as it is."""
     colours: dict[int, int] = {}
     offset = 0
     for group, history in refined:

@@ -3,9 +3,9 @@
 **Diagonals are free** beside products, Hadamard products and outer products (proved in
 docs/power.md). On any finite set of graphs the span of the matrix words of `OUTER` is the set of
 all functions of pairs that are constant on some partition, since it is closed under ⊙ and holds
-1·1ᵀ. With an indicator matrix B of a part it holds B·Bᵀ and B1·1ᵀ, and so the relation E that joins
-nodes with equal rows in every B. Words are constant on the classes of E, so the diagonal of m is the
-row sums of E⊙m over the row sums of E, a column of words. Hence r-G_L3 tells no more apart.
+1·1ᵀ. With an indicator matrix B of a part it holds B·Bᵀ and B1·1ᵀ, and so the relation E that
+joins nodes with equal rows in every B. Words are constant on the classes of E, so the diagonal of m
+is the row sums of E⊙m over the row sums of E, a column of words. Hence r-G_L3 tells no more apart.
 """
 
 from __future__ import annotations
