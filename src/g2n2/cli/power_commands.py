@@ -173,8 +173,8 @@ def power(
 
 def _power_verdict(rows: list[PowerRow], asked: list[Grammar | WLTest], with_f: bool) -> Verdict:
     """What was measured on the suites, and what holds for all graphs."""
-    from ..power.wl_tests import WLTest
     from ..placement import functions_statements
+    from ..power.wl_tests import WLTest
     from ..verdict import Verdict, grammar_verdict, suite_statements
 
     verdict = Verdict(tuple(s for row in rows for s in suite_statements(row)))
