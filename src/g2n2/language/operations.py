@@ -49,6 +49,9 @@ class Operation:
     def __post_init__(self) -> None:
         object.__setattr__(self, "signature", str(Signature.parse(self.signature)))
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.signature))  # quick: it is part of many keys
+
     @property
     def axes(self) -> Signature:
         """The signature, read."""

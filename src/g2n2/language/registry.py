@@ -79,12 +79,21 @@ def register(operation: Operation) -> Operation:
 
 
 @contextmanager
-def registered(*operations: Operation) -> Iterator[None]:
-    """Register operations for a while; afterwards the table is what it was before."""
+def registered(*operations: Operation, alone: bool = False) -> Iterator[None]:
+    """Register operations for a while; afterwards the table is what it was before.
+
+    Args:
+        operations: What to register.
+        alone: Whether all others that were registered are out of sight meanwhile.
+    """
     before = dict(OPERATIONS)
     try:
         for operation in operations:
             register(operation)
+        if alone:
+            kept = {*BUILT_IN, *(operation.name for operation in operations)}
+            for name in set(OPERATIONS) - kept:
+                del OPERATIONS[name]
         yield
     finally:
         OPERATIONS.clear()
