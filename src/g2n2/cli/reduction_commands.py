@@ -107,7 +107,7 @@ def check(
     from ..reduction.certificates import read_certificate
     from ..reduction.checker import check as run
 
-    content = read_certificate(file)
+    content = read_certificate(file, register_operations=bool(fragment))
     if fragment:
         _require_same_grammar(content, fragment, file)
     verdict = run(content)
@@ -118,6 +118,7 @@ def check(
                 "checked": verdict.checked,
                 "cited": list(verdict.cited),
                 "claims": list(verdict.claims),
+                "operations": list(verdict.operations),
                 "failure": verdict.failure,
                 "from": content.get("from"),
                 "to": content.get("to"),
@@ -127,6 +128,8 @@ def check(
         show.say(f"valid: {verdict.checked} obligations checked")
         for claim in verdict.claims:
             show.say(f"shows: {claim}")
+        for operation in verdict.operations:
+            show.say(f"declares: {operation}")
         for lemma in verdict.cited:
             show.say(f"cited, not checked: {lemma}")
     else:
