@@ -16,6 +16,7 @@ from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_
 from .grammars.fragments import Fragment, Typing
 from .grammars.grammar import Grammar, Rule
 from .language.patterns import Assumption
+from .language.registry import from_description, register
 from .reduction.certificates import FORMAT, certificate
 from .reduction.checker import check
 from .reduction.compare import Comparison, Inclusion, Mode, with_functions
@@ -300,6 +301,11 @@ def _certified(proof: dict[str, Any], source: str) -> tuple[Grammar, Grammar]:
             f"{source} certifies an inclusion of two grammars, not a reduction; "
             "give one of the grammars itself"
         )
+    try:
+        for entry in proof.get("operations", []):
+            register(from_description(entry))
+    except (GrammarError, TypeError) as fault:
+        raise ReductionError(f"{source} is refused: {fault}") from None
     every, reduced = (
         Grammar.of([Rule.parse(rule) for rule in proof[end]], default_readout=False)
         for end in ("from", "to")

@@ -25,7 +25,7 @@ from .reduction.theorems import (
     L1_IS_1WL,
     L3_IS_3WL,
     OUTER,
-    WITHIN_3WL,
+    within_3wl,
 )
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ def within_three_indices(grammar: Grammar) -> bool:
     if any(name not in ("A", "1", "I", "J") and name not in defined for name in named):
         return False
     used = grammar.operations.union(*(operators(term) for term in defined.values()))
-    return used <= WITHIN_3WL
+    return within_3wl(used)
 
 
 def _simulated(larger: Grammar, smaller: Grammar) -> str | None:

@@ -10,11 +10,12 @@ is the row sums of E⊙m over the row sums of E, a column of words. Hence r-G_L3
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 from ..grammars.catalogue import find_grammar
 from ..grammars.grammar import Grammar
-from ..language.operations import POINTWISE
+from ..language.operations import OPERATIONS
 from ..language.patterns import Assumption
 from .compare import Inclusion, included
 
@@ -29,10 +30,14 @@ L1_IS_1WL = "cited: r-G_L1 is 1-WL (Geerts 2021; Theorem 4 of the paper)"
 L3_IS_3WL = "cited: r-G_L3 is 3-WL (Geerts 2021; Theorems 1 and 2 of the paper)"
 IGN_IS_1WL = "cited: 2-IGN with functions is at most 2-WL, which is 1-WL (Geerts 2020)"
 
-WITHIN_3WL = frozenset(
-    ("matmul", "transpose", "one", "diag", "hadamard", "trace", "add", "scale", *POINTWISE)
-)
-"""Operations that need three indices at most, functions of entries among them."""
+INDICES_OF_3WL = 3
+"""Expressions with so many indices tell apart no more than 3-WL, whatever functions they apply."""
+
+
+def within_3wl(operations: Iterable[str]) -> bool:
+    """Whether every operation, by its signature, needs three indices at most."""
+    signatures = (OPERATIONS[name].signature for name in operations)
+    return all(len(set(filter(str.isalpha, text))) <= INDICES_OF_3WL for text in signatures)
 
 
 def by_theorem(larger: Grammar, smaller: Grammar, assume: Assumption) -> Inclusion | None:
