@@ -171,7 +171,7 @@ def turned(statement: Statement, about: str, how: str) -> Statement:
     return replace(statement, about=about, relation=relation, against=against, evidence=evidence)
 
 
-def tests_compared(left: WLTest, right: WLTest) -> Statement:
+def compared_tests(left: WLTest, right: WLTest) -> Statement:
     """One WL test against another."""
     if left.folklore == right.folklore:
         evidence = "k-FWL and (k + 1)-WL tell the same graphs apart (Grohe and Otto 2015)"

@@ -178,13 +178,13 @@ def compare(
 
 def _compare_with_test(first: Chosen | WLTest, second: Chosen | WLTest, json: bool) -> None:
     """A WL test on one side, or on both: theorems, simulations and pairs of graphs decide."""
-    from ..placement import SYMBOLS, against_test, tests_compared, turned
+    from ..placement import SYMBOLS, against_test, compared_tests, turned
     from ..power.wl_tests import WLTest
     from ..verdict import Verdict, silent_verdict
 
     verdict = Verdict()
     if isinstance(first, WLTest) and isinstance(second, WLTest):
-        verdict += Verdict((tests_compared(first, second),))
+        verdict += Verdict((compared_tests(first, second),))
     else:
         test = first if isinstance(first, WLTest) else second
         chosen = second if isinstance(first, WLTest) else first
