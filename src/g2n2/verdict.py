@@ -51,6 +51,8 @@ __all__ = [
     "suite_statements",
 ]
 
+_NETWORK = "as this network"
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -71,6 +73,11 @@ class Verdict:
             lines += [f"      {line}" for line in statement.evidence]
         lines += [f"{note[0].upper()}{note[1:]}" for note in self.notes]
         return "\n".join(lines)
+
+    def of_network(self) -> Verdict:
+        """What is said of the network alone."""
+        own = (s for s in self.statements if s.about.startswith(_NETWORK))
+        return Verdict(tuple(own), self.notes)
 
     def __add__(self, other: Verdict) -> Verdict:
         notes = dict.fromkeys((*self.notes, *other.notes))
@@ -226,7 +233,7 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
         return replace(base, notes=(*base.notes, note))
     exact = not any("upper bound" in reason or "no round" in reason for reason in exceptions)
     count = "1 layer" if layers == 1 else f"{layers} layers"
-    about = f"as this network of unlimited width: {count}, read-out {tested.readout_text}"
+    about = f"{_NETWORK} of unlimited width: {count}, read-out {tested.readout_text}"
     limit = _limit(tested, mixing)
     statements = tuple(
         _network_placed(about, probe, limit, test, pool, exact) for test in (ONE_WL, THREE_WL)

@@ -263,6 +263,18 @@ def _run(settings: RunConfig, folder: Path, *, resume: bool, other: Grammar | No
         show.say(f"\nstopped{advice if started else ' before training began; nothing was saved'}")
         raise typer.Exit(130)
     _say_result(result, display.console)
+    if not settings.baseline:
+        _say_verdict(result.folder)
+
+
+def _say_verdict(folder: Path) -> None:
+    """What the trained network can tell apart at most, by its grammar, read-out and depth."""
+    from ..nn.files import load
+    from ..training.run_folder import BEST
+
+    verdict = load(folder / BEST).power().of_network()
+    if verdict.statements:
+        show.say(f"\n{verdict}")
 
 
 def _say_result(result: Result, console: Any) -> None:

@@ -159,7 +159,8 @@ def _by_name(text: str) -> Grammar | None:
     if wanted in _ALIASES:
         return find_grammar(_ALIASES[wanted])
     for name, rules in TEXTS.items():
-        if wanted in (_plain(name), _without_brackets(_plain(name))):
+        plain = _plain(name)
+        if wanted in (plain, re.sub(r"[{}]", "", plain), re.sub(r"[(){}]", "", plain)):
             return Grammar.parse(rules, name)
     if m := re.fullmatch(r"(mpnn|gnnml3)k?([0-9]{1,2})?", wanted):
         return _family(m[1].upper(), int(m[2] or 3))
@@ -252,7 +253,3 @@ def _plain(name: str) -> str:
     name = re.sub(r"\s[-−]\s*(?=\{)", "∖", name)  # r-G_L3 - {MM}
     name = re.sub(r"\s\+\s*(?=\{)", "∪", name).replace("\\", "∖")
     return re.sub(r"[\s_\-‐‑–]", "", unicodedata.normalize("NFKC", name).lower())
-
-
-def _without_brackets(name: str) -> str:
-    return re.sub(r"[(){}]", "", name)
