@@ -200,8 +200,8 @@ def _place_kinks(model: GrammarGNN, graphs: Array) -> None:
         handle.remove()
 
 
-def classes_of_test(plan: NetworkPlan, rounds: int) -> Array:
-    """The classes the WL test of a plan gives to the graphs after some rounds."""
+def classes_of_test(plan: NetworkPlan, rounds: int, most: int = MOST_LAYERS) -> Array:
+    """The classes the WL test of a plan gives to the graphs after some rounds, of `most` that are asked for."""
     functions = plan.functions()
     normalised = plan.preset.normalised
     # No norm follows the last layer, so functions without biases keep multiples there.
@@ -211,16 +211,19 @@ def classes_of_test(plan: NetworkPlan, rounds: int) -> Array:
         tuple(functions.items()),
         tuple(last.items()) if normalised and plan.preset.activation == "relu" else None,
         "colours" if normalised else "values",
+        most,
     )
     return history[rounds]
 
 
 @cache
-def _history(grammar: Grammar, functions: Any, last: Any, inputs: Any) -> tuple[Array, ...]:
+def _history(
+    grammar: Grammar, functions: Any, last: Any, inputs: Any, rounds: int
+) -> tuple[Array, ...]:
     found = grammar_test(
         grammar,
         small_graphs(),
-        rounds=MOST_LAYERS,
+        rounds=rounds,
         functions=dict(functions),
         last_functions=dict(last) if last else None,
         inputs=inputs,
@@ -241,10 +244,12 @@ def outcomes(
         for pair_bias in (True, False) if has_pairs else (True,):
             for depth in layers:
                 settings = [Setting(preset, r, pair_bias, depth) for r in readouts]
-                yield from _same_layers(grammar, settings, more)
+                yield from _same_layers(grammar, settings, more, max(layers))
 
 
-def _same_layers(grammar: Grammar, settings: Sequence[Setting], more: int) -> list[Outcome]:
+def _same_layers(
+    grammar: Grammar, settings: Sequence[Setting], more: int, most: int
+) -> list[Outcome]:
     """Networks that differ in their read-out only: the layers are run once for all of them."""
     name = grammar.name or str(grammar)
     found: dict[Setting, Outcome] = {}
@@ -266,7 +271,7 @@ def _same_layers(grammar: Grammar, settings: Sequence[Setting], more: int) -> li
         for setting, model in list(models.items()):
             if setting not in found:
                 plans[setting] = model.plan
-                classes[setting] = classes_of_test(model.plan, setting.layers)
+                classes[setting] = classes_of_test(model.plan, setting.layers, most)
                 apart = classes[setting][first] != classes[setting][second]
                 unseen[setting] = np.flatnonzero(apart)
                 found[setting] = Outcome(name, setting, len(unseen[setting]))

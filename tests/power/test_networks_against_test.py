@@ -136,7 +136,7 @@ def trial_of(text: str, layers: int, monkeypatch: pytest.MonkeyPatch, shift: int
     """Networks against the test of another depth than their own."""
     honest = network_trials.classes_of_test
     monkeypatch.setattr(
-        network_trials, "classes_of_test", lambda plan, rounds: honest(plan, rounds + shift)
+        network_trials, "classes_of_test", lambda plan, rounds, _: honest(plan, rounds + shift)
     )
     return list(outcomes(find_grammar(text), ("paper",), (layers,), 3))
 
