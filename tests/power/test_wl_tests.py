@@ -48,9 +48,7 @@ def test_the_folklore_test_tells_apart_what_the_oblivious_one_does(k: int, name:
         oblivious = refine(graphs, k, "wl").graph_colours
         folklore = test.refine(graphs).graph_colours
         pairs = [(i, j) for i in range(len(graphs)) for j in range(i)]
-        assert all(
-            (oblivious[i] == oblivious[j]) == (folklore[i] == folklore[j]) for i, j in pairs
-        )
+        assert all((oblivious[i] == oblivious[j]) == (folklore[i] == folklore[j]) for i, j in pairs)
 
 
 def test_rows_of_a_power_table() -> None:

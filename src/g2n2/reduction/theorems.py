@@ -19,10 +19,11 @@ from ..language.operations import OPERATIONS
 from ..language.patterns import Assumption
 from .compare import Inclusion, included
 
-OUTER = Grammar.parse(
-    "V → (V⊙V) | MV | 1; M → (M⊙M) | MM | VVᵀ | A; S → 1ᵀV", "products and outer products"
-)
+OUTER = Grammar.parse("V → (V⊙V) | MV | 1; M → (M⊙M) | MM | VVᵀ | A; S → 1ᵀV", "L3 without diag")
 """Everything of L3 but diag, rows left out: as strong as r-G_L3."""
+
+MATRICES = Grammar.parse("M → (M⊙M) | MM | 1·1ᵀ | A; S → 1ᵀM1", "L3 without diag and columns")
+"""The same without columns: v·1ᵀ stands for v, and n·(1ᵀv) for 1ᵀv, as n² is a sentence too."""
 
 DIAGONALS = "by theorem: diagonals are free beside ·, ⊙ and outer products (proof in docs/power.md)"
 BOUNDED = "cited: its operations need three indices (Geerts 2021; Geerts and Reutter 2022)"
@@ -42,7 +43,8 @@ def within_3wl(operations: Iterable[str]) -> bool:
 
 def by_theorem(larger: Grammar, smaller: Grammar, assume: Assumption) -> Inclusion | None:
     """An inclusion by way of r-G_L3 and the theorem on diagonals, where both ends are simulated."""
-    if assume == "none" or included(OUTER, smaller, assume).status != "proved":
+    ends = (OUTER, MATRICES)
+    if assume == "none" or all(included(g, smaller, assume).status != "proved" for g in ends):
         return None
     through = included(larger, _r_g_l3(), assume)
     if through.status != "proved":
