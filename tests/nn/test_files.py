@@ -6,6 +6,7 @@ import pickle
 import struct
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -216,6 +217,41 @@ def rewritten(path: Path, change: str) -> bytes:
             told["kind"] = "os.system"
         case _:
             raise AssertionError(change)
+    told["checksum"] = checksum(tensors, told)
+    return safetensors.save(tensors, told)
+
+
+OLD_NAMES = ("pooling", "functions", "pair_bias")
+
+
+@pytest.mark.parametrize("grammar", ["G_L1", "r-G_L3", "M → A ; S → Tr(MMM)"])
+@pytest.mark.parametrize("pooling", [None, "mean", {"diagonal": "max"}])
+def test_format_1_is_read_as_what_it_was(grammar: str, pooling: Any, tmp_path: Path) -> None:
+    """Pooled memories alone; saved again it says so."""
+    path = tmp_path / "x"
+    model = GrammarGNN(grammar, width=3, layers=2, readout="pooled-only", pooling=pooling)
+    model.save(path)
+    path.write_bytes(as_format_1(path, pooling))
+    again = load(path)
+    assert again.plan == model.plan
+    assert not again.plan.readout.steps
+    torch.testing.assert_close(again(batch()), model(batch()), rtol=0, atol=0)
+    again.save(tmp_path / "y")
+    assert load(tmp_path / "y").plan == model.plan
+    with safe_open(tmp_path / "y", "pt") as file:
+        assert json.loads(file.metadata()["options"])["readout"] == "pooled-only"
+
+
+def as_format_1(path: Path, pooling: Any) -> bytes:
+    """A file as it was written before the rules of S were read out."""
+    with safe_open(path, "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        told = file.metadata()
+    options = json.loads(told["options"])
+    for name in OLD_NAMES:
+        del options[name]
+    del options["preset"]["readout"], options["preset"]["pair_bias"]
+    told |= {"format": "1", "options": json.dumps({**options, "readout": pooling})}
     told["checksum"] = checksum(tensors, told)
     return safetensors.save(tensors, told)
 

@@ -304,6 +304,8 @@ class Loop:
 
     def _refuse_other_run(self, saved: dict[str, Any]) -> None:
         mine, theirs = map(RunConfig.completed, (self.config.as_dict(), as_then(saved)))
+        if "pooling" not in saved and mine["readout"] in (None, "pooled"):
+            theirs["readout"] = mine["readout"]  # weights of another read-out do not fit anyway
         same = (*FREE, *(() if theirs["rules"] else ("rules",)))  # older ones name the grammar only
         differ = [k for k in mine if k not in same and theirs[k] != mine[k]]
         if differ:
