@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import DataError
 from ..grammars.grammar import Grammar
 from .refinement import refine
-from .separation import BOUNDED_BY_2FWL
+from .separation import bounded_by_2fwl
 from .suites import SameSizePairs, Suite
 from .words.mixing import LAYERS, mix
 
@@ -113,7 +113,7 @@ def power_row(
         by_category=_by_category(suite, classes),
         equals_1wl=same_verdicts(suite, classes, one),
         equals_2fwl=equals_2fwl,
-        exact=equals_2fwl and grammar.operations <= BOUNDED_BY_2FWL,
+        exact=equals_2fwl and bounded_by_2fwl(grammar.operations),
         seconds=seconds,
     )
 
@@ -130,7 +130,7 @@ def _deeper(
     bound: Sequence[int],
 ) -> list[list[int]]:
     """Four more layers on the graphs whose class 2-FWL still splits (or on all, beyond 3-WL)."""
-    bounded = grammar.operations <= BOUNDED_BY_2FWL
+    bounded = bounded_by_2fwl(grammar.operations)
     mates: dict[int, set[int]] = {}
     for i, own in enumerate(history[-1]):
         mates.setdefault(own, set()).add(bound[i] if bounded else i)
