@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from .grammars.grammar import Grammar as Grammar
     from .language.evaluation import evaluate as evaluate
     from .language.evaluation import evaluate_mod as evaluate_mod
+    from .language.operations import Operation as Operation
     from .language.parsing import parse as parse
     from .language.patterns import equal as equal
+    from .language.registry import register as register
     from .nn.model import G2N2 as G2N2
     from .nn.model import GrammarGNN as GrammarGNN
     from .nn.writing import write_formula as write_formula
@@ -37,7 +39,9 @@ _HOMES = {
     "Grammar": "grammars.grammar",
     "evaluate": "language.evaluation",
     "evaluate_mod": "language.evaluation",
+    "Operation": "language.operations",
     "parse": "language.parsing",
+    "register": "language.registry",
     "equal": "language.patterns",
     "compare": "pipeline",
     "separate": "power.separation",

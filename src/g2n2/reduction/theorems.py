@@ -31,14 +31,14 @@ L1_IS_1WL = "cited: r-G_L1 is 1-WL (Geerts 2021; Theorem 4 of the paper)"
 L3_IS_3WL = "cited: r-G_L3 is 3-WL (Geerts 2021; Theorems 1 and 2 of the paper)"
 IGN_IS_1WL = "cited: 2-IGN with functions is at most 2-WL, which is 1-WL (Geerts 2020)"
 
-INDICES_OF_3WL = 3
-"""Expressions with so many indices tell apart no more than 3-WL, whatever functions they apply."""
-
 
 def within_3wl(operations: Iterable[str]) -> bool:
-    """Whether every operation, by its signature, needs three indices at most."""
-    signatures = (OPERATIONS[name].signature for name in operations)
-    return all(len(set(filter(str.isalpha, text))) <= INDICES_OF_3WL for text in signatures)
+    """Whether three indices at a time suffice for every operation, by its signature.
+
+    Expressions with so many indices tell apart no more than 3-WL, whatever functions they apply.
+    """
+    used = [OPERATIONS[name] for name in operations]
+    return all(op.kind == "pointwise" or op.axes.treewidth_two for op in used)
 
 
 def by_theorem(larger: Grammar, smaller: Grammar, assume: Assumption) -> Inclusion | None:
