@@ -34,13 +34,13 @@ SMALL: dict[str, Any] = {
 @contextmanager
 def no_pictures() -> Iterator[None]:
     """Runs that draw nothing, which takes most of the time of a small one."""
-    from g2n2.training import train
+    from g2n2.training import session
 
-    real, train.draw = train.draw, lambda *_: True
+    real, session.draw = session.draw, lambda *_: True
     try:
         yield
     finally:
-        train.draw = real
+        session.draw = real
 
 
 def small_config(**changes: Any) -> RunConfig:

@@ -1,6 +1,8 @@
 """Graphs enter rightly, and every malformed one is refused in words."""
 
 import gzip
+import sys
+import warnings
 from pathlib import Path
 
 import networkx as nx
@@ -87,9 +89,7 @@ BAD_GRAPHS: list[tuple[object, str]] = [
     (nx.Graph([(0, 1, {"weight": "heavy"})]), "'weight' of the networkx graph is not a number"),
     (nx.Graph([(0, 1, {"weight": float("nan")})]), r"entry \(0, 1\)"),
     ("", "empty text where a graph6 string was expected"),
-    (":Fa@x^", "is sparse6, not graph6.*from_sparse6_bytes"),
     (";Fa@x^", "is incremental sparse6.*copyg -g"),
-    ("&DI?AO?", "is digraph6, not graph6.*directed=True"),
     ("C 1", "character ' ' at position 1"),
     ("Cé", "character 'é' at position 1"),
     ("D?", "declares 5 nodes and has 1 characters of edges, expected 2"),
@@ -167,7 +167,7 @@ def test_read_graph_takes_text_and_one_graph_files(tmp_path: Path) -> None:
     [
         ("no/such/file", "no file 'no/such/file'"),
         ("graph.g6", "no file 'graph.g6'"),
-        ("Bgg", "no file of that name, so read as graph6: 'Bgg'"),
+        ("Bgg", "no file of that name, so read as a graph: 'Bgg'"),
         ("", "empty text"),
     ],
 )
@@ -222,3 +222,133 @@ def test_bad_edge_list_is_refused(tmp_path: Path, content: str, message: str) ->
     path.write_text(content)
     with pytest.raises(DataError, match=message):
         read_graph(path)
+
+
+# --- other objects and other text
+
+
+@settings(max_examples=40, deadline=None)
+@given(n=st.integers(1, 40), p=st.floats(0, 1), seed=st.integers(0, 2**16))
+def test_sparse6_and_bytes_agree_with_networkx(n: int, p: float, seed: int) -> None:
+    graph = nx.gnp_random_graph(n, p, seed=seed)
+    expected = nx.to_numpy_array(graph)
+    for header in (True, False):
+        assert np.array_equal(adjacency(nx.to_sparse6_bytes(graph, header=header)), expected)
+        assert np.array_equal(adjacency(nx.to_graph6_bytes(graph, header=header)), expected)
+
+
+def test_digraph6() -> None:
+    # The example of nauty's formats.txt: arcs 0→2, 0→4, 3→1, 3→4.
+    expected = np.zeros((5, 5))
+    expected[[0, 0, 3, 3], [2, 4, 1, 4]] = 1
+    for text in ("&DI?AO?", "digraph6:&DI?AO?", ">>digraph6<<&DI?AO?"):
+        assert np.array_equal(adjacency(text), expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "edges"),
+    [
+        ("CCO", [(0, 1), (1, 2)]),
+        ("C=CO", [(0, 1), (1, 2)]),  # a double bond counts 1
+        ("C1CC1", [(0, 1), (1, 2), (2, 0)]),
+        ("smiles:CC", [(0, 1)]),
+        ("SMILES: [NH4+].[Cl-]", []),
+        ("c1ccccc1", [(i, (i + 1) % 6) for i in range(6)]),
+    ],
+)
+def test_smiles(text: str, edges: list[tuple[int, int]]) -> None:
+    pytest.importorskip("rdkit")
+    matrix = adjacency(text)
+    expected = np.zeros_like(matrix)
+    for u, v in edges:
+        expected[u, v] = expected[v, u] = 1
+    assert np.array_equal(matrix, expected)
+
+
+def test_text_that_is_graph6_and_smiles_is_graph6_and_says_so() -> None:
+    with pytest.warns(UserWarning, match="'CF' is read as graph6.*'smiles:CF' for the molecule"):
+        claw = adjacency("CF")
+    assert sorted(claw.sum(0)) == [1, 1, 1, 3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(adjacency("graph6:CF"), claw)
+        assert len(adjacency("C~")) == 4  # no SMILES
+        assert len(adjacency(nx.to_graph6_bytes(nx.star_graph(3)))) == 4  # has its header
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("CC(", ["'CC(' is not graph6", "Nor is it a SMILES", "smiles:"]),
+        ("smiles:C1CC", ["'C1CC' is not a SMILES"]),
+        ("smiles:", ["is not a SMILES: it is empty"]),
+        ("graph6:CCO", ["'CCO' is not graph6"]),
+        ("sparse6:Bw", ["'Bw' is not sparse6"]),
+        (":", ["is not sparse6"]),
+        ("&", ["'&' is not digraph6"]),
+        ("&D", ["declares 5 nodes and has 0 characters of edges, expected 5"]),
+        ("&A\x7f", ["is not digraph6"]),
+        ("&A~", ["padding bits"]),
+    ],
+)
+def test_text_that_is_no_graph(text: str, words: list[str]) -> None:
+    with pytest.raises(DataError) as caught:
+        adjacency(text)
+    assert all(word in str(caught.value) for word in words)
+
+
+def test_smiles_without_rdkit_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    for text in ("CCO", "smiles:CCO"):
+        with pytest.raises(DataError, match=r"not installed \(pip install 'g2n2\[chem\]'\)"):
+            adjacency(text)
+
+
+def test_objects_that_hold_a_graph(tmp_path: Path) -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    torch = pytest.importorskip("torch")
+    data = pytest.importorskip("torch_geometric.data")
+    chem = pytest.importorskip("rdkit.Chem")
+    (tmp_path / "one.g6").write_text("Bg\n")
+    matrix, tensor = PATH3.astype(float), torch.tensor(PATH3)
+    index = tensor.nonzero().T
+    for graph in (
+        sparse.csr_array(matrix), sparse.coo_matrix(PATH3), tensor, tensor.bool(), tensor.bfloat16(),
+        tensor.float().requires_grad_(), tensor.to_sparse(), tensor.float().to_sparse_csr(),
+        data.Data(edge_index=index, num_nodes=3), data.Batch.from_data_list([data.Data(edge_index=index, num_nodes=3)]),
+        chem.MolFromSmiles("CCC"), tmp_path / "one.g6", b"Bg\n", nx.path_graph(3),
+    ):  # fmt: skip
+        assert np.array_equal(adjacency(graph), PATH3)
+        assert not adjacency(graph).flags.writeable
+
+
+def test_pyg_data_keeps_weights_directions_and_isolated_nodes() -> None:
+    torch = pytest.importorskip("torch")
+    data = pytest.importorskip("torch_geometric.data")
+    index = torch.tensor([[0, 0, 1], [1, 1, 0]])
+    graph = data.Data(edge_index=index, edge_weight=torch.tensor([1.0, 2.0, 5.0]), num_nodes=3)
+    assert np.array_equal(adjacency(graph), [[0, 3, 0], [5, 0, 0], [0, 0, 0]])
+    assert np.array_equal(adjacency(data.Data(x=torch.zeros(2, 1))), np.zeros((2, 2)))
+    one = data.Data(edge_index=index, num_nodes=3)
+    for bad, words in (
+        (data.Batch.from_data_list([one, one]), "holds 2 graphs, expected one"),
+        (data.Data(edge_index=index, num_nodes=1), "names nodes 0 to 1"),
+        (data.Data(edge_index=index.T, num_nodes=3), r"shape \[3, 2\]"),
+        (data.Data(edge_index=index.float(), num_nodes=3), "dtype float64, expected whole numbers"),
+        (data.Data(edge_index=index, edge_weight=torch.ones(2), num_nodes=3), "2 entries"),
+    ):
+        with pytest.raises(DataError, match=words):
+            adjacency(bad)
+
+
+def test_what_is_accepted_is_listed() -> None:
+    with pytest.raises(DataError, match=r"got object.*networkx graph, a PyG Data.*SMILES"):
+        adjacency(object())  # type: ignore[arg-type]
+
+
+def test_the_command_lines_graph_may_be_a_molecule() -> None:
+    pytest.importorskip("rdkit")
+    assert len(read_graph("CCO")) == 3
+    assert len(read_graph("smiles:C/C=C/C")) == 4
+    with pytest.raises(DataError, match=r"no file 'C/C=C/C'.*smiles:C/C=C/C"):
+        read_graph("C/C=C/C")

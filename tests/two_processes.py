@@ -21,7 +21,7 @@ import torch
 from g2n2.data.graph_set import GraphSet
 from g2n2.errors import G2N2Error
 from g2n2.nn.model import GrammarGNN
-from g2n2.training.train import Watch, train
+from g2n2.training.session import Watch, train_config
 from small_runs import small_config, small_graphs
 
 # 30 graphs in batches of 29: the second batch has one graph, fewer than there are processes.
@@ -50,7 +50,7 @@ def run(
     **changes: Any,
 ) -> Any:
     config = small_config(**{**UNEVEN, **changes})
-    made = train(config, folder, graphs=uneven_graphs(extreme), watch=watch, resume=resume)
+    made = train_config(config, folder, graphs=uneven_graphs(extreme), watch=watch, resume=resume)
     return {"history": made.history, "scores": made.scores["all"]}
 
 
@@ -108,7 +108,9 @@ def main(folder: Path) -> None:
     seen["again"] = run(folder / "again", resume=True, precision="64")
     with little_memory(rank):
         seen["memory"] = run(folder / "memory", precision="64")
-    seen["no data"] = failing(lambda: train(small_config(options={"nodes": 3}), folder / "none"))
+    seen["no data"] = failing(
+        lambda: train_config(small_config(options={"nodes": 3}), folder / "none")
+    )
     seen["nan"] = failing(lambda: run(folder / "nan", extreme=3e38, recipe="paper"))
     seen["full disk"] = failing(lambda: run(folder / "full", Watch(step=disk_fills)))
     stack.__exit__(None, None, None)

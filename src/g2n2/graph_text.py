@@ -1,6 +1,14 @@
-"""Graphs written as text: graph6 strings and edge lists, without any file access."""
+"""Graphs written as text: graph6 and its relatives, SMILES and edge lists, without file access.
+
+One rule says what a string is (`parse_graph_text`): a prefix `graph6:`, `sparse6:`, `digraph6:` or
+`smiles:` settles it; else `:` starts sparse6 and `&` digraph6; else a string that is graph6 is read
+as graph6, even where it is a SMILES too (`CC`, with a warning); what is left is SMILES.
+"""
 
 import math
+import re
+import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,12 +16,17 @@ from numpy.typing import NDArray
 from g2n2.errors import DataError
 
 GRAPH6_HEADER = ">>graph6<<"
+FORMATS = ("graph6", "sparse6", "digraph6", "smiles")
+"""Formats of one graph in a string, as the prefix before a colon names them."""
+_PREFIX = re.compile(rf"\s*(?:>>({'|'.join(FORMATS[:3])})<<|({'|'.join(FORMATS)}):)", re.IGNORECASE)
+# Two of these letters are a molecule for a chemist, whatever graph6 makes of them.
+_ATOMS = re.compile(r"(?:Br|Cl|[BCNOPSFIbcnops]){2,}")
 # A first line of these words names columns; read as an edge it would silently add two nodes.
 _EDGE_LIST_HEADERS = ({"source", "target"}, {"from", "to"}, {"src", "dst"})
 _OTHER_FORMATS = {
-    ":": ("sparse6", "read it with networkx.from_sparse6_bytes, or convert it with nauty's copyg"),
+    ":": ("sparse6", "g2n2.graphs.adjacency reads it, or convert it with nauty's copyg -g"),
     ";": ("incremental sparse6", "convert it with nauty's copyg -g"),
-    "&": ("digraph6", "write it as an edge list and read that with directed=True"),
+    "&": ("digraph6", "g2n2.graphs.adjacency reads it"),
 }
 
 
@@ -33,7 +46,7 @@ def parse_graph6(text: str, source: str = "") -> NDArray[np.float64]:
     """
     body = text.strip().removeprefix(GRAPH6_HEADER)
     where = f"{source}: " if source else ""
-    shown = repr(body if len(body) <= 40 else body[:37] + "...")
+    shown = _shown(body)
     if not body:
         raise DataError(f"{where}empty text where a graph6 string was expected, such as 'C~' (K4)")
     if body[0] in _OTHER_FORMATS:
@@ -68,6 +81,131 @@ def parse_graph6(text: str, source: str = "") -> NDArray[np.float64]:
     # graph6 lists the upper triangle by columns, which is the lower triangle by rows.
     matrix[np.tril_indices(nodes, -1)] = bits[:bit_count]
     return read_only(matrix + matrix.T)
+
+
+def parse_graph_text(text: str) -> NDArray[np.float64]:
+    """Decode one graph written as graph6, sparse6, digraph6 or SMILES.
+
+    A molecule's nodes are its heavy atoms in the order of the SMILES, and every bond counts 1.
+
+    Raises:
+        DataError: It is none of them; the message says why, for each reading.
+    """
+    if named := _PREFIX.match(text):
+        form = (named[1] or named[2]).lower()
+        return _READERS[form](text[named.end() :].strip())
+    body = text.strip()
+    if body[:1] in (":", "&"):
+        return _READERS["sparse6" if body[0] == ":" else "digraph6"](body)
+    try:
+        matrix = parse_graph6(body)
+    except DataError as fault:
+        if not body or body[0] == ";":
+            raise
+        return _molecule_or(body, fault)
+    if _ATOMS.fullmatch(body):
+        warnings.warn(
+            f"{body!r} is read as graph6, a graph of {len(matrix)} nodes, and is a SMILES too: "
+            f"write 'smiles:{body}' for the molecule, or 'graph6:{body}' to say that this is meant",
+            stacklevel=3,
+        )
+    return matrix
+
+
+def parse_sparse6(text: str) -> NDArray[np.float64]:
+    """Decode one sparse6 string by networkx; parallel edges add up."""
+    import networkx as nx
+
+    try:
+        graph = nx.from_sparse6_bytes(text.encode("ascii"))
+    except (nx.NetworkXException, ValueError, IndexError, StopIteration) as fault:
+        reason = str(fault) or "it ends too early"
+        raise DataError(
+            f"{_shown(text)} is not sparse6: {reason}; check that the line was copied whole"
+        ) from fault
+    if not len(graph):
+        raise DataError(f"the sparse6 string {_shown(text)} has no nodes: expected at least one")
+    matrix: NDArray[np.float64] = nx.to_numpy_array(graph, dtype=np.float64)
+    return read_only(matrix)
+
+
+def parse_digraph6(text: str) -> NDArray[np.float64]:
+    """Decode one digraph6 string: `&`, the number of nodes, and the rows of A bit by bit."""
+    shown, body = _shown(text), text.removeprefix("&")
+    if body == text or not body or not all(63 <= ord(c) <= 126 for c in body):
+        raise DataError(
+            f"{shown} is not digraph6: expected '&' and characters '?' to '~'; check that the line "
+            "was copied whole"
+        )
+    values = np.frombuffer(body.encode("ascii"), dtype=np.uint8) - 63
+    nodes, start = _graph6_order(values, "", shown)
+    expected = math.ceil(nodes * nodes / 6)
+    if not nodes or len(values) - start != expected:
+        raise DataError(
+            f"{shown} is not digraph6: it declares {nodes} nodes and has {len(values) - start} "
+            f"characters of edges, expected {expected} and at least one node"
+        )
+    bits = np.unpackbits(values[start:, None], axis=1)[:, 2:].ravel()
+    if bits[nodes * nodes :].any():
+        raise DataError(f"{shown} is not digraph6: its padding bits are not all 0")
+    return read_only(bits[: nodes * nodes].reshape(nodes, nodes).astype(np.float64))
+
+
+def parse_smiles_graph(text: str) -> NDArray[np.float64]:
+    """Decode one SMILES by RDKit: heavy atoms and bonds, each bond 1.
+
+    Raises:
+        DataError: It is no SMILES, or RDKit is not installed.
+    """
+    molecule = _molecule(text)
+    if isinstance(molecule, str):
+        raise DataError(f"{_shown(text)} is not a SMILES: {molecule}")
+    return bonds(molecule)
+
+
+def bonds(molecule: Any) -> NDArray[np.float64]:
+    """The adjacency matrix of an RDKit molecule, every bond 1."""
+    from rdkit import Chem
+
+    if not molecule.GetNumAtoms():
+        raise DataError("the molecule has no atoms: expected at least one")
+    return read_only(np.array(Chem.GetAdjacencyMatrix(molecule), dtype=np.float64))
+
+
+def _molecule(text: str) -> Any:
+    """An RDKit molecule, or in words why there is none."""
+    if len(text.split()) != 1 or not text.isascii():  # RDKit stops at either without a word
+        return "it is empty, or holds white space or a character beyond ASCII"
+    try:
+        from rdkit import Chem, rdBase
+    except ImportError:
+        return "RDKit, which reads SMILES, is not installed (pip install 'g2n2[chem]')"
+    with rdBase.BlockLogs():
+        found = Chem.MolFromSmiles(text)
+    return "RDKit cannot read it" if found is None or not found.GetNumAtoms() else found
+
+
+def _molecule_or(text: str, fault: DataError) -> NDArray[np.float64]:
+    """The graph of a SMILES, or both reasons why the text is no graph."""
+    molecule = _molecule(text)
+    if not isinstance(molecule, str):
+        return bonds(molecule)
+    raise DataError(
+        f"{fault}. Nor is it a SMILES: {molecule}. Expected graph6, sparse6, digraph6 or a SMILES; "
+        "a prefix such as graph6: or smiles: says which is meant"
+    ) from fault
+
+
+_READERS = {
+    "graph6": lambda text: parse_graph6(text),
+    "sparse6": parse_sparse6,
+    "digraph6": parse_digraph6,
+    "smiles": parse_smiles_graph,
+}
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
 def encode_graph6(matrix: NDArray[np.float64]) -> str:

@@ -1,4 +1,4 @@
-"""The one place where a graph enters: networkx, array, graph6 text or file -> adjacency matrix.
+"""The one place where a graph enters: object, array, text or file -> adjacency matrix.
 
 Everything behind this module sees a read-only float64 array `[n, n]` with `n >= 1` and finite
 entries; `A[i, j]` is the weight of the edge from `i` to `j`.
@@ -10,17 +10,20 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from g2n2.errors import DataError
 from g2n2.graph_text import (
+    FORMATS,
     GRAPH6_HEADER,
+    bonds,
     encode_graph6,
     parse_edge_list,
     parse_graph6,
+    parse_graph_text,
     read_only,
 )
 
@@ -41,17 +44,51 @@ __all__ = [
 ]
 
 Adjacency = NDArray[np.float64]
-GraphLike: TypeAlias = "nx.Graph | ArrayLike | str"
 
+
+class _EdgeIndex(Protocol):
+    """A PyG `Data`; PyG itself is not imported."""
+
+    edge_index: Any
+
+
+class _Sparse(Protocol):
+    """A scipy.sparse matrix or array."""
+
+    def toarray(self) -> NDArray[Any]: ...
+
+
+GraphLike: TypeAlias = "nx.Graph | ArrayLike | str | bytes | Path | _EdgeIndex | _Sparse"
+"""One graph, as `adjacency` takes it."""
+
+_ACCEPTED = (
+    "a networkx graph, a PyG Data, an RDKit molecule, a square array of real numbers (numpy, "
+    "scipy.sparse, torch or lists), a Path, or text: graph6, sparse6, digraph6 or SMILES"
+)
 _GRAPH6_SUFFIXES = (".g6", ".graph6", ".g6.gz", ".graph6.gz")
 
 
 def adjacency(graph: GraphLike) -> Adjacency:
     """Turn whatever holds one graph into its adjacency matrix.
 
+    >>> adjacency("Bw").astype(int).tolist()
+    [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+    >>> adjacency(":An").astype(int).tolist()  # sparse6
+    [[0, 1], [1, 0]]
+
     Args:
-        graph: A networkx graph or digraph (attribute `weight` is used where present, rows follow
-            the graph's own node order), a square array-like, or a graph6 string.
+        graph: One of
+
+            - a networkx graph or digraph: attribute `weight` is used where present, rows follow
+              the graph's own node order;
+            - a PyG `Data` of one graph: `edge_index`, and `edge_weight` where there is one;
+              parallel edges add up;
+            - a square array: numpy, nested lists, scipy.sparse, a torch tensor, dense or sparse;
+            - an RDKit molecule: every bond counts 1;
+            - a `Path`, which `read_graph` reads;
+            - text: graph6, sparse6 (starts with `:`), digraph6 (starts with `&`) or SMILES, which
+              needs RDKit. What is valid graph6 is read as graph6, even where it is a SMILES too
+              (`CC`, with a warning); `smiles:CC` and `graph6:CC` settle it.
 
     Returns:
         A read-only float64 array `[n, n]`.
@@ -59,21 +96,81 @@ def adjacency(graph: GraphLike) -> Adjacency:
     Raises:
         DataError: If it is not a graph, has no node, or has an entry that is not finite.
     """
+    if isinstance(graph, bytes):  # as networkx.to_graph6_bytes gives it
+        graph = graph.decode("ascii", errors="replace")
     if isinstance(graph, str):
-        return parse_graph6(graph)
+        return parse_graph_text(graph)
+    if isinstance(graph, Path):
+        return read_graph(graph)
     nx = sys.modules.get("networkx")  # no networkx graph exists before networkx is imported
     if nx is not None and isinstance(graph, nx.Graph):
-        if graph.number_of_nodes() == 0:
-            raise _no_nodes("the networkx graph")
-        try:
-            matrix = nx.to_numpy_array(graph, weight="weight", dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise DataError(
-                f"an edge attribute 'weight' of the networkx graph is not a number ({error}); "
-                "expected a finite number on every edge that has one: convert it or drop it"
-            ) from error
-        return _checked(matrix)
-    return _checked(graph)
+        return _of_networkx(nx, graph)
+    if hasattr(graph, "edge_index") and hasattr(graph, "num_nodes"):
+        return _of_pyg(graph)
+    if type(graph).__module__.startswith("rdkit.") and hasattr(graph, "GetNumAtoms"):
+        return bonds(graph)
+    return _checked(_dense(graph))
+
+
+def _of_networkx(nx: Any, graph: Any) -> Adjacency:
+    if graph.number_of_nodes() == 0:
+        raise _no_nodes("the networkx graph")
+    try:
+        matrix = nx.to_numpy_array(graph, weight="weight", dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"an edge attribute 'weight' of the networkx graph is not a number ({error}); "
+            "expected a finite number on every edge that has one: convert it or drop it"
+        ) from error
+    return _checked(matrix)
+
+
+def _of_pyg(data: Any) -> Adjacency:
+    """The matrix of a PyG `Data`, its parallel edges added up."""
+    nodes = int(data.num_nodes or 0)
+    if not nodes:
+        raise _no_nodes("the PyG data")
+    owner = getattr(data, "batch", None)
+    if owner is not None and len(owner) and int(owner.max()) > 0:
+        raise DataError(
+            f"the PyG batch holds {int(owner.max()) + 1} graphs, expected one: take it apart with "
+            "batch.to_data_list()"
+        )
+    if data.edge_index is None:
+        if getattr(data, "adj_t", None) is not None:
+            raise DataError("the PyG data has adj_t and no edge_index; leave out ToSparseTensor")
+        ends = np.zeros((2, 0), dtype=np.int64)
+    else:
+        ends = np.asarray(_dense(data.edge_index))
+    if ends.ndim != 2 or len(ends) != 2 or ends.dtype.kind not in "iu":
+        raise DataError(
+            f"edge_index of the PyG data has shape {list(ends.shape)} and dtype {ends.dtype}, "
+            "expected whole numbers [2, edges]"
+        )
+    if ends.size and not 0 <= ends.min() <= ends.max() < nodes:
+        raise DataError(
+            f"edge_index names nodes {ends.min()} to {ends.max()}, but the PyG data has {nodes} "
+            "nodes, counted from 0; correct it or set num_nodes"
+        )
+    weights = getattr(data, "edge_weight", None)
+    entries = np.ones(ends.shape[1]) if weights is None else np.asarray(_dense(weights)).ravel()
+    if len(entries) != ends.shape[1]:
+        raise DataError(
+            f"edge_weight has {len(entries)} entries, edge_index has {ends.shape[1]} columns"
+        )
+    matrix = np.zeros((nodes, nodes))
+    np.add.at(matrix, (ends[0], ends[1]), entries)
+    return _checked(matrix)
+
+
+def _dense(values: Any) -> Any:
+    """Sparse matrices and torch tensors as what numpy reads; anything else as it is."""
+    if hasattr(values, "detach"):
+        tensor = values.detach()
+        tensor = tensor if str(tensor.layout) == "torch.strided" else tensor.to_dense()
+        tensor = tensor.double() if tensor.is_floating_point() else tensor  # numpy has no bfloat16
+        return tensor.cpu().numpy()
+    return values.toarray() if hasattr(values, "toarray") else values
 
 
 def to_graph6(graph: GraphLike) -> str:
@@ -121,10 +218,10 @@ def read_graph(text_or_path: str | Path, directed: bool = False) -> Adjacency:
     """Read the one graph a command line names.
 
     Args:
-        text_or_path: A graph6 string, a `.g6` file with one graph, or an edge-list file: lines
-            `u v` or `u,v`, an optional weight, `#` comments, any node names. A file wins over a
-            graph6 string of the same spelling. Rows follow the node numbers where every name is
-            an integer, and the order of first appearance otherwise.
+        text_or_path: Text as `adjacency` takes it, a `.g6` file with one graph, or an edge-list
+            file: lines `u v` or `u,v`, an optional weight, `#` comments, any node names. A file
+            wins over a string of the same spelling. Rows follow the node numbers where every name
+            is an integer, and the order of first appearance otherwise.
         directed: Read an edge list as directed. graph6 is always undirected.
 
     Raises:
@@ -144,10 +241,16 @@ def read_graph(text_or_path: str | Path, directed: bool = False) -> Adjacency:
         return parse_edge_list(read_text(path), text, directed)
     if os.path.isdir(text):
         raise DataError(f"{text!r} is a folder, expected a file with one graph")
-    # Neither character can occur in graph6, so the user meant a file.
-    if "/" in text or "." in text:
-        raise DataError(f"no file {text!r}: check the path, or pass a graph6 string")
-    return parse_graph6(text, "no file of that name, so read as graph6")
+    named = text.strip().lower().startswith(tuple(f"{name}:" for name in FORMATS))
+    # Neither character can occur in graph6, so the user meant a file; SMILES can say so.
+    if not named and ("/" in text or "." in text):
+        raise DataError(
+            f"no file {text!r}: check the path, or pass a graph6 string; a SMILES is smiles:{text}"
+        )
+    try:
+        return parse_graph_text(text)
+    except DataError as fault:
+        raise DataError(f"no file of that name, so read as a graph: {fault}") from fault
 
 
 def read_text(path: str | Path) -> str:
@@ -178,10 +281,7 @@ def _checked(values: Any) -> Adjacency:
             f"rows of unequal length are no adjacency matrix ({error}); expected shape [n, n]"
         ) from error
     if matrix.dtype.kind not in "biuf":
-        raise DataError(
-            f"got {type(values).__name__} (dtype {matrix.dtype}), expected a networkx graph, a "
-            "square array of real numbers or a graph6 string"
-        )
+        raise DataError(f"got {type(values).__name__} (dtype {matrix.dtype}), expected {_ACCEPTED}")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise DataError(
             f"an adjacency matrix is square, got shape {list(matrix.shape)}, expected [n, n]; "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import GrammarError, ReductionError
 from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_of
+from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import Fragment, Typing
 from .grammars.grammar import Grammar, Rule
 from .language.patterns import Assumption
@@ -154,9 +155,20 @@ def _kept(rule: Rule, reduction: Reduction, witnesses: bool) -> Kept:
 
 
 def compare(
-    left: Grammar, right: Grammar, mode: Mode = "words", assume: Assumption = "symmetric"
+    left: GrammarLike, right: GrammarLike, mode: Mode = "words", assume: Assumption = "symmetric"
 ) -> Comparison:
-    """Which of two grammars tells more graphs apart: by proof, or by a pair that refutes it."""
+    """Which of two grammars tells more graphs apart: by proof, or by a pair that refutes it.
+
+    >>> compare("PPGN", "r-G_L3").relation, compare("r-G_L1", "GNNML1").relation
+    ('⊊', '≡')
+
+    Args:
+        left: A grammar, its name or its rules.
+        right: Another.
+        mode: As `words` alone, or `with f`: sums and pointwise functions added.
+        assume: What is known of A.
+    """
+    left, right = as_grammar(left), as_grammar(right)
     found = prove_comparison(left, right, mode, assume)
     a, b = (with_functions(g) if mode == "with f" else g for g in (left, right))
     return replace(

@@ -38,8 +38,8 @@ def test_generated_sets_need_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert {row.name for row in DATASETS if row.how == "generated"} == set(GENERATED)
     assert len(load_dataset("csl")) == 150
-    assert len(load_dataset("regular", count=10, nodes=8)) == 10
-    assert len(load_dataset("counting-generated", count=5)) == 5
+    assert len(load_dataset("regular", options={"count": 10, "nodes": 8})) == 10
+    assert len(load_dataset("counting-generated", options={"count": 5})) == 5
 
 
 def test_names_are_read_generously() -> None:
@@ -72,7 +72,7 @@ def test_unknown_names(name: str, message: str) -> None:
 )
 def test_unknown_options(name: str, option: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        load_dataset(name, **{option: 1})
+        load_dataset(name, options={option: 1})
 
 
 def test_the_data_folder_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,7 +162,7 @@ def half_featured() -> Any:
 
 OBJECTS: list[tuple[Any, str]] = [
     ([], "the list holds no graph"),
-    ([1, 2], "the list holds int; expected PyG Data only, or networkx graphs only"),
+    ([1, 2], "the list holds int; item 0 is no graph: an adjacency matrix is square, got shape []"),
     ([graph(), item()], "the list holds Graph, SimpleNamespace"),
     ([nx.Graph()], "graph 0 has no nodes; drop it"),
     ([nx.MultiGraph([(0, 1)])], "graph 0 is a multigraph"),

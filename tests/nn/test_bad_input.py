@@ -41,7 +41,7 @@ BAD: list[tuple[GrammarGNN, Any, type[Exception], tuple[str, ...]]] = [
     (small("GNNML1"), GraphBatch.of([nx.DiGraph([(0, 1)])]), DataError, ("directed", "GNNML1", "add V_c → (Aᵀ)V_c", "symmetrise")),
     (small(), PATH.to(torch.float64), DataError, ("torch.float64", "torch.float32", "batch.to('cpu', torch.float32)")),
     (small(), PATH.to("meta"), DataError, ("on meta", "on cpu")),
-    (small(), nx.path_graph(3), DataError, ("GraphBatch or a PyG", "got Graph", "GraphBatch.of")),
+    (small(), nx.path_graph(3), DataError, ("GraphBatch, a PyG", "got Graph", "GraphBatch.of")),
     (small(), np.eye(3), DataError, ("got ndarray",)),
     (small(), None, DataError, ("got NoneType",)),
     (small(), [PATH], DataError, ("got list",)),

@@ -16,8 +16,8 @@ from g2n2.training import designing
 from g2n2.training.averaging import Average
 from g2n2.training.designing import design_supports
 from g2n2.training.graphed import GraphedStep, Recorded
+from g2n2.training.session import train_config
 from g2n2.training.tasks import Task
-from g2n2.training.train import train
 from small_runs import largest_difference, learned_state, small_config, small_graphs
 from small_sets import small_set
 
@@ -107,9 +107,9 @@ def test_directed_graphs_are_refused_before_anything_is_trained():
 @pytest.mark.slow
 def test_a_run_learns_the_same_with_and_without_a_table(tmp_path, monkeypatch):
     config = small_config(baseline="GNNML3", epochs=2)
-    train(config, tmp_path / "with", graphs=small_graphs())
+    train_config(config, tmp_path / "with", graphs=small_graphs())
     monkeypatch.setattr(designing, "LARGEST", 0)
-    train(config, tmp_path / "without", graphs=small_graphs())
+    train_config(config, tmp_path / "without", graphs=small_graphs())
     assert (
         largest_difference(learned_state(tmp_path / "with"), learned_state(tmp_path / "without"))
         < 1e-4

@@ -7,8 +7,8 @@ from rich.console import Console
 
 from g2n2.training.config import RunConfig
 from g2n2.training.display import Display, duration, score_table
+from g2n2.training.session import train_config
 from g2n2.training.tasks import Task
-from g2n2.training.train import train
 from small_sets import small_set
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")
@@ -43,8 +43,8 @@ def test_a_run_is_shown(tmp_path, terminal):
     console = Console(file=io.StringIO(), width=140, force_terminal=terminal, highlight=False)
     config = RunConfig("small", width=4, layers=1, batch=16, epochs=2, threads=1, device="cpu")
     with pytest.MonkeyPatch.context() as patch, Display(console) as display:
-        patch.setattr("g2n2.training.train.draw", lambda *_: [])
-        train(config, tmp_path / "run", graphs=small_set(), watch=display.watch())
+        patch.setattr("g2n2.training.session.draw", lambda *_: [])
+        train_config(config, tmp_path / "run", graphs=small_set(), watch=display.watch())
     text = console.file.getvalue()
     assert "small holds 60 graphs: 48 train, 6 validation, 6 test." in text
     assert "of memory at 8 nodes" in text

@@ -23,7 +23,7 @@ from small_runs import SMALL, command_line, learned_state, same_bytes
 pytestmark = pytest.mark.slow
 
 PART = f".{NAME}.part"
-PRELOAD = ["g2n2.cli", "g2n2.training.train", "g2n2.training.display", "lightning.fabric"]
+PRELOAD = ["g2n2.cli", "g2n2.training.session", "g2n2.training.display", "lightning.fabric"]
 
 
 @pytest.fixture(scope="module")

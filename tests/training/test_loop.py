@@ -28,8 +28,8 @@ from g2n2.training.inference import outputs
 from g2n2.training.loop import Loop
 from g2n2.training.plots import draw
 from g2n2.training.run_folder import RunFolder
-from g2n2.training.train import Result, Watch, train
-from g2n2.training.trained import TrainedRun
+from g2n2.training.session import Result, Watch, train_config
+from g2n2.training.trained import Run
 from small_runs import (
     largest_difference,
     learned_state,
@@ -47,7 +47,7 @@ def quick() -> Iterator[None]:
 
 
 def run(folder: Path, graphs: GraphSet | None = None, **changes: Any) -> Result:
-    return train(small_config(**changes), folder, graphs=graphs or small_graphs())
+    return train_config(small_config(**changes), folder, graphs=graphs or small_graphs())
 
 
 def stop_at(step: int) -> Watch:
@@ -64,7 +64,7 @@ def resume(folder: Path, graphs: GraphSet | None = None) -> tuple[Result, list[s
     notes: list[str] = []
     watch = Watch(note=notes.append)
     graphs = graphs or small_graphs()
-    return train(small_config(), folder, graphs=graphs, resume=True, watch=watch), notes
+    return train_config(small_config(), folder, graphs=graphs, resume=True, watch=watch), notes
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def halfway(tmp_path: Path) -> Path:
     """The same run interrupted after 6 of its 12 steps."""
     folder = tmp_path / "halfway"
     with pytest.raises(KeyboardInterrupt):
-        train(small_config(), folder, graphs=small_graphs(), watch=stop_at(5))
+        train_config(small_config(), folder, graphs=small_graphs(), watch=stop_at(5))
     assert learned_state(folder)["progress"]["steps"] == 6
     return folder
 
@@ -132,11 +132,11 @@ def test_an_interrupted_run_with_dropout_ends_in_the_same_bytes(
 ) -> None:
     config = small_config(dropout=0.3)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    train(config, whole, graphs=small_graphs())
+    train_config(config, whole, graphs=small_graphs())
     with pytest.raises(KeyboardInterrupt):
-        train(config, parts, graphs=small_graphs(), watch=stop_at(5))
+        train_config(config, parts, graphs=small_graphs(), watch=stop_at(5))
     torch.rand(3)  # the numbers drawn go on where they stopped
-    train(config, parts, graphs=small_graphs(), resume=True)
+    train_config(config, parts, graphs=small_graphs(), resume=True)
     assert same_run(whole, parts)
     assert largest_difference(learned_state(done.folder), learned_state(whole)) > 1e-3
 
@@ -150,7 +150,9 @@ def test_a_crash_epochs_after_a_shared_checkpoint_costs_only_time(
 
     monkeypatch.setattr(loop, "BETWEEN", 1e6)
     with pytest.raises(RuntimeError, match="crash"):
-        train(small_config(), tmp_path / "a", graphs=small_graphs(), watch=Watch(epoch=crash))
+        train_config(
+            small_config(), tmp_path / "a", graphs=small_graphs(), watch=Watch(epoch=crash)
+        )
     monkeypatch.undo()
     resume(tmp_path / "a")
     assert same_run(done.folder, tmp_path / "a")
@@ -159,7 +161,7 @@ def test_a_crash_epochs_after_a_shared_checkpoint_costs_only_time(
 def test_a_truncated_checkpoint_is_said_and_costs_only_time(done: Result, tmp_path: Path) -> None:
     config = small_config(checkpoint_seconds=0.0)
     with pytest.raises(KeyboardInterrupt):
-        train(config, tmp_path, graphs=small_graphs(), watch=stop_at(5))
+        train_config(config, tmp_path, graphs=small_graphs(), watch=stop_at(5))
     whole = (tmp_path / NAME).read_bytes()
     (tmp_path / NAME).write_bytes(whole[:1000])
     assert (tmp_path / PREVIOUS).is_file()
@@ -206,7 +208,7 @@ def test_a_run_from_before_rules_of_s_were_read_out_is_gone_on_with(
     as_before_rules_of_s_were_read_out(halfway)
     settings = RunFolder.existing(halfway).config()
     assert settings.readout == "pooled-only"
-    train(settings, halfway, graphs=small_graphs(), resume=True)
+    train_config(settings, halfway, graphs=small_graphs(), resume=True)
     states = [load_file(folder / "best.safetensors") for folder in (done.folder, halfway)]
     assert states[0].keys() == states[1].keys()
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
@@ -283,7 +285,7 @@ def test_a_pickle_in_place_of_the_best_weights_does_not_run(done: Result, tmp_pa
     ):
         write()
         with pytest.raises(DataError, match="never unpickles"):
-            TrainedRun(folder).evaluate("test")
+            Run(folder).evaluate("test")
     assert not mark.exists()
 
 
@@ -322,14 +324,14 @@ def test_unknown_targets_are_masked_in_the_loss_and_counted(tmp_path: Path) -> N
     made, rows = outputs(model, GraphStore(graphs), parts.splits["train"])
     expected = np.nanmean(np.abs(made - graphs.targets[rows]))
     assert np.isnan(graphs.targets[rows]).sum() == 10
-    result = train(config, tmp_path, graphs=graphs)
+    result = train_config(config, tmp_path, graphs=graphs)
     assert result.history[0]["loss"] == pytest.approx(expected, rel=1e-5)
     said = " ".join(data_sentences(config, parts, model))
     assert "10 of 100 target values are missing (10 of triangle) and masked in the loss" in said
 
 
 def test_parts_without_a_known_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("g2n2.training.train.draw", draw)
+    monkeypatch.setattr("g2n2.training.session.draw", draw)
     held_out = np.arange(30, 50)  # validation and test
     result = run(tmp_path, with_unknown(held_out, slice(None)))
     assert result.best_epoch == 3
@@ -380,9 +382,9 @@ def test_a_network_with_running_statistics_goes_on_with_them(tmp_path: Path) -> 
     """GIN's batch norms keep means and variances, which are no weights."""
     config = small_config(baseline="GIN")
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    train(config, whole, graphs=small_graphs())
+    train_config(config, whole, graphs=small_graphs())
     with pytest.raises(KeyboardInterrupt):
-        train(config, parts, graphs=small_graphs(), watch=stop_at(5))
-    train(config, parts, graphs=small_graphs(), resume=True)
+        train_config(config, parts, graphs=small_graphs(), watch=stop_at(5))
+    train_config(config, parts, graphs=small_graphs(), resume=True)
     assert same_run(whole, parts)
     assert any("running_var" in name for name in learned_state(whole)["model"])

@@ -3,7 +3,7 @@
 import pytest
 
 from g2n2.training.config import RunConfig
-from g2n2.training.train import train
+from g2n2.training.session import train_config
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")
 
@@ -24,7 +24,7 @@ def test_r2_of_1000_molecules_is_learned(tmp_path, built_qm9):
         threads=1,  # a second thread gains little here and loses much on a busy machine
         device="cpu",
     )
-    result = train(config, tmp_path / "run")
+    result = train_config(config, tmp_path / "run")
     error, guess = result.scores["r2"]["mae"], result.guesses["r2"]["mae"]
     print(f"R² of QM9: MAE {error:.1f} a₀², guessing the mean {guess:.1f} a₀²")
     assert len(result.parts.graphs) == 1000

@@ -92,6 +92,18 @@ def test_run_folders_are_numbered(tmp_path):
     assert next_run_folder(RunConfig("mutag"), tmp_path).name == "mutag-001"
 
 
+def test_the_command_line_wins_over_the_old_spelling_of_a_file(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text('dataset = "x"\nreadout = "mean"\nfunctions = "free"\npair_bias = false\n')
+    plain = merged(path, {}, {})
+    assert (plain.readout, plain.pooling) == (None, "mean")
+    assert (plain.functions, plain.pair_bias) == ("free", False)
+    assert merged(path, {"pooling": "max"}, {}).pooling == "max"
+    assert merged(path, {"readout": "sum"}, {}).pooling == "sum"
+    own = merged(path, {"readout": "grammar", "pair_bias": True}, {})
+    assert (own.readout, own.pooling, own.pair_bias) == ("grammar", "mean", True)
+
+
 def test_a_run_writes_down_the_rules_of_its_grammar(tmp_path):
     trace = ("M → MM", "M → A", "S → Tr(M)")
     fragment = with_rules(RunConfig("mutag", grammar="· Tr"))
@@ -136,15 +148,3 @@ def test_runs_from_before_the_rules_were_written_keep_their_grammar(tmp_path):
     del settings["rules"]
     (tmp_path / "config.json").write_text(json.dumps(settings))
     assert run_grammar(RunFolder(tmp_path).config()) == find_grammar("G_{·, Tr}")
-
-
-def test_the_command_line_wins_over_the_old_spelling_of_a_file(tmp_path):
-    path = tmp_path / "x.toml"
-    path.write_text('dataset = "x"\nreadout = "mean"\nfunctions = "free"\npair_bias = false\n')
-    plain = merged(path, {}, {})
-    assert (plain.readout, plain.pooling) == (None, "mean")
-    assert (plain.functions, plain.pair_bias) == ("free", False)
-    assert merged(path, {"pooling": "max"}, {}).pooling == "max"
-    assert merged(path, {"readout": "sum"}, {}).pooling == "sum"
-    own = merged(path, {"readout": "grammar", "pair_bias": True}, {})
-    assert (own.readout, own.pooling, own.pair_bias) == ("grammar", "mean", True)

@@ -18,8 +18,8 @@ from g2n2.data.graph_set import GraphSet
 from g2n2.errors import TrainingError
 from g2n2.nn import memory
 from g2n2.nn.model import GrammarGNN
+from g2n2.training.session import Result, Watch, train_config
 from g2n2.training.stepping import BAD_BATCH, Stepper
-from g2n2.training.train import Result, Watch, train
 from small_runs import largest_difference, learned_state, no_pictures, small_config, small_graphs
 
 
@@ -31,7 +31,9 @@ def quick() -> Iterator[None]:
 
 def run(folder: Path, graphs: Any = None, notes: list[str] | None = None, **changes: Any) -> Result:
     watch = Watch(note=[].append if notes is None else notes.append)
-    return train(small_config(**changes), folder, graphs=graphs or small_graphs(), watch=watch)
+    return train_config(
+        small_config(**changes), folder, graphs=graphs or small_graphs(), watch=watch
+    )
 
 
 def out_of_memory_above(graphs: int, error: Callable[[], Exception]) -> Callable[..., Tensor]:
@@ -150,7 +152,7 @@ def test_no_checkpoint_holds_weights_that_are_not_finite(tmp_path: Path) -> None
     watch = Watch(step=spoil)
     config = small_config(checkpoint_seconds=0.0)
     with pytest.raises(TrainingError, match="weights became NaN"):
-        train(config, tmp_path, graphs=small_graphs(), watch=watch)
+        train_config(config, tmp_path, graphs=small_graphs(), watch=watch)
     assert learned_state(tmp_path)["progress"]["steps"] == 1
 
 

@@ -30,7 +30,7 @@ def sweep(tmp_path, varied):
 
 
 def test_every_combination_once_and_resumed_without_repeating(tmp_path, monkeypatch):
-    monkeypatch.setattr("g2n2.training.train.draw", lambda *_: ["picture"])
+    monkeypatch.setattr("g2n2.training.session.draw", lambda *_: ["picture"])
     plan = sweep(tmp_path, 'width = [2, 4]\ngrammar = ["r-G_L3", "GNNML1"]\n')
     said = []
     where = tmp_path / "sweep.db", tmp_path / "runs", said.append

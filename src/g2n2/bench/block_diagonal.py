@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ..data.batch import GraphBatch
 from ..language.printing import to_text
 from ..nn.first import first_memories
-from ..nn.layer import ApplyRule, GrammarLayer, Update
+from ..nn.layer import ApplyRule, PlannedLayer, Update
 from ..nn.model import GrammarGNN
 
 
@@ -64,7 +64,7 @@ def network(model: GrammarGNN, batch: GraphBatch) -> Tensor:
     blocks = Blocks.of(batch.mask)
     c, h = first["M"][blocks.dense], first["V"][batch.mask]
     for layer in model.layers:
-        assert isinstance(layer, GrammarLayer)
+        assert isinstance(layer, PlannedLayer)
         c, h = (_updated(layer.updates[letter], c, h, blocks) for letter in ("M", "V"))
     matrix = c.new_zeros(*blocks.dense.shape, c.shape[1])
     matrix[blocks.dense] = c

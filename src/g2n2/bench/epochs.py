@@ -49,7 +49,7 @@ def time_epochs(case: Case, cache: Path, device: str, quick: bool) -> dict[str, 
     from ..training.config import RunConfig
     from ..training.display import Display
     from ..training.loop import Loop
-    from ..training.train import Watch, train
+    from ..training.session import Watch, train_config
 
     config = RunConfig(
         dataset="qm9",
@@ -74,7 +74,7 @@ def time_epochs(case: Case, cache: Path, device: str, quick: bool) -> dict[str, 
     watch = Watch(display.summary, display.start, display.step, ended, display.note)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, display:
-        result = train(config, Path(folder) / "run", watch=watch)
+        result = train_config(config, Path(folder) / "run", watch=watch)
     steps = [row["seconds"] for row in result.history]
     epochs = [later - earlier for earlier, later in pairwise(ends)]
     molecules = len(result.parts.splits["train"])

@@ -40,7 +40,7 @@ def evaluate(
     from ..training.display import plain_console, score_table
     from ..training.metrics import for_json
     from ..training.prediction_rows import prediction_rows, write_rows
-    from ..training.trained import TrainedRun
+    from ..training.trained import Run as TrainedRun
 
     trained = TrainedRun(run, device)
     if out is not None:
@@ -75,7 +75,7 @@ def predict(
 ) -> None:
     """Predictions for new graphs, as CSV with the input's ids, in the input's order."""
     from ..training.prediction_rows import prediction_rows, write_rows
-    from ..training.trained import TrainedRun
+    from ..training.trained import Run as TrainedRun
 
     trained = TrainedRun(run, device)
     _refuse_overwriting(out, file, trained.config.dataset)

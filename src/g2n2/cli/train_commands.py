@@ -16,7 +16,7 @@ from .grammar_options import HELP, Reduce
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..training.config import RunConfig
-    from ..training.train import Result
+    from ..training.session import Result
 
 
 class OnBad(StrEnum):
@@ -241,8 +241,8 @@ def _refuse_beside_resume(
 
 
 def _run(settings: RunConfig, folder: Path, *, resume: bool, other: Grammar | None = None) -> None:
-    from ..training.train import Watch, first_process
-    from ..training.train import train as run
+    from ..training.session import Watch, first_process
+    from ..training.session import train_config as run
 
     if not first_process():
         with suppress(KeyboardInterrupt):  # the first process says so

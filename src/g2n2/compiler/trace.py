@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ..grammars.coercion import GrammarLike, as_grammar
 from ..grammars.derivations import Derivation
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
@@ -72,17 +73,22 @@ class Trace:
         return trace_text(self)
 
 
-def trace(grammar: Grammar, word: Term | str, graph: GraphLike | None = None) -> Trace:
+def trace(grammar: GrammarLike, word: Term | str, graph: GraphLike | None = None) -> Trace:
     """How a grammar makes a word, step by step, in as few layers as can be.
 
+    >>> found = trace("r-G_L3", "1ᵀ(A²⊙A)1", "C~")
+    >>> found.depth, [str(step.output) for step in found.steps]
+    (3, ['A²', 'A²⊙A', '(A²⊙A)1', '1ᵀ(A²⊙A)1'])
+
     Args:
-        grammar: Any grammar.
-        word: A word or sentence of it.
+        grammar: Any grammar, its name or its rules.
+        word: A word or sentence of it, or its text.
         graph: Evaluate every step on this graph.
 
     Raises:
         GrammarError: The term is not a word of the grammar.
     """
+    grammar = as_grammar(grammar)
     term = parse_word(grammar, word) if isinstance(word, str) else word
     identity = "I" in plan_inputs(grammar, PRESETS["paper"], 0, 0, False).matrix
     derivation = shallowest(grammar, term, (_DIAGONAL, IDENTITY) if identity else ())

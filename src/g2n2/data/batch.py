@@ -11,12 +11,16 @@ from torch import Tensor
 
 from ..errors import DataError
 from ..graphs import GraphLike, adjacency
-from .pyg_fields import columns, edge_weights, nodes_and_edges
+from .pyg_fields import columns, edge_weights, graph_of_node, nodes_and_edges
 
 
 @dataclass(frozen=True, eq=False)
 class GraphBatch:
     """Graphs of several sizes, padded with zeros to the largest.
+
+    >>> batch = GraphBatch.of(["C~", "Bw"])  # K4 and K3
+    >>> len(batch), batch.sizes.tolist(), tuple(batch.adjacency.shape)
+    (2, [4, 3], (2, 4, 4))
 
     Attributes:
         adjacency: `[B, N, N]`, `A[b, i, j]` the edge from `i` to `j` with its weight.
@@ -44,10 +48,21 @@ class GraphBatch:
         """`[B]` nodes of each graph."""
         return self.mask.sum(1)
 
-    def to(self, *args: Any, **kwargs: Any) -> GraphBatch:
-        """The batch on another device or in another dtype; mask and class numbers keep theirs."""
+    def to(
+        self,
+        device: torch.device | str | torch.dtype | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> GraphBatch:
+        """The batch on another device or in another dtype; mask and class numbers keep theirs.
+
+        Args:
+            device: The device, or a dtype alone; None for the one it is on.
+            dtype: The dtype; None for the one it has.
+        """
+        if isinstance(device, torch.dtype):
+            device, dtype = None, device
         moved = {
-            name: getattr(self, name).to(*args, **kwargs)
+            name: getattr(self, name).to(device=device, dtype=dtype)
             for name in ("adjacency", "nodes", "edges")
         }
         like = moved["adjacency"]
@@ -66,7 +81,7 @@ class GraphBatch:
         edges: Sequence[Any] | None = None,
         dtype: torch.dtype | None = None,
     ) -> GraphBatch:
-        """A batch of graphs: networkx, square arrays or graph6 text.
+        """A batch of graphs, each as `g2n2.graphs.adjacency` takes it.
 
         Args:
             graphs: At least one graph.
@@ -103,19 +118,20 @@ class GraphBatch:
     def from_pyg(cls, data: Any, distance: bool = False) -> GraphBatch:
         """A batch of a PyG `Data` or `Batch`: `edge_index`, `x`, `edge_attr`, `edge_weight`, `y`.
 
+        Parallel edges add up, in A and in the edge features.
+
         Args:
             data: One graph or a batch of them; PyG itself is not imported.
             distance: Append the distances between `pos` as one more edge channel, for all pairs.
         """
         count, edge_index = nodes_and_edges(data)
-        owner = getattr(data, "batch", None)
-        owner = edge_index.new_zeros(count) if owner is None else owner
+        owner = graph_of_node(data, count, edge_index)
         sizes = torch.bincount(owner, minlength=int(getattr(data, "num_graphs", 1) or 1))
         graph_of_edge = owner[edge_index[0]]
-        if bool((graph_of_edge != owner[edge_index[1]]).any() | (owner[1:] < owner[:-1]).any()):
+        if bool((graph_of_edge != owner[edge_index[1]]).any()):
             raise DataError(
-                "the PyG batch is mixed up: nodes must stand graph by graph (`batch` sorted) and "
-                "no edge may join two graphs; make it with torch_geometric.data.Batch"
+                "the PyG batch is mixed up: an edge joins two graphs; make it with "
+                "torch_geometric.data.Batch"
             )
         if distance and getattr(data, "pos", None) is None:
             raise DataError("distances were asked for, but the PyG data has no pos")

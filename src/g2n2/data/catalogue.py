@@ -1,7 +1,7 @@
 """Every dataset that has a name: what it is, where it comes from, and how to get it."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
@@ -95,22 +95,24 @@ DATASETS: tuple[Dataset, ...] = (
 _BY_NAME = {row.name.replace("_", "-"): row for row in DATASETS}
 
 
-def load_dataset(name: str, data: str | Path | None = None, **options: Any) -> GraphSet:
+def load_dataset(
+    name: str, data: str | Path | None = None, options: Mapping[str, Any] | None = None
+) -> GraphSet:
     """Load or make the dataset of that name.
 
     Args:
         name: A name in `DATASETS`; for a path see `g2n2.data.readers` and `g2n2.data.tu`.
         data: Folder in which files are sought before `$G2N2_DATA`, the user cache and the official
             source; generated sets need none.
-        options: Further arguments of its loader, for instance `track="distance"` of `qm9`.
+        options: Further arguments of its loader, for instance `{"track": "distance"}` of `qm9`.
 
     Raises:
         DataError: If there is no such dataset or option, or its files cannot be had.
     """
     row = find_dataset(name)
     load = _loader(row)
-    known = dataset_options(row)
-    for option in options:
+    known, chosen = dataset_options(row), dict(options or {})
+    for option in chosen:
         if option not in known:
             close = get_close_matches(option, known, n=1)
             guess = f" (did you mean {close[0]}?)" if close else ""
@@ -119,8 +121,8 @@ def load_dataset(name: str, data: str | Path | None = None, **options: Any) -> G
                 f"expected {', '.join(known) or 'none'}"
             )
     if "data" in inspect.signature(load).parameters:
-        options["data"] = data
-    return load(**dict(row.fixed), **options)
+        chosen["data"] = data
+    return load(**dict(row.fixed), **chosen)
 
 
 def dataset_options(row: Dataset) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -9,28 +10,112 @@ from torch import Tensor
 
 from ..errors import DataError
 
+WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class PyGTensors:
+    """What PyG models are called with, under the names `Data` has for it.
+
+    Attributes:
+        x: `[nodes, F]` or `[nodes]`; None where there are no node features.
+        edge_index: `[2, E]`.
+        edge_attr: `[E, D]` or `[E]`, or None.
+        batch: `[nodes]` the graph of each node, or None for one graph.
+        edge_weight: `[E]` entries of A, 1 where None.
+    """
+
+    x: Tensor | None
+    edge_index: Tensor | None
+    edge_attr: Tensor | None = None
+    batch: Tensor | None = None
+    edge_weight: Tensor | None = None
+
+    @property
+    def num_nodes(self) -> int:
+        known = self.x if self.x is not None else self.batch
+        if known is None:
+            raise DataError(
+                "without x and batch nobody knows how many nodes there are; give x, "
+                "torch.empty(nodes, 0) where nodes have no features"
+            )
+        return len(known)
+
+
+def pyg_data(
+    x: Any,
+    edge_index: Tensor | None,
+    edge_attr: Tensor | None,
+    batch: Tensor | None,
+    edge_weight: Tensor | None,
+) -> Any:
+    """PyG data from what a PyG-style `forward` was called with: tensors, or the data itself.
+
+    Raises:
+        DataError: It is neither.
+    """
+    rest = {
+        "edge_index": edge_index,
+        "edge_attr": edge_attr,
+        "batch": batch,
+        "edge_weight": edge_weight,
+    }
+    given = [name for name, value in rest.items() if value is not None]
+    if isinstance(x, Tensor) or (x is None and given):
+        if edge_index is None:
+            raise DataError(
+                "x comes without edge_index; call (x, edge_index, edge_attr, batch), or with a "
+                "GraphBatch or PyG data alone"
+            )
+        for name in given:
+            if not isinstance(rest[name], Tensor):
+                raise DataError(f"{name} is a {type(rest[name]).__name__}, expected a tensor")
+        return PyGTensors(x, edge_index, edge_attr, batch, edge_weight)
+    if not hasattr(x, "edge_index"):
+        raise DataError(
+            f"a network takes a GraphBatch, a PyG Data or Batch, or (x, edge_index, edge_attr, "
+            f"batch), got {type(x).__name__}; GraphBatch.of([...]) makes one of graphs"
+        )
+    if given:
+        raise DataError(f"{type(x).__name__} holds all there is; leave out {', '.join(given)}")
+    return x
+
 
 def pyg_shape(data: Any) -> tuple[int, int]:
     """How many graphs a PyG `Data` or `Batch` holds, and the nodes of the largest."""
-    owner = getattr(data, "batch", None)
+    count = int(getattr(data, "num_nodes", 0) or 0)
+    owner = _owner(data, count)
     if owner is None or not len(owner):
-        return 1, int(getattr(data, "num_nodes", 0) or 0)
+        return 1, count
     sizes = torch.bincount(owner)
     return len(sizes), int(sizes.max())
 
 
 def nodes_and_edges(data: Any) -> tuple[int, Tensor]:
-    """The number of nodes of PyG data, and its `edge_index`."""
+    """The number of nodes of PyG data, and its `edge_index` in int64."""
     count = int(getattr(data, "num_nodes", 0) or 0)
     if not count:
         raise DataError("the PyG data has no nodes; set num_nodes or x")
     edge_index: Tensor | None = data.edge_index
+    fields = [getattr(data, name, None) for name in ("x", "pos", "batch")]
+    device = next((value.device for value in fields if value is not None), None)
     if edge_index is None:
         if getattr(data, "adj_t", None) is not None:
             raise DataError("the PyG data has adj_t and no edge_index; leave out ToSparseTensor")
-        fields = [getattr(data, name, None) for name in ("x", "pos", "batch")]
-        device = next((value.device for value in fields if value is not None), None)
         edge_index = torch.zeros(2, 0, dtype=torch.long, device=device)
+    if edge_index.dim() != 2 or len(edge_index) != 2:
+        transposed = edge_index.dim() == 2 and edge_index.shape[1] == 2
+        raise DataError(
+            f"edge_index has shape {list(edge_index.shape)}, expected [2, edges]"
+            + ("; transpose it: edge_index.t()" if transposed else "")
+        )
+    if edge_index.dtype not in WHOLE and edge_index.numel():
+        raise DataError(f"edge_index holds {edge_index.dtype}, expected whole numbers (torch.long)")
+    if device is not None and edge_index.device != device:
+        raise DataError(
+            f"edge_index is on {edge_index.device}, the nodes are on {device}: move one of them"
+        )
+    edge_index = edge_index.long()
     if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < count:
         low, high = int(edge_index.min()), int(edge_index.max())
         raise DataError(
@@ -40,16 +125,50 @@ def nodes_and_edges(data: Any) -> tuple[int, Tensor]:
     return count, edge_index
 
 
+def graph_of_node(data: Any, count: int, like: Tensor) -> Tensor:
+    """`[count]` which graph each node belongs to, in int64 on the device of `like`.
+
+    Raises:
+        DataError: `batch` is not that, or its nodes do not stand graph by graph.
+    """
+    owner = _owner(data, count)
+    if owner is None:
+        return like.new_zeros(count)
+    if bool((owner[1:] < owner[:-1]).any()):
+        raise DataError(
+            "the PyG batch is mixed up: nodes must stand graph by graph (`batch` sorted); sort "
+            "them, or make the batch with torch_geometric.data.Batch"
+        )
+    return owner
+
+
+def _owner(data: Any, count: int) -> Tensor | None:
+    owner: Tensor | None = getattr(data, "batch", None)
+    if owner is None:
+        return None
+    if owner.dim() != 1 or len(owner) != count:
+        raise DataError(
+            f"batch has shape {list(owner.shape)}, expected [{count}]: the graph of each node"
+        )
+    if owner.dtype not in WHOLE:
+        raise DataError(f"batch holds {owner.dtype}, expected whole numbers (torch.long)")
+    if len(owner) and int(owner.min()) < 0:
+        raise DataError(f"batch names graph {int(owner.min())}; graphs are counted from 0")
+    return owner.long()
+
+
 def columns(data: Any, name: str, rows: int) -> Tensor | None:
     """Features as `[rows, columns]`."""
     values: Tensor | None = getattr(data, name, None)
     if values is None:
         return None
-    if len(values) != rows or values.dim() > 2:
+    if values.dim() not in (1, 2) or len(values) != rows:
         what = "nodes" if name == "x" else "columns of edge_index"
         raise DataError(
             f"{name} has shape {list(values.shape)}, expected [{rows}, features] for {rows} {what}"
         )
+    if values.is_complex():
+        raise DataError(f"{name} holds {values.dtype}, expected real numbers")
     return values.unsqueeze(1) if values.dim() == 1 else values
 
 

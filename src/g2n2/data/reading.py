@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +28,8 @@ _FITTING = {
     "a TU dataset": _ANYWHERE | {"directed"},
     "a list of graphs": _ABOUT_TARGETS | {"level"},
 }
+SMILES = "smiles:"
+"""Before each string of a list of molecules; other strings are graphs without features."""
 _TABLES = (".csv", ".tsv", ".txt")
 _KNOWN = (
     "CSV with SMILES, .smi, .sdf, .mol, .xyz, .g6, .npz, an edge-list CSV (graph, source, target), "
@@ -50,10 +53,16 @@ def read_graphs(
 ) -> GraphSet:
     """Read graphs from a file, a folder or a list in memory.
 
+    >>> import networkx as nx
+    >>> graphs = read_graphs([nx.cycle_graph(5), nx.path_graph(3)])
+    >>> len(graphs), graphs.sizes.tolist()
+    (2, [5, 3])
+
     Args:
         source: A CSV with a SMILES column, a `.smi`, SDF, XYZ, graph6 or `.npz` file, an edge-list
-            CSV, a TU folder or zip, a folder of SDF or XYZ files; a list of PyG `Data` or of
-            networkx graphs. The modules in `g2n2.data.readers` state each layout.
+            CSV, a TU folder or zip, a folder of SDF or XYZ files; a list of PyG `Data`, of
+            networkx graphs, of SMILES (`smiles:CCO`), or of anything `g2n2.graphs.adjacency`
+            takes. The modules in `g2n2.data.readers` state each layout.
         target: What to predict, by name. None takes every column of numbers that is no id and no
             split; () reads no targets.
         task: What the targets are; None infers it for each.
@@ -94,6 +103,21 @@ def read_graphs(
     _refuse_unfitting(options, what)
     graphs = read(options)
     return replace(graphs, source=MappingProxyType({**_provenance(path), **graphs.source}))
+
+
+def read_with(source: str | Path | Iterable[Any], options: Mapping[str, Any]) -> GraphSet:
+    """`read_graphs` with options by name.
+
+    Raises:
+        DataError: As `read_graphs`, or there is no such option.
+    """
+    allowed = [name for name in signature(read_graphs).parameters if name != "source"]
+    for name in options:
+        if name not in allowed:
+            raise DataError(
+                f"there is no option {name!r} for your own graphs; known: {', '.join(allowed)}"
+            )
+    return read_graphs(source, **options)
 
 
 def _recognise(path: Path, options: Options) -> tuple[str, Callable[[Options], GraphSet]]:
@@ -163,17 +187,25 @@ def _read_list(source: Iterable[Any], options: Options) -> GraphSet:
     is_networkx = isinstance(source, networkx.Graph) if networkx else False
     if not (is_networkx or is_pyg(source) or isinstance(source, Iterable)):
         raise DataError(f"got {type(source).__name__}; expected a path or a list of graphs")
-    items = [source] if is_networkx or is_pyg(source) else list(source)
+    items: list[Any] = [source] if is_networkx or is_pyg(source) else list(source)
     if not items:
-        raise DataError("the list holds no graph; expected PyG Data or networkx graphs")
+        raise DataError("the list holds no graph; expected PyG Data, networkx graphs or text")
     if networkx and all(isinstance(item, networkx.Graph) for item in items):
         return read_networkx(items, options)
     if all(is_pyg(item) for item in items):
         return read_pyg(items, options)
+    if all(isinstance(item, str) and item.lower().startswith(SMILES) for item in items):
+        from .readers.smiles_tables import read_smiles_list
+
+        return read_smiles_list([item[len(SMILES) :] for item in items], options)
     kinds = sorted({type(item).__name__ for item in items})
-    raise DataError(
-        f"the list holds {', '.join(kinds)}; expected PyG Data only, or networkx graphs only"
-    )
+    if any(is_pyg(item) or (networkx and isinstance(item, networkx.Graph)) for item in items):
+        raise DataError(
+            f"the list holds {', '.join(kinds)}; expected PyG Data only, or networkx graphs only"
+        )
+    from .readers.arrays import read_matrices
+
+    return read_matrices(items, options)
 
 
 def _check_choices(options: Options) -> None:

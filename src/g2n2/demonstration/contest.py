@@ -15,7 +15,7 @@ from ..data.graph_set import GraphSet
 from ..grammars.grammar import Grammar
 from ..training.config import RunConfig
 from ..training.evaluation import Scores
-from ..training.train import Watch, train
+from ..training.session import Watch, train_config
 from .settings import DERIVED_AT_LEAST, GIN_AT_MOST, TARGETS, Settings
 
 Values = NDArray[np.float64]
@@ -77,7 +77,7 @@ def compete(
     config: RunConfig, name: str, folder: Path, graphs: GraphSet, watch: Watch
 ) -> Contestant:
     """Train one network, and read back what its run folder says of the test graphs."""
-    result = train(config, folder, graphs=graphs, watch=watch)
+    result = train_config(config, folder, graphs=graphs, watch=watch)
     told = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     with open(folder / "test.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -16,7 +16,7 @@ from ..data.catalogue import load_dataset
 from ..errors import G2N2Error
 from ..training.config import RunConfig
 from ..training.display import Display, duration, shown_path
-from ..training.train import Watch
+from ..training.session import Watch
 from . import folder
 from .blocks import markdown, page
 from .contest import Contestant, claims, compete, configs
@@ -45,7 +45,7 @@ def demonstrate(settings: Settings, out: Path, console: Console) -> Outcome:
         _tell_proof(console, proof)
     shape = f"{settings.graphs:,} random {DEGREE}-regular graphs of {settings.nodes} nodes"
     with teller.step(f"Make {shape}, and look at them"):
-        graphs = load_dataset("regular", **settings.data_options)
+        graphs = load_dataset("regular", options=settings.data_options)
         sight = look(graphs, proof.derivation.reduced)
         _tell_sight(console, sight, settings)
     runs = configs(proof.derivation.reduced, settings)

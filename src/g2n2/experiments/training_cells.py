@@ -173,11 +173,11 @@ def _errors(
     trained: Trained, files: RunFolder, graphs: GraphSet, given: Slice, measure: Measure | None
 ) -> dict[str, float]:
     """Test errors of the best weights so far, and what else is measured of them."""
-    from ..training.trained import TrainedRun
+    from ..training.trained import Run
 
     scores, extra = trained.scores, dict[str, float]()
     if scores is None or measure is not None:
-        outcome = TrainedRun(files.path, given.device).evaluate("test", graphs)
+        outcome = Run(files.path, given.device).evaluate("test", graphs)
         scores = outcome.scores
         extra |= measure(outcome, files.path) if measure else {}
     units = {column.name: column.unit for column in files.columns()}
@@ -198,7 +198,7 @@ def train_slice(
     recorded: Recorded | None = None,
 ) -> Trained:
     """Train until the run or the slice ends; `recorded` is shared by runs on the same graphs."""
-    from ..training.train import Watch, train
+    from ..training.session import Watch, train_config
 
     config = replace(config, device=given.device, precision=precision_on(config, given.device))
     resume = started(folder)
@@ -231,7 +231,7 @@ def train_slice(
 
     try:
         watch = Watch(summary=summary, step=step, epoch=epoch)
-        result = train(
+        result = train_config(
             config,
             folder,
             resume=resume,

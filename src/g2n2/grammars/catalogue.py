@@ -111,7 +111,12 @@ _FAMILIES = {
 
 
 def catalogue() -> dict[str, Grammar]:
-    """All named grammars, the two families with three supports each."""
+    """All named grammars, the two families with three supports each.
+
+    >>> print(catalogue()["GNNML1"])
+    V_c → (V_c⊙V_c) | AV_c | 1
+    S → 1ᵀV_c
+    """
     named = {name: Grammar.parse(text, name) for name, text in TEXTS.items()}
     return named | {f"{family}-3": _family(family, 3) for family in _FAMILIES}
 
@@ -121,6 +126,9 @@ def find_grammar(text: str) -> Grammar:
 
     A fragment stands for its exhaustive grammar (L3 is G_L3), and so does the printed name
     `G_{·, Tr}`; `r-G_{·, Tr}` is derived anew.
+
+    >>> find_grammar("g2n2").name, len(find_grammar("V → AV | 1").rules)
+    ('r-G_L3', 2)
 
     Raises:
         GrammarError: No such grammar; the message lists the names and the nearest ones.

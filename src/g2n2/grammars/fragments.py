@@ -27,7 +27,12 @@ _SCALAR_ORDER = ("trace", "diag", "matmul", "hadamard", "transpose", "add", "sca
 
 @dataclass(frozen=True, init=False)
 class Fragment:
-    """A set of MATLANG operations, by name."""
+    """A set of MATLANG operations, by name.
+
+    >>> fragment = Fragment("· ᵀ 1 diag")
+    >>> fragment == Fragment("L1"), len(fragment.exhaustive().rules)
+    (True, 15)
+    """
 
     operations: frozenset[str]
 

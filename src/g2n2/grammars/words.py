@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from ..errors import GrammarError
 from ..language.parsing import TERM_NAMES, parse
 from ..language.patterns import Assumption, normal_form
-from ..language.sorts import S, Sort
+from ..language.sorts import SORTS, S, Sort
 from ..language.terms import Apply, Term, fill, leaves, operation_count
+from .coercion import GrammarLike, as_grammar
 from .grammar import Grammar, Rule
 from .membership import factors, joined
 
@@ -22,26 +24,30 @@ class Word(NamedTuple):
 
 
 def enumerate_words(
-    grammar: Grammar,
-    sort: Sort = S,
+    grammar: GrammarLike,
+    sort: Sort | str = S,
     max_size: int = 6,
     assume: Assumption = "symmetric",
     limit: int | None = None,
 ) -> Iterator[Word]:
     """The words of one sort, smallest first, no two equal under `assume`.
 
+    >>> [str(word.term) for word in enumerate_words("r-G_L1", max_size=3)]
+    ['1ᵀ1', '1ᵀA1']
+
     Of equal words the one with the fewest operations is kept, then the one found first: rules in
     the grammar's order, their slots filled left to right. Building only on the words kept loses
     none, because equal subwords make equal words and the one kept is never larger.
 
     Args:
-        grammar: Where the words come from; its supports stay named leaves.
-        sort: The variable to start from; S lists sentences.
+        grammar: Where the words come from, or its name or rules; its supports stay named leaves.
+        sort: The variable to start from, or its name (`M`, `V_c`, `V_r`); S lists sentences.
         max_size: The most operations a word may apply.
         assume: What is known of A when two words are compared.
         limit: The most words to list.
     """
-    table = _Table(grammar, assume)
+    sort = _sort(sort)
+    table = _Table(as_grammar(grammar), assume)
     # islice asks for nothing after the last word, so no larger size is built in vain.
     yield from islice(
         (
@@ -53,9 +59,21 @@ def enumerate_words(
     )
 
 
-def parse_word(grammar: Grammar, text: str) -> Term:
+def _sort(sort: Sort | str) -> Sort:
+    """The variable of that name."""
+    if isinstance(sort, Sort):
+        return sort
+    for known in SORTS:
+        if sort in (known.variable, known.letter):
+            return known
+    names = ", ".join(known.variable for known in SORTS)
+    raise GrammarError(f"{sort!r} is not a variable; the variables are {names}")
+
+
+def parse_word(grammar: GrammarLike, text: str) -> Term:
     """Parse a term that may also name the supports of a grammar."""
-    named = {leaf.name: leaf for rule in grammar.all_rules for leaf in leaves(rule.body)}
+    rules = as_grammar(grammar).all_rules
+    named = {leaf.name: leaf for rule in rules for leaf in leaves(rule.body)}
     named.pop("1", None)  # a token of its own, never a name
     return parse(text, {**TERM_NAMES, **named})
 

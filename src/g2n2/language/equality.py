@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .coercion import TermLike, as_term
 from .evaluation import Function, evaluate, evaluate_mod
 from .patterns import Assumption, Combination, Pattern, normal_form
 from .sorts import Sort
@@ -37,8 +38,9 @@ class Equality:
     counterexample: Counterexample | None = None
 
 
-def decide(left: Term, right: Term, assume: Assumption = "symmetric") -> Equality:
+def decide(left: TermLike, right: TermLike, assume: Assumption = "symmetric") -> Equality:
     """Decide equality and say why."""
+    left, right = as_term(left), as_term(right)
     if left.sort != right.sort:
         return Equality(False, f"{left} is {left.sort.english}, {right} is {right.sort.english}")
     mine, theirs = normal_form(left, assume), normal_form(right, assume)

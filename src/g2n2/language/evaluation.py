@@ -15,9 +15,12 @@ import numpy.typing as npt
 
 from ..errors import DataError, SortError
 from ..graphs import GraphLike, adjacency
+from .coercion import TermLike, as_term
 from .operations import OPERATIONS
-from .sorts import Sort
+from .parsing import TERM_NAMES
+from .sorts import M, Sort
 from .terms import Apply, Hole, Leaf, Number, Term
+from .tokens import Vocabulary
 
 Array = npt.NDArray[Any]
 Function = Callable[[Array], Array]
@@ -40,35 +43,47 @@ FUNCTION_VALUES: dict[str, Function] = {
 
 
 def evaluate(
-    term: Term,
+    term: TermLike,
     graph: GraphLike,
     variables: Mapping[str, npt.ArrayLike] | None = None,
     functions: Mapping[str, Function] | None = None,
 ) -> Array:
     """The value of a term on a graph, float64, with the shape its sort says.
 
+    >>> evaluate("1ᵀA1", "C~")  # twice the edges of K4
+    array([[12.]])
+
     Args:
-        term: A term without grammar variables.
-        graph: A networkx graph, a square matrix or a graph6 string; it is the value of `A`.
+        term: A term without grammar variables, or its text.
+        graph: Whatever `g2n2.graphs.adjacency` takes; it is the value of `A`.
         variables: Values of the free variables (M, N, P, u, v, w, r and supports).
         functions: Meanings of pointwise functions beyond the named ones, such as `f`.
     """
-    return _Float(adjacency(graph), variables, functions).value(term)
+    return _Float(adjacency(graph), variables, functions).value(as_term(term, _names(variables)))
 
 
 def evaluate_mod(
-    term: Term,
+    term: TermLike,
     graph: GraphLike,
     prime: int = PRIME,
     variables: Mapping[str, npt.ArrayLike] | None = None,
 ) -> Array:
     """The value of a term modulo a prime, exact, as an object array of Python integers.
 
+    >>> evaluate_mod("Tr(A⁹)", "C~", prime=7)  # closed walks of length 9 in K4: 19680
+    array([[3]], dtype=object)
+
     Raises:
         SortError: The term applies a pointwise function, which has no value modulo a prime.
         DataError: A matrix with entries that are not integers.
     """
-    return _Modular(adjacency(graph), variables, prime).value(term)
+    return _Modular(adjacency(graph), variables, prime).value(as_term(term, _names(variables)))
+
+
+def _names(variables: Mapping[str, npt.ArrayLike] | None) -> Vocabulary:
+    """What the text of a term may name: the usual names, and supports that are given values."""
+    supports = {name: Leaf(name, M) for name in variables or () if name not in TERM_NAMES}
+    return {**TERM_NAMES, **supports}
 
 
 class _Float:

@@ -55,6 +55,9 @@ _CONTINUATION = ("·", "@", "×", "⊙", "*", "+", "−", "ᵀ", "a power", ")",
 def parse(text: str, names: Vocabulary = TERM_NAMES) -> Term:
     """Parse a term such as `1ᵀ(A²⊙A)1` or `1^T (A^2 * A) 1`.
 
+    >>> print(parse("1^T (A^2 * A) 1"))
+    1ᵀ(A²⊙A)1
+
     Raises:
         ParseError: With a caret at the fault and what was expected there.
         SortError: The text is well formed but an operation is applied to the wrong sizes.

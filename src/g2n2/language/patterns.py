@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple
 
 from ..errors import SortError
 from .canonical import canonical_order
+from .coercion import TermLike, as_term
 from .operations import OPERATIONS, Operation
 from .sorts import M, Sort
 from .terms import Apply, Hole, Leaf, Number, Term
@@ -167,11 +168,14 @@ def normal_form(term: Term, assume: Assumption = "symmetric") -> Combination:
     return {canonical(p): c for p, c in _collected(_expand(term, assume), assume).items()}
 
 
-def equal(left: Term, right: Term, assume: Assumption = "symmetric") -> bool:
-    """Whether two terms have the same value for every n and every input that meets `assume`."""
-    if left.sort != right.sort:
-        return False
-    return normal_form(left, assume) == normal_form(right, assume)
+def equal(left: TermLike, right: TermLike, assume: Assumption = "symmetric") -> bool:
+    """Whether two terms have the same value for every n and every input that meets `assume`.
+
+    >>> equal("1ᵀA1", "1ᵀAᵀ1"), equal("A", "A²"), equal("A⊙A", "A", assume="simple")
+    (True, False, True)
+    """
+    a, b = as_term(left), as_term(right)
+    return a.sort == b.sort and normal_form(a, assume) == normal_form(b, assume)
 
 
 def pattern_of(term: Term, assume: Assumption = "symmetric") -> Pattern:
@@ -263,7 +267,9 @@ def _function_pattern(function: str, argument: Term, assume: Assumption) -> Patt
     name = f"{function}[{_serialised(form)}]"
     if argument.sort != M:
         return leaf_pattern(name, argument.sort)
-    flipped = {canonical(Pattern(p.vertices, p.edges, p.boundary[::-1])): c for p, c in form.items()}
+    flipped = {
+        canonical(Pattern(p.vertices, p.edges, p.boundary[::-1])): c for p, c in form.items()
+    }
     other = f"{function}[{_serialised(flipped)}]"
     ends = (0, 1) if name <= other else (1, 0)
     return Pattern(2, (Edge(min(name, other), name == other, ends),), (0, 1))

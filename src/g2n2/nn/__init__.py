@@ -1,4 +1,7 @@
-"""Networks of grammars: `GrammarGNN` for any grammar, `G2N2` for r-G_L3, and uses of them."""
+"""Networks of grammars: `GrammarGNN` for any grammar, `G2N2` for r-G_L3, and uses of them.
+
+`GrammarLayer` is one layer of a grammar for a model made with PyG.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,12 +16,16 @@ if TYPE_CHECKING:
     from .exporting import export_program as export_program
     from .files import load as load
     from .files import save as save
+    from .pyg_layer import GrammarLayer as GrammarLayer
+    from .pyg_layer import PairFeatures as PairFeatures
     from .replay import Replay as Replay
     from .supports import SpectralSupports as SpectralSupports
     from .writing import write_formula as write_formula
 
 _HOMES = {
     "BASELINES": "baselines",
+    "GrammarLayer": "pyg_layer",
+    "PairFeatures": "pyg_layer",
     "Replay": "replay",
     "SpectralSupports": "supports",
     "baseline": "baselines",

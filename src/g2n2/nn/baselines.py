@@ -8,11 +8,25 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task
 from ..data.batch import GraphBatch
 from ..errors import LoweringError
 from .model import GrammarGNN
 from .supports import SpectralSupports
+
+Options = Mapping[str, Any]
+
+OF_GRAMMARS = (
+    "preset",
+    "functions",
+    "pair_bias",
+    "directed",
+    "typical_size",
+    "memory_budget",
+    "backend",
+)
+OF_SUPPORTS = ("supports", "bandwidth", "receptive_field", "learned")
 
 
 @dataclass(frozen=True)
@@ -22,12 +36,14 @@ class Baseline:
     Attributes:
         about: One line on it.
         reads_edges: Whether it reads edge features; the others take them and do not look.
-        build: Makes it of the options of `baseline`.
+        build: Makes it of the options of `baseline` that were given.
+        takes: Options that not every network has.
     """
 
     about: str
     reads_edges: bool
-    build: Callable[..., nn.Module]
+    build: Callable[[Options], nn.Module]
+    takes: tuple[str, ...]
 
 
 def baseline(
@@ -40,9 +56,27 @@ def baseline(
     task: Task = "graph",
     readout: str | Mapping[str, str] | None = None,
     pooling: str | Mapping[str, str] | None = None,
-    **options: Any,
+    *,
+    decision: tuple[int, ...] | None = None,
+    context: bool = False,
+    preset: str | Preset | None = None,
+    functions: str | None = None,
+    pair_bias: bool | None = None,
+    directed: bool | None = None,
+    typical_size: float | None = None,
+    memory_budget: int | None = None,
+    backend: str | None = None,
+    supports: int | None = None,
+    bandwidth: float | None = None,
+    receptive_field: int | None = None,
+    learned: bool | None = None,
+    order: int | None = None,
+    norm: bool | None = None,
 ) -> nn.Module:
     """A network of `BASELINES`, with the inputs and outputs of a `GrammarGNN`.
+
+    >>> baseline("GNNML1", node_features=3, width=8).plan.grammar.name
+    'GNNML1'
 
     Args:
         name: A key of `BASELINES`, in any case.
@@ -54,84 +88,127 @@ def baseline(
         task: `graph`, `node` or `edge`.
         readout: As for `GrammarGNN`; a network without a grammar is pooled.
         pooling: `sum`, `mean` or `max`; the network's own where None.
-        **options: `supports` (how many) and the options of `SpectralSupports` for GNNML3, `order`
-            for ChebNet, `norm` for GIN, `decision` for all, and those of `GrammarGNN`, as `preset`,
-            where the network is one.
+        decision: Hidden widths of the decision layers; the network's own where None.
+        context: Append the pooled vector to every node or edge.
+        preset: Of a network that is a grammar; its own where None.
+        functions: Of a grammar: which memories have MLPs.
+        pair_bias: Of a grammar: whether MLPs on M have biases.
+        directed: Of a grammar: give Aᵀ as an input too.
+        typical_size: Of a grammar: mean number of nodes of the graphs to come.
+        memory_budget: Of a grammar: bytes one pass may take.
+        backend: Of a grammar: what computes it.
+        supports: Of GNNML3: how many; 5 where None.
+        bandwidth: Of GNNML3, as in `SpectralSupports`.
+        receptive_field: Of GNNML3, as in `SpectralSupports`.
+        learned: Of GNNML3, as in `SpectralSupports`.
+        order: Of ChebNet: polynomials in each layer; 5 where None.
+        norm: Of GIN: whether it has batch normalisation; it has where None.
 
     Raises:
-        LoweringError: There is no such baseline; the message lists them.
+        LoweringError: There is no such baseline, or it does not take an option; the message lists
+            what there is.
         G2N2Error: It needs PyG, which is not installed.
     """
     found = {key.lower(): entry for key, entry in BASELINES.items()}.get(name.lower())
     if found is None:
         raise LoweringError(f"no baseline is called {name!r}; known: {', '.join(BASELINES)}")
+    special: dict[str, Any] = {
+        "preset": preset,
+        "functions": functions,
+        "pair_bias": pair_bias,
+        "directed": directed,
+        "typical_size": typical_size,
+        "memory_budget": memory_budget,
+        "backend": backend,
+        "supports": supports,
+        "bandwidth": bandwidth,
+        "receptive_field": receptive_field,
+        "learned": learned,
+        "order": order,
+        "norm": norm,
+    }
+    given = {option: value for option, value in special.items() if value is not None}
+    for option in given:
+        if option not in found.takes:
+            own = "layers of its own and no" if option == "preset" else "no option"
+            raise LoweringError(f"{name} has {own} {option}; leave the {option} out")
     return found.build(
-        node_features=node_features,
-        edge_features=edge_features,
-        width=width,
-        layers=layers,
-        out=out,
-        task=task,
-        readout=readout,
-        pooling=pooling,
-        **options,
+        {
+            "node_features": node_features,
+            "edge_features": edge_features,
+            "width": width,
+            "layers": layers,
+            "out": out,
+            "task": task,
+            "readout": readout,
+            "pooling": pooling,
+            "decision": decision,
+            "context": context,
+            **given,
+        }
     )
 
 
 class WithoutEdgeFeatures(GrammarGNN):
     """The network of a grammar that has no matrices to hold edge features: it leaves them out."""
 
-    def __init__(self, grammar: str, *, edge_features: int = 0, **options: Any) -> None:
-        super().__init__(grammar, **options)
-
     def checked(self, batch: GraphBatch) -> tuple[Tensor, ...]:
         return super().checked(replace(batch, edges=batch.edges[..., :0]))
 
 
-def _grammar(name: str, preset: str) -> Callable[..., nn.Module]:
-    def build(**options: Any) -> nn.Module:
+def _grammar(name: str, preset: str) -> Callable[[Options], nn.Module]:
+    def build(options: Options) -> nn.Module:
         return GrammarGNN(name, **{"preset": preset, **options})
 
     return build
 
 
-def _gnnml1(**options: Any) -> nn.Module:
-    return WithoutEdgeFeatures("GNNML1", **{"preset": "paper", **options})
+def _gnnml1(options: Options) -> nn.Module:
+    return WithoutEdgeFeatures("GNNML1", **{"preset": "paper", **options, "edge_features": 0})
 
 
-def _gnnml3(
-    supports: int = 5,
-    bandwidth: float = 5.0,
-    receptive_field: int = 1,
-    learned: bool = True,
-    **options: Any,
-) -> nn.Module:
-    designed = SpectralSupports(supports, bandwidth, receptive_field, learned)
+def _gnnml3(options: Options) -> nn.Module:
+    count = options.get("supports", 5)
+    of_supports = {k: v for k, v in options.items() if k in OF_SUPPORTS[1:]}
+    rest = {k: v for k, v in options.items() if k not in OF_SUPPORTS}
+    designed = SpectralSupports(count, **of_supports)
     return WithoutEdgeFeatures(
-        f"GNNML3-{supports}", **{"preset": "paper", **options}, supports=designed
+        f"GNNML3-{count}", **{"preset": "paper", **rest, "edge_features": 0}, supports=designed
     )
 
 
-def _convolution(name: str) -> Callable[..., nn.Module]:
-    def build(**options: Any) -> nn.Module:
+def _convolution(name: str) -> Callable[[Options], nn.Module]:
+    def build(options: Options) -> nn.Module:
         from .convolutions import ConvolutionGNN
 
-        if "preset" in options:
-            raise LoweringError(f"{name} has layers of its own and no preset; leave the preset out")
         return ConvolutionGNN(name, **options)
 
     return build
 
 
+def _compared(
+    about: str, reads_edges: bool, build: Callable[[Options], nn.Module], *more: str
+) -> Baseline:
+    """A network that is a grammar."""
+    return Baseline(about, reads_edges, build, (*OF_GRAMMARS, *more))
+
+
 BASELINES: dict[str, Baseline] = {
-    "GCN": Baseline("Kipf and Welling 2017, PyG's GCNConv", False, _convolution("GCN")),
+    "GCN": Baseline("Kipf and Welling 2017, PyG's GCNConv", False, _convolution("GCN"), ()),
     "GIN": Baseline(
-        "Xu et al. 2019, PyG's DenseGINConv, learned ε, batch norm", False, _convolution("GIN")
+        "Xu et al. 2019, PyG's DenseGINConv, learned ε, batch norm",
+        False,
+        _convolution("GIN"),
+        ("norm",),
     ),
-    "ChebNet": Baseline("Defferrard et al. 2016, PyG's ChebConv", False, _convolution("ChebNet")),
-    "GNNML1": Baseline("Balcilar et al. 2021, 1-WL, from its grammar", False, _gnnml1),
-    "GNNML3": Baseline("Balcilar et al. 2021, spectral supports", False, _gnnml3),
-    "2-IGN": Baseline("Maron et al. 2019, the corrected grammar", True, _grammar("2-IGN", "paper")),
-    "PPGN": Baseline("Maron et al. 2019, 3-WL with MLPs", True, _grammar("PPGN", "ppgn")),
-    "G2N2": Baseline("r-G_L3, 3-WL, the preset modern", True, _grammar("r-G_L3", "modern")),
+    "ChebNet": Baseline(
+        "Defferrard et al. 2016, PyG's ChebConv", False, _convolution("ChebNet"), ("order",)
+    ),
+    "GNNML1": _compared("Balcilar et al. 2021, 1-WL, from its grammar", False, _gnnml1),
+    "GNNML3": _compared("Balcilar et al. 2021, spectral supports", False, _gnnml3, *OF_SUPPORTS),
+    "2-IGN": _compared(
+        "Maron et al. 2019, the corrected grammar", True, _grammar("2-IGN", "paper")
+    ),
+    "PPGN": _compared("Maron et al. 2019, 3-WL with MLPs", True, _grammar("PPGN", "ppgn")),
+    "G2N2": _compared("r-G_L3, 3-WL, the preset modern", True, _grammar("r-G_L3", "modern")),
 }

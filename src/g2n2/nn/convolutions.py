@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task, plan_readout, readout_options
 from ..data.batch import GraphBatch
+from ..data.pyg_fields import pyg_data
 from ..errors import G2N2Error, LoweringError
 from ..language.sorts import V
-from .fitting import refuse_misfit, refuse_other_input
+from .fitting import refuse_misfit
 from .pyg_layout import as_pyg
 from .readout import Readout
 
@@ -126,13 +127,21 @@ class ConvolutionGNN(nn.Module):
         self.norms = nn.ModuleList(NodeNorm(width) for _ in range(normed))
         self.readout = Readout(plan, preset, typical_size=1.0)
 
-    def forward(self, data: Any) -> Tensor:
-        """Outputs for a GraphBatch, or for a PyG `Data` or `Batch`."""
-        if isinstance(data, GraphBatch):
-            return self.network(*self.checked(data))
-        refuse_other_input(data)
-        batch = GraphBatch.from_pyg(data)
-        return as_pyg(self.network(*self.checked(batch)), data, batch, self.task)
+    def forward(
+        self,
+        x: Any,
+        edge_index: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Outputs for PyG's tensors, PyG data or a GraphBatch, as of a `GrammarGNN`."""
+        if isinstance(x, GraphBatch):
+            return self.network(*self.checked(x))
+        data = pyg_data(x, edge_index, edge_attr, batch, edge_weight)
+        graphs = GraphBatch.from_pyg(data)
+        return as_pyg(self.network(*self.checked(graphs)), data, graphs, self.task)
 
     def checked(self, batch: GraphBatch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The four tensors of a batch that fits this network.

@@ -102,6 +102,12 @@ def explain(
 ) -> Explanation:
     """The words with the largest share of the output's variance on the given graphs.
 
+    >>> from g2n2 import GrammarGNN, explain, write_formula
+    >>> model = GrammarGNN("r-G_L3", width=4, layers=2, preset="paper").double()
+    >>> needed = write_formula(model, "1ᵀ(A²⊙A)1")
+    >>> explain(model, ["C~", "C^", "Bw", "Bg", "D~{"], top=1).outputs[0].words[0].share > 0.999
+    True
+
     Sentences for the task `graph`, vectors for `node`, matrices for `edge`.
 
     Args:

@@ -1,4 +1,4 @@
-"""The same layer with less work: what `GrammarLayer.forward` says, in fewer and larger operations.
+"""The same layer with less work: what `PlannedLayer.forward` says, in fewer and larger operations.
 
 - All selectors of one memory are one matrix product.
 - `diag(v)` touches the n entries of its diagonal and not n².
@@ -6,7 +6,7 @@
 - Products need no permuted copy: small graphs are multiplied where they lie, larger ones are
   selected as planes (`ops.products`, `ops.planes`).
 
-It reads the modules of a GrammarLayer and owns no parameters, so that the layer stays the reference
+It reads the modules of a PlannedLayer and owns no parameters, so that the layer stays the reference
 and both give the same numbers.
 """
 
@@ -35,8 +35,8 @@ from .fast_rules import FastRule
 from .layer import (
     ApplyRule,
     BilinearUpdate,
-    GrammarLayer,
     Memories,
+    PlannedLayer,
     Select,
     Update,
     in_dtype,
@@ -96,9 +96,9 @@ class Surroundings:
 
 
 class FastLayer:
-    """Computes a GrammarLayer."""
+    """Computes a PlannedLayer."""
 
-    def __init__(self, layer: GrammarLayer) -> None:
+    def __init__(self, layer: PlannedLayer) -> None:
         self.layer = layer
         self.small = SmallLayer.of(layer)
         self.rules: dict[str, list[FastRule]] = {}

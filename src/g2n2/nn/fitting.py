@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import nn
 
 from ..data.batch import GraphBatch
 from ..errors import DataError, ShapeError
-
-
-def refuse_other_input(data: Any) -> None:
-    """Refuse what is neither a GraphBatch nor PyG data."""
-    if not hasattr(data, "edge_index"):
-        raise DataError(
-            f"a network takes a GraphBatch or a PyG Data or Batch, got {type(data).__name__}; "
-            "GraphBatch.of([...]) makes one of networkx graphs or matrices"
-        )
 
 
 def refuse_misfit(

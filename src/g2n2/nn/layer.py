@@ -77,7 +77,8 @@ class Select(nn.Module):
     def forward(self, memory: Tensor, constants: Constants) -> Tensor:
         value: Tensor = self.maps(memory)
         if self.scale != 1.0:
-            value = value * self.scale
+            # One number a channel: runtimes of ONNX fuse a single one into the product, as float32.
+            value = value * value.new_full((value.shape[-1],), self.scale)
         return masked(value, self.sort, constants) if self.biased else value
 
 
@@ -151,7 +152,7 @@ class BilinearUpdate(nn.Module):
         return (value + bias / len(weight[0])) * constants["1"]
 
 
-class GrammarLayer(nn.Module):
+class PlannedLayer(nn.Module):
     """One layer of a grammar's network."""
 
     def __init__(self, plan: LayerPlan, preset: Preset) -> None:

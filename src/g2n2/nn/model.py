@@ -15,17 +15,18 @@ from ..compiler.planning import plan_network, undefined_supports
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task
 from ..data.batch import GraphBatch
-from ..data.pyg_fields import pyg_shape
+from ..data.pyg_fields import pyg_data, pyg_shape
 from ..errors import DataError, ShapeError
 from ..grammars.grammar import Grammar
 from ..language.terms import Leaf, subterms
+from ..ops.precision import without_autocast
 from ..pipeline import network_grammar
 from ..verdict import Verdict, network_verdict
 from .fast import FastLayer, Surroundings, choose, embedded
 from .first import first_memories
-from .fitting import refuse_misfit, refuse_other_input
+from .fitting import refuse_misfit
 from .initialisation import initialise
-from .layer import GrammarLayer, Memories, linear
+from .layer import Memories, PlannedLayer, linear
 from .memory import refuse_over_budget
 from .naming import Named
 from .pyg_layout import as_pyg
@@ -36,6 +37,13 @@ from .supports import SpectralSupports
 
 class GrammarGNN(nn.Module):
     """The network of a grammar (section 3.3 of the paper, for any grammar).
+
+    >>> import torch
+    >>> model = GrammarGNN("r-G_L3", node_features=5, width=8, layers=2)
+    >>> model(torch.randn(3, 5), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).shape
+    torch.Size([1, 1])
+    >>> GrammarGNN("V → AV | 1", width=8)(GraphBatch.of(["C~", "Bw"])).shape
+    torch.Size([2, 1])
 
     Args:
         grammar: A grammar, or what `choose_grammar` reads: a name, rules, a file, a certificate or
@@ -67,9 +75,9 @@ class GrammarGNN(nn.Module):
     What was asked for stays in `options`; `formula` is the text of the formula written into the
     weights, if one was.
 
-    Input is a `GraphBatch` or a PyG `Data` or `Batch`. Output is `[B, out]` for graphs; for nodes
-    and edges `[B, N, out]` and `[B, N, N, out]` from a GraphBatch, and one row per node or per
-    column of `edge_index` from PyG.
+    Input is a `GraphBatch`, a PyG `Data` or `Batch`, or PyG's tensors. Output is `[B, out]` for
+    graphs; for nodes and edges `[B, N, out]` and `[B, N, N, out]` from a GraphBatch, and one row
+    per node or per column of `edge_index` from PyG.
     """
 
     def __init__(
@@ -133,19 +141,36 @@ class GrammarGNN(nn.Module):
         self.embeddings = nn.ModuleDict(
             {sort.letter: linear(part) for sort, part in plan.embeddings}
         )
-        layers = [GrammarLayer(layer, plan.preset) for layer in plan.layers]
+        layers = [PlannedLayer(layer, plan.preset) for layer in plan.layers]
         self.layers = nn.ModuleList(layers)
         self.fast = [FastLayer(layer) for layer in layers]
         self.readout = Readout(plan.readout, plan.preset, self.typical_size)
 
-    def forward(self, data: Any) -> Tensor:
-        """Outputs for a GraphBatch, or for a PyG `Data` or `Batch`."""
-        if isinstance(data, GraphBatch):
-            return self.network(*self.checked(data))
-        refuse_other_input(data)
+    def forward(
+        self,
+        x: Any,
+        edge_index: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Outputs for PyG's tensors, a PyG `Data` or `Batch`, or a GraphBatch.
+
+        Args:
+            x: `[nodes, F]` node features, `torch.empty(nodes, 0)` for none; or a `Data`, `Batch`
+                or `GraphBatch`, which then stands alone.
+            edge_index: `[2, E]`; an undirected edge stands there both ways, parallel ones add up.
+            edge_attr: `[E, D]`, or `[E]` for one channel.
+            batch: `[nodes]` the graph of each node, sorted; None for one graph.
+            edge_weight: `[E]` entries of A, 1 where None.
+        """
+        if isinstance(x, GraphBatch):
+            return self.network(*self.checked(x))
+        data = pyg_data(x, edge_index, edge_attr, batch, edge_weight)
         refuse_over_budget(self, *pyg_shape(data))
-        batch = GraphBatch.from_pyg(data)
-        return as_pyg(self.network(*self.checked(batch)), data, batch, self.plan.readout.task)
+        graphs = GraphBatch.from_pyg(data)
+        return as_pyg(self.network(*self.checked(graphs)), data, graphs, self.plan.readout.task)
 
     def checked(self, batch: GraphBatch) -> tuple[Tensor, ...]:
         """The four tensors of a batch that fits this network, or five where supports are known.
@@ -196,7 +221,7 @@ class GrammarGNN(nn.Module):
 
     def read_out(self, memories: Memories, constants: Constants, mask: Tensor) -> Tensor:
         """Outputs from the last memories, in the dtype of the weights whatever autocast says."""
-        with torch.autocast(mask.device.type, enabled=False):
+        with without_autocast(mask.device.type):
             kernels = choose(self.backend, mask.device) == "triton"
             output: Tensor = self.readout(memories, mask, constants, kernels)
         return output
@@ -232,13 +257,13 @@ class GrammarGNN(nn.Module):
         backend = choose(self.backend, mask.device)
         memories = dict(first)
         if self.by_reference:
-            with torch.autocast(device, enabled=False):
+            with without_autocast(device):
                 for letter, embed in self.embeddings.items():
                     memories[letter] = embed(memories[letter])
             for number, layer in enumerate(list(self.layers)[:depth]):
                 memories = layer(self._between(memories, number), constants)
             return memories
-        with torch.autocast(device, enabled=False):
+        with without_autocast(device):
             for letter, embed in self.embeddings.items():
                 memories[letter] = embedded(memories[letter], cast(nn.Linear, embed), dtype)
             if dtype is not None:
@@ -346,7 +371,53 @@ class GrammarGNN(nn.Module):
 
 
 class G2N2(GrammarGNN):
-    """The network of r-G_L3: G²N² of the paper, as strong as 3-WL given enough layers."""
+    """The network of r-G_L3: G²N² of the paper, as strong as 3-WL given enough layers.
 
-    def __init__(self, node_features: int = 0, edge_features: int = 0, **options: Any) -> None:
-        super().__init__("r-G_L3", node_features, edge_features, **options)
+    The arguments are those of `GrammarGNN`.
+
+    >>> G2N2(node_features=5, width=8, layers=2).plan.grammar.name
+    'r-G_L3'
+    """
+
+    def __init__(
+        self,
+        node_features: int = 0,
+        edge_features: int = 0,
+        width: int | Mapping[str, int] = 64,
+        layers: int = 3,
+        out: int = 1,
+        task: Task = "graph",
+        readout: str | Mapping[str, str] | None = None,
+        preset: str | Preset = "modern",
+        pooling: str | Mapping[str, str] | None = None,
+        functions: str = "mlp",
+        pair_bias: bool | None = None,
+        decision: tuple[int, ...] | None = None,
+        context: bool = False,
+        directed: bool = False,
+        supports: nn.Module | None = None,
+        typical_size: float = 16.0,
+        memory_budget: int | None = None,
+        backend: str = "auto",
+    ) -> None:
+        super().__init__(
+            "r-G_L3",
+            node_features,
+            edge_features,
+            width,
+            layers,
+            out,
+            task,
+            readout,
+            preset,
+            pooling,
+            functions,
+            pair_bias,
+            decision,
+            context,
+            directed,
+            supports,
+            typical_size,
+            memory_budget,
+            backend,
+        )

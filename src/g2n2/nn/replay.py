@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from ..data.batch import GraphBatch
+from ..data.pyg_fields import pyg_data
 from ..errors import DataError
 from ..ops.precision import float32_products
 from .copies import Copies
-from .fitting import refuse_other_input
 from .model import GrammarGNN
 from .on_tensors import OnTensors
 from .pyg_layout import as_pyg
@@ -65,8 +65,7 @@ class Replay:
         with torch.inference_mode(False), torch.cuda.device(self.device):
             if isinstance(data, GraphBatch):
                 return self._outputs(data)
-            refuse_other_input(data)
-            batch = GraphBatch.from_pyg(data)
+            batch = GraphBatch.from_pyg(pyg_data(data, None, None, None, None))
             return as_pyg(self._outputs(batch), data, batch, self.model.plan.readout.task)
 
     def _outputs(self, batch: GraphBatch) -> Tensor:

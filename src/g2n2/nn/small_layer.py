@@ -18,7 +18,7 @@ from torch.nn import functional
 from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
 from ..ops.rules.spec import Kind, Rule
-from .layer import ApplyRule, GrammarLayer, Memories, Select, Update, in_dtype, linear_maps
+from .layer import ApplyRule, Memories, PlannedLayer, Select, Update, in_dtype, linear_maps
 
 ALIGNED = 8
 """Channels that library products like in multiples: 16 bytes in half precision."""
@@ -43,12 +43,12 @@ class SmallLayer:
         rules: All rules of both updates.
     """
 
-    layer: GrammarLayer
+    layer: PlannedLayer
     selectors: dict[str, list[Select]]
     rules: tuple[Rule, ...]
 
     @classmethod
-    def of(cls, layer: GrammarLayer) -> SmallLayer | None:
+    def of(cls, layer: PlannedLayer) -> SmallLayer | None:
         """None for a layer that has more than this one knows."""
         updates = list(layer.updates.values())
         if "M" not in layer.updates or not all(_plain(update) for update in updates):
@@ -189,7 +189,7 @@ def _kept(update: Update) -> int:
     return linear_maps(update.mixer)[0].in_features - outputs if update.skips else 0
 
 
-def _norm(layer: GrammarLayer, letter: str) -> tuple[Tensor | None, float]:
+def _norm(layer: PlannedLayer, letter: str) -> tuple[Tensor | None, float]:
     if letter not in layer.norms:
         return None, 0.0
     norm = cast(nn.RMSNorm, layer.norms[letter])

@@ -28,6 +28,14 @@ def write_formula(
 ) -> Requirements:
     """Set the weights so that the network computes a term, or several, exactly (Theorem 3).
 
+    >>> from g2n2 import GraphBatch, GrammarGNN, write_formula
+    >>> model = GrammarGNN("r-G_L3", width=4, layers=2, preset="paper").double()
+    >>> print(write_formula(model, "1ᵀ(A²⊙A)1"))  # six times the triangles
+    depth 2; width V 1, M 2; rules M → MM ×1, M → (M⊙M) ×1
+    >>> import torch
+    >>> model(GraphBatch.of(["C~", "Bw"], dtype=torch.float64)).round().flatten().tolist()
+    [24.0, 6.0]
+
     All other weights become zero. The text of the formula is kept as `model.formula`.
 
     Args:

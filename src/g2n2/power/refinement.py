@@ -105,6 +105,11 @@ def refine(
 ) -> Refinement:
     """Refine the colours of several graphs jointly until they are stable.
 
+    >>> import networkx as nx
+    >>> pair = nx.cycle_graph(6), nx.disjoint_union_all([nx.cycle_graph(3)] * 2)
+    >>> refine(pair, k=1).separated(), refine(pair, k=2, variant="fwl").separated()
+    (False, True)
+
     A split is exact; that unequal colours were merged by accident has probability below
     2 ** -50 (`colour_hashing`).
 

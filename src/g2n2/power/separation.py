@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from g2n2.errors import DataError
-from g2n2.grammars.grammar import Grammar
+from g2n2.grammars.coercion import GrammarLike, as_grammar
 from g2n2.graphs import Adjacency, GraphLike, adjacency
 from g2n2.language.operations import BUILT_IN, OPERATIONS
 from g2n2.language.terms import Term
@@ -48,7 +48,7 @@ def bounded_by_2fwl(operations: Iterable[str]) -> bool:
 
 
 def separate(
-    grammar: Grammar,
+    grammar: GrammarLike,
     g: GraphLike,
     h: GraphLike,
     engine: Engine = "auto",
@@ -63,10 +63,16 @@ def separate(
 ) -> Separation:
     """Decide whether a grammar tells two graphs, nodes or pairs of nodes apart.
 
+    >>> import networkx as nx
+    >>> triangles = nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
+    >>> found = separate("r-G_L3", nx.cycle_graph(6), triangles)
+    >>> found.verdict, str(found.sentence), found.values
+    ('different', '1ᵀ(A²⊙A)1', (0, 12))
+
     Args:
-        grammar: Any grammar without pointwise functions; for its power with them, pass it with
-            V → V⊙V | 1 and M → M⊙M | 1·1ᵀ added.
-        g: The first graph.
+        grammar: Any grammar without pointwise functions, its name or its rules; for its power with
+            them, pass it with V → V⊙V | 1 and M → M⊙M | 1·1ᵀ added.
+        g: The first graph, as `g2n2.graphs.adjacency` takes it.
         h: The second graph; it may be the first again.
         engine: `closure` is complete: its `same` is exact but for an unlucky choice of two primes.
             `mixing` is for large graphs and goes `layers` deep. `auto` takes the closure up to 35
@@ -86,6 +92,7 @@ def separate(
             too large for the memory; or `at` does not fit the level and the graphs.
         GrammarError: If the grammar cannot be evaluated exactly, or has no words of that level.
     """
+    grammar = as_grammar(grammar)
     graphs = (adjacency(g), adjacency(h))
     if not directed:
         check_symmetric(graphs)
@@ -115,14 +122,19 @@ def separate(
 
 
 def separate_nodes(
-    grammar: Grammar, g: GraphLike, i: int, h: GraphLike, j: int, engine: Engine = "auto"
+    grammar: GrammarLike, g: GraphLike, i: int, h: GraphLike, j: int, engine: Engine = "auto"
 ) -> Separation:
     """Decide whether some word of V has different values at node i of g and node j of h."""
     return separate(grammar, g, h, engine, "node", at=(i, j))
 
 
 def separate_pairs(
-    grammar: Grammar, g: GraphLike, pair: Pair, h: GraphLike, other: Pair, engine: Engine = "auto"
+    grammar: GrammarLike,
+    g: GraphLike,
+    pair: Pair,
+    h: GraphLike,
+    other: Pair,
+    engine: Engine = "auto",
 ) -> Separation:
     """Decide whether some word of M has different values at a pair of g and a pair of h."""
     return separate(grammar, g, h, engine, "pair", at=(pair, other))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -52,11 +51,16 @@ def load_graphs(config: RunConfig) -> GraphSet:
         DataError: There are none such, or the data does not know an option.
     """
     graphs = read_source(config.dataset, config.data, _reading_options(config))
+    return chosen_graphs(config, graphs).check()
+
+
+def chosen_graphs(config: RunConfig, graphs: GraphSet) -> GraphSet:
+    """The graphs with the targets a config names, and as many as it asks for."""
     graphs = choose_targets(graphs, config.target)
-    if config.limit and config.limit < len(graphs):
-        order = np.random.default_rng([config.seed, 1]).permutation(len(graphs))
-        graphs = _some(graphs, np.sort(order[: config.limit]))
-    return graphs.check()
+    if not config.limit or config.limit >= len(graphs):
+        return graphs
+    order = np.random.default_rng([config.seed, 1]).permutation(len(graphs))
+    return _some(graphs, np.sort(order[: config.limit]))
 
 
 def _some(graphs: GraphSet, chosen: Ints) -> GraphSet:
@@ -74,24 +78,18 @@ def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> Gr
     `target`, an option of the user's own graphs, is no option of a data set: it has them all.
     """
     from ..data.catalogue import DATASETS, load_dataset
-    from ..data.reading import read_graphs
+    from ..data.reading import read_with
 
     known = {row.name.replace("_", "-") for row in DATASETS}
     if source.lower().replace("_", "-") in known:
         rest = {name: value for name, value in options.items() if name != "target"}
-        return load_dataset(source, data=data, **rest)
+        return load_dataset(source, data, rest)
     path = Path(source)
     if not path.exists():
         if path.suffix or len(path.parts) > 1:
             raise DataError(f"no file or folder {source!r}: check the path")
         return load_dataset(source)  # names the nearest data set
-    allowed = [name for name in signature(read_graphs).parameters if name != "source"]
-    for name in options:
-        if name not in allowed:
-            raise DataError(
-                f"there is no option {name!r} for your own graphs; known: {', '.join(allowed)}"
-            )
-    return read_graphs(source, **options)
+    return read_with(source, options)
 
 
 def _reading_options(config: RunConfig) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from .building import Parts
 from .config import RunConfig
 from .evaluation import Scores
 from .loop import Loop
+from .session import Watch
 from .tasks import Task
-from .train import Watch
 
 LABELS = {
     "mae": "MAE",

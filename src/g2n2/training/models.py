@@ -28,8 +28,8 @@ def save_best(files: RunFolder, model: nn.Module) -> None:
     write_whole(path, content)
 
 
-def load_best(files: RunFolder, config: RunConfig, parts: Parts) -> nn.Module:
-    """The network with the best weights of a run.
+def load_best(files: RunFolder, config: RunConfig, parts: Parts | None) -> nn.Module:
+    """The network with the best weights of a run; a baseline is made anew, which needs the parts.
 
     Raises:
         DataError: There are none, or they are damaged.
@@ -39,7 +39,7 @@ def load_best(files: RunFolder, config: RunConfig, parts: Parts) -> nn.Module:
         raise DataError(f"{files.path} has no {BEST}: no epoch was finished; resume the run")
     from ..nn.model import GrammarGNN
 
-    model = make_model(config, parts) if config.baseline else None
+    model = make_model(config, parts) if config.baseline and parts is not None else None
     if model is None or isinstance(model, GrammarGNN):
         from ..nn.files import load
 

@@ -190,10 +190,10 @@ def _open(sweep: Sweep, storage: str | Path) -> tuple[Any, Any]:
 def _train(config: RunConfig, folder: Path) -> tuple[float, str]:
     """The validation result of a trial, lower is better, and the same in words."""
     from .display import measured
-    from .train import train
+    from .session import train_config
 
     started = (folder / "config.json").is_file()
-    result = train(config, folder, resume=started)
+    result = train_config(config, folder, resume=started)
     task = result.parts.task
     value = result.history[result.best_epoch - 1][f"validation {task.metric}"]
     return (-value if task.higher_is_better else value), f"validation {measured(task, value)}"

@@ -1,16 +1,23 @@
-"""A trained run put to use: scores on its own parts or another file, predictions for new graphs."""
+"""A trained run put to use: its network and scores, predictions for new graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from ..data.graph_set import GraphSet, Ints
+from ..data.readers.molecules import ATOM_FEATURES
+from ..data.readers.options import Options
+from ..data.readers.smiles_tables import read_smiles_list
+from ..data.reading import SMILES, read_with
 from ..errors import DataError
 from .alignment import align
 from .building import (
@@ -26,8 +33,9 @@ from .config import RunConfig
 from .evaluation import Predictions, Scores, predict
 from .metrics import metrics
 from .models import load_best
+from .prediction_rows import Row, prediction_rows, write_rows
 from .run_folder import RunFolder
-from .tasks import Task
+from .tasks import Task, Values
 
 CARRIED = ("smiles", "id", "hydrogens", "directed")
 """Options of reading that hold for new files as they did for the training file."""
@@ -41,33 +49,117 @@ class Outcome:
         graphs: The graphs, as the network saw them.
         made: A row for each graph, node or listed edge.
         scores: By target, where some targets are known; else empty.
+        task: What the values mean.
     """
 
     graphs: GraphSet
     made: Predictions
     scores: Scores
+    task: Task
+
+    @property
+    def values(self) -> Values:
+        """`[rows, out]` predictions in their units, or probabilities."""
+        return self.made.values
+
+    def __len__(self) -> int:
+        return len(self.made.rows)
+
+    def rows(self, truth: bool = False) -> list[Row]:
+        """One dict for each prediction, with the input's ids in its order, units in the names.
+
+        A record that could not be read has a row that says why.
+
+        Args:
+            truth: Whether the known targets stand beside the predictions.
+        """
+        return prediction_rows(self.graphs, self.task, self.made, truth=truth, unread=not truth)
+
+    def to_csv(self, path: str | Path, truth: bool = False) -> None:
+        """Write `rows` as CSV, whole or not at all."""
+        write_rows(Path(path), self.rows(truth))
 
 
-class TrainedRun:
-    """A run folder whose best network is used.
+class Run:
+    """A run folder: its best network, its scores, and predictions for new graphs.
+
+    `g2n2.train` gives one, and `g2n2.load(folder)`:
+
+    >>> from g2n2 import Run
+    >>> Run("no-such-run")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    g2n2.errors.DataError: no-such-run is no run folder: it has no config.json; ...
 
     Args:
         folder: Written by `train`.
         device: `auto`, `cpu` or `cuda`.
+        graphs: The graphs it was trained on, where they are in memory and in no file.
+
+    Attributes:
+        config: Its settings.
+        task: What it learned.
 
     Raises:
         DataError: It is no run folder.
     """
 
-    def __init__(self, folder: str | Path, device: str = "auto") -> None:
+    def __init__(
+        self, folder: str | Path, device: str = "auto", graphs: GraphSet | None = None
+    ) -> None:
         self.files = RunFolder.existing(folder)
+        self._graphs = graphs
         self.config: RunConfig = self.files.config()
         columns = self.files.columns()
         self.task = Task(columns, columns[0].kind)
         found = "cuda" if torch.cuda.is_available() else "cpu"
         self.device = torch.device(found if device == "auto" else device)
 
-    def evaluate(self, part: str, graphs: GraphSet | None = None) -> Outcome:
+    @property
+    def folder(self) -> Path:
+        """Where everything about the run is written; `run_folder` says what."""
+        return self.files.path
+
+    @cached_property
+    def model(self) -> nn.Module:
+        """The network with the best weights, in evaluation mode: a `GrammarGNN` or a baseline.
+
+        Its outputs are scaled as in training; `predict` gives them in their units.
+        """
+        parts = self._parts() if self.config.baseline else None
+        return load_best(self.files, self.config, parts).to(self.device).eval()
+
+    @property
+    def scores(self) -> Scores:
+        """Of the best network on the test graphs, by target; empty where there were none."""
+        return _numbers(self.files.read_json("result.json")["test"])
+
+    @property
+    def guesses(self) -> Scores:
+        """The same for a guess that looks at no graph: the mean, or the commonest class."""
+        return _numbers(self.files.read_json("result.json")["test_of_constant_guess"])
+
+    @property
+    def history(self) -> list[dict[str, float]]:
+        """Loss and validation scores of each epoch."""
+        try:
+            text = (self.folder / "metrics.csv").read_text(encoding="utf-8")
+        except OSError:
+            raise DataError(f"{self.folder} has no metrics.csv: no epoch was finished") from None
+        rows = csv.DictReader(text.splitlines())
+        return [{name: float(value) for name, value in row.items()} for row in rows]
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r})"
+
+    def __str__(self) -> str:
+        lines = [f"{self.config.baseline or self.config.grammar} on {self.config.dataset}"]
+        scores = self.scores if (self.folder / "result.json").is_file() else {}
+        for name, values in scores.items():
+            shown = ", ".join(f"{metric} {value:.4g}" for metric, value in values.items())
+            lines.append(f"  test {name}: {shown}")
+        return "\n".join([*lines, f"  run folder: {self.folder}"])
+
+    def evaluate(self, part: str = "test", graphs: GraphSet | None = None) -> Outcome:
         """Predictions and scores on a part of the run's own data.
 
         Args:
@@ -83,29 +175,41 @@ class TrainedRun:
             raise DataError(f"the run has no part {part!r}; it has {', '.join(splits)}")
         if not len(splits[part]):
             raise DataError(f"the part {part} of this run holds no graph")
-        everything = load_graphs(self.config) if graphs is None else graphs
-        parts = prepare(self.config, everything, splits)
+        parts = self._parts(graphs)
         self.files.refuse_other_data(parts.graphs)
         self._refuse_unknown(parts.graphs.select(splits[part]), f"the part {part} of this run")
         return self._outcome(replace(parts, scaling=self.files.scaling()), splits[part])
 
+    def _parts(self, graphs: GraphSet | None = None) -> Parts:
+        """What the run worked with."""
+        known = self._graphs if graphs is None else graphs
+        everything = load_graphs(self.config) if known is None else known
+        return prepare(self.config, everything, self.files.splits())
+
     def predict(
         self,
-        source: str | Path | GraphSet,
+        source: str | Path | GraphSet | Iterable[Any],
         options: Mapping[str, Any] | None = None,
         targets: bool = False,
     ) -> Outcome:
         """Predictions for new graphs, in their order.
 
         Args:
-            source: A file, a folder, a data set's name, or graphs in memory.
+            source: A file, a folder, a data set's name, or graphs in memory: a list of networkx
+                graphs or PyG `Data`, of SMILES for a run on molecules, or of anything
+                `g2n2.graphs.adjacency` takes for one on graphs without features.
             options: Of reading; those of the training file hold where they are not named.
             targets: Whether the source must hold the targets, to score the predictions.
 
         Raises:
             DataError: It cannot be read, or its features are not those of the training graphs.
         """
-        graphs = source if isinstance(source, GraphSet) else self._read(source, options, targets)
+        if isinstance(source, GraphSet):
+            graphs = source
+        elif isinstance(source, str | Path):
+            graphs = self._read(source, options, targets)
+        else:
+            graphs = self._read_list(source, options)
         if not takes_edges(self.config):
             graphs = without_edge_features(graphs)
         described = self.files.read_json("data.json")
@@ -130,6 +234,16 @@ class TrainedRun:
         chosen = {"target": wanted, **carried, **(options or {})}
         return read_source(str(source), self.config.data, chosen)
 
+    def _read_list(self, source: Iterable[Any], options: Mapping[str, Any] | None) -> GraphSet:
+        """Graphs in memory; bare strings are SMILES where the run was trained on molecules."""
+        items = source if hasattr(source, "edge_index") else list(source)
+        molecules = self.files.read_json("data.json")["node_names"] == list(ATOM_FEATURES)
+        if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
+            hydrogens = bool(self.config.options.get("hydrogens", False))
+            texts = [text.removeprefix(SMILES) for text in items]
+            return read_smiles_list(texts, Options(target=(), hydrogens=hydrogens))
+        return read_with(items, options or {})
+
     def _outcome(self, parts: Parts, indices: Ints) -> Outcome:
         dtype = torch.float64 if self.config.precision == "64" else torch.float32
         model = load_best(self.files, self.config, parts).to(self.device)
@@ -137,4 +251,12 @@ class TrainedRun:
         made = predict(model, parts, store, indices)
         known = bool(np.isfinite(made.targets).any())
         scores = metrics(self.task, made.values, made.targets) if known else {}
-        return Outcome(parts.graphs, made, scores)
+        return Outcome(parts.graphs, made, scores, self.task)
+
+
+def _numbers(scores: dict[str, dict[str, float | None]]) -> Scores:
+    """Scores as JSON holds them, where what is no number is null."""
+    return {
+        name: {metric: float("nan") if value is None else value for metric, value in own.items()}
+        for name, own in scores.items()
+    }

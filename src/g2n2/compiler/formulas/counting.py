@@ -125,6 +125,10 @@ FORMULAS: dict[str, Callable[[], Term]] = {
 def formula(name: str) -> Term:
     """A formula of FORMULAS by its name; `Laplacian^3` is a power.
 
+    >>> from g2n2 import evaluate, formula
+    >>> float(evaluate(formula("C4"), "D~{")[0, 0])  # cycles of length 4 in K5
+    15.0
+
     Raises:
         LoweringError: There is none of that name, or it is out of reach (K4, C8, P8).
     """

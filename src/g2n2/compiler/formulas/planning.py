@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import ceil
 
 from ...errors import LoweringError
-from ...grammars.catalogue import find_grammar
+from ...grammars.coercion import GrammarLike, as_grammar
 from ...grammars.grammar import Grammar
 from ...grammars.rules import Rule
 from ...grammars.words import parse_word
@@ -308,7 +308,7 @@ def plan_formulas(
 
 
 def requirements(
-    grammar: Grammar | str,
+    grammar: GrammarLike,
     terms: Formula | Sequence[Formula],
     *,
     domain: Sequence[int] | None = None,
@@ -319,8 +319,12 @@ def requirements(
 ) -> Requirements:
     """The depth and width a network of the preset `paper` needs to compute terms.
 
+    >>> needed = requirements("r-G_L3", "1ᵀ(A²⊙A)1")
+    >>> needed.depth, dict(needed.width)
+    (2, {'V': 1, 'M': 2})
+
     Args:
-        grammar: Any grammar, or its name.
+        grammar: Any grammar, its name or its rules.
         terms: One term or several, or their texts.
         domain: Integers on which functions other than ReLU and |x| must be exact.
         directed: Whether Aᵀ is an input.
@@ -331,7 +335,7 @@ def requirements(
     Raises:
         LoweringError: The grammar does not make a part of a term; the message names it.
     """
-    chosen = find_grammar(grammar) if isinstance(grammar, str) else grammar
+    chosen = as_grammar(grammar)
     mode, _ = readout_options(readout, None)
     inputs = plan_inputs(chosen, find_preset("paper"), 0, 0, directed)
     heads = {rule.head for rule in chosen.rules}

@@ -18,6 +18,7 @@ An `.npz` holds:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError
-from ...graphs import read_graph6_file
+from ...graphs import adjacency, read_graph6_file
 from ..graph_set import Floats, GraphSet, Ints, Level
 from .options import Options
 from .padding import level_of, per_edge, per_node
@@ -36,6 +37,27 @@ from .targets import from_block, from_cells, infer_together
 
 _KNOWN = ("A", "sizes", "x", "e", "y", "positions", "ids", "target_names")
 Array = NDArray[Any]
+
+
+def read_matrices(items: Sequence[Any], options: Options) -> GraphSet:
+    """Read a list of graphs without features: whatever `g2n2.graphs.adjacency` takes.
+
+    Raises:
+        DataError: Naming the item that is no graph.
+    """
+    if not items:
+        raise DataError("the list holds no graph; expected at least one")
+    records = []
+    for number, item in enumerate(items):
+        try:
+            records.append(from_matrix(adjacency(item)))
+        except DataError as fault:
+            kinds = ", ".join(sorted({type(other).__name__ for other in items}))
+            raise DataError(
+                f"the list holds {kinds}; item {number} is no graph: {fault}"
+            ) from fault
+    name, ids = options.name or "graphs", [str(number) for number in range(len(records))]
+    return assemble(records, name=name, ids=ids, source={"format": "matrices"})
 
 
 def read_npz_graphs(path: str | Path, options: Options) -> GraphSet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,13 @@ def read_smiles_table(table: Table, options: Options) -> GraphSet:
             "unread": dict(bad),
         },
     )
+
+
+def read_smiles_list(texts: Sequence[str], options: Options) -> GraphSet:
+    """Read molecules given as a list of SMILES; their ids are their places in it."""
+    places = tuple(f"molecule {number}" for number in range(len(texts)))
+    table = Table("the list", {"smiles": list(texts)}, tuple(range(len(texts))), places)
+    return read_smiles_table(table, options)
 
 
 def read_smi(path: str | Path) -> Table:

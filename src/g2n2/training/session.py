@@ -80,7 +80,7 @@ def first_process() -> bool:
     return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
 
 
-def train(
+def train_config(
     config: RunConfig,
     folder: str | Path,
     *,

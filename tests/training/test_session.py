@@ -12,8 +12,8 @@ from benchmark_files import real_file
 from g2n2.errors import DataError
 from g2n2.training.config import RunConfig
 from g2n2.training.run_folder import BEST
-from g2n2.training.train import Watch, train
-from g2n2.training.trained import TrainedRun
+from g2n2.training.session import Watch, train_config
+from g2n2.training.trained import Run
 from small_sets import small_set
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")
@@ -36,7 +36,7 @@ TASKS = [
 def no_pictures():
     """Drawing takes longer than these runs; test_plots draws."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("g2n2.training.train.draw", lambda *_: ["picture"])
+        patch.setattr("g2n2.training.session.draw", lambda *_: ["picture"])
         yield
 
 
@@ -51,7 +51,7 @@ def test_every_task_is_learned(case, tmp_path):
     level, kind, columns, missing = case
     graphs = small_set(level, kind, graphs=100, columns=columns, missing=missing)
     config = replace(SMALL, layers=1, batch=16, epochs=30, rate=1e-2)
-    result = train(config, tmp_path / "run", graphs=graphs)
+    result = train_config(config, tmp_path / "run", graphs=graphs)
     losses = [row["loss"] for row in result.history]
     assert losses[-1] < 0.8 * losses[0]
     score, guess = result.scores["all"], result.guesses["all"]
@@ -59,7 +59,7 @@ def test_every_task_is_learned(case, tmp_path):
         assert score["mae"] < 0.6 * guess["mae"]
     else:
         assert score["accuracy"] > guess["accuracy"] + 0.1
-    outcome = TrainedRun(tmp_path / "run", "cpu").evaluate("test", graphs)
+    outcome = Run(tmp_path / "run", "cpu").evaluate("test", graphs)
     assert outcome.scores["all"] == pytest.approx(score)
 
 
@@ -68,15 +68,15 @@ def run(tmp_path_factory):
     """A short finished run and its result."""
     folder = tmp_path_factory.mktemp("runs") / "first"
     config = replace(SMALL, epochs=3)
-    return folder, config, train(config, folder, graphs=small_set(missing=0.1))
+    return folder, config, train_config(config, folder, graphs=small_set(missing=0.1))
 
 
 def test_same_seed_same_numbers_and_bytes(run, tmp_path):
     folder, config, _ = run
-    again = train(config, tmp_path / "again", graphs=small_set(missing=0.1))
+    again = train_config(config, tmp_path / "again", graphs=small_set(missing=0.1))
     for name in ("metrics.csv", BEST, "split.json", "test.csv", "config.json", "data.json"):
         assert (again.folder / name).read_bytes() == (folder / name).read_bytes(), name
-    other = train(replace(config, seed=1), tmp_path / "other", graphs=small_set(missing=0.1))
+    other = train_config(replace(config, seed=1), tmp_path / "other", graphs=small_set(missing=0.1))
     assert (other.folder / "metrics.csv").read_bytes() != (folder / "metrics.csv").read_bytes()
 
 
@@ -86,7 +86,7 @@ def test_a_run_in_full_precision_is_not_in_that_of_the_run_before(tmp_path):
     before = torch.get_float32_matmul_precision()
     for precision in ("bf16", "tf32", "32"):
         config = replace(SMALL, epochs=1, precision=precision)
-        train(config, tmp_path / precision, graphs=small_set(), watch=watch)
+        train_config(config, tmp_path / precision, graphs=small_set(), watch=watch)
         assert torch.get_float32_matmul_precision() == before
     assert seen == ["high", "high", "highest"]
 
@@ -135,13 +135,13 @@ def test_the_mean_predictor_is_the_mean_of_the_training_graphs(run):
 def test_a_folder_in_use_is_refused(run):
     folder, config, _ = run
     with pytest.raises(DataError, match="holds a run already; go on with --resume"):
-        train(config, folder, graphs=small_set())
+        train_config(config, folder, graphs=small_set())
 
 
 def test_other_data_is_refused_on_resuming(run):
     folder, config, _ = run
     with pytest.raises(DataError, match=r"is not what .* was started on"):
-        train(config, folder, resume=True, graphs=small_set(seed=5))
+        train_config(config, folder, resume=True, graphs=small_set(seed=5))
 
 
 def test_a_stopped_run_goes_on_to_the_same_end(run, tmp_path):
@@ -156,22 +156,24 @@ def test_a_stopped_run_goes_on_to_the_same_end(run, tmp_path):
     often = replace(config, checkpoint_seconds=0.0)
     graphs = small_set(missing=0.1)
     with pytest.raises(KeyboardInterrupt):
-        train(often, tmp_path / "b", graphs=graphs, watch=Watch(step=stop_in_the_second_epoch))
+        train_config(
+            often, tmp_path / "b", graphs=graphs, watch=Watch(step=stop_in_the_second_epoch)
+        )
     assert not (tmp_path / "b" / "result.json").exists()
-    result = train(often, tmp_path / "b", resume=True, graphs=graphs)
+    result = train_config(often, tmp_path / "b", resume=True, graphs=graphs)
     assert result.scores == whole.scores
     assert (tmp_path / "b" / BEST).read_bytes() == (folder / BEST).read_bytes()
     assert (tmp_path / "b" / "metrics.csv").read_bytes() == (folder / "metrics.csv").read_bytes()
 
 
 def test_small_sets_get_small_batches_unless_one_is_asked_for(run, tmp_path):
-    result = train(replace(SMALL, batch=None, epochs=1), tmp_path / "a", graphs=small_set())
+    result = train_config(replace(SMALL, batch=None, epochs=1), tmp_path / "a", graphs=small_set())
     written = json.loads((result.folder / "config.json").read_text())
     assert written["batch"] == 8
     _, config, _ = run
     assert config.batch == 8
     paper = replace(SMALL, batch=None, epochs=1, recipe="paper")
-    result = train(paper, tmp_path / "b", graphs=small_set())
+    result = train_config(paper, tmp_path / "b", graphs=small_set())
     assert json.loads((result.folder / "config.json").read_text())["batch"] == 32
 
 
@@ -180,8 +182,8 @@ def test_baselines_train_and_come_back(baseline, tmp_path):
     if baseline == "GIN":
         pytest.importorskip("torch_geometric", reason="GIN is made of PyG's layers")
     config = replace(SMALL, baseline=baseline, epochs=2, precision="64")
-    result = train(config, tmp_path / "run", graphs=small_set())
-    outcome = TrainedRun(tmp_path / "run", "cpu").evaluate("test", small_set())
+    result = train_config(config, tmp_path / "run", graphs=small_set())
+    outcome = Run(tmp_path / "run", "cpu").evaluate("test", small_set())
     assert outcome.scores == result.scores
 
 
@@ -190,17 +192,17 @@ def test_filters_are_learned_node_by_node(tmp_path):
     real_file("filtering", "TwoDGrid30.mat")
     pytest.importorskip("scipy", reason="the .mat file is read with scipy")
     config = replace(SMALL, dataset="filtering", target=("low",), grammar="GNNML1", epochs=15)
-    result = train(config, tmp_path / "run")
+    result = train_config(config, tmp_path / "run")
     assert result.parts.graphs.level == "node"
     assert result.scores["low"]["r2"] > 0.8
 
 
 def test_bad_targets_and_sets_are_said(tmp_path):
     with pytest.raises(DataError, match="small has no positions"):
-        train(replace(SMALL, distance=("raw",)), tmp_path / "a", graphs=small_set())
+        train_config(replace(SMALL, distance=("raw",)), tmp_path / "a", graphs=small_set())
     unknown = replace(small_set(), targets=np.full((60, 1), np.nan))
     with pytest.raises(DataError, match="no training graph has a known target"):
-        train(SMALL, tmp_path / "b", graphs=unknown)
+        train_config(SMALL, tmp_path / "b", graphs=unknown)
 
 
 def test_a_run_that_fails_before_its_first_step_leaves_no_folder(tmp_path):
@@ -209,7 +211,7 @@ def test_a_run_that_fails_before_its_first_step_leaves_no_folder(tmp_path):
 
     for watch in (Watch(start=fail), Watch(step=fail)):
         with pytest.raises(DataError, match="no"):
-            train(SMALL, tmp_path / "run", graphs=small_set(), watch=watch)
+            train_config(SMALL, tmp_path / "run", graphs=small_set(), watch=watch)
         begun = watch.start is not fail
         assert (tmp_path / "run").exists() == begun
 
@@ -220,9 +222,9 @@ def test_a_part_without_a_known_target_is_not_scored(tmp_path):
     targets = graphs.targets.copy()
     targets[parts["test"]] = np.nan
     graphs = replace(graphs, targets=targets, splits=parts)
-    result = train(replace(SMALL, epochs=1), tmp_path / "run", graphs=graphs)
+    result = train_config(replace(SMALL, epochs=1), tmp_path / "run", graphs=graphs)
     assert result.scores == {}
-    run = TrainedRun(tmp_path / "run", "cpu")
+    run = Run(tmp_path / "run", "cpu")
     with pytest.raises(DataError, match="the part test of this run has no value of t0 to compare"):
         run.evaluate("test", graphs)
     assert run.evaluate("validation", graphs).scores

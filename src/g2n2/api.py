@@ -1,0 +1,407 @@
+"""The calls of the flat surface that join several parts: check, compile, export, load, predict.
+
+`from g2n2 import …` gives them; nothing here imports torch before it is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from .errors import DataError, ReductionError
+from .grammars.coercion import GrammarLike, as_grammar
+from .grammars.grammar import Grammar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import nn
+
+    from .compiler.presets import Preset
+    from .compiler.readout_plan import Task
+    from .data.graph_set import GraphSet
+    from .nn.model import GrammarGNN
+    from .pipeline import Derivation
+    from .power.power_table import PowerTable
+    from .power.suites import Suite
+    from .reduction.checker import Verdict
+    from .training.trained import Outcome, Run
+
+
+def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> Verdict:
+    """Check a certificate with the checker that shares no code with the search.
+
+    >>> from g2n2 import check, derive
+    >>> verdict = check(derive("L1", witnesses=False))
+    >>> verdict.valid, verdict.claims
+    (True, ('equal power, symmetric A, graph level',))
+
+    Args:
+        certificate: A file written by `g2n2 derive --out`, its content, or a derivation.
+
+    Returns:
+        Whether every link holds, how many obligations were checked, and what fails if one does.
+
+    Raises:
+        ReductionError: The file cannot be read or is no certificate.
+    """
+    from .reduction.certificates import read_certificate
+    from .reduction.checker import check as verify
+
+    if isinstance(certificate, str | os.PathLike):
+        return verify(read_certificate(Path(certificate)))
+    content = getattr(certificate, "certificate", certificate)
+    if not isinstance(content, Mapping):
+        raise ReductionError(
+            f"got {type(certificate).__name__}, expected a certificate: a path, its content, or "
+            "what derive gives"
+        )
+    return verify(dict(content))
+
+
+def measure_power(
+    grammars: GrammarLike | Sequence[GrammarLike],
+    suite: str | Path | Suite | Sequence[str | Path | Suite],
+    readout: str | None,
+    layers: int | None,
+    with_f: bool,
+    pairs: bool,
+    data: str | Path | None,
+) -> PowerTable:
+    """Every grammar on every suite; `g2n2.power` says what the arguments mean."""
+    from .power.power_table import PowerTable
+    from .power.suites import Suite
+    from .power.table import power_row
+    from .reduction.compare import with_functions
+
+    given = [grammars] if isinstance(grammars, str | Grammar) else list(grammars)
+    suites = [suite] if isinstance(suite, str | Path | Suite) else list(suite)
+    if not given or not suites:
+        raise DataError("nothing to measure: give at least one grammar and one suite")
+    chosen = [as_grammar(grammar) for grammar in given]
+    chosen = [with_functions(grammar) for grammar in chosen] if with_f else chosen
+    loaded = [_suite(one, pairs, data) for one in suites]
+    return PowerTable(
+        tuple(power_row(grammar, own, readout, layers) for own in loaded for grammar in chosen)
+    )
+
+
+def _suite(suite: str | Path | Suite, pairs: bool, data: str | Path | None) -> Suite:
+    from .power.suites import SUITE_NAMES, Suite, graph6_suite, load_suite
+
+    if isinstance(suite, Suite):
+        return suite
+    if str(suite) not in SUITE_NAMES and Path(suite).exists():
+        return graph6_suite(suite, pairs)
+    return load_suite(str(suite), data)
+
+
+def compile(
+    grammar: GrammarLike = "r-G_L3",
+    node_features: int = 0,
+    edge_features: int = 0,
+    width: int | Mapping[str, int] = 64,
+    layers: int = 3,
+    out: int = 1,
+    task: Task = "graph",
+    readout: str | Mapping[str, str] | None = None,
+    preset: str | Preset = "modern",
+    pooling: str | Mapping[str, str] | None = None,
+    functions: str = "mlp",
+    pair_bias: bool | None = None,
+    decision: tuple[int, ...] | None = None,
+    context: bool = False,
+    directed: bool = False,
+    supports: nn.Module | None = None,
+    typical_size: float = 16.0,
+    memory_budget: int | None = None,
+    backend: str = "auto",
+) -> GrammarGNN:
+    """The network of a grammar; the arguments are those of `GrammarGNN`.
+
+    >>> from g2n2 import compile
+    >>> model = compile("r-G_L3", node_features=5, width=8, layers=2)
+    >>> model.plan.grammar.name, len(model.layers)
+    ('r-G_L3', 2)
+
+    Raises:
+        GrammarError: There is no such grammar.
+        LoweringError: The grammar cannot be compiled as asked.
+    """
+    from .nn.model import GrammarGNN
+
+    return GrammarGNN(
+        as_grammar(grammar),
+        node_features=node_features,
+        edge_features=edge_features,
+        width=width,
+        layers=layers,
+        out=out,
+        task=task,
+        readout=readout,
+        preset=preset,
+        pooling=pooling,
+        functions=functions,
+        pair_bias=pair_bias,
+        decision=decision,
+        context=context,
+        directed=directed,
+        supports=supports,
+        typical_size=typical_size,
+        memory_budget=memory_budget,
+        backend=backend,
+    )
+
+
+def load(path: str | Path, device: str = "auto") -> GrammarGNN | Run:
+    """What a file or folder of ours holds: a network, or a run with its network and scores.
+
+    >>> import tempfile
+    >>> from g2n2 import compile, load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     compile("GNNML1", width=4, layers=1).save(f"{folder}/model.safetensors")
+    ...     load(f"{folder}/model.safetensors").plan.grammar.name
+    'GNNML1'
+
+    Args:
+        path: A run folder, or a network's file (`model.save`, a run's `best.safetensors`).
+        device: `auto`, `cpu` or `cuda`; `auto` is the CPU for a network, and for a run a GPU where
+            there is one.
+
+    Raises:
+        DataError: It is neither; the message says what it is and what reads it.
+    """
+    place = Path(path)
+    if place.is_dir():
+        from .training.trained import Run
+
+        return Run(place, device)
+    if not place.exists():
+        raise DataError(f"no file or folder {str(path)!r}: check the path")
+    if other := _other_content(place):
+        raise DataError(f"{path} holds {other}")
+    from .nn.files import load as load_network
+
+    return load_network(place, "cpu" if device == "auto" else device)
+
+
+_ELSEWHERE = {
+    ".onnx": "an ONNX network: onnxruntime.InferenceSession(path) runs it",
+    ".pt2": "a torch.export program: torch.export.load(path).module() runs it",
+    ".toml": "settings: g2n2 train --config runs them",
+    **dict.fromkeys(
+        (".csv", ".tsv", ".smi", ".sdf", ".mol", ".xyz", ".g6", ".graph6", ".npz"),
+        "graphs: g2n2.read_graphs(path) reads them",
+    ),
+}
+
+
+def _other_content(path: Path) -> str:
+    """What a file that is no network holds and what reads it; empty where it may be a network."""
+    ending = path.name.lower().removesuffix(".gz")
+    for suffix, content in _ELSEWHERE.items():
+        if ending.endswith(suffix):
+            return content
+    if not ending.endswith(".json"):
+        return ""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return "JSON that cannot be read; a network is a .safetensors file"
+    if isinstance(content, dict) and str(content.get("format", "")).startswith("g2n2 certificate"):
+        return "a certificate: g2n2.check(path) checks it"
+    return "JSON, and no network; name the run folder, or a .safetensors file"
+
+
+def export(
+    model: GrammarGNN | Run | str | Path,
+    path: str | Path,
+    *,
+    sizes: tuple[int, int] = (2, 8),
+    dynamic: bool = True,
+) -> Path:
+    """Write a network for other programs: `.onnx` for ONNX, `.pt2` for `torch.export`.
+
+    >>> import tempfile, torch
+    >>> from g2n2 import compile, export
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = export(compile("GNNML1", width=4, layers=1), f"{folder}/model.pt2")
+    ...     torch.export.load(path).module()(*[torch.ones(1, 3, 3), torch.ones(1, 3, 0),
+    ...         torch.ones(1, 3, 3, 0), torch.ones(1, 3, dtype=torch.bool)]).shape
+    torch.Size([1, 1])
+
+    Args:
+        model: A network, a run, or the path of either.
+        path: Where it goes; the ending says as what.
+        sizes: How many graphs of how many nodes it takes; means nothing where dynamic.
+        dynamic: Whether it takes any number of graphs and of nodes.
+
+    Returns:
+        The path.
+
+    Raises:
+        DataError: Another ending, or the file cannot be written.
+        LoweringError: The network uses something the format has no operator for.
+    """
+    place = Path(path)
+    if place.suffix not in (".onnx", ".pt2"):
+        raise DataError(
+            f"cannot export to {place.name!r}: end the name in .onnx (ONNX) or .pt2 (torch.export);"
+            " model.save writes .safetensors"
+        )
+    from .nn.exporting import export_onnx, export_program
+
+    network = _network(model)
+    if place.suffix == ".onnx":
+        export_onnx(network, place, sizes, dynamic)
+        return place
+    if not place.parent.is_dir():
+        raise DataError(f"cannot write {str(path)!r}: make the folder first")
+    import torch
+
+    try:
+        torch.export.save(export_program(network, sizes, dynamic), place)
+    except OSError as fault:
+        raise DataError(f"cannot write {str(path)!r}: {fault.strerror or fault}") from fault
+    return place
+
+
+def _network(model: GrammarGNN | Run | str | Path) -> GrammarGNN:
+    """The network of a model, of a run, or of a path to either."""
+    from .nn.model import GrammarGNN
+
+    held = load(model) if isinstance(model, str | os.PathLike) else model
+    network = held if isinstance(held, GrammarGNN) else getattr(held, "model", None)
+    if not isinstance(network, GrammarGNN):
+        raise DataError(
+            f"got {type(network if network is not None else model).__name__}, expected a network "
+            "of a grammar, a run of one, or the path of either"
+        )
+    return network
+
+
+@overload
+def predict(
+    model: GrammarGNN,
+    graphs: Any,
+    *,
+    options: Mapping[str, Any] | None = None,
+    device: str = "auto",
+) -> NDArray[np.float64]: ...
+@overload
+def predict(
+    model: Run | str | Path,
+    graphs: Any,
+    *,
+    options: Mapping[str, Any] | None = None,
+    device: str = "auto",
+) -> Outcome: ...
+def predict(
+    model: GrammarGNN | Run | str | Path,
+    graphs: Any,
+    *,
+    options: Mapping[str, Any] | None = None,
+    device: str = "auto",
+) -> Outcome | NDArray[np.float64]:
+    """Predictions of a run, or outputs of a network, for new graphs in their order.
+
+    >>> from g2n2 import compile, predict
+    >>> model = compile("GNNML1", width=4, layers=1)
+    >>> predict(model, ["C~", "Bw"]).shape
+    (2, 1)
+
+    Args:
+        model: A run or its folder; or a network or its file, whose bare outputs are given.
+        graphs: A file, a folder, a data set's name, a `GraphSet`, or graphs in memory: a list of
+            networkx graphs or PyG `Data`, of SMILES for a run on molecules, of anything
+            `g2n2.graphs.adjacency` takes where there are no features; a `GraphBatch` or PyG
+            `Batch` for a network.
+        options: Of reading a file, as `g2n2.read_graphs` has them.
+        device: `auto`, `cpu` or `cuda`, where a path is given; what is loaded stays where it is.
+
+    Returns:
+        For a run an `Outcome`: `.values`, `.rows()` with ids and units, `.to_csv(path)`. For a
+        network an array `[rows, out]`, one row for each graph, node or edge.
+
+    Raises:
+        DataError: The graphs cannot be read, or do not fit.
+    """
+    from .training.trained import Run
+
+    held = load(model, device) if isinstance(model, str | os.PathLike) else model
+    if isinstance(held, Run):
+        return held.predict(graphs, options)
+    return _outputs(_network(held), graphs, options)
+
+
+def _outputs(
+    model: GrammarGNN, graphs: Any, options: Mapping[str, Any] | None
+) -> NDArray[np.float64]:
+    """Bare outputs of a network, one row for each graph, node or edge."""
+    import numpy as np
+    import torch
+
+    from .data.batch import GraphBatch
+    from .data.store import GraphStore
+    from .training.inference import outputs
+
+    weight, training = next(model.parameters()), model.training
+    model.eval()
+    try:
+        if isinstance(graphs, GraphBatch) or hasattr(graphs, "edge_index"):
+            with torch.no_grad():
+                values: NDArray[np.float64] = model(graphs).double().cpu().numpy()
+            return values
+        found = _fitting(model, _graph_set(model, graphs, options))
+        store = GraphStore(found, weight.device, (), weight.dtype)
+        made, rows = outputs(model, store, np.arange(len(found)))
+        return made[np.argsort(rows)]
+    finally:
+        model.train(training)
+
+
+def _graph_set(model: GrammarGNN, graphs: Any, options: Mapping[str, Any] | None) -> GraphSet:
+    """Graphs from a path, a data set's name, or memory, without targets."""
+    from .data.graph_set import GraphSet
+    from .data.readers.arrays import read_matrices
+    from .data.readers.options import Options
+    from .data.reading import read_with
+    from .training.building import read_source
+
+    if isinstance(graphs, GraphSet):
+        return graphs
+    if isinstance(graphs, str | os.PathLike):
+        return read_source(str(graphs), None, {"target": (), **(options or {})})
+    inputs = model.plan.inputs
+    if inputs.node_features or inputs.edge_features or options:
+        return read_with(graphs, {"target": (), **(options or {})})
+    # A networkx graph and a matrix would be taken apart into nodes and rows.
+    one = hasattr(graphs, "adj") or len(getattr(graphs, "shape", ())) == 2
+    if not one and not isinstance(graphs, Iterable):
+        raise DataError(f"got {type(graphs).__name__}; expected a path or a list of graphs")
+    return read_matrices([graphs] if one else list(graphs), Options())
+
+
+def _fitting(model: GrammarGNN, graphs: GraphSet) -> GraphSet:
+    """The graphs with a row for each output, and no features for a network that reads none.
+
+    Raises:
+        ShapeError: The network reads other features.
+    """
+    import numpy as np
+
+    inputs, task = model.plan.inputs, model.plan.readout.task
+    rows = {"graph": len(graphs), "node": int(graphs.sizes.sum()), "edge": graphs.edges.shape[1]}
+    nodes, edges = graphs.node_features, graphs.edge_features
+    return replace(
+        graphs,
+        node_features=nodes if inputs.node_features else nodes[:, :0],
+        edge_features=edges if inputs.edge_features else edges[:, :0],
+        targets=np.zeros((rows[task], 0)),
+        columns=(),
+        level=task,
+    )
