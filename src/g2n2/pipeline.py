@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -213,6 +214,13 @@ class Chosen:
     note: str = ""
     other: Grammar | None = None
 
+    def sized_note(self, weights: Callable[[Grammar], int]) -> str:
+        """The note, with how many weights the networks of both grammars have."""
+        if self.other is None:
+            return self.note
+        counts = f"{weights(self.grammar):,} weights against {weights(self.other):,}"
+        return f"{self.note}; {counts}"
+
 
 def choose_grammar(text: str, *, reduce: bool, exhaustive: bool = False) -> Chosen:
     """The grammar of a name, rules, a file, a certificate, a fragment, or `-` for standard input.
@@ -249,12 +257,18 @@ def choose_grammar(text: str, *, reduce: bool, exhaustive: bool = False) -> Chos
     return Chosen(reduced, f"{note}; exhaustive is {_size(every)}", every)
 
 
-def network_grammar(text: str) -> Grammar:
-    """The grammar a network is built of; a warning says so where a fragment was reduced."""
+def network_grammar(text: str, weights: Callable[[Grammar], int] | None = None) -> Grammar:
+    """The grammar a network is built of; a warning says so where a fragment was reduced.
+
+    Args:
+        text: As for `choose_grammar`.
+        weights: How many weights the network of a grammar has, to be said too.
+    """
     chosen = choose_grammar(text, reduce=True)
     if chosen.other is not None:
-        more = f"for that one give the name {chosen.other.name}"
-        warnings.warn(f"{chosen.note}; {more}", FragmentWarning, stacklevel=3)
+        note = chosen.note if weights is None else chosen.sized_note(weights)
+        more = f"the other is called {chosen.other.name}"
+        warnings.warn(f"{note}; {more}", FragmentWarning, stacklevel=3)
     return chosen.grammar
 
 

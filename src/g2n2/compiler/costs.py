@@ -71,6 +71,11 @@ class NetworkCost:
         return sum(self.parts.values(), Cost())
 
     @property
+    def weights(self) -> int:
+        """Numbers learned."""
+        return self.total.parameters
+
+    @property
     def training_flops(self) -> int:
         """Forward and backward: the backward pass does each product twice."""
         return 3 * self.total.flops
