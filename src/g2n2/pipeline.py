@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import GrammarError, ReductionError
-from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_of
+from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_of, reduced_name
 from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import Fragment, Typing
 from .grammars.grammar import Grammar, Rule
@@ -54,7 +54,10 @@ class Derivation:
 
     @property
     def reduced(self) -> Grammar:
-        return self.reduction.reduced
+        found = self.reduction
+        if found.reduced == self.exhaustive:
+            return found.reduced
+        return found.reduced.named(reduced_name(self.exhaustive.name, found.assume, found.level))
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -199,6 +202,9 @@ def _settled(
     return replace(inclusion, status="separated", witness=found.to_json(), reason=str(found))
 
 
+STDIN = "standard input"
+
+
 @dataclass(frozen=True)
 class Chosen:
     """The grammar a text stands for.
@@ -239,7 +245,7 @@ def choose_grammar(text: str, *, reduce: bool, exhaustive: bool = False) -> Chos
     piped = text.strip() == "-"
     content = sys.stdin.read() if piped else file_text(text)
     if piped or (content is not None and content.lstrip().startswith("{")):
-        return _read_grammar(content or "", "standard input" if piped else text, exhaustive)
+        return _read_grammar(content or "", STDIN if piped else text, exhaustive)
     from .power.wl_tests import WLTest
 
     if (test := WLTest.find(text)) is not None:
@@ -336,8 +342,14 @@ def _certified(proof: dict[str, Any], source: str) -> tuple[Grammar, Grammar]:
         Grammar.of([Rule.parse(rule) for rule in proof[end]], default_readout=False)
         for end in ("from", "to")
     )
-    every = every.named(_name_of(every) or Path(source).stem)
-    return every, every if reduced == every else reduced.named(f"r-{every.name}")
+    every = every.named(_name_of(every) or (GIVEN if source == STDIN else Path(source).stem))
+    if reduced == every:
+        return every, every
+    assume: Assumption = "symmetric"
+    level: Level = "graph"
+    for link in proof["links"]:
+        assume, level = link.get("assume", assume), link.get("level", level)
+    return every, reduced.named(reduced_name(every.name, assume, level))
 
 
 def _name_of(every: Grammar) -> str:
