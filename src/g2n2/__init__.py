@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .language.operations import Operation as Operation
     from .language.parsing import parse as parse
     from .language.patterns import equal as equal
+    from .language.registry import register as register
     from .nn.explaining import explain as explain
     from .nn.model import G2N2 as G2N2
     from .nn.model import GrammarGNN as GrammarGNN
@@ -86,6 +87,7 @@ _HOMES = {
     "evaluate_mod": "language.evaluation",
     "parse": "language.parsing",
     "Operation": "language.operations",
+    "register": "language.registry",
     "formula": "compiler.formulas.counting",
     "requirements": "compiler.formulas.planning",
     "trace": "compiler.trace",

@@ -75,18 +75,26 @@ def measure_power(
     """Every grammar on every suite; `g2n2.power` says what the arguments mean."""
     from .power.power_table import PowerTable
     from .power.suites import Suite
-    from .power.table import power_row
+    from .power.table import power_row, wl_row
+    from .power.wl_tests import WLTest
     from .reduction.compare import with_functions
 
     given = [grammars] if isinstance(grammars, str | Grammar) else list(grammars)
     suites = [suite] if isinstance(suite, str | Path | Suite) else list(suite)
     if not given or not suites:
         raise DataError("nothing to measure: give at least one grammar and one suite")
-    chosen = [as_grammar(grammar) for grammar in given]
-    chosen = [with_functions(grammar) for grammar in chosen] if with_f else chosen
+    tests = [WLTest.find(one) if isinstance(one, str) else None for one in given]
+    chosen = [
+        test or (with_functions(as_grammar(one)) if with_f else as_grammar(one))
+        for one, test in zip(given, tests, strict=True)
+    ]
     loaded = [_suite(one, pairs, data) for one in suites]
     return PowerTable(
-        tuple(power_row(grammar, own, readout, layers) for own in loaded for grammar in chosen)
+        tuple(
+            wl_row(one, own) if isinstance(one, WLTest) else power_row(one, own, readout, layers)
+            for own in loaded
+            for one in chosen
+        )
     )
 
 
@@ -123,6 +131,8 @@ def compile(
 ) -> GrammarGNN:
     """The network of a grammar; the arguments are those of `GrammarGNN`.
 
+    A fragment stands for its reduced grammar, and a warning says so.
+
     >>> from g2n2 import compile
     >>> model = compile("r-G_L3", node_features=5, width=8, layers=2)
     >>> model.plan.grammar.name, len(model.layers)
@@ -135,7 +145,7 @@ def compile(
     from .nn.model import GrammarGNN
 
     return GrammarGNN(
-        as_grammar(grammar),
+        grammar if isinstance(grammar, str) else as_grammar(grammar),
         node_features=node_features,
         edge_features=edge_features,
         width=width,

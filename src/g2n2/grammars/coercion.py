@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from ..errors import GrammarError
-from .catalogue import find_grammar
 from .grammar import Grammar
 
 GrammarLike: TypeAlias = Grammar | str
@@ -22,14 +21,18 @@ def as_grammar(grammar: GrammarLike) -> Grammar:
     S → 1ᵀV_c
 
     Args:
-        grammar: A grammar, or text: a name of the catalogue, the rules themselves, a fragment
-            (`L3`, `· ᵀ 1 ⊙`), or a file of rules.
+        grammar: A grammar, or text: a name of the catalogue or one that was printed
+            (`r-G_{·, Tr}`), the rules themselves, a file of them, a certificate, or a fragment
+            (`L3`, `· ᵀ 1 ⊙`), which stands for its exhaustive grammar.
 
     Raises:
         GrammarError: It is neither, or there is no such grammar.
+        ReductionError: The checker refuses the certificate.
     """
     if isinstance(grammar, str):
-        return find_grammar(grammar)
+        from ..pipeline import choose_grammar  # upward: certificates are read by the checker
+
+        return choose_grammar(grammar, reduce=False).grammar
     if not isinstance(grammar, Grammar):
         raise GrammarError(
             f"got {type(grammar).__name__}, expected a grammar, its name such as 'r-G_L3', or its "

@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from ..compiler.costs import NetworkCost
 from ..compiler.lowering import Constants, lower
 from ..compiler.plan import NetworkPlan
 from ..compiler.planning import plan_network, undefined_supports
@@ -103,7 +104,6 @@ class GrammarGNN(nn.Module):
         pair_bias: bool | None = None,
     ) -> None:
         super().__init__()
-        chosen = network_grammar(grammar) if isinstance(grammar, str) else grammar
         self.options: dict[str, Any] = {
             "node_features": node_features,
             "edge_features": edge_features,
@@ -120,7 +120,13 @@ class GrammarGNN(nn.Module):
             "context": context,
             "directed": directed,
         }
-        self.plan = plan_network(chosen, **self.options, supports=supports is not None)
+        given = supports is not None
+
+        def weights(taken: Grammar) -> int:
+            return NetworkCost(plan_network(taken, **self.options, supports=given), 1, 1).weights
+
+        chosen = network_grammar(grammar, weights) if isinstance(grammar, str) else grammar
+        self.plan = plan_network(chosen, **self.options, supports=given)
         self.formula = ""
         self.typical_size = typical_size
         self.memory_budget = memory_budget
@@ -402,22 +408,22 @@ class G2N2(GrammarGNN):
     ) -> None:
         super().__init__(
             "r-G_L3",
-            node_features,
-            edge_features,
-            width,
-            layers,
-            out,
-            task,
-            readout,
-            preset,
-            pooling,
-            functions,
-            pair_bias,
-            decision,
-            context,
-            directed,
-            supports,
-            typical_size,
-            memory_budget,
-            backend,
+            node_features=node_features,
+            edge_features=edge_features,
+            width=width,
+            layers=layers,
+            out=out,
+            task=task,
+            readout=readout,
+            preset=preset,
+            pooling=pooling,
+            functions=functions,
+            pair_bias=pair_bias,
+            decision=decision,
+            context=context,
+            directed=directed,
+            supports=supports,
+            typical_size=typical_size,
+            memory_budget=memory_budget,
+            backend=backend,
         )

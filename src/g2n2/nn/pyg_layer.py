@@ -17,6 +17,7 @@ from ..data.pyg_fields import PyGTensors, nodes_and_edges, pyg_data, pyg_shape
 from ..errors import DataError, LoweringError, ShapeError
 from ..grammars.coercion import GrammarLike, as_grammar
 from ..language.sorts import M, S
+from ..pipeline import network_grammar
 from .memory import refuse_over_budget
 from .model import GrammarGNN
 
@@ -132,7 +133,7 @@ class GrammarLayer(nn.Module):
         backend: str = "auto",
     ) -> None:
         super().__init__()
-        chosen = as_grammar(grammar)
+        chosen = network_grammar(grammar) if isinstance(grammar, str) else as_grammar(grammar)
         for name, value in (("pair_channels", pair_channels), ("edge_dim", edge_dim or 0)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                 raise LoweringError(f"{name} must be a whole number, at least 0, got {value!r}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import product
+from math import prod
 
 from ..grammars.grammar import Grammar, Rule
 from ..language.patterns import Assumption, pattern_of
@@ -157,7 +158,7 @@ class _Cover:
         found: list[Choice] = []
         for option in goal.options:
             parts = [*factors, *(self._word_choices(need, form) for need in option)]
-            found += [_union(combination) for combination in product(*parts)]
+            found += self._unions(parts)
         return self._antichain(found)
 
     def _word_choices(self, need: Need, form: Form) -> list[Choice]:
@@ -207,17 +208,19 @@ class _Cover:
         known = {at: self._antichain(choices) for at, choices in known.items()}
         useful = sorted((e for e in edges if e[2] in needed), key=lambda e: e[2])  # parts first
         changed = True
+        tried: dict[int, list[Sequence[Choice]]] = {}
         while changed:
             changed = False
-            for choice, holes, result in useful:
+            for number, (choice, holes, result) in enumerate(useful):
                 parts = [known.get(h, ()) for h in holes]
-                if not all(parts):
+                if not all(parts) or tried.get(number) == parts:
                     continue
+                tried[number] = parts
                 old = known.get(result, [])
                 fresh = [
                     made
-                    for combination in product(*parts)
-                    if self._within(made := choice | _union(combination))
+                    for union in self._unions(parts)
+                    if self._within(made := choice | union)
                     and not any(o & ~made == 0 for o in old)
                 ]
                 if fresh:
@@ -225,6 +228,17 @@ class _Cover:
                     changed = changed or new != old
                     known[result] = new
         return known.get(goal, [])
+
+    def _unions(self, parts: Sequence[Sequence[Choice]]) -> Iterable[Choice]:
+        """One choice of each part, together; the minimal ones where there are very many."""
+        if prod(map(len, parts)) <= MAX_CHOICES**2:
+            return map(_union, product(*parts))
+        total = [0]
+        for part in parts:
+            total = self._antichain(
+                made for a in total for b in part if self._within(made := a | b)
+            )
+        return total
 
     def _antichain(self, choices: Iterable[Choice]) -> list[Choice]:
         """The minimal sets, cheapest first, at most a few dozen."""
