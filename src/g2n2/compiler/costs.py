@@ -179,8 +179,8 @@ def rule_flops(body: Term, nodes: int) -> int:
 def kept(body: Term, nodes: int) -> int:
     """Entries one occurrence keeps for the backward pass: both factors where both are learned.
 
-    A product with a constant keeps nothing, nor do transpose, diag and sums. An operation of several
-    operands keeps what it multiplies on the way.
+    A product with a constant keeps nothing, nor do transpose, diag and sums. An operation of
+    several operands keeps what it multiplies on the way.
     """
     if not isinstance(body, Apply):
         return 0

@@ -263,7 +263,9 @@ def _function_pattern(function: str, argument: Term, assume: Assumption) -> Patt
     name = f"{function}[{_serialised(form)}]"
     if argument.sort != M:
         return leaf_pattern(name, argument.sort)
-    flipped = {canonical(Pattern(p.vertices, p.edges, p.boundary[::-1])): c for p, c in form.items()}
+    flipped = {
+        canonical(Pattern(p.vertices, p.edges, p.boundary[::-1])): c for p, c in form.items()
+    }
     other = f"{function}[{_serialised(flipped)}]"
     ends = (0, 1) if name <= other else (1, 0)
     return Pattern(2, (Edge(min(name, other), name == other, ends),), (0, 1))

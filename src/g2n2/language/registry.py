@@ -166,7 +166,9 @@ def _refuse_spelling(spelling: str, operation: Operation) -> None:
         or not spelling.isprintable()
         or any(x.isspace() or x in _MEANINGFUL or x.isnumeric() for x in spelling)
     ):
-        raise GrammarError(f"{shown}: it holds a space, a digit or a sign that means something else")
+        raise GrammarError(
+            f"{shown}: it holds a space, a digit or a sign that means something else"
+        )
     if spelling in FUNCTIONS:
         raise GrammarError(f"{shown}: {spelling} is a pointwise function")
     if _FRAGMENT.fullmatch(spelling):

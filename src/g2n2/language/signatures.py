@@ -220,7 +220,7 @@ def _parsed(text: str) -> Signature:
         if not _AXES.fullmatch(axes):
             odd = next(x for x in axes if not _AXES.fullmatch(x))
             raise GrammarError(
-                f"{odd!r} is no axis in the signature {text!r}: an axis is a letter, or 1; {example}"
+                f"{odd!r} is no axis in the signature {text!r}: an axis is a letter or 1; {example}"
             )
         if len(axes) < 2:
             raise GrammarError(
@@ -230,7 +230,9 @@ def _parsed(text: str) -> Signature:
         for letter in axes:
             if letter not in names:
                 if len(names) > MAX_LETTERS:
-                    raise GrammarError(f"the signature {text!r} has more than {MAX_LETTERS} letters")
+                    raise GrammarError(
+                        f"the signature {text!r} has more than {MAX_LETTERS} letters"
+                    )
                 names[letter] = ascii_lowercase[len(names) - 1]
     renamed = ["".join(names[x] for x in axes) for axes in (*inputs, output)]
     return Signature(tuple(renamed[:-1]), renamed[-1])

@@ -185,9 +185,7 @@ def _check_simulation(link: dict[str, Any], where: str, declared: dict[str, str]
         keys(proof, {"form", "transpose_lemma", "obligations"}, f"{where}, {part}")
         require(proof["form"] in _FORMS, f"{where}: unknown form")
         require(isinstance(proof["transpose_lemma"], bool), f"{where}: transpose_lemma")
-        judge = Judge(
-            big, small, proof["form"], link["assume"], proof["transpose_lemma"], declared
-        )
+        judge = Judge(big, small, proof["form"], link["assume"], proof["transpose_lemma"], declared)
         silent = {"action": ("pair",), "broadcast": ("node", "pair"), "diagonal": ("node", "pair")}
         require(
             link["level"] not in silent.get(proof["form"], ()),

@@ -226,8 +226,7 @@ class _Cover:
                 fresh = [
                     made
                     for union in self._unions(parts)
-                    if self._within(made := choice | union)
-                    and not any(o & ~made == 0 for o in old)
+                    if self._within(made := choice | union) and not any(o & ~made == 0 for o in old)
                 ]
                 if fresh:
                     new = self._antichain([*old, *fresh])

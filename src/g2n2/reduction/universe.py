@@ -277,7 +277,5 @@ def _signatures(
 
 
 @lru_cache(maxsize=300_000)
-def _glued(
-    operation: Operation, patterns: tuple[Pattern, ...], sorts: tuple[Sort, ...]
-) -> Pattern:
+def _glued(operation: Operation, patterns: tuple[Pattern, ...], sorts: tuple[Sort, ...]) -> Pattern:
     return canonical(glue(operation, patterns, sorts))
