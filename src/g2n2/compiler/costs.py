@@ -179,17 +179,16 @@ def rule_flops(body: Term, nodes: int) -> int:
     inner = sum(rule_flops(argument, nodes) for argument in body.args)
     if not OPERATIONS[body.op].multilinear:
         return inner + entries(body.sort, nodes)
-    steps = _contraction(body).work
-    return inner + sum(
-        nodes**letters * (2 if summed and nodes > 1 else 1) for letters, summed in steps
-    )
+    for letters, summed in _contraction(body).work:
+        inner += int(nodes**letters) * (2 if summed and nodes > 1 else 1)
+    return inner
 
 
 def kept(body: Term, nodes: int) -> int:
     """Entries one occurrence keeps for the backward pass: both factors where both are learned.
 
-    A product with a constant keeps nothing, nor do transpose, diag and sums. An operation of several
-    operands keeps what it multiplies on the way.
+    A product with a constant keeps nothing, nor do transpose, diag and sums. An operation of
+    several operands keeps what it multiplies on the way.
     """
     if not isinstance(body, Apply):
         return 0

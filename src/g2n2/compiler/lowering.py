@@ -1,8 +1,8 @@
 """THE table from rule to tensor op: the only place where grammars and tensors meet.
 
 A rule's body is lowered operation by operation. A multilinear operation is a contraction, which its
-signature says; `OPERATIONS` has a faster op for each that is built in, on each sort, and `FUSED` names
-the whole bodies that have a cheaper op than the operations they are written with.
+signature says; `OPERATIONS` has a faster op for each that is built in, on each sort, and `FUSED`
+names the whole bodies that have a cheaper op than the operations they are written with.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ FUSED: dict[str, Lowered] = {
     "V_c1ᵀ": lambda x, c: ops.column_row(x[0], c["1"]),
     "1V_cᵀ": lambda x, c: ops.column_row(c["1"], x[0]),
 }
+
 
 def lower(body: Term) -> Lowered:
     """The function of tensors that a rule's body stands for."""

@@ -2,8 +2,8 @@
 
 The metadata are strings: `format`, `g2n2` (the version that wrote it), `grammar` (its rules and
 supports), `name`, `options` and `supports` (JSON), `plan` (for people), `formula` and `checksum`;
-`sentences` is there, and `none`, only where the grammar reads nothing out of its words; `operations`
-(JSON) only where it uses operations that are not built in, with the signature of each.
+`sentences` is there, and `none`, only where the grammar reads nothing out of its words, and
+`operations` (JSON) only where it uses operations that are not built in, with their signatures.
 Nothing is ever unpickled, and nothing is loaded by halves: the checksum covers every weight and
 every word of the metadata.
 """

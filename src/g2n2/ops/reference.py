@@ -99,7 +99,7 @@ def contracted(
         operands: `[B, N, …, S]`, one axis of places for each letter; S may be 1.
         inputs: The letters of each operand; one that stands twice reads the diagonal.
         steps: Which values are multiplied (a single one is summed), and the letters left. Each
-            result is put after the values there are, and the last one has the letters of the output.
+            result is put after the values there are; the last one has the letters of the output.
         output: The letters of the result; one that stands twice makes a diagonal.
     """
     values, letters = list(operands), list(inputs)

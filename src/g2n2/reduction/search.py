@@ -27,6 +27,8 @@ Choice = int
 """A set of templates used together, as a bit mask; the highest bit is the transpose lemma."""
 
 MAX_CHOICES = 64
+MAX_VARIABLES = 4
+"""Rules of more variables have too many ways to be filled: their grammar is left as it is."""
 PAPER_READOUT = Rule.parse("S → 1ᵀV_c")
 
 Cost = tuple[int, int, int, int, bool, int]
@@ -56,6 +58,8 @@ def smallest(
 ) -> Grammar | None:
     """The smallest grammar of templates that simulates `grammar` in this form.
 
+    None, too, where a rule has more than `MAX_VARIABLES` variables.
+
     Args:
         grammar: The grammar to simulate.
         form: The invariant's form.
@@ -64,6 +68,8 @@ def smallest(
         most: How many rules the answer may have, read-out apart.
         inlining: Whether rules with a variable already replaced may be used.
     """
+    if form != "exact" and any(len(rule.holes) > MAX_VARIABLES for rule in grammar.all_rules):
+        return None
     claim = Claim(grammar, Grammar(()), form, assume, level)
     templates = [*library(grammar, form, assume, inlining), *readouts(grammar, form, assume)]
     found = _Cover(claim, sorted(templates, key=size_key), most).solve()
@@ -208,11 +214,11 @@ class _Cover:
         known = {at: self._antichain(choices) for at, choices in known.items()}
         useful = sorted((e for e in edges if e[2] in needed), key=lambda e: e[2])  # parts first
         changed = True
-        tried: dict[int, list[Sequence[Choice]]] = {}
+        tried: dict[int, list[list[Choice]]] = {}
         while changed:
             changed = False
             for number, (choice, holes, result) in enumerate(useful):
-                parts = [known.get(h, ()) for h in holes]
+                parts = [known.get(h, []) for h in holes]
                 if not all(parts) or tried.get(number) == parts:
                     continue
                 tried[number] = parts
@@ -220,8 +226,7 @@ class _Cover:
                 fresh = [
                     made
                     for union in self._unions(parts)
-                    if self._within(made := choice | union)
-                    and not any(o & ~made == 0 for o in old)
+                    if self._within(made := choice | union) and not any(o & ~made == 0 for o in old)
                 ]
                 if fresh:
                     new = self._antichain([*old, *fresh])

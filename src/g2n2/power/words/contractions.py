@@ -6,9 +6,9 @@ A value is `[K, g, n, …]`: K words on g graphs, and one axis for each of its l
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from g2n2.errors import DataError
 from g2n2.language.signatures import Contraction
@@ -39,13 +39,13 @@ def contracted(
 def _along(value: Residues, axes: str) -> Residues:
     """A value along its different letters: the diagonal where one stands twice."""
     held = "".join(dict.fromkeys(axes))
-    return value if held == axes else value[(..., *_index(held, axes, value.shape[-1]))]
+    return value if held == axes else value[_index(held, axes, value.shape[-1])]
 
 
-def _index(held: str, axes: str, nodes: int) -> list[NDArray[np.int64]]:
+def _index(held: str, axes: str, nodes: int) -> tuple[Any, ...]:
     """Where the entries of a value along `held` lie in one along `axes`."""
     ranges = np.ix_(*[np.arange(nodes)] * len(held))
-    return [ranges[held.index(letter)] for letter in axes]
+    return (..., *(ranges[held.index(letter)] for letter in axes))
 
 
 def _summed(value: Residues, held: str, left: str, prime: int) -> Residues:
@@ -97,5 +97,5 @@ def _written(value: Residues, held: str, output: str, nodes: int) -> Residues:
     if letters == output:
         return whole
     written = np.zeros((*value.shape[:2], *(nodes,) * len(output)))
-    written[(..., *_index(letters, output, nodes))] = whole
+    written[_index(letters, output, nodes)] = whole
     return written
