@@ -518,5 +518,9 @@ def test_what_is_refused():
         grammar_test(find_grammar("MPNN-1"), [graph], supports={"C_1": [np.eye(4)]})
     with pytest.raises(GrammarError, match="'values' or 'colours'"):
         grammar_test(grammar, [graph], inputs="numbers")
+    primes = [p for p in range(3, 83) if all(p % q for q in range(2, p))]
+    stars = [nx.star_graph(p - 1) for p in primes]
+    with pytest.raises(DataError, match="square roots of 22 different primes"):
+        grammar_test(find_grammar("GCN"), stars)
     with pytest.raises(GrammarError, match="rays only"):
         words_of_test(grammar, "homogeneous")
