@@ -44,7 +44,7 @@ def widths_before(plan: NetworkPlan, layer: int) -> dict[Sort, int]:
 
 
 def numbered_selectors(part: LayerPlan | ReadoutPlan) -> list[NumberedSelector]:
-    """The selectors of a layer or of a read-out, numbered as in the paper: C first, then H, R, s."""
+    """The selectors of a layer or of a read-out, numbered as in the paper."""
     found = sorted(_selectors(part), key=lambda item: list(SYMBOLS).index(item[2].sort))
     return [NumberedSelector(number, *item) for number, item in enumerate(found, start=1)]
 

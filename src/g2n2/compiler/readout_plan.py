@@ -42,7 +42,7 @@ POOL_RULES: dict[str, Rule] = {
 }
 """Summing a part is a rule of S."""
 
-WAYS = ("sum", "mean", "max")
+WAYS = ("sum", "mean", "max", "none")
 """Ways of pooling; what the option `readout` meant before it named the rules that are read out."""
 
 
@@ -122,7 +122,7 @@ def readout_options(
         return None, pooling
     raise LoweringError(
         f"the read-out is grammar (the rules of S) or pooled, got {readout!r}; how memories are "
-        "pooled is said by pooling: sum, mean or max"
+        "pooled is said by pooling: sum, mean, max or none"
     )
 
 
@@ -171,8 +171,11 @@ def plan_readout(
     local = _local(task, widths, mode)
     local_width = sum(widths[sort] for _, sort in local)
     total = pooled + sum(step.copies for step in own) + local_width
-    if not total:
-        raise LoweringError("the read-out leaves nothing: every part is set to none")
+    if not total or (mode != "grammar" and task == "graph" and not pools):
+        raise LoweringError(
+            "the read-out leaves nothing: every part is set to none; for the rules of S alone use "
+            'readout="grammar"'
+        )
     sizes = [total, *decision, out]
     maps = [Linear(a, b, True) for a, b in pairwise(sizes)]
     if preset.linear_path and decision:
@@ -227,7 +230,9 @@ def is_pooled(rule: Rule, pools: Sequence[tuple[str, Pooling]], mlp: bool) -> bo
         return scalars
     if set(rule.holes) == {S} and not leaves(rule.body):
         return scalars and (mlp or (is_linear(rule.body) and _in_span(_filled(rule.body), [_SELF])))
-    return spans([POOL_RULES[part] for part, how in pools if how == "sum" and part != "scalars"], rule)
+    return spans(
+        [POOL_RULES[part] for part, how in pools if how == "sum" and part != "scalars"], rule
+    )
 
 
 def spans(rules: Iterable[Rule], rule: Rule) -> bool:

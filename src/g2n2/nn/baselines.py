@@ -39,6 +39,7 @@ def baseline(
     out: int = 1,
     task: Task = "graph",
     readout: str | Mapping[str, str] | None = None,
+    pooling: str | Mapping[str, str] | None = None,
     **options: Any,
 ) -> nn.Module:
     """A network of `BASELINES`, with the inputs and outputs of a `GrammarGNN`.
@@ -51,7 +52,8 @@ def baseline(
         layers: How many layers.
         out: Outputs for each graph, node or edge.
         task: `graph`, `node` or `edge`.
-        readout: `sum`, `mean` or `max`; the network's own where None.
+        readout: As for `GrammarGNN`; a network without a grammar is pooled.
+        pooling: `sum`, `mean` or `max`; the network's own where None.
         **options: `supports` (how many) and the options of `SpectralSupports` for GNNML3, `order`
             for ChebNet, `norm` for GIN, `decision` for all, and those of `GrammarGNN`, as `preset`,
             where the network is one.
@@ -71,6 +73,7 @@ def baseline(
         out=out,
         task=task,
         readout=readout,
+        pooling=pooling,
         **options,
     )
 

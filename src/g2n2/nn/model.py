@@ -47,10 +47,6 @@ class GrammarGNN(nn.Module):
         readout: `grammar` for the rules of S, `pooled` for pooled memories joined by the rules of S
             that pooling does not contain; the preset's where None. See `plan_network`.
         preset: `modern`, `paper`, `official` or `ppgn`.
-        pooling: `sum`, `mean` or `max`, for all parts or by part; the preset's where None.
-        functions: `mlp` for an MLP on every memory; `free` only where it adds nothing to the words
-            of the grammar, and linear maps elsewhere.
-        pair_bias: Whether MLPs on M have biases; the preset's where None.
         decision: Hidden widths of the decision layers; the preset's where None.
         context: Append what is read out of the whole graph to every node or edge.
         directed: Give Aᵀ as an input too, which directed graphs need.
@@ -60,6 +56,10 @@ class GrammarGNN(nn.Module):
         memory_budget: Bytes one forward and backward pass may take, all of the device's where None.
         backend: `reference` as the plan reads, `plain` with less work, `triton` with fused kernels;
             `auto` takes the fastest there is.
+        pooling: `sum`, `mean` or `max`, for all parts or by part; the preset's where None.
+        functions: `mlp` for an MLP on every memory; `free` only where it adds nothing to the words
+            of the grammar, and linear maps elsewhere.
+        pair_bias: Whether MLPs on M have biases; the preset's where None.
 
     What was asked for stays in `options`; `formula` is the text of the formula written into the
     weights, if one was.
@@ -80,9 +80,6 @@ class GrammarGNN(nn.Module):
         task: Task = "graph",
         readout: str | Mapping[str, str] | None = None,
         preset: str | Preset = "modern",
-        pooling: str | Mapping[str, str] | None = None,
-        functions: str = "mlp",
-        pair_bias: bool | None = None,
         decision: tuple[int, ...] | None = None,
         context: bool = False,
         directed: bool = False,
@@ -90,6 +87,9 @@ class GrammarGNN(nn.Module):
         typical_size: float = 16.0,
         memory_budget: int | None = None,
         backend: str = "auto",
+        pooling: str | Mapping[str, str] | None = None,
+        functions: str = "mlp",
+        pair_bias: bool | None = None,
     ) -> None:
         super().__init__()
         chosen = find_grammar(grammar) if isinstance(grammar, str) else grammar

@@ -45,8 +45,8 @@ def _exact(dtype: torch.dtype) -> torch.dtype:
 class SentenceRule(nn.Module):
     """A rule of S on the last memories, several occurrences at once.
 
-    A rule without selectors reads every channel of its one memory. Each sum over nodes is divided by
-    `unit`, the same number for all graphs.
+    A rule without selectors reads every channel of its one memory. Each sum over nodes is divided
+    by `unit`, the same number for all graphs.
     """
 
     def __init__(self, plan: RuleStep, preset: Preset, unit: float) -> None:

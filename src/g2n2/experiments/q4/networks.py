@@ -100,5 +100,7 @@ def read_features(model: GrammarGNN, images: Images, part: str) -> Array:
     """`[n, P]` what the decision layers read."""
     batch = images.batches[part]
     memories, constants = model.final(*model.checked(batch))
-    made: Array = np.asarray(model.readout.features(memories, batch.mask, constants)[0].double().cpu())
+    made: Array = np.asarray(
+        model.readout.features(memories, batch.mask, constants)[0].double().cpu()
+    )
     return made
