@@ -127,6 +127,7 @@ def test_many_random_grammars_agree_with_the_twin():
         "V → A relu(AV⊙V) | 1",
         "V → f(V) | AV | 1",
         "V_r → V_rA | 1ᵀ; V → V_rᵀ⊙V | 1; S → V_rV",
+        "V → A1; S → 1ᵀA1 | 1ᵀ(J − A)1",  # two constants with the same sum
         "V → VS | AV | 1; S → 1ᵀV",  # scalars feed back
         "V → MV; M → MM | A",  # V stays empty: no terminal gives it a word
         "V → (MV) | M1; M → MM | A",  # V is empty before the first round
