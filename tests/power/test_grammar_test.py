@@ -127,6 +127,7 @@ def test_many_random_grammars_agree_with_the_twin():
         "V → A relu(AV⊙V) | 1",
         "V → f(V) | AV | 1",
         "V_r → V_rA | 1ᵀ; V → V_rᵀ⊙V | 1; S → V_rV",
+        "V → A1; S → 1ᵀA1 | 1ᵀ(J − A)1",  # two constants with the same sum
         "V → VS | AV | 1; S → 1ᵀV",  # scalars feed back
         "V → MV; M → MM | A",  # V stays empty: no terminal gives it a word
         "V → (MV) | M1; M → MM | A",  # V is empty before the first round
@@ -518,5 +519,9 @@ def test_what_is_refused():
         grammar_test(find_grammar("MPNN-1"), [graph], supports={"C_1": [np.eye(4)]})
     with pytest.raises(GrammarError, match="'values' or 'colours'"):
         grammar_test(grammar, [graph], inputs="numbers")
+    primes = [p for p in range(3, 83) if all(p % q for q in range(2, p))]
+    stars = [nx.star_graph(p - 1) for p in primes]
+    with pytest.raises(DataError, match="square roots of 22 different primes"):
+        grammar_test(find_grammar("GCN"), stars)
     with pytest.raises(GrammarError, match="rays only"):
         words_of_test(grammar, "homogeneous")

@@ -156,7 +156,7 @@ def test_biases_on_pairs_make_a_difference(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(
         network_trials,
         "classes_of_test",
-        lambda plan, rounds: (
+        lambda plan, rounds, _: (
             grammar_test(
                 plan.test_grammar(), network_trials.small_graphs(), rounds=rounds
             ).graph_colours

@@ -25,8 +25,6 @@ field that has the roots, which may also be an unlucky one (`colours.exact_const
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -36,7 +34,7 @@ from g2n2.errors import DataError, GrammarError
 from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.rules import Rule
 from g2n2.graphs import Adjacency, GraphLike, adjacency
-from g2n2.language.sorts import M, R, S, Sort, V
+from g2n2.language.sorts import S, Sort
 from g2n2.power.colours.colour_hashing import Colours, joint_ranks
 from g2n2.power.colours.exact_constants import (
     EXACT_FUNCTIONS,
@@ -44,6 +42,7 @@ from g2n2.power.colours.exact_constants import (
     applied_functions,
     check_supports,
 )
+from g2n2.power.colours.grammar_colours import GrammarColours, class_count
 from g2n2.power.colours.memories import ColourMemory, Memory, Mixing, ValueMemory, ranked, renewed
 from g2n2.power.colours.rule_sums import Body, RuleSums
 from g2n2.power.words.functions_as_rules import mixing_by_sort, words_of_test
@@ -57,93 +56,6 @@ _NOISE = 1e-9
 _SEED = 20230519  # fixed, so that a run can be repeated colour for colour
 
 Functions = Mixing | Mapping[Sort, Mixing]
-
-
-@dataclass(frozen=True, eq=False)
-class GrammarColours:
-    """Colours of several graphs under the WL test of a grammar, comparable between them.
-
-    Attributes:
-        grammar: The grammar.
-        readout: The rules of S that were applied.
-        graph_history: After each round from 0 to the last, one colour per graph.
-        memories: Per variable the colours of its entries after the last round, one read-only array
-            per graph: `[n, n]` for M, `[n]` for V_c and V_r, `[]` for S. Variables whose memory is
-            empty are absent.
-        stable: Whether a further round is known to change nothing.
-        exact: Whether graphs of equal colour are the same for every network of that depth, and
-            those of different colours different for some, but for chances below 2 ** -80.
-        bound: Whether this is an upper bound only: graphs of equal colour are merged, others may
-            be.
-        note: Why it is not exact, or nothing.
-    """
-
-    grammar: Grammar
-    readout: tuple[Rule, ...]
-    graph_history: tuple[Colours, ...]
-    memories: Mapping[Sort, tuple[Colours, ...]]
-    stable: bool
-    exact: bool = True
-    bound: bool = False
-    note: str = ""
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds were run; until no colour split any more unless a number was asked."""
-        return len(self.graph_history) - 1
-
-    @property
-    def graph_colours(self) -> Colours:
-        """One colour per graph: equal for the graphs the test cannot tell apart."""
-        return self.graph_history[-1]
-
-    @property
-    def rounds_needed(self) -> int:
-        """The first round after which the graphs are told apart as in the last."""
-        last = _class_count(self.graph_colours)
-        return next(i for i, now in enumerate(self.graph_history) if _class_count(now) == last)
-
-    def separated(self, first: int = 0, second: int = 1) -> bool:
-        """Say whether the test tells two of the graphs apart."""
-        return bool(self.graph_colours[first] != self.graph_colours[second])
-
-    def separated_at(self, first: int = 0, second: int = 1) -> int | None:
-        """Return the round from which two graphs differ; None if they never do."""
-        for number, colours in enumerate(self.graph_history):
-            if colours[first] != colours[second]:
-                return number
-        return None
-
-    def merged_pairs(self) -> list[tuple[int, int]]:
-        """List the pairs of graphs that are not told apart."""
-        classes: dict[int, list[int]] = defaultdict(list)
-        for index, colour in enumerate(self.graph_colours.tolist()):
-            classes[colour].append(index)
-        return [pair for members in classes.values() for pair in combinations(members, 2)]
-
-    def node_colours(self) -> tuple[Colours, ...]:
-        """Return one colour per node and graph, `[n]`: of V_c, else V_r, else the pair (i, i).
-
-        Raises:
-            GrammarError: If the grammar has none of these memories, or the test was decided by
-                words.
-        """
-        for sort in (V, R):
-            if sort in self.memories:
-                return self.memories[sort]
-        if M in self.memories:
-            return tuple(array.diagonal() for array in self.memories[M])
-        raise GrammarError("the test gives no colours to nodes: the grammar has neither V nor M")
-
-    def pair_colours(self) -> tuple[Colours, ...]:
-        """Return one colour per pair of nodes and graph, `[n, n]`.
-
-        Raises:
-            GrammarError: If the grammar has no M, or the test was decided by words.
-        """
-        if M not in self.memories:
-            raise GrammarError("the test gives no colours to pairs: the grammar has no M")
-        return self.memories[M]
 
 
 def grammar_test(
@@ -195,7 +107,7 @@ def grammar_test(
     last = mixing_by_sort(last_functions) if last_functions is not None else None
     heads = {rule.head for rule in grammar.rules}
     if any(kinds[sort] == "linear" for kinds in (mixing, last or {}) for sort in heads & {*kinds}):
-        return _decided_by_words(grammar, matrices, rounds, readout, sentences, mixing)
+        return _decided_by_words(grammar, matrices, rounds, sentences, mixing)
     test = _Test(grammar, sentences, matrices, given)
     history, memories, stable = test.run(rounds, mixing, last, inputs == "colours")
     named = applied_functions([*(term for _, term in grammar.supports), *test.constant_terms])
@@ -410,7 +322,6 @@ def _decided_by_words(
     grammar: Grammar,
     matrices: Sequence[Adjacency],
     rounds: int | None,
-    readout: Literal["grammar", "pooled"] | Sequence[Rule],
     sentences: tuple[Rule, ...],
     mixing: Mapping[Sort, Mixing],
 ) -> GrammarColours:
@@ -440,10 +351,10 @@ def _decided_by_words(
 
 def _until(history: Sequence[Colours], limit: Colours) -> tuple[Colours, ...]:
     """Layers up to the first that tells apart all that any does, which the limit then replaces."""
-    count = _class_count(limit)
+    count = class_count(limit)
     kept: list[Colours] = []
     for colours in map(_numbered, history):
-        if _class_count(colours) == count:
+        if class_count(colours) == count:
             break
         kept.append(colours)
     return (*kept, limit)
@@ -452,10 +363,6 @@ def _until(history: Sequence[Colours], limit: Colours) -> tuple[Colours, ...]:
 def _numbered(classes: NDArray[np.int64]) -> Colours:
     numbers, _ = joint_ranks([[np.asarray(classes, dtype=np.int64)]])
     return numbers[0]
-
-
-def _class_count(colours: Colours) -> int:
-    return len(np.unique(colours))
 
 
 def _group_by_size(matrices: Sequence[Adjacency]) -> list[list[int]]:
