@@ -56,6 +56,25 @@ def test_every_option_reaches_the_plan():
     assert "[B, N, 3]" in printed
 
 
+def test_read_out_functions_and_biases_reach_the_plan():
+    options = ("--readout", "grammar", "--functions", "free", "--layers", "2")
+    code, printed = run("compile", "M → MM | A ; S → Tr(MMM)", *options)
+    assert code == 0
+    assert "read-out    grammar: S → Tr(MMM)" in printed
+    assert "functions   one linear map on M" in printed
+    assert "add nothing" in printed
+    code, printed = run("compile", "r-G_L3", "--pooling", "max", "--no-pair-bias")
+    assert code == 0
+    assert "pooled: max H, max diag C, max offdiag C, joined by S → 1ᵀV_c" in printed
+    assert "MLP without biases on M; MLP with biases on V_c" in printed
+
+
+def test_an_own_read_out_without_sentences_is_refused():
+    code, printed = run("compile", "·", "--readout", "grammar")
+    assert code == 2
+    assert "no sentences" in printed
+
+
 @pytest.mark.parametrize(
     ("figure", "title"),
     [

@@ -209,7 +209,9 @@ def test_architecture(grammar, preset, task):
         "edge": ["layer 1", "layer 2", "layers 3–5", "layer 6"],
     }
     assert picture.named("layer") == layers[task]
-    assert len(picture.named("readout")) == len(plan.readout.local) + len(plan.readout.pools)
+    readout = plan.readout
+    shown = len(readout.local) + len(readout.pools) + len(readout.steps)
+    assert len(picture.named("readout")) == shown
 
 
 def test_architecture_of_g2n2():

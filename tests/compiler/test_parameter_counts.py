@@ -10,6 +10,7 @@ from g2n2.compiler.planning import plan_network
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.nn.model import GrammarGNN
 
+G_L3 = {"preset": "paper", "edge_features": 4}
 NAMED = [
     ("r-G_L3", {"preset": "paper", "edge_features": 4, "width": 64}, 844_685),
     ("r-G_L3", {"preset": "paper", "edge_features": 5, "width": 64}, 845_929),
@@ -22,8 +23,11 @@ NAMED = [
     ("r-G_L3 ∪ {Mᵀ}", {"preset": "paper", "edge_features": 4, "width": 64}, 1_084_557),
     ("i-G_L3", {"preset": "paper", "edge_features": 4, "width": 32}, 503_085),
     ("i-G_L3", {"preset": "paper", "edge_features": 4, "width": 64}, 1_463_501),
-    ("G_L3", {"preset": "paper", "edge_features": 4, "width": 32}, 777_773),
-    ("G_L3", {"preset": "paper", "edge_features": 4, "width": 64}, 2_522_829),
+    ("G_L3", {**G_L3, "width": 32, "readout": "pooled-only"}, 777_773),
+    ("G_L3", {**G_L3, "width": 64, "readout": "pooled-only"}, 2_522_829),
+    # Two selectors of S → (V_r)(V_c), and what the first decision layer reads of it.
+    ("G_L3", {**G_L3, "width": 32}, 777_773 + 2 * 32**2 + 32 * 512),
+    ("G_L3", {**G_L3, "width": 64}, 2_522_829 + 2 * 64**2 + 64 * 512),
 ]
 
 

@@ -115,7 +115,7 @@ def test_a_fragment_without_sentences_is_valid() -> None:
     grammar = Fragment("⊙").exhaustive()
     assert grammar.sentence_rules == ()
     assert grammar.readout_text == "none"
-    assert str(grammar) == "M → (M⊙M) | A"
+    assert str(grammar) == "M → (M⊙M) | A\nS → ∅"
 
 
 @pytest.mark.parametrize("text", ["", "  ", "{}", ",;"])

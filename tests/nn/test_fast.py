@@ -106,10 +106,10 @@ def test_plain_for_networks_of_all_kinds(grammar, preset, task):
     assert_same(model, batch(model), "plain", 1e-11)
 
 
-def assert_kernels_agree(grammar, preset, task):
+def assert_kernels_agree(grammar, preset, task="graph", **options):
     pytest.importorskip("triton", reason="the kernels need triton")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = network(grammar, preset, task, width=8).to(device)
+    model = network(grammar, preset, task, width=8, **options).to(device)
     data = small_batch(model, torch.float32).to(device)
     assert_same(model, data, "triton", 1e-4)
     model.backend = "triton"
@@ -121,6 +121,19 @@ def assert_kernels_agree(grammar, preset, task):
 @pytest.mark.parametrize(("grammar", "preset", "task"), IN_KERNELS)
 def test_kernels_give_what_the_layers_give(grammar, preset, task):
     assert_kernels_agree(grammar, preset, task)
+
+
+@pytest.mark.parametrize(
+    ("grammar", "preset", "options"),
+    [
+        ("r-G_L3", "modern", {"pair_bias": False, "readout": "grammar"}),
+        ("r-G_L3", "paper", {"functions": "free"}),
+        ("r-G_L3 ∖ {M⊙M}", "modern", {"functions": "free", "readout": "grammar"}),
+        ("PPGN", "modern", {"functions": "free", "readout": "grammar"}),
+    ],
+)
+def test_kernels_with_other_functions_and_read_outs(grammar, preset, options):
+    assert_kernels_agree(grammar, preset, **options)
 
 
 @pytest.mark.parametrize(

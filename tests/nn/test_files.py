@@ -6,6 +6,7 @@ import pickle
 import struct
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -124,7 +125,7 @@ def test_the_metadata_are_text_a_person_can_read(tmp_path: Path) -> None:
     model.save(tmp_path / "x")
     with safe_open(tmp_path / "x", "pt") as file:
         told = file.metadata()
-    assert told["format"] == "1"
+    assert told["format"] == "2"
     assert told["g2n2"] == __version__
     assert Grammar.parse(told["grammar"]) == catalogue()["r-G_L3"]
     assert json.loads(told["options"])["width"] == 3
@@ -203,7 +204,7 @@ def rewritten(path: Path, change: str) -> bytes:
         case "wrong shape":
             tensors[first] = torch.zeros(7, 7)
         case "newer":
-            told |= {"format": "2", "g2n2": "9.9.9"}
+            told |= {"format": "3", "g2n2": "9.9.9"}
         case "no format":
             del told["format"]
         case "bad grammar":
@@ -220,11 +221,46 @@ def rewritten(path: Path, change: str) -> bytes:
     return safetensors.save(tensors, told)
 
 
+OLD_NAMES = ("pooling", "functions", "pair_bias")
+
+
+@pytest.mark.parametrize("grammar", ["G_L1", "r-G_L3", "M → A ; S → Tr(MMM)"])
+@pytest.mark.parametrize("pooling", [None, "mean", {"diagonal": "max"}])
+def test_format_1_is_read_as_what_it_was(grammar: str, pooling: Any, tmp_path: Path) -> None:
+    """Pooled memories alone; saved again it says so."""
+    path = tmp_path / "x"
+    model = GrammarGNN(grammar, width=3, layers=2, readout="pooled-only", pooling=pooling)
+    model.save(path)
+    path.write_bytes(as_format_1(path, pooling))
+    again = load(path)
+    assert again.plan == model.plan
+    assert not again.plan.readout.steps
+    torch.testing.assert_close(again(batch()), model(batch()), rtol=0, atol=0)
+    again.save(tmp_path / "y")
+    assert load(tmp_path / "y").plan == model.plan
+    with safe_open(tmp_path / "y", "pt") as file:
+        assert json.loads(file.metadata()["options"])["readout"] == "pooled-only"
+
+
+def as_format_1(path: Path, pooling: Any) -> bytes:
+    """A file as it was written before the rules of S were read out."""
+    with safe_open(path, "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        told = file.metadata()
+    options = json.loads(told["options"])
+    for name in OLD_NAMES:
+        del options[name]
+    del options["preset"]["readout"], options["preset"]["pair_bias"]
+    told |= {"format": "1", "options": json.dumps({**options, "readout": pooling})}
+    told["checksum"] = checksum(tensors, told)
+    return safetensors.save(tensors, told)
+
+
 REWRITTEN = [
     ("missing tensor", r"the weight \S+ has shape none, the network it describes needs \["),
     ("extra tensor", r"the weight extra has shape \[2\], .* needs none of that name"),
     ("wrong shape", r"has shape \[7, 7\], the network it describes needs \["),
-    ("newer", r"format 2, written by g2n2 9\.9\.9; this g2n2 .* reads format 1: upgrade g2n2"),
+    ("newer", r"format 3, written by g2n2 9\.9\.9; this g2n2 .* reads formats 1 to 2: upgrade"),
     ("no format", "but not of a g2n2 network"),
     ("bad grammar", "describes a network that cannot be made"),
     ("bad option", "layers must be a whole number, at least 1, got -2"),

@@ -60,7 +60,7 @@ def made(
         task=task,  # type: ignore[arg-type]
         readout=READOUTS[readout],
         preset=preset,
-        decision=(5,),
+        decision=(16,),
         context=context,
         directed=directed,
         supports=Powers() if undefined_supports(grammar) else None,

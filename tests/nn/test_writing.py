@@ -13,6 +13,7 @@ from g2n2.compiler.formulas.planning import requirements
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
+from g2n2.grammars.words import parse_word
 from g2n2.language.evaluation import evaluate
 from g2n2.language.parsing import parse
 from g2n2.language.terms import Term
@@ -211,3 +212,54 @@ def test_a_refused_formula_leaves_the_weights_alone() -> None:
     with pytest.raises(LoweringError):
         write_formula(model, "Tr(A⁹)")
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+
+
+OWN = [
+    ("r-G_L3", "1ᵀ(A²⊙A)1"),
+    ("M → A ; S → Tr(MMM)", "Tr(AAA)"),
+    ("M → MM | A ; S → Tr(MMM)", "Tr(A⁶)"),
+    ("M → MM | A ; S → Tr(MM) | 1ᵀA1", "2×Tr(AA) + 1ᵀA1"),
+    ("PPGN", "1ᵀA³1"),
+    ("G_L1", "1ᵀA1"),
+    ("S → SS | Tr(M) ; M → S×M | MM | A", "Tr(A²)×Tr(A³)"),
+]
+
+
+@pytest.mark.parametrize(("grammar", "text"), OWN)
+@pytest.mark.parametrize("functions", ["mlp", "free"])
+@pytest.mark.parametrize("readout", ["grammar", "pooled"])
+def test_a_formula_through_the_rules_of_s(grammar, text, functions, readout):
+    needed = requirements(grammar, text, readout=readout)
+    model = GrammarGNN(
+        grammar,
+        width=dict(needed.width),
+        layers=needed.depth,
+        preset="paper",
+        decision=(2,),
+        readout=readout,
+        functions=functions,
+    ).double()
+    assert write_formula(model, text) == needed
+    graphs = [nx.cycle_graph(6), nx.star_graph(4), nx.gnp_random_graph(7, 0.5, seed=1)]
+    term = parse_word(find_grammar(grammar), text)
+    expected = torch.tensor([float(evaluate(term, graph).sum()) for graph in graphs])
+    got = model(GraphBatch.of(graphs).to("cpu", torch.float64))[:, 0].detach()
+    torch.testing.assert_close(got, expected.double(), rtol=1e-12, atol=1e-9)
+
+
+def test_an_own_read_out_takes_a_layer_more_and_gives_no_other_sentence():
+    text = "1ᵀ(A²⊙A)1"
+    assert requirements("r-G_L3", text).depth == 2
+    assert requirements("r-G_L3", text, readout="grammar").depth == 3
+    with pytest.raises(LoweringError, match="cannot be written into a network of"):
+        requirements("r-G_L3 ∖ {MV_c}", text, readout="grammar")
+
+
+def test_what_linear_maps_and_missing_biases_cannot_hold():
+    linear = GrammarGNN("PPGN", preset="paper", functions="free", width=4, layers=2).double()
+    with pytest.raises(LoweringError, match="one linear map, which computes no function"):
+        write_formula(linear, "1ᵀrelu(A²)1")
+    unbiased = GrammarGNN("r-G_L3", preset="paper", pair_bias=False, width=8, layers=3).double()
+    write_formula(unbiased, "1ᵀrelu(A²)1")
+    with pytest.raises(LoweringError, match="no biases"):
+        write_formula(unbiased, "1ᵀexp(A²)1", domain=range(8))

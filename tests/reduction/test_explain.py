@@ -37,6 +37,21 @@ def test_every_identity_holds(fragment: str, level: Level, assume: Assumption) -
         assert holds(identity, assume), identity
 
 
+@pytest.mark.parametrize("fragment", ["· Tr", "· ᵀ 1 ⊙", "· ᵀ 1", "L3 Tr", "L1 ×"])
+def test_the_paper_is_not_quoted_on_grammars_it_does_not_speak_of(fragment: str) -> None:
+    found = steps(reduce(Fragment(fragment).exhaustive(), alternatives=False).links)
+    assert found
+    assert not any(step.paper or step.ours for step in found)
+
+
+@pytest.mark.parametrize(("fragment", "theorem"), [("L1", "Theorem 4"), ("L3", "Theorem 2")])
+def test_each_theorem_is_quoted_on_its_own_grammar(fragment: str, theorem: str) -> None:
+    found = steps(reduce(Fragment(fragment).exhaustive(), alternatives=False).links)
+    quoted = " ".join(step.paper for step in found)
+    assert theorem in quoted
+    assert quoted.count("Theorem") == quoted.count(theorem)
+
+
 def test_the_exact_form_keeps_its_scalars_and_its_rows() -> None:
     shown = identities(Fragment("· ᵀ 1 diag f_M").exhaustive())
     assert shown == {"diag(s0) = s0", "v0s1 = (s1v0ᵀ)ᵀ", "r0m1 = (m1ᵀr0ᵀ)ᵀ"}

@@ -3,7 +3,7 @@
 import pytest
 
 from g2n2.errors import DataError
-from g2n2.training.config import RunConfig
+from g2n2.training.config import RunConfig, as_then
 
 BAD = [
     ({"width": 0}, "width must be at least 1, got 0"),
@@ -58,3 +58,37 @@ def test_own_settings_win_over_the_recipe():
     recipe = RunConfig("x", recipe="paper", rate=0.5, batch=7).effective_recipe()
     assert (recipe.rate, recipe.batch, recipe.optimiser) == (0.5, 7, "adam")
     assert RunConfig("x", recipe="paper").effective_recipe().rate == 1e-3
+
+
+def test_pooling_in_its_old_spelling():
+    assert RunConfig.from_dict({"dataset": "x", "readout": "mean"}).pooling == "mean"
+    assert RunConfig.from_dict({"dataset": "x", "readout": "mean"}).readout is None
+    assert RunConfig.from_dict({"dataset": "x", "readout": "grammar"}).readout == "grammar"
+    old = {"dataset": "x", "readout": "mean"}
+    assert RunConfig.completed(old) == RunConfig.completed({"dataset": "x", "pooling": "mean"})
+    with pytest.raises(DataError, match="old spelling of pooling = 'mean'"):
+        RunConfig.from_dict({"dataset": "x", "readout": "mean", "pooling": "max"})
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("readout", "words", "readout is one of grammar, pooled, sum, mean, max, got 'words'"),
+        ("pooling", "median", "pooling is one of sum, mean, max, got 'median'"),
+        ("functions", "all", "functions is one of mlp, free, got 'all'"),
+        ("pair_bias", "no", "pair_bias in the configuration should be bool"),
+    ],
+)
+def test_bad_read_outs_are_refused(setting, value, message):
+    with pytest.raises(DataError) as caught:
+        RunConfig.from_dict({"dataset": "x", setting: value})
+    assert message in str(caught.value)
+
+
+def test_settings_of_a_run_from_before_rules_of_s_were_read_out():
+    new = RunConfig("x").as_dict()
+    assert as_then(new) == new
+    old = {k: v for k, v in new.items() if k not in ("pooling", "functions", "pair_bias")}
+    assert RunConfig.from_dict(as_then(old)) == RunConfig("x", readout="pooled-only")
+    pooled = RunConfig("x", readout="pooled-only", pooling="max")
+    assert RunConfig.from_dict(as_then({**old, "readout": "max"})) == pooled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import pickle
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from g2n2.training.display import data_sentences
 from g2n2.training.inference import outputs
 from g2n2.training.loop import Loop
 from g2n2.training.plots import draw
+from g2n2.training.run_folder import RunFolder
 from g2n2.training.session import Result, Watch, train_config
 from g2n2.training.trained import Run
 from small_runs import (
@@ -186,6 +188,37 @@ def test_a_checkpoint_from_before_a_setting_existed_is_gone_on_with(
     save_checkpoint(halfway, content)
     resume(halfway)
     assert same_run(done.folder, halfway)
+
+
+def as_before_rules_of_s_were_read_out(folder: Path) -> None:
+    """A run folder as an older g2n2 left it."""
+    new = ("pooling", "functions", "pair_bias")
+    content, _ = load_checkpoint(folder)
+    assert content is not None
+    settings = json.loads((folder / "config.json").read_text())
+    for name in new:
+        del content["config"][name], settings[name]
+    save_checkpoint(folder, content)
+    (folder / "config.json").write_text(json.dumps(settings))
+
+
+def test_a_run_from_before_rules_of_s_were_read_out_is_gone_on_with(
+    done: Result, halfway: Path
+) -> None:
+    as_before_rules_of_s_were_read_out(halfway)
+    settings = RunFolder.existing(halfway).config()
+    assert settings.readout == "pooled-only"
+    train_config(settings, halfway, graphs=small_graphs(), resume=True)
+    states = [load_file(folder / "best.safetensors") for folder in (done.folder, halfway)]
+    assert states[0].keys() == states[1].keys()
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
+def test_its_settings_may_be_said_again(done: Result, halfway: Path) -> None:
+    as_before_rules_of_s_were_read_out(halfway)
+    resume(halfway)
+    states = [load_file(folder / "best.safetensors") for folder in (done.folder, halfway)]
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
 def test_other_data_is_refused(halfway: Path) -> None:

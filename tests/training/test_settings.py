@@ -82,3 +82,15 @@ def test_run_folders_are_numbered(tmp_path):
     (tmp_path / "my_molecules-logp-041").mkdir()
     assert next_run_folder(config, tmp_path).name == "my_molecules-logp-042"
     assert next_run_folder(RunConfig("mutag"), tmp_path).name == "mutag-001"
+
+
+def test_the_command_line_wins_over_the_old_spelling_of_a_file(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text('dataset = "x"\nreadout = "mean"\nfunctions = "free"\npair_bias = false\n')
+    plain = merged(path, {}, {})
+    assert (plain.readout, plain.pooling) == (None, "mean")
+    assert (plain.functions, plain.pair_bias) == ("free", False)
+    assert merged(path, {"pooling": "max"}, {}).pooling == "max"
+    assert merged(path, {"readout": "sum"}, {}).pooling == "sum"
+    own = merged(path, {"readout": "grammar", "pair_bias": True}, {})
+    assert (own.readout, own.pooling, own.pair_bias) == ("grammar", "mean", True)

@@ -36,12 +36,47 @@ class PresetName(StrEnum):
     modern = "modern"
 
 
+class ReadoutName(StrEnum):
+    """What is read out; the last three are the old spelling of --pooling."""
+
+    grammar = "grammar"
+    pooled = "pooled"
+    pooled_only = "pooled-only"
+    sum = "sum"
+    mean = "mean"
+    max = "max"
+
+
 class Pooling(StrEnum):
-    """How a read-out pools."""
+    """How memories are pooled."""
 
     sum = "sum"
     mean = "mean"
     max = "max"
+
+
+class Functions(StrEnum):
+    """Where MLPs stand."""
+
+    mlp = "mlp"
+    free = "free"
+
+
+ReadoutOption = Annotated[
+    ReadoutName | None,
+    typer.Option(
+        metavar="[grammar|pooled|pooled-only]",
+        help="The rules of S, or pooled memories joined by them. [the preset's]",
+    ),
+]
+PoolingOption = Annotated[Pooling | None, typer.Option(help="How. [the preset's]")]
+FunctionsOption = Annotated[
+    Functions | None, typer.Option(help="MLPs everywhere, or only where they are free. [mlp]")
+]
+PairBias = Annotated[
+    bool | None,
+    typer.Option("--pair-bias/--no-pair-bias", help="Biases in MLPs on M. [the preset's]"),
+]
 
 
 class Figure(StrEnum):
@@ -72,7 +107,10 @@ def compile_grammar(
     out: Annotated[int, typer.Option(min=1, help="Outputs of each graph, node or edge.")] = 1,
     task: Annotated[TaskName, typer.Option(help="What an output belongs to.")] = TaskName.graph,
     preset: Annotated[PresetName, typer.Option(help="All but the rules.")] = PresetName.paper,
-    readout: Annotated[Pooling | None, typer.Option(help="Else the preset's.")] = None,
+    readout: ReadoutOption = None,
+    pooling: PoolingOption = None,
+    functions: FunctionsOption = None,
+    pair_bias: PairBias = None,
     context: Annotated[bool, typer.Option(help="Nodes and edges see the pooled vector.")] = False,
     directed: Annotated[bool, typer.Option(help="Give Aᵀ as an input too.")] = False,
     diagram: Diagram = None,
@@ -94,6 +132,9 @@ def compile_grammar(
         task=task.value,
         preset=preset.value,
         readout=readout and readout.value,
+        pooling=pooling and pooling.value,
+        functions=functions.value if functions else "mlp",
+        pair_bias=pair_bias,
         context=context,
         directed=directed,
         supports=True,

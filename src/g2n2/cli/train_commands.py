@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import show
+from .compile_commands import FunctionsOption, PairBias, PoolingOption, ReadoutOption
 
 if TYPE_CHECKING:
     from ..training.config import RunConfig
@@ -62,6 +63,10 @@ def train(
     limit: Annotated[int | None, typer.Option(help="Use only so many graphs.")] = None,
     width: Annotated[int | None, typer.Option(help="Channels of every memory. [64]")] = None,
     layers: Annotated[int | None, typer.Option(help="How many layers. [3]")] = None,
+    readout: ReadoutOption = None,
+    pooling: PoolingOption = None,
+    functions: FunctionsOption = None,
+    pair_bias: PairBias = None,
     batch: Annotated[int | None, typer.Option(help="Graphs in a step; else the recipe's.")] = None,
     epochs: Annotated[int | None, typer.Option(help="At most; else the recipe's.")] = None,
     rate: Annotated[float | None, typer.Option(help="Learning rate; else the recipe's.")] = None,
@@ -107,6 +112,10 @@ def train(
         "limit": limit,
         "width": width,
         "layers": layers,
+        "readout": readout and readout.value,
+        "pooling": pooling and pooling.value,
+        "functions": functions and functions.value,
+        "pair_bias": pair_bias,
         "batch": batch,
         "epochs": epochs,
         "rate": rate,

@@ -125,14 +125,17 @@ class NetworkCost:
 
     def norms(self, layer: int) -> Cost:
         """The normalisations in front of a layer, where the preset has them."""
-        if not self.plan.preset.normalised:
-            return Cost()
-        widths = widths_before(self.plan, layer)
-        kept = sum(self._entries(sort) * width for sort, width in widths.items())
-        return Cost(sum(widths.values()), 4 * kept, kept)
+        norms = self.plan.layers[layer].norms
+        kept = sum(self._entries(sort) * width for sort, width in norms)
+        return Cost(sum(width for _, width in norms), 4 * kept, kept)
 
     def readout(self) -> Cost:
-        """Pooling, one addition for each number pooled, and the vector the decision reads."""
+        """Pooling, the rules of S and the vector the decision reads."""
+        steps = self.plan.readout.steps
+        return sum((self.selectors(step) + self.rule(step) for step in steps), self.pooling())
+
+    def pooling(self) -> Cost:
+        """One addition for each number pooled, and the vector the decision reads."""
         plan = self.plan.readout
         widths = widths_before(self.plan, len(self.plan.layers))
         pooled = [part for part, _ in plan.pools] if plan.pooled_width else []

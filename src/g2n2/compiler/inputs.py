@@ -11,6 +11,7 @@ from ..grammars.grammar import Grammar
 from ..language.printing import to_text
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import IDENTITY, ONE, A, Apply, Term, apply, subterms
+from .free_functions import identity_is_a_word
 from .presets import Preset
 
 
@@ -55,9 +56,14 @@ class InputPlan:
 
 
 def plan_inputs(
-    grammar: Grammar, preset: Preset, node_features: int, edge_features: int, directed: bool
+    grammar: Grammar,
+    preset: Preset,
+    node_features: int,
+    edge_features: int,
+    directed: bool,
+    only_words: bool = False,
 ) -> InputPlan:
-    """Which inputs each memory starts with.
+    """Which inputs each memory starts with; `only_words`: I only where it is a word.
 
     Raises:
         LoweringError: An input has no memory to go to, or Aᵀ none to be given in.
@@ -77,7 +83,7 @@ def plan_inputs(
     if not {M, V} & heads:
         raise LoweringError(f"{name} has neither matrices nor column vectors to compute with")
     words = {sort: _terminals(grammar, sort) for sort in (M, V, R, S)}
-    words[M] = _matrices(grammar, words[M], directed)
+    words[M] = _matrices(grammar, words[M], directed, only_words)
     if preset.ones == "without features" and node_features:
         words[V] = [term for term in words[V] if term != ONE]
     named = {sort: tuple(to_text(term) for term in terms) for sort, terms in words.items()}
@@ -100,10 +106,13 @@ def _terminals(grammar: Grammar, sort: Sort) -> list[Term]:
     return [rule.body for rule in grammar.rules if rule.head == sort and not rule.holes]
 
 
-def _matrices(grammar: Grammar, terminals: list[Term], directed: bool) -> list[Term]:
+def _matrices(
+    grammar: Grammar, terminals: list[Term], directed: bool, only_words: bool
+) -> list[Term]:
     """I first, iff diag(V_c) or the terminal I is in the grammar; then A, Aᵀ and the others."""
     identities = {apply("diag", ONE), IDENTITY}
     diagonals = any(rule.head == M and rule.body_text() == "diag(V_c)" for rule in grammar.rules)
+    diagonals = diagonals and (not only_words or identity_is_a_word(grammar))
     first: list[Term] = [IDENTITY] if diagonals or identities & set(terminals) else []
     first += [A] if A in terminals else []
     first += [apply("transpose", A)] if directed else []

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..language.sorts import M, R, S, Sort, V
 from .plan import LayerPlan, NetworkPlan, RuleStep, Selector
+from .readout_plan import ReadoutPlan
 
 SYMBOLS: dict[Sort, str] = {M: "C", V: "H", R: "R", S: "s"}
 """C and H as in the paper; R holds rows and s scalars, where a grammar has them."""
@@ -42,14 +43,15 @@ def widths_before(plan: NetworkPlan, layer: int) -> dict[Sort, int]:
     return {sort: width for sort, width in widths.items() if width}
 
 
-def numbered_selectors(layer: LayerPlan) -> list[NumberedSelector]:
-    """The selectors of a layer, numbered as in the paper: those that read C first, then H, R, s."""
-    found = sorted(_selectors(layer), key=lambda item: list(SYMBOLS).index(item[2].sort))
+def numbered_selectors(part: LayerPlan | ReadoutPlan) -> list[NumberedSelector]:
+    """The selectors of a layer or of a read-out, numbered as in the paper."""
+    found = sorted(_selectors(part), key=lambda item: list(SYMBOLS).index(item[2].sort))
     return [NumberedSelector(number, *item) for number, item in enumerate(found, start=1)]
 
 
-def _selectors(layer: LayerPlan) -> Iterator[tuple[RuleStep, int, Selector]]:
-    for update in layer.updates:
+def _selectors(part: LayerPlan | ReadoutPlan) -> Iterator[tuple[RuleStep, int, Selector]]:
+    updates = part.updates if isinstance(part, LayerPlan) else (part,)
+    for update in updates:
         for step in update.steps:
             for operand, selector in enumerate(step.selectors):
                 yield step, operand, selector

@@ -21,6 +21,10 @@ from .inputs import InputPlan
 from .presets import Preset
 from .readout_plan import ReadoutPlan
 
+Mixing = Literal["any", "zero", "homogeneous", "linear"]
+"""What is mixed into a memory: any function of its channels and of the rules' outputs, any that
+keeps zero, any with f(tx) = t·f(x) for t ≥ 0, or a linear one."""
+
 
 @dataclass(frozen=True)
 class Linear:
@@ -45,7 +49,11 @@ class Selector:
 
 @dataclass(frozen=True)
 class RuleStep:
-    """One rule in one layer: `copies` occurrences, one selector for each operand."""
+    """One rule in one layer: `copies` occurrences, one selector for each operand.
+
+    In a read-out a rule that is linear in its one variable has no selector: each channel of the
+    memory is an occurrence.
+    """
 
     rule: Rule
     copies: int
@@ -59,6 +67,14 @@ class MemoryUpdate:
     `mix` concatenates the memory with the outputs of the steps and sends them through the MLP
     `mixer`. `bilinear` is the node update of the released code, whose one map has a weight for
     each pair of channels of the new C and of H; it has no steps.
+
+    Attributes:
+        sort: Of the variable.
+        width_in: Channels of the memory before.
+        steps: The rules that are applied.
+        mixer: The maps of the MLP, or one linear map.
+        kind: `mix` or `bilinear`.
+        residual: Whether the memory before is added to what the MLP gives.
     """
 
     sort: Sort
@@ -66,6 +82,7 @@ class MemoryUpdate:
     steps: tuple[RuleStep, ...]
     mixer: tuple[Linear, ...]
     kind: Literal["mix", "bilinear"] = "mix"
+    residual: bool = False
 
     @property
     def width_out(self) -> int:
@@ -74,9 +91,15 @@ class MemoryUpdate:
 
 @dataclass(frozen=True)
 class LayerPlan:
-    """One layer: the updates of its memories, the matrix memory first."""
+    """One layer: the updates of its memories, the matrix memory first.
+
+    Attributes:
+        updates: One for each memory it makes.
+        norms: The memories it reads normalised, and their channels.
+    """
 
     updates: tuple[MemoryUpdate, ...]
+    norms: tuple[tuple[Sort, int], ...] = ()
 
     def widths(self) -> dict[Sort, int]:
         return {update.sort: update.width_out for update in self.updates}
@@ -84,7 +107,18 @@ class LayerPlan:
 
 @dataclass(frozen=True)
 class NetworkPlan:
-    """A whole network, ready to be costed, drawn or built."""
+    """A whole network, ready to be costed, drawn or built.
+
+    Attributes:
+        grammar: What it is the network of.
+        preset: All that the grammar does not say.
+        inputs: What the memories start with.
+        embeddings: The linear map of each memory before the first layer.
+        layers: In the order they run.
+        readout: What is read out of the last memories.
+        only_free: Whether MLPs stand only on memories where a function adds nothing to the words
+            (`functions="free"`); `added_rules` says what they add elsewhere.
+    """
 
     grammar: Grammar
     preset: Preset
@@ -92,6 +126,31 @@ class NetworkPlan:
     embeddings: tuple[tuple[Sort, Linear], ...]
     layers: tuple[LayerPlan, ...]
     readout: ReadoutPlan
+    only_free: bool = False
+
+    def test_grammar(self) -> Grammar:
+        """The grammar whose own WL test describes this network; see `plan_power`."""
+        from .plan_power import test_grammar
+
+        return test_grammar(self)
+
+    def functions(self) -> dict[Sort, Mixing]:
+        """What a layer's mixing of each memory can compute; see `plan_power`."""
+        from .plan_power import functions
+
+        return functions(self)
+
+    def added_rules(self) -> tuple[Rule, ...]:
+        """The rules that MLPs and biases add to the grammar; see `plan_power`."""
+        from .plan_power import added_rules
+
+        return added_rules(self)
+
+    def exceptions(self) -> tuple[str, ...]:
+        """Why the test of `test_grammar` does not describe this network exactly, if so."""
+        from .plan_power import exceptions
+
+        return exceptions(self)
 
     def linears(self) -> Iterator[tuple[str, Sort, Linear]]:
         """Every linear map: where it is, over which entries it runs, and its sizes."""
@@ -105,5 +164,9 @@ class NetworkPlan:
                             yield f"layer {number}", selector.sort, linear
                 for linear in update.mixer:
                     yield f"layer {number}", update.sort, linear
+        for step in self.readout.steps:
+            for selector in step.selectors:
+                for linear in selector.maps:
+                    yield "read-out", selector.sort, linear
         for linear in self.readout.maps:
             yield "decision", self.readout.sort, linear

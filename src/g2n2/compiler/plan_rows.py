@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..language.sorts import M, Sort, V
+from ..language.sorts import M, S, Sort, V
 from .costs import Cost, NetworkCost, rule_flops
 from .memories import SYMBOLS, NumberedSelector, numbered_selectors, shape
-from .plan import Linear, MemoryUpdate, NetworkPlan
+from .plan import Linear, MemoryUpdate, NetworkPlan, RuleStep
 from .readout_plan import ReadoutPlan
 
 POOLED = {
@@ -119,7 +119,7 @@ def _cut(text: str) -> str:
 def _layer_rows(cost: NetworkCost, number: int) -> list[Row]:
     part, layer = f"layer {number + 1}", cost.plan.layers[number]
     rows = []
-    if cost.plan.preset.normalised:
+    if layer.norms:
         rows.append(Row(part, "RMS norms", None, "", "", cost.norms(number)))
     for update in layer.updates:
         for step in update.steps:
@@ -150,10 +150,24 @@ def _mixer(update: MemoryUpdate) -> str:
 
 def _readout_rows(cost: NetworkCost) -> list[Row]:
     plan = cost.plan.readout
-    parts = " ‖ ".join([*local_texts(plan), *pool_texts(plan)])
-    width = plan.pooled_width + plan.local_width
-    step = "pool" if pool_texts(plan) else "take"
-    return [Row("read-out", step, None, parts, shape(plan.sort, width), cost.readout())]
+    rows = []
+    for step in plan.steps:
+        total = cost.selectors(step) + cost.rule(step)
+        own = [item for item in numbered_selectors(plan) if item.step is step]
+        maps = _selectors(own) if own else step_text(step)
+        output = shape(S, step.copies)
+        rows.append(Row("read-out", str(step.rule), step.copies, maps, output, total))
+    parts = [*local_texts(plan), *pool_texts(plan), *(step.rule.body_text() for step in plan.steps)]
+    width = plan.graph_width + plan.local_width
+    name = "pool" if plan.mode != "grammar" and pool_texts(plan) else "take"
+    joined = shape(plan.sort, width)
+    return [*rows, Row("read-out", name, None, " ‖ ".join(parts), joined, cost.pooling())]
+
+
+def step_text(step: RuleStep) -> str:
+    """What a rule of S without selectors reads."""
+    holes = step.rule.holes
+    return f"all channels of {SYMBOLS[holes[0]]}" if holes else "of the graph"
 
 
 def _decision_rows(cost: NetworkCost) -> list[Row]:

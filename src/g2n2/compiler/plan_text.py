@@ -8,6 +8,7 @@ from .costs import Cost, NetworkCost
 from .memories import LEGEND
 from .plan import NetworkPlan
 from .plan_rows import Row, plan_rows
+from .power_text import power_lines, readout_text
 
 HEADERS = ("part", "step", "b", "maps", "output", "parameters", "FLOPs", "memory")
 NUMERIC = frozenset({"b", "parameters", "FLOPs", "memory"})
@@ -36,7 +37,7 @@ def plan_table(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> list[tuple
 
 
 def plan_summary(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> list[str]:
-    """Two lines above the table, the title and the legend, and the totals in words below it."""
+    """Two lines above the table, the title and the legend; totals, read-out and functions below."""
     cost = NetworkCost(plan, batch, nodes)
     total = cost.total
     count = len(plan.layers)
@@ -51,6 +52,7 @@ def plan_summary(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> list[str
         f"memory      {bytes_text(FLOAT * total.activations)} of activations kept for the backward "
         f"pass in float32, and {bytes_text(FLOAT * ADAM * total.parameters)} for parameters, "
         "gradients and Adam",
+        *power_lines(plan),
     ]
 
 
@@ -77,6 +79,15 @@ def plan_as_json(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> dict[str
         "rules": [str(rule) for rule in plan.grammar.rules],
         "preset": plan.preset.name,
         "task": plan.readout.task,
+        "readout": {
+            "mode": plan.readout.mode,
+            "pools": dict(plan.readout.pools) if plan.readout.pooled_width else {},
+            "rules": [str(step.rule) for step in plan.readout.steps],
+            "text": readout_text(plan),
+        },
+        "functions": {sort.variable: kind for sort, kind in plan.functions().items()},
+        "added_rules": [str(rule) for rule in plan.added_rules()],
+        "exceptions": list(plan.exceptions()),
         "batch": batch,
         "nodes": nodes,
         "steps": [

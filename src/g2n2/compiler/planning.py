@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from ..errors import GrammarError, LoweringError
@@ -10,10 +11,11 @@ from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import leaves
+from .free_functions import free_functions
 from .inputs import plan_inputs
 from .plan import LayerPlan, Linear, MemoryUpdate, NetworkPlan, RuleStep, Selector
 from .presets import Preset, find_preset
-from .readout_plan import Task, plan_readout
+from .readout_plan import Task, is_linear, plan_readout, readout_options
 
 UPDATE_ORDER = (M, V, R, S)
 """The matrix memory first: the released code updates nodes with the new C."""
@@ -30,6 +32,9 @@ def plan_network(
     task: Task = "graph",
     preset: str | Preset = "paper",
     readout: str | Mapping[str, str] | None = None,
+    pooling: str | Mapping[str, str] | None = None,
+    functions: str = "mlp",
+    pair_bias: bool | None = None,
     decision: tuple[int, ...] | None = None,
     context: bool = False,
     directed: bool = False,
@@ -46,9 +51,17 @@ def plan_network(
         out: Outputs for each graph, node or edge.
         task: What an output belongs to.
         preset: Everything the grammar does not say; see `presets`.
-        readout: `sum`, `mean` or `max`, for all parts or by part (`{"diagonal": "max"}`).
+        readout: `grammar` for the rules of S, `pooled` for pooled memories joined by the rules of S
+            that pooling does not contain, `pooled-only` for pooled memories; the preset's where
+            None. `sum`, `mean` or `max` is the old spelling of `pooling`.
+        pooling: `sum`, `mean` or `max`, for all parts or by part (`{"diagonal": "max"}`).
+        functions: `mlp` for an MLP on every memory; `free` for an MLP only where a function adds
+            nothing to the words of the grammar, and one linear map elsewhere.
+        pair_bias: Whether MLPs on M have biases, which stand for the rule M → 1·1ᵀ; the preset's
+            where None.
         decision: Hidden widths of the decision layers in place of the preset's.
-        context: Append the pooled vector to every node or edge (disconnected graphs need it).
+        context: Append what is read out of the whole graph to every node or edge (disconnected
+            graphs need it).
         directed: Give Aᵀ as an input too.
         supports: Whether values of supports without a definition (C_1, …) will be given.
 
@@ -67,8 +80,13 @@ def plan_network(
     ):
         _check_count(name, count, least)
     _refuse_unsupported(grammar, chosen, supports)
-    inputs = plan_inputs(grammar, chosen, node_features, edge_features, directed)
+    mode, pooling = readout_options(readout, pooling)
+    mode = mode or chosen.readout
+    mixing = _mixing(grammar, chosen, functions, pair_bias)
+    only_free = functions == "free"
+    inputs = plan_inputs(grammar, chosen, node_features, edge_features, directed, only_free)
     target = _widths(grammar, width)
+    scalars = target[S] if _has_memory(grammar, S) else target.pop(S, 1)
     widths = dict(inputs.widths)
     embeddings: list[tuple[Sort, Linear]] = []
     if chosen.embedding:
@@ -76,12 +94,15 @@ def plan_network(
         widths |= {s: linear.width_out for s, linear in embeddings}
     planned = []
     for _ in range(layers):
-        layer = _plan_layer(grammar, chosen, widths, target)
+        layer = _plan_layer(grammar, chosen, mixing, widths, target)
         planned.append(layer)
         widths |= layer.widths()
     maps = chosen.decision if decision is None else _decision(decision)
-    final = plan_readout(widths, task, chosen, readout, maps, out, context)
-    return NetworkPlan(grammar, chosen, inputs, tuple(embeddings), tuple(planned), final)
+    if mode == "grammar":
+        _refuse_unreadable(grammar, widths, task, context)
+    steps = _plan_sentences(grammar, chosen, mixing, widths, scalars)
+    final = plan_readout(widths, task, chosen, pooling, maps, out, context, mode, steps)
+    return NetworkPlan(grammar, chosen, inputs, tuple(embeddings), tuple(planned), final, only_free)
 
 
 def steps_of(grammar: Grammar) -> tuple[Rule, ...]:
@@ -96,8 +117,49 @@ def undefined_supports(grammar: Grammar) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in named if name not in known))
 
 
+@dataclass(frozen=True)
+class _Mixing:
+    """Whether the MLP of a memory is one, and whether it has biases."""
+
+    mlp: bool
+    bias: bool
+
+
+def _mixing(
+    grammar: Grammar, preset: Preset, functions: str, pair_bias: bool | None
+) -> dict[Sort, _Mixing]:
+    """The kind of MLP each variable's memory gets."""
+    if functions not in ("mlp", "free"):
+        raise LoweringError(f"functions is mlp or free, got {functions!r}")
+    if pair_bias is not None and not isinstance(pair_bias, bool):
+        raise LoweringError(f"pair_bias is true, false or the preset's (None), got {pair_bias!r}")
+    if functions == "free" and preset.node_update == "bilinear":
+        raise LoweringError(
+            f"the preset {preset.name} has its ReLUs between all layers, so its functions cannot "
+            "be only the free ones; use another preset, such as paper"
+        )
+    pairs = preset.mixer_bias and preset.pair_bias if pair_bias is None else pair_bias
+    mixing = {}
+    for sort in UPDATE_ORDER:
+        bias = pairs if sort == M else preset.mixer_bias
+        if functions == "mlp":
+            mixing[sort] = _Mixing(True, bias)
+        else:
+            free = free_functions(grammar, sort)
+            mixing[sort] = _Mixing(free.mlp, bias and free.mlp and free.bias)
+    return mixing
+
+
+def _has_memory(grammar: Grammar, sort: Sort) -> bool:
+    return any(rule.head == sort for rule in grammar.rules)
+
+
 def _plan_layer(
-    grammar: Grammar, preset: Preset, widths: Mapping[Sort, int], target: Mapping[Sort, int]
+    grammar: Grammar,
+    preset: Preset,
+    mixing: Mapping[Sort, _Mixing],
+    widths: Mapping[Sort, int],
+    target: Mapping[Sort, int],
 ) -> LayerPlan:
     updates = []
     for sort in (s for s in UPDATE_ORDER if s in target):
@@ -106,7 +168,7 @@ def _plan_layer(
             updates.append(MemoryUpdate(V, widths[V], (), (linear,), "bilinear"))
             continue
         steps = tuple(
-            _plan_step(rule, preset, widths, target[sort])
+            _plan_step(rule, preset, mixing, widths, target[sort])
             for rule in steps_of(grammar)
             if rule.head == sort and all(widths[hole] for hole in rule.holes)
         )
@@ -115,22 +177,83 @@ def _plan_layer(
         if not total:
             continue
         hidden = preset.hidden * (total if preset.copies == "written" else _blocks(steps, width_in))
+        hidden = hidden if mixing[sort].mlp else 0
         sizes = [total, *([hidden] if hidden else []), target[sort]]
-        mixer = tuple(Linear(a, b, preset.mixer_bias) for a, b in pairwise(sizes))
-        updates.append(MemoryUpdate(sort, width_in, steps, mixer))
-    return LayerPlan(tuple(updates))
+        mixer = tuple(Linear(a, b, mixing[sort].bias) for a, b in pairwise(sizes))
+        residual = preset.normalised and width_in == target[sort]
+        updates.append(MemoryUpdate(sort, width_in, steps, mixer, residual=residual))
+    read = ((sort, width) for sort, width in widths.items() if width and mixing[sort].mlp)
+    return LayerPlan(tuple(updates), tuple(read) if preset.normalised else ())
 
 
-def _plan_step(rule: Rule, preset: Preset, widths: Mapping[Sort, int], written: int) -> RuleStep:
+def _plan_step(
+    rule: Rule,
+    preset: Preset,
+    mixing: Mapping[Sort, _Mixing],
+    widths: Mapping[Sort, int],
+    written: int,
+) -> RuleStep:
     read = max(widths[rule.head], *(widths[hole] for hole in rule.holes))
     copies = written if preset.copies == "written" else read
     selectors = []
     for hole in rule.holes:
-        maps = [Linear(widths[hole], copies, preset.selector == "mlp")]
-        if preset.selector == "mlp":
-            maps.append(Linear(copies, copies, True))
+        mlp = preset.selector == "mlp" and mixing[hole].mlp
+        maps = [Linear(widths[hole], copies, mlp and mixing[hole].bias)]
+        if mlp:
+            maps.append(Linear(copies, copies, mixing[hole].bias))
         selectors.append(Selector(hole, tuple(maps)))
     return RuleStep(rule, copies, tuple(selectors))
+
+
+def _plan_sentences(
+    grammar: Grammar,
+    preset: Preset,
+    mixing: Mapping[Sort, _Mixing],
+    widths: Mapping[Sort, int],
+    written: int,
+) -> tuple[RuleStep, ...]:
+    """The rules of S on the last memories, as far as those hold what the rules need.
+
+    A rule without variables is a step only where no memory of S starts with it.
+    """
+    steps = []
+    for rule in grammar.sentence_rules:
+        if not rule.holes:
+            if not widths[S]:
+                steps.append(RuleStep(rule, 1, ()))
+        elif all(widths[hole] for hole in rule.holes):
+            if is_linear(rule.body):
+                steps.append(RuleStep(rule, widths[rule.holes[0]], ()))
+            else:
+                steps.append(_plan_step(rule, preset, mixing, widths, written))
+    return tuple(steps)
+
+
+def _refuse_unreadable(
+    grammar: Grammar, widths: Mapping[Sort, int], task: Task, context: bool
+) -> None:
+    """Refuse a read-out by the grammar's own rules where it has none for the task."""
+    name = grammar.name or "this grammar"
+    other = 'or use readout="pooled"'
+    if (task == "graph" or context) and not grammar.sentence_rules:
+        operations = {M: "Tr (S → Tr(M))", V: "1 and ᵀ (S → 1ᵀV_c)", R: "1 (S → V_r1)"}
+        heads = [operations[sort] for sort in UPDATE_ORDER[:3] if _has_memory(grammar, sort)]
+        raise LoweringError(
+            f"{name} has no sentences, so its own rules read nothing out of a graph; the operation "
+            f"{' or '.join(heads)} would give some, {other}"
+        )
+    needed = {"node": V, "edge": M}.get(task)
+    if needed is not None and not widths[needed]:
+        raise LoweringError(
+            f"{name} has no words of {needed.variable}, which an output for each {task} reads with "
+            f'readout="grammar"; choose a grammar with {needed.variable}, {other}'
+        )
+    usable = (all(widths[hole] for hole in rule.holes) for rule in grammar.sentence_rules)
+    if (task == "graph" or context) and not any(usable):
+        raise LoweringError(
+            f"after so few layers no rule of S of {name} has all its operands; use more layers, "
+            f"{other}"
+        )
 
 
 def _blocks(steps: tuple[RuleStep, ...], width_in: int) -> int:
@@ -139,8 +262,9 @@ def _blocks(steps: tuple[RuleStep, ...], width_in: int) -> int:
 
 
 def _widths(grammar: Grammar, width: int | Mapping[str, int]) -> dict[Sort, int]:
-    """The channels of each variable's memory, S only where scalars feed back into words."""
+    """The channels of each variable's memory; S also where a rule of S needs occurrences."""
     heads = {rule.head for rule in grammar.rules}
+    heads |= {S for rule in grammar.readout if rule.holes and not is_linear(rule.body)}
     sorts = [sort for sort in UPDATE_ORDER if sort in heads]
     if isinstance(width, Mapping):
         named = {letter.replace("V_c", "V").replace("V_r", "R"): w for letter, w in width.items()}

@@ -1,44 +1,77 @@
-"""What is read out of the last memories, and the decision layers behind it."""
+"""What is read out of the last memories, and the decision layers behind it.
+
+The rules of S are lowered like all others, as a last stage: their outputs, beside the memory of S
+where scalars feed back into words, are what the decision layers read, and those are the function of
+S. Pooling is the same stage with other rules of S: `1ᵀV_c`, `V_r1`, `Tr(M)` and `1ᵀ(M⊙J)1`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from ..errors import LoweringError
+from ..grammars.rules import Rule
+from ..language.patterns import Combination, normal_form
 from ..language.sorts import M, R, S, Sort, V
-from .presets import Preset
+from ..language.terms import Apply, Leaf, Term, fill, holes, leaves
+from .presets import Preset, ReadoutMode
 
 if TYPE_CHECKING:
-    from .plan import Linear
+    from .plan import Linear, RuleStep
 
 Task = Literal["graph", "node", "edge"]
 Pooling = Literal["sum", "mean", "max", "none"]
-PARTS = ("nodes", "rows", "scalars", "diagonal", "off-diagonal")
-"""H, the row vectors, the scalars, and the two parts of C."""
+PARTS: dict[str, Sort] = {
+    "nodes": V,
+    "rows": R,
+    "scalars": S,
+    "diagonal": M,
+    "off-diagonal": M,
+}
+"""H, the row vectors, the scalars, and the two parts of C: which memory each is a part of."""
+
+POOL_RULES: dict[str, Rule] = {
+    "nodes": Rule.parse("S → 1ᵀV_c"),
+    "rows": Rule.parse("S → V_r1"),
+    "diagonal": Rule.parse("S → Tr(M)"),
+    "off-diagonal": Rule.parse("S → 1ᵀ(M⊙J)1"),
+}
+"""Summing a part is a rule of S."""
+
+WAYS = ("sum", "mean", "max", "none")
+"""Ways of pooling; what the option `readout` meant before it named the rules that are read out."""
 
 
 @dataclass(frozen=True)
 class ReadoutPlan:
-    """Parts of the memories, how each is pooled, and the decision layers.
+    """Parts of the memories, how each is pooled, rules of S, and the decision layers.
 
     Attributes:
         task: What an output belongs to.
+        mode: `grammar`: the rules of S. `pooled`: pooled memories, joined by the rules of S that
+            pooling does not contain. `pooled-only`: pooled memories.
         pools: (part, how) of the pooled vector, in the order it is concatenated.
         pooled_width: Channels of that vector; 0 where the task does not use it.
+        steps: The rules of S that are applied to the last memories; their outputs follow the pooled
+            vector. A rule that is linear in its one variable has no selector: it reads every
+            channel. One without variables is a number of the graph.
         local: What stands beside it for a node or an edge: `H`, `R`, `diag C`, `row sums C` or
             `C`, `H_i`, `H_j`, `R_i`, `R_j`.
         local_pooling: How a row of C is pooled for a node.
         maps: The decision layers.
         linear_path: Whether the first map runs beside the others and is added to them.
-        context: Whether nodes and edges see the pooled vector too.
+        context: Whether nodes and edges see the pooled vector and the rules of S too.
     """
 
     task: Task
+    mode: ReadoutMode
     pools: tuple[tuple[str, Pooling], ...]
     pooled_width: int
+    steps: tuple[RuleStep, ...]
     local: tuple[str, ...]
     local_width: int
     local_pooling: Pooling
@@ -55,17 +88,59 @@ class ReadoutPlan:
     def out(self) -> int:
         return self.maps[-1].width_out
 
+    @property
+    def graph_width(self) -> int:
+        """Channels that belong to the whole graph: pooled ones and those of rules of S."""
+        return self.pooled_width + sum(step.copies for step in self.steps)
+
+    def pool_rules(self) -> tuple[Rule, ...]:
+        """The rules of S that pooling stands for; the memory of S is no rule."""
+        if not self.pooled_width:
+            return ()
+        return tuple(POOL_RULES[part] for part, _ in self.pools if part in POOL_RULES)
+
+
+def readout_options(
+    readout: str | Mapping[str, str] | None, pooling: str | Mapping[str, str] | None
+) -> tuple[ReadoutMode | None, str | Mapping[str, str] | None]:
+    """What is read out and how parts are pooled; `readout="mean"` is how pooling was once asked.
+
+    Raises:
+        LoweringError: An unknown read-out, or pooling asked for twice.
+    """
+    if isinstance(readout, Mapping) or (readout in WAYS):
+        if pooling is not None and pooling != readout:
+            raise LoweringError(
+                f"readout={readout!r} is the old spelling of pooling={readout!r}, and pooling is "
+                f"{pooling!r}: leave readout out, or say grammar or pooled"
+            )
+        return None, readout
+    for mode in get_args(ReadoutMode):
+        if readout == mode:
+            return mode, pooling
+    if readout is None:
+        return None, pooling
+    raise LoweringError(
+        f"the read-out is grammar (the rules of S) or pooled, got {readout!r}; how memories are "
+        "pooled is said by pooling: sum, mean, max or none"
+    )
+
 
 def plan_readout(
     widths: Mapping[Sort, int],
     task: Task,
     preset: Preset,
-    readout: str | Mapping[str, str] | None,
+    pooling: str | Mapping[str, str] | None,
     decision: tuple[int, ...],
     out: int,
     context: bool,
+    mode: ReadoutMode = "pooled-only",
+    steps: Sequence[RuleStep] = (),
 ) -> ReadoutPlan:
     """Plan the read-out of memories with these widths.
+
+    `steps` are the rules of S as far as the memories have what they need; those that pooling
+    contains are left out here.
 
     Raises:
         LoweringError: An unknown task, part or way of pooling, or nothing left to read.
@@ -74,27 +149,43 @@ def plan_readout(
 
     if task not in ("graph", "node", "edge"):
         raise LoweringError(f"the task is graph, node or edge, got {task!r}")
-    present = {"nodes": V, "rows": R, "scalars": S, "diagonal": M, "off-diagonal": M}
-    ways = _ways(readout, preset.pooling)
-    pools = tuple(
-        (part, ways[part])
-        for part in PARTS
-        if widths.get(present[part], 0) and ways[part] != "none"
+    ways = _ways(pooling, preset.pooling)
+    if mode == "grammar" and pooling not in (None, "sum"):
+        raise LoweringError(
+            f"the rules of S say what is summed, so pooling={pooling!r} has no meaning with "
+            'readout="grammar": leave it out, or use readout="pooled"'
+        )
+    pools: tuple[tuple[str, Pooling], ...] = tuple(
+        (part, "sum" if mode == "grammar" else ways[part])
+        for part, sort in PARTS.items()
+        if widths.get(sort, 0)
+        and (part == "scalars" if mode == "grammar" else ways[part] != "none")
     )
-    pooled = sum(widths[present[part]] for part, _ in pools) if task == "graph" or context else 0
-    local = _local(task, widths)
+    of_the_graph = task == "graph" or context
+    own: tuple[RuleStep, ...] = ()
+    if mode == "grammar" and of_the_graph:
+        own = tuple(steps)
+    elif mode == "pooled" and task == "graph":
+        own = tuple(step for step in steps if not is_pooled(step.rule, pools, bool(decision)))
+    pooled = sum(widths[PARTS[part]] for part, _ in pools) if of_the_graph else 0
+    local = _local(task, widths, mode)
     local_width = sum(widths[sort] for _, sort in local)
-    total = pooled + local_width
-    if not total:
-        raise LoweringError("the read-out leaves nothing: every part is set to none")
+    total = pooled + sum(step.copies for step in own) + local_width
+    if not total or (mode != "grammar" and task == "graph" and not pools):
+        raise LoweringError(
+            "the read-out leaves nothing: every part is set to none; for the rules of S alone use "
+            'readout="grammar"'
+        )
     sizes = [total, *decision, out]
     maps = [Linear(a, b, True) for a, b in pairwise(sizes)]
     if preset.linear_path and decision:
         maps.insert(0, Linear(total, out))
     return ReadoutPlan(
         task,
+        mode,
         pools,
         pooled,
+        own,
         tuple(name for name, _ in local),
         local_width,
         ways["off-diagonal"] if ways["off-diagonal"] != "none" else preset.pooling,
@@ -104,7 +195,88 @@ def plan_readout(
     )
 
 
-def _local(task: Task, widths: Mapping[Sort, int]) -> list[tuple[str, Sort]]:
+def is_linear(body: Term) -> bool:
+    """Whether a body is linear in its one variable.
+
+    A learned combination of its values on all channels is then its value on a selected channel, so
+    the first map after the read-out makes a selector needless.
+    """
+    return len(holes(body)) == 1 and _linear_below(body)
+
+
+def _linear_below(term: Term) -> bool:
+    """Whether nothing but products with constants stands above the one variable of a term."""
+    if not isinstance(term, Apply):
+        return True
+    if term.function or term.op == "add":
+        return False
+    return all(_linear_below(argument) for argument in term.args if holes(argument))
+
+
+def is_pooled(rule: Rule, pools: Sequence[tuple[str, Pooling]], mlp: bool) -> bool:
+    """Whether what a rule of S gives can be computed by decision layers from what is pooled.
+
+    - A rule that is linear in one variable is contained if, as a combination of patterns, it is one
+      of the sums over that variable's memory: the first map makes any combination of channels, so
+      any selector. `1ᵀV_c`, `V_r1`, `Tr(M)`, `1ᵀM1` are, and whatever equals them. Only sums count:
+      neither a mean nor a maximum gives the sum back.
+    - A rule of scalars alone (`SS`, `f(S)`) is a function of the memory of S, which is read out as
+      it is. An MLP (`mlp`) computes it, one linear map does not; `diag(S)` is S itself and always
+      contained. A constant beside S (`S(1ᵀA1)`) is not known to be in that memory.
+    - A rule without variables is contained if there is a memory of S: that starts with it.
+    """
+    scalars = any(part == "scalars" for part, _ in pools)
+    if not rule.holes:
+        return scalars
+    if set(rule.holes) == {S} and not leaves(rule.body):
+        return scalars and (mlp or (is_linear(rule.body) and _in_span(_filled(rule.body), [_SELF])))
+    return spans(
+        [POOL_RULES[part] for part, how in pools if how == "sum" and part != "scalars"], rule
+    )
+
+
+def spans(rules: Iterable[Rule], rule: Rule) -> bool:
+    """Whether a rule that is linear in one variable is a sum of multiples of other such rules."""
+    if not is_linear(rule.body):
+        return False
+    alike = [r.body for r in rules if is_linear(r.body) and r.holes == rule.holes]
+    return _in_span(_filled(rule.body), [_filled(body) for body in alike])
+
+
+def pool_rules_of(sorts: Collection[Sort]) -> tuple[Rule, ...]:
+    """The rules of S that pooling stands for where there are memories of these sorts."""
+    return tuple(rule for rule in POOL_RULES.values() if rule.holes[0] in sorts)
+
+
+def _filled(body: Term) -> Combination:
+    """The normal form of a body, an opaque value in place of its one variable."""
+    return normal_form(fill(body, [Leaf("X", holes(body)[0])]), "none")
+
+
+_SELF = normal_form(Leaf("X", S), "none")
+
+
+def _in_span(value: Combination, given: Sequence[Combination]) -> bool:
+    """Whether a combination of patterns is a sum of multiples of others."""
+    rows: list[Combination] = []
+    for form in given:
+        if reduced := _reduced(form, rows):
+            rows.append(reduced)
+    return not _reduced(value, rows)
+
+
+def _reduced(form: Combination, rows: Sequence[Combination]) -> Combination:
+    """What is left of a combination when each row has taken away its first pattern."""
+    for row in rows:
+        pivot, coefficient = next(iter(row.items()))
+        factor = form.get(pivot, Fraction(0)) / coefficient
+        both = {**form, **row}
+        left = {p: form.get(p, Fraction(0)) - factor * row.get(p, Fraction(0)) for p in both}
+        form = {pattern: x for pattern, x in left.items() if x}
+    return form
+
+
+def _local(task: Task, widths: Mapping[Sort, int], mode: ReadoutMode) -> list[tuple[str, Sort]]:
     if task == "graph":
         return []
     has = {sort for sort, width in widths.items() if width}
@@ -113,12 +285,14 @@ def _local(task: Task, widths: Mapping[Sort, int]) -> list[tuple[str, Sort]]:
         parts += [("diag C", M)] if V not in has else []
     else:
         parts = [("C", M), ("H_i", V), ("H_j", V), ("R_i", R), ("R_j", R)]
+    if mode == "grammar":
+        parts = parts[:1]
     return [(name, sort) for name, sort in parts if sort in has]
 
 
-def _ways(readout: str | Mapping[str, str] | None, default: Pooling) -> dict[str, Pooling]:
+def _ways(pooling: str | Mapping[str, str] | None, default: Pooling) -> dict[str, Pooling]:
     """How each part is pooled."""
-    asked = readout if isinstance(readout, Mapping) else dict.fromkeys(PARTS, readout or default)
+    asked = pooling if isinstance(pooling, Mapping) else dict.fromkeys(PARTS, pooling or default)
     ways: dict[str, Pooling] = dict.fromkeys(PARTS, default)
     for part, how in asked.items():
         if part not in PARTS:

@@ -17,7 +17,7 @@ from ..grammars.rules import Rule
 from ..grammars.words import parse_word
 from ..graphs import GraphLike
 from ..language.evaluation import Array, evaluate
-from ..language.sorts import M, Sort
+from ..language.sorts import M, S, Sort
 from ..language.terms import IDENTITY, ONE, Term, apply, substitute
 from .inputs import plan_inputs
 from .planning import UPDATE_ORDER
@@ -95,7 +95,7 @@ def trace(grammar: GrammarLike, word: Term | str, graph: GraphLike | None = None
     start = _start(grammar, derivation, identity)
     steps: list[TraceStep] = []
     memories = start
-    for node, layer in _in_layers(derivation, set(grammar.readout)):
+    for node, layer in _in_layers(derivation):
         sort = node.rule.head
         memories = _stored(memories, sort, node.term)
         inputs = tuple(child.term for child in node.children)
@@ -105,19 +105,23 @@ def trace(grammar: GrammarLike, word: Term | str, graph: GraphLike | None = None
     return Trace(grammar, term, start, tuple(steps), depth)
 
 
-def _in_layers(root: Derivation, readout: set[Rule]) -> list[tuple[Derivation, int | None]]:
-    """Every word that is computed, once, by layer; the read-out, which is no layer, last."""
+def _in_layers(root: Derivation) -> list[tuple[Derivation, int | None]]:
+    """Every word that is computed, once, by layer; the read-out, which is no layer, last.
+
+    The last rule of a sentence is applied by the read-out, also where scalars feed back into words.
+    """
     layers: dict[Term, int] = {}
     found: dict[Term, tuple[Derivation, int | None]] = {}
     for node in reversed(list(root.nodes())):  # children stand before their parents
         if node.children:
             layer = 1 + max(layers[child.term] for child in node.children)
             layers.setdefault(node.term, layer)
-            found.setdefault(node.term, (node, None if node.rule in readout else layer))
+            last = node is root and node.rule.head == S
+            found.setdefault(node.term, (node, None if last else layer))
         else:
             layers.setdefault(node.term, 0)
-    last = 1 + max(layers.values())
-    return sorted(found.values(), key=lambda item: last if item[1] is None else item[1])
+    end = 1 + max(layers.values())
+    return sorted(found.values(), key=lambda item: end if item[1] is None else item[1])
 
 
 def _start(grammar: Grammar, derivation: Derivation, identity: bool) -> Memories:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Grammar", "Rule", "parse_rules"]
 
 CHOICE = " | "
+NO_SENTENCES = re.compile(rf"S\s*(?:{'|'.join(ARROWS)})\s*(?:∅|none)")
+"""The line of a grammar that reads nothing out; one without any line of S has the default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,16 +71,24 @@ class Grammar:
         """Parse the paper's notation: one variable a line (or `;`), alternatives after `|`.
 
         A line `C = …` defines a support. Text without S gets the read-out 1ᵀV if it has V,
-        otherwise Tr(M) and 1ᵀM1.
+        otherwise Tr(M) and 1ᵀM1; with `S → ∅` it gets none.
 
         Raises:
             GrammarError: A variable never ends in a word, or a rule applies no operation.
         """
         productions, supports = _statements(text)
-        rules = [rule for line in productions for rule in parse_rules(line)]
+        rules = [
+            rule
+            for line in productions
+            if not NO_SENTENCES.fullmatch(line)
+            for rule in parse_rules(line)
+        ]
         if not rules:
             raise GrammarError("the grammar has no rule; write for instance `V → AV | 1`")
-        grammar = cls.of(rules, name, supports)
+        silent = any(map(NO_SENTENCES.fullmatch, productions))
+        grammar = cls.of(rules, name, supports, default_readout=not silent)
+        if silent and grammar.sentence_rules:
+            raise GrammarError("S → ∅ says that there are no sentences, and S has rules; drop one")
         grammar.check()
         return grammar
 
@@ -118,15 +128,21 @@ class Grammar:
         used = {r.head for r in self.all_rules} | {h for r in self.all_rules for h in r.holes}
         return tuple(sort for sort in SORTS if sort in used - ends)
 
-    def unreachable(self) -> tuple[Sort, ...]:
-        """Variables no sentence can use."""
-        reached = {S}
+    def unreachable(self, outputs: Iterable[Sort] = (S,)) -> tuple[Sort, ...]:
+        """Variables no sentence can use, nor any other word that is an output."""
+        reached = set(outputs)
         grew = True
         while grew:
             found = {h for r in self.all_rules if r.head in reached for h in r.holes} - reached
             reached |= found
             grew = bool(found)
         return tuple(sort for sort in self.variables if sort not in reached)
+
+    def reachable_part(self, outputs: Iterable[Sort] = (S,)) -> Grammar:
+        """This grammar without the rules that no sentence, nor any other output, can use."""
+        unused = self.unreachable(outputs)
+        rules = (rule for rule in self.all_rules if rule.head not in unused)
+        return Grammar.of(rules, self.name, self.supports, default_readout=False)
 
     def check(self) -> None:
         """Refuse a grammar that cannot generate.
@@ -217,6 +233,9 @@ class Grammar:
             shown.append(f"{head} {arrow} {bar.join(bodies)}")
         if self.readout:
             shown.append(shown.pop(0))
+        if not self.sentence_rules:
+            empty = {"text": "∅", "ascii": "none", "latex": r"\emptyset"}[style]
+            shown.append(f"S {arrow} {empty}")
         sign = "&=" if style == "latex" else "="
         show = {"text": to_text, "ascii": to_ascii, "latex": to_latex}[style]
         return shown + [

@@ -17,7 +17,15 @@ from .supports import SpectralSupports
 
 Options = Mapping[str, Any]
 
-OF_GRAMMARS = ("preset", "directed", "typical_size", "memory_budget", "backend")
+OF_GRAMMARS = (
+    "preset",
+    "functions",
+    "pair_bias",
+    "directed",
+    "typical_size",
+    "memory_budget",
+    "backend",
+)
 OF_SUPPORTS = ("supports", "bandwidth", "receptive_field", "learned")
 
 
@@ -47,7 +55,10 @@ def baseline(
     out: int = 1,
     task: Task = "graph",
     readout: str | Mapping[str, str] | None = None,
+    pooling: str | Mapping[str, str] | None = None,
     *,
+    functions: str | None = None,
+    pair_bias: bool | None = None,
     decision: tuple[int, ...] | None = None,
     context: bool = False,
     preset: str | Preset | None = None,
@@ -75,7 +86,10 @@ def baseline(
         layers: How many layers.
         out: Outputs for each graph, node or edge.
         task: `graph`, `node` or `edge`.
-        readout: `sum`, `mean` or `max`; the network's own where None.
+        readout: As for `GrammarGNN`; a network without a grammar is pooled.
+        pooling: `sum`, `mean` or `max`; the network's own where None.
+        functions: Of a grammar: `mlp` or `free`.
+        pair_bias: Of a grammar: whether MLPs on M have biases; the preset's where None.
         decision: Hidden widths of the decision layers; the network's own where None.
         context: Append the pooled vector to every node or edge.
         preset: Of a network that is a grammar; its own where None.
@@ -100,6 +114,8 @@ def baseline(
         raise LoweringError(f"no baseline is called {name!r}; known: {', '.join(BASELINES)}")
     special: dict[str, Any] = {
         "preset": preset,
+        "functions": functions,
+        "pair_bias": pair_bias,
         "directed": directed,
         "typical_size": typical_size,
         "memory_budget": memory_budget,
@@ -125,6 +141,7 @@ def baseline(
             "out": out,
             "task": task,
             "readout": readout,
+            "pooling": pooling,
             "decision": decision,
             "context": context,
             **given,

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..compiler.presets import Preset
-from ..compiler.readout_plan import Task, plan_readout
+from ..compiler.readout_plan import Task, plan_readout, readout_options
 from ..data.batch import GraphBatch
 from ..data.pyg_fields import pyg_data
 from ..errors import G2N2Error, LoweringError
@@ -83,7 +83,8 @@ class ConvolutionGNN(nn.Module):
         layers: How many.
         out: Outputs for each graph, node or edge.
         task: `graph`, `node` or `edge`.
-        readout: `sum` (where None), `mean` or `max`.
+        readout: `pooled`, all there is without a grammar; or `pooling` in its old spelling.
+        pooling: `sum` (where None), `mean` or `max`.
         decision: Hidden widths of the decision layers; one of `width` where None.
         context: Append the pooled vector to every node or edge.
         order: Chebyshev polynomials in each layer of ChebNet.
@@ -100,6 +101,7 @@ class ConvolutionGNN(nn.Module):
         out: int = 1,
         task: Task = "graph",
         readout: str | Mapping[str, str] | None = None,
+        pooling: str | Mapping[str, str] | None = None,
         decision: tuple[int, ...] | None = None,
         context: bool = False,
         order: int = 5,
@@ -113,7 +115,10 @@ class ConvolutionGNN(nn.Module):
         self.node_features, self.edge_features = node_features, edge_features
         hidden = (width,) if decision is None else decision
         preset = Preset(kind, decision=hidden)
-        plan = plan_readout({V: width}, task, preset, readout, hidden, out, context)
+        mode, pooling = readout_options(readout, pooling)
+        if mode == "grammar":
+            raise LoweringError(f'{kind} has no grammar to read out; use readout="pooled"')
+        plan = plan_readout({V: width}, task, preset, pooling, hidden, out, context)
         sizes = [max(node_features, 1), *[width] * layers]
         self.convolutions = nn.ModuleList(
             _convolution(kind, a, b, order) for a, b in pairwise(sizes)

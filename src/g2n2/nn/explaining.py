@@ -181,8 +181,13 @@ def _formulas(model: GrammarGNN) -> list[Term]:
 
 
 def _words(model: GrammarGNN, sort: Sort, size: int, limit: int, directed: bool) -> Iterator[Term]:
-    """Words of a sort; those of the other sort, summed or spread, where the grammar has none."""
+    """Words of a sort; those of the other sort, summed or spread, where the grammar has none.
+
+    A grammar without sentences is explained by those its pooled network adds.
+    """
     grammar = model.plan.grammar
+    if sort == S and not grammar.sentence_rules:
+        grammar = model.plan.test_grammar()
     has = sort in grammar.variables
     source = sort if has else {V: M, M: V}[sort]
     assume: Assumption = "none" if directed else "symmetric"

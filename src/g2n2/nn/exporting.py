@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.export import Dim, ExportedProgram
@@ -86,6 +89,7 @@ def export_onnx(
                 input_names=list(INPUTS),
                 output_names=["output"],
                 dynamic_shapes=_dynamic_shapes() if dynamic else None,
+                custom_translation_table=_exact_numbers(),
                 verbose=False,
             )
         assert written is not None, "dynamo=True always returns a program"
@@ -98,6 +102,32 @@ def export_onnx(
         ) from error
     except OSError as error:
         raise DataError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
+
+
+def _exact_numbers() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """Operators with a number in them, in the dtype asked for; the exporter's own use float32."""
+    import onnx_ir
+    from onnxscript import opset18 as onnx
+
+    def scalar(value: float, dtype: int = 1, **unused: object) -> Any:
+        return onnx.Constant(value=onnx_ir.tensor(np.array(value, onnx_ir.DataType(dtype).numpy())))
+
+    def full(size: Any, fill_value: float, dtype: int = 1, **unused: object) -> Any:
+        return onnx.Expand(scalar(fill_value, dtype), size)
+
+    def full_like(like: Any, fill_value: float, dtype: int = -1, **unused: object) -> Any:
+        return full(onnx.Shape(like), fill_value, like.dtype if dtype == -1 else dtype)
+
+    def new_full(like: Any, size: Any, fill_value: float, dtype: int = -1, **unused: object) -> Any:
+        return full(size, fill_value, like.dtype if dtype == -1 else dtype)
+
+    aten = torch.ops.aten
+    return {
+        aten.scalar_tensor.default: scalar,
+        aten.full.default: full,
+        aten.full_like.default: full_like,
+        aten.new_full.default: new_full,
+    }
 
 
 def _dynamic_shapes() -> tuple[dict[int, Dim], ...]:

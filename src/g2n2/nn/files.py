@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from .. import __version__
 from ..compiler.plan_text import plan_text
 from ..compiler.presets import Preset
+from ..compiler.readout_plan import readout_options
 from ..errors import DataError, G2N2Error, LoweringError
 from ..grammars.grammar import Grammar
 from ..whole_files import replace_file
@@ -30,8 +31,12 @@ from .baselines import WithoutEdgeFeatures
 from .model import G2N2, GrammarGNN
 from .supports import SpectralSupports
 
-FORMAT = 1
-"""Raised whenever an older g2n2 could not read, or would misread, what is written."""
+FORMAT = 2
+"""Raised whenever an older g2n2 could not read, or would misread, what is written.
+
+1: memories were pooled and the rules of S not read out; `readout` was how they were pooled.
+2: `readout` and `pooling`, `functions` and `pair_bias`.
+"""
 
 KINDS: dict[str, type[GrammarGNN]] = {
     "GrammarGNN": GrammarGNN,
@@ -68,11 +73,12 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> GrammarGNN:
         DataError: No such file, another kind of file, one of a newer g2n2, or a damaged one.
     """
     tensors, metadata = _read(path)
-    if (found := metadata.get("format", "")) != str(FORMAT):
+    found = metadata.get("format", "")
+    if found not in map(str, range(1, FORMAT + 1)):
         newer = found.isdecimal() and int(found) > FORMAT
         raise DataError(
             f"{path} has format {found}, written by g2n2 {metadata.get('g2n2')}; this g2n2 "
-            f"({__version__}) reads format {FORMAT}: upgrade g2n2"
+            f"({__version__}) reads formats 1 to {FORMAT}: upgrade g2n2"
             if newer
             else f"{path} is a safetensors file, but not of a g2n2 network: model.save writes those"
         )
@@ -124,7 +130,8 @@ def _described(model: GrammarGNN) -> dict[str, str]:
     options = {
         **model.options,
         "width": _plain(model.options["width"]),
-        "readout": _plain(model.options["readout"]),
+        "readout": plan.readout.mode,
+        "pooling": _pooling(model),
         "preset": asdict(plan.preset),  # by value: its name may mean something else one day
         "typical_size": model.typical_size,
     }
@@ -140,6 +147,11 @@ def _described(model: GrammarGNN) -> dict[str, str]:
         "plan": plan_text(plan),
         "formula": model.formula,
     }
+
+
+def _pooling(model: GrammarGNN) -> Any:
+    """How parts were asked to be pooled, under either name of the option."""
+    return _plain(readout_options(model.options["readout"], model.options["pooling"])[1])
 
 
 def _plain(value: Any) -> Any:
@@ -167,6 +179,8 @@ def _supports_options(supports: nn.Module | None) -> dict[str, Any] | None:
 def _made(metadata: dict[str, str]) -> GrammarGNN:
     """A network as the metadata say, without weights."""
     options = json.loads(metadata["options"])
+    if metadata["format"] == "1":
+        options |= {"readout": "pooled-only", "pooling": options["readout"]}
     preset = options.pop("preset")
     preset = Preset(**{**preset, "decision": tuple(preset["decision"])})
     if options["decision"] is not None:

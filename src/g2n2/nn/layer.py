@@ -70,14 +70,15 @@ class Select(nn.Module):
         maps: list[nn.Module] = []
         for part in plan.maps:
             maps.append(linear(part))
-            if preset.selector == "mlp":
+            if len(plan.maps) > 1:
                 maps.append(ACTIVATIONS[preset.activation]())
         self.maps = nn.Sequential(*maps)
 
     def forward(self, memory: Tensor, constants: Constants) -> Tensor:
         value: Tensor = self.maps(memory)
         if self.scale != 1.0:
-            value = value * self.scale
+            # One number a channel: runtimes of ONNX fuse a single one into the product, as float32.
+            value = value * value.new_full((value.shape[-1],), self.scale)
         return masked(value, self.sort, constants) if self.biased else value
 
 
@@ -115,7 +116,7 @@ class Update(nn.Module):
         self.sort = plan.sort
         self.biased = any(part.bias for part in plan.mixer)
         self.skips = plan.width_in > 0
-        self.residual = preset.normalised and plan.width_in == plan.width_out
+        self.residual = plan.residual
         self.steps = nn.ModuleList(ApplyRule(step, preset) for step in plan.steps)
         parts: list[nn.Module] = []
         for part in plan.mixer:
@@ -154,7 +155,7 @@ class BilinearUpdate(nn.Module):
 class PlannedLayer(nn.Module):
     """One layer of a grammar's network."""
 
-    def __init__(self, plan: LayerPlan, preset: Preset, widths: dict[Sort, int]) -> None:
+    def __init__(self, plan: LayerPlan, preset: Preset) -> None:
         super().__init__()
         self.updates = nn.ModuleDict(
             {
@@ -165,9 +166,7 @@ class PlannedLayer(nn.Module):
             }
         )
         self.norms = nn.ModuleDict(
-            {s.letter: Normalise(w, eps=SMALL) for s, w in widths.items() if w}
-            if preset.normalised
-            else {}
+            {sort.letter: Normalise(width, eps=SMALL) for sort, width in plan.norms}
         )
 
     def forward(self, memories: Memories, constants: Constants) -> Memories:

@@ -19,8 +19,8 @@ from ..data.pyg_fields import pyg_data, pyg_shape
 from ..errors import DataError, ShapeError
 from ..grammars.catalogue import find_grammar
 from ..grammars.grammar import Grammar
-from ..language.sorts import Sort
 from ..language.terms import Leaf, subterms
+from ..ops.precision import without_autocast
 from .fast import FastLayer, Surroundings, choose, embedded
 from .first import first_memories
 from .fitting import refuse_misfit
@@ -52,10 +52,15 @@ class GrammarGNN(nn.Module):
         layers: How many layers.
         out: Outputs for each graph, node or edge.
         task: What an output belongs to: `graph`, `node` or `edge`.
-        readout: `sum`, `mean` or `max`, for all parts or by part; the preset's where None.
+        readout: `grammar` for the rules of S, `pooled` for pooled memories joined by the rules of S
+            that pooling does not contain; the preset's where None. See `plan_network`.
         preset: `modern`, `paper`, `official` or `ppgn`.
+        pooling: `sum`, `mean` or `max`, for all parts or by part; the preset's where None.
+        functions: `mlp` for an MLP on every memory; `free` only where it adds nothing to the words
+            of the grammar, and linear maps elsewhere.
+        pair_bias: Whether MLPs on M have biases; the preset's where None.
         decision: Hidden widths of the decision layers; the preset's where None.
-        context: Append the pooled vector to every node or edge.
+        context: Append what is read out of the whole graph to every node or edge.
         directed: Give Aᵀ as an input too, which directed graphs need.
         supports: A module (adjacency `[B, N, N]`, mask) -> `[B, N, N, k]` that gives the values
             of supports without a definition.
@@ -83,6 +88,9 @@ class GrammarGNN(nn.Module):
         task: Task = "graph",
         readout: str | Mapping[str, str] | None = None,
         preset: str | Preset = "modern",
+        pooling: str | Mapping[str, str] | None = None,
+        functions: str = "mlp",
+        pair_bias: bool | None = None,
         decision: tuple[int, ...] | None = None,
         context: bool = False,
         directed: bool = False,
@@ -102,6 +110,9 @@ class GrammarGNN(nn.Module):
             "task": task,
             "preset": preset,
             "readout": readout,
+            "pooling": pooling,
+            "functions": functions,
+            "pair_bias": pair_bias,
             "decision": decision,
             "context": context,
             "directed": directed,
@@ -118,21 +129,16 @@ class GrammarGNN(nn.Module):
     def _build(self, plan: NetworkPlan) -> None:
         self.defined = {name: lower(term) for name, term in plan.grammar.supports}
         self.undefined = undefined_supports(plan.grammar)
-        bodies = [s.rule.body for layer in plan.layers for u in layer.updates for s in u.steps]
+        updates = [update for layer in plan.layers for update in layer.updates]
+        steps = [*(step for update in updates for step in update.steps), *plan.readout.steps]
+        bodies = [step.rule.body for step in steps]
         named = {leaf.name for body in bodies for leaf in subterms(body) if isinstance(leaf, Leaf)}
         self.names_adjacency = bool(named - {"1", "I", "J"})
         self.words = {name: lower(term) for name, term in plan.inputs.terms}
         self.embeddings = nn.ModuleDict(
             {sort.letter: linear(part) for sort, part in plan.embeddings}
         )
-        widths: dict[Sort, int] = {
-            **plan.inputs.widths,
-            **{sort: part.width_out for sort, part in plan.embeddings},
-        }
-        layers = []
-        for layer in plan.layers:
-            layers.append(PlannedLayer(layer, plan.preset, widths))
-            widths = widths | layer.widths()
+        layers = [PlannedLayer(layer, plan.preset) for layer in plan.layers]
         self.layers = nn.ModuleList(layers)
         self.fast = [FastLayer(layer) for layer in layers]
         self.readout = Readout(plan.readout, plan.preset, self.typical_size)
@@ -212,7 +218,7 @@ class GrammarGNN(nn.Module):
 
     def read_out(self, memories: Memories, constants: Constants, mask: Tensor) -> Tensor:
         """Outputs from the last memories, in the dtype of the weights whatever autocast says."""
-        with torch.autocast(mask.device.type, enabled=False):
+        with without_autocast(mask.device.type):
             kernels = choose(self.backend, mask.device) == "triton"
             output: Tensor = self.readout(memories, mask, constants, kernels)
         return output
@@ -248,13 +254,13 @@ class GrammarGNN(nn.Module):
         backend = choose(self.backend, mask.device)
         memories = dict(first)
         if self.by_reference:
-            with torch.autocast(device, enabled=False):
+            with without_autocast(device):
                 for letter, embed in self.embeddings.items():
                     memories[letter] = embed(memories[letter])
             for number, layer in enumerate(list(self.layers)[:depth]):
                 memories = layer(self._between(memories, number), constants)
             return memories
-        with torch.autocast(device, enabled=False):
+        with without_autocast(device):
             for letter, embed in self.embeddings.items():
                 memories[letter] = embedded(memories[letter], cast(nn.Linear, embed), dtype)
             if dtype is not None:
@@ -376,6 +382,9 @@ class G2N2(GrammarGNN):
         task: Task = "graph",
         readout: str | Mapping[str, str] | None = None,
         preset: str | Preset = "modern",
+        pooling: str | Mapping[str, str] | None = None,
+        functions: str = "mlp",
+        pair_bias: bool | None = None,
         decision: tuple[int, ...] | None = None,
         context: bool = False,
         directed: bool = False,
@@ -394,6 +403,9 @@ class G2N2(GrammarGNN):
             task,
             readout,
             preset,
+            pooling,
+            functions,
+            pair_bias,
             decision,
             context,
             directed,

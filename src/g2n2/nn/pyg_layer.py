@@ -105,6 +105,8 @@ class GrammarLayer(nn.Module):
         pair_channels: Channels of the pair features given with `pairs`; 0 for none.
         layers: How many of the grammar's layers this one is.
         preset: What the grammar does not say: `modern`, `paper`, `official` or `ppgn`.
+        functions: `mlp` for an MLP on every memory, `free` only where it adds nothing to the words.
+        pair_bias: Whether MLPs on M have biases; the preset's where None.
         directed: Read Aᵀ too, which directed graphs need.
         supports: A module that gives supports without a definition, as for `GrammarGNN`.
         memory_budget: Bytes a pass may take, all of the device's where None.
@@ -126,6 +128,8 @@ class GrammarLayer(nn.Module):
         pair_channels: int = 0,
         layers: int = 1,
         preset: str | Preset = "modern",
+        functions: str = "mlp",
+        pair_bias: bool | None = None,
         directed: bool = False,
         supports: nn.Module | None = None,
         memory_budget: int | None = None,
@@ -149,6 +153,8 @@ class GrammarLayer(nn.Module):
             out=out_channels,
             task="node",
             preset=preset,
+            functions=functions,
+            pair_bias=pair_bias,
             decision=(),
             context=scalars,
             directed=directed,

@@ -1,4 +1,4 @@
-"""From the last memories to outputs: pooling that ignores padding, and the decision layers."""
+"""From the last memories to outputs: rules of S, pooling that ignores padding, decision layers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..compiler.lowering import Constants
+from ..compiler.lowering import Constants, lower, sums_over_nodes
+from ..compiler.plan import RuleStep
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import ReadoutPlan
 from ..errors import LoweringError
 from ..ops import reference as ops
 from ..ops.rules.spec import MOST_NODES
-from .layer import ACTIVATIONS, Memories, linear
+from .layer import ACTIVATIONS, Memories, Select, linear
+from .naming import Named
 
 LEAST = float("-inf")
 MATRIX_SUMS = {("diagonal", "sum"), ("off-diagonal", "sum")}
@@ -31,9 +33,42 @@ def pool(values: Tensor, present: Tensor, how: str) -> Tensor:
     if how == "max":
         top = values.masked_fill(~present, LEAST).amax(-2)
         return top.masked_fill(~present.any(-2), 0.0)
-    exact = values.dtype if values.dtype == torch.float64 else torch.float32
-    total = (values * present).sum(-2, dtype=exact)
+    total = (values * present).sum(-2, dtype=_exact(values.dtype))
     return total if how == "sum" else total / present.sum(-2).clamp(min=1)
+
+
+def _exact(dtype: torch.dtype) -> torch.dtype:
+    """The dtype sums over nodes are taken in."""
+    return dtype if dtype == torch.float64 else torch.float32
+
+
+class SentenceRule(nn.Module):
+    """A rule of S on the last memories, several occurrences at once.
+
+    A rule without selectors reads every channel of its one memory. Each sum over nodes is divided
+    by `unit`, the same number for all graphs.
+    """
+
+    def __init__(self, plan: RuleStep, preset: Preset, unit: float) -> None:
+        super().__init__()
+        self.rule = plan.rule
+        self.compute = lower(plan.rule.body)
+        self.size = unit ** sums_over_nodes(plan.rule.body)
+        self.sources = [sort.letter for sort in plan.rule.holes]
+        self.selectors = nn.ModuleList(Select(selector, preset) for selector in plan.selectors)
+
+    def forward(self, memories: Memories, constants: Constants) -> Tensor:
+        """`[B, copies]` in the dtype of the constants, operands selected in that of the weights."""
+        operands = [memories[source] for source in self.sources]
+        if self.selectors:
+            pairs = zip(self.selectors, operands, strict=True)
+            operands = [select(operand, constants) for select, operand in pairs]
+        dtype = constants["1"].dtype
+        value = self.compute([operand.to(dtype) for operand in operands], constants)
+        return value if self.size == 1.0 else value / self.size
+
+    def extra_repr(self) -> str:
+        return str(self.rule)
 
 
 class Readout(nn.Module):
@@ -52,6 +87,7 @@ class Readout(nn.Module):
         self.plan = plan
         self.dropout = 0.0
         self.unit = typical_size if preset.normalised else 1.0
+        self.rules = nn.ModuleList(SentenceRule(step, preset, self.unit) for step in plan.steps)
         maps = [linear(part) for part in plan.maps]
         self.straight = maps.pop(0) if plan.linear_path else None
         parts: list[nn.Module] = []
@@ -66,7 +102,7 @@ class Readout(nn.Module):
     def forward(
         self, memories: Memories, mask: Tensor, constants: Constants, kernels: bool = False
     ) -> Tensor:
-        features = self.features(memories, mask, kernels)
+        features = self.features(memories, mask, constants, kernels)
         features = features.to(self.dtype)  # pooled sums may be wider than a half-precision model
         features = functional.dropout(features, self.dropout, self.training)
         value = features
@@ -80,19 +116,38 @@ class Readout(nn.Module):
             return value * constants["1"]
         return value * constants["11ᵀ"] if self.plan.task == "edge" else value
 
-    def features(self, memories: Memories, mask: Tensor, kernels: bool = False) -> Tensor:
+    def features(
+        self, memories: Memories, mask: Tensor, constants: Constants, kernels: bool = False
+    ) -> Tensor:
         """What the decision layers read: `[B, P]`, `[B, N, P]` or `[B, N, N, P]`."""
         plan = self.plan
-        pooled = self.pooled(memories, mask, kernels) if plan.pooled_width else None
+        of_graph = self.of_graph(memories, mask, constants, kernels) if plan.graph_width else None
         if plan.task == "graph":
-            assert pooled is not None, "a graph read-out always pools"
-            return pooled
+            assert of_graph is not None, "a graph read-out is never empty"
+            return of_graph
         local = _NODE_PARTS if plan.task == "node" else _EDGE_PARTS
         parts = [local[name](self, memories, mask, kernels) for name in plan.local]
-        if pooled is not None:
-            spread = pooled[:, None] if plan.task == "node" else pooled[:, None, None]
+        if of_graph is not None:
+            spread = of_graph[:, None] if plan.task == "node" else of_graph[:, None, None]
             parts.append(spread.expand(*parts[0].shape[:-1], -1))
         return torch.cat(parts, dim=-1)
+
+    def of_graph(
+        self, memories: Memories, mask: Tensor, constants: Constants, kernels: bool = False
+    ) -> Tensor:
+        """`[B, P]` the memories pooled, and the rules of S."""
+        parts = [self.pooled(memories, mask, kernels)] if self.plan.pooled_width else []
+        if self.rules:
+            parts += self.sentences(memories, constants)
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+
+    def sentences(self, memories: Memories, constants: Constants) -> list[Tensor]:
+        """`[B, copies]` of each rule of S, summed in float32 at least."""
+        dtype = _exact(self.dtype)
+        read = {letter: value.to(self.dtype) for letter, value in memories.items()}
+        if constants["1"].dtype != dtype:
+            constants = _cast(constants, dtype)
+        return [rule(read, constants) for rule in self.rules]
 
     def pooled(self, memories: Memories, mask: Tensor, kernels: bool = False) -> Tensor:
         """`[B, P]` every part of the memories, pooled; by kernels where they can."""
@@ -133,6 +188,15 @@ class Readout(nn.Module):
             return row_sums(memory, mask) / self.unit
         rows = pool(memory, mask[:, None], how)
         return rows * mask.unsqueeze(-1) / (self.unit if how == "sum" else 1.0)
+
+
+def _cast(constants: Constants, dtype: torch.dtype) -> Named:
+    """Constants in another dtype, each made when it is asked for."""
+
+    def cast(name: str) -> Callable[[Named], Tensor]:
+        return lambda _: constants[name].to(dtype)
+
+    return Named({name: cast(name) for name in constants})
 
 
 def _one_tile(memory: Tensor) -> bool:

@@ -59,7 +59,7 @@ class SmallLayer:
         for letter, update in layer.updates.items():
             assert isinstance(update, Update), "the only kind that is plain"
             skip = _kept(update)
-            end = (skip if layer.norms else skip + -skip % ALIGNED) if letter == "M" else 0
+            end = (skip if "M" in layer.norms else skip + -skip % ALIGNED) if letter == "M" else 0
             for step in update.steps:
                 rule = cast(ApplyRule, step)
                 kind = _kind(rule)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from ..compiler.lowering import lower
 from ..errors import DataError, LoweringError
+from ..ops.precision import without_autocast
 from ..spectral.laplacians import laplacian
 
 
@@ -67,7 +68,7 @@ class SpectralSupports(nn.Module):
                 "some graph is directed (A is not symmetric): spectral supports need undirected "
                 "graphs; symmetrise them, for instance A + Aᵀ"
             )
-        with torch.autocast(adjacency.device.type, enabled=False):
+        with without_autocast(adjacency.device.type):
             return self._designed(adjacency, mask)
 
     def _designed(self, adjacency: Tensor, mask: Tensor) -> Tensor:

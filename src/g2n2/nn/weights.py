@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import cast
 
 from torch import Tensor, nn
 
 from ..compiler.formulas.atoms import Application, Atom, Combination, Constant, Pointwise
 from ..compiler.formulas.hinges import IDENTITY, Unit, hinges
-from ..compiler.formulas.planning import Reading
+from ..compiler.formulas.planning import FormulaPlan, Occurrence
 from ..compiler.formulas.schedule import Basis, Stage
 from ..compiler.plan import LayerPlan
 from ..errors import LoweringError
 from ..language.sorts import M, R, S, Sort, V
 from .layer import ApplyRule, Select, Update
-from .readout import Readout
+from .readout import Readout, SentenceRule
 
 _SORT_OF_PART = {
     **{"nodes": V, "rows": R, "scalars": S, "diagonal": M, "off-diagonal": M},
@@ -77,7 +78,7 @@ class _Mixer:
                 if isinstance(atom.made, Pointwise):
                     readers.setdefault(atom, []).append((channel, float(weight)))
                 elif isinstance(atom.made, Constant):
-                    last.bias[channel] += float(weight)
+                    self.add_bias(last, channel, float(weight))
                 else:
                     linear.append((atom, weight))
             form = self.form((*earlier, *linear))
@@ -88,7 +89,7 @@ class _Mixer:
             units, start = hinges(atom.made.functions, domain)
             self.units(units, self.form(atom.made.argument), channels)
             for channel, factor in channels:
-                last.bias[channel] += factor * start
+                self.add_bias(last, channel, factor * start)
 
     def form(self, combination: Combination) -> dict[int, Fraction]:
         """Weights of the MLP's inputs that sum to a combination."""
@@ -101,6 +102,9 @@ class _Mixer:
     ) -> None:
         first, last = _first(self.maps), self.maps[-1]
         assert isinstance(last, nn.Linear)
+        if first is last:
+            self.linear(units, form, readers)
+            return
         if self.free + len(units) > first.out_features:
             raise LoweringError(
                 f"the MLP of {self.sort.variable} in layer {self.stage.number} has "
@@ -109,38 +113,88 @@ class _Mixer:
         for slope, bias, weight in units:
             for place, coefficient in form.items():
                 first.weight[self.free, place] = slope * float(coefficient)
-            first.bias[self.free] = bias
+            self.add_bias(first, self.free, bias)
             for channel, factor in readers:
                 last.weight[channel, self.free] = weight * factor
             self.free += 1
+
+    def linear(
+        self, units: Sequence[Unit], form: Mapping[int, Fraction], readers: list[tuple[int, float]]
+    ) -> None:
+        """What one map without a hidden layer can hold: a linear form as it is."""
+        if units is not IDENTITY:
+            raise LoweringError(
+                f"{self.sort.variable} is mixed by one linear map, which computes no function; "
+                'make the network with functions="mlp"'
+            )
+        for channel, factor in readers:
+            for place, coefficient in form.items():
+                _first(self.maps).weight[channel, place] = factor * float(coefficient)
+
+    def add_bias(self, part: nn.Linear, row: int, value: float) -> None:
+        """Add to a bias, which a map need not have where nothing is added."""
+        bias = cast(Tensor | None, part.bias)
+        if bias is not None:
+            bias[row] += value
+        elif value:
+            raise LoweringError(
+                f"the MLP of {self.sort.variable} has no biases, and the formula needs one; make "
+                'the network with functions="mlp" and pair_bias=True'
+            )
 
 
 def write_readout(
     readout: Readout,
     widths: Mapping[Sort, int],
     memories: Mapping[Sort, Basis],
-    readings: Sequence[Reading],
+    plan: FormulaPlan,
     output: int,
 ) -> None:
-    """Each output's linear form of the pooled parts, carried through the decision layers.
+    """Each output's linear form of what is read out, carried through the decision layers.
 
     `widths` are those of the last memories, `memories` what their first channels hold.
     """
     maps = [part for part in readout.decision if isinstance(part, nn.Linear)]
     starts = _starts(readout, widths)
-    for number, reading in enumerate(readings):
+    places = _select_sentences(readout, memories, plan, starts)
+    rules = [step.rule for step in readout.plan.steps if step.rule.holes]
+    sorts = _SORT_OF_PART | {str(rule): rule.holes[0] for rule in rules}
+    for number, reading in enumerate(plan.readings):
         rows = _signed_rows(2 * number) if maps[1:] else [(output + number, 1.0)]
+        form = {places[occurrence]: x for occurrence, x in reading.applications.items()}
         for part, combination in reading.parts.items():
-            coordinates = memories[_SORT_OF_PART[part]].coordinates(combination)
+            coordinates = memories[sorts[part]].coordinates(combination)
             for channel, weight in coordinates.items():
-                for row, sign in rows:
-                    maps[0].weight[row, starts[part] + channel] += sign * float(weight)
+                place = starts[part] + channel
+                form[place] = form.get(place, Fraction(0)) + weight
+        for place, weight in form.items():
+            for row, sign in rows:
+                maps[0].weight[row, place] += sign * float(weight)
         for here in maps[1:-1]:
             for row, sign in _signed_rows(2 * number):
                 _carry(here.weight[row], 2 * number, sign)
         if maps[1:]:
             _carry(maps[-1].weight[output + number], 2 * number, 1.0)
         maps[-1].bias[output + number] = float(reading.constant)
+
+
+def _select_sentences(
+    readout: Readout,
+    memories: Mapping[Sort, Basis],
+    plan: FormulaPlan,
+    starts: Mapping[str, int],
+) -> dict[Occurrence, int]:
+    """Selectors that bring the operands of the rules of S; where each occurrence is read."""
+    modules = {module.rule: module for module in readout.rules if isinstance(module, SentenceRule)}
+    places: dict[Occurrence, int] = {}
+    for rule, occurrences in plan.occurrences().items():
+        for copy, occurrence in enumerate(occurrences):
+            places[occurrence] = starts[str(rule)] + copy
+            for select, operand in zip(modules[rule].selectors, occurrence[1], strict=True):
+                assert isinstance(select, Select)
+                for channel, weight in memories[select.sort].coordinates(operand).items():
+                    _first(select.maps).weight[copy, channel] = float(weight)
+    return places
 
 
 def _carry(row: Tensor, start: int, sign: float) -> None:
@@ -160,6 +214,9 @@ def _starts(readout: Readout, widths: Mapping[Sort, int]) -> dict[str, int]:
     for name in names:
         starts[name] = start
         start += widths[_SORT_OF_PART[name]]
+    for step in plan.steps:
+        starts[str(step.rule)] = start
+        start += step.copies
     return starts
 
 

@@ -56,7 +56,17 @@ def write_formula(
             network too small; the message says what is needed.
     """
     refuse_preset(model.plan.preset)
-    plan = plan_formulas(model.plan.grammar, model.plan.inputs, term, domain, names, by_rules)
+    readout = model.plan.readout
+    plan = plan_formulas(
+        model.plan.grammar,
+        model.plan.inputs,
+        term,
+        domain,
+        names,
+        by_rules,
+        pooled=readout.mode != "grammar",
+        own=[step.rule for step in readout.steps],
+    )
     needed = plan.requirements()
     _check(model, plan, needed, output)
     with torch.no_grad():
@@ -66,7 +76,7 @@ def write_formula(
         for stage, layer, laid_out in zip(stages, model.layers, model.plan.layers, strict=True):
             write_layer(layer, laid_out, stage, domain)
         widths = model.plan.layers[-1].widths()
-        write_readout(model.readout, widths, stages[-1].after, plan.readings, output)
+        write_readout(model.readout, widths, stages[-1].after, plan, output)
     given = [term] if isinstance(term, (Term, str)) else term
     model.formula = "; ".join(x if isinstance(x, str) else to_text(x) for x in given)
     return needed
@@ -127,6 +137,10 @@ def _check(model: GrammarGNN, plan: FormulaPlan, needed: Requirements, output: i
     if len(model.layers) < needed.depth:
         narrow.append(f"{len(model.layers)} layers")
     short = [f"width {x} {widths[x]}" for x, w in needed.width.items() if widths.get(x, w) < w]
+    copies = {step.rule: step.copies for step in readout.steps}
+    for rule, own in plan.occurrences().items():
+        if copies[rule] < len(own):
+            short.append(f"{copies[rule]} occurrences of {rule}")
     if narrow or short:
         raise LoweringError(
             f"the network is too small ({', '.join(narrow + short)}); the formula needs {needed}. "
@@ -140,5 +154,5 @@ def _check(model: GrammarGNN, plan: FormulaPlan, needed: Requirements, output: i
         if way != "sum" and not (part == "scalars" and way != "none"):
             raise LoweringError(
                 f"the formula sums over {part}, the network's read-out takes {way}; make it "
-                'with readout="sum"'
+                'with pooling="sum"'
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 
@@ -30,3 +30,12 @@ def batched_precision() -> str:
     Three products in tf32 then stand for one in float32.
     """
     return "tf32x3" if dot_precision() == "ieee" else "tf32"
+
+
+def without_autocast(device: str) -> AbstractContextManager[object]:
+    """While open, operations run in the dtype of their operands.
+
+    Nothing is entered where autocast is off anyway: a saved `torch.export` program cannot hold it.
+    """
+    on = torch.is_autocast_enabled(device)
+    return torch.autocast(device, enabled=False) if on else nullcontext()

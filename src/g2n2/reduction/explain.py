@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..grammars.fragments import Fragment
 from ..grammars.grammar import Rule
 from ..language.sorts import M, R, S, V
 from ..language.terms import Apply, Leaf, Term, apply, operators
@@ -27,8 +28,8 @@ class Step:
         reason: Why, in a sentence.
         identities: The equations the certificate checks, without the scalars carried along.
         status: `checked` by patterns, or `cited`.
-        paper: Where and how the paper argues it.
-        ours: Where our argument differs.
+        paper: Where and how the paper argues it, if it is about this grammar.
+        ours: Where our argument differs from it.
     """
 
     title: str
@@ -41,55 +42,87 @@ class Step:
     ours: str
 
 
-_REASONS: dict[str, tuple[str, str, str]] = {
+_REASONS: dict[str, str] = {
+    "sums and functions": "a word with sums is a sum of words; f of a word is a combination of its "
+    "Hadamard powers",
+    "unused": "no sentence uses it",
+    "scalars": "a scalar is a product of sentences and factors out of every word",
+    "read-out": "every such sentence is a product of the sentences read out",
+    "derivable": "the other rules make it",
+    "outer products": "an outer product is carried as a second shape of a matrix, closed under "
+    "every use",
+    "rows and transposes": "a row is a transposed column, and the set of words is closed under ᵀ",
+    "matrices": "a matrix only acts on columns, and its action is a column rule",
+    "simpler form": "the same rule with a row written as a transposed column",
+}
+
+_ANY_FRAGMENT = {
     "sums and functions": (
-        "a word with sums is a sum of words; f of a word is a combination of its Hadamard powers",
         "§2, citing Geerts: + × f add no power",
         "f is free sort by sort, only where the Hadamard powers can be made",
-    ),
-    "unused": ("no sentence uses it", "", ""),
-    "scalars": (
-        "a scalar is a product of sentences and factors out of every word",
-        "Theorems 2 and 4: a scalar only comes from a dot product",
-        "the factor is carried along, which covers V_cS, SV_r and products of sentences",
-    ),
-    "read-out": (
-        "every such sentence is a product of the sentences read out",
-        "Theorems 2 and 4: V_c becomes the start variable",
-        "the read-out is part of the grammar and named",
-    ),
-    "derivable": (
-        "the other rules make it",
-        "Theorem 2: diag(v)w = v⊙w",
-        "",
-    ),
-    "outer products": (
-        "an outer product is carried as a second shape of a matrix, closed under every use",
-        "Proposition 2, and 'subsequent mandatory operations MM or MV_c'",
-        "the use under ⊙ with another outer product is covered too; the paper leaves it out",
-    ),
-    "rows and transposes": (
-        "a row is a transposed column, and the set of words is closed under ᵀ",
-        "'the remaining M rules preserve symmetry'",
-        "that is false for MM; what holds is (m0m1)ᵀ = m1ᵀm0ᵀ: the set is closed, not each word",
-    ),
-    "matrices": (
-        "a matrix only acts on columns, and its action is a column rule",
-        "Theorem 4: MV_c is mandatory, so MM and V_cV_r go by associativity",
-        "both actions, m·x and mᵀ·x, are carried",
-    ),
-    "simpler form": ("the same rule with a row written as a transposed column", "", ""),
+    )
 }
+_QUOTES: dict[str, dict[str, tuple[str, str]]] = {
+    "L1": {
+        **_ANY_FRAGMENT,
+        "scalars": (
+            "Theorem 4: a scalar only comes from a dot product",
+            "the factor is carried along, which covers V_cS, SV_r and products of sentences",
+        ),
+        "read-out": (
+            "Theorem 4: V_c becomes the start variable",
+            "the read-out is part of the grammar and named",
+        ),
+        "matrices": (
+            "Theorem 4: MV_c is mandatory, so MM and V_cV_r go by associativity",
+            "both actions, m·x and mᵀ·x, are carried",
+        ),
+    },
+    "L3": {
+        **_ANY_FRAGMENT,
+        "scalars": (
+            "Theorem 2: a scalar only comes from a dot product",
+            "the factor is carried along, which covers V_cS, SV_r and products of sentences",
+        ),
+        "read-out": (
+            "Theorem 2: V_c becomes the start variable",
+            "the read-out is part of the grammar and named",
+        ),
+        "derivable": ("Theorem 2: diag(v)w = v⊙w", ""),
+        "outer products": (
+            "Proposition 2, and 'subsequent mandatory operations MM or MV_c'",
+            "the use under ⊙ with another outer product is covered too; the paper leaves it out",
+        ),
+        "rows and transposes": (
+            "'the remaining M rules preserve symmetry'",
+            "that is false for MM; what holds is (m0m1)ᵀ = m1ᵀm0ᵀ: the set is closed, not each "
+            "word",
+        ),
+    },
+}
+"""What the paper says of its two exhaustive grammars, step by step, and where we differ."""
 
 
 def steps(links: Iterable[Link]) -> list[Step]:
     """The steps of a chain of links, in the order in which a proof reads best."""
-    return [step for link in links for step in _link_steps(link)]
+    chain = list(links)
+    quotes = _quotes(chain)
+    return [step for link in chain for step in _link_steps(link, quotes)]
 
 
-def _link_steps(link: Link) -> list[Step]:
+def _quotes(chain: list[Link]) -> dict[str, tuple[str, str]]:
+    """The paper's sentences where the chain starts from one of the paper's grammars."""
+    if not chain:
+        return {}
+    start = chain[0].smaller if isinstance(chain[0], Lemma) else chain[0].larger
+    name = next((n for n in _QUOTES if Fragment(n).exhaustive() == start), None)
+    return _QUOTES[name] if name else {}
+
+
+def _link_steps(link: Link, quotes: dict[str, tuple[str, str]]) -> list[Step]:
     if isinstance(link, Lemma):
-        return [_step("sums and functions", link.removed, (), (), "cited")]
+        title = "sums and functions"
+        return [_step(title, link.removed, (), (), "cited", quotes)]
     larger, smaller = link.larger.all_rules, link.smaller.all_rules
     removed = [r for r in larger if r not in smaller]
     added = [r for r in smaller if r not in larger]
@@ -104,6 +137,7 @@ def _link_steps(link: Link) -> list[Step]:
             tuple(rule for rule, home in homes.items() if home == title),
             _identities(title, rules, link),
             "checked",
+            quotes,
         )
         for title, rules in groups.items()
         if rules
@@ -116,9 +150,10 @@ def _step(
     added: tuple[Rule, ...],
     identities: tuple[str, ...],
     status: str,
+    quotes: dict[str, tuple[str, str]],
 ) -> Step:
-    reason, paper, ours = _REASONS[title]
-    return Step(title, removed, added, reason, identities, status, paper, ours)
+    paper, ours = quotes.get(title, ("", ""))
+    return Step(title, removed, added, _REASONS[title], identities, status, paper, ours)
 
 
 def _title(rule: Rule, link: Simulation) -> str:

@@ -34,6 +34,8 @@ Level = Literal["graph", "node", "pair"]
 
 FORMS: tuple[Form, ...] = ("exact", "plain", "shape", "action", "broadcast", "diagonal")
 LEVELS: tuple[Level, ...] = ("graph", "node", "pair")
+OUTPUTS: dict[Level, tuple[Sort, ...]] = {"graph": (S,), "node": (S, V), "pair": (S, V, M)}
+"""Whose words are compared at each level."""
 PROBE = Leaf("x", V)
 
 
@@ -92,12 +94,8 @@ def alternatives(sort: Sort, index: int, form: Form) -> dict[str, Term]:
 
 def owed_rules(claim: Claim) -> list[Rule]:
     """The rules of the larger grammar that some sentence (or node, or pair output) uses."""
-    reached = {S} | {"graph": set(), "node": {V}, "pair": {V, M}}[claim.level]
-    while True:
-        found = {h for r in claim.larger.all_rules if r.head in reached for h in r.holes} - reached
-        if not found:
-            return [r for r in claim.larger.all_rules if r.head in reached]
-        reached |= found
+    unused = claim.larger.unreachable(OUTPUTS[claim.level])
+    return [rule for rule in claim.larger.all_rules if rule.head not in unused]
 
 
 def obligations(claim: Claim) -> Iterator[Obligation]:

@@ -12,7 +12,7 @@ from ..language.sorts import M, R, S, V
 from ..language.terms import multilinear, operators
 from .certificates import certificate
 from .checker import check
-from .forms import Claim, Form, Level, owed_rules
+from .forms import OUTPUTS, Claim, Form, Level, owed_rules
 from .lemmas import Lemma, free_rules
 from .search import cost, smallest
 from .simulation import Proof, prove
@@ -116,7 +116,9 @@ def reduce(
     if not core.sentence_rules and level == "graph":
         return Reduction(grammar, grammar, (), assume, level)
     found = _smallest(core, assume, level)
-    if found is not None and cost(found.smaller) < cost(core):
+    if found is None or not found.smaller.all_rules or cost(found.smaller) >= cost(core):
+        found = _without_unused(core, assume, level)
+    if found is not None:
         links += _chain(found, order)
     if not _accepted(links):
         links, core = [], grammar
@@ -177,6 +179,12 @@ def _smallest(grammar: Grammar, assume: Assumption, level: Level) -> Simulation 
         if found is not None and (best is None or cost(found) < cost(best.smaller)):
             best = link(grammar, found, assume, level) or best
     return best
+
+
+def _without_unused(grammar: Grammar, assume: Assumption, level: Level) -> Simulation | None:
+    """What is left to do where nothing else can go: rules of variables that no output uses."""
+    used = grammar.reachable_part(OUTPUTS[level])
+    return link(grammar, used, assume, level) if used != grammar else None
 
 
 def _fewest(grammar: Grammar, form: Form) -> int:

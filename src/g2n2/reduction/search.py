@@ -16,7 +16,7 @@ from ..grammars.grammar import Grammar, Rule
 from ..language.patterns import Assumption, pattern_of
 from ..language.sorts import M, S
 from ..language.terms import Term, multilinear, operation_count
-from .forms import Claim, Form, Level, Obligation, obligations, transpose_obligation
+from .forms import OUTPUTS, Claim, Form, Level, Obligation, obligations, transpose_obligation
 from .goals import Need, action_rules, anonymous, goal_of, hypotheses, opaque_words
 from .simulation import instances_of, universe_of
 from .templates import library, readouts, size_key
@@ -68,9 +68,9 @@ def smallest(
     found = _Cover(claim, sorted(templates, key=size_key), most).solve()
     if found is None:
         return None
-    return Grammar.of(
-        sorted(found, key=_paper_order), supports=grammar.supports, default_readout=False
-    )
+    rules = sorted(found, key=_paper_order)
+    chosen = Grammar.of(rules, supports=grammar.supports, default_readout=False)
+    return chosen.reachable_part(OUTPUTS[level])
 
 
 class _Cover:

@@ -226,6 +226,7 @@ def _network(config: RunConfig, parts: Parts) -> nn.Module:
         "out": parts.task.out,
         "task": graphs.level,
         "readout": config.readout,
+        "pooling": config.pooling,
         "decision": config.decision,
         "context": config.context,
     }
@@ -233,8 +234,10 @@ def _network(config: RunConfig, parts: Parts) -> nn.Module:
     if config.baseline:
         from ..nn.baselines import baseline
 
-        own: dict[str, Any] = {} if config.preset is None else {"preset": config.preset}
-        return baseline(config.baseline, **sizes, **own)
+        own: dict[str, Any] = {"preset": config.preset, "pair_bias": config.pair_bias}
+        own["functions"] = None if config.functions == "mlp" else config.functions
+        asked = {name: value for name, value in own.items() if value is not None}
+        return baseline(config.baseline, **sizes, **asked)
     from ..nn.model import GrammarGNN
 
     grammar = find_grammar(config.grammar)
@@ -242,6 +245,8 @@ def _network(config: RunConfig, parts: Parts) -> nn.Module:
     return GrammarGNN(
         grammar,
         **sizes,
+        functions=config.functions,
+        pair_bias=config.pair_bias,
         preset=config.effective_recipe().preset,
         directed=graphs.directed and has_matrices,
         typical_size=float(graphs.sizes.mean()),

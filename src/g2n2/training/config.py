@@ -14,6 +14,7 @@ from .recipes import Recipe, find_recipe
 PRECISIONS = ("32", "tf32", "bf16", "64")
 OVERRIDES = ("batch", "epochs", "rate", "decay", "ema", "dropout", "distance", "preset")
 """What a run may say in place of its recipe."""
+POOLINGS = ("sum", "mean", "max")
 FREE = ("data", "minutes", "device", "devices", "threads", "checkpoint_seconds")
 """Settings a run may be taken up with that are not those it was started with."""
 
@@ -37,7 +38,11 @@ class RunConfig:
         preset: What the grammar does not say; the recipe's, or the baseline's own, where None.
         width: Channels of every memory.
         layers: How many layers.
-        readout: How memories are pooled; the preset's where None.
+        readout: `grammar` for the rules of S, `pooled` for pooled memories joined by those rules;
+            the preset's where None.
+        pooling: How memories are pooled: `sum`, `mean` or `max`; the preset's where None.
+        functions: `mlp` for an MLP on every memory, `free` only where it adds nothing to the words.
+        pair_bias: Whether MLPs on M have biases; the preset's where None.
         decision: Hidden widths of the decision layers; the preset's where None.
         context: Append the pooled vector to nodes and edges.
         distance: Edge channels made of positions; the recipe's where None.
@@ -74,6 +79,9 @@ class RunConfig:
     width: int = 64
     layers: int = 3
     readout: str | None = None
+    pooling: str | None = None
+    functions: str = "mlp"
+    pair_bias: bool | None = None
     decision: tuple[int, ...] | None = None
     context: bool = False
     distance: tuple[str, ...] | None = None
@@ -130,6 +138,14 @@ class RunConfig:
             raise DataError(f"the recipe {recipe.name!r} has no weight decay; leave decay out")
         if self.precision not in PRECISIONS:
             raise DataError(f"precision is one of {', '.join(PRECISIONS)}, got {self.precision!r}")
+        for name, choice, choices in (
+            ("readout", self.readout, (None, "grammar", "pooled", "pooled-only", *POOLINGS)),
+            ("pooling", self.pooling, (None, *POOLINGS)),
+            ("functions", self.functions, ("mlp", "free")),
+        ):
+            if choice not in choices:
+                known = ", ".join(x for x in choices if x and x not in ("pooled-only",))
+                raise DataError(f"{name} is one of {known}, got {choice!r}")
         if self.device not in ("auto", "cpu", "cuda"):
             raise DataError(f"device is auto, cpu or cuda, got {self.device!r}")
         return self
@@ -144,7 +160,8 @@ class RunConfig:
 
         One that did not exist then had the value it has by default.
         """
-        plain: dict[str, Any] = json.loads(json.dumps({**cls("").as_dict(), **said}))
+        given = {**cls("").as_dict(), **respelled(said)}
+        plain: dict[str, Any] = json.loads(json.dumps(given))
         return plain
 
     @classmethod
@@ -156,7 +173,7 @@ class RunConfig:
         """
         known = {f.name: f for f in fields(cls)}
         made: dict[str, Any] = {}
-        for name, value in values.items():
+        for name, value in respelled(values).items():
             if name not in known:
                 close = get_close_matches(name, known, n=1)
                 hint = f"; did you mean {close[0]}?" if close else ""
@@ -166,6 +183,31 @@ class RunConfig:
         if "dataset" not in made:
             raise DataError(f"{source} names no dataset")
         return cls(**made).checked()
+
+
+def respelled(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with `readout = "mean"`, as pooling was once asked for, under its present name.
+
+    Raises:
+        DataError: Pooling is asked for under both names.
+    """
+    made = dict(values)
+    if made.get("readout") in POOLINGS:
+        way = made.pop("readout")
+        if made.get("pooling") not in (None, way):
+            raise DataError(
+                f"readout = {way!r} is the old spelling of pooling = {way!r}, and pooling is "
+                f"{made['pooling']!r}: leave one of them out"
+            )
+        made["pooling"] = way
+    return made
+
+
+def as_then(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a run folder, those from before rules of S were read out as what they meant."""
+    if "pooling" in values:
+        return dict(values)
+    return {**respelled({"pooling": None, **values}), "readout": "pooled-only"}
 
 
 _TYPES: dict[str, tuple[type, ...]] = {

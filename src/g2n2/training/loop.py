@@ -22,7 +22,7 @@ from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
 from .averaging import Average
 from .checkpoints import random_states, restore_random_states, save_checkpoint
-from .config import FREE, RunConfig
+from .config import FREE, RunConfig, as_then
 from .devices import make_optimiser
 from .evaluation import Scores
 from .graphed import Recorded, record_steps
@@ -303,7 +303,9 @@ class Loop:
         return {**saved, "param_groups": groups}
 
     def _refuse_other_run(self, saved: dict[str, Any]) -> None:
-        mine, theirs = map(RunConfig.completed, (self.config.as_dict(), saved))
+        mine, theirs = map(RunConfig.completed, (self.config.as_dict(), as_then(saved)))
+        if "pooling" not in saved and mine["readout"] in (None, "pooled"):
+            theirs["readout"] = mine["readout"]  # weights of another read-out do not fit anyway
         differ = [k for k in mine if k not in FREE and theirs[k] != mine[k]]
         if differ:
             said = ", ".join(f"{k} {theirs[k]!r} and not {mine[k]!r}" for k in differ)

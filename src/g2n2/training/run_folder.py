@@ -31,7 +31,7 @@ from ..data.graph_set import GraphSet, Ints, Target
 from ..errors import DataError
 from .building import Parts, distance_kinds
 from .checkpoints import write_whole
-from .config import RunConfig
+from .config import RunConfig, as_then
 from .scaling import Scaling
 
 BEST = "best.safetensors"
@@ -113,7 +113,8 @@ class RunFolder:
                 path.unlink(missing_ok=True)
 
     def config(self) -> RunConfig:
-        return RunConfig.from_dict(self.read_json("config.json"), str(self.path / "config.json"))
+        settings = as_then(self.read_json("config.json"))
+        return RunConfig.from_dict(settings, str(self.path / "config.json"))
 
     def splits(self) -> dict[str, Ints]:
         return {k: np.asarray(v, dtype=np.int64) for k, v in self.read_json("split.json").items()}

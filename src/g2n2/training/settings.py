@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from .config import RunConfig
+from .config import RunConfig, respelled
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
@@ -46,9 +46,9 @@ def merged(
         DataError: A setting is unknown, of the wrong type, or makes no sense, or a grammar and a
             baseline are both said.
     """
-    values = read_settings(file) if file is not None else {}
+    values = respelled(read_settings(file)) if file is not None else {}
     source = str(file) if file is not None else "the command line"
-    given = {name: value for name, value in said.items() if value not in (None, (), [])}
+    given = respelled({k: value for k, value in said.items() if value not in (None, (), [])})
     together = dict(values.get("options") or {}) | dict(options)
     _refuse_both(given, "--baseline or --grammar")
     if given.get("baseline"):

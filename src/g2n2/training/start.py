@@ -33,6 +33,9 @@ def train(
     width: int = 64,
     layers: int = 3,
     readout: str | None = None,
+    pooling: str | None = None,
+    functions: str = "mlp",
+    pair_bias: bool | None = None,
     decision: Sequence[int] | None = None,
     context: bool = False,
     distance: Sequence[str] | None = None,
@@ -87,7 +90,11 @@ def train(
             recipe's where None.
         width: Channels of every memory.
         layers: How many layers.
-        readout: How memories are pooled; the preset's where None.
+        readout: `grammar` for the rules of S, `pooled` for pooled memories joined by the rules of S
+            that pooling does not contain; the preset's where None.
+        pooling: `sum`, `mean` or `max`; the preset's where None.
+        functions: `mlp` for an MLP on every memory, `free` only where it adds nothing to the words.
+        pair_bias: Whether MLPs on M have biases; the preset's where None.
         decision: Hidden widths of the decision layers; the preset's where None.
         context: Append the pooled vector to nodes and edges.
         distance: Edge channels made of positions: `raw`, `square`, `inverse`, `rbf16` …; the
@@ -141,6 +148,9 @@ def train(
             "width": width,
             "layers": layers,
             "readout": readout,
+            "pooling": pooling,
+            "functions": functions,
+            "pair_bias": pair_bias,
             "decision": None if decision is None else tuple(decision),
             "context": context,
             "distance": None if distance is None else tuple(distance),

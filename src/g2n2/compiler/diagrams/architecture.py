@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ...language.sorts import M, R, S, Sort, V
 from ..memories import SYMBOLS, shape, widths_before
 from ..plan import NetworkPlan
@@ -33,6 +35,14 @@ def architecture_svg(plan: NetworkPlan) -> str:
     canvas.text(0, drawing.top - 62, heading, 17, anchor="start", bold=True)
     drawing.draw()
     return canvas.svg(title)
+
+
+class _Part(NamedTuple):
+    """A part of the read-out: its text, the memory it stands beside, the memories it reads."""
+
+    text: str
+    beside: Sort
+    sources: tuple[Sort, ...]
 
 
 class _Architecture:
@@ -73,7 +83,7 @@ class _Architecture:
             for update in layer.updates
             if update.sort == sort
         )
-        parts = sum(owner == sort for _, owner in self.parts)
+        parts = sum(part.beside == sort for part in self.parts)
         return max(SIZE + BELOW + 24, _LINE * rules + 20, _PART_PITCH * parts)
 
     def _axis(self, sort: Sort) -> float:
@@ -86,12 +96,14 @@ class _Architecture:
             self.canvas.arrow([(start, y), (end, y)], palette.MEMORY[sort])
             self.canvas.text((start + end) / 2 - 3, y - 11, str(width), 11, FAINT)
 
-    def _fan(self, start: Point, heights: list[float], end: float, color: str) -> None:
-        """Arrows from one point to several heights, by one upright line."""
+    def _fan(
+        self, start: Point, heights: list[float], end: float, color: str, share: float = 0.5
+    ) -> None:
+        """Arrows from one point to several heights, by one upright line, `share` of the way."""
         if heights == [start[1]]:
             self.canvas.arrow([start, (end, start[1])], color)
         elif heights:
-            bend = (start[0] + end) / 2
+            bend = start[0] + share * (end - start[0])
             self.canvas.line([start, (bend, start[1])], color)
             reached = [start[1], *heights]
             self.canvas.line([(bend, min(reached)), (bend, max(reached))], color)
@@ -176,18 +188,25 @@ class _Architecture:
 
     def _readouts(self) -> None:
         start, x = self.x, self.x + _GAP
-        width = max(text_width(text, 13) for text, _ in self.parts) + 24
+        width = max(text_width(part.text, 13) for part in self.parts) + 24
         join = x + width + 0.6 * _GAP
+        read: dict[Sort, list[float]] = {sort: [] for sort in self.final}
         for sort in self.final:
-            own = [text for text, owner in self.parts if owner == sort]
-            axis = self._axis(sort)
-            heights = [axis + _PART_PITCH * (k - (len(own) - 1) / 2) for k in range(len(own))]
-            self._fan((start, axis), heights, x, palette.MEMORY[sort])
-            for text, y in zip(own, heights, strict=True):
+            owned = [part for part in self.parts if part.beside == sort]
+            top = self._axis(sort) - _PART_PITCH * (len(owned) - 1) / 2
+            for place, (text, _, sources) in enumerate(owned):
+                y = top + _PART_PITCH * place
+                for number, source in enumerate(sources):
+                    read[source].append(y + 8 * (number - (len(sources) - 1) / 2))
                 box = Box(x, y - _PART / 2, width, _PART)
                 self.canvas.box(box, palette.SELECTOR, palette.SELECTOR_FILL, "readout", text)
                 self.canvas.text(box.cx, y, text, 13, palette.SELECTOR)
                 self.canvas.arrow([(box.right, y), (join, y)], palette.SELECTOR)
+        shares = [(place + 1) / (len(read) + 1) for place in range(len(read))]
+        if not any(len(part.sources) > 1 for part in self.parts):
+            shares = [0.5] * len(read)  # no line crosses another
+        for (sort, heights), share in zip(read.items(), shares, strict=True):
+            self._fan((start, self._axis(sort)), heights, x, palette.MEMORY[sort], share)
         self._decision(join)
 
     def _decision(self, x: float) -> None:
@@ -217,7 +236,13 @@ def widths_before_inputs(plan: NetworkPlan) -> dict[Sort, int]:
     return {sort: width for sort, width in plan.inputs.widths.items() if width}
 
 
-def _readout_parts(plan: NetworkPlan) -> list[tuple[str, Sort]]:
-    """What is read out, and of which memory."""
+def _readout_parts(plan: NetworkPlan) -> list[_Part]:
+    """What is read out; a rule of S stands beside the first memory it reads."""
     texts = [*local_texts(plan.readout), *pool_texts(plan.readout)]
-    return [(text, _PARTS.get(text.split()[-1].split("_")[0], M)) for text in texts]
+    owners = [_PARTS.get(text.split()[-1].split("_")[0], M) for text in texts]
+    parts = [_Part(text, sort, (sort,)) for text, sort in zip(texts, owners, strict=True)]
+    anywhere = next(iter(plan.layers[-1].widths()))
+    for step in plan.readout.steps:
+        sources = tuple(dict.fromkeys(step.rule.holes))
+        parts.append(_Part(body_label(step), (sources or (anywhere,))[0], sources))
+    return parts

@@ -39,8 +39,8 @@ def draw_layer(canvas: Canvas, plan: NetworkPlan, index: int, x: float, y: float
     """Draw layer number `index`, counted from 0, with its upper left corner at (x, y)."""
     layer = plan.layers[index]
     placed = bands(layer, y)
-    mixers = {band.update.sort: _mixer_lines(plan, band.update) for band in placed}
-    at = columns(plan, layer, x, [line for lines in mixers.values() for line in lines])
+    mixers = {band.update.sort: _mixer_lines(band.update) for band in placed}
+    at = columns(layer, x, [line for lines in mixers.values() for line in lines])
     _draw_memories(canvas, plan, index, placed, at)
     for band in placed:
         _draw_rules(canvas, band, at)
@@ -66,13 +66,14 @@ def _draw_memories(
             lane = at.lanes + LANE * (order.index(sort) + 1)
             others = [y for s in order if s != sort for _, y in readers[s]]
             start = _free_height(frame, [y for _, y in readers[sort]], others)
-            _draw_lane(canvas, plan, frame.cx, start, lane, readers[sort], sort, at)
+            norm = any(read == sort for read, _ in plan.layers[index].norms)
+            _draw_lane(canvas, norm, frame.cx, start, lane, readers[sort], sort, at)
         memory_icon(canvas, at.memory, (band.top + band.bottom) / 2, sort, "l", widths[sort], "in")
 
 
 def _draw_lane(
     canvas: Canvas,
-    plan: NetworkPlan,
+    norm: bool,
     x: float,
     start: float,
     lane: float,
@@ -82,7 +83,7 @@ def _draw_lane(
 ) -> None:
     color = palette.MEMORY[sort]
     heights = [start, *(y for _, y in branches)]
-    if plan.preset.normalised:
+    if norm:
         box = Box(at.norm, start - 11, 58, 22)
         canvas.line([(x, start), (box.x, start)], color)
         canvas.box(box, palette.MIXER, palette.MIXER_FILL, "norm", f"norm {SYMBOLS[sort]}")
@@ -191,13 +192,12 @@ def _draw_legend(canvas: Canvas, plan: NetworkPlan, x: float, y: float) -> None:
         x += 19 + text_width(text, 12) + 22
 
 
-def _mixer_lines(plan: NetworkPlan, update: MemoryUpdate) -> list[str]:
+def _mixer_lines(update: MemoryUpdate) -> list[str]:
     """The name of an MLP and its widths."""
     variable = update.sort.variable
     if update.kind == "bilinear":
         channels = update.mixer[0].width_in // update.width_in
         return ["Σ_k C_k H W_k", f"{channels}×{update.width_in}→{update.width_out}"]
     name = f"{'MLP' if len(update.mixer) > 1 else 'linear'}_{{{variable}}}"
-    residual = plan.preset.normalised and update.width_in == update.width_out
-    added = f", then + {SYMBOLS[update.sort]}" if residual else ""
+    added = f", then + {SYMBOLS[update.sort]}" if update.residual else ""
     return [name, sizes_text(update.mixer) + added]

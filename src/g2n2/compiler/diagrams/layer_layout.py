@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..memories import NumberedSelector, numbered_selectors
-from ..plan import LayerPlan, MemoryUpdate, NetworkPlan, RuleStep
+from ..plan import LayerPlan, MemoryUpdate, RuleStep
 from ..plan_rows import sizes_text
 from .icons import BELOW, SIZE
 from .rich_text import text_width
@@ -80,11 +80,11 @@ def bands(layer: LayerPlan, y: float) -> list[Band]:
     return placed
 
 
-def columns(plan: NetworkPlan, layer: LayerPlan, x: float, mixers: Sequence[str]) -> Columns:
+def columns(layer: LayerPlan, x: float, mixers: Sequence[str]) -> Columns:
     """Columns wide enough for every text in them; `mixers` are the lines in the MLPs' boxes."""
     steps = [step for update in layer.updates for step in update.steps]
     norm = x + SIZE + 24
-    lanes = norm + (74 if plan.preset.normalised else 0)
+    lanes = norm + (74 if layer.norms else 0)
     selectors = lanes + LANE * len(layer.updates) + 20
     labels = [selector_label(item) for item in numbered_selectors(layer)]
     selector_width = max((text_width("L_{99}", 14) + text_width(w, 11) for w in labels), default=0)

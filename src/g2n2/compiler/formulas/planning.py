@@ -6,41 +6,59 @@ atoms are put into layers (`schedule`), and `nn.writing` turns the schedule into
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 
 from ...errors import LoweringError
 from ...grammars.coercion import GrammarLike, as_grammar
 from ...grammars.grammar import Grammar
+from ...grammars.rules import Rule
 from ...grammars.words import parse_word
 from ...language.printing import to_text
 from ...language.sorts import SORTS, M, R, S, Sort, V
-from ...language.terms import ONE, Apply, Number, Term, apply
+from ...language.terms import ONE, Apply, Number, Term, apply, multilinear
 from ..inputs import InputPlan, plan_inputs
 from ..planning import steps_of
 from ..presets import find_preset
+from ..readout_plan import PARTS, Pooling, is_linear, is_pooled, readout_options
 from .atoms import Combination, Pointwise, combined, layer_of, work
 from .hinges import IDENTITY, hinges
-from .matching import EYE, ROW_OF_ONES, joined, spread, transposed, written_out
+from .matching import EYE, ROW_OF_ONES, instances, joined, spread, transposed, written_out
 from .realisation import Realiser
 from .rewriting import simpler, sums
 from .schedule import Stage, stages
 
 Formula = Term | str
+Occurrence = tuple[Rule, tuple[Combination, ...]]
+"""A rule of S and what it is applied to."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One output: parts of the read-out, the combination taken of each, and a constant."""
+    """One output: what is read out of the last memories, and a constant.
+
+    Attributes:
+        parts: Parts of the read-out, and the combination taken of each; a rule of S that is linear
+            in its one variable is a part too, called as it is printed.
+        applications: Other rules of S on their operands, and the number of times each is taken.
+        constant: What is added.
+    """
 
     parts: dict[str, Combination]
+    applications: dict[Occurrence, Fraction] = field(default_factory=dict)
     constant: Fraction = Fraction(0)
 
     @property
+    def final(self) -> tuple[Combination, ...]:
+        """What the last memories must hold."""
+        operands = (operand for _, found in self.applications for operand in found)
+        return (*self.parts.values(), *operands)
+
+    @property
     def work(self) -> tuple[int, int]:
-        return work(self.parts.values())
+        return work(self.final)
 
 
 @dataclass(frozen=True)
@@ -68,17 +86,31 @@ class Requirements:
 class FormulaPlan:
     """Terms as readings of a network's last memories."""
 
-    def __init__(self, realiser: Realiser, inputs: InputPlan, terms: Sequence[Term]) -> None:
-        self.realiser, self.inputs = realiser, inputs
+    def __init__(
+        self,
+        realiser: Realiser,
+        inputs: InputPlan,
+        terms: Sequence[Term],
+        pooled: bool = True,
+        own: Sequence[Rule] = (),
+    ) -> None:
+        self.realiser, self.inputs, self.pooled, self.own = realiser, inputs, pooled, own
         self.terms = tuple(written_out(term) for term in terms)
         self.readings = tuple(self._reading(term) for term in self.terms)
-        final = [c for reading in self.readings for c in reading.parts.values()]
-        self.depth = max(1, *map(layer_of, final)) if final else 1
+        self.final = [c for reading in self.readings for c in reading.final]
+        self.depth = max(1, *map(layer_of, self.final)) if self.final else 1
 
     def stages(self, depth: int) -> tuple[Stage, ...]:
         """The layers of a network of that depth."""
-        final = [c for reading in self.readings for c in reading.parts.values()]
-        return stages(final, depth, dict(self.inputs.widths))
+        return stages(self.final, depth, dict(self.inputs.widths))
+
+    def occurrences(self) -> dict[Rule, list[Occurrence]]:
+        """The rules of S that are applied to the last memories, each occurrence once."""
+        found: dict[Rule, dict[Occurrence, None]] = {}
+        for reading in self.readings:
+            for occurrence in reading.applications:
+                found.setdefault(occurrence[0], {})[occurrence] = None
+        return {rule: list(own) for rule, own in found.items()}
 
     def requirements(self) -> Requirements:
         """The least depth, and the widths at that depth."""
@@ -91,6 +123,10 @@ class FormulaPlan:
             for rule, atoms in stage.applications.items():
                 width[rule.head] = max(width[rule.head], len(atoms))
                 copies[str(rule)] = max(copies.get(str(rule), 0), len(atoms))
+        for rule, own in self.occurrences().items():
+            if rule.holes:
+                width[S] = max(width.get(S, 1), len(own))
+                copies[str(rule)] = max(copies.get(str(rule), 0), len(own))
         return Requirements(self.depth, {s.letter: w for s, w in width.items()}, copies)
 
     def units(self, stage: Stage, sort: Sort) -> int:
@@ -117,7 +153,7 @@ class FormulaPlan:
         return ceil(max(0, half - self.inputs.widths[sort]) / max(steps, 1))
 
     def _reading(self, term: Term) -> Reading:
-        found = _Readings(self.realiser).best(term)
+        found = _Readings(self.realiser, self.pooled, self.own).best(term)
         if found is None:
             blamed = self.realiser.blamed(term)
             name = self.realiser.grammar.name or "this grammar"
@@ -131,14 +167,18 @@ class FormulaPlan:
 class _Readings:
     """How a term can be read out of the last memories, with the least work."""
 
-    def __init__(self, realiser: Realiser) -> None:
-        self.realiser = realiser
+    def __init__(self, realiser: Realiser, pooled: bool, own: Sequence[Rule]) -> None:
+        self.realiser, self.pooled = realiser, pooled
+        self.own = [(rule, written_out(rule.body)) for rule in own]
 
     def best(self, term: Term) -> Reading | None:
         found = list(self._direct(term))
         if not self.realiser.by_rules or not found:
             found += self._linear(term)
-            found += self._pooled(term) if term.sort == S else self._local(term)
+            if self.pooled:
+                found += self._pooled(term) if term.sort == S else self._local(term)
+        if term.sort == S and not (self.pooled and found):
+            found += self._by_sentences(term)
         if not found:
             found += [r for other in simpler(term) if (r := self.best(other)) is not None]
         return min(found, key=lambda reading: reading.work, default=None)
@@ -155,7 +195,7 @@ class _Readings:
     def _linear(self, term: Term) -> Iterator[Reading]:
         match term:
             case Number(value=value):
-                yield Reading({}, value)
+                yield Reading({}, constant=value)
             case Apply(op="add", args=(x, y)):
                 left, right = self.best(x), self.best(y)
                 if left is not None and right is not None:
@@ -189,6 +229,21 @@ class _Readings:
         if pushed != run:
             yield from filter(None, [self.best(joined(op, pushed))])
 
+    def _by_sentences(self, term: Term) -> Iterator[Reading]:
+        """By a rule of S on the last memories; what is linear in a zero is zero."""
+        for rule, body in self.own:
+            for parts in instances(body, term):
+                operands = [self.realiser.realise(part) for part in parts]
+                if not all(operands):
+                    if None not in operands and multilinear(rule.body):
+                        yield Reading({})
+                    continue
+                combinations = tuple(c for c in operands if c is not None)
+                if is_linear(rule.body):
+                    yield Reading({str(rule): combinations[0]})
+                else:
+                    yield Reading({}, {(rule, combinations): Fraction(1)})
+
     def _local(self, term: Term) -> Iterator[Reading]:
         """A vector as row sums or a diagonal of C, which grammars without columns need."""
         op, run = spread(term)
@@ -209,8 +264,19 @@ def _total(*readings: tuple[Fraction, Reading]) -> Reading:
             name: combined((x, reading.parts.get(name, ())) for x, reading in readings)
             for name in parts
         },
+        _totals((x, reading.applications) for x, reading in readings),
         sum((x * reading.constant for x, reading in readings), Fraction(0)),
     )
+
+
+def _totals(
+    parts: Iterable[tuple[Fraction, Mapping[Occurrence, Fraction]]],
+) -> dict[Occurrence, Fraction]:
+    total: dict[Occurrence, Fraction] = {}
+    for number, applications in parts:
+        for occurrence, coefficient in applications.items():
+            total[occurrence] = total.get(occurrence, Fraction(0)) + number * coefficient
+    return total
 
 
 def plan_formulas(
@@ -221,14 +287,20 @@ def plan_formulas(
     names: Mapping[str, int] | None = None,
     by_rules: bool = False,
     symmetric: bool | None = None,
+    pooled: bool = True,
+    own: Sequence[Rule] = (),
 ) -> FormulaPlan:
-    """Plan how a network with these inputs computes terms; see `Realiser` for the options."""
+    """Plan how a network with these inputs computes terms; see `Realiser` for the options.
+
+    `pooled` says whether its read-out sums memories, `own` which rules of S it applies to them;
+    where it does both, rules of S are taken for what sums do not give.
+    """
     given = [terms] if isinstance(terms, (Term, str)) else list(terms)
     if not given:
         raise LoweringError("no formula is given; write for instance 1ᵀ(A²⊙A)1")
     parsed = [parse_word(grammar, x) if isinstance(x, str) else x for x in given]
     realiser = Realiser(grammar, inputs, domain, names, by_rules, symmetric)
-    return FormulaPlan(realiser, inputs, parsed)
+    return FormulaPlan(realiser, inputs, parsed, pooled, own)
 
 
 def requirements(
@@ -239,6 +311,7 @@ def requirements(
     directed: bool = False,
     by_rules: bool = False,
     symmetric: bool | None = None,
+    readout: str = "pooled",
 ) -> Requirements:
     """The depth and width a network of the preset `paper` needs to compute terms.
 
@@ -253,11 +326,19 @@ def requirements(
         directed: Whether Aᵀ is an input.
         by_rules: Apply a rule wherever one fits, even where a linear map or the MLP would do.
         symmetric: Whether Aᵀ is A; where None, whether the network takes undirected graphs only.
+        readout: The network's: `pooled`, or `grammar` for the rules of S alone.
 
     Raises:
         LoweringError: The grammar does not make a part of a term; the message names it.
     """
     chosen = as_grammar(grammar)
+    mode, _ = readout_options(readout, None)
     inputs = plan_inputs(chosen, find_preset("paper"), 0, 0, directed)
-    plan = plan_formulas(chosen, inputs, terms, domain, None, by_rules, symmetric)
+    heads = {rule.head for rule in chosen.rules}
+    pools: list[tuple[str, Pooling]] = [(part, "sum") for part, s in PARTS.items() if s in heads]
+    own = [r for r in chosen.sentence_rules if mode == "grammar" or not is_pooled(r, pools, True)]
+    own = [] if mode == "pooled-only" else own
+    plan = plan_formulas(
+        chosen, inputs, terms, domain, None, by_rules, symmetric, mode != "grammar", own
+    )
     return plan.requirements()

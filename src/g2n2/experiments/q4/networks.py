@@ -99,6 +99,8 @@ def solve_readout(model: GrammarGNN, images: Images, channels: list[int]) -> Non
 def read_features(model: GrammarGNN, images: Images, part: str) -> Array:
     """`[n, P]` what the decision layers read."""
     batch = images.batches[part]
-    memories, _ = model.final(*model.checked(batch))
-    made: Array = np.asarray(model.readout.features(memories, batch.mask)[0].double().cpu())
+    memories, constants = model.final(*model.checked(batch))
+    made: Array = np.asarray(
+        model.readout.features(memories, batch.mask, constants)[0].double().cpu()
+    )
     return made

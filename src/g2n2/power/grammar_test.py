@@ -1,0 +1,465 @@
+"""The WL test of a grammar: what its networks tell apart, layer by layer, read off its rules.
+
+Every rule body is a sum, over its summed indices, of a product of constants times one entry of each
+operand. In round 0 the memory of a variable holds the values of its terminals. In every further
+round an entry's new colour is a function of its old one and, for each rule whose operands exist, of
+the weighted multiset: operand colours that meet ↦ sum of the constants' products over the index
+choices where they do. The first round reads values, as no function stands between inputs and rules.
+The colour of a graph is what the rules of S give on the last memories, through any function.
+
+For networks with linear selectors, biased MLPs and sum read-outs the test is exact: some network
+of that depth separates two graphs iff the test does.
+
+**How multisets are compared.** The weights `m[a, b, …]` of a rule are the coefficients of a
+multilinear form in random numbers, one for each operand and colour. It is the rule itself evaluated
+on matrices of random numbers, `memories.DRAWS` times modulo each of two primes near 2 ** 26, drawn
+once for all graphs. Equal multisets have equal values, so "different" is exact. Unequal ones agree
+at one point with chance at most `degree / prime` (Schwartz-Zippel), where the degree is the number
+of operands plus one; for up to three operands that is 2 ** -24, so 2 ** -96 over the draws of one
+prime and 2 ** -192 over both. (A weight difference that one of the primes divides leaves the other;
+one that both divide would have to exceed 2 ** 51.) Supports with square roots are mapped into a
+field that has the roots, which may also be an unlucky one (`colours.exact_constants`).
+
+`colours.grammar_test_reference` is the naive twin.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from g2n2.errors import DataError, GrammarError
+from g2n2.grammars.grammar import Grammar
+from g2n2.grammars.rules import Rule
+from g2n2.graphs import Adjacency, GraphLike, adjacency
+from g2n2.language.sorts import M, R, S, Sort, V
+from g2n2.power.colours.colour_hashing import Colours, joint_ranks
+from g2n2.power.colours.exact_constants import (
+    EXACT_FUNCTIONS,
+    Constants,
+    applied_functions,
+    check_supports,
+)
+from g2n2.power.colours.memories import ColourMemory, Memory, Mixing, ValueMemory, ranked, renewed
+from g2n2.power.colours.rule_sums import Body, RuleSums
+from g2n2.power.words.functions_as_rules import mixing_by_sort, words_of_test
+from g2n2.power.words.mixing import mix
+from g2n2.power.words.word_classes import graph_classes
+
+__all__ = ["GrammarColours", "Mixing", "grammar_test", "pooled_readout", "words_of_test"]
+
+_POOLED = ("S → 1ᵀV", "S → V_r1", "S → Tr(M)", "S → 1ᵀ(M⊙J)1")
+_NOISE = 1e-9
+_SEED = 20230519  # fixed, so that a run can be repeated colour for colour
+
+Functions = Mixing | Mapping[Sort, Mixing]
+
+
+@dataclass(frozen=True, eq=False)
+class GrammarColours:
+    """Colours of several graphs under the WL test of a grammar, comparable between them.
+
+    Attributes:
+        grammar: The grammar.
+        readout: The rules of S that were applied.
+        graph_history: After each round from 0 to the last, one colour per graph.
+        memories: Per variable the colours of its entries after the last round, one read-only array
+            per graph: `[n, n]` for M, `[n]` for V_c and V_r, `[]` for S. Variables whose memory is
+            empty are absent.
+        stable: Whether a further round is known to change nothing.
+        exact: Whether graphs of equal colour are the same for every network of that depth, and
+            those of different colours different for some, but for chances below 2 ** -80.
+        bound: Whether this is an upper bound only: graphs of equal colour are merged, others may
+            be.
+        note: Why it is not exact, or nothing.
+    """
+
+    grammar: Grammar
+    readout: tuple[Rule, ...]
+    graph_history: tuple[Colours, ...]
+    memories: Mapping[Sort, tuple[Colours, ...]]
+    stable: bool
+    exact: bool = True
+    bound: bool = False
+    note: str = ""
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds were run; until no colour split any more unless a number was asked."""
+        return len(self.graph_history) - 1
+
+    @property
+    def graph_colours(self) -> Colours:
+        """One colour per graph: equal for the graphs the test cannot tell apart."""
+        return self.graph_history[-1]
+
+    @property
+    def rounds_needed(self) -> int:
+        """The first round after which the graphs are told apart as in the last."""
+        last = _class_count(self.graph_colours)
+        return next(i for i, now in enumerate(self.graph_history) if _class_count(now) == last)
+
+    def separated(self, first: int = 0, second: int = 1) -> bool:
+        """Say whether the test tells two of the graphs apart."""
+        return bool(self.graph_colours[first] != self.graph_colours[second])
+
+    def separated_at(self, first: int = 0, second: int = 1) -> int | None:
+        """Return the round from which two graphs differ; None if they never do."""
+        for number, colours in enumerate(self.graph_history):
+            if colours[first] != colours[second]:
+                return number
+        return None
+
+    def merged_pairs(self) -> list[tuple[int, int]]:
+        """List the pairs of graphs that are not told apart."""
+        classes: dict[int, list[int]] = defaultdict(list)
+        for index, colour in enumerate(self.graph_colours.tolist()):
+            classes[colour].append(index)
+        return [pair for members in classes.values() for pair in combinations(members, 2)]
+
+    def node_colours(self) -> tuple[Colours, ...]:
+        """Return one colour per node and graph, `[n]`: of V_c, else V_r, else the pair (i, i).
+
+        Raises:
+            GrammarError: If the grammar has none of these memories, or the test was decided by
+                words.
+        """
+        for sort in (V, R):
+            if sort in self.memories:
+                return self.memories[sort]
+        if M in self.memories:
+            return tuple(array.diagonal() for array in self.memories[M])
+        raise GrammarError("the test gives no colours to nodes: the grammar has neither V nor M")
+
+    def pair_colours(self) -> tuple[Colours, ...]:
+        """Return one colour per pair of nodes and graph, `[n, n]`.
+
+        Raises:
+            GrammarError: If the grammar has no M, or the test was decided by words.
+        """
+        if M not in self.memories:
+            raise GrammarError("the test gives no colours to pairs: the grammar has no M")
+        return self.memories[M]
+
+
+def grammar_test(
+    grammar: Grammar,
+    graphs: Sequence[GraphLike],
+    *,
+    rounds: int | None = None,
+    readout: Literal["grammar", "pooled"] | Sequence[Rule] = "grammar",
+    functions: Functions = "any",
+    last_functions: Functions | None = None,
+    inputs: Literal["values", "colours"] = "values",
+    supports: Mapping[str, Sequence[ArrayLike]] | None = None,
+) -> GrammarColours:
+    """Colour graphs by the WL test of a grammar.
+
+    Args:
+        grammar: Any grammar; its rules without variables are what the memories start from.
+        graphs: Whatever `adjacency` takes; sizes may differ. The size is no colour of its own.
+        rounds: How many rounds, the layers of a network; until nothing changes where None.
+        readout: `grammar` for its own rules of S, `pooled` for 1ᵀV, V_r1, Tr(M) and 1ᵀ(M⊙J)1 as
+            far as it has the variables, or rules of S.
+        functions: What stands on the memories after every round: `any` function, `zero` for
+            f(0) = 0, `homogeneous` for f(t·x) = t·f(x) with t > 0, or `linear` mixing; for all
+            variables or by variable, `any` where a variable is not named. With linear mixing words
+            decide (`words_of_test`).
+        last_functions: What stands there after the last round before a read-out, where that
+            differs from the rounds before.
+        inputs: `values` where the first round reads the terminals as numbers; `colours` where a
+            function with f(0) = 0 stands before it too, as the norm of the preset `modern`.
+        supports: Values `[n, n]` per graph of the matrices the grammar names and does not define.
+
+    Raises:
+        DataError: If a graph is malformed, or values of supports do not fit the graphs.
+        GrammarError: If the grammar has no sentence to read out, a support has no value, or an
+            option is unknown.
+    """
+    if isinstance(graphs, str) or len(graphs) == 0:
+        raise DataError("nothing to colour: expected a list of at least one graph")
+    if rounds is not None and (not isinstance(rounds, int) or rounds < 0):
+        raise DataError(f"rounds must be a whole number, at least 0, got {rounds!r}")
+    if inputs not in ("values", "colours"):
+        raise GrammarError(f"inputs are read as 'values' or 'colours', got {inputs!r}")
+    matrices = [adjacency(graph) for graph in graphs]
+    sentences = _readout(grammar, readout)
+    given = _given_supports(supports, matrices)
+    bodies = [rule.body for rule in (*grammar.rules, *sentences)]
+    check_supports(bodies, dict(grammar.supports), given)
+    mixing = mixing_by_sort(functions)
+    last = mixing_by_sort(last_functions) if last_functions is not None else None
+    heads = {rule.head for rule in grammar.rules}
+    if any(kinds[sort] == "linear" for kinds in (mixing, last or {}) for sort in heads & {*kinds}):
+        return _decided_by_words(grammar, matrices, rounds, readout, sentences, mixing)
+    test = _Test(grammar, sentences, matrices, given)
+    history, memories, stable = test.run(rounds, mixing, last, inputs == "colours")
+    named = applied_functions([*(term for _, term in grammar.supports), *test.constant_terms])
+    note = _note(test, bool(given), named - EXACT_FUNCTIONS)
+    return GrammarColours(grammar, sentences, history, memories, stable, not note, bool(note), note)
+
+
+def pooled_readout(grammar: Grammar) -> tuple[Rule, ...]:
+    """The rules of S that pooling applies, as far as it has the variables.
+
+    Raises:
+        GrammarError: If the grammar has neither V nor M.
+    """
+    heads = {rule.head for rule in grammar.rules}
+    rules = tuple(rule for rule in map(Rule.parse, _POOLED) if {*rule.holes} <= heads)
+    if not rules and S not in heads:
+        raise GrammarError(
+            f"{grammar.name or 'the grammar'} has neither vectors nor matrices to pool; add rules "
+            "such as V → AV | 1"
+        )
+    return rules
+
+
+class _Test:
+    """The state of one test: stacks of graphs of equal size, and the rules on them."""
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        sentences: Sequence[Rule],
+        matrices: Sequence[Adjacency],
+        given: Mapping[str, Sequence[NDArray[np.float64]]],
+    ) -> None:
+        self.rng = np.random.default_rng(_SEED)
+        self.by_size = _group_by_size(matrices)
+        self.rules, self.sentences = grammar.rules, tuple(sentences)
+        self.sorts = tuple(dict.fromkeys(rule.head for rule in grammar.rules))
+        every = [Body.of(rule.body) for rule in (*self.rules, *self.sentences)]
+        self.free = any(body.free for body in every)
+        self.constant_terms = [term for body in every for term in body.constant_terms()]
+        constants = Constants(
+            [np.stack([matrices[i] for i in group]) for group in self.by_size],
+            dict(grammar.supports),
+            [
+                {name: np.stack([values[i] for i in group]) for name, values in given.items()}
+                for group in self.by_size
+            ],
+            self.constant_terms,
+            self.rng,
+        )
+        self.sums = RuleSums(constants, self.rng)
+        self.primes = constants.primes
+
+    def run(
+        self,
+        rounds: int | None,
+        mixing: Mapping[Sort, Mixing],
+        last: Mapping[Sort, Mixing] | None,
+        coloured: bool,
+    ) -> tuple[tuple[Colours, ...], dict[Sort, tuple[Colours, ...]], bool]:
+        """Colours of graphs after every round and of entries after the last; whether they stay."""
+        memories = self.first(coloured)
+        final = memories
+        history = [self.graph_colours(memories)]
+        stable = False
+        while rounds is None or len(history) <= rounds:
+            if stable and last is None:
+                history.append(history[-1])
+                continue
+            new = self.round(memories, mixing)
+            # The first round may see more than values do without splitting a colour.
+            stable = len(history) > 1 and _signature(new) == _signature(memories)
+            if stable and rounds is None:
+                break
+            final = new if last is None else self.round(memories, last)
+            memories = new
+            history.append(self.graph_colours(final))
+        return tuple(history), self.in_order(final), stable
+
+    def first(self, coloured: bool) -> dict[Sort, Memory]:
+        """The values of the terminals, or their colours."""
+        memories: dict[Sort, Memory] = {}
+        constants = self.sums.constants
+        for sort in self.sorts:
+            bodies = [rule.body for rule in self.rules if rule.head == sort and not rule.holes]
+            if bodies:
+                memories[sort] = ValueMemory(
+                    [
+                        [
+                            np.concatenate([constants.value(body, stack, field) for body in bodies])
+                            for field in range(len(self.primes))
+                        ]
+                        for stack in range(len(self.by_size))
+                    ]
+                )
+        if not coloured:
+            return memories
+        return {
+            sort: ColourMemory(memory.colours, memory.count, memory.zero)
+            for sort, memory in memories.items()
+        }
+
+    def round(
+        self, memories: Mapping[Sort, Memory], mixing: Mapping[Sort, Mixing]
+    ) -> dict[Sort, Memory]:
+        """All memories, each renewed from those before the round."""
+        new: dict[Sort, Memory] = {}
+        for sort in self.sorts:
+            rules = [rule for rule in self.rules if rule.head == sort and rule.holes]
+            sums = self.sums.joined(rules, memories)
+            memory = renewed(memories.get(sort), sums, mixing[sort], self.primes, self.rng)
+            if memory is not None:
+                new[sort] = memory
+        return new
+
+    def graph_colours(self, memories: Mapping[Sort, Memory]) -> Colours:
+        """What the rules of S give, and the scalars where they are a memory."""
+        scalars = memories.get(S)
+        before = [
+            [scalars.colours[number]] if scalars is not None else []
+            for number in range(len(self.by_size))
+        ]
+        sums = self.sums.joined(self.sentences, memories)
+        if sums is None and scalars is None:
+            colours = [np.zeros(len(group), dtype=np.int64) for group in self.by_size]
+        else:
+            colours = ranked(before, sums, self.primes).colours
+        result = np.empty(sum(map(len, self.by_size)), dtype=np.int64)
+        for group, part in zip(self.by_size, colours, strict=True):
+            result[group] = part
+        result.flags.writeable = False
+        return result
+
+    def in_order(self, memories: Mapping[Sort, Memory]) -> dict[Sort, tuple[Colours, ...]]:
+        """The colours of every graph's entries, graphs in the order they came."""
+        found: dict[Sort, tuple[Colours, ...]] = {}
+        for sort, memory in memories.items():
+            by_graph: dict[int, Colours] = {}
+            for group, part in zip(self.by_size, memory.colours, strict=True):
+                by_graph |= dict(zip(group, part, strict=True))
+            found[sort] = tuple(by_graph[index] for index in range(len(by_graph)))
+        return found
+
+
+def _signature(memories: Mapping[Sort, Memory]) -> dict[Sort, tuple[int, bool]]:
+    """Colours only split and zeros only vanish, so these numbers change whenever something does."""
+    return {
+        sort: (memory.count, any(zero.any() for zero in memory.zero))
+        for sort, memory in memories.items()
+    }
+
+
+def _readout(
+    grammar: Grammar, readout: Literal["grammar", "pooled"] | Sequence[Rule]
+) -> tuple[Rule, ...]:
+    if readout == "grammar":
+        if not grammar.sentence_rules:
+            raise GrammarError(
+                f"{grammar.name or 'the grammar'} has no sentences, so its own read-out tells "
+                "nothing apart; pass readout='pooled', or rules of S"
+            )
+        return grammar.sentence_rules
+    if readout == "pooled":
+        return pooled_readout(grammar)
+    if isinstance(readout, str):
+        raise GrammarError(f"a read-out is 'grammar', 'pooled' or rules of S, got {readout!r}")
+    rules = tuple(readout)
+    for rule in rules:
+        if rule.head != S:
+            raise GrammarError(f"{rule} is no read-out: rules of S are expected")
+    return rules
+
+
+def _given_supports(
+    supports: Mapping[str, Sequence[ArrayLike]] | None, matrices: Sequence[Adjacency]
+) -> dict[str, list[NDArray[np.float64]]]:
+    found: dict[str, list[NDArray[np.float64]]] = {}
+    for name, values in (supports or {}).items():
+        arrays = [np.asarray(value, dtype=np.float64) for value in values]
+        sizes = [array.shape for array in arrays]
+        if sizes != [matrix.shape for matrix in matrices]:
+            raise DataError(
+                f"the values of {name} do not fit the graphs: expected one matrix [n, n] for each "
+                f"of the {len(matrices)} graphs"
+            )
+        found[name] = _without_rounding_noise(arrays)
+    return found
+
+
+def _without_rounding_noise(arrays: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    """Give values that are equal up to rounding one value: the least of a run without a gap."""
+    distinct, where = np.unique(np.concatenate([a.ravel() for a in arrays]), return_inverse=True)
+    starts = np.diff(distinct, prepend=-np.inf) > _NOISE * np.maximum(1.0, np.abs(distinct))
+    values = distinct[starts][np.cumsum(starts) - 1][where.ravel()]
+    bounds = np.cumsum([array.size for array in arrays])[:-1]
+    parts = np.split(values, bounds)
+    return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
+
+
+def _note(test: _Test, given: bool, functions: frozenset[str]) -> str:
+    """Why the colours are an upper bound only; nothing where they are exact."""
+    if test.free:
+        return "functions inside rule bodies are taken as free"
+    if given:
+        return "the values given for supports are floats, whose sums may differ by rounding alone"
+    if functions - {"f"}:
+        return f"{', '.join(sorted(functions))} inside constants are taken as free"
+    return ""
+
+
+def _decided_by_words(
+    grammar: Grammar,
+    matrices: Sequence[Adjacency],
+    rounds: int | None,
+    readout: Literal["grammar", "pooled"] | Sequence[Rule],
+    sentences: tuple[Rule, ...],
+    mixing: Mapping[Sort, Mixing],
+) -> GrammarColours:
+    """Linear mixing of a memory keeps words, not colours: compare those."""
+    heads = [rule.head for rule in grammar.rules]
+    bounded: dict[Sort, Mixing] = {
+        sort: "zero" if kind == "homogeneous" else kind for sort, kind in mixing.items()
+    }
+    words = words_of_test(grammar, bounded)
+    text = "; ".join(map(str, sentences))
+    limit = _numbered(graph_classes(words, matrices, text))
+    if all(mixing[sort] == "linear" for sort in heads):
+        if rounds is None:
+            history = _until(mix(grammar, matrices, readout=text).history, limit)
+            return GrammarColours(grammar, sentences, history, {}, True)
+        layers = tuple(map(_numbered, mix(grammar, matrices, rounds, text).history))
+        note = "random words of each layer were compared, not all"
+        return GrammarColours(grammar, sentences, layers, {}, False, False, False, note)
+    note = "linear and other functions together are decided by words, in the limit only"
+    history = (limit,) if rounds is None else (limit,) * (rounds + 1)
+    rays = any(mixing[sort] == "homogeneous" for sort in heads)
+    exact = rounds is None and not rays
+    return GrammarColours(
+        grammar, sentences, history, {}, True, exact, not exact, "" if exact else note
+    )
+
+
+def _until(history: Sequence[Colours], limit: Colours) -> tuple[Colours, ...]:
+    """Layers up to the first that tells apart all that any does, which the limit then replaces."""
+    count = _class_count(limit)
+    kept: list[Colours] = []
+    for colours in map(_numbered, history):
+        if _class_count(colours) == count:
+            break
+        kept.append(colours)
+    return (*kept, limit)
+
+
+def _numbered(classes: NDArray[np.int64]) -> Colours:
+    numbers, _ = joint_ranks([[np.asarray(classes, dtype=np.int64)]])
+    return numbers[0]
+
+
+def _class_count(colours: Colours) -> int:
+    return len(np.unique(colours))
+
+
+def _group_by_size(matrices: Sequence[Adjacency]) -> list[list[int]]:
+    groups: dict[int, list[int]] = defaultdict(list)
+    for index, matrix in enumerate(matrices):
+        groups[len(matrix)].append(index)
+    return list(groups.values())
