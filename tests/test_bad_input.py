@@ -53,7 +53,7 @@ FRAGMENTS: list[tuple[str, type[G2N2Error], str]] = [
 GRAMMARS: list[tuple[str, type[G2N2Error], str]] = [
     ("nonsense", GrammarError, "no grammar is called 'nonsense'"),
     ("r-G_L4", GrammarError, "did you mean r-G_L"),
-    ("", GrammarError, "no grammar is called ''"),
+    ("", GrammarError, "no grammar is named"),
     ("V → AV", GrammarError, "V_c never becomes a word: every rule of it needs a variable that"),
     ("V → AV", GrammarError, "add a rule such as V_c → 1"),
     (

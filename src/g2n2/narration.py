@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .reduction.reduce import Simulation
+from .verdict import advice
 
 if TYPE_CHECKING:
     from .pipeline import Derivation
@@ -25,7 +26,7 @@ def narrate(result: Derivation) -> str:
     lines.extend(_INDENT + line for line in result.exhaustive.lines())
     say(f"{_INDENT}{len(result.exhaustive.all_rules)} rules")
     if not result.exhaustive.sentence_rules and reduction.level == "graph":
-        say("\nno sentences: tells nothing apart")
+        say(f"\nno sentences: {advice(result.exhaustive)}".replace("it tells", "tells"))
         return "\n".join(lines)
     if not result.steps:
         say("\nNothing can be removed by proof: the grammar stays as it is.")
@@ -61,6 +62,7 @@ def narrate(result: Derivation) -> str:
         for other in reduction.alternatives:
             say(f"{_INDENT}{'; '.join(map(str, other.grammar.rules))}")
             say(f"{_INDENT}{_INDENT}{other.note}")
+    say(f"\n{result.verdict}")
     return "\n".join(lines)
 
 

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from .errors import GrammarError
+from .errors import GrammarError, ReductionError
+from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_of
 from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import Fragment, Typing
 from .grammars.grammar import Grammar, Rule
 from .language.patterns import Assumption
-from .reduction.certificates import certificate
+from .language.registry import from_description, register
+from .reduction.certificates import FORMAT, certificate
+from .reduction.checker import check
 from .reduction.compare import Comparison, Inclusion, Mode, with_functions
 from .reduction.compare import compare as prove_comparison
 from .reduction.explain import Step, steps
 from .reduction.forms import Level
 from .reduction.reduce import Order, Reduction, reduce
+from .reduction.theorems import by_theorem
+
+if TYPE_CHECKING:
+    from .verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,15 @@ class Derivation:
     def reduced(self) -> Grammar:
         return self.reduction.reduced
 
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What both grammars tell apart, against 1-WL and 3-WL; graph level only."""
+        from .verdict import Verdict, derivation_verdict
+
+        if self.reduction.level != "graph":
+            return Verdict(notes=("the verdict is about graphs: derive at graph level for it",))
+        return derivation_verdict(self.exhaustive, self.reduced)
+
     @property
     def certificate(self) -> dict[str, Any]:
         """The certificate of the reduction, as JSON."""
@@ -62,6 +83,7 @@ class Derivation:
         return {
             "fragment": str(self.fragment),
             "typing": self.typing,
+            "name": self.reduced.name,
             "exhaustive": [str(rule) for rule in self.exhaustive.all_rules],
             "reduced": [str(rule) for rule in self.reduced.rules],
             "readout": [str(rule) for rule in self.reduced.sentence_rules],
@@ -90,6 +112,8 @@ class Derivation:
                 }
                 for other in reduction.alternatives
             ],
+            "verdict": self.verdict.to_json(),
+            "certificate": self.certificate,
         }
 
 
@@ -127,7 +151,7 @@ def _kept(rule: Rule, reduction: Reduction, witnesses: bool) -> Kept:
         return Kept(rule, None, f"not searched: {fault}")
     if found is None:
         return Kept(rule, None, "no proof of removal, no witness")
-    return Kept(rule, found.to_json(), str(found))
+    return Kept(rule, found.to_json(), f"needed: {found}")
 
 
 def compare(
@@ -148,14 +172,20 @@ def compare(
     found = prove_comparison(left, right, mode, assume)
     a, b = (with_functions(g) if mode == "with f" else g for g in (left, right))
     return replace(
-        found, forward=_refuted(found.forward, a, b), backward=_refuted(found.backward, b, a)
+        found,
+        forward=_settled(found.forward, a, b, assume),
+        backward=_settled(found.backward, b, a, assume),
     )
 
 
-def _refuted(inclusion: Inclusion, larger: Grammar, smaller: Grammar) -> Inclusion:
-    """An open inclusion with graphs that refute it, where graphs of at most 7 nodes do."""
+def _settled(
+    inclusion: Inclusion, larger: Grammar, smaller: Grammar, assume: Assumption
+) -> Inclusion:
+    """An open inclusion by theorem, or with graphs that refute it, where small or known ones do."""
     if inclusion.status != "open":
         return inclusion
+    if (known := by_theorem(larger, smaller, assume)) is not None:
+        return known
     from .power.witnesses import between
 
     try:
@@ -163,6 +193,152 @@ def _refuted(inclusion: Inclusion, larger: Grammar, smaller: Grammar) -> Inclusi
     except GrammarError as fault:
         return replace(inclusion, reason=f"{inclusion.reason}; no graphs tried: {fault}")
     if found is None:
-        more = "no two graphs of one size, at most 7 nodes, refute it"
+        more = "no two graphs of one size, at most 7 nodes, and no larger pair known refute it"
         return replace(inclusion, reason=f"{inclusion.reason}; {more}")
     return replace(inclusion, status="separated", witness=found.to_json(), reason=str(found))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The grammar a text stands for.
+
+    Attributes:
+        grammar: The grammar.
+        note: What was taken where the text leaves a choice, in one sentence; else empty.
+        other: The one that was not taken: the exhaustive grammar beside the reduced one, or the
+            reduced beside the exhaustive where it is known.
+    """
+
+    grammar: Grammar
+    note: str = ""
+    other: Grammar | None = None
+
+
+def choose_grammar(text: str, *, reduce: bool, exhaustive: bool = False) -> Chosen:
+    """The grammar of a name, rules, a file, a certificate, a fragment, or `-` for standard input.
+
+    Args:
+        text: A name of the catalogue, a printed name (`r-G_{·, Tr}`), rules, a file of rules, a
+            certificate of `derive --out`, the output of `derive --json` in a file, a fragment
+            (`L3`, `· Tr`), or `-` for rules or either JSON on standard input.
+        reduce: Whether a fragment stands for its reduced grammar or for its exhaustive one.
+        exhaustive: Take the exhaustive grammar, also of a derivation that is read.
+
+    Raises:
+        GrammarError: There is no such grammar; the message names the nearest ones.
+        ReductionError: A certificate is damaged, or the checker refuses it.
+    """
+    piped = text.strip() == "-"
+    content = sys.stdin.read() if piped else file_text(text)
+    if piped or (content is not None and content.lstrip().startswith("{")):
+        return _read_grammar(content or "", "standard input" if piped else text, exhaustive)
+    from .power.wl_tests import WLTest
+
+    if (test := WLTest.find(text)) is not None:
+        raise test.refusal()
+    fragment = fragment_of(text)
+    if fragment is None:
+        return Chosen(find_grammar(text))
+    every = fragment.exhaustive()
+    if exhaustive or not reduce:
+        return Chosen(every, f"{fragment} stands for its exhaustive grammar, {_size(every)}")
+    reduced = _reduced(every)
+    if reduced == every:
+        return Chosen(every, f"{fragment} stands for {every.name}: no rule of it can be removed")
+    note = f"{fragment} stands for its reduced grammar, {_size(reduced)}"
+    return Chosen(reduced, f"{note}; exhaustive is {_size(every)}", every)
+
+
+def network_grammar(text: str) -> Grammar:
+    """The grammar a network is built of; a warning says so where a fragment was reduced."""
+    chosen = choose_grammar(text, reduce=True)
+    if chosen.other is not None:
+        more = f"for that one give the name {chosen.other.name}"
+        warnings.warn(f"{chosen.note}; {more}", FragmentWarning, stacklevel=3)
+    return chosen.grammar
+
+
+class FragmentWarning(UserWarning):
+    """A network was made of a fragment's reduced grammar, not of its exhaustive one."""
+
+
+def _size(grammar: Grammar) -> str:
+    return f"{grammar.name} with {len(grammar.all_rules)} rules"
+
+
+def _reduced(every: Grammar) -> Grammar:
+    """The reduced grammar of a fragment's exhaustive one; the paper's two are known."""
+    name = f"r-{every.name}"
+    if name in TEXTS:
+        return Grammar.parse(TEXTS[name], name)
+    return reduce(every, alternatives=False).reduced
+
+
+def _read_grammar(content: str, source: str, exhaustive: bool) -> Chosen:
+    """The grammar of a certificate, of what `derive --json` printed, or of rules."""
+    if not content.strip():
+        raise GrammarError(
+            f"{source} is empty; pipe a derivation in: g2n2 derive L3 --json | g2n2 compile -"
+        )
+    if not content.lstrip().startswith(("{", "[")):
+        return Chosen(Grammar.parse(content, GIVEN))
+    try:
+        found = json.loads(content)
+    except (json.JSONDecodeError, RecursionError) as fault:
+        raise GrammarError(f"{source} is not JSON: {fault}") from None
+    derived = isinstance(found, dict) and "certificate" in found
+    proof = found["certificate"] if derived else found
+    if not isinstance(proof, dict) or proof.get("format") != FORMAT:
+        raise GrammarError(
+            f"{source} holds neither a certificate ({FORMAT!r}) nor a derivation; write one with "
+            "`g2n2 derive FRAGMENT --out FILE` or `--json`"
+        )
+    every, reduced = _certified(proof, source)
+    if derived and not _agrees(found, reduced):
+        raise ReductionError(
+            f"{source} was changed: its rules are not those of its certificate; derive it again"
+        )
+    taken, other = (every, reduced) if exhaustive else (reduced, every)
+    note = f"{source}: {_size(taken)}"
+    return Chosen(taken, note, None if taken == other else other)
+
+
+def _certified(proof: dict[str, Any], source: str) -> tuple[Grammar, Grammar]:
+    """Both ends of a reduction whose certificate the checker accepts."""
+    verdict = check(proof)
+    if not verdict.valid:
+        raise ReductionError(f"the checker refuses the certificate in {source}: {verdict.failure}")
+    if any(link["kind"] == "inclusion" for link in proof["links"]):
+        raise ReductionError(
+            f"{source} certifies an inclusion of two grammars, not a reduction; "
+            "give one of the grammars itself"
+        )
+    try:
+        for entry in proof.get("operations", []):
+            register(from_description(entry))
+    except (GrammarError, TypeError) as fault:
+        raise ReductionError(f"{source} is refused: {fault}") from None
+    every, reduced = (
+        Grammar.of([Rule.parse(rule) for rule in proof[end]], default_readout=False)
+        for end in ("from", "to")
+    )
+    every = every.named(_name_of(every) or Path(source).stem)
+    return every, every if reduced == every else reduced.named(f"r-{every.name}")
+
+
+def _name_of(every: Grammar) -> str:
+    """The name of the fragment whose exhaustive grammar this is, empty where there is none."""
+    if not every.operations:
+        return ""
+    full: tuple[Typing, ...] = ("paper", "full")
+    exhaustive = (Fragment(every.operations).exhaustive(typing) for typing in full)
+    return next((grammar.name for grammar in exhaustive if grammar == every), "")
+
+
+def _agrees(derivation: dict[str, Any], reduced: Grammar) -> bool:
+    """Whether a derivation's own rules are those of its certificate."""
+    rules = [derivation.get("reduced"), derivation.get("readout")]
+    if not all(isinstance(part, list) and all(isinstance(r, str) for r in part) for part in rules):
+        return False
+    shown = {str(rule) for rule in reduced.all_rules}
+    return {rule for part in rules for rule in part or ()} == shown

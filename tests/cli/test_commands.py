@@ -73,7 +73,7 @@ def test_compare_does_not_invent_a_read_out(tmp_path):
     code, printed = run("compare", "V → AV | 1", "· 1", "--out", str(path))
     assert code == 0
     assert "words alone: given ⊋ G_{·, 1}" in printed
-    assert "1ᵀA1 is 0 against 2 on A? and A_" in printed
+    assert "1ᵀA1 is 0 against 2 on 2·K1 and K2" in printed
     assert "proved: it has no sentences, so it tells nothing apart" in printed
     assert not (tmp_path / "c-1.json").exists()
     assert run("check", str(tmp_path / "c-2.json"))[0] == 0

@@ -25,7 +25,7 @@ QM9 = ("--node-features", "11", "--edge-features", "4")
 
 
 def test_compile_prints_the_plan_and_its_costs():
-    code, printed = run("compile", "r-G_L3", "--width", "64", "--layers", "3", *QM9)
+    code, printed = run("compile", "r-G_L3", "--preset", "paper", "--layers", "3", *QM9)
     assert code == 0
     assert "parameters  844,685" in printed
     assert "here B = 32, N = 29" in printed
@@ -35,7 +35,7 @@ def test_compile_prints_the_plan_and_its_costs():
 @pytest.mark.parametrize(
     ("options", "parameters"),
     [
-        (("--width", "32", *QM9), 339_085),
+        (("--preset", "paper", "--width", "32", *QM9), 339_085),
         (("--preset", "official", "--node-features", "11", "--edge-features", "5"), 1_174_270),
     ],
 )

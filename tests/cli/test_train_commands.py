@@ -298,3 +298,36 @@ def test_datasets_are_listed_without_torch():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_derived_grammar_goes_straight_into_training(here):
+    """Derive, train on the certificate, predict: nothing is typed twice."""
+    assert run("derive", "· Tr", "--out", "mine.json")[0] == 0
+    train = ("train", "molecules.csv", "--target", "logp", "--epochs", "1", *QUICK)
+    code, text = run(*train, "--grammar", "mine.json", "--out", "derived")
+    assert code == 0, text
+    assert "The network of r-G_{·, Tr} (preset modern) has 1 layer" in text
+    assert "as this network of unlimited width: 1 layer" in text
+    written = json.loads((here / "derived" / "config.json").read_text())
+    assert written["grammar"] == "r-G_{·, Tr}"
+    assert written["rules"] == ["M → MM", "M → A", "S → Tr(M)"]
+    (here / "mine.json").unlink()
+    code, text = run("train", "--resume", "derived")
+    assert code == 0, text
+    assert run("predict", "derived", "new.csv", "--out", "derived.csv")[0] == 0
+
+
+def test_training_on_a_fragment_says_both_sizes(here):
+    train = ("train", "molecules.csv", "--target", "logp", "--epochs", "1", *QUICK)
+    code, text = run(*train, "--grammar", "· Tr", "--out", "fragment")
+    assert code == 0, text
+    said = " ".join(text.split())
+    assert "stands for its reduced grammar, 3 rules; G_{·, Tr} has 5 and would have" in said
+    code, text = run(*train, "--grammar", "· Tr", "--exhaustive", "--out", "exhaustive")
+    assert code == 0, text
+    rules = json.loads((here / "exhaustive" / "config.json").read_text())["rules"]
+    assert len(rules) == 5
+    code, text = run(*train, "--baseline", "GIN", "--exhaustive", "--out", "no")
+    assert (code, "a fragment of --grammar" in text) == (2, True)
+    code, text = run(*train, "--grammar", "3-WL", "--out", "no")
+    assert (code, "r-G_L3 is a grammar of that power" in text) == (2, True)

@@ -49,10 +49,46 @@ def test_each_is_found_by_name_and_checks(name: str) -> None:
         ("trimul", "TriMul"),
         ("MPNN", "MPNN-3"),
         ("r-G_L3 \\ {M⊙M}", "r-G_L3 ∖ {M⊙M}"),
+        ("r-G_L3 - {MM}", "r-G_L3 ∖ {MM}"),
+        ("r-G_L3 + {Mᵀ}", "r-G_L3 ∪ {Mᵀ}"),
+        ("r-G_L3 ∖ diag(V_c)", "r-G_L3 ∖ {diag(V_c)}"),
+        ("r-G_L₃", "r-G_L3"),
+        ("R G L 3", "r-G_L3"),
+        ("2-IGN as printed", "2-IGN (as printed)"),
+        ("G_{·,Tr}", "{·, Tr}"),
+        ("r-G_{·, ᵀ, 1}", "V → AV | 1; S → VᵀV"),
     ],
 )
 def test_spellings(spelling: str, name: str) -> None:
     assert find_grammar(spelling) == find_grammar(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "nearest"),
+    [
+        ("r-G_L3Σ", "did you mean r-G_L3"),
+        ("r-G_L3!!", "did you mean r-G_L3"),
+        ("r-G_L3()", "did you mean r-G_L3"),
+        ("r-G_L3.", "did you mean r-G_L3"),
+        ("?PPGN", "did you mean PPGN"),
+        ("MPNN-3*", "no grammar is called"),
+        ("r-G_L4", "did you mean r-G_L3"),
+        ("L3!", "did you mean G_L3"),
+        ("r-G_L3 ∖ {foo}", "did you mean r-G_L3 ∖ {MM}"),
+        ("r-G_", "did you mean r-G_L3"),
+        ("", "no grammar is named"),
+        ("  ", "no grammar is named"),
+        ("L3 typo", "unknown operation 'typo'"),
+        ("Tr typo", "unknown operation 'typo'"),
+        ("G_{·, typo}", "unknown operation 'typo'"),
+        ("r-G_{}", "the fragment is empty"),
+        ("here/mine.txt", "there is no file 'here/mine.txt'"),
+    ],
+)
+def test_a_sign_too_many_makes_another_name(text: str, nearest: str) -> None:
+    with pytest.raises(GrammarError) as caught:
+        find_grammar(text)
+    assert nearest in str(caught.value)
 
 
 def test_families_take_any_number_of_supports() -> None:

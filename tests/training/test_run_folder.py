@@ -9,6 +9,7 @@ from g2n2.errors import DataError
 from g2n2.training.building import prepare
 from g2n2.training.config import RunConfig
 from g2n2.training.run_folder import RunFolder, checksum
+from g2n2.training.settings import with_rules
 from small_sets import small_set
 
 CONFIG = RunConfig("small", target=("t0",), width=4)
@@ -23,7 +24,7 @@ def files(tmp_path):
 
 def test_what_was_written_comes_back(files):
     parts = prepare(CONFIG, small_set())
-    assert files.config() == CONFIG
+    assert files.config() == with_rules(CONFIG)
     assert files.columns() == parts.task.columns
     assert files.scaling() == parts.scaling
     assert {k: v.tolist() for k, v in files.splits().items()} == {

@@ -5,8 +5,16 @@ import json
 import pytest
 
 from g2n2.errors import DataError
+from g2n2.grammars.catalogue import find_grammar
 from g2n2.training.config import RunConfig
-from g2n2.training.settings import merged, next_run_folder, read_settings
+from g2n2.training.run_folder import RunFolder
+from g2n2.training.settings import (
+    merged,
+    next_run_folder,
+    read_settings,
+    run_grammar,
+    with_rules,
+)
 
 
 def test_command_line_wins_over_the_file_and_the_file_over_defaults(tmp_path):
@@ -94,3 +102,49 @@ def test_the_command_line_wins_over_the_old_spelling_of_a_file(tmp_path):
     assert merged(path, {"readout": "sum"}, {}).pooling == "sum"
     own = merged(path, {"readout": "grammar", "pair_bias": True}, {})
     assert (own.readout, own.pooling, own.pair_bias) == ("grammar", "mean", True)
+
+
+def test_a_run_writes_down_the_rules_of_its_grammar(tmp_path):
+    trace = ("M → MM", "M → A", "S → Tr(M)")
+    fragment = with_rules(RunConfig("mutag", grammar="· Tr"))
+    assert (fragment.grammar, fragment.rules) == ("r-G_{·, Tr}", trace)
+    assert with_rules(fragment) == fragment
+    exhaustive = with_rules(RunConfig("mutag", grammar="G_{·, Tr}"))
+    assert len(exhaustive.rules) == 5
+    named = with_rules(RunConfig("mutag", grammar="ppgn"))
+    assert named.grammar == "PPGN"
+    file = tmp_path / "mine.txt"
+    file.write_text("M → MM | A\nS → Tr(M)\n", encoding="utf-8")
+    from_file = with_rules(RunConfig("mutag", grammar=str(file)))
+    file.unlink()
+    assert (from_file.grammar, from_file.rules) == ("mine", trace)
+    assert run_grammar(from_file) == run_grammar(fragment)
+    assert with_rules(RunConfig("mutag", baseline="GIN")).rules == ()
+
+
+@pytest.mark.parametrize("name", ["r-G_L3", "GCN", "·", "M → A; S → Tr(MMM)", "G_L1", "MPNN-2"])
+def test_the_rules_written_down_are_the_grammar(name):
+    written = json.dumps(with_rules(RunConfig("x", grammar=name)).as_dict())
+    config = RunConfig.from_dict(json.loads(written))
+    assert run_grammar(config) == find_grammar(name)
+
+
+def test_another_grammar_drops_the_rules_of_the_file(tmp_path):
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(with_rules(RunConfig("mutag", grammar="· Tr")).as_dict()))
+    assert run_grammar(merged(file, {}, {})) == find_grammar("r-G_{·, Tr}")
+    assert run_grammar(merged(file, {"grammar": "r-G_L1"}, {})) == find_grammar("r-G_L1")
+    assert merged(file, {"baseline": "GIN"}, {}).rules == ()
+
+
+def test_a_pipe_is_not_read_by_several_processes():
+    with pytest.raises(DataError, match="several processes cannot read one pipe"):
+        with_rules(RunConfig("mutag", grammar="-", devices=2))
+
+
+def test_runs_from_before_the_rules_were_written_keep_their_grammar(tmp_path):
+    """A fragment stood for its exhaustive grammar then."""
+    settings = RunConfig("mutag", grammar="· Tr").as_dict()
+    del settings["rules"]
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    assert run_grammar(RunFolder(tmp_path).config()) == find_grammar("G_{·, Tr}")

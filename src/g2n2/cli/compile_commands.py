@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import show
+from .grammar_options import HELP, Reduce, of_network, of_words
 from .reduction_commands import AsJson
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from ..grammars.fragments import Fragment
     from ..grammars.grammar import Grammar
     from ..language.terms import Term
+    from ..pipeline import Chosen
 
 
 class TaskName(StrEnum):
@@ -97,7 +100,7 @@ def register(app: typer.Typer) -> None:
 
 
 def compile_grammar(
-    grammar: Annotated[str, typer.Argument(help="A grammar's name, or its rules.")],
+    grammar: Annotated[str, typer.Argument(help=HELP)],
     width: Annotated[int, typer.Option(min=1, help="Channels of every memory.")] = 64,
     layers: Annotated[int, typer.Option(min=1, help="Layers.")] = 3,
     nodes: Annotated[int, typer.Option(min=1, help="Nodes of a graph.")] = 29,
@@ -106,13 +109,14 @@ def compile_grammar(
     edge_features: Annotated[int, typer.Option(min=0, help="Channels of E besides A.")] = 0,
     out: Annotated[int, typer.Option(min=1, help="Outputs of each graph, node or edge.")] = 1,
     task: Annotated[TaskName, typer.Option(help="What an output belongs to.")] = TaskName.graph,
-    preset: Annotated[PresetName, typer.Option(help="All but the rules.")] = PresetName.paper,
+    preset: Annotated[PresetName, typer.Option(help="All but the rules.")] = PresetName.modern,
     readout: ReadoutOption = None,
     pooling: PoolingOption = None,
     functions: FunctionsOption = None,
     pair_bias: PairBias = None,
     context: Annotated[bool, typer.Option(help="Nodes and edges see the pooled vector.")] = False,
     directed: Annotated[bool, typer.Option(help="Give Aᵀ as an input too.")] = False,
+    reduce: Reduce = None,
     diagram: Diagram = None,
     figure: Annotated[Figure, typer.Option(help="What --diagram draws.")] = Figure.layer,
     json: AsJson = False,
@@ -120,40 +124,66 @@ def compile_grammar(
     """The network of a grammar with its shapes, parameters, FLOPs and memory."""
     from ..compiler.plan_text import plan_as_json, plan_text
     from ..compiler.planning import plan_network, undefined_supports
-    from ..grammars.catalogue import find_grammar
+    from ..verdict import network_verdict
 
-    plan = plan_network(
-        find_grammar(grammar),
-        node_features=node_features,
-        edge_features=edge_features,
-        width=width,
-        layers=layers,
-        out=out,
-        task=task.value,
-        preset=preset.value,
-        readout=readout and readout.value,
-        pooling=pooling and pooling.value,
-        functions=functions.value if functions else "mlp",
-        pair_bias=pair_bias,
-        context=context,
-        directed=directed,
-        supports=True,
-    )
+    chosen = of_network(grammar, reduce)
+
+    def planned(taken: Grammar) -> NetworkPlan:
+        return plan_network(
+            taken,
+            node_features=node_features,
+            edge_features=edge_features,
+            width=width,
+            layers=layers,
+            out=out,
+            task=task.value,
+            preset=preset.value,
+            readout=readout and readout.value,
+            pooling=pooling and pooling.value,
+            functions=functions.value if functions else "mlp",
+            pair_bias=pair_bias,
+            context=context,
+            directed=directed,
+            supports=True,
+        )
+
+    plan = planned(chosen.grammar)
+    note = _sizes_note(chosen, planned)
+    verdict = network_verdict(plan)
     if diagram is not None:  # before printing, so that `| head` loses nothing
         _write_svg(_drawn(plan, figure, grammar), diagram)
     if json:
-        show.as_json(plan_as_json(plan, batch, nodes))
+        content = plan_as_json(plan, batch, nodes)
+        show.as_json({**content, "note": note, "verdict": verdict.to_json()})
         return
+    if note:
+        show.say(f"{note}\n")
     show.say(plan_text(plan, batch, nodes))
     if missing := undefined_supports(plan.grammar):
         show.say(f"\n{', '.join(missing)}: not defined here; the network takes their values")
+    show.say(f"\n{verdict}")
     if diagram is not None:
         show.say(f"\n{figure.value} drawn in {diagram}")
 
 
+def _sizes_note(chosen: Chosen, planned: Callable[[Grammar], NetworkPlan]) -> str:
+    """What a fragment stands for, with the weights of both its networks."""
+    from ..compiler.costs import NetworkCost
+
+    if chosen.other is None:
+        return chosen.note
+
+    def weights(grammar: Grammar) -> str:
+        return f"{NetworkCost(planned(grammar), 1, 1).total.parameters:,}"
+
+    counts = f"{weights(chosen.grammar)} weights against {weights(chosen.other)}"
+    return f"{chosen.note}; {counts}"
+
+
 def trace_word(
     word: Annotated[str, typer.Argument(help="A word or sentence, for instance '1ᵀ(A²⊙A)1'.")],
-    grammar: Annotated[str, typer.Option(help="A grammar's name, or its rules.")] = "r-G_L3",
+    grammar: Annotated[str, typer.Option(help=HELP)] = "r-G_L3",
+    reduce: Reduce = None,
     graph6: Annotated[str, typer.Option(help="Evaluate every step on this graph.")] = "",
     diagram: Diagram = None,
     json: AsJson = False,
@@ -161,17 +191,19 @@ def trace_word(
     """How a network makes a word, rule by rule: the memories after each step, the layers needed."""
     from ..compiler.trace import trace
     from ..compiler.trace_text import trace_json
-    from ..grammars.catalogue import find_grammar
     from ..graphs import parse_graph6
 
-    found = trace(find_grammar(grammar), word, parse_graph6(graph6) if graph6 else None)
+    chosen = of_words(grammar, reduce)
+    found = trace(chosen.grammar, word, parse_graph6(graph6) if graph6 else None)
     if diagram is not None:
         from ..compiler.diagrams import trace_svg
 
         _write_svg(trace_svg(found), diagram)
     if json:
-        show.as_json(trace_json(found))
+        show.as_json({**trace_json(found), "note": chosen.note})
         return
+    if chosen.note:
+        show.say(chosen.note)
     show.say(str(found))
     if diagram is not None:
         show.say(f"\ndrawn in {diagram}")
@@ -220,20 +252,20 @@ def show_formula(
     name: Annotated[
         str, typer.Argument(help="C6, P5, star-3, a Laplacian power; empty lists all.")
     ] = "",
-    grammar: Annotated[str, typer.Option(help="A grammar's name, or its rules.")] = "r-G_L3",
+    grammar: Annotated[str, typer.Option(help=HELP)] = "r-G_L3",
+    reduce: Reduce = None,
     graph6: Annotated[str, typer.Option(help="Also its value on this graph.")] = "",
     json: AsJson = False,
 ) -> None:
     """A ready formula as a sentence, and the network that can hold it."""
     from ..compiler.formulas.counting import FORMULAS, formula
     from ..compiler.formulas.planning import requirements
-    from ..grammars.catalogue import find_grammar
 
     if not name:
         show.say("\n".join(FORMULAS))
         return
     term = formula(name)
-    needs = requirements(find_grammar(grammar), term)
+    needs = requirements(of_words(grammar, reduce).grammar, term)
     value = _value(term, graph6) if graph6 else None
     if json:
         content = {"name": name, "term": str(term), "needs": str(needs), "value": value}

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from . import show
+from .grammar_options import HELP, Reduce, of_words
 from .reduction_commands import AsJson, Assume, AssumeOption
 
 
@@ -32,9 +33,9 @@ def grammars(
     latex: Annotated[bool, typer.Option(help="Print LaTeX.")] = False,
 ) -> None:
     """The grammars known by name."""
-    from ..grammars.catalogue import NOTES, catalogue, find_grammar
+    from ..grammars.catalogue import NOTES, catalogue
 
-    chosen = {name: find_grammar(name)} if name else catalogue()
+    chosen = {name: of_words(name).grammar} if name else catalogue()
     if json:
         show.as_json(
             [
@@ -61,29 +62,33 @@ def grammars(
 
 
 def words(
-    grammar: Annotated[str, typer.Argument(help="A grammar's name, or its rules.")],
+    grammar: Annotated[str, typer.Argument(help=HELP)],
     size: Annotated[int, typer.Option(min=0, max=30, help="Operations at most.")] = 6,
     sort: Annotated[SortName, typer.Option(help="S lists sentences.")] = SortName.S,
     limit: Annotated[int, typer.Option(min=1, help="Words at most.")] = 200,
     assume: AssumeOption = Assume.symmetric,
+    reduce: Reduce = None,
     json: AsJson = False,
     latex: Annotated[bool, typer.Option(help="Print LaTeX.")] = False,
 ) -> None:
     """The words of a grammar by number of operations, equal ones listed once."""
-    from ..grammars.catalogue import find_grammar
     from ..grammars.words import enumerate_words
     from ..language import sorts
     from ..language.printing import to_latex
 
-    chosen = find_grammar(grammar)
+    taken = of_words(grammar, reduce)
+    chosen = taken.grammar
     wanted = getattr(sorts, sort.value)
     found = list(enumerate_words(chosen, wanted, size, assume.value, limit + 1))
     cut = len(found) > limit
     found = found[:limit]
     if json:
         content = [{"word": str(word.term), "size": word.size} for word in found]
-        show.as_json({"grammar": chosen.name, "sort": sort.value, "words": content, "cut": cut})
+        answer = {"grammar": chosen.name, "note": taken.note, "sort": sort.value}
+        show.as_json({**answer, "words": content, "cut": cut})
         return
+    if taken.note:
+        show.say(taken.note)
     for word in found:
         show.say(to_latex(word.term) if latex else f"{word.size:>3}  {word.term}")
     if cut:
@@ -94,15 +99,15 @@ def words(
 
 def tree(
     sentence: Annotated[str, typer.Argument(help="A term, for instance '1ᵀA1'.")],
-    grammar: Annotated[str, typer.Option(help="A grammar's name, or its rules.")] = "G_L3",
+    grammar: Annotated[str, typer.Option(help=HELP)] = "G_L3",
+    reduce: Reduce = None,
     dot: Annotated[bool, typer.Option(help="Print Graphviz instead of text.")] = False,
 ) -> None:
     """How a grammar derives a sentence: its derivation tree."""
-    from ..grammars.catalogue import find_grammar
     from ..grammars.derivations import derive_word, tree_dot, tree_text
     from ..grammars.words import parse_word
 
-    chosen = find_grammar(grammar)
+    chosen = of_words(grammar, reduce).grammar
     derivation = derive_word(chosen, parse_word(chosen, sentence))
     show.say(tree_dot(derivation) if dot else tree_text(derivation))
 

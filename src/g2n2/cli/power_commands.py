@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import show
+from .grammar_options import HELP_OR_TEST, Reduce, of_words_or_test
 from .reduction_commands import AsJson
 
 if TYPE_CHECKING:
+    from ..grammars.grammar import Grammar
+    from ..graphs import Adjacency
     from ..power.separation import Separation
     from ..power.suites import Suite
     from ..power.table import PowerRow
+    from ..power.wl_tests import WLTest
+    from ..verdict import Verdict
 
 
 class Engine(StrEnum):
@@ -52,7 +57,8 @@ def register(app: typer.Typer) -> None:
 def separate(
     first: Graph,
     second: Graph,
-    grammar: Annotated[str, typer.Option(help="A grammar's name, or its rules.")] = "r-G_L3",
+    grammar: Annotated[str, typer.Option(help=HELP_OR_TEST)] = "r-G_L3",
+    reduce: Reduce = None,
     readout: Readout = "",
     engine: Annotated[Engine, typer.Option(help="closure is complete.")] = Engine.auto,
     layers: Annotated[int, typer.Option(min=1, max=40, help="How deep mixing goes.")] = 8,
@@ -61,12 +67,16 @@ def separate(
     json: AsJson = False,
 ) -> None:
     """Whether a grammar tells two graphs apart, and the sentence that does."""
-    from ..grammars.catalogue import find_grammar
     from ..graphs import read_graph
     from ..power.separation import separate as run
+    from ..power.wl_tests import WLTest
     from ..reduction.compare import with_functions
 
-    chosen = find_grammar(grammar)
+    taken = of_words_or_test(grammar, reduce)
+    if isinstance(taken, WLTest):
+        _separate_by_test(taken, read_graph(first, directed), read_graph(second, directed), json)
+        return
+    chosen = taken.grammar
     if with_f:
         chosen = with_functions(chosen)
     found = run(
@@ -79,13 +89,28 @@ def separate(
         layers=layers,
     )
     if json:
-        show.as_json(_separation_json(found, chosen.name))
+        show.as_json({**_separation_json(found, chosen.name), "note": taken.note})
     else:
+        if taken.note:
+            show.say(taken.note)
         _say_separation(found, chosen.name)
 
 
+def _separate_by_test(test: WLTest, first: Adjacency, second: Adjacency, json: bool) -> None:
+    """A WL test in the place of a grammar: colours decide, and there is no sentence."""
+    found = test.refine([first, second])
+    verdict = "different" if found.separated() else "same"
+    if json:
+        answer = {"grammar": test.name, "verdict": verdict, "sentence": None, "values": None}
+        show.as_json({**answer, "rounds": found.rounds, "separated_at": found.separated_at()})
+    elif found.separated():
+        show.say(f"different ({test.name}, from round {found.separated_at()} on)")
+    else:
+        show.say(f"same ({test.name}, stable after {found.rounds} rounds)")
+
+
 def power(
-    grammars: Annotated[list[str], typer.Argument(help="Grammars by name, or their rules.")],
+    grammars: Annotated[list[str], typer.Argument(help=f"{HELP_OR_TEST} Several may be given.")],
     suite: Annotated[
         list[str], typer.Option(help="atlas, graph8c, sr25, csl, exp, brec, cfi, or a graph6 file.")
     ],
@@ -94,6 +119,7 @@ def power(
         int | None, typer.Option(min=1, max=40, help="Layers; else as many as still gain.")
     ] = None,
     with_f: WithF = False,
+    reduce: Reduce = None,
     pairs: Annotated[bool, typer.Option(help="A file holds consecutive pairs.")] = False,
     data: Annotated[Path | None, typer.Option(help="Folder with the suites' files.")] = None,
     markdown: Annotated[bool, typer.Option(help="Print the table as Markdown.")] = False,
@@ -101,15 +127,18 @@ def power(
     json: AsJson = False,
 ) -> None:
     """How many pairs of a suite each grammar tells apart, by number of layers."""
-    from ..grammars.catalogue import find_grammar
     from ..power import table
+    from ..power.wl_tests import WLTest
     from ..reduction.compare import with_functions
 
     if plot is not None:
         table.check_plot(plot)
-    chosen = [find_grammar(text) for text in grammars]
-    if with_f:
-        chosen = [with_functions(grammar) for grammar in chosen]
+    taken = [of_words_or_test(text, reduce) for text in grammars]
+    notes = [one.note for one in taken if not isinstance(one, WLTest) and one.note]
+    asked = [one if isinstance(one, WLTest) else one.grammar for one in taken]
+    chosen = [
+        with_functions(one) if with_f and not isinstance(one, WLTest) else one for one in asked
+    ]
     rows: list[PowerRow] = []
     for name in suite:
         with waiting(f"loading {name}"):
@@ -117,10 +146,15 @@ def power(
             table.wl_classes(loaded, 1)
             table.wl_classes(loaded, 2)
         for grammar in chosen:
+            if isinstance(grammar, WLTest):
+                with waiting(f"{grammar.name} on {loaded.name}"):
+                    rows.append(table.wl_row(grammar, loaded))
+                continue
             with progress(f"{grammar.name} on {loaded.name}", len(loaded.graphs)) as advance:
                 rows.append(table.power_row(grammar, loaded, readout or None, layers, advance))
     if json:
-        show.as_json([row.to_json() for row in rows])
+        placed = [] if readout else asked  # another read-out is another grammar
+        show.as_json([_row_json(row, placed, with_f) for row in rows])
     elif markdown:
         show.say(table.to_markdown(rows))
     else:
@@ -130,8 +164,35 @@ def power(
             show.say("  " + " ".join(map(str, row.by_layer)))
             for category, (apart, total) in row.by_category.items():
                 show.say(f"  {category}: {apart} of {total}")
+        for note in notes:
+            show.say(f"\n{note}")
+        show.say(f"\n{_power_verdict(rows, [] if readout else asked, with_f)}")
     if plot is not None:
         table.plot(rows, plot)
+
+
+def _power_verdict(rows: list[PowerRow], asked: list[Grammar | WLTest], with_f: bool) -> Verdict:
+    """What was measured on the suites, and what holds for all graphs."""
+    from ..placement import functions_statements
+    from ..power.wl_tests import WLTest
+    from ..verdict import Verdict, grammar_verdict, suite_statements
+
+    verdict = Verdict(tuple(s for row in rows for s in suite_statements(row)))
+    for one in asked:
+        if isinstance(one, WLTest):
+            continue
+        if with_f and one.sentence_rules:
+            verdict += Verdict(
+                functions_statements(one, f"{one.name} with functions, in the limit")
+            )
+        else:
+            verdict += grammar_verdict(one, one.name)
+    return verdict
+
+
+def _row_json(row: PowerRow, asked: list[Grammar | WLTest], with_f: bool) -> dict[str, Any]:
+    own = [one for one in asked if row.grammar in (one.name, f"{one.name} with f")]
+    return {**row.to_json(), "verdict": _power_verdict([row], own[:1], with_f).to_json()}
 
 
 def wl(

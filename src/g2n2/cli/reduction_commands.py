@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import show
+from .grammar_options import HELP_OR_TEST, Reduce, of_words, of_words_or_test
 
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
+    from ..pipeline import Chosen
+    from ..power.wl_tests import WLTest
     from ..reduction.compare import Comparison, Inclusion
 
 
@@ -104,7 +107,7 @@ def check(
     from ..reduction.certificates import read_certificate
     from ..reduction.checker import check as run
 
-    content = read_certificate(file)
+    content = read_certificate(file, register_operations=bool(fragment))
     if fragment:
         _require_same_grammar(content, fragment, file)
     verdict = run(content)
@@ -115,6 +118,7 @@ def check(
                 "checked": verdict.checked,
                 "cited": list(verdict.cited),
                 "claims": list(verdict.claims),
+                "operations": list(verdict.operations),
                 "failure": verdict.failure,
                 "from": content.get("from"),
                 "to": content.get("to"),
@@ -124,6 +128,8 @@ def check(
         show.say(f"valid: {verdict.checked} obligations checked")
         for claim in verdict.claims:
             show.say(f"shows: {claim}")
+        for operation in verdict.operations:
+            show.say(f"declares: {operation}")
         for lemma in verdict.cited:
             show.say(f"cited, not checked: {lemma}")
     else:
@@ -132,8 +138,9 @@ def check(
 
 
 def compare(
-    left: Annotated[str, typer.Argument(help="A grammar's name, or its rules.")],
+    left: Annotated[str, typer.Argument(help=HELP_OR_TEST)],
     right: Annotated[str, typer.Argument(help="Another one.")],
+    reduce: Reduce = None,
     assume: AssumeOption = Assume.symmetric,
     out: Annotated[
         Path | None, typer.Option(help="Write the certificates to FILE-1.json, FILE-2.json.")
@@ -141,19 +148,80 @@ def compare(
     json: AsJson = False,
 ) -> None:
     """Which of two grammars tells more graphs apart, with and without pointwise f."""
-    from ..grammars.catalogue import find_grammar
+    from ..errors import ReductionError
     from ..pipeline import compare as run
+    from ..power.wl_tests import WLTest
+    from ..verdict import comparison_verdict
 
-    a, b = _told_apart(find_grammar(left), find_grammar(right))
+    first, second = of_words_or_test(left, reduce), of_words_or_test(right, reduce)
+    if isinstance(first, WLTest) or isinstance(second, WLTest):
+        if out is not None:
+            raise ReductionError("a comparison with a WL test has no certificate; leave out --out")
+        _compare_with_test(first, second, json)
+        return
+    a, b = _told_apart(first.grammar, second.grammar)
     found = [run(a, b, "words", assume.value), run(a, b, "with f", assume.value)]
+    verdicts = [comparison_verdict(comparison) for comparison in found]
     if json:
-        show.as_json([_comparison_json(c) for c in found])
+        pairs = zip(found, verdicts, strict=True)
+        show.as_json([{**_comparison_json(c), "verdict": v.to_json()} for c, v in pairs])
     else:
+        for note in dict.fromkeys(chosen.note for chosen in (first, second) if chosen.note):
+            show.say(note)
         show.say(f"left   {a.name}\n{_indented(a)}\nright  {b.name}\n{_indented(b)}")
         for comparison in found:
             _say_comparison(comparison)
+        show.say(f"\n{verdicts[0] + verdicts[1]}")
     if out is not None:
         _write_proofs(found[0], out, quiet=json)
+
+
+def _compare_with_test(first: Chosen | WLTest, second: Chosen | WLTest, json: bool) -> None:
+    """A WL test on one side, or on both: theorems, simulations and pairs of graphs decide."""
+    from ..placement import SYMBOLS, against_test, compared_tests, turned
+    from ..power.wl_tests import WLTest
+    from ..verdict import Verdict, silent_verdict
+
+    verdict = Verdict()
+    if isinstance(first, WLTest) and isinstance(second, WLTest):
+        verdict += Verdict((compared_tests(first, second),))
+    else:
+        test = first if isinstance(first, WLTest) else second
+        chosen = second if isinstance(first, WLTest) else first
+        assert isinstance(test, WLTest)
+        assert not isinstance(chosen, WLTest)
+        grammar = chosen.grammar
+        if not grammar.sentence_rules:
+            verdict += silent_verdict(grammar)
+        else:
+            modes = {"as words": False, "with functions, in the limit": True}
+            for how, functions in modes.items():
+                found = against_test(grammar, test, functions, f"{grammar.name} {how}")
+                verdict += Verdict((found if first is chosen else turned(found, test.name, how),))
+        if chosen.note and not json:
+            show.say(chosen.note)
+    if json:
+        show.as_json(
+            [
+                {
+                    "left": _side(first),
+                    "right": _side(second),
+                    "mode": mode,
+                    "assumptions": {"A": "simple", "level": "graph"},
+                    "relation": SYMBOLS[statement.relation],
+                    "verdict": Verdict((statement,), verdict.notes).to_json(),
+                }
+                for mode, statement in zip(("words", "with f"), verdict.statements, strict=False)
+            ]
+        )
+        return
+    show.say(str(verdict))
+
+
+def _side(chosen: Chosen | WLTest) -> str:
+    from ..power.wl_tests import WLTest
+
+    return chosen.name if isinstance(chosen, WLTest) else chosen.grammar.name
 
 
 def _told_apart(left: Grammar, right: Grammar) -> tuple[Grammar, Grammar]:
@@ -171,9 +239,8 @@ def _indented(grammar: Any) -> str:
 
 def _require_same_grammar(content: dict[str, Any], fragment: str, file: Path) -> None:
     from ..errors import ReductionError
-    from ..grammars.catalogue import find_grammar
 
-    wanted = find_grammar(fragment)
+    wanted = of_words(fragment).grammar
     rules = {str(rule) for rule in wanted.all_rules}
     if set(content.get("from") or ()) != rules:
         raise ReductionError(
@@ -184,6 +251,7 @@ def _require_same_grammar(content: dict[str, Any], fragment: str, file: Path) ->
 
 def _say_comparison(comparison: Comparison) -> None:
     from ..narration import assumption
+    from ..verdict import inclusion_text
 
     how = "words alone" if comparison.mode == "words" else "with sums and pointwise f"
     show.title(f"{how}: {comparison.left.name} {comparison.relation} {comparison.right.name}")
@@ -192,22 +260,11 @@ def _say_comparison(comparison: Comparison) -> None:
         (comparison.forward, names),
         (comparison.backward, names[::-1]),
     ):
-        show.say(f"  {small} ⊆ {large}: {_verdict(inclusion)}")
+        show.say(f"  {small} ⊆ {large}: {inclusion_text(inclusion)}")
         for lemma in inclusion.cited:
             show.say(f"      cited: {lemma}")
     show.say(f"  read-outs {comparison.left.readout_text} and {comparison.right.readout_text}")
     show.say(f"  assumed: {assumption(comparison.assume)}")
-
-
-def _verdict(inclusion: Inclusion) -> str:
-    if inclusion.status == "separated":
-        return f"no; {inclusion.reason}"
-    if inclusion.status == "proved" and not inclusion.larger.sentence_rules:
-        return "proved: it has no sentences, so it tells nothing apart"
-    if inclusion.proof is None:
-        return f"open, no proof found ({inclusion.reason})"
-    count, form = len(inclusion.proof.witnesses), inclusion.proof.claim.form
-    return f"proved by {count} obligations, {form} form"
 
 
 def _comparison_json(comparison: Comparison) -> dict[str, Any]:

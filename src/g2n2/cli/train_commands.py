@@ -11,8 +11,10 @@ import typer
 
 from . import show
 from .compile_commands import FunctionsOption, PairBias, PoolingOption, ReadoutOption
+from .grammar_options import HELP, Reduce
 
 if TYPE_CHECKING:
+    from ..grammars.grammar import Grammar
     from ..training.config import RunConfig
     from ..training.session import Result
 
@@ -46,13 +48,14 @@ def train(
     target: Annotated[
         list[str] | None, typer.Option(help="What to predict; repeat for several.")
     ] = None,
-    grammar: Annotated[
-        str | None, typer.Option(help="A grammar's name, its rules, or a fragment. [r-G_L3]")
-    ] = None,
+    grammar: Annotated[str | None, typer.Option(help=f"{HELP} [r-G_L3]")] = None,
+    reduce: Reduce = None,
     baseline: Annotated[
         str | None, typer.Option(help="GIN, GCN, ChebNet, PPGN … in place of a grammar.")
     ] = None,
-    preset: Annotated[str | None, typer.Option(help="modern, paper, official or ppgn.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="modern, paper, official or ppgn. [modern]")
+    ] = None,
     track: Annotated[str | None, typer.Option(help="QM9: bonds or distance.")] = None,
     features: Annotated[str | None, typer.Option(help="QM9: pyg, ppgn or sanitized.")] = None,
     recipe: Annotated[str | None, typer.Option(help="modern or paper. [modern]")] = None,
@@ -99,7 +102,8 @@ def train(
 
     Settings on the command line win over those of --config, and those over the defaults.
     """
-    from ..training.settings import next_run_folder
+    from ..errors import DataError
+    from ..training.settings import next_run_folder, with_chosen_rules
 
     said = {
         "dataset": dataset,
@@ -143,7 +147,10 @@ def train(
         _run(settings, resume, resume=True)
         return
     settings = _settings(config, said, options)
-    _run(settings, out or next_run_folder(settings), resume=False)
+    if reduce is not None and (settings.baseline or settings.rules):
+        raise DataError("--reduce and --exhaustive say what a fragment of --grammar stands for")
+    settings, other = with_chosen_rules(settings, exhaustive=reduce is False)
+    _run(settings, out or next_run_folder(settings), resume=False, other=other)
 
 
 def sweep(
@@ -233,7 +240,7 @@ def _refuse_beside_resume(
         )
 
 
-def _run(settings: RunConfig, folder: Path, *, resume: bool) -> None:
+def _run(settings: RunConfig, folder: Path, *, resume: bool, other: Grammar | None = None) -> None:
     from ..training.session import Watch, first_process
     from ..training.session import train_config as run
 
@@ -243,7 +250,7 @@ def _run(settings: RunConfig, folder: Path, *, resume: bool) -> None:
         return
     from ..training.display import Display, shown_path
 
-    with Display() as display:
+    with Display(other=other) as display:
         try:
             result = run(settings, folder, resume=resume, watch=display.watch())
         except KeyboardInterrupt:
@@ -256,6 +263,18 @@ def _run(settings: RunConfig, folder: Path, *, resume: bool) -> None:
         show.say(f"\nstopped{advice if started else ' before training began; nothing was saved'}")
         raise typer.Exit(130)
     _say_result(result, display.console)
+    if not settings.baseline:
+        _say_verdict(result.folder)
+
+
+def _say_verdict(folder: Path) -> None:
+    """What the trained network can tell apart at most, by its grammar, read-out and depth."""
+    from ..nn.files import load
+    from ..training.run_folder import BEST
+
+    verdict = load(folder / BEST).power().of_network()
+    if verdict.statements:
+        show.say(f"\n{verdict}")
 
 
 def _say_result(result: Result, console: Any) -> None:

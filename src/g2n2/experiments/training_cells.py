@@ -44,7 +44,7 @@ SECONDS_PER_EPOCH = "seconds per epoch (training)"
 SMALL_BATCH = 32
 """Graphs in a step where there are only a few hundred."""
 
-SETTLED = ("precision", "batch")
+SETTLED = ("precision", "batch", "rules")
 """Settings a run decides when it starts; the rest must not have changed when it is taken up."""
 
 LATE = 60.0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from difflib import get_close_matches
 from pathlib import Path
 
 from ..errors import GrammarError
-from .fragments import Fragment
+from .fragments import NAMED, Fragment
 from .grammar import Grammar
 from .rules import ARROWS
 
@@ -121,53 +122,113 @@ def catalogue() -> dict[str, Grammar]:
 
 
 def find_grammar(text: str) -> Grammar:
-    """A grammar from its name, a fragment's name (L3 is G_L3), its own text, or a file of it.
+    """A grammar from its name, a printed name, a fragment, its own rules, or a file of them.
+
+    A fragment stands for its exhaustive grammar (L3 is G_L3), and so does the printed name
+    `G_{·, Tr}`; `r-G_{·, Tr}` is derived anew.
 
     >>> find_grammar("g2n2").name, len(find_grammar("V → AV | 1").rules)
     ('r-G_L3', 2)
 
     Raises:
-        GrammarError: No such grammar; the message lists the names and the nearest one.
+        GrammarError: No such grammar; the message lists the names and the nearest ones.
     """
     if any(arrow in text for arrow in ARROWS):
-        base, sign, rest = _set_expression(text)
+        base, sign, rest = set_expression(text)
         if sign:
             grammar = find_grammar(base)
             return grammar | rest if sign in "|∪+" else grammar - rest
         return Grammar.parse(text, GIVEN)
+    if not text.strip():
+        raise GrammarError(f"no grammar is named; {_known()}")
+    named = _by_name(text)
+    if named is not None:
+        return named
+    if (printed := printed_name(text)) is not None:
+        reduced, fragment = printed
+        grammar = fragment.exhaustive()
+        return grammar.reduce(alternatives=False).reduced if reduced else grammar
+    if (listed := _listed_fragment(text)) is not None:
+        return listed.exhaustive()
+    if (rules := file_text(text)) is not None:
+        return Grammar.parse(rules, Path(text).stem)
+    if "/" in text or Path(text).suffix in (".json", ".txt"):
+        raise GrammarError(f"there is no file {text!r}, and no grammar is called so; {_known()}")
+    names = [*TEXTS, "MPNN-k", "GNNML3-k"]
+    by_plain = {_plain(name): name for name in names}
+    near = [by_plain[n] for n in get_close_matches(_plain(text), by_plain, n=3, cutoff=0.6)]
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise GrammarError(f"no grammar is called {text[:60]!r}; {hint}{_known()}")
+
+
+def _by_name(text: str) -> Grammar | None:
+    """The grammar of the catalogue with that name; every sign of the text has to be part of it."""
     wanted = _plain(text)
     if wanted in _ALIASES:
         return find_grammar(_ALIASES[wanted])
-    for name in TEXTS:
-        if _plain(name) == wanted:
-            return Grammar.parse(TEXTS[name], name)
-    if m := re.fullmatch(r"(mpnn|gnnml3)k?(\d{1,2})?", wanted):
+    for name, rules in TEXTS.items():
+        plain = _plain(name)
+        if wanted in (plain, re.sub(r"[{}]", "", plain), re.sub(r"[(){}]", "", plain)):
+            return Grammar.parse(rules, name)
+    if m := re.fullmatch(r"(mpnn|gnnml3)k?([0-9]{1,2})?", wanted):
         return _family(m[1].upper(), int(m[2] or 3))
-    if _is_fragment(text):
-        return Fragment.parse(text).exhaustive()
-    if (rules := _file_text(text)) is not None:
-        return Grammar.parse(rules, Path(text).stem)
-    names = [*TEXTS, "MPNN-k", "GNNML3-k"]
-    close = get_close_matches(wanted, [_plain(n) for n in names], n=1, cutoff=0.5)
-    near = next((n for n in names if close and _plain(n) == close[0]), None)
-    hint = f"did you mean {near}? " if near else ""
-    raise GrammarError(
-        f"no grammar is called {text[:60]!r}; {hint}Known: {', '.join(names)}. "
-        "Or give the rules themselves, for instance 'V → AV | 1'."
+    return None
+
+
+def _known() -> str:
+    names = ", ".join([*TEXTS, "MPNN-k", "GNNML3-k"])
+    return (
+        f"Known: {names}. Or give the rules themselves, for instance 'V → AV | 1', "
+        "or operations, for instance '· ᵀ 1 ⊙'."
     )
 
 
-def _is_fragment(text: str) -> bool:
-    """Whether the text lists operations; one with a comma or brace means to, even misspelt."""
-    if "," in text or "{" in text:
-        return True
+def printed_name(text: str) -> tuple[bool, Fragment] | None:
+    """Whether a name such as `r-G_{·, Tr}` is that of a reduced grammar, and of which fragment.
+
+    None where the text is no such name.
+
+    Raises:
+        GrammarError: It is one, of operations that are not known.
+    """
+    m = re.fullmatch(rf"\s*(r-)?G_\s*(\{{[^{{}}]*\}}|{'|'.join(NAMED)})\s*", text)
+    return (bool(m[1]), Fragment.parse(m[2])) if m else None
+
+
+def fragment_of(text: str) -> Fragment | None:
+    """The fragment where `find_grammar` takes a text for one; None where it is something else.
+
+    Raises:
+        GrammarError: The text lists operations, and one of them is not known.
+    """
+    rules = any(arrow in text for arrow in ARROWS)
+    if rules or not text.strip() or _by_name(text) or printed_name(text):
+        return None
+    return _listed_fragment(text)
+
+
+def _listed_fragment(text: str) -> Fragment | None:
+    """The fragment a text lists; it means to by a comma, a brace or one known operation."""
+    if any(sign in text for sign in "∪∖\\") or "G_" in text:  # a changed grammar's name
+        return None
     try:
-        return bool(Fragment.parse(text).operations)
+        return Fragment.parse(text)
+    except GrammarError:
+        words = [word for word in re.split(r"[\s,;{}()]+", text) if word]
+        meant = any(sign in text for sign in ",{") or any(map(_is_operation, words))
+        if meant and file_text(text) is None:
+            raise
+        return None
+
+
+def _is_operation(word: str) -> bool:
+    try:
+        return bool(Fragment.parse(word).operations)
     except GrammarError:
         return False
 
 
-def _file_text(name: str) -> str | None:
+def file_text(name: str) -> str | None:
     """What a file holds, or None where there is no such file or the system refuses the name."""
     try:
         return Path(name).read_text(encoding="utf-8-sig") if Path(name).is_file() else None
@@ -177,7 +238,7 @@ def _file_text(name: str) -> str | None:
         return None
 
 
-def _set_expression(text: str) -> tuple[str, str, str]:
+def set_expression(text: str) -> tuple[str, str, str]:
     """Split `r-G_L3 ∪ M → Mᵀ` into grammar, sign and rules; empty where it is no such text."""
     m = re.fullmatch(
         r"\s*([^→|]+?)\s+([|∪+∖\\-])\s*\{?\s*((?:S|V\w*|V_[cr]|R|M)\s*(?:→|->).+?)\}?\s*", text
@@ -193,8 +254,10 @@ def _family(family: str, supports: int) -> Grammar:
 
 
 def _plain(name: str) -> str:
-    """A name without case, punctuation or the two spellings of set signs."""
-    name = (
-        name.replace("∪", "plus").replace("∖", "minus").replace("\\", "minus").replace("⊙", "had")
-    )
-    return re.sub(r"[^a-z0-9]", "", name.lower().replace("ᵀ", "t").replace("²", "2"))
+    """A name without case, spaces, hyphens and underscores, set signs spelt one way.
+
+    Nothing else is dropped, so that a name with a sign too many is nobody's name.
+    """
+    name = re.sub(r"\s[-−]\s*(?=\{)", "∖", name)  # r-G_L3 - {MM}
+    name = re.sub(r"\s\+\s*(?=\{)", "∪", name).replace("\\", "∖")
+    return re.sub(r"[\s_\-‐‑–]", "", unicodedata.normalize("NFKC", name).lower())

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 
 from ..errors import GrammarError
 from ..language.operations import OPERATIONS
+from ..language.printing import to_text
 from ..language.sorts import Sort
-from ..language.terms import Apply, Term, operators
+from ..language.terms import Apply, Leaf, Term, fill, operators
 from .grammar import Grammar, Rule
 from .membership import Recogniser
 
+_MARK = "\ue000"
+"""Stands for a variable while a body is cut up: a private character no notation uses."""
 _WIDTH = 60
 """The longest word shown beside its rule; a longer one is cut."""
 
@@ -149,18 +152,19 @@ def tree_dot(derivation: Derivation) -> str:
 
 def _symbols(node: Derivation) -> Iterator[tuple[str, bool]]:
     """The body of a rule cut into variables and terminals; brackets only group, so they go."""
-    text = node.rule.body_text()
+    marked = fill(node.rule.body, [Leaf(_MARK, sort) for sort in node.rule.holes])
+    text = to_text(marked, powers=False)
     if text.startswith("f(") and isinstance(node.term, Apply):
         text = node.term.function + text.removeprefix("f")  # f stands for the function meant
-    for sort in node.rule.holes:
-        before, _, text = text.partition(sort.variable)
-        yield from _terminal(before)
+    before, *rest = text.split(_MARK)
+    yield from _terminal(before)
+    for sort, after in zip(node.rule.holes, rest, strict=True):
         yield sort.variable, True
-    yield from _terminal(text)
+        yield from _terminal(after)
 
 
 def _terminal(text: str) -> Iterator[tuple[str, bool]]:
-    bare = re.sub(r"[()]", "", text).strip()
+    bare = re.sub(r"[(),]", "", text).strip()
     if bare:
         yield bare, False
 

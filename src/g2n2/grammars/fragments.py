@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from fractions import Fraction
 from itertools import product
 from typing import Literal
 
 from ..errors import GrammarError
 from ..language.operations import OPERATIONS, POINTWISE
 from ..language.sorts import SORTS, M, R, S, Sort, V
-from ..language.terms import ONE, A, Hole, Number, Term, apply, call
+from ..language.terms import A, Hole, Term, apply, call
 from .grammar import Grammar, Rule
 
 Typing = Literal["paper", "full"]
@@ -22,18 +21,8 @@ NAMED: dict[str, tuple[str, ...]] = {
     "L1": ("matmul", "transpose", "one", "diag"),
     "L3": ("matmul", "transpose", "one", "diag", "hadamard"),
 }
-_BODY_ORDER = (
-    "hadamard",
-    "matmul",
-    "transpose",
-    "diag",
-    "trace",
-    "add",
-    "scale",
-    *POINTWISE,
-    "one",
-)
-_SCALAR_ORDER = ("trace", "diag", "matmul", "hadamard", "transpose", "add", "scale", "f_S", "one")
+_BODY_ORDER = ("hadamard", "matmul", "transpose", "diag", "trace", "add", "scale", *POINTWISE)
+_SCALAR_ORDER = ("trace", "diag", "matmul", "hadamard", "transpose", "add", "scale", "f_S")
 
 
 @dataclass(frozen=True, init=False)
@@ -104,16 +93,30 @@ class Fragment:
         ]
 
     def exhaustive(self, typing: Typing = "paper") -> Grammar:
-        """The grammar with every typed rule over the sorts derivable from A, and M → A."""
+        """The grammar with every typed rule over the sorts derivable from A, and M → A.
+
+        Raises:
+            GrammarError: An operation takes or makes a tensor that no variable stands for.
+        """
+        self._refuse_other_orders()
         rules = [
-            Rule(result, body)
+            Rule(result, _body(op, sorts))
             for op, sorts, result in self._applications(set(self.sorts(typing)), typing)
-            if (body := _body(op, sorts, result)) is not None
         ]
         rules.append(Rule(M, A))
         ordered = sorted(dict.fromkeys(rules), key=_paper_order)
         suffix = "" if typing == "paper" else " (full typing)"
         return Grammar.of(ordered, f"G_{self.name}{suffix}", default_readout=False)
+
+    def _refuse_other_orders(self) -> None:
+        for operation in (OPERATIONS[name] for name in OPERATIONS if name in self):
+            odd = operation.axes.orders - {2}
+            if odd:
+                raise GrammarError(
+                    f"{operation.symbol} ({operation.signature}) has tensors of order {max(odd)}, "
+                    "and a grammar has variables for scalars, vectors and matrices only: write "
+                    "rules in which such a tensor stands inside a body, with Grammar.parse"
+                )
 
     def _applications(
         self, sorts: set[Sort], typing: Typing
@@ -131,10 +134,8 @@ class Fragment:
         return found
 
 
-def _body(op: str, sorts: tuple[Sort, ...], result: Sort) -> Term | None:
-    if op == "one":
-        return ONE if result == V else Number(Fraction(1))
-    if op in POINTWISE:
+def _body(op: str, sorts: tuple[Sort, ...]) -> Term:
+    if OPERATIONS[op].kind == "pointwise":
         return call("f", Hole(sorts[0]))
     return apply(op, *(Hole(sort) for sort in sorts))
 
@@ -146,8 +147,15 @@ def _paper_order(rule: Rule) -> tuple[int, ...]:
     outer = rule.holes == (V, R)
     terminal = not rule.holes
     if rule.head == S:
-        return SORTS.index(S), terminal, rule.holes != (R, V), 0, _SCALAR_ORDER.index(op)
-    return SORTS.index(rule.head), terminal, scalar, outer, _BODY_ORDER.index(op)
+        return SORTS.index(S), terminal, rule.holes != (R, V), 0, _place(op, _SCALAR_ORDER)
+    return SORTS.index(rule.head), terminal, scalar, outer, _place(op, _BODY_ORDER)
+
+
+def _place(op: str, order: tuple[str, ...]) -> int:
+    """Where an operation stands in an order; registered ones after it, ones last."""
+    if op in order:
+        return order.index(op)
+    return len(order) + (len(OPERATIONS) if op == "one" else list(OPERATIONS).index(op))
 
 
 def _lookup(word: str, text: str) -> set[str]:
@@ -159,14 +167,18 @@ def _lookup(word: str, text: str) -> set[str]:
     for operation in OPERATIONS.values():
         if word in (operation.name, operation.symbol, *operation.aliases):
             return {operation.name}
-        if word.lower() == operation.name.lower():
-            return {operation.name}
+    for name in OPERATIONS:
+        if word.lower() == name.lower():
+            return {name}
     if "+" in word and word != "+":
         parts = [part for part in word.split("+") if part]
         return set().union(*(_lookup(part, text) for part in parts))
     close = get_close_matches(word.lower(), [*OPERATIONS, *map(str.lower, NAMED)], n=1)
     hint = f"did you mean {close[0]}? " if close else ""
-    raise GrammarError(f"unknown operation {word!r} in {text!r}; {hint}known: L1, L3, {_known()}")
+    raise GrammarError(
+        f"unknown operation {word!r} in {text!r}; {hint}known: L1, L3, {_known()}; an operation of "
+        "your own is registered first: g2n2.register(Operation(…)), or --plugin MODULE"
+    )
 
 
 def _known() -> str:

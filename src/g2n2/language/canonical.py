@@ -52,7 +52,8 @@ class _Search:
                 others = ends[:position] + ends[position + 1 :]
                 self.incident[v].append((label, 0 if symmetric else position, others))
         pairs = {frozenset(ends) for _, _, ends in edges if len(set(ends)) == 2}
-        self.tree = len(pairs) == vertices - 1
+        wide = any(len(set(ends)) > 2 for _, _, ends in edges)
+        self.tree = len(pairs) == vertices - 1 and not wide
         self.automorphisms: list[list[int]] = []
 
     def result(self) -> tuple[Encoding, list[int]]:

@@ -7,6 +7,7 @@ with, so it shares no code with them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from ..errors import DataError, SortError
 from ..graphs import GraphLike, adjacency
 from .coercion import TermLike, as_term
+from .operations import OPERATIONS
 from .parsing import TERM_NAMES
 from .sorts import M, Sort
 from .terms import Apply, Hole, Leaf, Number, Term
@@ -128,23 +130,47 @@ class _Float:
         raise AssertionError(f"no value for {term!r}")
 
     def operation(self, op: str, values: list[Array]) -> Array:
-        x, y = values[0], values[-1]
+        """The short ways of numpy, and for any other operation what its signature says."""
         match op:
             case "matmul":
-                return x @ y
+                return values[0] @ values[1]
             case "hadamard":
-                return x * y
+                return values[0] * values[1]
             case "add":
-                return x + y
+                return values[0] + values[1]
             case "scale":
-                return np.multiply(x[:1, :1], y)
+                return np.multiply(values[0][:1, :1], values[1])
             case "transpose":
-                return x.T
+                return values[0].T
             case "diag":
-                return np.diag(x[:, 0])
+                return np.diag(values[0][:, 0])
             case "trace":
-                return np.array([[np.trace(x)]], dtype=x.dtype)
-        raise AssertionError(f"no value for the operation {op}")
+                return np.array([[np.trace(values[0])]], dtype=values[0].dtype)
+        if OPERATIONS[op].kind != "multilinear":
+            raise SortError(f"no value is known for the operation {OPERATIONS[op].symbol}")
+        return self.interpreted(OPERATIONS[op].signature, values)
+
+    def interpreted(self, signature: str, values: list[Array]) -> Array:
+        """The value a signature says: one axis for each letter, multiplied out, then summed.
+
+        A letter is summed as soon as no operand to come, nor the result, has it.
+        """
+        left, output = signature.split("->")
+        inputs = left.split(",") if left else []
+        size = {"1": 1}
+        for axes, value in zip(inputs, values, strict=True):
+            size.update(zip(axes, value.shape, strict=True))
+        letters = sorted({*left, *output} - {"1", ","})
+        total = np.ones((1,) * len(letters), dtype=int).astype(self.values["A"].dtype)
+        for place, (axes, value) in enumerate(zip(inputs, values, strict=True)):
+            total = total * value[_index(letters, axes, size)]
+            for axis, letter in enumerate(letters):
+                if letter not in "".join(inputs[place + 1 :]) + output:
+                    total = total.sum(axis=axis, keepdims=True)
+        size |= {letter: self.n for letter in output if letter not in size}
+        result = np.zeros([size[letter] for letter in output], dtype=int).astype(total.dtype)
+        result[_index(letters, output, size)] = total
+        return result
 
     def leaf(self, name: str, sort: Sort) -> Array:
         shape = tuple(self.n if axis == "n" else 1 for axis in sort.axes)
@@ -158,9 +184,19 @@ class _Float:
         if name not in self.values:
             raise DataError(f"{name} has no value here; give one, or use A, 1, I and J only")
         value = self.values[name]
-        if value.size != shape[0] * shape[1]:
+        if value.size != prod(shape):
             raise DataError(f"{name} has shape {value.shape}, expected {shape} for {sort.english}")
         return value.reshape(shape)
+
+
+def _index(letters: list[str], axes: str, size: Mapping[str, int]) -> tuple[Array, ...]:
+    """Where the entries of a value lie along all letters; a letter that stands twice runs once."""
+    grid = {"1": np.zeros((1,) * len(letters), dtype=int)}
+    for place, letter in enumerate(letters):
+        if letter in axes:
+            shape = [size[letter] if at == place else 1 for at in range(len(letters))]
+            grid[letter] = np.arange(size[letter]).reshape(shape)
+    return tuple(grid[letter] for letter in axes)
 
 
 class _Modular(_Float):

@@ -1,102 +1,147 @@
-"""THE table of operations: symbol, ASCII names, arity and typing rule of each.
+"""THE table of operations: each is one declaration, its signature in einsum style over its axes.
 
-Fragments, the parser, the printers and the exhaustive grammar all read this table, so adding an
-operation starts with one line here.
+Typing, patterns, values, tensor ops, costs and the checker's own patterns all follow from the
+signature; see `signatures`. Two kinds of operation are not multilinear and say so: the sum and the
+pointwise functions. `registry.register` adds operations to the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
+from ..errors import SortError
+from .signatures import Contraction, Signature
 from .sorts import M, R, S, Sort, V
 
-Typing = Callable[..., Sort | None]
-"""Sorts of the arguments -> sort of the result, or None where the operation is undefined."""
+Kind = Literal["multilinear", "sum", "pointwise"]
+Notation = Literal["call", "infix", "postfix", "constant"]
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One MATLANG operation.
+    """One operation on tensors whose axes have size 1 or n.
 
     Attributes:
-        name: Key of the table and ASCII name in a fragment.
-        symbol: How the paper writes it.
-        aliases: Other spellings accepted in a fragment.
-        arity: Number of arguments.
-        result: Typing rule under the full reading of MATLANG.
-        paper_omits: Argument sorts the paper's grammars leave out (`typing="full"` adds them).
+        name: Key of the table and ASCII name.
+        symbol: How it is printed; the paper's sign where there is one.
+        signature: The axes of its operands and of its result, such as `ab,bc->ac`.
+        aliases: Other spellings accepted.
         meaning: What it computes, for tables.
-        multilinear: Whether it is linear in each argument; only these have patterns.
+        kind: `multilinear` operations are their signature; `sum` and `pointwise` take its typing.
+        shape_of: Axes of one more operand, of which only the shape is read.
+        sorts: The argument sorts it is restricted to, where the signature allows more.
+        paper_omits: Argument sorts the paper's grammars leave out (`typing="full"` adds them).
+        notation: How it is written: `dg(X)`, unless it has a notation of its own.
     """
 
     name: str
     symbol: str
-    aliases: tuple[str, ...]
-    arity: int
-    result: Typing
-    meaning: str
+    signature: str
+    aliases: tuple[str, ...] = ()
+    meaning: str = ""
+    kind: Kind = "multilinear"
+    shape_of: str = ""
+    sorts: tuple[Sort, ...] = ()
     paper_omits: tuple[Sort, ...] = ()
-    multilinear: bool = True
+    notation: Notation = "call"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "signature", str(Signature.parse(self.signature)))
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.signature))  # quick: it is part of many keys
+
+    @property
+    def axes(self) -> Signature:
+        """The signature, read."""
+        return Signature.parse(self.signature)
+
+    @property
+    def arity(self) -> int:
+        """How many operands it takes."""
+        return len(self._all_axes.inputs)
+
+    @property
+    def multilinear(self) -> bool:
+        """Whether it is linear in each operand; only these have patterns."""
+        return self.kind == "multilinear"
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The names that may stand before a bracket with its operands."""
+        if self.kind == "pointwise":
+            return ()  # written with the name of a function
+        if self.notation == "call":
+            return tuple(dict.fromkeys((self.name, self.symbol, *self.aliases)))
+        return (self.name, *(self.aliases if self.notation == "constant" else ()))
+
+    @property
+    def ascii_symbol(self) -> str:
+        return self.symbol if self.symbol.isascii() else self.name
 
     def typed(self, *sorts: Sort, full: bool = True) -> Sort | None:
         """The sort of the result, or None where the operation is undefined on `sorts`."""
         if not full and sorts and all(sort in self.paper_omits for sort in sorts):
             return None
-        return self.result(*sorts)
+        if self.sorts and any(sort not in self.sorts for sort in sorts):
+            return None
+        return self._all_axes.result(sorts)
 
+    def contraction(self, sorts: tuple[Sort, ...]) -> Contraction:
+        """What it computes on operands of these sorts; multilinear operations only."""
+        assert self.multilinear, f"{self.name} is no contraction"
+        return self.axes.contraction(sorts)
 
-def _product(a: Sort, b: Sort) -> Sort | None:
-    return Sort((a.axes[0], b.axes[1])) if a.axes[1] == b.axes[0] else None
-
-
-def _same(a: Sort, b: Sort) -> Sort | None:
-    return a if a == b else None
-
-
-def _transposed(a: Sort) -> Sort | None:
-    return Sort(a.axes[::-1])
-
-
-def _diagonal(a: Sort) -> Sort | None:
-    return {V: M, S: S}.get(a)
-
-
-def _ones(a: Sort) -> Sort | None:
-    return Sort((a.axes[0], "1"))
-
-
-def _trace(a: Sort) -> Sort | None:
-    return S if a in (M, S) else None
-
-
-def _scaled(a: Sort, b: Sort) -> Sort | None:
-    return b if a == S else None
-
-
-def _only(*sorts: Sort) -> Typing:
-    return lambda a: a if a in sorts else None
+    @property
+    def _all_axes(self) -> Signature:
+        """The axes with those of the operand that is read for its shape."""
+        if not self.shape_of:
+            return self.axes
+        return Signature((*self.axes.inputs, self.shape_of), self.axes.output)
 
 
 OPERATIONS: Final[dict[str, Operation]] = {
     op.name: op
     for op in (
-        Operation("matmul", "·", ("@", "dot", "product", "mm"), 2, _product, "matrix product"),
         Operation(
-            "transpose", "ᵀ", ("^T", "'", "T"), 1, _transposed, "transpose", paper_omits=(S,)
+            "matmul", "·", "ab,bc->ac", ("@", "dot", "product", "mm"), "matrix product",
+            notation="infix",
         ),
-        Operation("one", "1", ("ones",), 1, _ones, "column of ones", paper_omits=(R, S)),
-        Operation("diag", "diag", (), 1, _diagonal, "diagonal matrix of a column"),
-        Operation("hadamard", "⊙", ("*", ".*", "odot"), 2, _same, "entrywise product"),
-        Operation("trace", "Tr", ("tr",), 1, _trace, "trace"),
-        Operation("add", "+", ("plus", "sum"), 2, _same, "sum"),
-        Operation("scale", "×", ("x", "times"), 2, _scaled, "scalar times anything"),
-        Operation("f_S", "f_S", (), 1, _only(S), "function of a scalar", multilinear=False),
-        Operation("f_V", "f_V", (), 1, _only(V, R), "function of each entry", multilinear=False),
-        Operation("f_M", "f_M", (), 1, _only(M), "function of each entry", multilinear=False),
+        Operation(
+            "transpose", "ᵀ", "ab->ba", ("^T", "'", "T"), "transpose",
+            paper_omits=(S,), notation="postfix",
+        ),
+        Operation(
+            "one", "1", "->a1", ("ones",), "column of ones",
+            shape_of="ab", paper_omits=(R, S), notation="constant",
+        ),
+        Operation("diag", "diag", "a1->aa", (), "diagonal matrix of a column"),
+        Operation(
+            "hadamard", "⊙", "ab,ab->ab", ("*", ".*", "odot"), "entrywise product",
+            notation="infix",
+        ),
+        Operation("trace", "Tr", "aa->11", ("tr",), "trace"),
+        Operation(
+            "add", "+", "ab,ab->ab", ("plus", "sum"), "sum", kind="sum", notation="infix"
+        ),
+        Operation(
+            "scale", "×", "11,ab->ab", ("x", "times"), "scalar times anything", notation="infix"
+        ),
+        Operation(
+            "f_S", "f_S", "ab->ab", (), "function of a scalar", kind="pointwise", sorts=(S,)
+        ),
+        Operation(
+            "f_V", "f_V", "ab->ab", (), "function of each entry", kind="pointwise", sorts=(V, R)
+        ),
+        Operation(
+            "f_M", "f_M", "ab->ab", (), "function of each entry", kind="pointwise", sorts=(M,)
+        ),
     )
-}
+}  # fmt: skip
+
+BUILT_IN: Final = tuple(OPERATIONS)
+"""The names of the operations that are there before any is registered."""
 
 POINTWISE: Final = ("f_S", "f_V", "f_M")
 
@@ -117,5 +162,17 @@ FUNCTIONS: Final[dict[str, str]] = {
 
 
 def pointwise(sort: Sort) -> str:
-    """The pointwise operator (f_S, f_V or f_M) that acts on `sort`."""
-    return next(name for name in POINTWISE if OPERATIONS[name].typed(sort) is not None)
+    """The pointwise operator (f_S, f_V or f_M) that acts on `sort`.
+
+    Raises:
+        SortError: None does: the value has another number of axes than two.
+    """
+    for name in POINTWISE:
+        if OPERATIONS[name].typed(sort) is not None:
+            return name
+    raise SortError(f"functions act on scalars, vectors and matrices, not on {sort.english}")
+
+
+def registered() -> tuple[Operation, ...]:
+    """The operations that were registered, in this order."""
+    return tuple(list(OPERATIONS.values())[len(BUILT_IN) :])

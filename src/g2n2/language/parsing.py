@@ -11,11 +11,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from ..errors import ParseError, SortError
-from .operations import FUNCTIONS
+from .operations import FUNCTIONS, OPERATIONS
 from .sorts import M, R, S, V
 from .terms import (
     FREE_VARIABLES,
@@ -66,7 +66,8 @@ def parse(text: str, names: Vocabulary = TERM_NAMES) -> Term:
         raise ParseError(f"the text has {len(text)} characters; the limit is {MAX_LENGTH}")
     if not text.strip():
         raise ParseError("the text is empty; write a term such as 1ᵀA1")
-    return _Parser(text, tokens_of(text, names, _CALLS), names).whole()
+    calls = {call: op.name for op in OPERATIONS.values() for call in op.spellings}
+    return _Parser(text, tokens_of(text, names, {*calls, *FUNCTIONS}), calls).whole()
 
 
 def parse_body(text: str, more: Vocabulary | None = None) -> Term:
@@ -78,8 +79,8 @@ def parse_body(text: str, more: Vocabulary | None = None) -> Term:
 class _Parser:
     """Recursive descent, one method per precedence level."""
 
-    def __init__(self, text: str, tokens: list[Token], names: Vocabulary) -> None:
-        self.text, self.tokens, self.names = text, tokens, names
+    def __init__(self, text: str, tokens: list[Token], calls: Mapping[str, str]) -> None:
+        self.text, self.tokens, self.calls = text, tokens, calls
         self.at = 0
         self.nesting = 0
 
@@ -227,10 +228,7 @@ class _Parser:
         if token.kind == "number":
             return self.one_or_number(token)
         if token.kind == "function":
-            self.advance()
-            self.advance()
-            argument = self.bracketed(token)
-            return self.build(token.start, lambda: _CALLS[token.text](argument))
+            return self.called(token)
         if token.kind == "(":
             self.advance()
             return self.bracketed(token)
@@ -250,9 +248,40 @@ class _Parser:
             ("×", "*"),
         )
 
+    def called(self, name: Token) -> Term:
+        """A function or an operation on its operands: diag(v), tri(X, Y, Z), e()."""
+        self.advance()
+        self.advance()
+        operation = self.calls.get(name.text)
+        arity = 1 if operation is None else OPERATIONS[operation].arity
+        operands: list[Term] = []
+        if self.next.kind != ")" or arity:
+            self.deeper(name.start)
+            operands.append(self.sum())
+            while self.next.kind == "," and len(operands) < arity:
+                self.advance()
+                operands.append(self.sum())
+            self.nesting -= 1
+        if len(operands) < arity and self.next.kind == ")":
+            few = f"{name.text} takes {arity} operands, got {len(operands)}"
+            raise self.error(few, (", and another term",))
+        if self.next.kind == "," and operands:
+            many = "no operand" if not arity else f"{arity} operand{'s' if arity > 1 else ''}"
+            raise self.error(f"{name.text} takes {many}, and here is one more", (")",))
+        self.closed(name)
+        if operation is None:
+            return self.build(name.start, lambda: call(name.text, operands[0]))
+        return self.build(name.start, lambda: apply(operation, *operands))
+
     def bracketed(self, opening: Token) -> Term:
         self.deeper(opening.start)
         term = self.sum()
+        self.closed(opening)
+        self.nesting -= 1
+        return term
+
+    def closed(self, opening: Token) -> None:
+        """Step over the bracket that closes what was opened."""
         if self.next.kind != ")":
             message = "this bracket is never closed"
             if self.next.kind != "end":
@@ -260,23 +289,9 @@ class _Parser:
                 raise self.error(message, _CONTINUATION)
             raise self.error(message, (")",), at=opening.start)
         self.advance()
-        self.nesting -= 1
-        return term
 
     def deeper(self, start: int) -> None:
         self.nesting += 1
         if self.nesting > MAX_NESTING:
             message = f"brackets and multiples are nested more than {MAX_NESTING} deep"
             raise self.error(message, at=start)
-
-
-_CALLS: dict[str, Callable[[Term], Term]] = {
-    "diag": lambda a: apply("diag", a),
-    "Tr": lambda a: apply("trace", a),
-    "tr": lambda a: apply("trace", a),
-    "trace": lambda a: apply("trace", a),
-    "transpose": lambda a: apply("transpose", a),
-    "one": lambda a: apply("one", a),
-    "ones": lambda a: apply("one", a),
-    **{name: (lambda a, name=name: call(name, a)) for name in FUNCTIONS},  # type: ignore[misc]
-}

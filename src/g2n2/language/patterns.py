@@ -1,8 +1,9 @@
 """Terms as small labelled multigraphs; equality of terms is isomorphism of patterns.
 
-A pattern has one vertex per summation index and a boundary of two, one or no vertices: `A` is an
-edge, `1` a bare vertex, `·` glues one boundary vertex, `⊙` glues all, `diag` makes both boundary
-positions one vertex, `Tr` glues the two ends. Two terms over these operations are equal for every n
+A pattern has one vertex per summation index and a boundary of one vertex per axis of size n: `A` is
+an edge, `1` a bare vertex, `·` glues one boundary vertex, `⊙` glues all, `diag` makes both boundary
+positions one vertex, `Tr` glues the two ends; in general an operation makes one vertex of all axes
+with one letter of its signature. Two terms over these operations are equal for every n
 and every real input **iff** their patterns are isomorphic. `+` and `×` make a linear combination of
 patterns; a pointwise function becomes a label named by the normal form of its argument, which is
 sound but knows no law of the function itself.
@@ -10,15 +11,19 @@ sound but knows no law of the function itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
+from math import prod
 from typing import Literal, NamedTuple
 
 from ..errors import SortError
 from .canonical import canonical_order
 from .coercion import TermLike, as_term
-from .sorts import M, R, S, Sort, V
+from .operations import OPERATIONS, Operation
+from .sorts import M, Sort
 from .terms import Apply, Hole, Leaf, Number, Term
 
 Assumption = Literal["none", "symmetric", "simple"]
@@ -70,36 +75,46 @@ def leaf_pattern(name: str, sort: Sort, assume: Assumption = "symmetric") -> Pat
     return Pattern(size, (Edge(name, name == "A" and assume != "none", ends),), ends)
 
 
-def glue(op: str, left: Pattern, right: Pattern, sorts: tuple[Sort, Sort]) -> Pattern:
-    """The pattern of a binary multilinear operation.
+def glue(operation: Operation, patterns: Sequence[Pattern], sorts: Sequence[Sort]) -> Pattern:
+    """The pattern of a multilinear operation on patterns of the given sorts.
 
-    Vertices stay numbered by first appearance, reading the term's leaves left to right; the
-    certificates rely on it.
+    Boundary vertices with one letter of the signature become one vertex; a letter that only the
+    result has is a bare vertex. Vertices stay numbered by first appearance, reading the term's
+    leaves left to right, bare ones of the operation after its operands'; the certificates rely on
+    it.
     """
-    shift = left.vertices
-    second = tuple(v + shift for v in right.boundary)
+    letters = operation.contraction(tuple(sorts))
+    vertices = 0
+    edges: list[Edge] = []
+    at: dict[str, int] = {}
     merges: list[tuple[int, int]] = []
-    boundary = left.boundary + second
-    if op == "matmul" and sorts[0].axes[1] == "n":
-        merges = [(left.boundary[-1], second[0])]
-        boundary = left.boundary[:-1] + second[1:]
-    elif op == "hadamard":
-        merges = list(zip(left.boundary, second, strict=True))
-        boundary = left.boundary
-    moved = tuple(Edge(e.label, e.symmetric, tuple(v + shift for v in e.ends)) for e in right.edges)
-    return _merged(shift + right.vertices, left.edges + moved, boundary, merges)
+    for axes, pattern in zip(letters.inputs, patterns, strict=True):
+        for letter, v in zip(axes, pattern.boundary, strict=True):
+            first = at.setdefault(letter, v + vertices)
+            if first != v + vertices:
+                merges.append((first, v + vertices))
+        edges += _shifted(pattern.edges, vertices)
+        vertices += pattern.vertices
+    for letter in letters.fresh:
+        at[letter] = vertices
+        vertices += 1
+    boundary = tuple(at[letter] for letter in letters.output)
+    if not merges:
+        return Pattern(vertices, tuple(edges), boundary)
+    return _merged(vertices, tuple(edges), boundary, merges)
 
 
-def wrap(op: str, pattern: Pattern, sort: Sort) -> Pattern:
-    """The pattern of a unary multilinear operation on a pattern of the given sort."""
-    b = pattern.boundary
-    if op == "transpose":
-        return Pattern(pattern.vertices, pattern.edges, b[::-1])
-    if op == "diag" and sort == V:
-        return Pattern(pattern.vertices, pattern.edges, (b[0], b[0]))
-    if op == "trace" and sort == M:
-        return _merged(pattern.vertices, pattern.edges, (), [(b[0], b[1])])
-    return pattern  # diag, Tr and ᵀ of a scalar
+def beside(left: Pattern, right: Pattern) -> Pattern:
+    """Two patterns as one, with the boundary of both."""
+    boundary = left.boundary + tuple(v + left.vertices for v in right.boundary)
+    edges = left.edges + tuple(_shifted(right.edges, left.vertices))
+    return Pattern(left.vertices + right.vertices, edges, boundary)
+
+
+def _shifted(edges: Iterable[Edge], shift: int) -> Iterable[Edge]:
+    if not shift:
+        return edges
+    return (Edge(e.label, e.symmetric, tuple(v + shift for v in e.ends)) for e in edges)
 
 
 def _merged(
@@ -215,44 +230,46 @@ def _expand(term: Term, assume: Assumption) -> Combination:
             for pattern, coefficient in _expand(b, assume).items():
                 total[pattern] = total.get(pattern, Fraction(0)) + coefficient
             return _collected(total, assume)
-        case Apply(op=op, args=(a, b)):
-            return _bilinear(op, _expand(a, assume), _expand(b, assume), (a.sort, b.sort), assume)
         case Apply(args=(a,), function=function) if function:
             return {_function_pattern(function, a, assume): Fraction(1)}
-        case Apply(op=op, args=(a,)):
-            wrapped: Combination = {}
-            for pattern, coefficient in _expand(a, assume).items():
-                key = wrap(op, pattern, a.sort)  # Tr can make two patterns one
-                wrapped[key] = wrapped.get(key, Fraction(0)) + coefficient
-            return wrapped
-    raise AssertionError(f"no pattern for {term!r}")
+        case Apply(op=op, args=args) if OPERATIONS[op].multilinear:
+            forms = [_expand(arg, assume) for arg in args]
+            return _multilinear(OPERATIONS[op], forms, [arg.sort for arg in args], assume)
+    raise SortError(f"{term} has no pattern: {_culprit(term)} is not multilinear")
 
 
-def _bilinear(
-    op: str, left: Combination, right: Combination, sorts: tuple[Sort, Sort], assume: Assumption
+def _culprit(term: Term) -> str:
+    return OPERATIONS[term.op].symbol if isinstance(term, Apply) else str(term)
+
+
+def _multilinear(
+    operation: Operation, forms: list[Combination], sorts: list[Sort], assume: Assumption
 ) -> Combination:
-    if len(left) * len(right) > MAX_MONOMIALS:
+    """An operation on linear combinations, product by product."""
+    if prod(map(len, forms)) > MAX_MONOMIALS:
         raise SortError(f"the sum expands to more than {MAX_MONOMIALS} products; compare parts")
-    if len(left) == len(right) == 1:
-        (p, a), (q, b) = *left.items(), *right.items()
-        if p.vertices + q.vertices > MAX_VERTICES:
-            raise SortError(f"the pattern has more than {MAX_VERTICES} vertices; compare parts")
-        return {glue(op, p, q, sorts): a * b}
     total: Combination = {}
-    for p, a in left.items():
-        for q, b in right.items():
-            key = canonical(glue(op, p, q, sorts))
-            total[key] = total.get(key, Fraction(0)) + a * b
-    return _collected(total, assume)
+    single = all(len(form) == 1 for form in forms)
+    for monomials in product(*(form.items() for form in forms)):
+        parts = [pattern for pattern, _ in monomials]
+        if len(parts) > 1 and sum(p.vertices for p in parts) > MAX_VERTICES:
+            raise SortError(f"the pattern has more than {MAX_VERTICES} vertices; compare parts")
+        glued = glue(operation, parts, sorts)
+        # A single pattern keeps its numbering, which certificates rely on.
+        key = glued if single or len(parts) == 1 else canonical(glued)
+        total[key] = total.get(key, Fraction(0)) + prod(c for _, c in monomials)
+    return total if single or len(forms) == 1 else _collected(total, assume)
 
 
 def _function_pattern(function: str, argument: Term, assume: Assumption) -> Pattern:
     """A label named by the argument's normal form; f(Xᵀ) = f(X)ᵀ fixes its direction."""
     form = _collected(_expand(argument, assume), assume)
     name = f"{function}[{_serialised(form)}]"
-    if argument.sort in (S, V, R):
+    if argument.sort != M:
         return leaf_pattern(name, argument.sort)
-    flipped = {canonical(wrap("transpose", p, M)): c for p, c in form.items()}
+    flipped = {
+        canonical(Pattern(p.vertices, p.edges, p.boundary[::-1])): c for p, c in form.items()
+    }
     other = f"{function}[{_serialised(flipped)}]"
     ends = (0, 1) if name <= other else (1, 0)
     return Pattern(2, (Edge(min(name, other), name == other, ends),), (0, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from .operations import OPERATIONS
 from .sorts import S
 from .terms import Apply, Hole, Leaf, Number, Term
 
@@ -108,10 +109,18 @@ class _Printer:
                 return left + self.style.scale + self._operand(b, binds + 1), binds
             case Apply(op="add", args=(a, b)):
                 return self._operand(a, SUM) + self._summand(b), SUM
-            case Apply(op=op, args=(a,), function=function):
-                name = function or {"diag": "diag", "trace": "Tr"}[op]
-                return self.style.functions.format(name=name, arg=self.show(a)[0]), ATOM
+            case Apply(op=op, args=args, function=function):
+                operands = ", ".join(self.show(arg)[0] for arg in args)
+                name = function or self._operation(op)
+                return self.style.functions.format(name=name, arg=operands), ATOM
         raise AssertionError(f"no notation for {term!r}")
+
+    def _operation(self, op: str) -> str:
+        operation = OPERATIONS[op]
+        if self.style is TEXT:
+            return operation.symbol
+        name = operation.ascii_symbol
+        return name.replace("_", r"\_") if self.style.latex else name
 
     def _operand(self, term: Term, least: int) -> str:
         text, binds = self.show(term)

@@ -33,7 +33,7 @@ class Sort:
 
     @property
     def english(self) -> str:
-        return _ENGLISH.get(self, f"a tensor {self}")
+        return _ENGLISH.get(self, f"a tensor of order {len(self.axes)}")
 
     def __str__(self) -> str:
         return "(" + ",".join(self.axes) + ")"

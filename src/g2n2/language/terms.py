@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 
-from ..errors import SortError
+from ..errors import GrammarError, SortError
 from .operations import FUNCTIONS, OPERATIONS, pointwise
 from .sorts import M, R, S, Sort, V
 
@@ -155,12 +155,15 @@ def apply(op: str, *args: Term) -> Term:
 
     Raises:
         SortError: The operation is not defined on these sorts.
+        GrammarError: There is no such operation.
     """
+    if op not in OPERATIONS:
+        raise GrammarError(f"no operation is called {op!r}; known: {', '.join(OPERATIONS)}")
     operation = OPERATIONS[op]
     sort = operation.typed(*(arg.sort for arg in args))
     if sort is None:
         raise SortError(_explain(op, args))
-    if op == "one":  # its value depends on the sort alone, so it is a leaf
+    if operation.shape_of:  # its value depends on the sort alone, so it is a leaf
         return ONE if sort == V else Number(Fraction(1))
     term = Apply(op, args, sort)
     _within_limits(term)
@@ -215,7 +218,7 @@ def operators(term: Term) -> frozenset[str]:
 def multilinear(term: Term) -> bool:
     """Whether a term has one pattern: no sum, no number, no pointwise function, no J."""
     if isinstance(term, Apply):
-        return not term.function and term.op != "add" and all(map(multilinear, term.args))
+        return OPERATIONS[term.op].multilinear and all(map(multilinear, term.args))
     return not (isinstance(term, Number) and term.value != 1) and term != HOLLOW
 
 
@@ -257,7 +260,10 @@ def _within_limits(term: Apply) -> None:
 
 def _explain(op: str, args: tuple[Term, ...]) -> str:
     """Say in the user's notation why the operation is undefined, and what would do."""
-    symbol = OPERATIONS[op].symbol
+    operation = OPERATIONS[op]
+    symbol = operation.symbol
+    if len(args) != operation.arity:
+        return f"{symbol} takes {operation.arity} operands, got {len(args)}"
     shown = " and ".join(f"{_short(arg)} is {arg.sort.english} {arg.sort}" for arg in args)
     advice = {
         "matmul": "the inner sizes must agree; for a scalar write ×",
@@ -266,7 +272,7 @@ def _explain(op: str, args: tuple[Term, ...]) -> str:
         "diag": "diag takes a column vector or a scalar; transpose a row first",
         "trace": "Tr takes a matrix",
         "scale": "the left side of × must be a scalar; the number one is written 1.0",
-    }.get(op, "")
+    }.get(op, f"its signature is {operation.signature}, a letter being one size throughout")
     return f"{symbol} is not defined here: {shown}; {advice}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..errors import ParseError
 from .terms import MAX_DEPTH, Term
@@ -15,7 +16,6 @@ Vocabulary = Mapping[str, Term]
 OPERAND = ("a name", "1", "a number and ×", "diag(", "Tr(", "(")
 """What may stand where a term begins."""
 
-_FUNCTION = re.compile(r"([A-Za-z]{1,12})[ \t]*(?=\()")  # bounded: a run of names may be long
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+|/0*[1-9][0-9]*)?")
 _SUPPORT = re.compile(r"C(?:_\{?([0-9]{1,3}|k)\}?|([₀₁₂₃₄₅₆₇₈₉]{1,3}))")
 _SUPERSCRIPT = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
@@ -57,17 +57,25 @@ def tokens_of(text: str, names: Vocabulary, functions: Collection[str]) -> list[
         ParseError: At the first character that begins no token.
     """
     longest_first = sorted(names, key=len, reverse=True)
+    calls = _calls(frozenset(functions))
     tokens: list[Token] = []
     at = 0
     while at < len(text):
         if text[at].isspace():
             at += 1
             continue
-        token, end = _token(text, at, longest_first, names, functions)
+        token, end = _token(text, at, longest_first, names, functions, calls)
         tokens.append(token)
         at = end
     tokens.append(Token("end", "the end", len(text)))
     return tokens
+
+
+@lru_cache(maxsize=100)
+def _calls(functions: frozenset[str]) -> re.Pattern[str]:
+    """The names that take operands, each before its bracket."""
+    names = "|".join(map(re.escape, sorted(functions, key=len, reverse=True)))
+    return re.compile(rf"({names})[ \t]*(?=\()")
 
 
 def _token(
@@ -76,6 +84,7 @@ def _token(
     longest_first: list[str],
     names: Vocabulary,
     functions: Collection[str],
+    calls: re.Pattern[str],
 ) -> tuple[Token, int]:
     if m := _TRANSPOSE.match(text, at):
         return Token("ᵀ", m[0], at), m.end()
@@ -89,7 +98,7 @@ def _token(
         return Token(_SYMBOLS[text[at]], text[at], at), at + 1
     if m := _NUMBER.match(text, at):
         return Token("number", m[0], at), m.end()
-    if (m := _FUNCTION.match(text, at)) and m[1] in functions:
+    if m := calls.match(text, at):
         return Token("function", m[1], at), m.end()
     if (m := _SUPPORT.match(text, at)) and (name := _support_name(m)) in names:
         return Token("name", m[0], at, names[name]), m.end()
@@ -101,6 +110,11 @@ def _token(
     known = ", ".join(names)
     if word[0] == "^":
         hint = f"after it stands T or a power from 1 to {MAX_DEPTH}"
+    elif text[at + len(word[0]) :].lstrip(" \t").startswith("("):
+        hint = (
+            f"known here are {', '.join(sorted(functions))}; an operation of your own has to be "
+            "registered first: g2n2.register(Operation(…)), or --plugin MODULE"
+        )
     elif len(word[0]) > 1 and word[0].isalpha():
         hint = f"functions are written with brackets: {', '.join(sorted(functions))}"
     else:

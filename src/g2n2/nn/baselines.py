@@ -57,11 +57,11 @@ def baseline(
     readout: str | Mapping[str, str] | None = None,
     pooling: str | Mapping[str, str] | None = None,
     *,
-    functions: str | None = None,
-    pair_bias: bool | None = None,
     decision: tuple[int, ...] | None = None,
     context: bool = False,
     preset: str | Preset | None = None,
+    functions: str | None = None,
+    pair_bias: bool | None = None,
     directed: bool | None = None,
     typical_size: float | None = None,
     memory_budget: int | None = None,
@@ -88,11 +88,11 @@ def baseline(
         task: `graph`, `node` or `edge`.
         readout: As for `GrammarGNN`; a network without a grammar is pooled.
         pooling: `sum`, `mean` or `max`; the network's own where None.
-        functions: Of a grammar: `mlp` or `free`.
-        pair_bias: Of a grammar: whether MLPs on M have biases; the preset's where None.
         decision: Hidden widths of the decision layers; the network's own where None.
         context: Append the pooled vector to every node or edge.
         preset: Of a network that is a grammar; its own where None.
+        functions: Of a grammar: which memories have MLPs.
+        pair_bias: Of a grammar: whether MLPs on M have biases.
         directed: Of a grammar: give Aᵀ as an input too.
         typical_size: Of a grammar: mean number of nodes of the graphs to come.
         memory_budget: Of a grammar: bytes one pass may take.

@@ -17,10 +17,11 @@ from ..compiler.readout_plan import Task
 from ..data.batch import GraphBatch
 from ..data.pyg_fields import pyg_data, pyg_shape
 from ..errors import DataError, ShapeError
-from ..grammars.catalogue import find_grammar
 from ..grammars.grammar import Grammar
 from ..language.terms import Leaf, subterms
 from ..ops.precision import without_autocast
+from ..pipeline import network_grammar
+from ..verdict import Verdict, network_verdict
 from .fast import FastLayer, Surroundings, choose, embedded
 from .first import first_memories
 from .fitting import refuse_misfit
@@ -45,7 +46,9 @@ class GrammarGNN(nn.Module):
     torch.Size([2, 1])
 
     Args:
-        grammar: A grammar, its name, or its rules.
+        grammar: A grammar, or what `choose_grammar` reads: a name, rules, a file, a certificate or
+            a fragment. A fragment stands for its reduced grammar, with a warning that says so; its
+            exhaustive one is `Fragment(…).exhaustive()`, or its printed name `G_{·, Tr}`.
         node_features: Columns of the node features.
         edge_features: Channels of the edge features besides A.
         width: Channels of every memory, or a number for each variable.
@@ -100,7 +103,7 @@ class GrammarGNN(nn.Module):
         backend: str = "auto",
     ) -> None:
         super().__init__()
-        chosen = find_grammar(grammar) if isinstance(grammar, str) else grammar
+        chosen = network_grammar(grammar) if isinstance(grammar, str) else grammar
         self.options: dict[str, Any] = {
             "node_features": node_features,
             "edge_features": edge_features,
@@ -353,6 +356,10 @@ class GrammarGNN(nn.Module):
         from .files import load
 
         return load(path, device)
+
+    def power(self, depth: int | None = None) -> Verdict:
+        """What this network tells apart at its depth, beside its words; see `g2n2.verdict`."""
+        return network_verdict(self.plan, depth)
 
     @property
     def parameter_count(self) -> int:

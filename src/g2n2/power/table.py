@@ -3,23 +3,54 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import combinations, islice
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from ..errors import DataError
 from ..grammars.grammar import Grammar
+from .graph_names import graph_text
 from .refinement import refine
 from .separation import BOUNDED_BY_2FWL
 from .suites import SameSizePairs, Suite
+from .wl_tests import WLTest
 from .words.mixing import LAYERS, mix
+
+MOST_LISTED = 1000
+"""Merged pairs a row lists; a weak grammar merges millions in a large suite."""
 
 DEEPEST = 24
 """Layers after which `power_row` stops even if it still gains."""
+
+
+@dataclass(frozen=True)
+class MergedPair:
+    """Two graphs of a suite that are not told apart.
+
+    Attributes:
+        pair: Which pair of the suite it is; None where all pairs of equal size are meant.
+        graphs: Their places in the suite.
+        names: Their names or graph6.
+        category: The suite's category, or nothing.
+    """
+
+    pair: int | None
+    graphs: tuple[int, int]
+    names: tuple[str, str]
+    category: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "pair": self.pair,
+            "graphs": list(self.graphs),
+            "names": list(self.names),
+            "category": self.category,
+        }
 
 
 @dataclass(frozen=True)
@@ -37,6 +68,8 @@ class PowerRow:
         equals_2fwl: The same for 2-FWL (that is, 3-WL).
         exact: Whether more layers provably add nothing, because 2-FWL merges what is left.
         seconds: Wall time, without loading the suite or the WL tests.
+        against: For 1-WL and 3-WL, how many pairs only this grammar tells apart, and only the test.
+        merged: The pairs that stay together, `MOST_LISTED` at most.
     """
 
     grammar: str
@@ -49,6 +82,8 @@ class PowerRow:
     equals_2fwl: bool
     exact: bool
     seconds: float
+    against: dict[str, tuple[int, int]] = field(default_factory=dict)
+    merged: tuple[MergedPair, ...] = ()
 
     @property
     def separated(self) -> int:
@@ -73,6 +108,9 @@ class PowerRow:
             "equals_2fwl": self.equals_2fwl,
             "exact": self.exact,
             "seconds": round(self.seconds, 3),
+            "against": {name: list(counts) for name, counts in self.against.items()},
+            "merged": [pair.to_json() for pair in self.merged],
+            "merged_total": self.pairs - self.separated,
         }
 
 
@@ -92,7 +130,7 @@ def power_row(
         layers: How deep to go; None goes on as long as the last layer gained a pair.
         progress: Called with the number of graphs done since the last call.
     """
-    one, two = wl_classes(suite, 1), wl_classes(suite, 2)
+    two = wl_classes(suite, 2)
     start = perf_counter()
     if readout is None and not grammar.sentence_rules:  # a valid grammar: it tells nothing apart
         shown, history = "none", [[0] * len(suite.graphs)] * 2
@@ -102,20 +140,70 @@ def power_row(
     while layers is None and len(history) <= DEEPEST and _gained(suite, history):
         history += _deeper(grammar, suite, readout, history, two)
     seconds = perf_counter() - start
+    bounded = grammar.operations <= BOUNDED_BY_2FWL
+    exact = bounded and same_verdicts(suite, history[-1], two)
+    return _row(grammar.name or "given", shown, suite, history, exact, seconds)
+
+
+def wl_row(test: WLTest, suite: Suite) -> PowerRow:
+    """Measure a WL test on one suite, round by round."""
+    start = perf_counter()
+    history = wl_history(suite, test.folklore)
+    return _row(test.name, "colours", suite, history, True, perf_counter() - start)
+
+
+def _row(
+    name: str,
+    readout: str,
+    suite: Suite,
+    history: Sequence[Sequence[int]],
+    exact: bool,
+    seconds: float,
+) -> PowerRow:
     classes = history[-1]
-    equals_2fwl = same_verdicts(suite, classes, two)
+    tests = {"1-WL": wl_classes(suite, 1), "3-WL": wl_classes(suite, 2)}
+    against = {test: _only(suite, classes, other) for test, other in tests.items()}
     return PowerRow(
-        grammar=grammar.name or "given",
-        readout=shown,
+        grammar=name,
+        readout=readout,
         suite=suite.name,
         pairs=len(suite.pairs),
         by_layer=tuple(len(suite.pairs) - suite.merged(classes) for classes in history),
         by_category=_by_category(suite, classes),
-        equals_1wl=same_verdicts(suite, classes, one),
-        equals_2fwl=equals_2fwl,
-        exact=equals_2fwl and grammar.operations <= BOUNDED_BY_2FWL,
+        equals_1wl=against["1-WL"] == (0, 0),
+        equals_2fwl=against["3-WL"] == (0, 0),
+        exact=exact,
         seconds=seconds,
+        against=against,
+        merged=tuple(islice(_merged(suite, classes), MOST_LISTED)),
     )
+
+
+def _only(suite: Suite, left: Sequence[int], right: Sequence[int]) -> tuple[int, int]:
+    """How many pairs only the first tells apart, and only the second."""
+    joint = suite.merged(list(zip(left, right, strict=True)))
+    return suite.merged(right) - joint, suite.merged(left) - joint
+
+
+def _merged(suite: Suite, classes: Sequence[int]) -> Iterator[MergedPair]:
+    """The pairs an invariant leaves together."""
+
+    def named(i: int, j: int) -> tuple[str, str]:
+        return graph_text(suite.graphs[i]), graph_text(suite.graphs[j])
+
+    if isinstance(suite.pairs, SameSizePairs):
+        for group in suite.pairs.groups:
+            members: dict[int, list[int]] = {}
+            for i in group:
+                members.setdefault(classes[i], []).append(i)
+            for alike in members.values():
+                for i, j in combinations(alike, 2):
+                    yield MergedPair(None, (i, j), named(i, j))
+        return
+    for number, (i, j) in enumerate(suite.pairs):
+        if classes[i] == classes[j]:
+            category = suite.categories[number] if suite.categories else ""
+            yield MergedPair(number, (i, j), named(i, j), category)
 
 
 def _gained(suite: Suite, history: list[list[int]]) -> bool:
@@ -146,22 +234,39 @@ def _deeper(
     return more
 
 
-@lru_cache(maxsize=32)
 def wl_classes(suite: Suite, k: int) -> tuple[int, ...]:
-    """One class per graph: by 1-WL for k = 1, by 2-FWL for k = 2, node labels left out."""
-    colours: dict[int, int] = {}
+    """One class per graph: by 1-WL for k = 1, by k-FWL above it, node labels left out."""
+    return wl_history(suite, k)[-1]
+
+
+@lru_cache(maxsize=32)
+def wl_history(suite: Suite, k: int) -> tuple[tuple[int, ...], ...]:
+    """The classes of `wl_classes` after each round."""
     by_size: dict[int, list[int]] = {}
     for index, graph in enumerate(suite.graphs):
         by_size.setdefault(len(graph), []).append(index)
     groups = by_size.values()
     if not isinstance(suite.pairs, SameSizePairs):
         groups = _linked(suite.pairs, len(suite.graphs)).values()  # pairs need no common colours
+    refined = []
     for group in groups:
         found = refine([suite.graphs[i] for i in group], k=k, variant="wl" if k == 1 else "fwl")
-        offset = len(colours) and max(colours.values()) + 1
-        for i, colour in zip(group, found.graph_colours.tolist(), strict=True):
-            colours[i] = colour + offset
-    return tuple(colours.get(i, -1 - i) for i in range(len(suite.graphs)))
+        refined.append((group, [colours.tolist() for colours in found.graph_history]))
+    rounds = max((len(history) for _, history in refined), default=1)
+    return tuple(_of_round(number, refined, len(suite.graphs)) for number in range(rounds))
+
+
+def _of_round(
+    number: int, refined: Sequence[tuple[Sequence[int], list[list[int]]]], count: int
+) -> tuple[int, ...]:
+    """The classes of all graphs after one round; a group that is stable stays as it is."""
+    colours: dict[int, int] = {}
+    offset = 0
+    for group, history in refined:
+        own = history[min(number, len(history) - 1)]
+        colours |= {i: colour + offset for i, colour in zip(group, own, strict=True)}
+        offset += max(own) + 1
+    return tuple(colours.get(i, -1 - i) for i in range(count))
 
 
 def _linked(pairs: Iterable[tuple[int, int]], count: int) -> dict[int, list[int]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations, groupby
 from typing import Any
 
 import numpy as np
 
 from ..grammars.grammar import Grammar, Rule
-from ..graphs import Adjacency, parse_graph6, to_graph6
+from ..graphs import Adjacency, is_simple, parse_graph6, to_graph6
+from .graph_names import graph_name, graph_text, pair_text
 from .separation import Separation, separate
 from .words.mixing import mix
 
@@ -22,6 +23,11 @@ SMALL_PAIRS = (
     ("FhEG?", "Fk_G_"),  # as many walks of every length, told apart by 1-WL
 )
 """Pairs that show a rule to be needed in every fragment where all graphs of 7 nodes show it."""
+
+LARGER_PAIRS = (
+    ("K?dbCaiTUWEW", "K?YSbAiTUWEW"),  # CFI over K4−e: told apart by 3-WL, by few words
+)
+"""Pairs of more than 7 nodes, tried where no smaller one will do."""
 
 TWO_SIZES = ("@", "A?")
 """One node and two: all that a grammar tells apart which only counts nodes."""
@@ -45,7 +51,8 @@ class Witness:
     def to_json(self) -> dict[str, Any]:
         found = self.separation
         return {
-            "graphs": [_graph_text(self.first), _graph_text(self.second)],
+            "graphs": [_graph6(self.first), _graph6(self.second)],
+            "names": [graph_text(self.first), graph_text(self.second)],
             "sentence": str(found.sentence),
             "values": [str(value) for value in found.values or ()],
             "depth": found.depth,
@@ -54,8 +61,7 @@ class Witness:
 
     def __str__(self) -> str:
         values = " against ".join(map(str, self.separation.values or ()))
-        graphs = " and ".join(map(_graph_text, (self.first, self.second)))
-        return f"needed: {self.separation.sentence} is {values} on {graphs}"
+        return f"{self.separation.sentence} is {values} on {pair_text(self.first, self.second)}"
 
 
 def needed(grammar: Grammar, rule: Rule, directed: bool = False) -> Witness | None:
@@ -71,18 +77,21 @@ def needed(grammar: Grammar, rule: Rule, directed: bool = False) -> Witness | No
 
 
 def between(stronger: Grammar, weaker: Grammar) -> Witness | None:
-    """A pair of graphs of at most 7 nodes that only the first grammar tells apart, if there is one.
+    """Two graphs that only the first grammar tells apart, if such a pair is known or small.
 
-    All pairs of one size are tried, and one pair of two sizes.
+    Pairs tried: a few well-known ones, all of one size and at most 7 nodes, one pair of two sizes,
+    and `LARGER_PAIRS`.
 
     Raises:
         GrammarError: One of the grammars cannot be evaluated exactly.
     """
     heard = weaker if weaker.sentence_rules else None
-    first, second = map(parse_graph6, TWO_SIZES)
-    few = chain(_small(False), [(first, second)])
-    return _first(stronger, heard, few, False) or _first(
-        stronger, heard, _atlas_pairs(stronger, heard), False
+    later = [TWO_SIZES, *LARGER_PAIRS]
+    last = ((parse_graph6(first), parse_graph6(second)) for first, second in later)
+    return (
+        _first(stronger, heard, _small(False), False)
+        or _first(stronger, heard, _atlas_pairs(stronger, heard), False)
+        or _first(stronger, heard, last, False)
     )
 
 
@@ -128,13 +137,20 @@ def _atlas_pairs(
     groups: dict[tuple[int, int], list[int]] = {}
     for i, graph in enumerate(graphs):
         groups.setdefault((len(graph), coarse[i]), []).append(i)
-    for _, members in sorted(groups.items()):
-        for i, j in combinations(members, 2):
-            if fine[i] != fine[j]:
-                yield graphs[i], graphs[j]
+    for _, same_size in groupby(sorted(groups.items()), key=lambda group: group[0][0]):
+        split = [
+            (graphs[i], graphs[j])
+            for _, members in same_size
+            for i, j in combinations(members, 2)
+            if fine[i] != fine[j]
+        ]
+        yield from sorted(split, key=_nameless)
 
 
-def _graph_text(matrix: Adjacency) -> str:
-    if np.array_equal(matrix, matrix.T):
-        return to_graph6(matrix)
-    return "arcs " + " ".join(f"{i}→{j}" for i, j in np.argwhere(matrix).tolist())
+def _nameless(pair: tuple[Adjacency, Adjacency]) -> int:
+    """How many graphs of a pair have no name: a pair a reader knows goes first."""
+    return sum(graph_name(graph) is None for graph in pair)
+
+
+def _graph6(matrix: Adjacency) -> str:
+    return to_graph6(matrix) if is_simple(matrix) else graph_text(matrix)

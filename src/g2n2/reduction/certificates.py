@@ -1,8 +1,9 @@
 """Certificates: a reduction as JSON, with every obligation, its factors, words and bijection.
 
 Vertices of a term's pattern are numbered by first appearance, reading its leaves from left to right
-(a matrix leaf has two, row then column; a column, a row and 1 have one; I has one). A bijection
-lists for each vertex of the obligation's term the vertex of "factors, then words" it stands for.
+(a matrix leaf has two, row then column; a column, a row and 1 have one; I has one; an operation that
+broadcasts adds one for each letter, after those of its operands). `operations` lists name, symbol and
+signature of the operations that are not built in. A bijection lists for each vertex of the obligation's term the vertex of "factors, then words" it stands for.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ReductionError
+from ..errors import GrammarError, ReductionError
 from ..grammars.grammar import Grammar
 from ..language.printing import to_text
+from ..language.registry import described, from_description, register
 from ..whole_files import replace_file
 from .lemmas import LEMMA, Lemma
 from .simulation import Proof
@@ -30,12 +32,17 @@ Json = dict[str, Any]
 
 def certificate(larger: Grammar, smaller: Grammar, links: Iterable[Link | Proof]) -> Json:
     """The certificate of a chain of links from one grammar to another."""
-    content = {
+    chain = list(links)
+    ends = [end for link in chain for end in _ends(link)]
+    content: Json = {
         "format": FORMAT,
         "from": _rules(larger),
         "to": _rules(smaller),
-        "links": [_link(link) for link in links],
+        "links": [_link(link) for link in chain],
     }
+    bodies = (rule.body for grammar in (larger, smaller, *ends) for rule in grammar.all_rules)
+    if operations := described(bodies):
+        content["operations"] = operations
     return {**content, "digest": digest(content)}
 
 
@@ -58,11 +65,16 @@ def write_certificate(content: Json, path: Path) -> None:
         raise ReductionError(f"cannot write {path}: {fault.strerror or fault}") from None
 
 
-def read_certificate(path: Path) -> Json:
-    """Read a certificate file.
+def read_certificate(path: Path, register_operations: bool = True) -> Json:
+    """Read a certificate file, and register the operations it declares.
+
+    Args:
+        path: The file.
+        register_operations: The checker needs nothing registered: it reads the declarations itself.
 
     Raises:
-        ReductionError: There is no such file, or it is not a certificate.
+        ReductionError: There is no such file, it is not a certificate, or an operation it declares
+            is another one here.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -75,7 +87,18 @@ def read_certificate(path: Path) -> Json:
             f"{path} is not a certificate of this version ({FORMAT!r}); "
             "write one with `g2n2 derive FRAGMENT --out FILE`"
         )
+    try:
+        for entry in content.get("operations", []) if register_operations else ():
+            register(from_description(entry))
+    except (GrammarError, TypeError) as fault:
+        raise ReductionError(f"{path} is refused: {fault}") from None
     return content
+
+
+def _ends(link: Link | Proof) -> tuple[Grammar, Grammar]:
+    if isinstance(link, Proof):
+        return link.claim.larger, link.claim.smaller
+    return link.larger, link.smaller
 
 
 def _link(link: Link | Proof) -> Json:

@@ -2,22 +2,28 @@
 
 It shares no code with the search: it works out itself which obligations are owed, builds its own
 patterns by joining index slots, and checks that each witness is a word of the smaller grammar and
-that the given bijection is an isomorphism. It imports terms and parsing, nothing else of ours.
+that the given bijection is an isomorphism. It imports terms, parsing and
+the table of operations, nothing else of ours. A certificate declares the operations it uses beyond
+the built-in ones; they are known while it is checked, and no others are.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import G2N2Error
+from ..language.operations import Operation
+from ..language.registry import registered
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import ONE, Apply, Hole, apply, leaves, subterms
 from .judge import FUNCTIONS, Judge, Rule, keys, parse_rule
-from .slots import Refused, require
+from .slots import SIGNATURES, WITHOUT_PATTERN, Refused, require
 
+_SIGNATURE = re.compile(r"([a-z1]{2,}(,[a-z1]{2,})*)?->[a-z1]{2,}")
 _FORMS = ("exact", "plain", "shape", "action", "broadcast", "diagonal")
 
 
@@ -31,6 +37,7 @@ class Verdict:
         cited: Lemmas the certificate rests on besides.
         failure: The first thing that fails.
         claims: What each checked link says: equal power or inclusion, of what A, at which level.
+        operations: The operations it declares, with their signatures: part of what it claims.
     """
 
     valid: bool
@@ -38,6 +45,7 @@ class Verdict:
     cited: tuple[str, ...]
     failure: str = ""
     claims: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
 
 
 def check(content: Any) -> Verdict:
@@ -45,30 +53,39 @@ def check(content: Any) -> Verdict:
     cited: list[str] = []
     claims: list[str] = []
     checked = 0
+    declared: dict[str, str] = {}
     try:
-        keys(content, {"format", "from", "to", "links", "digest"}, "the certificate")
-        require(content["format"] == "g2n2 certificate 1", "unknown certificate format")
-        at = content["from"]
-        require(isinstance(content["links"], list), "the links are not a list")
-        for end in ("from", "to"):
-            require(isinstance(content[end], list), f"the grammar under {end!r} is not a list")
-            for text in content[end]:
-                require(isinstance(text, str), "a rule is not text")
-                parse_rule(text)
-        for number, link in enumerate(content["links"], 1):
-            require(isinstance(link, dict), f"link {number} is not an object")
-            require(link.get("from") == at, f"link {number} starts at another grammar")
-            if link.get("kind") == "lemma":
-                cited.append(_check_lemma(link))
-            else:
-                checked += _check_simulation(link, f"link {number}")
-                cited += _function_words(link)
-                claims.append(_claim(link))
-            at = link["to"]
-        require(at == content["to"], "the last link ends at another grammar")
-        require(
-            content["digest"] == _digest(content), "the digest does not fit: a field was edited"
-        )
+        require(isinstance(content, dict), "the certificate is not an object")
+        operations = _operations(content.get("operations", []))
+        declared = {operation.name: operation.signature for operation in operations}
+        with registered(*operations, alone=True):
+            keys(
+                {key: value for key, value in content.items() if key != "operations"},
+                {"format", "from", "to", "links", "digest"},
+                "the certificate",
+            )
+            require(content["format"] == "g2n2 certificate 1", "unknown certificate format")
+            at = content["from"]
+            require(isinstance(content["links"], list), "the links are not a list")
+            for end in ("from", "to"):
+                require(isinstance(content[end], list), f"the grammar under {end!r} is not a list")
+                for text in content[end]:
+                    require(isinstance(text, str), "a rule is not text")
+                    parse_rule(text)
+            for number, link in enumerate(content["links"], 1):
+                require(isinstance(link, dict), f"link {number} is not an object")
+                require(link.get("from") == at, f"link {number} starts at another grammar")
+                if link.get("kind") == "lemma":
+                    cited.append(_check_lemma(link))
+                else:
+                    checked += _check_simulation(link, f"link {number}", declared)
+                    cited += _function_words(link)
+                    claims.append(_claim(link))
+                at = link["to"]
+            require(at == content["to"], "the last link ends at another grammar")
+            require(
+                content["digest"] == _digest(content), "the digest does not fit: a field was edited"
+            )
     except Refused as fault:
         return Verdict(False, checked, tuple(cited), str(fault))
     except (
@@ -76,7 +93,25 @@ def check(content: Any) -> Verdict:
     ) as fault:  # fmt: skip
         text = str(fault).split("\n")[0]
         return Verdict(False, checked, tuple(cited), f"malformed certificate: {text}")
-    return Verdict(True, checked, tuple(cited), claims=tuple(claims))
+    shown = tuple(f"{name} {signature}" for name, signature in declared.items())
+    return Verdict(True, checked, tuple(cited), claims=tuple(claims), operations=shown)
+
+
+def _operations(entries: Any) -> list[Operation]:
+    """The operations a certificate declares; none of them may be built in."""
+    require(isinstance(entries, list), "the operations are not a list")
+    found: list[Operation] = []
+    for entry in entries:
+        keys(entry, {"name", "symbol", "signature"}, "an operation")
+        require(all(isinstance(x, str) for x in entry.values()), "an operation is not text")
+        name, signature = entry["name"], entry["signature"]
+        built_in = {*SIGNATURES, *WITHOUT_PATTERN, "one"}
+        require(name not in built_in, f"{name} is built in: a certificate cannot redefine it")
+        require(name not in (x.name for x in found), f"{name} is declared twice")
+        require(bool(_SIGNATURE.fullmatch(signature)), f"{name}: {signature!r} is no signature")
+        found.append(Operation(name, entry["symbol"], signature))
+        require(found[-1].signature == signature, f"{name}: letters are named a, b, c in order")
+    return found
 
 
 def _claim(link: dict[str, Any]) -> str:
@@ -127,7 +162,7 @@ def _powers(head: Sort, rules: set[Rule]) -> bool:
     return any(way | needed <= rules for way in ways)
 
 
-def _check_simulation(link: dict[str, Any], where: str) -> int:
+def _check_simulation(link: dict[str, Any], where: str, declared: dict[str, str]) -> int:
     fields = {"kind", "status", "from", "to", "assume", "level", "proof"}
     both_ways = link.get("kind") == "simulation"
     keys(link, fields | {"converse"} if both_ways else fields, where)
@@ -150,7 +185,7 @@ def _check_simulation(link: dict[str, Any], where: str) -> int:
         keys(proof, {"form", "transpose_lemma", "obligations"}, f"{where}, {part}")
         require(proof["form"] in _FORMS, f"{where}: unknown form")
         require(isinstance(proof["transpose_lemma"], bool), f"{where}: transpose_lemma")
-        judge = Judge(big, small, proof["form"], link["assume"], proof["transpose_lemma"])
+        judge = Judge(big, small, proof["form"], link["assume"], proof["transpose_lemma"], declared)
         silent = {"action": ("pair",), "broadcast": ("node", "pair"), "diagonal": ("node", "pair")}
         require(
             link["level"] not in silent.get(proof["form"], ()),

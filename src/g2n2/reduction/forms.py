@@ -25,6 +25,7 @@ from itertools import product
 from typing import Literal
 
 from ..grammars.grammar import Grammar, Rule
+from ..language.operations import OPERATIONS
 from ..language.patterns import Assumption
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import Leaf, Term, apply, fill, operators
@@ -52,7 +53,8 @@ class Claim:
     @cached_property
     def turns(self) -> bool:
         """Whether a rule that is owed transposes; only then does the action say more than M·x."""
-        return any("transpose" in operators(rule.body) for rule in owed_rules(self))
+        used = {op for rule in owed_rules(self) for op in operators(rule.body)}
+        return any(OPERATIONS[op].axes.turns for op in used)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations, product
 
-from ..language.patterns import Assumption, Pattern, canonical, collapsed, glue, pattern_of
+from ..language.patterns import Assumption, Pattern, beside, canonical, collapsed, pattern_of
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import Hole, Leaf, Term, apply
 from .forms import Form, Obligation
@@ -89,7 +89,7 @@ def _part(pattern: Pattern, root: list[int], wanted: int) -> Pattern:
 def _joined(ends: list[Pattern]) -> Pattern:
     if len(ends) == 1:
         return ends[0]
-    return glue("scale", ends[0], ends[1], (S, S))
+    return beside(ends[0], ends[1])
 
 
 def opaque_scalar(pattern: Pattern) -> Leaf | None:

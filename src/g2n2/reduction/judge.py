@@ -5,12 +5,13 @@ Part of the independent checker; it shares no code with the search.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 from typing import Any
 
+from ..language.operations import OPERATIONS, Operation, registered
 from ..language.parsing import CONSTANTS, parse, parse_body
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import ONE, Apply, Hole, Leaf, Term, apply, fill, holes, operators
@@ -36,9 +37,16 @@ class Judge:
     """Checks the obligations of one direction of one link."""
 
     def __init__(
-        self, larger: list[Rule], smaller: list[Rule], form: str, assume: str, lemma: bool
+        self,
+        larger: list[Rule],
+        smaller: list[Rule],
+        form: str,
+        assume: str,
+        lemma: bool,
+        declared: Mapping[str, str] | None = None,
     ) -> None:
         self.larger, self.smaller = larger, smaller
+        self.declared = declared
         self.form, self.assume, self.lemma = form, assume, lemma
         self.turns = False
         self.known: dict[tuple[Term, Sort], bool] = {}
@@ -46,7 +54,7 @@ class Judge:
 
     @cached_property
     def of_lemma(self) -> Judge:
-        return Judge(self.larger, self.smaller, "plain", self.assume, lemma=True)
+        return Judge(self.larger, self.smaller, "plain", self.assume, True, self.declared)
 
     def check_all(self, entries: list[dict[str, Any]], level: str, where: str) -> int:
         owed = dict(self.owed(level))
@@ -81,7 +89,8 @@ class Judge:
         rules = [rule for rule in self.larger if rule[0] in reached]
         if self.form == "exact":
             rules = [rule for rule in rules if rule not in self.smaller]
-        self.turns = any("transpose" in operators(body) for _, body in rules)
+        used = {op for _, body in rules for op in operators(body)}
+        self.turns = any(OPERATIONS[op].axes.turns for op in used)
         for head, body in rules:
             options = [self.shapes(sort, i) for i, sort in enumerate(holes(body))]
             require(prod(map(len, options)) <= MAX_CHOICES, f"{body} has too many variables")
@@ -137,9 +146,9 @@ class Judge:
             require(
                 word.sort == wanted and judge.is_word(word, wanted), f"{name}: {word} is no word"
             )
-        left = SlotGraph(self.assume)
+        left = SlotGraph(self.assume, self.declared)
         left.boundary = left.build(term)
-        right = SlotGraph(self.assume)
+        right = SlotGraph(self.assume, self.declared)
         for factor in factors:
             right.build(factor)
         ends = [right.build(word) for word in words]
@@ -220,7 +229,7 @@ class Judge:
                 case Apply(
                     op="diag", args=(Apply(op="matmul", args=(m, Apply(op="matmul", args=(d, o)))),)
                 ):
-                    graph = SlotGraph(self.assume)
+                    graph = SlotGraph(self.assume, self.declared)
                     row, column = graph.build(d) if d.sort == M else (0, 1)
                     diagonal = d.sort == M and graph.find(row) == graph.find(column)
                     return o == ONE and self.acts(m) and diagonal and self.is_word(d, M)
@@ -256,14 +265,22 @@ def _leaf(sort: Sort, index: int) -> Leaf:
     return Leaf(f"{letter}{index}", sort)
 
 
-@lru_cache(maxsize=10_000)
 def _term(text: str) -> Term:
+    return _parsed_term(text, registered())
+
+
+def parse_rule(text: str) -> Rule:
+    """A rule as a certificate writes it; its body must have the head's sort."""
+    return _parsed_rule(text, registered())
+
+
+@lru_cache(maxsize=10_000)
+def _parsed_term(text: str, known: tuple[Operation, ...]) -> Term:
     return parse(text, _NAMES)
 
 
 @lru_cache(maxsize=10_000)
-def parse_rule(text: str) -> Rule:
-    """A rule as a certificate writes it; its body must have the head's sort."""
+def _parsed_rule(text: str, known: tuple[Operation, ...]) -> Rule:
     head, arrow, body = text.partition(" → ")
     require(bool(arrow) and head in _HEADS, f"{text!r} is no rule")
     term = parse_body(body, {name: Leaf(name, V) for name in FUNCTIONS})

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from ..language.patterns import (
     Assumption,
     Pattern,
+    beside,
     canonical_with_order,
     collapsed,
-    glue,
     pattern_of,
 )
-from ..language.sorts import M, S, Sort
+from ..language.sorts import M, Sort
 from ..language.terms import Term, fill, leaves, multilinear, operation_count, substitute
 from .forms import Claim, Form, Obligation, obligations, transpose_obligations
 from .goals import (
@@ -145,12 +145,12 @@ def combined(
     """The pattern of the factors times the words, read as a value of the given sort."""
     total = Pattern(0, (), ())
     for factor in factors:
-        total = glue("scale", total, pattern_of(factor, assume), (S, S))
+        total = beside(total, pattern_of(factor, assume))
     parts = [pattern_of(word, assume) for word in words]
     if sort != M or len(parts) == 2:
         parts = [_as_vector(p, w.sort, form) for p, w in zip(parts, words, strict=True)]
     for part in parts:
-        total = glue("scale", total, part, (S, S))
+        total = beside(total, part)
     return total
 
 

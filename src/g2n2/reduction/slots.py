@@ -1,14 +1,25 @@
 """Patterns for the checker: the index slots of a term, joined as its operations say.
 
-This is the checker's own construction, independent of language/patterns.py on purpose.
+This is the checker's own construction, independent of language/patterns.py on purpose: its own table
+of the built-in signatures, and its own reading of a signature.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
-from ..language.sorts import V
 from ..language.terms import Apply, Leaf, Number, Term
+
+SIGNATURES: Mapping[str, str] = {
+    "matmul": "ab,bc->ac",
+    "hadamard": "ab,ab->ab",
+    "scale": "11,ab->ab",
+    "transpose": "ab->ba",
+    "diag": "a1->aa",
+    "trace": "aa->11",
+}
+WITHOUT_PATTERN = ("add", "f_S", "f_V", "f_M")
 
 
 class Refused(Exception):
@@ -24,8 +35,9 @@ def require(condition: bool, failure: str) -> None:
 class SlotGraph:
     """A labelled graph whose vertices are classes of index slots."""
 
-    def __init__(self, assume: str) -> None:
+    def __init__(self, assume: str, declared: Mapping[str, str] | None = None) -> None:
         self.assume = assume
+        self.signatures = {**(declared or {}), **SIGNATURES}
         self.parent: list[int] = []
         self.edges: list[tuple[str, tuple[int, ...]]] = []
         self.boundary: tuple[int, ...] = ()
@@ -58,30 +70,43 @@ class SlotGraph:
                 ends = self.slots(sort.axes.count("n"))
                 self.edges.append((name, ends))
                 return ends
-            case Apply(op="matmul", args=(a, b)):
-                left, right = self.build(a), self.build(b)
-                if a.sort.axes[1] == "1":
-                    return left + right
-                self.join(left[-1], right[0])
-                return left[:-1] + right[1:]
-            case Apply(op="hadamard", args=(a, b)):
-                left, right = self.build(a), self.build(b)
-                for p, q in zip(left, right, strict=True):
-                    self.join(p, q)
-                return left
-            case Apply(op="scale", args=(a, b)):
-                return self.build(a) + self.build(b)
-            case Apply(op="transpose", args=(a,)):
-                return self.build(a)[::-1]
-            case Apply(op="diag", args=(a,)):
-                inner = self.build(a)
-                return inner * 2 if a.sort == V else inner
-            case Apply(op="trace", args=(a,)):
-                inner = self.build(a)
-                if inner:
-                    self.join(inner[0], inner[1])
-                return ()
+            case Apply(op=op, args=args) if op in self.signatures:
+                operands = [(arg.sort.axes, self.build(arg)) for arg in args]
+                return self.joined(self.signatures[op], operands, term)
+            case Apply(op=op) if op not in WITHOUT_PATTERN:
+                raise Refused(f"the operation {op} is not declared")
         raise Refused(f"{term} is a sum or applies a function: no pattern")
+
+    def joined(
+        self, signature: str, operands: list[tuple[tuple[str, ...], tuple[int, ...]]], term: Term
+    ) -> tuple[int, ...]:
+        """Join the slots of all axes with one letter; return those of the result.
+
+        Args:
+            signature: The operation's.
+            operands: For each its axes, and the slots of those of size n.
+            term: What is built.
+        """
+        left, _, right = signature.partition("->")
+        written = left.split(",") if left else []
+        require(len(written) == len(operands), f"{term}: {signature} has other operands")
+        held: dict[str, int | None] = {"1": None}
+        for letters, (axes, slots) in zip(written, operands, strict=True):
+            require(len(letters) == len(axes), f"{term}: {signature} has other axes")
+            free = iter(slots)
+            for letter, size in zip(letters, axes, strict=True):
+                slot = next(free) if size == "n" else None
+                known = held.setdefault(letter, slot)
+                require((known is None) == (slot is None), f"{term}: sizes differ in {signature}")
+                if known is not None and slot is not None:
+                    self.join(known, slot)
+        for letter in right:
+            if letter not in held:
+                held[letter] = self.slots(1)[0]
+        ends = [held[letter] for letter in right]
+        sizes = tuple("1" if end is None else "n" for end in ends)
+        require(sizes == term.sort.axes, f"{term}: {signature} gives another sort")
+        return tuple(end for end in ends if end is not None)
 
     def vertices(self) -> dict[int, int]:
         """Vertices by first appearance."""

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import product
 
 from ..language.operations import OPERATIONS, Operation
 from ..language.patterns import (
@@ -21,7 +22,6 @@ from ..language.patterns import (
     collapsed,
     glue,
     leaf_pattern,
-    wrap,
 )
 from ..language.sorts import Sort
 from ..language.terms import Apply, Hole, Leaf, Number, Term, leaves, operators
@@ -39,13 +39,17 @@ def universe_for(
     """The universe of a target for words made of these templates and leaves."""
     terms = list(templates)
     used = frozenset[str]().union(*map(operators, terms))
+    operations = tuple(op for op in OPERATIONS.values() if op.name in used and not op.shape_of)
     constants = frozenset(leaf for t in terms for leaf in leaves(t)) | frozenset(seeds)
-    return _universe(canonical(target), used, constants, assume)
+    return _universe(canonical(target), operations, constants, assume)
 
 
 @lru_cache(maxsize=2000)
 def _universe(
-    target: Pattern, operations: frozenset[str], constants: frozenset[Leaf], assume: Assumption
+    target: Pattern,
+    operations: tuple[Operation, ...],
+    constants: frozenset[Leaf],
+    assume: Assumption,
 ) -> Universe:
     return Universe(target, operations, constants, assume)
 
@@ -56,7 +60,7 @@ class Universe:
     def __init__(
         self,
         target: Pattern,
-        operations: frozenset[str],
+        operations: tuple[Operation, ...],
         constants: frozenset[Leaf],
         assume: Assumption,
     ) -> None:
@@ -75,9 +79,13 @@ class Universe:
         self._of_sort: dict[Sort, list[int]] = {}
         self.unary: dict[str, dict[int, int]] = {}
         self.right_of: dict[str, dict[int, list[tuple[int, int]]]] = {}
-        self._ops = [op for op in OPERATIONS.values() if op.name in operations - {"one"}]
+        self.many: dict[str, list[tuple[Assignment, int]]] = {}
+        self._ops = [op for op in operations if op.multilinear]
         for leaf in sorted(constants, key=lambda leaf: leaf.name):
             self._add(leaf.sort, leaf_pattern(leaf.name, leaf.sort, assume))
+        for op in self._ops:
+            if op.arity == 0:
+                self._apply(op, ())
         self._close()
 
     def find(self, sort: Sort, pattern: Pattern) -> int | None:
@@ -115,6 +123,16 @@ class Universe:
                     for j, k in partners.get(i, ()):
                         for right in rights.get(j, ()):
                             yield left + right, k
+            case Apply(op=op, args=args):
+                ways: list[dict[int, list[Assignment]]] = []
+                for arg in args:
+                    ways.append({})
+                    for holes, i in self.instances(arg):
+                        ways[-1].setdefault(i, []).append(holes)
+                for items, k in self.many.get(op, ()):
+                    fillings = [way.get(i, []) for way, i in zip(ways, items, strict=True)]
+                    for chosen in product(*fillings):
+                        yield tuple(h for holes in chosen for h in holes), k
 
     def _close(self) -> None:
         done = 0
@@ -122,16 +140,46 @@ class Universe:
             for op in self._ops:
                 if op.arity == 1:
                     self._apply_unary(op, done)
-                else:
+                elif op.arity == 2:
                     self._apply_binary(op, done)
+                elif op.arity:
+                    self._apply_many(op, done)
             done += 1
 
     def _apply_unary(self, op: Operation, i: int) -> None:
         sort, pattern = self.items[i]
         result = op.typed(sort)
-        made = None if result is None else self._add(result, _wrapped(op.name, pattern, sort))
+        made = None if result is None else self._add(result, _glued(op, (pattern,), (sort,)))
         if made is not None:
             self.unary.setdefault(op.name, {})[i] = made
+
+    def _apply_many(self, op: Operation, new: int) -> None:
+        """Join the newest item with any earlier ones and itself, in every order."""
+        known = {
+            sort: others[: bisect_right(others, new)] for sort, others in self._of_sort.items()
+        }
+        for sorts in product(known, repeat=op.arity):
+            if op.typed(*sorts) is None:
+                continue
+            ways: list[tuple[Assignment, int]] = [((), 0)]
+            for sort in sorts:
+                ways = [
+                    ((*items, i), uses + self._uses[i])
+                    for items, uses in ways
+                    for i in known[sort]
+                    if self._within(uses + self._uses[i])
+                ]
+            for items, _ in ways:
+                if new in items:
+                    self._apply(op, items)
+
+    def _apply(self, op: Operation, items: Assignment) -> None:
+        sorts = tuple(self.items[i][0] for i in items)
+        result = op.typed(*sorts)
+        assert result is not None
+        made = self._add(result, _glued(op, tuple(self.items[i][1] for i in items), sorts))
+        if made is not None:
+            self.many.setdefault(op.name, []).append((items, made))
 
     def _apply_binary(self, op: Operation, new: int) -> None:
         """Join the newest item with every earlier one and itself, on either side."""
@@ -144,15 +192,15 @@ class Universe:
                 if not self._within(self._uses[new] + self._uses[other]):
                     continue
                 if before is not None:
-                    self._join(op.name, other, new, before)
+                    self._join(op, other, new, before)
                 if after is not None and other != new:
-                    self._join(op.name, new, other, after)
+                    self._join(op, new, other, after)
 
-    def _join(self, op: str, i: int, j: int, sort: Sort) -> None:
+    def _join(self, op: Operation, i: int, j: int, sort: Sort) -> None:
         (sort_i, p), (sort_j, q) = self.items[i], self.items[j]
-        made = self._add(sort, _glued(op, p, q, sort_i, sort_j))
+        made = self._add(sort, _glued(op, (p, q), (sort_i, sort_j)))
         if made is not None:
-            self.right_of.setdefault(op, {}).setdefault(i, []).append((j, made))
+            self.right_of.setdefault(op.name, {}).setdefault(i, []).append((j, made))
 
     def _within(self, uses: int) -> bool:
         """Whether no label is used too often: no digit of the difference borrows."""
@@ -223,11 +271,6 @@ def _signatures(
     return tuple(internal), tuple(shown)
 
 
-@lru_cache(maxsize=200_000)
-def _glued(op: str, p: Pattern, q: Pattern, sort_p: Sort, sort_q: Sort) -> Pattern:
-    return canonical(glue(op, p, q, (sort_p, sort_q)))
-
-
-@lru_cache(maxsize=100_000)
-def _wrapped(op: str, p: Pattern, sort: Sort) -> Pattern:
-    return canonical(wrap(op, p, sort))
+@lru_cache(maxsize=300_000)
+def _glued(operation: Operation, patterns: tuple[Pattern, ...], sorts: tuple[Sort, ...]) -> Pattern:
+    return canonical(glue(operation, patterns, sorts))

@@ -15,11 +15,11 @@ from torch import nn
 from ..data.graph_set import GraphSet, Ints
 from ..data.store import GraphStore
 from ..errors import DataError
-from ..grammars.catalogue import find_grammar
 from ..language.sorts import M
 from ..nn.readout import Readout
 from .config import RunConfig
 from .scaling import Scaling
+from .settings import run_grammar
 from .tasks import Task
 
 SMALLEST_BATCH = 8
@@ -240,7 +240,7 @@ def _network(config: RunConfig, parts: Parts) -> nn.Module:
         return baseline(config.baseline, **sizes, **asked)
     from ..nn.model import GrammarGNN
 
-    grammar = find_grammar(config.grammar)
+    grammar = run_grammar(config)
     has_matrices = any(rule.head == M for rule in grammar.rules)
     return GrammarGNN(
         grammar,
@@ -260,7 +260,7 @@ def takes_edges(config: RunConfig) -> bool:
 
         found = {name.lower(): row for name, row in BASELINES.items()}.get(config.baseline.lower())
         return found is not None and found.reads_edges  # one that is unknown is refused when made
-    return any(rule.head == M for rule in find_grammar(config.grammar).rules)
+    return any(rule.head == M for rule in run_grammar(config).rules)
 
 
 def without_edge_features(graphs: GraphSet) -> GraphSet:

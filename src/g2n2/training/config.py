@@ -33,7 +33,10 @@ class RunConfig:
         limit: Use only so many graphs, drawn with the seed; 0 for all.
         references: Learn what is left of a target after fitted per-element values.
         extent: And after fitted sums of squared distances between elements; needs positions.
-        grammar: A grammar's name, its rules, or a fragment.
+        grammar: A grammar's name, its rules, a file of them or a certificate, or a fragment, which
+            stands for its reduced grammar.
+        rules: The rules of that grammar, one by one; what the run is made of where they are there,
+            so that it does not depend on a file or on what a name means later.
         baseline: A network that is no grammar (GIN, GCN, ChebNet) in place of the grammar.
         preset: What the grammar does not say; the recipe's, or the baseline's own, where None.
         width: Channels of every memory.
@@ -74,6 +77,7 @@ class RunConfig:
     references: bool = False
     extent: bool = False
     grammar: str = "r-G_L3"
+    rules: tuple[str, ...] = ()
     baseline: str | None = None
     preset: str | None = None
     width: int = 64

@@ -13,6 +13,10 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from torch import nn
 
+from ..compiler.costs import NetworkCost
+from ..compiler.planning import plan_network
+from ..grammars.grammar import Grammar
+from ..nn.model import GrammarGNN
 from .building import Parts
 from .config import RunConfig
 from .evaluation import Scores
@@ -36,8 +40,10 @@ LINES_EVERY = 10.0
 class Display(AbstractContextManager["Display"]):
     """Shows a run on a console; a bar where it is a terminal, plain lines elsewhere."""
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, other: Grammar | None = None) -> None:
+        """Show on a console; `other` is the exhaustive grammar of a fragment that was reduced."""
         self.console = console or plain_console()
+        self.other = other
         self.speed = Speed()
         self._bar: Progress | None = None
         self._row: Any = None
@@ -63,6 +69,8 @@ class Display(AbstractContextManager["Display"]):
         name = config.baseline or f"The network of {config.grammar} (preset {recipe.preset})"
         layers = "1 layer" if config.layers == 1 else f"{config.layers} layers"
         self._point(f"{name} has {layers} of width {config.width}: {weights:,} weights.")
+        if self.other is not None and isinstance(model, GrammarGNN):
+            self._point(reduction_sentence(self.other, model))
         self._point(
             f"Recipe {recipe.name}: at most {recipe.epochs} epochs, batches of {recipe.batch}, "
             f"learning rate {recipe.rate:g}, seed {config.seed}."
@@ -161,11 +169,22 @@ def plain_console() -> Console:
     return Console(highlight=False, markup=False, emoji=False)
 
 
+def reduction_sentence(exhaustive: Grammar, model: GrammarGNN) -> str:
+    """What a fragment stands for, with the rules and weights of both its grammars."""
+    plan = plan_network(exhaustive, **model.options, supports=model.supports is not None)
+    weights = NetworkCost(plan, 1, 1).total.parameters
+    taken = model.plan.grammar
+    return (
+        f"The fragment stands for its reduced grammar, {len(taken.all_rules)} rules; "
+        f"{exhaustive.name} has {len(exhaustive.all_rules)} and would have {weights:,} weights "
+        "(--exhaustive)."
+    )
+
+
 def data_sentences(config: RunConfig, parts: Parts, model: nn.Module) -> list[str]:
     """The data in words, with the memory a batch takes in this very network."""
     from ..data.summary import activation_bytes, summarise
     from ..nn.memory import estimate
-    from ..nn.model import GrammarGNN
 
     def bytes_of(batch: int, nodes: int, width: int, layers: int) -> float:
         if isinstance(model, GrammarGNN):

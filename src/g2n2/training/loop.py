@@ -306,7 +306,8 @@ class Loop:
         mine, theirs = map(RunConfig.completed, (self.config.as_dict(), as_then(saved)))
         if "pooling" not in saved and mine["readout"] in (None, "pooled"):
             theirs["readout"] = mine["readout"]  # weights of another read-out do not fit anyway
-        differ = [k for k in mine if k not in FREE and theirs[k] != mine[k]]
+        same = (*FREE, *(() if theirs["rules"] else ("rules",)))  # older ones name the grammar only
+        differ = [k for k in mine if k not in same and theirs[k] != mine[k]]
         if differ:
             said = ", ".join(f"{k} {theirs[k]!r} and not {mine[k]!r}" for k in differ)
             raise ValueError(f"it was written with {said}")

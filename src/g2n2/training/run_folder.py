@@ -21,7 +21,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,12 @@ import numpy as np
 
 from ..data.graph_set import GraphSet, Ints, Target
 from ..errors import DataError
+from ..grammars.catalogue import find_grammar
 from .building import Parts, distance_kinds
 from .checkpoints import write_whole
 from .config import RunConfig, as_then
 from .scaling import Scaling
+from .settings import rules_of
 
 BEST = "best.safetensors"
 
@@ -113,8 +115,12 @@ class RunFolder:
                 path.unlink(missing_ok=True)
 
     def config(self) -> RunConfig:
+        """The settings; where the rules were not written down yet, a fragment was exhaustive."""
         settings = as_then(self.read_json("config.json"))
-        return RunConfig.from_dict(settings, str(self.path / "config.json"))
+        config = RunConfig.from_dict(settings, str(self.path / "config.json"))
+        if config.baseline or config.rules:
+            return config
+        return replace(config, rules=rules_of(find_grammar(config.grammar)))
 
     def splits(self) -> dict[str, Ints]:
         return {k: np.asarray(v, dtype=np.int64) for k, v in self.read_json("split.json").items()}

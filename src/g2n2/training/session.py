@@ -32,6 +32,7 @@ from .prediction_rows import prediction_rows, write_rows
 from .processes import Processes
 from .provenance import provenance
 from .run_folder import RunFolder, checksum
+from .settings import with_rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +111,7 @@ def train_config(
     if resume:
         free = {name: getattr(config, name) for name in ("device", "devices", "minutes")}
         config = replace(RunFolder(folder).config(), **free)
+    config = with_rules(config)
     # Beside bfloat16, what is left in float32 may lose as much. For this run only: the next one in
     # this process may ask for every digit.
     with float32_products(tf32=config.checked().precision in ("tf32", "bf16")):

@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
+from ..grammars.catalogue import GIVEN
+from ..grammars.grammar import Grammar
+from ..grammars.rules import ARROWS
+from ..pipeline import choose_grammar
 from .config import RunConfig, respelled
 
 
@@ -51,6 +55,8 @@ def merged(
     given = respelled({k: value for k, value in said.items() if value not in (None, (), [])})
     together = dict(values.get("options") or {}) | dict(options)
     _refuse_both(given, "--baseline or --grammar")
+    if given.get("baseline") or "grammar" in given:
+        values.pop("rules", None)
     if given.get("baseline"):
         values.pop("grammar", None)
     if "grammar" in given:
@@ -66,6 +72,55 @@ def _refuse_both(settings: Mapping[str, Any], leave_out: str) -> None:
             f"the baseline {settings['baseline']} takes the place of the grammar "
             f"{settings['grammar']}: leave out {leave_out}"
         )
+
+
+def with_rules(config: RunConfig) -> RunConfig:
+    """The config with the rules of its grammar written down, under the grammar's name.
+
+    Raises:
+        GrammarError: There is no such grammar.
+        DataError: Several processes would read the grammar from one pipe.
+    """
+    return with_chosen_rules(config, exhaustive=False)[0]
+
+
+def with_chosen_rules(config: RunConfig, *, exhaustive: bool) -> tuple[RunConfig, Grammar | None]:
+    """As `with_rules`; beside it the grammar a fragment also has, where it was reduced."""
+    if config.baseline or config.rules:
+        return config, None
+    if config.grammar.strip() == "-" and config.devices > 1:
+        raise DataError(
+            "several processes cannot read one pipe: write the derivation to a file "
+            "(g2n2 derive … --out FILE), and give --grammar FILE"
+        )
+    chosen = choose_grammar(config.grammar, reduce=not exhaustive, exhaustive=exhaustive)
+    name, rules = _recorded(config, chosen.grammar), rules_of(chosen.grammar)
+    return replace(config, grammar=name, rules=rules), None if exhaustive else chosen.other
+
+
+def _recorded(config: RunConfig, grammar: Grammar) -> str:
+    """What a run calls its grammar: its name, or its text where it has none."""
+    has_text = grammar.name == GIVEN and config.grammar.strip() != "-"
+    return config.grammar if has_text else grammar.name
+
+
+def rules_of(grammar: Grammar) -> tuple[str, ...]:
+    """A grammar's rules and supports, one text each."""
+    supports = (f"{name} = {term}" for name, term in grammar.supports)
+    return (*(str(rule) for rule in grammar.all_rules), *supports)
+
+
+def run_grammar(config: RunConfig) -> Grammar:
+    """The grammar of a run: its rules where it has them down, else what its name stands for."""
+    known = with_rules(config)
+    grammar = Grammar.parse("\n".join(known.rules), _printed(known.grammar))
+    silent = not any(rule.startswith("S ") for rule in known.rules)
+    return replace(grammar, readout=()) if silent else grammar
+
+
+def _printed(name: str) -> str:
+    """A grammar's name; one that is its own text has none."""
+    return GIVEN if any(arrow in name for arrow in ARROWS) else name
 
 
 def rooted(config: RunConfig) -> RunConfig:

@@ -1,0 +1,355 @@
+"""Where a grammar stands against a WL test: from above and from below, by proof or by a pair.
+
+A bound is refuted by two graphs, proved by a theorem or by a simulation the checker accepted, or
+open after all small graphs were tried. Everything is about simple undirected graphs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from .errors import G2N2Error
+from .grammars.catalogue import find_grammar
+from .grammars.grammar import Grammar, Rule
+from .graphs import to_graph6
+from .language.sorts import Sort
+from .language.terms import Apply, Hole, leaves, multilinear, operators, subterms
+from .power.wl_tests import ONE_WL, THREE_WL, WLTest
+from .reduction.compare import included, with_functions
+from .reduction.theorems import (
+    BOUNDED,
+    DIAGONALS,
+    IGN_IS_1WL,
+    L1_IS_1WL,
+    L3_IS_3WL,
+    OUTER,
+    within_3wl,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .power.probes import Pool, Probe
+
+Relation = Literal[
+    "equals",
+    "strictly below",
+    "strictly above",
+    "incomparable with",
+    "at most",
+    "at least",
+    "not bounded by",
+    "does not reach",
+    "open against",
+    "agrees with",
+]
+
+RELATIONS: dict[tuple[bool | None, bool | None], Relation] = {
+    (True, True): "equals",
+    (True, False): "strictly below",
+    (False, True): "strictly above",
+    (False, False): "incomparable with",
+    (True, None): "at most",
+    (None, True): "at least",
+    (False, None): "not bounded by",
+    (None, False): "does not reach",
+    (None, None): "open against",
+}
+
+OF_SYMBOLS: dict[str, Relation] = {
+    "≡": "equals",
+    "⊊": "strictly below",
+    "⊋": "strictly above",
+    "incomparable": "incomparable with",
+    "⊆": "at most",
+    "⊇": "at least",
+    "⊈": "not bounded by",
+    "⊉": "does not reach",
+    "open": "open against",
+}
+SYMBOLS = {relation: symbol for symbol, relation in OF_SYMBOLS.items()}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One thing set against another.
+
+    Attributes:
+        about: What it is about: `as words`, `with functions`, `as this network` …
+        relation: How it stands.
+        against: To what: `1-WL`, `3-WL`, or another grammar's name.
+        evidence: Why, one sentence each: certificate, theorem cited, pair of graphs, or test.
+        witness: The pairs of graphs among the evidence, with names and graph6.
+    """
+
+    about: str
+    relation: Relation
+    against: str
+    evidence: tuple[str, ...] = ()
+    witness: tuple[dict[str, Any], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "about": self.about,
+            "relation": self.relation,
+            "against": self.against,
+            "evidence": list(self.evidence),
+            "witness": list(self.witness),
+        }
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Whether one side tells apart no more than the other; None where it is not known."""
+
+    holds: bool | None
+    evidence: str
+    witness: dict[str, Any] | None = None
+
+
+def words_statements(grammar: Grammar, about: str) -> tuple[Statement, ...]:
+    """What the words of a grammar tell apart, against 1-WL and 3-WL."""
+    shown, probe = _words_probe(grammar)
+    return _equal_first(_placed(about, shown, test, probe) for test in (ONE_WL, THREE_WL))
+
+
+def _words_probe(grammar: Grammar) -> tuple[Grammar, Probe]:
+    """The words of a grammar; where they cannot be evaluated, what bounds them."""
+    from .power.probes import Bounded, Colours, Words
+
+    evaluated = as_words(grammar)
+    if evaluated is not None:
+        return evaluated, Words(evaluated)
+    return grammar, Bounded(Colours(without_functions(grammar)[0]))
+
+
+def functions_statements(grammar: Grammar, about: str) -> tuple[Statement, ...]:
+    """What a grammar tells apart with functions on every variable, against 1-WL and 3-WL."""
+    words, probe = _functions_probe(grammar)
+    return _equal_first(_placed(about, words, test, probe) for test in (ONE_WL, THREE_WL))
+
+
+def _equal_first(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The statement that says it all before those that follow from it."""
+    return tuple(sorted(statements, key=lambda statement: statement.relation != "equals"))
+
+
+def _functions_probe(grammar: Grammar) -> tuple[Grammar, Probe]:
+    """The WL test of a grammar, and the grammar whose words decide the same."""
+    from .power.grammar_test import words_of_test
+    from .power.probes import Colours
+
+    plain = without_functions(grammar)[0]
+    words = words_of_test(plain)
+    return words, Colours(plain, words)
+
+
+def against_test(grammar: Grammar, test: WLTest, functions: bool, about: str) -> Statement:
+    """A grammar against any WL test, as words or with functions."""
+    shown, probe = _functions_probe(grammar) if functions else _words_probe(grammar)
+    return _placed(about, shown, test, probe)
+
+
+_TURNED: dict[Relation, Relation] = {
+    "strictly below": "strictly above",
+    "strictly above": "strictly below",
+    "at most": "at least",
+    "at least": "at most",
+    "not bounded by": "does not reach",
+    "does not reach": "not bounded by",
+}
+
+
+def turned(statement: Statement, about: str, how: str) -> Statement:
+    """The statement from the other side; its evidence stays as it reads, about the grammar."""
+    relation = _TURNED.get(statement.relation, statement.relation)
+    grammar = statement.about.removesuffix(f" {how}")
+    evidence = tuple(f"{grammar}: {line}" for line in statement.evidence)
+    against = f"{grammar} {how}"
+    return replace(statement, about=about, relation=relation, against=against, evidence=evidence)
+
+
+def compared_tests(left: WLTest, right: WLTest) -> Statement:
+    """One WL test against another."""
+    if left.folklore == right.folklore:
+        evidence = "k-FWL and (k + 1)-WL tell the same graphs apart (Grohe and Otto 2015)"
+        return Statement(left.name, "equals", right.name, (evidence,))
+    low, high = sorted((left, right), key=lambda test: test.folklore)
+    text, content = _strict_pair(low.folklore, low.name, high.name)
+    relation: Relation = "strictly below" if low is left else "strictly above"
+    evidence = "k-FWL is strictly below (k + 1)-FWL (Cai, Fürer and Immerman 1992)"
+    return Statement(left.name, relation, right.name, (evidence, text), (content,))
+
+
+def _strict_pair(folklore: int, low: str, high: str) -> tuple[str, dict[str, Any]]:
+    """Two graphs that k-FWL merges and the next test tells apart."""
+    from .power.graph_names import graph_text
+    from .power.graph_sets.families import rook_graph, shrikhande_graph
+
+    graphs = ("EhEG", "EJaG") if folklore == 1 else (rook_graph(4), shrikhande_graph())
+    first, second = (graph_text(graph) for graph in graphs)
+    content = {
+        "graphs": [to_graph6(graph) for graph in graphs],
+        "names": [first, second],
+        "merged_by": low,
+        "told_apart_by": high,
+        "why": "",
+    }
+    return f"{low} merges {first} and {second}, {high} tells them apart", content
+
+
+def as_words(grammar: Grammar) -> Grammar | None:
+    """The grammar with its rules X → f(X) as words; None where functions stand elsewhere."""
+    from .power.grammar_test import words_of_test
+
+    plain, sorts = without_functions(grammar)
+    supports = [term for _, term in grammar.supports]
+    bodies = [*(rule.body for rule in plain.all_rules), *supports]
+    if any(isinstance(t, Apply) and t.function for body in bodies for t in subterms(body)):
+        return None
+    if not sorts:
+        return grammar
+    kinds = {s: "any" if s in sorts else "linear" for s in plain.variables}
+    return words_of_test(plain, kinds)  # type: ignore[arg-type]
+
+
+def without_functions(grammar: Grammar) -> tuple[Grammar, frozenset[Sort]]:
+    """A grammar without its rules X → f(X), and the variables that have one."""
+    is_f = {rule: _is_function(rule) for rule in grammar.rules}
+    if not any(is_f.values()):
+        return grammar, frozenset()
+    rules = tuple(rule for rule in grammar.rules if not is_f[rule])
+    sorts = frozenset(rule.head for rule, found in is_f.items() if found)
+    return replace(grammar, rules=rules), sorts
+
+
+def _is_function(rule: Rule) -> bool:
+    body = rule.body
+    return isinstance(body, Apply) and bool(body.function) and isinstance(body.args[0], Hole)
+
+
+def _placed(about: str, grammar: Grammar, test: WLTest, probe: Probe) -> Statement:
+    """A grammar against a WL test, from above and from below."""
+    from .power.probes import known_pairs
+
+    if test.folklore > THREE_WL.folklore and within_three_indices(grammar):
+        text, content = _strict_pair(THREE_WL.folklore, "3-WL", test.name)
+        return Statement(
+            about, "strictly below", test.name, (f"at most 3-WL, {BOUNDED}", text), (content,)
+        )
+    upper = (
+        refuted(probe, test, known_pairs(), more=True)
+        or proved_above(grammar, test)
+        or _searched(probe, test, more=True)
+    )
+    lower = (
+        refuted(probe, test, known_pairs(), more=False)
+        or _proved_below(grammar, test)
+        or _searched(probe, test, more=False)
+    )
+    return bounded_statement(about, test.name, upper, lower)
+
+
+def bounded_statement(about: str, against: str, upper: Bound, lower: Bound) -> Statement:
+    witnesses = tuple(b.witness for b in (upper, lower) if b.witness is not None)
+    texts = [bound.evidence for bound in (upper, lower)]
+    if len({text.partition(", ")[2] for text in texts}) == 1 and upper.holds and lower.holds:
+        texts = [texts[0].partition(", ")[2]]
+    evidence = tuple(dict.fromkeys(texts))
+    return Statement(about, RELATIONS[upper.holds, lower.holds], against, evidence, witnesses)
+
+
+def refuted(probe: Probe, test: WLTest, pool: Pool, *, more: bool) -> Bound | None:
+    """A bound that two graphs of a pool refute."""
+    from .power.probes import witness
+
+    found = witness(probe, pool, pool.wl(test.folklore), test.name, more=more)
+    return None if found is None else Bound(False, *found)
+
+
+def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
+    """A bound that some small graphs refute, or that is open after all of them were tried."""
+    from .power.probes import all_graphs, last_pairs
+
+    small, largest = all_graphs(6), all_graphs(7)
+    for pool in (small, largest, last_pairs()):
+        if (found := refuted(probe, test, pool, more=more)) is not None:
+            return found
+    side = "at most" if more else "at least"
+    if probe.classes(largest) is None:
+        return Bound(None, f"{side}: no proof found, and its words cannot be evaluated exactly")
+    tried = f"no pair of {largest.text} refutes it"
+    return Bound(None, f"{side}: open, no proof found; {tried}")
+
+
+def proved_above(grammar: Grammar, test: WLTest) -> Bound | None:
+    """That a grammar is at most a WL test, by theorem or by simulation."""
+    if test.folklore >= THREE_WL.folklore:
+        return Bound(True, f"at most, {BOUNDED}") if within_three_indices(grammar) else None
+    for reference, theorem in _above_1wl():
+        if reference == grammar:
+            return Bound(True, f"at most, {theorem}")
+        if (proof := _simulated(grammar, reference)) is not None:
+            return Bound(True, f"at most, {proof}: {reference.name} simulates it; {theorem}")
+    return None
+
+
+def _proved_below(grammar: Grammar, test: WLTest) -> Bound | None:
+    """That a grammar is at least a WL test, by simulation and theorem."""
+    references = {1: _below_1wl(), 2: _below_3wl()}.get(test.folklore, ())
+    for reference, theorem in references:
+        if reference == grammar:
+            return Bound(True, f"at least, {theorem}")
+        if (proof := _simulated(reference, _without_sums(grammar))) is not None:
+            return Bound(True, f"at least, {proof}: it simulates {reference.name}; {theorem}")
+    return None
+
+
+def _without_sums(grammar: Grammar) -> Grammar:
+    """The grammar without rules that have no pattern: it tells no more apart without them."""
+    rules = tuple(rule for rule in grammar.rules if multilinear(rule.body))
+    readout = tuple(rule for rule in grammar.readout if multilinear(rule.body))
+    return replace(grammar, rules=rules, readout=readout)
+
+
+def within_three_indices(grammar: Grammar) -> bool:
+    """Whether every operation of a grammar is one that 3-WL bounds, supports defined."""
+    defined = dict(grammar.supports)
+    bodies = [rule.body for rule in grammar.all_rules]
+    named = {leaf.name for body in bodies for leaf in leaves(body)}
+    if any(name not in ("A", "1", "I", "J") and name not in defined for name in named):
+        return False
+    used = grammar.operations.union(*(operators(term) for term in defined.values()))
+    return within_3wl(used)
+
+
+def _simulated(larger: Grammar, smaller: Grammar) -> str | None:
+    """How many obligations prove an inclusion; None where none is found."""
+    try:
+        found = included(larger, smaller, "simple")
+    except G2N2Error:
+        return None
+    if found.status != "proved":
+        return None
+    count = len(found.proof.witnesses) if found.proof is not None else 0
+    return f"{count} obligations checked"
+
+
+@cache
+def _above_1wl() -> tuple[tuple[Grammar, str], ...]:
+    ign = find_grammar("2-IGN")
+    with_f = with_functions(ign).named("2-IGN with functions")
+    return (find_grammar("r-G_L1"), L1_IS_1WL), (with_f, IGN_IS_1WL)
+
+
+@cache
+def _below_1wl() -> tuple[tuple[Grammar, str], ...]:
+    return ((find_grammar("r-G_L1"), L1_IS_1WL),)
+
+
+@cache
+def _below_3wl() -> tuple[tuple[Grammar, str], ...]:
+    outer = OUTER.named("L3 without diag")
+    return (find_grammar("r-G_L3"), L3_IS_3WL), (outer, f"{DIAGONALS}; {L3_IS_3WL}")

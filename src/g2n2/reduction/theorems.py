@@ -1,0 +1,55 @@
+"""Theorems that place grammars against each other and against WL tests, beside simulations.
+
+**Diagonals are free** beside products, Hadamard products and outer products (proved in
+docs/power.md). On any finite set of graphs the span of the matrix words of `OUTER` is the set of
+all functions of pairs that are constant on some partition, since it is closed under ⊙ and holds
+1·1ᵀ. With an indicator matrix B of a part it holds B·Bᵀ and B1·1ᵀ, and so the relation E that
+joins nodes with equal rows in every B. Words are constant on the classes of E, so the diagonal of m
+is the row sums of E⊙m over the row sums of E, a column of words. Hence r-G_L3 tells no more apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from ..grammars.catalogue import find_grammar
+from ..grammars.grammar import Grammar
+from ..language.operations import OPERATIONS
+from ..language.patterns import Assumption
+from .compare import Inclusion, included
+
+OUTER = Grammar.parse(
+    "V → (V⊙V) | MV | 1; M → (M⊙M) | MM | VVᵀ | A; S → 1ᵀV", "products and outer products"
+)
+"""Everything of L3 but diag, rows left out: as strong as r-G_L3."""
+
+DIAGONALS = "by theorem: diagonals are free beside ·, ⊙ and outer products (proof in docs/power.md)"
+BOUNDED = "cited: its operations need three indices (Geerts 2021; Geerts and Reutter 2022)"
+L1_IS_1WL = "cited: r-G_L1 is 1-WL (Geerts 2021; Theorem 4 of the paper)"
+L3_IS_3WL = "cited: r-G_L3 is 3-WL (Geerts 2021; Theorems 1 and 2 of the paper)"
+IGN_IS_1WL = "cited: 2-IGN with functions is at most 2-WL, which is 1-WL (Geerts 2020)"
+
+INDICES_OF_3WL = 3
+"""Expressions with so many indices tell apart no more than 3-WL, whatever functions they apply."""
+
+
+def within_3wl(operations: Iterable[str]) -> bool:
+    """Whether every operation, by its signature, needs three indices at most."""
+    signatures = (OPERATIONS[name].signature for name in operations)
+    return all(len(set(filter(str.isalpha, text))) <= INDICES_OF_3WL for text in signatures)
+
+
+def by_theorem(larger: Grammar, smaller: Grammar, assume: Assumption) -> Inclusion | None:
+    """An inclusion by way of r-G_L3 and the theorem on diagonals, where both ends are simulated."""
+    if assume == "none" or included(OUTER, smaller, assume).status != "proved":
+        return None
+    through = included(larger, _r_g_l3(), assume)
+    if through.status != "proved":
+        return None
+    return Inclusion("proved", through.larger, cited=(*through.cited, DIAGONALS))
+
+
+@cache
+def _r_g_l3() -> Grammar:
+    return find_grammar("r-G_L3")

@@ -1,0 +1,326 @@
+"""The verdict: what a grammar and its network can tell apart, set against 1-WL and 3-WL.
+
+Three statements are never mixed: what the *words* of a grammar tell apart; what they tell apart
+*with functions* on every variable, in the limit of many layers; and what *this network* tells apart
+with its read-out and its number of layers. Each stands with its evidence: a certificate that the
+checker accepted, a theorem cited, a pair of graphs, or the graphs it was tested on. All of it is
+about simple undirected graphs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from .grammars.fragments import Fragment
+from .grammars.grammar import Grammar, Rule
+from .language.operations import OPERATIONS, POINTWISE
+from .language.sorts import Sort
+from .placement import (
+    OF_SYMBOLS,
+    RELATIONS,
+    Bound,
+    Relation,
+    Statement,
+    as_words,
+    bounded_statement,
+    functions_statements,
+    proved_above,
+    refuted,
+    words_statements,
+)
+from .power.wl_tests import ONE_WL, THREE_WL, WLTest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .compiler.plan import NetworkPlan
+    from .power.colours.memories import Mixing
+    from .power.probes import Pool, Probe
+    from .power.table import PowerRow
+    from .reduction.compare import Comparison, Inclusion
+
+__all__ = [
+    "Statement",
+    "Verdict",
+    "comparison_verdict",
+    "derivation_verdict",
+    "grammar_verdict",
+    "network_verdict",
+    "suite_statements",
+]
+
+_NETWORK = "as this network"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Statements, and what else is to be said, in plain words."""
+
+    statements: tuple[Statement, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = ["Verdict, for simple undirected graphs"]
+        lines.append("─" * len(lines[0]))
+        about = ""
+        for statement in self.statements:
+            if statement.about != about:
+                about = statement.about
+                lines.append(about)
+            lines.append(f"  {statement.relation} {statement.against}")
+            lines += [f"      {line}" for line in statement.evidence]
+        lines += [f"{note[0].upper()}{note[1:]}" for note in self.notes]
+        return "\n".join(lines)
+
+    def of_network(self) -> Verdict:
+        """What is said of the network alone."""
+        own = (s for s in self.statements if s.about.startswith(_NETWORK))
+        return Verdict(tuple(own), self.notes)
+
+    def __add__(self, other: Verdict) -> Verdict:
+        notes = dict.fromkeys((*self.notes, *other.notes))
+        return Verdict((*self.statements, *other.statements), tuple(notes))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "statements": [statement.to_json() for statement in self.statements],
+            "notes": list(self.notes),
+        }
+
+
+def grammar_verdict(grammar: Grammar, about: str = "") -> Verdict:
+    """A grammar as words, and with functions on every variable.
+
+    Args:
+        grammar: Any grammar.
+        about: Put before what a statement is about, for instance the grammar's name.
+    """
+    if not grammar.sentence_rules:
+        return silent_verdict(grammar)
+    prefix = f"{about} " if about else ""
+    words = words_statements(grammar, f"{prefix}as words")
+    functions = functions_statements(grammar, f"{prefix}with functions, in the limit")
+    return Verdict((*words, *functions))
+
+
+def derivation_verdict(exhaustive: Grammar, reduced: Grammar) -> Verdict:
+    """Both grammars of a derivation: equal as words, and not always with functions."""
+    if not reduced.sentence_rules:
+        return silent_verdict(exhaustive)
+    words = words_statements(reduced, "as words")
+    own = functions_statements(reduced, f"with functions, in the limit: {reduced.name}")
+    if exhaustive == reduced:
+        return Verdict((*words, *own))
+    all_rules = functions_statements(exhaustive, f"with functions, in the limit: {exhaustive.name}")
+    if [s.relation for s in own] == [s.relation for s in all_rules]:
+        about = f"with functions, in the limit: {reduced.name}, and {exhaustive.name}"
+        return Verdict((*words, *(replace(s, about=about) for s in own)))
+    return Verdict((*words, *own, *all_rules))
+
+
+def silent_verdict(grammar: Grammar) -> Verdict:
+    """What there is to say of a grammar without sentences."""
+    return Verdict(notes=(f"{grammar.name or 'it'} has no sentences: {advice(grammar)}",))
+
+
+def advice(grammar: Grammar) -> str:
+    """Which operations would give a grammar's operations sentences, found by trying them."""
+    sets = sentence_makers(grammar.operations)
+    if not sets:
+        return "it tells nothing apart"
+    shown = [" and ".join(OPERATIONS[name].symbol for name in names) for names in sets]
+    return f"it tells nothing apart; add {', or '.join(shown)}"
+
+
+def sentence_makers(operations: frozenset[str]) -> list[tuple[str, ...]]:
+    """The smallest sets of one or two operations that give a set of them sentences."""
+    own = operations or {"matmul"}
+    others = [name for name in OPERATIONS if name not in own and name not in POINTWISE]
+    found: list[tuple[str, ...]] = []
+    for size in (1, 2):
+        for more in combinations(others, size):
+            if any(set(smaller) <= set(more) for smaller in found):
+                continue
+            if Fragment([*own, *more]).exhaustive().sentence_rules:
+                found.append(more)
+    return found
+
+
+def suite_statements(row: PowerRow) -> tuple[Statement, ...]:
+    """What was measured on a suite, against 1-WL and 3-WL."""
+    found = []
+    measured = f"tested: {row.separated:,} of {row.pairs:,} pairs told apart"
+    if not row.exact:
+        measured += f" within {len(row.by_layer) - 1} layers"
+    for test, (more, less) in row.against.items():
+        relation: Relation = "agrees with"
+        if more or less:
+            relation = RELATIONS[False if more else None, False if less else None]
+        counts = f"{more:,} that {test} merges; {less:,} that only {test} tells apart"
+        evidence = measured if relation == "agrees with" else f"{measured}, {counts}"
+        found.append(Statement(f"{row.grammar} on {row.suite}", relation, test, (evidence,)))
+    return tuple(found)
+
+
+def comparison_verdict(comparison: Comparison) -> Verdict:
+    """Two grammars against each other, and each against 1-WL and 3-WL, in the comparison's mode."""
+    left, right = comparison.left, comparison.right
+    functions = comparison.mode == "with f"
+    how = "with functions, in the limit" if functions else "as words"
+    relation = OF_SYMBOLS[comparison.relation]
+    sides = (
+        (comparison.forward, f"{left.name} ⊆ {right.name}"),
+        (
+            comparison.backward,
+            f"{left.name} ⊇ {right.name}",
+        ),
+    )
+    evidence = tuple(f"{claim}: {inclusion_text(found)}" for found, claim in sides)
+    witnesses = tuple(found.witness for found, _ in sides if found.witness is not None)
+    first = Statement(f"{left.name} {how}", relation, right.name, evidence, witnesses)
+    return Verdict((first,)) + _both_placed(left, right, functions, how)
+
+
+def _both_placed(left: Grammar, right: Grammar, functions: bool, how: str) -> Verdict:
+    verdict = Verdict()
+    for grammar in dict.fromkeys((left, right)):
+        if not grammar.sentence_rules:
+            verdict += silent_verdict(grammar)
+            continue
+        place = functions_statements if functions else words_statements
+        verdict += Verdict(place(grammar, f"{grammar.name} {how}"))
+    return verdict
+
+
+def inclusion_text(inclusion: Inclusion) -> str:
+    """Why an inclusion holds, fails or is open."""
+    if inclusion.status == "separated":
+        return f"no; {inclusion.reason}"
+    if inclusion.status == "open":
+        return f"open, no proof found ({inclusion.reason})"
+    if not inclusion.larger.sentence_rules:
+        return "proved: it has no sentences, so it tells nothing apart"
+    if inclusion.proof is None:
+        return f"proved: {'; '.join(inclusion.cited)}"
+    count, form = len(inclusion.proof.witnesses), inclusion.proof.claim.form
+    return f"proved by {count} obligations, {form} form"
+
+
+def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
+    """A network: its grammar as words and with functions, and itself at its depth.
+
+    Some network of that plan, wide enough, tells two graphs apart iff the WL test of its grammar
+    does (docs/power.md); where that does not quite hold, `plan.exceptions()` are among the notes.
+
+    Args:
+        plan: The plan of the network.
+        depth: Layers, those of the plan where None.
+    """
+    from .power.probes import Colours, all_graphs
+
+    base = grammar_verdict(plan.grammar)
+    exceptions = plan.exceptions()
+    if plan.readout.task != "graph":
+        return replace(base, notes=(*base.notes, *exceptions))
+    layers = len(plan.layers) if depth is None else depth
+    tested, mixing = plan.test_grammar(), plan.functions()
+    probe = Colours(tested, None, mixing, layers)
+    pool = all_graphs(6)
+    if probe.classes(pool) is None:
+        note = "the network was not placed: its WL test needs the values of all supports"
+        return replace(base, notes=(*base.notes, note))
+    exact = not any("upper bound" in reason or "no round" in reason for reason in exceptions)
+    count = "1 layer" if layers == 1 else f"{layers} layers"
+    about = f"{_NETWORK} of unlimited width: {count}, read-out {tested.readout_text}"
+    limit = _limit(tested, mixing)
+    statements = tuple(
+        _network_placed(about, probe, limit, test, pool, exact) for test in (ONE_WL, THREE_WL)
+    )
+    notes = (*base.notes, *_stronger_notes(plan, base, probe, pool, exact), *exceptions)
+    return Verdict((*base.statements, *statements), notes)
+
+
+def _limit(tested: Grammar, mixing: Mapping[Sort, Mixing]) -> Grammar:
+    """Words that tell apart at least what the network does with any number of layers."""
+    from .power.grammar_test import words_of_test
+
+    kinds = {sort: "zero" if kind == "homogeneous" else kind for sort, kind in mixing.items()}
+    return words_of_test(tested, kinds)
+
+
+def _network_placed(
+    about: str, probe: Probe, limit: Grammar, test: WLTest, pool: Pool, exact: bool
+) -> Statement:
+    """A network against a WL test: what it merges and separates among small graphs, and bounds."""
+    from .power.probes import known_pairs
+
+    above = below = None
+    for graphs in (known_pairs(), pool):
+        above = above or (refuted(probe, test, graphs, more=True) if exact else None)
+        below = below or refuted(probe, test, graphs, more=False)
+    upper = above or proved_above(limit, test)
+    if upper is None:
+        why = (
+            f"tested: tells apart no more on {pool.text}"
+            if exact
+            else "its WL test is a bound only"
+        )
+        upper = Bound(None, f"at most: open; {why}")
+    said = "agrees with it" if upper.holds else f"tells apart what {test.name} does"
+    seen = f"tested: {said if exact else 'its WL test, a bound, agrees with it'} on {pool.text}"
+    return bounded_statement(about, test.name, upper, below or Bound(None, seen))
+
+
+def _stronger_notes(
+    plan: NetworkPlan, words: Verdict, probe: Probe, pool: Pool, exact: bool
+) -> list[str]:
+    """Which rules MLPs, biases and pooling add to the words, and whether they add power."""
+    from .compiler.power_text import rules_text
+
+    name = plan.grammar.name or "the grammar"
+    functions = plan.added_rules()
+    reasons = _added(functions)
+    pooled = [r for r in plan.test_grammar().sentence_rules if r not in plan.grammar.all_rules]
+    if pooled:
+        reasons.append(f"the pooled read-out adds {rules_text(pooled)}")
+    if not reasons:
+        return [f"with layers enough this network tells apart what the words of {name} do"]
+    why = "; ".join(reasons)
+    ways = ['functions="free"'] if functions else []
+    if pooled and plan.grammar.sentence_rules:
+        ways.append('readout="grammar"')
+    way = f"; with {' and '.join(ways)} network and words are one" if ways else ""
+    if any((s.relation, s.against) == ("equals", "3-WL") for s in words.statements[:1]):
+        return [f"{why}: no power with layers enough, as the words already equal 3-WL{way}"]
+    found = _beyond_words(plan.grammar, probe, pool) if exact else None
+    if found is None:
+        return [f"{why}{way}"]
+    return [f"stronger than the words of {name}: {found}; {why}{way}"]
+
+
+def _added(rules: Sequence[Rule]) -> list[str]:
+    """`the MLP on M adds M → (M⊙M), its bias M → 1·1ᵀ`, one for each variable."""
+    by_sort: dict[Sort, list[Rule]] = {}
+    for rule in rules:
+        by_sort.setdefault(rule.head, []).append(rule)
+    texts = []
+    for sort, (first, *rest) in by_sort.items():
+        part = "MLP" if first.holes else "bias"
+        biases = "".join(f", its bias {rule}" for rule in rest)
+        texts.append(f"the {part} on {sort.variable} adds {first}{biases}")
+    return texts
+
+
+def _beyond_words(grammar: Grammar, probe: Probe, pool: Pool) -> str | None:
+    """Two graphs a network tells apart and no sentence of its grammar does."""
+    from .power.probes import Words, witness
+
+    words = as_words(grammar)
+    classes = Words(words).classes(pool) if words is not None and words.sentence_rules else None
+    found = None if classes is None else witness(probe, pool, classes, "words", more=True)
+    if found is None:
+        return None
+    first, second = found[1]["names"]
+    return f"it tells apart {first} and {second}, which no sentence does"

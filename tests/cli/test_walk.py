@@ -1,0 +1,212 @@
+"""One walk on the command line: derive, and go on with what was derived, nothing typed twice."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from test_commands import run
+from typer.testing import CliRunner
+
+from g2n2 import cli
+from g2n2.errors import G2N2Error
+
+C6, TRIANGLES = "EhEG", "EJaG"
+
+
+def piped(content: str, *words: str) -> tuple[int, str]:
+    """As `run`, with text on standard input."""
+    result = CliRunner().invoke(cli.app, list(words), input=content)
+    if isinstance(result.exception, G2N2Error):
+        return 2, f"error: {result.exception}"
+    return result.exit_code, result.output
+
+
+def shell(line: str) -> tuple[int, str]:
+    """A line of a real shell, with its pipes."""
+    line = line.replace("g2n2 ", f"{sys.executable} -m g2n2 ")
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def derived(tmp_path_factory):
+    """A certificate and the JSON of {·, Tr}."""
+    folder = tmp_path_factory.mktemp("derived")
+    certificate, derivation = folder / "certificate.json", folder / "derivation.json"
+    code, printed = run("derive", "· Tr", "--json", "--out", str(certificate))
+    assert code == 0
+    derivation.write_text(printed, encoding="utf-8")
+    return certificate, derivation
+
+
+def test_a_derivation_is_piped_into_a_network():
+    code, printed = shell("g2n2 derive '· Tr' --json | g2n2 compile - --json")
+    assert code == 0
+    content = json.loads(printed)
+    assert content["grammar"] == "r-G_{·, Tr}"
+    assert content["note"].startswith("standard input: r-G_{·, Tr} with 3 rules")
+    assert content["verdict"]["statements"]
+
+
+def test_a_pipe_with_nothing_in_it_is_refused():
+    code, printed = shell("g2n2 compile - < /dev/null")
+    assert code == 2
+    assert printed.startswith("error: standard input is empty")
+    assert "Traceback" not in printed
+    code, printed = shell("g2n2 derive nonsense --json | g2n2 compile -")
+    assert code == 2
+    assert "Traceback" not in printed
+
+
+COMMANDS = [
+    ("compile", "{}"),
+    ("power", "{}", "--suite", "cfi", "--json"),
+    ("separate", C6, TRIANGLES, "--grammar", "{}"),
+    ("words", "{}", "--size", "3"),
+    ("trace", "Tr(A³)", "--grammar", "{}"),
+    ("tree", "Tr(A³)", "--grammar", "{}"),
+    ("compare", "{}", "r-G_L3"),
+    ("grammars", "{}"),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=[words[0] for words in COMMANDS])
+def test_every_command_takes_what_derive_gave(derived, words):
+    certificate, derivation = derived
+    texts = [str(certificate), str(derivation), "r-G_{·, Tr}", "M → MM | A; S → Tr(M)"]
+    for text in texts:
+        code, printed = run(*(word.format(text) if word == "{}" else word for word in words))
+        assert code == 0, printed
+    code, printed = piped(derivation.read_text(encoding="utf-8"), *(w.format("-") for w in words))
+    assert code == 0, printed
+
+
+@pytest.mark.parametrize("words", [c for c in COMMANDS if c[0] not in ("compile", "grammars")])
+def test_words_of_a_fragment_are_those_of_its_exhaustive_grammar_unless_reduced(words):
+    asked = [word.format("· Tr") for word in words]
+    assert run(*asked)[0] == 0
+    code, printed = run(*asked, "--reduce")
+    assert code == 0
+    if "--json" not in words and words[0] != "tree":
+        assert "stands for its exhaustive grammar, G_{·, Tr} with 5 rules" in run(*asked)[1]
+        assert "stands for its reduced grammar, r-G_{·, Tr} with 3 rules" in printed
+
+
+def test_a_network_of_a_fragment_is_reduced_and_says_both_sizes():
+    code, printed = run("compile", "· ᵀ 1 ⊙", "--preset", "paper")
+    assert code == 0
+    first = printed.splitlines()[0]
+    assert "stands for its reduced grammar, r-G_{·, ᵀ, 1, ⊙} with 8 rules" in first
+    assert "exhaustive is G_{·, ᵀ, 1, ⊙} with 17 rules" in first
+    small, large = (int(n.replace(",", "")) for n in (first.split()[-4], first.split()[-1]))
+    for options, weights in (((), small), (("--exhaustive",), large)):
+        answer = json.loads(run("compile", "· ᵀ 1 ⊙", "--preset", "paper", *options, "--json")[1])
+        assert answer["total"]["parameters"] == weights
+    assert small < large
+
+
+def test_compile_and_train_agree_on_the_preset():
+    pytest.importorskip("torch")
+    from g2n2.training.config import RunConfig
+
+    preset = RunConfig("any").effective_recipe().preset
+    assert f"preset {preset}" in run("compile", "r-G_L3")[1]
+
+
+def test_derive_json_has_all_that_is_needed_to_go_on(derived):
+    answer = json.loads(derived[1].read_text(encoding="utf-8"))
+    assert answer["name"] == "r-G_{·, Tr}"
+    assert answer["reduced"] + answer["readout"] == ["M → MM", "M → A", "S → Tr(M)"]
+    assert answer["certificate"] == json.loads(derived[0].read_text(encoding="utf-8"))
+
+
+def test_a_certificate_that_was_edited_is_refused(derived, tmp_path):
+    content = json.loads(derived[0].read_text(encoding="utf-8"))
+    content["links"][-1]["proof"]["obligations"].pop()
+    file = tmp_path / "edited.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    for words in (("compile", str(file)), ("words", str(file))):
+        code, printed = run(*words)
+        assert code == 2
+        assert "the checker refuses the certificate" in printed
+
+
+WL = [
+    (("compare", "r-G_L3", "1-WL"), "r-G_L3 as words\n  strictly above 1-WL"),
+    (("compare", "1-WL", "r-G_L1"), "1-WL\n  equals r-G_L1 as words"),
+    (("compare", "PPGN", "3-WL"), "PPGN with functions, in the limit\n  equals 3-WL"),
+    (("compare", "1-WL", "2-FWL"), "1-WL\n  strictly below 2-FWL"),
+    (("compare", "r-G_L3", "4-WL"), "strictly below 4-WL"),
+    (("compare", "·", "1-WL"), "G_{·} has no sentences"),
+    (("separate", C6, TRIANGLES, "--grammar", "1-WL"), "same (1-WL"),
+    (("separate", C6, TRIANGLES, "--grammar", "3-WL"), "different (3-WL, from round 1 on)"),
+    (("power", "3-WL", "PPGN", "--suite", "cfi"), "3-WL on cfi\n"),
+]
+
+
+@pytest.mark.parametrize(("words", "line"), WL)
+def test_wl_tests_stand_where_grammars_can(words, line):
+    code, printed = run(*words)
+    assert code == 0
+    assert line.lower() in printed.lower()
+
+
+def test_comparisons_with_wl_tests_as_json():
+    both = json.loads(run("compare", "r-G_{·, Tr}", "1-WL", "--json")[1])
+    assert [c["relation"] for c in both] == ["incomparable", "⊋"]
+    assert [c["mode"] for c in both] == ["words", "with f"]
+    assert both[0]["verdict"]["statements"][0]["witness"][0]["names"] == ["C6", "2·C3"]
+    turned = json.loads(run("compare", "3-WL", "r-G_L1", "--json")[1])
+    assert [c["relation"] for c in turned] == ["⊋", "⊋"]
+
+
+BAD = [
+    (("words", "1-WL"), "1-WL has no rules; r-G_L1 is a grammar of that power"),
+    (("compile", "3-WL"), "3-WL has no rules; r-G_L3 is a grammar of that power"),
+    (("compare", "5-WL", "r-G_L1"), "5-WL cannot be run"),
+    (("compare", "r-G_L3", "1-WL", "--out", "c.json"), "no certificate"),
+    (("power", "r-G_L3!!", "--suite", "cfi"), "did you mean r-G_L3"),
+    (("compile", "r-G_L3Σ"), "did you mean r-G_L3"),
+    (("separate", C6, TRIANGLES, "--grammar", ""), "no grammar is named"),
+    (("compile", "missing.json"), "there is no file 'missing.json'"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD)
+def test_bad_input(words, message):
+    code, printed = run(*words)
+    assert code == 2
+    assert message in printed
+
+
+def test_power_lists_what_stays_merged():
+    (row,) = json.loads(run("power", "PPGN", "--suite", "cfi", "--json")[1])
+    assert [(m["pair"], m["category"]) for m in row["merged"]] == [
+        (1, "K4-e"),
+        (2, "K2,3"),
+        (3, "K4"),
+    ]
+    assert row["merged_total"] == 3
+    assert row["merged"][0]["names"] == ["CFI(K4−e)", "twisted CFI(K4−e)"]
+    assert row["against"] == {"1-WL": [1, 0], "3-WL": [0, 2]}
+    about = {(s["about"], s["against"]): s["relation"] for s in row["verdict"]["statements"]}
+    assert about["PPGN on cfi", "3-WL"] == "does not reach"
+    assert about["PPGN as words", "3-WL"] == "strictly below"
+
+
+def test_the_verdict_ends_all_four_commands():
+    for words in (
+        ("derive", "L1"),
+        ("compile", "r-G_L1"),
+        ("compare", "r-G_L1", "r-G_L3"),
+        ("power", "r-G_L1", "--suite", "cfi"),
+    ):
+        printed = run(*words)[1]
+        assert "Verdict, for simple undirected graphs" in printed
+        assert "  equals 1-WL\n" in printed
