@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api import check as check
+    from .api import compare as compare
     from .api import compile as compile
     from .api import export as export
     from .api import load as load
@@ -40,12 +41,12 @@ if TYPE_CHECKING:
     from .language.operations import Operation as Operation
     from .language.parsing import parse as parse
     from .language.patterns import equal as equal
+    from .language.registry import register as register
     from .nn.explaining import explain as explain
     from .nn.model import G2N2 as G2N2
     from .nn.model import GrammarGNN as GrammarGNN
     from .nn.pyg_layer import GrammarLayer as GrammarLayer
     from .nn.writing import write_formula as write_formula
-    from .pipeline import compare as compare
     from .pipeline import derive as derive
     from .power import CallablePackage
     from .power.refinement import refine as refine
@@ -60,7 +61,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "derive": "pipeline",
     "check": "api",
-    "compare": "pipeline",
+    "compare": "api",
     "separate": "power.separation",
     "refine": "power.refinement",
     "compile": "api",
@@ -86,6 +87,7 @@ _HOMES = {
     "evaluate_mod": "language.evaluation",
     "parse": "language.parsing",
     "Operation": "language.operations",
+    "register": "language.registry",
     "formula": "compiler.formulas.counting",
     "requirements": "compiler.formulas.planning",
     "trace": "compiler.trace",

@@ -252,7 +252,7 @@ def choose_grammar(text: str, *, reduce: bool, exhaustive: bool = False) -> Chos
 def network_grammar(text: str) -> Grammar:
     """The grammar a network is built of; a warning says so where a fragment was reduced."""
     chosen = choose_grammar(text, reduce=True)
-    if chosen.other is not None:
+    if chosen.other is not None and fragment_of(text) is not None:
         more = f"for that one give the name {chosen.other.name}"
         warnings.warn(f"{chosen.note}; {more}", FragmentWarning, stacklevel=3)
     return chosen.grammar

@@ -1,19 +1,22 @@
-"""The one place where a grammar enters a public function: a Grammar, its name or its rules."""
+"""The one place where a grammar enters a public function: a Grammar, a derivation, or text."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import GrammarError
 from .catalogue import find_grammar
 from .grammar import Grammar
 
-GrammarLike: TypeAlias = Grammar | str
+if TYPE_CHECKING:
+    from ..pipeline import Derivation
+
+GrammarLike: TypeAlias = "Grammar | Derivation | str"
 """A grammar, as `as_grammar` takes it."""
 
 
 def as_grammar(grammar: GrammarLike) -> Grammar:
-    """A grammar from itself or from text.
+    """A grammar from itself, from a derivation or from text, as words are made of it.
 
     >>> as_grammar("PPGN").name
     'PPGN'
@@ -22,17 +25,46 @@ def as_grammar(grammar: GrammarLike) -> Grammar:
     S → 1ᵀV_c
 
     Args:
-        grammar: A grammar, or text: a name of the catalogue, the rules themselves, a fragment
-            (`L3`, `· ᵀ 1 ⊙`), or a file of rules.
+        grammar: A grammar; what `derive` gives, which stands for its reduced grammar; or text: a
+            name of the catalogue, a printed name (`r-G_{·, Tr}`), the rules themselves, a fragment
+            (`L3`, `· ᵀ 1 ⊙`), which stands for its exhaustive grammar, or a file of rules or with
+            a certificate.
 
     Raises:
         GrammarError: It is neither, or there is no such grammar.
+        ReductionError: A certificate is damaged, or the checker refuses it.
     """
-    if isinstance(grammar, str):
+    if not isinstance(grammar, str):
+        return _object(grammar)
+    if grammar.strip() == "-":  # standard input is for the command line
         return find_grammar(grammar)
-    if not isinstance(grammar, Grammar):
+    from ..pipeline import choose_grammar  # upward: what a text stands for is decided there
+
+    return choose_grammar(grammar, reduce=False).grammar
+
+
+def as_network_grammar(grammar: GrammarLike) -> Grammar:
+    """The same where a network is made: a fragment stands for its reduced grammar, with a warning.
+
+    >>> from g2n2 import derive
+    >>> as_network_grammar(derive("L1", witnesses=False)).name
+    'r-G_L1'
+    """
+    if not isinstance(grammar, str):
+        return _object(grammar)
+    if grammar.strip() == "-":
+        return find_grammar(grammar)
+    from ..pipeline import network_grammar
+
+    return network_grammar(grammar)
+
+
+def _object(grammar: Any) -> Grammar:
+    """A grammar, or the reduced one of a derivation or reduction."""
+    chosen = getattr(grammar, "reduced", grammar)
+    if not isinstance(chosen, Grammar):
         raise GrammarError(
             f"got {type(grammar).__name__}, expected a grammar, its name such as 'r-G_L3', or its "
             "rules such as 'V → AV | 1'"
         )
-    return grammar
+    return chosen

@@ -17,10 +17,9 @@ from ..compiler.readout_plan import Task
 from ..data.batch import GraphBatch
 from ..data.pyg_fields import pyg_data, pyg_shape
 from ..errors import DataError, ShapeError
-from ..grammars.grammar import Grammar
+from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..language.terms import Leaf, subterms
 from ..ops.precision import without_autocast
-from ..pipeline import network_grammar
 from ..verdict import Verdict, network_verdict
 from .fast import FastLayer, Surroundings, choose, embedded
 from .first import first_memories
@@ -82,7 +81,7 @@ class GrammarGNN(nn.Module):
 
     def __init__(
         self,
-        grammar: str | Grammar = "r-G_L3",
+        grammar: GrammarLike = "r-G_L3",
         node_features: int = 0,
         edge_features: int = 0,
         width: int | Mapping[str, int] = 64,
@@ -103,7 +102,7 @@ class GrammarGNN(nn.Module):
         backend: str = "auto",
     ) -> None:
         super().__init__()
-        chosen = network_grammar(grammar) if isinstance(grammar, str) else grammar
+        chosen = as_network_grammar(grammar)
         self.options: dict[str, Any] = {
             "node_features": node_features,
             "edge_features": edge_features,

@@ -15,7 +15,7 @@ from ..compiler.presets import Preset
 from ..data.batch import GraphBatch
 from ..data.pyg_fields import PyGTensors, nodes_and_edges, pyg_data, pyg_shape
 from ..errors import DataError, LoweringError, ShapeError
-from ..grammars.coercion import GrammarLike, as_grammar
+from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..language.sorts import M, S
 from .memory import refuse_over_budget
 from .model import GrammarGNN
@@ -98,7 +98,7 @@ class GrammarLayer(nn.Module):
     >>> nodes, pairs = second(nodes, edge_index, pairs=pairs)
 
     Args:
-        grammar: A grammar, its name or its rules.
+        grammar: A grammar, what `derive` gives, or text as for `GrammarGNN`.
         in_channels: Columns of the node features; 0 for none.
         out_channels: Channels of the node and of the pair features that come out.
         edge_dim: Channels of `edge_attr`; None for none.
@@ -136,7 +136,7 @@ class GrammarLayer(nn.Module):
         backend: str = "auto",
     ) -> None:
         super().__init__()
-        chosen = as_grammar(grammar)
+        chosen = as_network_grammar(grammar)
         for name, value in (("pair_channels", pair_channels), ("edge_dim", edge_dim or 0)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                 raise LoweringError(f"{name} must be a whole number, at least 0, got {value!r}")
