@@ -73,6 +73,9 @@ def pairs(most: int = 6) -> tuple[Array, Array]:
     return first[same], second[same]
 
 
+EVERY = np.arange(len(small_graphs()))
+
+
 @dataclass(frozen=True)
 class Setting:
     """One kind of network of a grammar."""
@@ -111,29 +114,37 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Trial:
-    """One random network: its seed, and what is changed of the preset to see more."""
+    """One random network: its seed, and what is changed of the preset to see more.
+
+    Attributes:
+        kinks: Put the kinks of the MLPs between entries of the graphs not told apart so far. Random
+            kinks often lie where no entry does, and the MLP is then linear on the graphs at hand.
+    """
 
     seed: int
     activation: str = ""
     scale: float = 1.0
-    bias: float = 0.3
     width: int = WIDTH
+    kinks: bool = False
 
 
 def trials(more: int) -> Iterator[Trial]:
-    """Three networks as they come, then others: SiLU, other weights, large biases, more channels.
-
-    Large biases spread the kinks of ReLU over the degrees that occur.
-    """
+    """Three networks as they come, then others: kinks at the data, SiLU, larger weights."""
     yield from (Trial(seed) for seed in range(AT_ONCE))
-    for number in range(more):
-        scale = (1.0, 2.0, 0.5, 3.0, 1.5)[number % 5]
-        bias = (1.0, 3.0, 0.3)[number % 3]
-        yield Trial(AT_ONCE + number, "silu" if number % 2 == 0 else "", scale, bias, 2 * WIDTH)
+    for seed in range(AT_ONCE, AT_ONCE + more):
+        scale = (1.0, 2.0, 3.0)[seed // 3 % 3]
+        yield (
+            Trial(seed, kinks=True),
+            Trial(seed, scale=scale, width=2 * WIDTH, kinks=True),
+            Trial(seed, "silu", scale, 2 * WIDTH),
+        )[seed % 3]
 
 
-def network(grammar: Grammar, setting: Setting, trial: Trial) -> GrammarGNN:
-    """A random network, biases drawn too: those of `modern` start at zero."""
+def network(grammar: Grammar, setting: Setting, trial: Trial, graphs: Array = EVERY) -> GrammarGNN:
+    """A random network, biases drawn too: those of `modern` start at zero.
+
+    `graphs` are those between whose entries kinks are put, where the trial says so.
+    """
     preset = find_preset(setting.preset)
     if trial.activation:
         preset = replace(preset, activation=trial.activation)
@@ -148,18 +159,49 @@ def network(grammar: Grammar, setting: Setting, trial: Trial) -> GrammarGNN:
             pooling=None if setting.readout == "grammar" else "sum",
             pair_bias=setting.pair_bias,
             decision=(2,),
-            backend="plain",
+            backend="reference" if trial.kinks else "plain",
         ).double()
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if name.endswith("bias"):
-                    parameter.normal_(std=trial.bias)
+                    parameter.normal_(std=0.3)
                 parameter.mul_(trial.scale)
+            if trial.kinks:
+                _place_kinks(model, graphs)
     return model.eval()
 
 
-def classes_of_test(plan: NetworkPlan, rounds: int) -> Array:
-    """The classes the WL test of a plan gives to the graphs after some rounds."""
+def _place_kinks(model: GrammarGNN, graphs: Array) -> None:
+    """Change every hidden unit so that it is zero midway between two entries of one of the graphs."""
+    chosen = torch.from_numpy(graphs)
+
+    def between(part: torch.nn.Linear, args: tuple[torch.Tensor]) -> None:
+        entries = args[0].reshape(len(args[0]), -1, part.in_features)
+        graph = chosen[torch.randint(len(chosen), (part.out_features,))]
+        # Of two entries drawn, a zero one is most often padding: the other then stands for both.
+        first, second = entries[graph, torch.randint(entries.shape[1], (2, part.out_features))]
+        second = torch.where((second != 0).any(1, keepdim=True), second, first)
+        first = torch.where((first != 0).any(1, keepdim=True), first, second)
+        if part.bias is not None:
+            part.bias.copy_(-(part.weight * (first + second) / 2).sum(1))
+            return
+        lengths = [each.norm(dim=1, keepdim=True).clamp(min=1e-12) for each in (first, second)]
+        middle = first / lengths[0] + second / lengths[1]
+        share = (part.weight * middle).sum(1) / (middle * middle).sum(1).clamp(min=1e-12)
+        part.weight.sub_(share[:, None] * middle)
+
+    handles = [
+        update.mixer[0].register_forward_pre_hook(between)
+        for layer in model.layers
+        for update in layer.updates.values()
+    ]
+    model.final(*batch())
+    for handle in handles:
+        handle.remove()
+
+
+def classes_of_test(plan: NetworkPlan, rounds: int, most: int = MOST_LAYERS) -> Array:
+    """The classes the WL test of a plan gives to the graphs after some rounds, of `most` that are asked for."""
     functions = plan.functions()
     normalised = plan.preset.normalised
     # No norm follows the last layer, so functions without biases keep multiples there.
@@ -169,16 +211,19 @@ def classes_of_test(plan: NetworkPlan, rounds: int) -> Array:
         tuple(functions.items()),
         tuple(last.items()) if normalised and plan.preset.activation == "relu" else None,
         "colours" if normalised else "values",
+        most,
     )
     return history[rounds]
 
 
 @cache
-def _history(grammar: Grammar, functions: Any, last: Any, inputs: Any) -> tuple[Array, ...]:
+def _history(
+    grammar: Grammar, functions: Any, last: Any, inputs: Any, rounds: int
+) -> tuple[Array, ...]:
     found = grammar_test(
         grammar,
         small_graphs(),
-        rounds=MOST_LAYERS,
+        rounds=rounds,
         functions=dict(functions),
         last_functions=dict(last) if last else None,
         inputs=inputs,
@@ -199,10 +244,12 @@ def outcomes(
         for pair_bias in (True, False) if has_pairs else (True,):
             for depth in layers:
                 settings = [Setting(preset, r, pair_bias, depth) for r in readouts]
-                yield from _same_layers(grammar, settings, more)
+                yield from _same_layers(grammar, settings, more, max(layers))
 
 
-def _same_layers(grammar: Grammar, settings: Sequence[Setting], more: int) -> list[Outcome]:
+def _same_layers(
+    grammar: Grammar, settings: Sequence[Setting], more: int, most: int
+) -> list[Outcome]:
     """Networks that differ in their read-out only: the layers are run once for all of them."""
     name = grammar.name or str(grammar)
     found: dict[Setting, Outcome] = {}
@@ -212,17 +259,19 @@ def _same_layers(grammar: Grammar, settings: Sequence[Setting], more: int) -> li
     first, second = pairs()
     for trial in trials(more):
         models: dict[Setting, GrammarGNN] = {}
+        open_pairs = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *unseen.values()]))
+        graphs = np.unique([first[open_pairs], second[open_pairs]])
         for setting in settings:
             if setting in found and not len(unseen[setting]):
                 continue
             try:
-                models[setting] = network(grammar, setting, trial)
+                models[setting] = network(grammar, setting, trial, graphs)
             except LoweringError:
                 continue
         for setting, model in list(models.items()):
             if setting not in found:
                 plans[setting] = model.plan
-                classes[setting] = classes_of_test(model.plan, setting.layers)
+                classes[setting] = classes_of_test(model.plan, setting.layers, most)
                 apart = classes[setting][first] != classes[setting][second]
                 unseen[setting] = np.flatnonzero(apart)
                 found[setting] = Outcome(name, setting, len(unseen[setting]))

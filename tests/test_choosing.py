@@ -61,13 +61,34 @@ def test_the_papers_reductions_need_no_derivation(fragment: str) -> None:
 
 
 def test_a_network_of_a_fragment_warns() -> None:
-    with pytest.warns(FragmentWarning, match="for that one give the name G_{·, Tr}"):
+    with pytest.warns(FragmentWarning, match="the other is called G_{·, Tr}"):
         assert network_grammar("· Tr") == TRACE
-    with pytest.warns(FragmentWarning):
-        from g2n2.nn.model import GrammarGNN
 
-        assert GrammarGNN("· Tr", width=2).plan.grammar == TRACE
-    assert GrammarGNN("G_{·, Tr}", width=2).plan.grammar == Fragment("· Tr").exhaustive()
+
+def test_a_model_of_a_fragment_says_both_numbers_of_weights() -> None:
+    pytest.importorskip("torch")
+    from g2n2 import compile as build
+    from g2n2.nn.model import GrammarGNN
+
+    with pytest.warns(FragmentWarning) as caught:
+        small = GrammarGNN("· Tr", width=2)
+    large = GrammarGNN("G_{·, Tr}", width=2)
+    assert small.plan.grammar == TRACE
+    assert large.plan.grammar == Fragment("· Tr").exhaustive()
+    sizes = f"{small.parameter_count:,} weights against {large.parameter_count:,}"
+    assert sizes in str(caught[0].message)
+    with pytest.warns(FragmentWarning):
+        assert build("· Tr", width=2).plan.grammar == TRACE
+
+
+def test_python_takes_certificates_and_wl_tests_too(tmp_path: Path) -> None:
+    from g2n2 import power, separate
+
+    file = tmp_path / "mine.json"
+    file.write_text(CONTENTS["certificate"], encoding="utf-8")
+    assert separate(str(file), "EhEG", "EJaG").different
+    table = power(["3-WL", str(file)], suite="cfi")
+    assert [(row.grammar, row.separated) for row in table] == [("3-WL", 3), ("r-G_{·, Tr}", 1)]
 
 
 CONTENTS = {

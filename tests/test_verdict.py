@@ -56,6 +56,7 @@ EXPECTED = [
     ("r-G_{·, ᵀ, 1, ⊙}", ("strictly above", "equals"), ("strictly above", "equals")),
     ("r-G_L3 ∖ {M⊙M}", ("equals", "strictly below"), ("strictly above", "equals")),
     ("r-G_L3 ∖ {MM}", ("equals", "strictly below"), ("equals", "strictly below")),
+    ("r-G_L3 ∖ {diag(V_c)}", ("not bounded by", "at most"), ("strictly above", "equals")),
     ("four-rule", ("strictly above", "equals"), ("strictly above", "equals")),
     ("2-IGN", ("equals", "strictly below"), ("equals", "strictly below")),
     ("GCN", ("strictly below", "strictly below"), ("strictly below", "strictly below")),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from .errors import DataError, ReductionError
-from .grammars.coercion import GrammarLike, as_grammar, as_network_grammar
+from .grammars.coercion import GrammarLike, as_grammar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -214,6 +214,8 @@ def compile(
 ) -> GrammarGNN:
     """The network of a grammar; the arguments are those of `GrammarGNN`.
 
+    A fragment stands for its reduced grammar, and a warning says so.
+
     >>> from g2n2 import compile
     >>> model = compile("r-G_L3", node_features=5, width=8, layers=2)
     >>> model.plan.grammar.name, len(model.layers)
@@ -226,7 +228,7 @@ def compile(
     from .nn.model import GrammarGNN
 
     return GrammarGNN(
-        as_network_grammar(grammar),
+        grammar,
         node_features=node_features,
         edge_features=edge_features,
         width=width,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import GrammarError, ReductionError
-from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_of
+from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_of, reduced_name
 from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import Fragment, Typing
 from .grammars.grammar import Grammar, Rule
@@ -53,7 +54,10 @@ class Derivation:
 
     @property
     def reduced(self) -> Grammar:
-        return self.reduction.reduced
+        found = self.reduction
+        if found.reduced == self.exhaustive:
+            return found.reduced
+        return found.reduced.named(reduced_name(self.exhaustive.name, found.assume, found.level))
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -198,6 +202,9 @@ def _settled(
     return replace(inclusion, status="separated", witness=found.to_json(), reason=str(found))
 
 
+STDIN = "standard input"
+
+
 @dataclass(frozen=True)
 class Chosen:
     """The grammar a text stands for.
@@ -212,6 +219,13 @@ class Chosen:
     grammar: Grammar
     note: str = ""
     other: Grammar | None = None
+
+    def sized_note(self, weights: Callable[[Grammar], int]) -> str:
+        """The note, with how many weights the networks of both grammars have."""
+        if self.other is None:
+            return self.note
+        counts = f"{weights(self.grammar):,} weights against {weights(self.other):,}"
+        return f"{self.note}; {counts}"
 
 
 def choose_grammar(text: str, *, reduce: bool, exhaustive: bool = False) -> Chosen:
@@ -231,7 +245,7 @@ def choose_grammar(text: str, *, reduce: bool, exhaustive: bool = False) -> Chos
     piped = text.strip() == "-"
     content = sys.stdin.read() if piped else file_text(text)
     if piped or (content is not None and content.lstrip().startswith("{")):
-        return _read_grammar(content or "", "standard input" if piped else text, exhaustive)
+        return _read_grammar(content or "", STDIN if piped else text, exhaustive)
     from .power.wl_tests import WLTest
 
     if (test := WLTest.find(text)) is not None:
@@ -249,12 +263,18 @@ def choose_grammar(text: str, *, reduce: bool, exhaustive: bool = False) -> Chos
     return Chosen(reduced, f"{note}; exhaustive is {_size(every)}", every)
 
 
-def network_grammar(text: str) -> Grammar:
-    """The grammar a network is built of; a warning says so where a fragment was reduced."""
+def network_grammar(text: str, weights: Callable[[Grammar], int] | None = None) -> Grammar:
+    """The grammar a network is built of; a warning says so where a fragment was reduced.
+
+    Args:
+        text: As for `choose_grammar`.
+        weights: How many weights the network of a grammar has, to be said too.
+    """
     chosen = choose_grammar(text, reduce=True)
     if chosen.other is not None and fragment_of(text) is not None:
-        more = f"for that one give the name {chosen.other.name}"
-        warnings.warn(f"{chosen.note}; {more}", FragmentWarning, stacklevel=3)
+        note = chosen.note if weights is None else chosen.sized_note(weights)
+        more = f"the other is called {chosen.other.name}"
+        warnings.warn(f"{note}; {more}", FragmentWarning, stacklevel=3)
     return chosen.grammar
 
 
@@ -322,8 +342,14 @@ def _certified(proof: dict[str, Any], source: str) -> tuple[Grammar, Grammar]:
         Grammar.of([Rule.parse(rule) for rule in proof[end]], default_readout=False)
         for end in ("from", "to")
     )
-    every = every.named(_name_of(every) or Path(source).stem)
-    return every, every if reduced == every else reduced.named(f"r-{every.name}")
+    every = every.named(_name_of(every) or (GIVEN if source == STDIN else Path(source).stem))
+    if reduced == every:
+        return every, every
+    assume: Assumption = "symmetric"
+    level: Level = "graph"
+    for link in proof["links"]:
+        assume, level = link.get("assume", assume), link.get("level", level)
+    return every, reduced.named(reduced_name(every.name, assume, level))
 
 
 def _name_of(every: Grammar) -> str:

@@ -24,6 +24,7 @@ from .reduction.theorems import (
     IGN_IS_1WL,
     L1_IS_1WL,
     L3_IS_3WL,
+    MATRICES,
     OUTER,
     within_3wl,
 )
@@ -351,5 +352,5 @@ def _below_1wl() -> tuple[tuple[Grammar, str], ...]:
 
 @cache
 def _below_3wl() -> tuple[tuple[Grammar, str], ...]:
-    outer = OUTER.named("L3 without diag")
-    return (find_grammar("r-G_L3"), L3_IS_3WL), (outer, f"{DIAGONALS}; {L3_IS_3WL}")
+    by_theorem = ((grammar, f"{DIAGONALS}; {L3_IS_3WL}") for grammar in (OUTER, MATRICES))
+    return (find_grammar("r-G_L3"), L3_IS_3WL), *by_theorem

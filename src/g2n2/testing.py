@@ -1,6 +1,7 @@
 """Assertions for networks and tensor operations, for this package's tests and for yours.
 
 Outputs may not depend on the order of the nodes, on the padding, or on the other graphs of a batch.
+`registered` is a context in which operations are known that are forgotten afterwards.
 Every comparison runs in float64 and allows `TOLERANCE` times the largest output, at least one.
 """
 
@@ -10,6 +11,8 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from .language.registry import registered as registered
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -52,6 +52,10 @@ __all__ = [
 ]
 
 _NETWORK = "as this network"
+LAST_LAYER = (
+    "MLPs without biases keep f(0) = 0 between layers and f(tx) = t·f(x) after the last one, which "
+    "no norm follows: measured on networks, not proved"
+)
 
 
 @dataclass(frozen=True)
@@ -226,7 +230,13 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
         return replace(base, notes=(*base.notes, *exceptions))
     layers = len(plan.layers) if depth is None else depth
     tested, mixing = plan.test_grammar(), plan.functions()
-    probe = Colours(tested, None, mixing, layers)
+    last = _last_functions(plan)
+    if last is not None:
+        exceptions = tuple(
+            reason for reason in exceptions if "follows the last layer" not in reason
+        )
+        exceptions = (*exceptions, LAST_LAYER)
+    probe = Colours(tested, None, mixing, layers, last)
     pool = all_graphs(6)
     if probe.classes(pool) is None:
         note = "the network was not placed: its WL test needs the values of all supports"
@@ -240,6 +250,14 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
     )
     notes = (*base.notes, *_stronger_notes(plan, base, probe, pool, exact), *exceptions)
     return Verdict((*base.statements, *statements), notes)
+
+
+def _last_functions(plan: NetworkPlan) -> dict[Sort, Mixing] | None:
+    """What MLPs without biases compute after the last layer, which no norm follows."""
+    mixing = plan.functions()
+    if not plan.preset.normalised or "zero" not in mixing.values():
+        return None
+    return {sort: "homogeneous" if kind == "zero" else kind for sort, kind in mixing.items()}
 
 
 def _limit(tested: Grammar, mixing: Mapping[Sort, Mixing]) -> Grammar:

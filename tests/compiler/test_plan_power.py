@@ -1,10 +1,13 @@
 """Which functions are free, and the grammar whose test describes a plan."""
 
+from dataclasses import replace
+
 import pytest
 
 from g2n2.compiler.free_functions import free_functions
 from g2n2.compiler.plan import NetworkPlan
 from g2n2.compiler.planning import plan_network
+from g2n2.compiler.presets import PRESETS
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.grammar import Grammar
 from g2n2.language.sorts import M, R, S, V
@@ -179,3 +182,11 @@ def test_where_the_test_is_not_exact(grammar, options, words):
     assert len(found) == len(words)
     for reason, word in zip(found, words, strict=True):
         assert word in reason
+
+
+def test_a_bias_on_one_linear_map_is_a_rule_of_the_test():
+    preset = replace(PRESETS["paper"], hidden=0)
+    made = plan("PPGN", preset=preset, readout="grammar")
+    assert made.functions() == {M: "linear"}
+    expected = Grammar.parse("M → MM | diag(1) | A | 1·1ᵀ ; S → Tr(M) | 1ᵀM1")
+    assert made.test_grammar() == expected

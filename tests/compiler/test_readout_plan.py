@@ -1,12 +1,15 @@
 """Which rules of S pooling contains, decided from their bodies."""
 
+from dataclasses import replace
+
 import pytest
 
 from g2n2.compiler.plan_text import plan_as_json, plan_text
-from g2n2.compiler.planning import plan_network
+from g2n2.compiler.planning import plan_network, unsupported
 from g2n2.compiler.readout_plan import is_linear, is_pooled
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
+from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.rules import Rule
 
@@ -202,3 +205,30 @@ def test_json_says_the_same():
     assert content["functions"] == {"M": "any"}
     assert content["added_rules"] == ["M → (M⊙M)", "M → 1·1ᵀ"]
     assert content["exceptions"] == []
+
+
+@pytest.mark.parametrize("name", ["r-G_L3", "PPGN", "r-G_L1", "GNNML1", "GCN", "2-IGN"])
+@pytest.mark.parametrize("preset", ["paper", "modern", "ppgn", "official"])
+@pytest.mark.parametrize("task", ["graph", "node", "edge"])
+def test_the_papers_networks_are_pooled_as_they_were(name, preset, task):
+    grammar = find_grammar(name)
+    if unsupported(grammar, preset):
+        return
+    now = plan_network(grammar, preset=preset, task=task, context=True)
+    before = plan_network(grammar, preset=preset, task=task, context=True, readout="pooled-only")
+    assert replace(now.readout, mode="pooled-only") == before.readout
+    assert now.layers == before.layers
+
+
+@pytest.mark.parametrize(
+    ("operations", "named"),
+    [
+        ("·", "; Tr (S → Tr(M)) would give some"),
+        ("· 1", "; Tr (S → Tr(M)) or ᵀ (S → 1ᵀV_c) would give some"),
+        ("1 ᵀ", "; Tr (S → Tr(M)) or · (S → 1ᵀV_c) or · (S → V_r1) would give some"),
+    ],
+)
+def test_operations_that_would_give_sentences(operations, named):
+    with pytest.raises(LoweringError) as caught:
+        plan_network(Fragment.parse(operations).exhaustive(), readout="grammar")
+    assert named in str(caught.value)

@@ -13,6 +13,7 @@ from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.words import parse_word
 from g2n2.language.parsing import parse
+from g2n2.pipeline import derive
 
 
 def test_the_issues_list_is_complete() -> None:
@@ -89,6 +90,26 @@ def test_a_sign_too_many_makes_another_name(text: str, nearest: str) -> None:
     with pytest.raises(GrammarError) as caught:
         find_grammar(text)
     assert nearest in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fragment", "typing", "assume", "level"),
+    [
+        ("· Tr", "paper", "symmetric", "graph"),
+        ("L1", "paper", "none", "graph"),
+        ("L1", "full", "symmetric", "graph"),
+        ("L1", "paper", "symmetric", "node"),
+        ("· 1", "paper", "simple", "node"),
+    ],
+)
+def test_what_a_derivation_prints_names_its_grammars(
+    fragment: str, typing: str, assume: str, level: str
+) -> None:
+    found = derive(fragment, typing, assume, level, witnesses=False)  # type: ignore[arg-type]
+    for grammar in (found.exhaustive, found.reduced):
+        again = find_grammar(grammar.name)
+        assert again == grammar
+        assert again.name == grammar.name
 
 
 def test_families_take_any_number_of_supports() -> None:

@@ -129,7 +129,7 @@ def test_rules_of_s_are_what_they_say_on_the_memories() -> None:
 
 
 def test_sums_are_divided_by_the_typical_size_and_not_by_the_own() -> None:
-    """`modern`: the same memories give the same number, however many empty nodes stand beside."""
+    """`modern`: one division for each sum over nodes, by the same number for all graphs."""
     options = {"width": 3, "layers": 1, "readout": "grammar", "typical_size": 5.0}
     model = GrammarGNN(SENTENCES, preset="modern", **options).double()
     batch = GraphBatch.of([STAR]).to("cpu", torch.float64)

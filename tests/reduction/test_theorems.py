@@ -11,7 +11,7 @@ from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.grammar import Grammar
 from g2n2.power.words.word_classes import graph_classes
 from g2n2.reduction.compare import included
-from g2n2.reduction.theorems import OUTER, by_theorem, within_3wl
+from g2n2.reduction.theorems import MATRICES, OUTER, by_theorem, within_3wl
 
 
 def symmetric_matrices(nodes: int, values: tuple[int, ...]) -> list[np.ndarray]:
@@ -27,22 +27,24 @@ def symmetric_matrices(nodes: int, values: tuple[int, ...]) -> list[np.ndarray]:
     return list(found.values())
 
 
-MATRICES = [*symmetric_matrices(3, (0, 1, 2)), *symmetric_matrices(4, (0, 1))]
+GRAPHS = [*symmetric_matrices(3, (0, 1, 2)), *symmetric_matrices(4, (0, 1))]
 
 
 def split(grammar: Grammar) -> list[list[bool]]:
-    classes = graph_classes(grammar, MATRICES)
+    classes = graph_classes(grammar, GRAPHS)
     return (classes[:, None] == classes[None, :]).tolist()
 
 
 def test_products_and_outer_products_see_what_diagonals_add() -> None:
-    assert len(MATRICES) == 165 + 90
+    assert len(GRAPHS) == 165 + 90
     assert split(OUTER) == split(find_grammar("r-G_L3"))
+    assert split(MATRICES) == split(find_grammar("r-G_L3"))
 
 
 @pytest.mark.parametrize("rule", ["M → MM", "M → (M⊙M)"])
 def test_that_test_can_fail(rule: str) -> None:
     assert split(OUTER - rule) != split(find_grammar("r-G_L3"))
+    assert split(MATRICES - rule) != split(find_grammar("r-G_L3"))
 
 
 def test_the_theorem_needs_both_ends() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -20,6 +21,7 @@ from . import (
     term_commands,
     train_commands,
 )
+from .plugins import load_plugin
 
 app = typer.Typer(
     help="From a set of matrix operations to a graph neural network of known power.",
@@ -42,6 +44,21 @@ for group in (
     demo_commands,
 ):
     group.register(app)
+
+
+@app.callback()
+def options(
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A module, or a .py file, that registers operations; may be given several times.",
+            metavar="MODULE",
+        ),
+    ] = None,
+) -> None:
+    """From a set of matrix operations to a graph neural network of known power."""
+    for module in plugin or ():
+        load_plugin(module)
 
 
 def main() -> None:

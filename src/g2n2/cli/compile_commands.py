@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from ..grammars.fragments import Fragment
     from ..grammars.grammar import Grammar
     from ..language.terms import Term
-    from ..pipeline import Chosen
 
 
 class TaskName(StrEnum):
@@ -122,6 +120,7 @@ def compile_grammar(
     json: AsJson = False,
 ) -> None:
     """The network of a grammar with its shapes, parameters, FLOPs and memory."""
+    from ..compiler.costs import NetworkCost
     from ..compiler.plan_text import plan_as_json, plan_text
     from ..compiler.planning import plan_network, undefined_supports
     from ..verdict import network_verdict
@@ -148,7 +147,7 @@ def compile_grammar(
         )
 
     plan = planned(chosen.grammar)
-    note = _sizes_note(chosen, planned)
+    note = chosen.sized_note(lambda taken: NetworkCost(planned(taken), 1, 1).weights)
     verdict = network_verdict(plan)
     if diagram is not None:  # before printing, so that `| head` loses nothing
         _write_svg(_drawn(plan, figure, grammar), diagram)
@@ -164,20 +163,6 @@ def compile_grammar(
     show.say(f"\n{verdict}")
     if diagram is not None:
         show.say(f"\n{figure.value} drawn in {diagram}")
-
-
-def _sizes_note(chosen: Chosen, planned: Callable[[Grammar], NetworkPlan]) -> str:
-    """What a fragment stands for, with the weights of both its networks."""
-    from ..compiler.costs import NetworkCost
-
-    if chosen.other is None:
-        return chosen.note
-
-    def weights(grammar: Grammar) -> str:
-        return f"{NetworkCost(planned(grammar), 1, 1).total.parameters:,}"
-
-    counts = f"{weights(chosen.grammar)} weights against {weights(chosen.other)}"
-    return f"{chosen.note}; {counts}"
 
 
 def trace_word(

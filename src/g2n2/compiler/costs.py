@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..language.operations import OPERATIONS
 from ..language.printing import to_text
+from ..language.signatures import Contraction
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import Apply, Term, holes
 from .memories import widths_before
@@ -67,6 +69,11 @@ class NetworkCost:
     @property
     def total(self) -> Cost:
         return sum(self.parts.values(), Cost())
+
+    @property
+    def weights(self) -> int:
+        """Numbers learned."""
+        return self.total.parameters
 
     @property
     def training_flops(self) -> int:
@@ -170,24 +177,38 @@ def rule_flops(body: Term, nodes: int) -> int:
     if to_text(body, powers=False) in VECTOR_WORK:
         return nodes
     inner = sum(rule_flops(argument, nodes) for argument in body.args)
-    here = entries(body.sort, nodes)
-    if body.op == "matmul":
-        summed = nodes if body.args[0].sort.axes[1] == "n" else 1
-        return inner + (2 * here * summed if summed > 1 else here)
-    return inner + (0 if body.op in ("transpose", "diag") else here)
+    if not OPERATIONS[body.op].multilinear:
+        return inner + entries(body.sort, nodes)
+    for letters, summed in _contraction(body).work:
+        inner += int(nodes**letters) * (2 if summed and nodes > 1 else 1)
+    return inner
 
 
 def kept(body: Term, nodes: int) -> int:
     """Entries one occurrence keeps for the backward pass: both factors where both are learned.
 
-    A product with a constant keeps nothing, nor do transpose, diag and sums.
+    A product with a constant keeps nothing, nor do transpose, diag and sums. An operation of
+    several operands keeps what it multiplies on the way.
     """
     if not isinstance(body, Apply):
         return 0
     if to_text(body, powers=False) == "diag(V_c)V_c":
         return 2 * nodes
     inner = sum(kept(argument, nodes) for argument in body.args)
-    learned = all(holes(argument) for argument in body.args)
-    if learned and (body.function or (len(body.args) == 2 and body.op != "add")):
+    if body.function:
         return inner + sum(entries(argument.sort, nodes) for argument in body.args)
+    if not OPERATIONS[body.op].multilinear:
+        return inner
+    contraction = _contraction(body)
+    sizes = [nodes ** len(axes) for axes in contraction.inputs]
+    learned = [bool(holes(argument)) for argument in body.args]
+    for used, left in contraction.steps:
+        if len(used) == 2 and all(learned[value] for value in used):
+            inner += sum(sizes[value] for value in used)
+        sizes.append(nodes ** len(left))
+        learned.append(any(learned[value] for value in used))
     return inner
+
+
+def _contraction(body: Apply) -> Contraction:
+    return OPERATIONS[body.op].contraction(tuple(argument.sort for argument in body.args))

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from ..errors import LoweringError
 from ..grammars.grammar import Grammar
+from ..language.operations import OPERATIONS
 from ..language.printing import to_text
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import IDENTITY, ONE, A, Apply, Term, apply, subterms
@@ -122,10 +123,9 @@ def _matrices(
 def _reads_columns(grammar: Grammar) -> bool:
     """Whether some rule or support transposes a matrix, or multiplies a row by one."""
     bodies = [rule.body for rule in grammar.rules] + [term for _, term in grammar.supports]
-    for term in (part for body in bodies for part in subterms(body)):
-        if not isinstance(term, Apply):
-            continue
-        sorts = tuple(argument.sort for argument in term.args)
-        if (term.op, sorts) in (("transpose", (M,)), ("matmul", (R, M))):
-            return True
-    return False
+    return any(
+        OPERATIONS[term.op].contraction(tuple(arg.sort for arg in term.args)).reads_columns
+        for body in bodies
+        for term in subterms(body)
+        if isinstance(term, Apply) and OPERATIONS[term.op].multilinear
+    )

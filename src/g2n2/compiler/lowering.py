@@ -1,8 +1,8 @@
 """THE table from rule to tensor op: the only place where grammars and tensors meet.
 
-A rule's body is lowered operation by operation: `OPERATIONS` says which op computes which operation
-on which sorts, and it is total, so every rule that has sorts has an op. `FUSED` names the whole
-bodies that have a cheaper op than the operations they are written with.
+A rule's body is lowered operation by operation. A multilinear operation is a contraction, which its
+signature says; `OPERATIONS` has a faster op for each that is built in, on each sort, and `FUSED`
+names the whole bodies that have a cheaper op than the operations they are written with.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
+from ..errors import LoweringError
+from ..language.operations import OPERATIONS as LANGUAGE
 from ..language.printing import to_text
+from ..language.signatures import Contraction
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import Apply, Hole, Leaf, Number, Term
 from ..ops import reference as ops
@@ -54,15 +57,6 @@ FUSED: dict[str, Lowered] = {
     "1V_cᵀ": lambda x, c: ops.column_row(c["1"], x[0]),
 }
 
-SUMMED_OVER_NODES = {
-    ("matmul", (M, M)),
-    ("matmul", (M, V)),
-    ("matmul", (R, M)),
-    ("matmul", (R, V)),
-    ("trace", (M,)),
-}
-"""The operations that sum over n entries, which a preset may scale by 1/√n."""
-
 
 def lower(body: Term) -> Lowered:
     """The function of tensors that a rule's body stands for."""
@@ -73,11 +67,38 @@ def lower(body: Term) -> Lowered:
 
 
 def sums_over_nodes(body: Term) -> int:
-    """How many sums over nodes a rule's body makes, one inside the other or beside it."""
+    """How many sums over nodes a rule's body makes, which a preset may scale by 1/√n each."""
     if not isinstance(body, Apply) or to_text(body, powers=False) in FUSED:
         return 0
-    here = (body.op, tuple(argument.sort for argument in body.args)) in SUMMED_OVER_NODES
-    return here + sum(sums_over_nodes(argument) for argument in body.args)
+    inner = sum(sums_over_nodes(argument) for argument in body.args)
+    operation = LANGUAGE[body.op]
+    if not operation.multilinear:
+        return inner
+    sorts = tuple(argument.sort for argument in body.args)
+    return inner + len(operation.contraction(sorts).summed)
+
+
+def contraction(op: str, sorts: tuple[Sort, ...]) -> Callable[..., Tensor]:
+    """The tensor op of any multilinear operation: its operands, then the column of ones, `1`.
+
+    A letter only the result has runs along the ones, so padding stays zero.
+
+    Raises:
+        LoweringError: The operation is not multilinear, and has no tensor op.
+    """
+    operation = LANGUAGE[op]
+    if not operation.multilinear:
+        raise LoweringError(f"{operation.symbol} has no tensor op: it is not multilinear")
+    written = operation.contraction(sorts)
+    more = (*written.fresh,) if written.inputs or written.fresh else ("",)
+    whole = Contraction((*written.inputs, *more), written.output)
+
+    def compute(*operands: Tensor) -> Tensor:
+        *given, ones = operands
+        rest = [ones if letter else torch.ones_like(ones[:, 0]) for letter in more]
+        return ops.contracted([*given, *rest], whole.inputs, whole.steps, whole.output)
+
+    return compute
 
 
 def _lower(term: Term, next_operand: Callable[[], int]) -> Lowered:
@@ -95,9 +116,13 @@ def _lower(term: Term, next_operand: Callable[[], int]) -> Lowered:
             apply = ops.FUNCTIONS[function]
             return lambda x, c: _masked(apply(inner(x, c)), sort, c)
         case Apply(op=op, args=args):
-            operation = OPERATIONS[op, tuple(argument.sort for argument in args)]
+            sorts = tuple(argument.sort for argument in args)
             parts = [_lower(argument, next_operand) for argument in args]
-            return lambda x, c: operation(*(part(x, c) for part in parts))
+            if (op, sorts) in OPERATIONS:
+                operation = OPERATIONS[op, sorts]
+                return lambda x, c: operation(*(part(x, c) for part in parts))
+            general = contraction(op, sorts)
+            return lambda x, c: general(*(part(x, c) for part in parts), c["1"])
     raise AssertionError(f"no tensor op for {term!r}")
 
 

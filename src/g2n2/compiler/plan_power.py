@@ -26,17 +26,21 @@ _READ = {"graph": "", "node": "nodes", "edge": "pairs"}
 def test_grammar(plan: NetworkPlan) -> Grammar:
     """The grammar whose test describes a network.
 
-    Its rules are those of the layers and the terminals the compiler adds (I beside diag(V_c), Aᵀ),
-    its read-out the rules of S that are applied to the last memories: pooling counts as
-    `S → 1ᵀV_c | V_r1 | Tr(M) | 1ᵀ(M⊙J)1`, as far as there are such memories. For outputs of nodes
-    and edges those are the rules of S that `context` gives, and the grammar's own without it.
+    Its rules are those of the layers and the terminals the compiler adds (I beside diag(V_c), Aᵀ,
+    and the constant where a linear map has a bias). Its read-out are the rules of S that are
+    applied to the last memories: pooling counts as `S → 1ᵀV_c | V_r1 | Tr(M) | 1ᵀ(M⊙J)1`, as far as
+    there are such memories. For outputs of nodes and edges those are the rules of S that `context`
+    gives, and the grammar's own without it.
     """
     grammar, readout = plan.grammar, plan.readout
     terms = dict(plan.inputs.terms)
     given = [Rule(M, terms[name]) for name in plan.inputs.matrix if name in terms]
-    known = {rule.body for rule in grammar.rules if rule.head == M}
-    known |= {IDENTITY} if apply("diag", ONE) in known else set()
-    rules = (*grammar.rules, *(rule for rule in given if rule.body not in known))
+    known = set(grammar.rules)
+    if Rule(M, apply("diag", ONE)) in known:
+        known.add(Rule(M, IDENTITY))
+    mixing = functions(plan)
+    given += [rule for rule in added_rules(plan) if mixing[rule.head] == "linear"]
+    rules = (*grammar.rules, *(rule for rule in given if rule not in known))
     sentences = grammar.readout
     if readout.task == "graph" or readout.context:
         applied = (*readout.pool_rules(), *(step.rule for step in readout.steps))

@@ -9,8 +9,9 @@ from itertools import pairwise
 from ..errors import GrammarError, LoweringError
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
+from ..language.operations import OPERATIONS
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import leaves
+from ..language.terms import leaves, operators
 from .free_functions import free_functions
 from .inputs import plan_inputs
 from .plan import LayerPlan, Linear, MemoryUpdate, NetworkPlan, RuleStep, Selector
@@ -236,11 +237,9 @@ def _refuse_unreadable(
     name = grammar.name or "this grammar"
     other = 'or use readout="pooled"'
     if (task == "graph" or context) and not grammar.sentence_rules:
-        operations = {M: "Tr (S → Tr(M))", V: "1 and ᵀ (S → 1ᵀV_c)", R: "1 (S → V_r1)"}
-        heads = [operations[sort] for sort in UPDATE_ORDER[:3] if _has_memory(grammar, sort)]
         raise LoweringError(
-            f"{name} has no sentences, so its own rules read nothing out of a graph; the operation "
-            f"{' or '.join(heads)} would give some, {other}"
+            f"{name} has no sentences, so its own rules read nothing out of a graph; "
+            f"{_sentence_givers(grammar)} would give some, {other}"
         )
     needed = {"node": V, "edge": M}.get(task)
     if needed is not None and not widths[needed]:
@@ -254,6 +253,18 @@ def _refuse_unreadable(
             f"after so few layers no rule of S of {name} has all its operands; use more layers, "
             f"{other}"
         )
+
+
+def _sentence_givers(grammar: Grammar) -> str:
+    """`Tr (S → Tr(M))`: operations a grammar lacks with which its words would end in scalars."""
+    rules = (Rule.parse("S → Tr(M)"), Rule.parse("S → 1ᵀV_c"), Rule.parse("S → V_r1"))
+    found = []
+    for rule in rules:
+        if _has_memory(grammar, rule.holes[0]):
+            missing = operators(rule.body) - grammar.operations
+            symbols = [OPERATIONS[op].symbol for op in sorted(missing)]
+            found.append(f"{' and '.join(symbols)} ({rule})" if symbols else str(rule))
+    return " or ".join(found)
 
 
 def _blocks(steps: tuple[RuleStep, ...], width_in: int) -> int:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import GrammarError
-from .fragments import NAMED, Fragment
+from ..language.patterns import Assumption
+from .fragments import NAMED, Fragment, Typing
 from .grammar import Grammar
 from .rules import ARROWS
+
+if TYPE_CHECKING:
+    from ..reduction.forms import Level
 
 GIVEN = "given"
 """The name of a grammar that comes as its own text."""
@@ -145,9 +151,7 @@ def find_grammar(text: str) -> Grammar:
     if named is not None:
         return named
     if (printed := printed_name(text)) is not None:
-        reduced, fragment = printed
-        grammar = fragment.exhaustive()
-        return grammar.reduce(alternatives=False).reduced if reduced else grammar
+        return printed.grammar()
     if (listed := _listed_fragment(text)) is not None:
         return listed.exhaustive()
     if (rules := file_text(text)) is not None:
@@ -183,16 +187,67 @@ def _known() -> str:
     )
 
 
-def printed_name(text: str) -> tuple[bool, Fragment] | None:
-    """Whether a name such as `r-G_{·, Tr}` is that of a reduced grammar, and of which fragment.
+@dataclass(frozen=True)
+class PrintedName:
+    """What a name such as `r-G_{·, Tr}` says.
 
-    None where the text is no such name.
+    Attributes:
+        fragment: The operations.
+        typing: Which rules the exhaustive grammar has.
+        reduced: Whether it is that of a reduced grammar.
+        assume: What the reduction knows of A.
+        level: Whose outputs it compares.
+    """
+
+    fragment: Fragment
+    typing: Typing = "paper"
+    reduced: bool = False
+    assume: Assumption = "symmetric"
+    level: Level = "graph"
+
+    def grammar(self) -> Grammar:
+        """The grammar of that name, reduced anew."""
+        every = self.fragment.exhaustive(self.typing)
+        if not self.reduced:
+            return every
+        found = every.reduce(assume=self.assume, level=self.level, alternatives=False).reduced
+        name = reduced_name(every.name, self.assume, self.level)
+        return found if found == every else found.named(name)
+
+
+_ASSUMED: dict[Assumption, str] = {
+    "symmetric": "",
+    "none": " for directed graphs",
+    "simple": " for simple graphs",
+}
+_LEVELS: dict[Level, str] = {"graph": "", "node": " at node level", "pair": " at pair level"}
+
+
+def reduced_name(name: str, assume: Assumption, level: Level) -> str:
+    """What a reduced grammar is called: for another A or level it is another grammar."""
+    return f"r-{name}{_ASSUMED[assume]}{_LEVELS[level]}"
+
+
+def printed_name(text: str) -> PrintedName | None:
+    """What a printed name says; None where the text is no such name.
 
     Raises:
         GrammarError: It is one, of operations that are not known.
     """
-    m = re.fullmatch(rf"\s*(r-)?G_\s*(\{{[^{{}}]*\}}|{'|'.join(NAMED)})\s*", text)
-    return (bool(m[1]), Fragment.parse(m[2])) if m else None
+    rest = text.strip()
+    level: Level = "graph"
+    assume: Assumption = "symmetric"
+    for known, end in _LEVELS.items():
+        if end and rest.endswith(end):
+            level, rest = known, rest.removesuffix(end)
+    for what, end in _ASSUMED.items():
+        if end and rest.endswith(end):
+            assume, rest = what, rest.removesuffix(end)
+    m = re.fullmatch(rf"(r-)?G_\s*(\{{[^{{}}]*\}}|{'|'.join(NAMED)})(\s*\(full typing\))?", rest)
+    if m is None or (rest != text.strip() and not m[1]):
+        return None
+    typing: Typing = "full" if m[3] else "paper"
+    return PrintedName(Fragment.parse(m[2]), typing, bool(m[1]), assume, level)
 
 
 def fragment_of(text: str) -> Fragment | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import GrammarError
@@ -43,12 +44,18 @@ def as_grammar(grammar: GrammarLike) -> Grammar:
     return choose_grammar(grammar, reduce=False).grammar
 
 
-def as_network_grammar(grammar: GrammarLike) -> Grammar:
+def as_network_grammar(
+    grammar: GrammarLike, weights: Callable[[Grammar], int] | None = None
+) -> Grammar:
     """The same where a network is made: a fragment stands for its reduced grammar, with a warning.
 
     >>> from g2n2 import derive
     >>> as_network_grammar(derive("L1", witnesses=False)).name
     'r-G_L1'
+
+    Args:
+        grammar: As for `as_grammar`.
+        weights: How many weights the network of a grammar has, for the warning to say.
     """
     if not isinstance(grammar, str):
         return _object(grammar)
@@ -56,7 +63,7 @@ def as_network_grammar(grammar: GrammarLike) -> Grammar:
         return find_grammar(grammar)
     from ..pipeline import network_grammar
 
-    return network_grammar(grammar)
+    return network_grammar(grammar, weights)
 
 
 def _object(grammar: Any) -> Grammar:

@@ -100,13 +100,20 @@ def registered(*operations: Operation, alone: bool = False) -> Iterator[None]:
         OPERATIONS.update(before)
 
 
-def described(terms: Iterable[Term]) -> list[dict[str, str]]:
-    """The registered operations some terms use, as a file describes them, by name."""
+def described(terms: Iterable[Term], aliases: bool = False) -> list[dict[str, Any]]:
+    """The registered operations some terms use, as a file describes them, by name.
+
+    Args:
+        terms: Any terms.
+        aliases: Whether their other spellings are told too, for text that a user has written.
+    """
     used = {t.op for term in terms for t in subterms(term) if isinstance(t, Apply)}
-    return [
-        {field: getattr(OPERATIONS[name], field) for field in FIELDS}
-        for name in sorted(used - set(BUILT_IN))
-    ]
+    found: list[dict[str, Any]] = []
+    for operation in (OPERATIONS[name] for name in sorted(used - set(BUILT_IN))):
+        found.append({field: getattr(operation, field) for field in FIELDS})
+        if aliases and operation.aliases:
+            found[-1]["aliases"] = list(operation.aliases)
+    return found
 
 
 def from_description(entry: Any) -> Operation:
@@ -115,12 +122,14 @@ def from_description(entry: Any) -> Operation:
     Raises:
         GrammarError: The description is malformed, or is of a built-in operation.
     """
-    whole = isinstance(entry, dict) and set(entry) == set(FIELDS)
-    if not whole or not all(isinstance(value, str) for value in entry.values()):
+    fields = dict(entry) if isinstance(entry, dict) else {}
+    aliases = fields.pop("aliases", [])
+    texts = [*fields.values(), *aliases] if isinstance(aliases, list) else [None]
+    if set(fields) != set(FIELDS) or not all(isinstance(text, str) for text in texts):
         raise GrammarError(f"an operation is described by {', '.join(FIELDS)}, got {entry!r}")
-    if entry["name"] in BUILT_IN:
-        raise GrammarError(f"{entry['name']} is built in and cannot be declared anew")
-    return Operation(**entry)
+    if fields["name"] in BUILT_IN:
+        raise GrammarError(f"{fields['name']} is built in and cannot be declared anew")
+    return Operation(**fields, aliases=tuple(aliases))
 
 
 def _meaning(operation: Operation) -> tuple[object, ...]:

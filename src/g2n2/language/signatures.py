@@ -220,7 +220,7 @@ def _parsed(text: str) -> Signature:
         if not _AXES.fullmatch(axes):
             odd = next(x for x in axes if not _AXES.fullmatch(x))
             raise GrammarError(
-                f"{odd!r} is no axis in the signature {text!r}: an axis is a letter, or 1; {example}"
+                f"{odd!r} is no axis in the signature {text!r}: an axis is a letter or 1; {example}"
             )
         if len(axes) < 2:
             raise GrammarError(

@@ -130,6 +130,7 @@ class Apply(Term):
         return (
             isinstance(other, Apply)
             and self._hash == other._hash
+            and self.sort == other.sort
             and (self.op, self.function, self.args) == (other.op, other.function, other.args)
         )
 

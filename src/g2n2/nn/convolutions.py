@@ -84,11 +84,11 @@ class ConvolutionGNN(nn.Module):
         out: Outputs for each graph, node or edge.
         task: `graph`, `node` or `edge`.
         readout: `pooled`, all there is without a grammar; or `pooling` in its old spelling.
-        pooling: `sum` (where None), `mean` or `max`.
         decision: Hidden widths of the decision layers; one of `width` where None.
         context: Append the pooled vector to every node or edge.
         order: Chebyshev polynomials in each layer of ChebNet.
         norm: Whether GIN has batch normalisation.
+        pooling: `sum` (where None), `mean` or `max`.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class ConvolutionGNN(nn.Module):
         out: int = 1,
         task: Task = "graph",
         readout: str | Mapping[str, str] | None = None,
-        pooling: str | Mapping[str, str] | None = None,
         decision: tuple[int, ...] | None = None,
         context: bool = False,
         order: int = 5,
         norm: bool = True,
+        pooling: str | Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         for name, value in (("width", width), ("layers", layers), ("out", out), ("order", order)):

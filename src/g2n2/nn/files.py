@@ -2,7 +2,8 @@
 
 The metadata are strings: `format`, `g2n2` (the version that wrote it), `grammar` (its rules and
 supports), `name`, `options` and `supports` (JSON), `plan` (for people), `formula` and `checksum`;
-`sentences` is there, and `none`, only where the grammar reads nothing out of its words.
+`sentences` is there, and `none`, only where the grammar reads nothing out of its words, and
+`operations` (JSON) only where it uses operations that are not built in, with their signatures.
 Nothing is ever unpickled, and nothing is loaded by halves: the checksum covers every weight and
 every word of the metadata.
 """
@@ -24,8 +25,9 @@ from .. import __version__
 from ..compiler.plan_text import plan_text
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import readout_options
-from ..errors import DataError, G2N2Error, LoweringError
+from ..errors import DataError, G2N2Error, GrammarError, LoweringError
 from ..grammars.grammar import Grammar
+from ..language.registry import described, from_description, register
 from ..whole_files import replace_file
 from .baselines import WithoutEdgeFeatures
 from .model import G2N2, GrammarGNN
@@ -70,7 +72,8 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> GrammarGNN:
     """The network a file holds, in the dtype it was saved in.
 
     Raises:
-        DataError: No such file, another kind of file, one of a newer g2n2, or a damaged one.
+        DataError: No such file, another kind of file, one of a newer g2n2, a damaged one, or one
+            whose operations are others here. Operations that are not known are registered.
     """
     tensors, metadata = _read(path)
     found = metadata.get("format", "")
@@ -84,6 +87,7 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> GrammarGNN:
         )
     if metadata.get("checksum") != checksum(tensors, metadata):
         raise _damaged(path, "its checksum does not match its content")
+    _register_operations(path, metadata)
     try:
         with torch.device("meta"):  # no memory, no random numbers: the weights come from the file
             model = _made(metadata)
@@ -142,6 +146,7 @@ def _described(model: GrammarGNN) -> dict[str, str]:
         "name": plan.grammar.name,
         "grammar": text,
         **sentences,
+        **_operations(plan.grammar),
         "options": json.dumps(options),
         "supports": json.dumps(_supports_options(model.supports)),
         "plan": plan_text(plan),
@@ -152,6 +157,25 @@ def _described(model: GrammarGNN) -> dict[str, str]:
 def _pooling(model: GrammarGNN) -> Any:
     """How parts were asked to be pooled, under either name of the option."""
     return _plain(readout_options(model.options["readout"], model.options["pooling"])[1])
+
+
+def _operations(grammar: Grammar) -> dict[str, str]:
+    """The registered operations a grammar uses, where it uses any."""
+    bodies = [rule.body for rule in grammar.all_rules]
+    found = described([*bodies, *(definition for _, definition in grammar.supports)])
+    return {"operations": json.dumps(found, ensure_ascii=False)} if found else {}
+
+
+def _register_operations(path: str | Path, metadata: dict[str, str]) -> None:
+    """Make known the operations a file needs: a signature is all there is to one."""
+    try:
+        for entry in json.loads(metadata.get("operations", "[]")):
+            register(from_description(entry))
+    except (GrammarError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{path} needs an operation that is another one here: {error}; load it in a process "
+            "that has not registered the other"
+        ) from error
 
 
 def _plain(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from ..compiler.costs import NetworkCost
 from ..compiler.lowering import Constants, lower
 from ..compiler.plan import NetworkPlan
 from ..compiler.planning import plan_network, undefined_supports
@@ -18,6 +19,7 @@ from ..data.batch import GraphBatch
 from ..data.pyg_fields import pyg_data, pyg_shape
 from ..errors import DataError, ShapeError
 from ..grammars.coercion import GrammarLike, as_network_grammar
+from ..grammars.grammar import Grammar
 from ..language.terms import Leaf, subterms
 from ..ops.precision import without_autocast
 from ..verdict import Verdict, network_verdict
@@ -57,10 +59,6 @@ class GrammarGNN(nn.Module):
         readout: `grammar` for the rules of S, `pooled` for pooled memories joined by the rules of S
             that pooling does not contain; the preset's where None. See `plan_network`.
         preset: `modern`, `paper`, `official` or `ppgn`.
-        pooling: `sum`, `mean` or `max`, for all parts or by part; the preset's where None.
-        functions: `mlp` for an MLP on every memory; `free` only where it adds nothing to the words
-            of the grammar, and linear maps elsewhere.
-        pair_bias: Whether MLPs on M have biases; the preset's where None.
         decision: Hidden widths of the decision layers; the preset's where None.
         context: Append what is read out of the whole graph to every node or edge.
         directed: Give Aᵀ as an input too, which directed graphs need.
@@ -70,6 +68,10 @@ class GrammarGNN(nn.Module):
         memory_budget: Bytes one forward and backward pass may take, all of the device's where None.
         backend: `reference` as the plan reads, `plain` with less work, `triton` with fused kernels;
             `auto` takes the fastest there is.
+        pooling: `sum`, `mean` or `max`, for all parts or by part; the preset's where None.
+        functions: `mlp` for an MLP on every memory; `free` only where it adds nothing to the words
+            of the grammar, and linear maps elsewhere.
+        pair_bias: Whether MLPs on M have biases; the preset's where None.
 
     What was asked for stays in `options`; `formula` is the text of the formula written into the
     weights, if one was.
@@ -90,9 +92,6 @@ class GrammarGNN(nn.Module):
         task: Task = "graph",
         readout: str | Mapping[str, str] | None = None,
         preset: str | Preset = "modern",
-        pooling: str | Mapping[str, str] | None = None,
-        functions: str = "mlp",
-        pair_bias: bool | None = None,
         decision: tuple[int, ...] | None = None,
         context: bool = False,
         directed: bool = False,
@@ -100,9 +99,11 @@ class GrammarGNN(nn.Module):
         typical_size: float = 16.0,
         memory_budget: int | None = None,
         backend: str = "auto",
+        pooling: str | Mapping[str, str] | None = None,
+        functions: str = "mlp",
+        pair_bias: bool | None = None,
     ) -> None:
         super().__init__()
-        chosen = as_network_grammar(grammar)
         self.options: dict[str, Any] = {
             "node_features": node_features,
             "edge_features": edge_features,
@@ -119,7 +120,13 @@ class GrammarGNN(nn.Module):
             "context": context,
             "directed": directed,
         }
-        self.plan = plan_network(chosen, **self.options, supports=supports is not None)
+        given = supports is not None
+
+        def weights(taken: Grammar) -> int:
+            return NetworkCost(plan_network(taken, **self.options, supports=given), 1, 1).weights
+
+        chosen = as_network_grammar(grammar, weights)
+        self.plan = plan_network(chosen, **self.options, supports=given)
         self.formula = ""
         self.typical_size = typical_size
         self.memory_budget = memory_budget
@@ -401,22 +408,22 @@ class G2N2(GrammarGNN):
     ) -> None:
         super().__init__(
             "r-G_L3",
-            node_features,
-            edge_features,
-            width,
-            layers,
-            out,
-            task,
-            readout,
-            preset,
-            pooling,
-            functions,
-            pair_bias,
-            decision,
-            context,
-            directed,
-            supports,
-            typical_size,
-            memory_budget,
-            backend,
+            node_features=node_features,
+            edge_features=edge_features,
+            width=width,
+            layers=layers,
+            out=out,
+            task=task,
+            readout=readout,
+            preset=preset,
+            pooling=pooling,
+            functions=functions,
+            pair_bias=pair_bias,
+            decision=decision,
+            context=context,
+            directed=directed,
+            supports=supports,
+            typical_size=typical_size,
+            memory_budget=memory_budget,
+            backend=backend,
         )

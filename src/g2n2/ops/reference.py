@@ -6,7 +6,7 @@ have a single channel. Padding is zero in every operand and stays zero in every 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -85,6 +85,44 @@ def diagonal(x: Tensor) -> Tensor:
 def trace(x: Tensor) -> Tensor:
     """`Tr(X)` for each channel, `[B, S]`."""
     return diagonal(x).sum(1)
+
+
+def contracted(
+    operands: Sequence[Tensor],
+    inputs: Sequence[str],
+    steps: Sequence[tuple[tuple[int, ...], str]],
+    output: str,
+) -> Tensor:
+    """Any multilinear operation, channel by channel: products of two operands, and sums.
+
+    Args:
+        operands: `[B, N, …, S]`, one axis of places for each letter; S may be 1.
+        inputs: The letters of each operand; one that stands twice reads the diagonal.
+        steps: Which values are multiplied (a single one is summed), and the letters left. Each
+            result is put after the values there are; the last one has the letters of the output.
+        output: The letters of the result; one that stands twice makes a diagonal.
+    """
+    values, letters = list(operands), list(inputs)
+    for used, left in steps:
+        equation = ",".join(f"y{letters[i]}z" for i in used)
+        values.append(torch.einsum(f"{equation}->y{left}z", [values[i] for i in used]))
+        letters.append(left)
+    held = "".join(dict.fromkeys(letters[-1]))
+    value = values[-1]
+    if held != letters[-1]:
+        value = torch.einsum(f"y{letters[-1]}z->y{held}z", value)
+    for letter in dict.fromkeys(output):
+        for _ in range(output.count(letter) - 1):
+            place = 1 + held.index(letter)
+            value = torch.diag_embed(value.movedim(place, -1)).movedim(-3, -1)
+            held = held[: place - 1] + held[place:] + 2 * letter
+    return value.permute(0, *_places(held, output), value.dim() - 1)
+
+
+def _places(held: str, wanted: str) -> list[int]:
+    """Which axis each wanted letter is on; equal letters are taken in turn."""
+    free = {letter: [i + 1 for i, x in enumerate(held) if x == letter] for letter in held}
+    return [free[letter].pop(0) for letter in wanted]
 
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {

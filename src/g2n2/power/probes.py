@@ -147,12 +147,14 @@ class Colours:
         words: The words of the test in the limit, to show a sentence with; none for a network.
         functions: What stands on each memory.
         rounds: How many rounds; until nothing changes where None.
+        last_functions: What stands there after the last round, where that differs.
     """
 
     grammar: Grammar
     words: Grammar | None = None
     functions: Mixing | Mapping[Sort, Mixing] = "any"
     rounds: int | None = None
+    last_functions: Mapping[Sort, Mixing] | None = None
 
     @cached_property
     def _known(self) -> dict[Pool, Classes]:
@@ -162,7 +164,11 @@ class Colours:
         if pool not in self._known:
             try:
                 found = grammar_test(
-                    self.grammar, pool.graphs, rounds=self.rounds, functions=self.functions
+                    self.grammar,
+                    pool.graphs,
+                    rounds=self.rounds,
+                    functions=self.functions,
+                    last_functions=self.last_functions,
                 )
             except G2N2Error:
                 return None

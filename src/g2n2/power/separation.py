@@ -1,10 +1,11 @@
 """Whether a grammar tells two graphs (nodes, pairs of nodes) apart, by which sentence, how deep."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from g2n2.errors import DataError, GrammarError
 from g2n2.grammars.coercion import GrammarLike, as_grammar
 from g2n2.graphs import Adjacency, GraphLike, adjacency
+from g2n2.language.operations import BUILT_IN, OPERATIONS
 from g2n2.language.terms import Term
 from g2n2.power.refinement import refine
 from g2n2.power.wl_tests import WLTest
@@ -36,10 +37,15 @@ __all__ = [
     "with_shared_subterms",
 ]
 
-BOUNDED_BY_2FWL = frozenset(
-    ("matmul", "transpose", "one", "diag", "hadamard", "trace", "add", "scale")
-)
-"""L3 + Tr, with + and ×: graphs that 2-FWL merges have equal sentences over these."""
+
+def bounded_by_2fwl(operations: Iterable[str]) -> bool:
+    """Whether graphs that 2-FWL merges have equal sentences over these operations.
+
+    So it is where every word is a sum of patterns of treewidth at most 2: L3 + Tr with + and ×, and
+    whatever operation joins such patterns to such a pattern.
+    """
+    used = [OPERATIONS[name] for name in operations]
+    return all(op.kind != "pointwise" and op.axes.treewidth_two for op in used)
 
 
 def separate(
@@ -217,7 +223,7 @@ def _same(
         note = _size_note(graphs)
         return "same", f"{note}, which no sentence here sees" if note else ""
     verdict = f"same up to {layers} layers"
-    if not grammar.operations <= BOUNDED_BY_2FWL:
+    if not bounded_by_2fwl(grammar.operations):
         return verdict, "more layers may tell them apart"
     try:
         refinement = refine(graphs, 2, "fwl", memory_limit=memory_limit)
@@ -232,7 +238,9 @@ def _same(
         )
         merged = bool(first == second)
     if merged:
-        return "same", "2-FWL merges them too, and no grammar within L3 + Tr sees more"
+        own = grammar.operations <= set(BUILT_IN)
+        which = "no grammar within L3 + Tr sees" if own else "words of treewidth 2 see no"
+        return "same", f"2-FWL merges them too, and {which} more"
     return verdict, "2-FWL tells them apart; more layers, or engine 'closure', may do so too"
 
 

@@ -16,7 +16,7 @@ from ..errors import DataError
 from ..grammars.grammar import Grammar
 from .graph_names import graph_text
 from .refinement import refine
-from .separation import BOUNDED_BY_2FWL
+from .separation import bounded_by_2fwl
 from .suites import SameSizePairs, Suite
 from .wl_tests import WLTest
 from .words.mixing import LAYERS, mix
@@ -140,7 +140,7 @@ def power_row(
     while layers is None and len(history) <= DEEPEST and _gained(suite, history):
         history += _deeper(grammar, suite, readout, history, two)
     seconds = perf_counter() - start
-    bounded = grammar.operations <= BOUNDED_BY_2FWL
+    bounded = bounded_by_2fwl(grammar.operations)
     exact = bounded and same_verdicts(suite, history[-1], two)
     return _row(grammar.name or "given", shown, suite, history, exact, seconds)
 
@@ -218,7 +218,7 @@ def _deeper(
     bound: Sequence[int],
 ) -> list[list[int]]:
     """Four more layers on the graphs whose class 2-FWL still splits (or on all, beyond 3-WL)."""
-    bounded = grammar.operations <= BOUNDED_BY_2FWL
+    bounded = bounded_by_2fwl(grammar.operations)
     mates: dict[int, set[int]] = {}
     for i, own in enumerate(history[-1]):
         mates.setdefault(own, set()).add(bound[i] if bounded else i)

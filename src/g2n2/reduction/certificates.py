@@ -1,9 +1,10 @@
 """Certificates: a reduction as JSON, with every obligation, its factors, words and bijection.
 
 Vertices of a term's pattern are numbered by first appearance, reading its leaves from left to right
-(a matrix leaf has two, row then column; a column, a row and 1 have one; I has one; an operation that
-broadcasts adds one for each letter, after those of its operands). `operations` lists name, symbol and
-signature of the operations that are not built in. A bijection lists for each vertex of the obligation's term the vertex of "factors, then words" it stands for.
+(a matrix leaf has two, row then column; a column, a row and 1 have one; I has one; an operation
+that broadcasts adds one for each letter, after those of its operands). A bijection lists for each
+vertex of the obligation's term the vertex of "factors, then words" it stands for. `operations`
+lists name, symbol and signature of the operations that are not built in, where there are any.
 """
 
 from __future__ import annotations

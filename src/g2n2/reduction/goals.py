@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations, product
+from math import factorial, prod
 
 from ..language.patterns import Assumption, Pattern, beside, canonical, collapsed, pattern_of
 from ..language.sorts import M, R, S, Sort, V
@@ -17,6 +18,10 @@ Need = tuple[Sort, Pattern]
 
 _ALIKE = ("s", "vwx", "u", "r", "m")
 """First letters of opaque leaves that play the same part."""
+
+
+_MOST_RENAMINGS = 5040
+"""More ways to rename opaque leaves are not gone through: then nothing is shared."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +161,8 @@ def anonymous(need: Need) -> tuple[Need, tuple[tuple[str, str], ...]]:
     sort, pattern = need
     names = [leaf.name for leaf in opaque_leaves(pattern)]
     groups = [[n for n in names if n[0] in letters] for letters in _ALIKE]
+    if prod(factorial(len(group)) for group in groups) > _MOST_RENAMINGS:
+        return (sort, canonical(pattern)), tuple((name, name) for name in names)
     best, best_names = pattern, tuple[tuple[str, str], ...]()
     for orders in product(*(permutations(range(len(group))) for group in groups)):
         rename = {

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import product
+from math import prod
 
 from ..grammars.grammar import Grammar, Rule
 from ..language.patterns import Assumption, pattern_of
@@ -26,6 +27,8 @@ Choice = int
 """A set of templates used together, as a bit mask; the highest bit is the transpose lemma."""
 
 MAX_CHOICES = 64
+MAX_VARIABLES = 4
+"""Rules of more variables have too many ways to be filled: their grammar is left as it is."""
 PAPER_READOUT = Rule.parse("S → 1ᵀV_c")
 
 Cost = tuple[int, int, int, int, bool, int]
@@ -55,6 +58,8 @@ def smallest(
 ) -> Grammar | None:
     """The smallest grammar of templates that simulates `grammar` in this form.
 
+    None, too, where a rule has more than `MAX_VARIABLES` variables.
+
     Args:
         grammar: The grammar to simulate.
         form: The invariant's form.
@@ -63,6 +68,8 @@ def smallest(
         most: How many rules the answer may have, read-out apart.
         inlining: Whether rules with a variable already replaced may be used.
     """
+    if form != "exact" and any(len(rule.holes) > MAX_VARIABLES for rule in grammar.all_rules):
+        return None
     claim = Claim(grammar, Grammar(()), form, assume, level)
     templates = [*library(grammar, form, assume, inlining), *readouts(grammar, form, assume)]
     found = _Cover(claim, sorted(templates, key=size_key), most).solve()
@@ -157,7 +164,7 @@ class _Cover:
         found: list[Choice] = []
         for option in goal.options:
             parts = [*factors, *(self._word_choices(need, form) for need in option)]
-            found += [_union(combination) for combination in product(*parts)]
+            found += self._unions(parts)
         return self._antichain(found)
 
     def _word_choices(self, need: Need, form: Form) -> list[Choice]:
@@ -207,24 +214,36 @@ class _Cover:
         known = {at: self._antichain(choices) for at, choices in known.items()}
         useful = sorted((e for e in edges if e[2] in needed), key=lambda e: e[2])  # parts first
         changed = True
+        tried: dict[int, list[list[Choice]]] = {}
         while changed:
             changed = False
-            for choice, holes, result in useful:
-                parts = [known.get(h, ()) for h in holes]
-                if not all(parts):
+            for number, (choice, holes, result) in enumerate(useful):
+                parts = [known.get(h, []) for h in holes]
+                if not all(parts) or tried.get(number) == parts:
                     continue
+                tried[number] = parts
                 old = known.get(result, [])
                 fresh = [
                     made
-                    for combination in product(*parts)
-                    if self._within(made := choice | _union(combination))
-                    and not any(o & ~made == 0 for o in old)
+                    for union in self._unions(parts)
+                    if self._within(made := choice | union) and not any(o & ~made == 0 for o in old)
                 ]
                 if fresh:
                     new = self._antichain([*old, *fresh])
                     changed = changed or new != old
                     known[result] = new
         return known.get(goal, [])
+
+    def _unions(self, parts: Sequence[Sequence[Choice]]) -> Iterable[Choice]:
+        """One choice of each part, together; the minimal ones where there are very many."""
+        if prod(map(len, parts)) <= MAX_CHOICES**2:
+            return map(_union, product(*parts))
+        total = [0]
+        for part in parts:
+            total = self._antichain(
+                made for a in total for b in part if self._within(made := a | b)
+            )
+        return total
 
     def _antichain(self, choices: Iterable[Choice]) -> list[Choice]:
         """The minimal sets, cheapest first, at most a few dozen."""

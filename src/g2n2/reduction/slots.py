@@ -1,7 +1,7 @@
 """Patterns for the checker: the index slots of a term, joined as its operations say.
 
-This is the checker's own construction, independent of language/patterns.py on purpose: its own table
-of the built-in signatures, and its own reading of a signature.
+This is the checker's own construction, independent of language/patterns.py on purpose: its own
+table of the built-in signatures, and its own reading of a signature.
 """
 
 from __future__ import annotations

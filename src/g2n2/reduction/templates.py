@@ -29,6 +29,8 @@ from .forms import Form
 
 READOUT_STEPS = 3
 MAX_LIBRARY = 30
+MOST_RENUMBERED = 5
+"""Templates of more variables may stand in a library twice."""
 
 
 def library(
@@ -139,7 +141,8 @@ def _shape(rule: Rule, assume: Assumption) -> object:
     """The body's pattern with its variables unnamed: least over all numberings of them."""
     if not multilinear(rule.body):
         return rule.body
-    numberings = permutations(range(len(rule.holes)))
+    count = len(rule.holes)
+    numberings = permutations(range(count)) if count <= MOST_RENUMBERED else [range(count)]
     forms = [canonical(pattern_of(_labelled(rule.body, n), assume)) for n in numberings]
     return min(forms, key=_order)
 

@@ -19,10 +19,11 @@ from ..language.operations import OPERATIONS
 from ..language.patterns import Assumption
 from .compare import Inclusion, included
 
-OUTER = Grammar.parse(
-    "V → (V⊙V) | MV | 1; M → (M⊙M) | MM | VVᵀ | A; S → 1ᵀV", "products and outer products"
-)
+OUTER = Grammar.parse("V → (V⊙V) | MV | 1; M → (M⊙M) | MM | VVᵀ | A; S → 1ᵀV", "L3 without diag")
 """Everything of L3 but diag, rows left out: as strong as r-G_L3."""
+
+MATRICES = Grammar.parse("M → (M⊙M) | MM | 1·1ᵀ | A; S → 1ᵀM1", "L3 without diag and columns")
+"""The same without columns: v·1ᵀ stands for v, and n·(1ᵀv) for 1ᵀv, as n² is a sentence too."""
 
 DIAGONALS = "by theorem: diagonals are free beside ·, ⊙ and outer products (proof in docs/power.md)"
 BOUNDED = "cited: its operations need three indices (Geerts 2021; Geerts and Reutter 2022)"
@@ -30,19 +31,20 @@ L1_IS_1WL = "cited: r-G_L1 is 1-WL (Geerts 2021; Theorem 4 of the paper)"
 L3_IS_3WL = "cited: r-G_L3 is 3-WL (Geerts 2021; Theorems 1 and 2 of the paper)"
 IGN_IS_1WL = "cited: 2-IGN with functions is at most 2-WL, which is 1-WL (Geerts 2020)"
 
-INDICES_OF_3WL = 3
-"""Expressions with so many indices tell apart no more than 3-WL, whatever functions they apply."""
-
 
 def within_3wl(operations: Iterable[str]) -> bool:
-    """Whether every operation, by its signature, needs three indices at most."""
-    signatures = (OPERATIONS[name].signature for name in operations)
-    return all(len(set(filter(str.isalpha, text))) <= INDICES_OF_3WL for text in signatures)
+    """Whether three indices at a time suffice for every operation, by its signature.
+
+    Expressions with so many indices tell apart no more than 3-WL, whatever functions they apply.
+    """
+    used = [OPERATIONS[name] for name in operations]
+    return all(op.kind == "pointwise" or op.axes.treewidth_two for op in used)
 
 
 def by_theorem(larger: Grammar, smaller: Grammar, assume: Assumption) -> Inclusion | None:
     """An inclusion by way of r-G_L3 and the theorem on diagonals, where both ends are simulated."""
-    if assume == "none" or included(OUTER, smaller, assume).status != "proved":
+    ends = (OUTER, MATRICES)
+    if assume == "none" or all(included(g, smaller, assume).status != "proved" for g in ends):
         return None
     through = included(larger, _r_g_l3(), assume)
     if through.status != "proved":

@@ -154,23 +154,28 @@ class Universe:
             self.unary.setdefault(op.name, {})[i] = made
 
     def _apply_many(self, op: Operation, new: int) -> None:
-        """Join the newest item with any earlier ones and itself, in every order."""
-        known = {
-            sort: others[: bisect_right(others, new)] for sort, others in self._of_sort.items()
-        }
-        for sorts in product(known, repeat=op.arity):
-            if op.typed(*sorts) is None:
+        """Join the newest item with any earlier ones and itself, in every order.
+
+        Its first place is gone through; before it stand earlier items only, so none comes twice.
+        """
+        earlier = {sort: [i for i in items if i < new] for sort, items in self._of_sort.items()}
+        own = self.items[new][0]
+        for sorts in product(self._of_sort, repeat=op.arity):
+            if own not in sorts or op.typed(*sorts) is None:
                 continue
-            ways: list[tuple[Assignment, int]] = [((), 0)]
-            for sort in sorts:
-                ways = [
-                    ((*items, i), uses + self._uses[i])
-                    for items, uses in ways
-                    for i in known[sort]
-                    if self._within(uses + self._uses[i])
-                ]
-            for items, _ in ways:
-                if new in items:
+            for first in (place for place, sort in enumerate(sorts) if sort == own):
+                ways: list[tuple[Assignment, int]] = [((), 0)]
+                for place, sort in enumerate(sorts):
+                    options = [new] if place == first else earlier[sort]
+                    if place > first and sort == own:
+                        options = [*options, new]
+                    ways = [
+                        ((*items, i), uses + self._uses[i])
+                        for items, uses in ways
+                        for i in options
+                        if self._within(uses + self._uses[i])
+                    ]
+                for items, _ in ways:
                     self._apply(op, items)
 
     def _apply(self, op: Operation, items: Assignment) -> None:

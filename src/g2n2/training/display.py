@@ -172,7 +172,7 @@ def plain_console() -> Console:
 def reduction_sentence(exhaustive: Grammar, model: GrammarGNN) -> str:
     """What a fragment stands for, with the rules and weights of both its grammars."""
     plan = plan_network(exhaustive, **model.options, supports=model.supports is not None)
-    weights = NetworkCost(plan, 1, 1).total.parameters
+    weights = NetworkCost(plan, 1, 1).weights
     taken = model.plan.grammar
     return (
         f"The fragment stands for its reduced grammar, {len(taken.all_rules)} rules; "

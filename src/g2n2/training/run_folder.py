@@ -5,6 +5,7 @@ data.json         where the graphs came from, their checksum, features and targe
 split.json        indices of the training, validation and test graphs
 metrics.csv       one row for each epoch; no times, so that the same run gives the same file
 checkpoint.pt     to resume; checkpoint.previous.pt is the one before it
+operations.json   the operations its grammar uses that are not built in, if any
 best.safetensors  the best weights, with the grammar and the plan
 result.json       scores on the test graphs, and what they were got with
 test.csv          what the best weights say of each test graph
@@ -28,8 +29,9 @@ from typing import Any
 import numpy as np
 
 from ..data.graph_set import GraphSet, Ints, Target
-from ..errors import DataError
+from ..errors import DataError, GrammarError
 from ..grammars.catalogue import find_grammar
+from ..language.registry import described, from_description, register
 from .building import Parts, distance_kinds
 from .checkpoints import write_whole
 from .config import RunConfig, as_then
@@ -37,6 +39,7 @@ from .scaling import Scaling
 from .settings import rules_of
 
 BEST = "best.safetensors"
+OPERATIONS = "operations.json"
 
 
 class RunFolder:
@@ -55,7 +58,20 @@ class RunFolder:
         folder = cls(path)
         if not (folder.path / "config.json").is_file():
             raise DataError(f"{path} is no run folder: it has no config.json; make one: g2n2 train")
+        folder._register_operations()
         return folder
+
+    def _register_operations(self) -> None:
+        """Make known the operations the run's grammar uses besides the built-in ones."""
+        if not (self.path / OPERATIONS).is_file():
+            return
+        try:
+            for entry in self.read_json(OPERATIONS):
+                register(from_description(entry))
+        except (GrammarError, TypeError) as error:
+            raise DataError(
+                f"{self.path} needs an operation that is another one here: {error}"
+            ) from error
 
     def write_json(self, name: str, content: Any) -> None:
         text = json.dumps(content, ensure_ascii=False, indent=2)
@@ -91,18 +107,23 @@ class RunFolder:
                 "notes": [*graphs.notes, *parts.notes],
             },
         )
+        if not config.baseline:
+            grammar = find_grammar(config.grammar)
+            terms = [*(rule.body for rule in grammar.all_rules), *dict(grammar.supports).values()]
+            if operations := described(terms, aliases=True):
+                self.write_json(OPERATIONS, operations)
         self.write_json("config.json", config.as_dict())  # the last: from here on there is a run
 
     def foreign(self) -> list[str]:
         """What the folder holds that no run killed at its very start has left there."""
-        own = ("split.json", "data.json")
+        own = ("split.json", "data.json", OPERATIONS)
         found = self.path.iterdir() if self.path.is_dir() else ()
         return sorted(p.name for p in found if p.name not in own and not p.name.endswith(".part"))
 
     def forget(self) -> None:
         """Undo `describe`, for a run that never began; the folder goes where nothing else is."""
         with suppress(OSError):  # a path that is no folder: what the run failed of says so
-            for name in ("config.json", "data.json", "split.json"):
+            for name in ("config.json", "data.json", "split.json", OPERATIONS):
                 (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
         with suppress(OSError):  # not empty, or never made

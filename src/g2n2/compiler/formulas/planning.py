@@ -185,7 +185,11 @@ class _Readings:
 
     def _direct(self, term: Term) -> Iterator[Reading]:
         """From the memory of the term's own sort."""
-        part = {S: "scalars", V: "H", R: "R", M: "C"}[term.sort]
+        part = {S: "scalars", V: "H", R: "R", M: "C"}.get(term.sort)
+        if part is None:
+            raise LoweringError(
+                f"{term} is {term.sort.english}, and a network has no memory for those"
+            )
         yield from self._part(part, term)
 
     def _part(self, part: str, term: Term) -> Iterator[Reading]:

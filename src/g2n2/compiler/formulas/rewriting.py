@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeGuard
 
+from ...language.operations import OPERATIONS
 from ...language.sorts import M, R, S, V
 from ...language.terms import HOLLOW, ONE, Apply, Number, Term, apply
 from .matching import EYE, ROW_OF_ONES, joined, run_sort, spread, transposed
@@ -61,7 +62,7 @@ def simpler(term: Term) -> Iterator[Term]:
 def _simpler_single(term: Term) -> Iterator[Term]:
     if term == HOLLOW:
         yield _hollow()
-    if not isinstance(term, Apply):
+    if not isinstance(term, Apply) or not term.args:
         return
     inner = term.args[0]
     if term.op == "scale" and not isinstance(inner, Number):
@@ -85,6 +86,21 @@ def _simpler_single(term: Term) -> Iterator[Term]:
             inside = inner.args[0] if _is(inner, "diag") else None
             column = inside or apply("matmul", apply("hadamard", inner, EYE), ONE)
             yield joined("matmul", (ROW_OF_ONES, *_factors(column)))
+    elif OPERATIONS[term.op].multilinear:
+        yield from _distributed(term)
+
+
+def _distributed(term: Apply) -> Iterator[Term]:
+    """A sum or a multiple among the operands of a multilinear operation, in front of it."""
+    for place, operand in enumerate(term.args):
+        before, after = term.args[:place], term.args[place + 1 :]
+        if _is(operand, "add"):
+            yield apply("add", *(apply(term.op, *before, x, *after) for x in operand.args))
+            return
+        if _is(operand, "scale"):
+            factor, rest = operand.args
+            yield apply("scale", factor, apply(term.op, *before, rest, *after))
+            return
 
 
 def _factors(column: Term) -> tuple[Term, ...]:

@@ -66,11 +66,13 @@ def evaluate(
         graphs: How many graphs the stack holds.
         prime: The modulus.
     """
-    total: Residues = np.zeros((1, graphs, *(nodes,) * boundary))
+    total: Residues | None = None
     for pattern, coefficient in combination:
         part = _evaluate_pattern(pattern, values, nodes, graphs, prime)
-        total = reduced(total + reduced(part * residue(coefficient, prime), prime), prime)
-    return total
+        if coefficient != 1:
+            part = reduced(part * residue(coefficient, prime), prime)
+        total = part if total is None else reduced(total + part, prime)
+    return np.zeros((1, graphs, *(nodes,) * boundary)) if total is None else total
 
 
 def _evaluate_pattern(
@@ -80,7 +82,8 @@ def _evaluate_pattern(
     inner = set(range(pattern.vertices)) - set(pattern.boundary)
     bare = inner - {v for factor in factors for v in factor.vertices}
     inner -= bare
-    factors.append(Factor((), np.full((1, graphs), float(pow(nodes, len(bare), prime)))))
+    if bare or not factors:
+        factors.append(Factor((), np.full((1, graphs), float(pow(nodes, len(bare), prime)))))
     while inner:
         vertex = min(inner, key=lambda v: (_cost(v, factors), v))
         inner.remove(vertex)
@@ -151,8 +154,8 @@ def _on_boundary(
 ) -> Residues:
     """The product of factors on boundary vertices, as an array over the boundary positions."""
     vertices = sorted(set(boundary))
-    total: Residues = np.ones((1, 1, *(1,) * len(vertices)))
-    for factor in factors:
+    total = factors[0].spread(vertices)
+    for factor in factors[1:]:
         total = reduced(total * factor.spread(vertices), prime)
     total = np.broadcast_to(total, (*total.shape[:2], *(nodes,) * len(vertices)))
     letters = dict(zip(vertices, _LETTERS, strict=False))

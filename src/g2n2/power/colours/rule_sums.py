@@ -73,6 +73,15 @@ class Body:
             *(s.variables if isinstance(s, Body) else {s} for _, s in self.operands)
         )
 
+    @property
+    def has_constant_part(self) -> bool:
+        """Whether some pattern has no operand, so that no random number stands at it."""
+        labels = {label for label, _ in self.operands}
+        return any(
+            labels.isdisjoint(edge.label for edge in pattern.edges)
+            for pattern, _ in self.combination
+        )
+
     def constant_terms(self) -> Iterator[Term]:
         """Its parts without variables that apply a function."""
         yield from (term for _, term in self.constants)
@@ -132,7 +141,10 @@ class RuleSums:
         return self.body(rule).variables <= memories.keys()
 
     def joined(self, rules: Sequence[Rule], memories: Mapping[Sort, Memory]) -> "PerStack | None":
-        """Random combinations of the sums of several rules of one sort; None without a rule.
+        """Sums of the forms of several rules of one sort; None without a rule.
+
+        Every form has random numbers of its own, so that their sum identifies each; what a body
+        has beside them, a part without operands, is multiplied by one.
 
         Returns:
             Per stack and prime, `[DRAWS, graphs] + [n] * axes`.
@@ -142,6 +154,9 @@ class RuleSums:
             if not self.usable(rule, memories):
                 continue
             part = self.values(self.body(rule), memories)
+            if not self.body(rule).has_constant_part:
+                total = part if total is None else added(total, part, self.primes)
+                continue
             weights = [self.rng.integers(1, prime, size=DRAWS) for prime in self.primes]
             scaled = [
                 [

@@ -12,6 +12,7 @@ import numpy as np
 
 from g2n2.graphs import Adjacency
 from g2n2.language.evaluation import evaluate_mod
+from g2n2.language.operations import OPERATIONS
 from g2n2.language.terms import Apply, Leaf, Number, Term, substitute
 
 MAX_STEPS = 20_000_000
@@ -50,9 +51,7 @@ def _steps(term: Term, nodes: int, known: dict[Term, int]) -> int:
     if not isinstance(term, Apply):
         return 0
     if term not in known:
-        own = prod(nodes for axis in term.sort.axes if axis == "n")
-        if term.op == "matmul" and term.args[0].sort.axes[1] == "n":
-            own *= nodes
+        own: int = nodes ** (term.sort.boundary + len(_summed(term)))
         known[term] = own + sum(_steps(arg, nodes, known) for arg in term.args)
     return known[term]
 
@@ -78,6 +77,13 @@ def _bound(term: Term, nodes: int, largest: int, known: dict[Term, Fraction]) ->
     if term not in known:
         bounds = [_bound(arg, nodes, largest, known) for arg in term.args]
         total = sum(bounds, Fraction(0)) if term.op == "add" else Fraction(prod(bounds))
-        summed = term.op == "trace" or (term.op == "matmul" and term.args[0].sort.axes[1] == "n")
-        known[term] = total * nodes if summed else total
+        known[term] = total * nodes ** len(_summed(term))
     return known[term]
+
+
+def _summed(term: Apply) -> str:
+    """The letters of its signature an operation sums over."""
+    operation = OPERATIONS[term.op]
+    if not operation.multilinear:
+        return ""
+    return operation.contraction(tuple(arg.sort for arg in term.args)).summed

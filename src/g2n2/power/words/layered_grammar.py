@@ -15,6 +15,7 @@ from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.rules import ARROWS, Rule, parse_rules
 from g2n2.language.sorts import M, S, Sort, V
 from g2n2.language.terms import Apply, Hole, Term, leaves, operators, subterms
+from g2n2.power.words.rule_values import largest_order
 
 Level = Literal["graph", "node", "pair"]
 
@@ -80,6 +81,12 @@ class LayeredGrammar:
         bodies = [rule.body for rule in (*self.constants, *self.rules, *self.sentences)]
         definitions = [definition for _, definition in self.supports]
         return frozenset().union(*map(operators, [*bodies, *definitions]))
+
+    @property
+    def largest_order(self) -> int:
+        """The most axes of size n a value has on the way; a matrix at least."""
+        bodies = [rule.body for rule in (*self.constants, *self.rules, *self.sentences)]
+        return max(map(largest_order, [*bodies, *(term for _, term in self.supports)]))
 
     @property
     def sorts(self) -> tuple[Sort, ...]:

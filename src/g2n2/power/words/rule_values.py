@@ -9,9 +9,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from g2n2.errors import GrammarError
 from g2n2.graphs import Adjacency
-from g2n2.language.sorts import S, Sort
-from g2n2.language.terms import Apply, Hole, Leaf, Number, Term, holes
+from g2n2.language.operations import OPERATIONS
+from g2n2.language.signatures import Contraction
+from g2n2.language.sorts import Sort
+from g2n2.language.terms import Apply, Hole, Leaf, Number, Term, holes, subterms
+from g2n2.power.words.contractions import contracted
 from g2n2.power.words.modular import Residues, product, reduced, residue_matrix
 
 Supports = Sequence[tuple[str, Term]]
@@ -33,10 +37,12 @@ class Stack:
         for name, definition in supports:
             self.matrices[name] = self.values(definition, ())
 
-    def shape(self, sort: Sort) -> tuple[int, int, int]:
+    def shape(self, sort: Sort) -> tuple[int, ...]:
         """The shape `[g, rows, columns]` of one word of a sort on all graphs."""
-        rows, columns = (self.nodes if axis == "n" else 1 for axis in sort.axes)
-        return self.count, rows, columns
+        return self.count, *self._axes(sort)
+
+    def _axes(self, sort: Sort) -> tuple[int, ...]:
+        return tuple(self.nodes if axis == "n" else 1 for axis in sort.axes)
 
     def values(self, body: Term, arguments: Sequence[Residues]) -> Residues:
         """Evaluate a body whose variables, left to right, have the given values."""
@@ -53,15 +59,31 @@ class Stack:
             case Number(value=value):
                 number = value.numerator * pow(value.denominator, -1, self.prime) % self.prime
                 return np.full((1, 1, 1, 1), float(number))
-            case Apply(op=op, args=(a, b)):
+            case Apply(op="add", args=(a, b)):
                 # In this order: the variables are consumed left to right.
                 x, y = self._value(a, arguments), self._value(b, arguments)
-                if op == "matmul":
-                    return product(x, y, self.prime)
-                return reduced(x + y if op == "add" else x * y, self.prime)
-            case Apply(op=op, args=(a,)):
-                return self._unary(op, a.sort, self._value(a, arguments))
-        raise AssertionError(f"no value for {term!r}")
+                return reduced(x + y, self.prime)
+            case Apply(op=op, args=args) if OPERATIONS[op].multilinear:
+                values = [self._value(arg, arguments) for arg in args]
+                sorts = tuple(arg.sort for arg in args)
+                contraction = OPERATIONS[op].contraction(sorts)
+                return self._contracted(contraction, values, sorts, term.sort)
+        raise GrammarError(f"{term} has no exact value: {_symbol(term)} is not multilinear")
+
+    def _contracted(
+        self,
+        contraction: Contraction,
+        values: Sequence[Residues],
+        sorts: Sequence[Sort],
+        result: Sort,
+    ) -> Residues:
+        """Apply a contraction, whose values have no axes of size 1, to values that have them."""
+        operands = [
+            x.reshape(*x.shape[:2], *(self.nodes,) * sort.boundary)
+            for x, sort in zip(values, sorts, strict=True)
+        ]
+        made = contracted(contraction, operands, self.nodes, self.prime)
+        return made.reshape(*made.shape[:2], *self._axes(result))
 
     def _leaf(self, name: str) -> Residues:
         if name == "1":
@@ -70,16 +92,6 @@ class Stack:
             return self.matrices[name]
         diagonal = np.eye(self.nodes)[None, None]  # made anew: cheap beside any product
         return diagonal if name == "I" else 1.0 - diagonal
-
-    def _unary(self, op: str, sort: Sort, x: Residues) -> Residues:
-        if op == "transpose":
-            return np.swapaxes(x, -1, -2)
-        if sort == S:  # diag and Tr of a scalar
-            return x
-        if op == "diag":
-            return x * np.eye(self.nodes)
-        assert op == "trace", op
-        return reduced(np.einsum("...ii->...", x)[..., None, None], self.prime)
 
     def pull_back(
         self, body: Term, arguments: Sequence[Residues], dual: Residues, target: int
@@ -95,43 +107,41 @@ class Stack:
         match body:
             case Hole():
                 return dual
-            case Apply(op=op, args=(a, b)):
-                split = len(holes(a))
-                first, second = arguments[:split], arguments[split:]
-                if target < split:
-                    other = self._value(b, iter(second))
-                    return self.pull_back(a, first, self._left(op, dual, other), target)
-                other = self._value(a, iter(first))
-                return self.pull_back(b, second, self._right(op, dual, other), target - split)
-            case Apply(op=op, args=(a,)):
-                return self.pull_back(a, arguments, self._unary_dual(op, a.sort, dual), target)
+            case Apply(op=op, args=args):
+                counts = [len(holes(arg)) for arg in args]
+                starts = [sum(counts[:i]) for i in range(len(args))]
+                at = max(i for i, start in enumerate(starts) if start <= target and counts[i])
+                own = [arguments[i : i + k] for i, k in zip(starts, counts, strict=True)]
+                if op != "add":
+                    values = [
+                        self._value(arg, iter(given))
+                        for i, (arg, given) in enumerate(zip(args, own, strict=True))
+                        if i != at
+                    ]
+                    sorts = [arg.sort for i, arg in enumerate(args) if i != at]
+                    contraction = OPERATIONS[op].contraction(tuple(arg.sort for arg in args))
+                    dual = self._contracted(
+                        contraction.adjoint(at),
+                        [*values, dual],
+                        [*sorts, body.sort],
+                        args[at].sort,
+                    )
+                return self.pull_back(args[at], own[at], dual, target - starts[at])
         raise AssertionError(f"no variable in {body!r}")
 
-    def _left(self, op: str, dual: Residues, right: Residues) -> Residues:
-        """The functional of the left operand."""
-        if op == "matmul":
-            return product(dual, np.swapaxes(right, -1, -2), self.prime)
-        if op == "scale":
-            both = reduced(dual * right, self.prime)
-            return reduced(both.sum(axis=(-1, -2), keepdims=True), self.prime)
-        return dual if op == "add" else reduced(dual * right, self.prime)
 
-    def _right(self, op: str, dual: Residues, left: Residues) -> Residues:
-        """The functional of the right operand."""
-        if op == "matmul":
-            return product(np.swapaxes(left, -1, -2), dual, self.prime)
-        return dual if op == "add" else reduced(dual * left, self.prime)
+def largest_order(body: Term) -> int:
+    """The most axes of size n a value has while a body is evaluated; a matrix at least."""
+    orders = [
+        OPERATIONS[part.op].contraction(tuple(arg.sort for arg in part.args)).peak
+        for part in subterms(body)
+        if isinstance(part, Apply) and OPERATIONS[part.op].multilinear
+    ]
+    return max(2, *orders) if orders else 2
 
-    def _unary_dual(self, op: str, sort: Sort, dual: Residues) -> Residues:
-        if op == "transpose":
-            return np.swapaxes(dual, -1, -2)
-        if sort == S:
-            return dual
-        if op == "diag":
-            diagonal: Residues = np.einsum("...ii->...i", dual)
-            return diagonal[..., None]
-        assert op == "trace", op
-        return dual * np.eye(self.nodes)
+
+def _symbol(term: Term) -> str:
+    return OPERATIONS[term.op].symbol if isinstance(term, Apply) else str(term)
 
 
 def pairing(dual: Residues, values: Residues, prime: int) -> Residues:

@@ -100,7 +100,8 @@ class _Search:
         self.grammar, self.prime = grammar, prime
         self.stacks, self.where = stacked(graphs, grammar, prime)
         # Every body may hold a matrix on the way, so each word is charged as one.
-        self.entries = sum(stack.count * stack.nodes**2 for stack in self.stacks)
+        order = grammar.largest_order
+        self.entries = sum(stack.count * stack.nodes**order for stack in self.stacks)
         self.left = budget
         rng = np.random.default_rng(prime)
         self.projections = {

@@ -81,7 +81,8 @@ class WordMemory:
         self.prime = stacks[0].prime
         expected = capacity or {}
         # A body may hold a matrix on the way, even where no word is one: diag(V)V.
-        entries = max(stack.count * stack.nodes**2 for stack in stacks)
+        order = grammar.largest_order
+        entries = max(stack.count * stack.nodes**order for stack in stacks)
         self.batch_size = max(1, BATCH_ENTRIES // entries)
         self.origins: dict[Sort, list[Origin]] = {sort: [] for sort in grammar.sorts}
         self._buffers: dict[Sort, Batch] = {

@@ -1,0 +1,397 @@
+"""Operations of a user's own, through the whole chain: from text to a network that is loaded again."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+
+import g2n2
+from g2n2.compiler.costs import kept, rule_flops
+from g2n2.compiler.formulas.planning import requirements
+from g2n2.compiler.lowering import sums_over_nodes
+from g2n2.data.batch import GraphBatch
+from g2n2.errors import DataError, GrammarError, ReductionError
+from g2n2.grammars.derivations import derive_word, tree_dot
+from g2n2.grammars.fragments import Fragment
+from g2n2.grammars.grammar import Grammar
+from g2n2.grammars.words import enumerate_words
+from g2n2.language.evaluation import PRIME, evaluate, evaluate_mod
+from g2n2.language.operations import OPERATIONS, Operation
+from g2n2.language.parsing import parse
+from g2n2.language.printing import to_ascii
+from g2n2.nn.files import load
+from g2n2.nn.model import GrammarGNN
+from g2n2.nn.writing import write_formula
+from g2n2.power.separation import bounded_by_2fwl, separate
+from g2n2.reduction.certificates import certificate, digest, read_certificate, write_certificate
+from g2n2.reduction.checker import check
+from g2n2.reduction.reduce import include, reduce
+from g2n2.testing import (
+    assert_padding_invariant,
+    assert_permutation_equivariant,
+    registered,
+)
+
+Loops = Callable[[np.ndarray], int]
+
+
+class Case(NamedTuple):
+    """An operation, what to do with it, and a sentence whose value is counted by loops."""
+
+    operation: Operation
+    fragment: str
+    sentence: str
+    loops: Loops
+    graphs: tuple[nx.Graph, nx.Graph]
+    grammar: str
+
+
+def closed_walks(a: np.ndarray) -> int:
+    """1ᵀ dg(A·A·A): the entries (i, i) of A³, one by one."""
+    n = len(a)
+    return sum(a[i, j] * a[j, k] * a[k, i] for i in range(n) for j in range(n) for k in range(n))
+
+
+def walks(a: np.ndarray) -> int:
+    """1ᵀ rs(A·A)."""
+    n = len(a)
+    return sum(a[i, j] * a[j, k] for i in range(n) for j in range(n) for k in range(n))
+
+
+def triangles_at_edges(a: np.ndarray) -> int:
+    """Tr(A·tri(A, A, A)): for each edge (i, j) the triangles through it."""
+    n = len(a)
+    return sum(
+        a[j, i] * a[i, j] * a[j, k] * a[k, i] for i in range(n) for j in range(n) for k in range(n)
+    )
+
+
+HEXAGON = nx.cycle_graph(6)
+TWO_TRIANGLES = nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
+CASES = [
+    Case(
+        Operation("dg", "dg", "aa->a1"), "· ᵀ 1 dg", "1ᵀdg(A³)", closed_walks,
+        (HEXAGON, TWO_TRIANGLES), "V → dg(M) | 1; M → MM | A; S → 1ᵀV",
+    ),
+    Case(
+        Operation("rs", "rs", "ab->a1"), "· ᵀ 1 rs ⊙", "1ᵀrs(A²)", walks,
+        (nx.path_graph(4), nx.star_graph(3)), "V → rs(M) | 1; M → MM | A; S → 1ᵀV",
+    ),
+    Case(
+        Operation("tri", "△", "ab,bc,ca->ab"), "· Tr tri", "Tr(A△(A, A, A))", triangles_at_edges,
+        (HEXAGON, TWO_TRIANGLES), "M → △(M, M, M) | MM | A; S → Tr(M)",
+    ),
+]  # fmt: skip
+GRAPHS = [nx.cycle_graph(5), nx.path_graph(4), nx.complete_graph(4), TWO_TRIANGLES, HEXAGON]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: case.operation.name)
+def case(request: pytest.FixtureRequest) -> Iterator[Case]:
+    with registered(request.param.operation):
+        yield request.param
+
+
+def test_text_and_values(case: Case) -> None:
+    term = parse(case.sentence)
+    assert str(term) == case.sentence
+    assert parse(to_ascii(term)) == term
+    for graph in GRAPHS:
+        wanted = int(case.loops(nx.to_numpy_array(graph).astype(int)))
+        assert evaluate(term, graph).item() == wanted
+        assert evaluate_mod(term, graph).item() == wanted % PRIME
+
+
+def test_proofs_are_checked_and_tampering_is_refused(case: Case, tmp_path: Path) -> None:
+    reduction = reduce(Fragment(case.fragment).exhaustive())
+    assert len(reduction.reduced.all_rules) < len(reduction.original.all_rules)
+    content = certificate(reduction.original, reduction.reduced, reduction.links)
+    verdict = check(content)
+    assert verdict.valid, verdict.failure
+    assert verdict.operations == (f"{case.operation.name} {case.operation.signature}",)
+    for change in ("drop", "redefine", "other signature", "built in", "bijection"):
+        forged = tampered(content, change)
+        assert not check(forged).valid, change
+    path = tmp_path / "proof.json"
+    write_certificate(content, path)
+    done = command("check", str(path), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"declares: {case.operation.name} {case.operation.signature}" in done.stdout
+
+
+def tampered(content: dict[str, Any], change: str) -> dict[str, Any]:
+    """The certificate with one thing changed, and a digest that fits."""
+    forged = copy.deepcopy(content)
+    (entry,) = forged["operations"]
+    if change == "drop":
+        del forged["operations"]
+    elif change == "redefine":
+        forged["operations"].append({"name": "trace", "symbol": "Tr", "signature": "ab->11"})
+    elif change == "other signature":  # another one of the same typing
+        other = {"aa->a1": "ab->a1", "ab->a1": "aa->a1", "ab,bc,ca->ab": "ab,bc,ca->ba"}
+        entry["signature"] = other[entry["signature"]]
+    elif change == "built in":
+        entry["name"] = "diag"
+    else:
+        for obligation in forged["links"][0]["proof"]["obligations"]:
+            obligation["bijection"] = [v + 1 for v in obligation["bijection"]] or [0]
+    return {**forged, "digest": digest(forged)}
+
+
+def test_another_meaning_does_not_pass_the_checker() -> None:
+    """A certificate for row sums, declared as the diagonal: in a process that knows neither."""
+    with registered(Operation("rs", "rs", "ab->a1")):
+        larger = Grammar.parse("V → rs(M) | 1; M → MM | A; S → 1ᵀV")
+        smaller = Grammar.parse("V → MV | 1; M → A; S → 1ᵀV")
+        proved = include(larger, smaller, "symmetric", "graph")
+        assert proved is not None
+        content = certificate(larger, smaller, [proved])
+    assert check(content).valid
+    content["operations"][0]["signature"] = "aa->a1"
+    verdict = check({**content, "digest": digest(content)})
+    assert not verdict.valid
+    assert "bijection" in verdict.failure
+
+
+def test_a_certificate_and_a_table_that_disagree(tmp_path: Path) -> None:
+    with registered(Operation("dg", "dg", "aa->a1")):
+        reduction = reduce(Fragment("· ᵀ 1 dg").exhaustive())
+        content = certificate(reduction.original, reduction.reduced, reduction.links)
+        write_certificate(content, tmp_path / "proof.json")
+    with registered():
+        read_certificate(tmp_path / "proof.json")
+        assert OPERATIONS["dg"].signature == "aa->a1"
+        assert Grammar.parse("; ".join(content["to"])) == reduction.reduced
+    with registered(Operation("dg", "dg", "ab->a1")):
+        verdict = check(content)
+        assert not verdict.valid
+        assert "taken by dg 'ab->a1'" in verdict.failure
+        with pytest.raises(ReductionError, match="taken by dg"):
+            read_certificate(tmp_path / "proof.json")
+    assert "dg" not in OPERATIONS
+
+
+def test_graphs_are_told_apart_by_a_sentence(case: Case) -> None:
+    found = separate(Fragment(case.fragment).exhaustive(), *case.graphs)
+    assert found.verdict == "different"
+    assert found.sentence is not None
+    values = [evaluate(found.sentence, graph).item() for graph in case.graphs]
+    assert values == [float(value) for value in found.values]
+    assert values[0] != values[1]
+
+
+def test_words_are_written_into_networks(case: Case) -> None:
+    grammar = Grammar.parse(case.grammar)
+    term = parse(case.sentence)
+    needed = requirements(grammar, term)
+    model = GrammarGNN(
+        grammar, width=dict(needed.width), layers=needed.depth, decision=(2,), preset="paper"
+    ).double()
+    write_formula(model, term)
+    batch = GraphBatch.of(GRAPHS, dtype=torch.float64)
+    wanted = [[evaluate(term, graph).item()] for graph in GRAPHS]
+    np.testing.assert_allclose(model(batch).detach().numpy(), wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("preset", ["paper", "modern"])
+def test_networks_train_and_are_loaded_in_a_fresh_process(
+    case: Case, preset: str, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    reduced = reduce(Fragment(case.fragment).exhaustive(), alternatives=False).reduced
+    model = GrammarGNN(reduced, width=8, layers=2, preset=preset)
+    batch = GraphBatch.of(GRAPHS)
+    target = torch.tensor([[float(case.loops(nx.to_numpy_array(g)))] for g in GRAPHS]) / 100
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.001)
+    losses = []
+    for _ in range(15):
+        loss = ((model(batch) - target) ** 2).mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert min(losses) < losses[0]
+    model.save(tmp_path / "model.safetensors")
+    np.save(tmp_path / "wanted.npy", model(batch).detach().numpy())
+    program = (
+        "import numpy, torch, networkx as nx\n"
+        "from g2n2.nn.files import load\n"
+        "from g2n2.data.batch import GraphBatch\n"
+        "two = nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))\n"
+        "graphs = [nx.cycle_graph(5), nx.path_graph(4), nx.complete_graph(4), two]\n"
+        "model = load('model.safetensors')\n"
+        "got = model(GraphBatch.of([*graphs, nx.cycle_graph(6)])).detach().numpy()\n"
+        "numpy.testing.assert_allclose(got, numpy.load('wanted.npy'), rtol=1e-5, atol=1e-6)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+OTHERS = [
+    "ab,ab->11", "ab,cb->ac", "a1,b1->ab", "->aa", "->ab", "->1a", "->11", "ab->aa", "aa->aa",
+    "ab->11", "ab->b1", "ab,bc,cd->ad", "1a->aa", "ab->1b", "ab->ac", "ab->cd", "a1,a1,b1->ab",
+    "ab,ab,ab->ba", "ab,ac,bc->11",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("signature", OTHERS)
+def test_other_operations_go_all_the_way(signature: str, tmp_path: Path) -> None:
+    """Derive, check, separate, and a network that keeps to the nodes, is saved and loaded."""
+    batch = GraphBatch.of(GRAPHS)
+    with registered(Operation("zz", "zz", signature)):
+        for fragment in ("· zz Tr", "1 zz"):
+            reduction = reduce(Fragment(fragment).exhaustive("full"), alternatives=False)
+            content = certificate(reduction.original, reduction.reduced, reduction.links)
+            verdict = check(json.loads(json.dumps(content)))
+            assert verdict.valid, verdict.failure
+            if reduction.original.sentence_rules:
+                whole, less = (
+                    separate(grammar, HEXAGON, nx.complete_graph(6)).verdict
+                    for grammar in (reduction.original, reduction.reduced)
+                )
+                assert whole == less
+            for preset in ("paper", "modern"):
+                torch.manual_seed(1)
+                model = GrammarGNN(reduction.original, width=4, layers=2, preset=preset)
+                assert_permutation_equivariant(model, batch)
+                assert_padding_invariant(model, batch)
+                out = model(batch)
+                out.sum().backward()
+                model.save(tmp_path / "model.safetensors")
+                assert torch.equal(load(tmp_path / "model.safetensors")(batch), out)
+
+
+def test_derivations_show_operands() -> None:
+    with registered(Operation("MinS", "MinS", "ab,bc,ca->ab")):
+        grammar = Grammar.parse("M → MinS(M, M, M) | MM | A; S → Tr(M)")
+        tree = derive_word(grammar, parse("Tr(MinS(A, AA, A))"))
+        assert [str(node.rule) for node in tree.nodes()] == [
+            "S → Tr(M)", "M → MinS(M, M, M)", "M → A", "M → MM", "M → A", "M → A", "M → A",
+        ]  # fmt: skip
+        assert tree_dot(tree).count('[label="MinS"') == 1
+        assert tree_dot(tree).count('[label="M"]') == 6
+        words = [str(word.term) for word in enumerate_words(grammar, max_size=2)]
+        assert words[:3] == ["Tr(A)", "Tr(MinS(A, A, A))", "Tr(A²)"]
+
+
+def test_costs_of_an_operation_follow_its_steps() -> None:
+    """tri multiplies two matrices, 2n³, and the result with the third, n²; it keeps all four."""
+    with registered(Operation("tri", "tri", "ab,bc,ca->ab"), Operation("all", "all", "ab->11")):
+        body = Grammar.parse("M → tri(M, M, M) | A").rules[0].body
+        assert rule_flops(body, 7) == 2 * 7**3 + 7**2
+        assert kept(body, 7) == 4 * 7**2
+        assert sums_over_nodes(body) == 1
+        total = Grammar.parse("M → MM | A; S → all(M)").readout[0].body
+        assert (rule_flops(total, 7), kept(total, 7), sums_over_nodes(total)) == (49, 0, 2)
+
+
+def test_a_file_and_a_table_that_disagree(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    with registered(Operation("dg", "dg", "aa->a1")):
+        GrammarGNN(Grammar.parse("V → dg(M) | 1; M → MM | A"), width=4).save(path)
+    with registered(Operation("dg", "dg", "ab->a1")), pytest.raises(DataError, match="taken by dg"):
+        load(path)
+    with registered():
+        load(path)
+        assert OPERATIONS["dg"].signature == "aa->a1"
+
+
+def test_what_2fwl_bounds() -> None:
+    with registered(
+        Operation("tri", "tri", "ab,bc,ca->ab"),
+        Operation("path3", "path3", "ab,bc,cd->ad"),
+        Operation("clique", "clique", "ab,ac,ad,bc,bd,cd->11"),
+        Operation("diamond", "diamond", "ab,ac,ad,bd,cd->bc"),
+    ):
+        assert bounded_by_2fwl(["matmul", "hadamard", "trace", "one", "tri", "path3"])
+        assert not bounded_by_2fwl(["matmul", "clique"])
+        assert not bounded_by_2fwl(["diamond"])
+        assert not bounded_by_2fwl(["matmul", "f_M"])
+
+
+def test_rook_and_shrikhande_are_told_apart_by_an_operation_beyond_2fwl() -> None:
+    """Both have 16 nodes and merge under 2-FWL; only the rook's graph has cliques of four."""
+    rook = nx.line_graph(nx.complete_bipartite_graph(4, 4))
+    rook = nx.convert_node_labels_to_integers(rook)
+    steps = {(0, 1), (1, 0), (1, 1), (0, 3), (3, 0), (3, 3)}
+    shrikhande = nx.Graph()
+    for i in range(4):
+        for j in range(4):
+            shrikhande.add_edges_from(
+                (4 * i + j, 4 * ((i + a) % 4) + (j + b) % 4) for a, b in steps
+            )
+    with registered(Operation("clique", "clique", "ab,ac,ad,bc,bd,cd->11")):
+        grammar = Grammar.parse("M → A; S → clique(M, M, M, M, M, M)")
+        found = separate(grammar, rook, shrikhande)
+    assert found.verdict == "different"
+    assert found.values == (192, 0)
+    assert (
+        separate(Grammar.parse("M → MM | M⊙M | A; S → Tr(M)"), rook, shrikhande).verdict == "same"
+    )
+
+
+def command(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "g2n2", *words],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def plugins(tmp_path: Path) -> Path:
+    (tmp_path / "my_operations.py").write_text(
+        "import g2n2\ng2n2.register(g2n2.Operation('dg', 'dg', 'aa->a1'))\n"
+    )
+    (tmp_path / "crashes.py").write_text("raise RuntimeError('boom')\n")
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(0)\n")
+    (tmp_path / "clashes.py").write_text(
+        "import g2n2\ng2n2.register(g2n2.Operation('diag', 'diag', 'aa->a1'))\n"
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["my_operations", "my_operations.py"])
+def test_plugins(plugins: Path, name: str) -> None:
+    done = command("--plugin", name, "words", "V → dg(M); M → MM | A", folder=plugins)
+    assert done.returncode == 0, done.stderr
+    assert "1ᵀdg(A)" in done.stdout
+    without = command("words", "V → dg(M); M → MM | A", folder=plugins)
+    assert without.returncode == 2
+    assert "--plugin" in without.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("crashes", "RuntimeError: boom"),
+        ("leaves", "SystemExit"),
+        ("clashes", "taken by diag"),
+        ("nowhere", "no module is called 'nowhere'"),
+        ("nowhere.py", "there is no file 'nowhere.py'"),
+    ],
+)
+def test_plugins_that_cannot_be_used(plugins: Path, name: str, message: str) -> None:
+    done = command("--plugin", name, "words", "L1", folder=plugins)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_public_names() -> None:
+    with registered():
+        made = g2n2.register(g2n2.Operation("dg", "dg", "aa->a1"))
+        assert g2n2.parse("dg(A)").sort == g2n2.parse("A1").sort
+        assert json.loads(json.dumps(made.signature)) == "aa->a1"
+    with pytest.raises(GrammarError, match="an operation was expected"):
+        g2n2.register("aa->a1")
