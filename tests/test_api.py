@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,8 @@ def test_every_setting_of_a_run_is_a_parameter_of_train() -> None:
 
     from g2n2.training.config import RunConfig
 
-    settings = {field.name: field.default for field in fields(RunConfig)}
+    # The rules of a run are those of its grammar, written down.
+    settings = {f.name: f.default for f in fields(RunConfig) if f.name != "rules"}
     parameters = inspect.signature(g2n2.train).parameters
     assert set(settings) <= set(parameters)
     for name in set(settings) - {"dataset", "options"}:
@@ -216,6 +218,45 @@ def test_check_takes_a_file_its_content_and_a_derivation(tmp_path: Path) -> None
     assert all(verdict.valid and verdict == verdicts[0] for verdict in verdicts)
     forged = {**derivation.certificate, "to": ["V_c → 1"]}
     assert not g2n2.check(forged).valid
+
+
+def test_a_derivation_and_its_certificate_go_straight_on(tmp_path: Path) -> None:
+    derivation = g2n2.derive("· Tr", witnesses=False)
+    path = tmp_path / "proof.json"
+    path.write_text(json.dumps(derivation.certificate), encoding="utf-8")
+    for source in (derivation, derivation.reduced, str(path), "r-G_{·, Tr}"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # nothing was chosen that the source does not say
+            made = g2n2.compile(source, width=4, layers=1)
+        assert made.plan.grammar == derivation.reduced
+        assert g2n2.separate(source, "C~", "Cl").verdict == "different"
+        assert g2n2.power(source, "csl", layers=1)[0].pairs == 45
+        assert g2n2.compare(source, derivation.reduced).relation == "≡"
+    with pytest.warns(UserWarning, match="stands for its reduced grammar"):
+        layer = g2n2.GrammarLayer("· Tr", 0, 4)
+    assert layer.network.plan.grammar == derivation.reduced
+    with pytest.raises(GrammarError, match="no grammar is called '-'"):
+        g2n2.compile("-")  # standard input is for the command line
+
+
+def test_a_wl_test_stands_where_a_grammar_does() -> None:
+    c6, triangles = nx.cycle_graph(6), nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
+    assert g2n2.separate("1-WL", c6, triangles).verdict == "same"
+    assert g2n2.separate("3-WL", c6, triangles).different
+    with pytest.raises(GrammarError, match="no words to compare at a node"):
+        g2n2.separate("3-WL", c6, triangles, level="node", at=(0, 0))
+    rows = g2n2.power(["1-WL", "r-G_L1", "2-FWL"], suite="csl")
+    assert [(row.grammar, row.separated) for row in rows] == [
+        ("1-WL", 0),
+        ("r-G_L1", 0),
+        ("2-FWL", 45),
+    ]
+    assert g2n2.compare("r-G_L3", "3-WL").relation == "≡"
+    assert g2n2.compare("1-WL", "r-G_L3").relation == "⊊"
+    assert g2n2.compare("2-FWL", "3-WL").relation == "≡"
+    assert g2n2.compare("2-FWL", "1-WL").relation == "⊋"
+    assert g2n2.compare(g2n2.derive("·", witnesses=False).reduced, "1-WL").relation == "⊊"
+    assert "equals 1-WL" in str(g2n2.compare("r-G_L1", "1-WL"))
 
 
 def test_power_is_a_table() -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api import check as check
+    from .api import compare as compare
     from .api import compile as compile
     from .api import export as export
     from .api import load as load
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from .nn.model import GrammarGNN as GrammarGNN
     from .nn.pyg_layer import GrammarLayer as GrammarLayer
     from .nn.writing import write_formula as write_formula
-    from .pipeline import compare as compare
     from .pipeline import derive as derive
     from .power import CallablePackage
     from .power.refinement import refine as refine
@@ -61,7 +61,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "derive": "pipeline",
     "check": "api",
-    "compare": "pipeline",
+    "compare": "api",
     "separate": "power.separation",
     "refine": "power.refinement",
     "compile": "api",

@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from .errors import DataError, ReductionError
 from .grammars.coercion import GrammarLike, as_grammar
-from .grammars.grammar import Grammar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,11 +23,16 @@ if TYPE_CHECKING:
     from .compiler.presets import Preset
     from .compiler.readout_plan import Task
     from .data.graph_set import GraphSet
+    from .grammars.grammar import Grammar
+    from .language.patterns import Assumption
     from .nn.model import GrammarGNN
     from .pipeline import Derivation
+    from .placement import Statement
     from .power.power_table import PowerTable
     from .power.suites import Suite
+    from .power.wl_tests import WLTest
     from .reduction.checker import Verdict
+    from .reduction.compare import Comparison, Mode
     from .training.trained import Outcome, Run
 
 
@@ -63,6 +67,81 @@ def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> Verdict:
     return verify(dict(content))
 
 
+@dataclass(frozen=True)
+class WLComparison:
+    """A WL test set against a grammar or another test, on simple undirected graphs.
+
+    Attributes:
+        left: The name of the one side.
+        right: The name of the other.
+        statement: How the left stands to the right, and why.
+    """
+
+    left: str
+    right: str
+    statement: Statement
+
+    @property
+    def relation(self) -> str:
+        """≡, ⊊, ⊋, `incomparable`, or as much of it as is settled, as of a `Comparison`."""
+        from .placement import SYMBOLS
+
+        return SYMBOLS[self.statement.relation]
+
+    def __str__(self) -> str:
+        from .verdict import Verdict
+
+        return str(Verdict((self.statement,)))
+
+
+def compare(
+    left: GrammarLike, right: GrammarLike, mode: Mode = "words", assume: Assumption = "symmetric"
+) -> Comparison | WLComparison:
+    """Which of two grammars tells more graphs apart: by proof, or by a pair that refutes it.
+
+    >>> from g2n2 import compare
+    >>> compare("PPGN", "r-G_L3").relation, compare("r-G_L3", "1-WL").relation
+    ('⊊', '⊋')
+
+    Args:
+        left: A grammar, what `derive` gives, text as `g2n2.separate` takes it, or a WL test:
+            `1-WL`, `3-WL`, `2-FWL` ….
+        right: Another.
+        mode: As `words` alone, or `with f`: sums and pointwise functions added.
+        assume: What is known of A; a WL test is compared on simple undirected graphs.
+
+    Raises:
+        GrammarError: There is no such grammar or test.
+    """
+    from .pipeline import compare as compare_grammars
+    from .power.wl_tests import WLTest
+
+    first, second = _test_or_grammar(left), _test_or_grammar(right)
+    if isinstance(first, WLTest) or isinstance(second, WLTest):
+        return _with_test(first, second, mode)
+    return compare_grammars(first, second, mode, assume)
+
+
+def _with_test(first: WLTest | Grammar, second: WLTest | Grammar, mode: Mode) -> WLComparison:
+    from .placement import Statement, against_test, compared_tests, turned
+    from .power.wl_tests import WLTest
+
+    left, right = (one.name or "given" for one in (first, second))
+    if isinstance(first, WLTest) and isinstance(second, WLTest):
+        return WLComparison(left, right, compared_tests(first, second))
+    test, grammar = (first, second) if isinstance(first, WLTest) else (second, first)
+    assert isinstance(test, WLTest)
+    assert not isinstance(grammar, WLTest)
+    how = "as words" if mode == "words" else "with functions, in the limit"
+    about = f"{grammar.name or 'given'} {how}"
+    if grammar.sentence_rules:
+        found = against_test(grammar, test, mode != "words", about)
+    else:
+        silent = "it has no sentences, so it tells nothing apart"
+        found = Statement(about, "strictly below", test.name, (silent,))
+    return WLComparison(left, right, found if first is grammar else turned(found, test.name, how))
+
+
 def measure_power(
     grammars: GrammarLike | Sequence[GrammarLike],
     suite: str | Path | Suite | Sequence[str | Path | Suite],
@@ -79,23 +158,27 @@ def measure_power(
     from .power.wl_tests import WLTest
     from .reduction.compare import with_functions
 
-    given = [grammars] if isinstance(grammars, str | Grammar) else list(grammars)
+    given = list(grammars) if isinstance(grammars, list | tuple) else [cast(GrammarLike, grammars)]
     suites = [suite] if isinstance(suite, str | Path | Suite) else list(suite)
     if not given or not suites:
         raise DataError("nothing to measure: give at least one grammar and one suite")
-    tests = [WLTest.find(one) if isinstance(one, str) else None for one in given]
-    chosen = [
-        test or (with_functions(as_grammar(one)) if with_f else as_grammar(one))
-        for one, test in zip(given, tests, strict=True)
-    ]
-    loaded = [_suite(one, pairs, data) for one in suites]
-    return PowerTable(
-        tuple(
-            wl_row(one, own) if isinstance(one, WLTest) else power_row(one, own, readout, layers)
-            for own in loaded
-            for one in chosen
-        )
-    )
+    chosen = [_test_or_grammar(grammar) for grammar in given]
+    rows = []
+    for loaded in [_suite(one, pairs, data) for one in suites]:
+        for one in chosen:
+            if isinstance(one, WLTest):
+                rows.append(wl_row(one, loaded))
+                continue
+            grammar = with_functions(one) if with_f else one
+            rows.append(power_row(grammar, loaded, readout, layers))
+    return PowerTable(tuple(rows))
+
+
+def _test_or_grammar(grammar: GrammarLike) -> WLTest | Grammar:
+    from .power.wl_tests import WLTest
+
+    test = WLTest.find(grammar) if isinstance(grammar, str) else None
+    return test or as_grammar(grammar)
 
 
 def _suite(suite: str | Path | Suite, pairs: bool, data: str | Path | None) -> Suite:
@@ -145,7 +228,7 @@ def compile(
     from .nn.model import GrammarGNN
 
     return GrammarGNN(
-        grammar if isinstance(grammar, str) else as_grammar(grammar),
+        grammar,
         node_features=node_features,
         edge_features=edge_features,
         width=width,

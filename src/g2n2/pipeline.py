@@ -271,7 +271,7 @@ def network_grammar(text: str, weights: Callable[[Grammar], int] | None = None) 
         weights: How many weights the network of a grammar has, to be said too.
     """
     chosen = choose_grammar(text, reduce=True)
-    if chosen.other is not None:
+    if chosen.other is not None and fragment_of(text) is not None:
         note = chosen.note if weights is None else chosen.sized_note(weights)
         more = f"the other is called {chosen.other.name}"
         warnings.warn(f"{note}; {more}", FragmentWarning, stacklevel=3)

@@ -77,7 +77,7 @@ def test_refused(
             "a decision layer's width must be a whole number, at least 1, got 0",
         ),
         ({"typical_size": 0.0}, "typical_size is a number of nodes above 0, got 0.0"),
-        ({"grammar": 7}, "a grammar is a name, its rules or a Grammar, got 7"),
+        ({"grammar": 7}, "got int, expected a grammar, its name"),
     ],
 )
 def test_odd_options_are_refused(options: dict[str, Any], message: str) -> None:

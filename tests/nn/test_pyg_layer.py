@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -195,6 +196,29 @@ def test_gradients_reach_every_weight(grammar: str) -> None:
         if weight.grad is None or (not weight.grad.abs().sum() and "bias" not in name)
     ]
     assert dead == []
+
+
+def test_gradients_reach_scalars_too() -> None:
+    """G_L3 has scalars from its third layer on."""
+    torch.manual_seed(0)
+    layer = GrammarLayer("G_L3", 3, 4, 2, layers=3).double()
+    assert any(".updates.S." in name for name, _ in layer.named_parameters())
+    layer(**tensors())[0].square().sum().backward()
+    assert [name for name, weight in layer.named_parameters() if weight.grad is None] == []
+
+
+def test_pairs_are_read_beside_the_edge_features() -> None:
+    first, given = layer_of(), tensors()
+    second = GrammarLayer("r-G_L3", 3, 4, edge_dim=2, pair_channels=6).double()
+    _, pairs = first(**given)
+    nodes, made = second(**given, pairs=pairs)
+    batch = dense(given)
+    joined = replace(batch, edges=torch.cat([batch.edges, pairs.values], dim=-1))
+    expected, dense_made = second.on_batch(joined)
+    assert torch.equal(nodes, expected)
+    assert torch.equal(made.values, dense_made.values)
+    other = PairFeatures(2 * pairs.values, pairs.mask)
+    assert (second(**given, pairs=other)[0] - nodes).abs().max() > 1e-3
 
 
 def test_several_layers_in_one() -> None:

@@ -131,6 +131,9 @@ def test_settings_reach_the_run(tmp_path: Path) -> None:
         rings(), out=tmp_path / "named", **{**SMALL, "grammar": g2n2.find_grammar("r-G_L1")}
     )
     assert named.config.grammar == "r-G_L1"
+    with pytest.warns(UserWarning, match="stands for its reduced grammar"):
+        reduced = train(rings(), out=tmp_path / "reduced", **{**SMALL, "grammar": "L1"})
+    assert reduced.model.plan.grammar == g2n2.find_grammar("r-G_L1")
 
 
 def test_a_baseline_has_its_model_too(tmp_path: Path) -> None:

@@ -1,18 +1,23 @@
-"""The one place where a grammar enters a public function: a Grammar, its name or its rules."""
+"""The one place where a grammar enters a public function: a Grammar, a derivation, or text."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import GrammarError
+from .catalogue import find_grammar
 from .grammar import Grammar
 
-GrammarLike: TypeAlias = Grammar | str
+if TYPE_CHECKING:
+    from ..pipeline import Derivation
+
+GrammarLike: TypeAlias = "Grammar | Derivation | str"
 """A grammar, as `as_grammar` takes it."""
 
 
 def as_grammar(grammar: GrammarLike) -> Grammar:
-    """A grammar from itself or from text.
+    """A grammar from itself, from a derivation or from text, as words are made of it.
 
     >>> as_grammar("PPGN").name
     'PPGN'
@@ -21,21 +26,52 @@ def as_grammar(grammar: GrammarLike) -> Grammar:
     S → 1ᵀV_c
 
     Args:
-        grammar: A grammar, or text: a name of the catalogue or one that was printed
-            (`r-G_{·, Tr}`), the rules themselves, a file of them, a certificate, or a fragment
-            (`L3`, `· ᵀ 1 ⊙`), which stands for its exhaustive grammar.
+        grammar: A grammar; what `derive` gives, which stands for its reduced grammar; or text: a
+            name of the catalogue, a printed name (`r-G_{·, Tr}`), the rules themselves, a fragment
+            (`L3`, `· ᵀ 1 ⊙`), which stands for its exhaustive grammar, or a file of rules or with
+            a certificate.
 
     Raises:
         GrammarError: It is neither, or there is no such grammar.
-        ReductionError: The checker refuses the certificate.
+        ReductionError: A certificate is damaged, or the checker refuses it.
     """
-    if isinstance(grammar, str):
-        from ..pipeline import choose_grammar  # upward: certificates are read by the checker
+    if not isinstance(grammar, str):
+        return _object(grammar)
+    if grammar.strip() == "-":  # standard input is for the command line
+        return find_grammar(grammar)
+    from ..pipeline import choose_grammar  # upward: what a text stands for is decided there
 
-        return choose_grammar(grammar, reduce=False).grammar
-    if not isinstance(grammar, Grammar):
+    return choose_grammar(grammar, reduce=False).grammar
+
+
+def as_network_grammar(
+    grammar: GrammarLike, weights: Callable[[Grammar], int] | None = None
+) -> Grammar:
+    """The same where a network is made: a fragment stands for its reduced grammar, with a warning.
+
+    >>> from g2n2 import derive
+    >>> as_network_grammar(derive("L1", witnesses=False)).name
+    'r-G_L1'
+
+    Args:
+        grammar: As for `as_grammar`.
+        weights: How many weights the network of a grammar has, for the warning to say.
+    """
+    if not isinstance(grammar, str):
+        return _object(grammar)
+    if grammar.strip() == "-":
+        return find_grammar(grammar)
+    from ..pipeline import network_grammar
+
+    return network_grammar(grammar, weights)
+
+
+def _object(grammar: Any) -> Grammar:
+    """A grammar, or the reduced one of a derivation or reduction."""
+    chosen = getattr(grammar, "reduced", grammar)
+    if not isinstance(chosen, Grammar):
         raise GrammarError(
             f"got {type(grammar).__name__}, expected a grammar, its name such as 'r-G_L3', or its "
             "rules such as 'V → AV | 1'"
         )
-    return grammar
+    return chosen

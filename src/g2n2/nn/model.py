@@ -18,10 +18,10 @@ from ..compiler.readout_plan import Task
 from ..data.batch import GraphBatch
 from ..data.pyg_fields import pyg_data, pyg_shape
 from ..errors import DataError, ShapeError
+from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..grammars.grammar import Grammar
 from ..language.terms import Leaf, subterms
 from ..ops.precision import without_autocast
-from ..pipeline import network_grammar
 from ..verdict import Verdict, network_verdict
 from .fast import FastLayer, Surroundings, choose, embedded
 from .first import first_memories
@@ -83,7 +83,7 @@ class GrammarGNN(nn.Module):
 
     def __init__(
         self,
-        grammar: str | Grammar = "r-G_L3",
+        grammar: GrammarLike = "r-G_L3",
         node_features: int = 0,
         edge_features: int = 0,
         width: int | Mapping[str, int] = 64,
@@ -125,7 +125,7 @@ class GrammarGNN(nn.Module):
         def weights(taken: Grammar) -> int:
             return NetworkCost(plan_network(taken, **self.options, supports=given), 1, 1).weights
 
-        chosen = network_grammar(grammar, weights) if isinstance(grammar, str) else grammar
+        chosen = as_network_grammar(grammar, weights)
         self.plan = plan_network(chosen, **self.options, supports=given)
         self.formula = ""
         self.typical_size = typical_size

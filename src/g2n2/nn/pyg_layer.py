@@ -15,9 +15,8 @@ from ..compiler.presets import Preset
 from ..data.batch import GraphBatch
 from ..data.pyg_fields import PyGTensors, nodes_and_edges, pyg_data, pyg_shape
 from ..errors import DataError, LoweringError, ShapeError
-from ..grammars.coercion import GrammarLike, as_grammar
+from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..language.sorts import M, S
-from ..pipeline import network_grammar
 from .memory import refuse_over_budget
 from .model import GrammarGNN
 
@@ -99,13 +98,15 @@ class GrammarLayer(nn.Module):
     >>> nodes, pairs = second(nodes, edge_index, pairs=pairs)
 
     Args:
-        grammar: A grammar, its name or its rules.
+        grammar: A grammar, what `derive` gives, or text as for `GrammarGNN`.
         in_channels: Columns of the node features; 0 for none.
         out_channels: Channels of the node and of the pair features that come out.
         edge_dim: Channels of `edge_attr`; None for none.
         pair_channels: Channels of the pair features given with `pairs`; 0 for none.
         layers: How many of the grammar's layers this one is.
         preset: What the grammar does not say: `modern`, `paper`, `official` or `ppgn`.
+        functions: `mlp` for an MLP on every memory, `free` only where it adds nothing to the words.
+        pair_bias: Whether MLPs on M have biases; the preset's where None.
         directed: Read Aᵀ too, which directed graphs need.
         supports: A module that gives supports without a definition, as for `GrammarGNN`.
         memory_budget: Bytes a pass may take, all of the device's where None.
@@ -127,13 +128,15 @@ class GrammarLayer(nn.Module):
         pair_channels: int = 0,
         layers: int = 1,
         preset: str | Preset = "modern",
+        functions: str = "mlp",
+        pair_bias: bool | None = None,
         directed: bool = False,
         supports: nn.Module | None = None,
         memory_budget: int | None = None,
         backend: str = "auto",
     ) -> None:
         super().__init__()
-        chosen = network_grammar(grammar) if isinstance(grammar, str) else as_grammar(grammar)
+        chosen = as_network_grammar(grammar)
         for name, value in (("pair_channels", pair_channels), ("edge_dim", edge_dim or 0)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                 raise LoweringError(f"{name} must be a whole number, at least 0, got {value!r}")
@@ -150,6 +153,8 @@ class GrammarLayer(nn.Module):
             out=out_channels,
             task="node",
             preset=preset,
+            functions=functions,
+            pair_bias=pair_bias,
             decision=(),
             context=scalars,
             directed=directed,

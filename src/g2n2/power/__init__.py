@@ -41,8 +41,8 @@ class CallablePackage(ModuleType):
         [('r-G_L1', 0, 45), ('r-G_L3', 45, 45)]
 
         Args:
-            grammars: One grammar or several, each a Grammar, its name or its rules, or the name of
-                a WL test such as `3-WL`.
+            grammars: One grammar or several, each as `g2n2.separate` takes it, or a WL test:
+                `1-WL`, `3-WL`, `2-FWL` ….
             suite: `atlas`, `graph8c`, `sr25`, `csl`, `exp`, `brec`, `cfi`, a graph6 file or a
                 `Suite`; one or several.
             readout: None for each grammar's own, `network` for 1ᵀV, Tr(M) and 1ᵀM1, or rules.

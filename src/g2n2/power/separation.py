@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from g2n2.errors import DataError
+from g2n2.errors import DataError, GrammarError
 from g2n2.grammars.coercion import GrammarLike, as_grammar
 from g2n2.graphs import Adjacency, GraphLike, adjacency
 from g2n2.language.operations import BUILT_IN, OPERATIONS
 from g2n2.language.terms import Term
 from g2n2.power.refinement import refine
+from g2n2.power.wl_tests import WLTest
 from g2n2.power.words.closure import DEFAULT_MEMORY_LIMIT, Difference, Place, close
 from g2n2.power.words.descent import Word, descend
 from g2n2.power.words.exact_values import exact_value
@@ -70,8 +71,9 @@ def separate(
     ('different', '1ᵀ(A²⊙A)1', (0, 12))
 
     Args:
-        grammar: Any grammar without pointwise functions, its name or its rules; for its power with
-            them, pass it with V → V⊙V | 1 and M → M⊙M | 1·1ᵀ added.
+        grammar: Any grammar without pointwise functions: a Grammar, what `derive` gives, its name
+            or rules, a fragment, a file of rules or with a certificate; for its power with
+            functions, pass it with V → V⊙V | 1 and M → M⊙M | 1·1ᵀ added. Or a WL test, `3-WL`.
         g: The first graph, as `g2n2.graphs.adjacency` takes it.
         h: The second graph; it may be the first again.
         engine: `closure` is complete: its `same` is exact but for an unlucky choice of two primes.
@@ -92,6 +94,9 @@ def separate(
             too large for the memory; or `at` does not fit the level and the graphs.
         GrammarError: If the grammar cannot be evaluated exactly, or has no words of that level.
     """
+    test = WLTest.find(grammar) if isinstance(grammar, str) else None
+    if test is not None:
+        return _by_test(test, (g, h), level)
     grammar = as_grammar(grammar)
     graphs = (adjacency(g), adjacency(h))
     if not directed:
@@ -119,6 +124,22 @@ def separate(
     shortest = shortest_sentence(layered, graphs, places, max_size, prime=prime)
     word = descend(difference) if shortest.term is None else None
     return _different(layered, graphs, places, level, chosen, difference, shortest, word)
+
+
+def _by_test(test: WLTest, graphs: tuple[GraphLike, GraphLike], level: Level) -> Separation:
+    """A WL test in the place of a grammar: colours decide, and there is no sentence."""
+    if level != "graph":
+        raise GrammarError(
+            f"{test.name} has no words to compare at a {level}; g2n2.refine gives its colours of "
+            "nodes and pairs"
+        )
+    matrices = [adjacency(graph) for graph in graphs]
+    found = test.refine(matrices)
+    verdict = "different" if found.separated() else "same"
+    note = _size_note(matrices)
+    return Separation(
+        verdict, level, "colours", test.name, (), depth=found.separated_at(), note=note
+    )
 
 
 def separate_nodes(

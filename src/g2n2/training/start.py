@@ -8,14 +8,13 @@ from typing import Any
 
 from ..data.graph_set import GraphSet
 from ..data.reading import read_with
-from ..errors import DataError, GrammarError
-from ..grammars.catalogue import find_grammar
-from ..grammars.coercion import GrammarLike
-from ..grammars.grammar import Grammar
+from ..errors import DataError
+from ..grammars.catalogue import GIVEN
+from ..grammars.coercion import GrammarLike, as_network_grammar
 from .building import chosen_graphs
 from .config import RunConfig
 from .session import train_config
-from .settings import next_run_folder, rooted
+from .settings import next_run_folder, rooted, rules_of
 from .trained import Run
 
 Graphs = str | Path | GraphSet | Iterable[Any]
@@ -33,6 +32,9 @@ def train(
     width: int = 64,
     layers: int = 3,
     readout: str | None = None,
+    pooling: str | None = None,
+    functions: str = "mlp",
+    pair_bias: bool | None = None,
     decision: Sequence[int] | None = None,
     context: bool = False,
     distance: Sequence[str] | None = None,
@@ -81,13 +83,17 @@ def train(
             `g2n2 datasets`, a `GraphSet`, or a list of networkx graphs or PyG `Data`.
         target: What to predict, one name or several; all targets there are where empty.
         out: The run folder; `runs/DATASET-TARGET-NNN` with the next free number where None.
-        grammar: A grammar, its name, its rules, or a fragment.
+        grammar: A grammar, what `derive` gives, or text as for `GrammarGNN`.
         baseline: GIN, GCN, ChebNet, PPGN … in place of the grammar.
         preset: What the grammar does not say: `modern`, `paper`, `official` or `ppgn`; the
             recipe's where None.
         width: Channels of every memory.
         layers: How many layers.
-        readout: How memories are pooled; the preset's where None.
+        readout: `grammar` for the rules of S, `pooled` for pooled memories joined by the rules of S
+            that pooling does not contain; the preset's where None.
+        pooling: `sum`, `mean` or `max`; the preset's where None.
+        functions: `mlp` for an MLP on every memory, `free` only where it adds nothing to the words.
+        pair_bias: Whether MLPs on M have biases; the preset's where None.
         decision: Hidden widths of the decision layers; the preset's where None.
         context: Append the pooled vector to nodes and edges.
         distance: Edge channels made of positions: `raw`, `square`, `inverse`, `rbf16` …; the
@@ -135,12 +141,14 @@ def train(
             "limit": limit,
             "references": references,
             "extent": extent,
-            "grammar": grammar if isinstance(grammar, str) else _text(grammar),
-            "baseline": baseline,
+            **({"baseline": baseline} if baseline else _recorded(grammar)),
             "preset": preset,
             "width": width,
             "layers": layers,
             "readout": readout,
+            "pooling": pooling,
+            "functions": functions,
+            "pair_bias": pair_bias,
             "decision": None if decision is None else tuple(decision),
             "context": context,
             "distance": None if distance is None else tuple(distance),
@@ -188,13 +196,11 @@ def _in_memory(
     return read_with(dataset, {**wanted, **(options or {})})
 
 
-def _text(grammar: Grammar) -> str:
-    """What a config and its files call a grammar: its name where that says it all, else rules."""
-    try:
-        known = grammar.name != "" and find_grammar(grammar.name) == grammar
-    except GrammarError:
-        known = False
-    return grammar.name if known else str(grammar)
+def _recorded(grammar: GrammarLike) -> dict[str, Any]:
+    """What a config says of a grammar: what it is called, and its rules."""
+    chosen = as_network_grammar(grammar)
+    name = chosen.name if chosen.name not in ("", GIVEN) else "; ".join(chosen.lines())
+    return {"grammar": name, "rules": rules_of(chosen)}
 
 
 def _run(
