@@ -33,6 +33,9 @@ def train(
     width: int = 64,
     layers: int = 3,
     readout: str | None = None,
+    pooling: str | None = None,
+    functions: str = "mlp",
+    pair_bias: bool | None = None,
     decision: Sequence[int] | None = None,
     context: bool = False,
     distance: Sequence[str] | None = None,
@@ -81,13 +84,18 @@ def train(
             `g2n2 datasets`, a `GraphSet`, or a list of networkx graphs or PyG `Data`.
         target: What to predict, one name or several; all targets there are where empty.
         out: The run folder; `runs/DATASET-TARGET-NNN` with the next free number where None.
-        grammar: A grammar, its name, its rules, or a fragment.
+        grammar: A grammar, its name, its rules, a file of them or a certificate, or a fragment,
+            which stands for its reduced grammar.
         baseline: GIN, GCN, ChebNet, PPGN … in place of the grammar.
         preset: What the grammar does not say: `modern`, `paper`, `official` or `ppgn`; the
             recipe's where None.
         width: Channels of every memory.
         layers: How many layers.
-        readout: How memories are pooled; the preset's where None.
+        readout: `grammar` for the rules of S, `pooled` for pooled memories joined by them,
+            `pooled-only`; the preset's where None.
+        pooling: How memories are pooled: `sum`, `mean` or `max`; the preset's where None.
+        functions: `mlp` for an MLP on every memory, `free` only where it adds nothing to the words.
+        pair_bias: Whether MLPs on M have biases; the preset's where None.
         decision: Hidden widths of the decision layers; the preset's where None.
         context: Append the pooled vector to nodes and edges.
         distance: Edge channels made of positions: `raw`, `square`, `inverse`, `rbf16` …; the
@@ -141,6 +149,9 @@ def train(
             "width": width,
             "layers": layers,
             "readout": readout,
+            "pooling": pooling,
+            "functions": functions,
+            "pair_bias": pair_bias,
             "decision": None if decision is None else tuple(decision),
             "context": context,
             "distance": None if distance is None else tuple(distance),
