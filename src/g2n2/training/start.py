@@ -83,7 +83,8 @@ def train(
             `g2n2 datasets`, a `GraphSet`, or a list of networkx graphs or PyG `Data`.
         target: What to predict, one name or several; all targets there are where empty.
         out: The run folder; `runs/DATASET-TARGET-NNN` with the next free number where None.
-        grammar: A grammar, what `derive` gives, or text as for `GrammarGNN`.
+        grammar: A grammar, its name, its rules, a file of them or a certificate, or a fragment,
+            which stands for its reduced grammar.
         baseline: GIN, GCN, ChebNet, PPGN … in place of the grammar.
         preset: What the grammar does not say: `modern`, `paper`, `official` or `ppgn`; the
             recipe's where None.

@@ -54,11 +54,11 @@ def row_kernel(X, FLAGS, OUT, N, S: tl.constexpr, P: tl.constexpr, BM: tl.conste
     row = tl.program_id(0).to(tl.int64)
     c = tl.arange(0, P)
     total = tl.zeros([P], dtype=tl.float32)
-    there = tl.load(FLAGS + row) > 0
+    there = tl.load(FLAGS + row)
     for start in range(0, N, BM):
         j = start + tl.arange(0, BM)
-        here = tl.load(FLAGS + row // N * N + j, mask=j < N, other=0) > 0
-        inside = (there & here)[:, None] & (c < S)[None, :]
+        real = there & tl.load(FLAGS + row // N * N + j, mask=j < N, other=0)
+        inside = (real > 0)[:, None] & (c < S)[None, :]
         place = X + (row * N + j)[:, None] * S + c[None, :]
         total += tl.sum(tl.load(place, mask=inside, other=0.0).to(tl.float32), axis=0)
     tl.store(OUT + row * S + c, total, mask=c < S)
@@ -70,10 +70,10 @@ def row_spread_kernel(DOUT, FLAGS, DX, N, S: tl.constexpr, P: tl.constexpr, BM: 
     row = tl.program_id(0).to(tl.int64)
     c = tl.arange(0, P)
     flow = tl.load(DOUT + row * S + c, mask=c < S, other=0.0)[None, :]
-    there = tl.load(FLAGS + row) > 0
+    there = tl.load(FLAGS + row)
     for start in range(0, N, BM):
         j = start + tl.arange(0, BM)
-        here = tl.load(FLAGS + row // N * N + j, mask=j < N, other=0) > 0
-        value = tl.where((there & here)[:, None], flow, 0.0).to(DX.dtype.element_ty)
+        real = there & tl.load(FLAGS + row // N * N + j, mask=j < N, other=0)
+        value = tl.where((real > 0)[:, None], flow, 0.0).to(DX.dtype.element_ty)
         place = DX + (row * N + j)[:, None] * S + c[None, :]
         tl.store(place, value, mask=(j < N)[:, None] & (c < S)[None, :])
