@@ -24,7 +24,7 @@ TERMS: list[tuple[str, type[G2N2Error], str]] = [
     ("A, A", ParseError, "',' cannot stand here"),
     ("A # A", ParseError, "unknown '#'; the names here are A, I, J, M"),
     ("Q1", ParseError, "unknown 'Q1'; the names here are"),
-    ("softmax(A)", ParseError, "unknown 'softmax'; functions are written with brackets: Tr, abs"),
+    ("softmax(A)", ParseError, "unknown 'softmax'; known here are Tr, abs"),
     ("2A", ParseError, "the number 2 must stand left of × or *; the ones vector is 1"),
     ("1.5", ParseError, "the number 1.5 must stand left of × or *"),
     ("A^0", ParseError, "the power 0 is outside 1 to 200; X⁰ is written I"),
