@@ -92,11 +92,12 @@ def contraction(op: str, sorts: tuple[Sort, ...]) -> Callable[..., Tensor]:
     written = operation.contraction(sorts)
     more = (*written.fresh,) if written.inputs or written.fresh else ("",)
     whole = Contraction((*written.inputs, *more), written.output)
+    inputs, steps, output = whole.inputs, whole.steps, whole.output  # outside what is compiled
 
     def compute(*operands: Tensor) -> Tensor:
         *given, ones = operands
         rest = [ones if letter else torch.ones_like(ones[:, 0]) for letter in more]
-        return ops.contracted([*given, *rest], whole.inputs, whole.steps, whole.output)
+        return ops.contracted([*given, *rest], inputs, steps, output)
 
     return compute
 

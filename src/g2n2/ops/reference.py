@@ -102,21 +102,40 @@ def contracted(
             result is put after the values there are; the last one has the letters of the output.
         output: The letters of the result; one that stands twice makes a diagonal.
     """
-    values, letters = list(operands), list(inputs)
+    letters = ["".join(dict.fromkeys(axes)) for axes in inputs]
+    values = [
+        value if held == axes else torch.einsum(f"y{axes}z->y{held}z", value)
+        for value, axes, held in zip(operands, inputs, letters, strict=True)
+    ]
     for used, left in steps:
-        equation = ",".join(f"y{letters[i]}z" for i in used)
-        values.append(torch.einsum(f"{equation}->y{left}z", [values[i] for i in used]))
+        given = [values[i] for i in used]
+        axes = [letters[i] for i in used]
+        if set("".join(axes)) == set(left):
+            first, second = (_aligned(x, held, left) for x, held in zip(given, axes, strict=True))
+            values.append(first * second)
+        else:
+            channels = max(value.shape[-1] for value in given)
+            given = [value.expand(*value.shape[:-1], channels) for value in given]
+            equation = ",".join(f"y{held}z" for held in axes)
+            values.append(torch.einsum(f"{equation}->y{left}z", given))
         letters.append(left)
-    held = "".join(dict.fromkeys(letters[-1]))
-    value = values[-1]
-    if held != letters[-1]:
-        value = torch.einsum(f"y{letters[-1]}z->y{held}z", value)
+    value, held = values[-1], letters[-1]
     for letter in dict.fromkeys(output):
         for _ in range(output.count(letter) - 1):
             place = 1 + held.index(letter)
             value = torch.diag_embed(value.movedim(place, -1)).movedim(-3, -1)
             held = held[: place - 1] + held[place:] + 2 * letter
     return value.permute(0, *_places(held, output), value.dim() - 1)
+
+
+def _aligned(value: Tensor, held: str, wanted: str) -> Tensor:
+    """A value along the wanted letters, of length 1 where it does not have one."""
+    order = [1 + held.index(letter) for letter in wanted if letter in held]
+    value = value.permute(0, *order, value.dim() - 1)
+    for place, letter in enumerate(wanted):
+        if letter not in held:
+            value = value.unsqueeze(1 + place)
+    return value
 
 
 def _places(held: str, wanted: str) -> list[int]:

@@ -14,6 +14,7 @@ from itertools import product
 from math import prod
 
 from ..grammars.grammar import Grammar, Rule
+from ..language.operations import OPERATIONS
 from ..language.patterns import Assumption, pattern_of
 from ..language.sorts import M, S
 from ..language.terms import Term, multilinear, operation_count
@@ -27,8 +28,8 @@ Choice = int
 """A set of templates used together, as a bit mask; the highest bit is the transpose lemma."""
 
 MAX_CHOICES = 64
-MAX_VARIABLES = 4
-"""Rules of more variables have too many ways to be filled: their grammar is left as it is."""
+MAX_OPERANDS = 4
+"""An operation of more has too many ways to be filled: its grammar is left as it is."""
 PAPER_READOUT = Rule.parse("S → 1ᵀV_c")
 
 Cost = tuple[int, int, int, int, bool, int]
@@ -58,7 +59,7 @@ def smallest(
 ) -> Grammar | None:
     """The smallest grammar of templates that simulates `grammar` in this form.
 
-    None, too, where a rule has more than `MAX_VARIABLES` variables.
+    None, too, where an operation takes more than `MAX_OPERANDS` operands.
 
     Args:
         grammar: The grammar to simulate.
@@ -68,7 +69,7 @@ def smallest(
         most: How many rules the answer may have, read-out apart.
         inlining: Whether rules with a variable already replaced may be used.
     """
-    if form != "exact" and any(len(rule.holes) > MAX_VARIABLES for rule in grammar.all_rules):
+    if form != "exact" and any(OPERATIONS[op].arity > MAX_OPERANDS for op in grammar.operations):
         return None
     claim = Claim(grammar, Grammar(()), form, assume, level)
     templates = [*library(grammar, form, assume, inlining), *readouts(grammar, form, assume)]
