@@ -69,6 +69,9 @@ def test_scores_are_printed_and_are_those_of_the_test_graphs(quick):
             assert f"{r2:.3f}".replace("-0.000", "0.000").replace("-", "−") in line
 
 
+RULES = ("V_c → MV_c", "V_c → 1", "M → (M⊙M)", "M → MM", "M → diag(V_c)", "M → A", "S → 1ᵀV_c")
+
+
 def test_the_network_is_the_derived_grammar_by_its_rules(quick):
     _, out = quick
     config = json.loads((out / "derived" / "config.json").read_text("utf-8"))
@@ -76,8 +79,9 @@ def test_the_network_is_the_derived_grammar_by_its_rules(quick):
     assert config["baseline"] is None
     gin = json.loads((out / "gin" / "config.json").read_text("utf-8"))
     assert gin["baseline"] == "GIN"
+    assert set(config["rules"]) == {*RULES}
     changed = {key for key in config if config[key] != gin[key]}
-    assert changed == {"grammar", "baseline"}
+    assert changed == {"grammar", "rules", "baseline"}
 
 
 def test_certificate_passes_the_checker_and_is_about_l3(quick):
@@ -85,9 +89,7 @@ def test_certificate_passes_the_checker_and_is_about_l3(quick):
     checked = CliRunner().invoke(app, ["check", str(out / "certificate.json"), "--fragment", "L3"])
     assert checked.exit_code == 0, checked.output
     rules = json.loads((out / "certificate.json").read_text("utf-8"))["to"]
-    assert set(rules) == {
-        "V_c → MV_c", "V_c → 1", "M → (M⊙M)", "M → MM", "M → diag(V_c)", "M → A", "S → 1ᵀV_c",
-    }  # fmt: skip
+    assert set(rules) == {*RULES}
 
 
 def test_the_page_stands_alone(quick):

@@ -234,7 +234,7 @@ def test_a_run_that_died_to_a_constant_is_found(tmp_path):
     # Left for the network: -0.1 and -0.3, a deviation of 0.1.
     for values, spread in (([-1.2, -100.2], 0.0), ([-1.05, -100.25], 1.0), ([-1.0, -100.1], 0.5)):
         made = Predictions(np.arange(2), np.array(values)[:, None], graphs.targets)
-        found = spread_of_predictions(Outcome(graphs, made, {}), tmp_path)
+        found = spread_of_predictions(Outcome(graphs, made, {}, Task.of(graphs)), tmp_path)
         assert next(iter(found.values())) == pytest.approx(spread, abs=1e-9)
 
 

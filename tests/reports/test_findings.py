@@ -39,7 +39,9 @@ def test_there_are_commands_of_both_kinds():
 def test_parameters_are_those_of_the_two_grammars(tmp_path, monkeypatch):
     counts = re.search(r"the same for `r-G_L3`: ([\d,]+) and ([\d,]+)", TEXT)
     for grammar, count in zip(("G_L3", "r-G_L3"), counts.groups(), strict=True):
-        printed = run(f"compile {grammar} --width 32 --layers 3", tmp_path, monkeypatch)
+        printed = run(
+            f"compile {grammar} --width 32 --layers 3 --preset paper", tmp_path, monkeypatch
+        )
         assert f"parameters  {count}" in printed
 
 
