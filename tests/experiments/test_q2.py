@@ -15,6 +15,7 @@ from g2n2.experiments.speed import equal_time
 from g2n2.experiments.sums_cells import sums_cell
 from g2n2.experiments.training_cells import mae_key, training_cell
 from g2n2.training.config import RunConfig
+from g2n2.training.tasks import Task
 from small_sets import small_set
 
 TARGETS = ("mu", "alpha", "homo", "lumo", "gap", "r2", "zpve", "u0", "u", "h", "g", "cv")
