@@ -69,6 +69,7 @@ def config(grammar: str, seed: int, budget: Budget) -> RunConfig:
         options={"track": "distance", "features": "ppgn"},
         grammar=GRAMMARS[grammar],
         width=budget.width,
+        readout="pooled-only" if grammar == "G_L3" else None,  # the paper's, without rules of S
         epochs=budget.epochs,
         limit=budget.limit,
         batch=SMALL_BATCH if budget.limit else None,
