@@ -1,9 +1,10 @@
 """The README's example prints what the README says, and its commands exist."""
 
-import contextlib
-import io
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,51 @@ def fenced(language: str) -> list[str]:
 @pytest.mark.parametrize(
     ("program", "output"),
     list(zip(fenced("python"), fenced("text"), strict=True)),
-    ids=("words", "network"),
+    ids=("words", "network", "layer", "operation"),
 )
 def test_examples_print_what_the_readme_says(program, output):
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(program, "README.md", "exec"), {})
-    assert printed.getvalue() == output
+    """In processes of their own: an operation that is registered stays."""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == output
+
+
+def shown_commands() -> list[tuple[str, str]]:
+    """The commands of the first screen and what stands below each."""
+    (screen,) = fenced("console")
+    return [(part.split("\n")[0], part.partition("\n")[2]) for part in screen.split("$ g2n2 ")[1:]]
+
+
+def assert_shows(printed: str, excerpt: str) -> None:
+    """Every line of an excerpt, in order; lines between two `…` stand together."""
+    rest = "\n" + printed
+    for run in re.split(r"^…\n", excerpt, flags=re.MULTILINE):
+        if run:
+            _, found, rest = rest.partition("\n" + run.rstrip("\n") + "\n")
+            assert found, f"{run!r} is not printed"
+            rest = "\n" + rest
+
+
+def test_the_five_commands_of_the_first_screen(folder, tmp_path, monkeypatch):
+    for name in ("molecules.csv", "new.csv"):
+        shutil.copy(folder / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    commands = shown_commands()
+    assert len(commands) == 5
+    for command, excerpt in commands:
+        result = CliRunner().invoke(app, shlex.split(command))
+        assert result.exit_code == 0, result.output
+        assert_shows(result.output, excerpt)
+    assert (tmp_path / "predictions.csv").is_file()
+
+
+def test_an_excerpt_that_is_not_printed_is_found_out():
+    assert_shows("a\nb\nc\n", "…\nb\n…\n")
+    for wrong in ("c\n…\na\n", "a\nc\n", "…\nd\n"):
+        with pytest.raises(AssertionError, match="is not printed"):
+            assert_shows("a\nb\nc\n", wrong)
 
 
 COMMANDS = re.findall(r"^\| `g2n2 (.+?)` \|", README.read_text("utf-8"), re.MULTILINE)
