@@ -277,3 +277,14 @@ def test_a_mean_is_joined_by_the_sum_the_grammar_has() -> None:
     assert [str(step.rule) for step in steps] == ["S → 1ᵀV_c"]
     only_c = {"diagonal": "mean", "off-diagonal": "max"}
     assert not GrammarGNN("r-G_L3", pooling=only_c).plan.readout.steps
+
+
+@pytest.mark.parametrize("readout", ["grammar", "pooled"])
+@pytest.mark.parametrize("rules", ["S → 1ᵀ(A⊙A)1", "S → 1ᵀA1 | SS", "S → 1ᵀ1"])
+def test_sentences_alone_make_a_network(rules: str, readout: str, tmp_path: Path) -> None:
+    model = GrammarGNN(rules, width=4, layers=2, readout=readout).eval()
+    batch = GraphBatch.of([nx.path_graph(3), nx.cycle_graph(4)])
+    first, second = model(batch)
+    assert not torch.equal(first, second)
+    model.save(tmp_path / "network.safetensors")
+    assert torch.equal(GrammarGNN.load(tmp_path / "network.safetensors")(batch), model(batch))

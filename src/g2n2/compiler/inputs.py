@@ -81,8 +81,8 @@ def plan_inputs(
             f"{name} has no matrix memory to hold Aᵀ; add the rule itself, for instance "
             "V_c → (Aᵀ)V_c, and leave directed out"
         )
-    if not {M, V} & heads:
-        raise LoweringError(f"{name} has neither matrices nor column vectors to compute with")
+    if not {M, V} & heads and not grammar.sentence_rules:
+        raise LoweringError(f"{name} has neither matrices, columns nor sentences to compute with")
     words = {sort: _terminals(grammar, sort) for sort in (M, V, R, S)}
     words[M] = _matrices(grammar, words[M], directed, only_words)
     if preset.ones == "without features" and node_features:

@@ -113,7 +113,7 @@ def bytes_text(number: int) -> str:
 def _with_equal_layers_joined(parts: list[list[Row]]) -> list[tuple[str, list[Row]]]:
     """Each part's label and lines; a run of equal layers is one part, `layers 2–3, each`."""
     joined: list[tuple[list[Row], list[Row]]] = []
-    for rows in parts:
+    for rows in filter(None, parts):  # without memories there is nothing in a layer
         if joined and _content(joined[-1][1]) == _content(rows):
             joined[-1] = (joined[-1][0], rows)
         else:

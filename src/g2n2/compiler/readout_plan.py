@@ -171,7 +171,8 @@ def plan_readout(
     local = _local(task, widths, mode)
     local_width = sum(widths[sort] for _, sort in local)
     total = pooled + sum(step.copies for step in own) + local_width
-    if not total or (mode != "grammar" and task == "graph" and not pools):
+    has_memories = any(widths.values())
+    if not total or (mode != "grammar" and task == "graph" and has_memories and not pools):
         raise LoweringError(
             "the read-out leaves nothing: every part is set to none; for the rules of S alone use "
             'readout="grammar"'
