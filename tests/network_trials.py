@@ -202,15 +202,13 @@ def _place_kinks(model: GrammarGNN, graphs: Array) -> None:
 
 def classes_of_test(plan: NetworkPlan, rounds: int, most: int = MOST_LAYERS) -> Array:
     """The classes the WL test of a plan gives to the graphs after some rounds, of `most` that are asked for."""
-    functions = plan.functions()
-    normalised = plan.preset.normalised
-    # No norm follows the last layer, so functions without biases keep multiples there.
-    last = {s: "homogeneous" if f == "zero" else f for s, f in functions.items()}
+    options = plan.test_options()
+    last = options.last_functions
     history = _history(
         plan.test_grammar(),
-        tuple(functions.items()),
-        tuple(last.items()) if normalised and plan.preset.activation == "relu" else None,
-        "colours" if normalised else "values",
+        tuple(options.functions.items()),
+        None if last is None else tuple(last.items()),
+        options.inputs,
         most,
     )
     return history[rounds]

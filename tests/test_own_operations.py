@@ -168,7 +168,7 @@ def test_a_certificate_and_a_table_that_disagree(tmp_path: Path) -> None:
         content = certificate(reduction.original, reduction.reduced, reduction.links)
         write_certificate(content, tmp_path / "proof.json")
     with registered():
-        read_certificate(tmp_path / "proof.json")
+        read_certificate(tmp_path / "proof.json", register_operations=True)
         assert OPERATIONS["dg"].signature == "aa->a1"
         assert Grammar.parse("; ".join(content["to"])) == reduction.reduced
     with registered(Operation("dg", "dg", "ab->a1")):
@@ -176,7 +176,7 @@ def test_a_certificate_and_a_table_that_disagree(tmp_path: Path) -> None:
         assert not verdict.valid
         assert "taken by dg 'ab->a1'" in verdict.failure
         with pytest.raises(ReductionError, match="taken by dg"):
-            read_certificate(tmp_path / "proof.json")
+            read_certificate(tmp_path / "proof.json", register_operations=True)
     assert "dg" not in OPERATIONS
 
 

@@ -13,6 +13,7 @@ from g2n2.grammars.catalogue import TEXTS, find_grammar
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
 from g2n2.graphs import adjacency
+from g2n2.language.operations import Operation
 from g2n2.pipeline import compare, derive
 from g2n2.placement import (
     Statement,
@@ -27,6 +28,7 @@ from g2n2.power.refinement import refine
 from g2n2.power.suites import load_suite
 from g2n2.power.wl_tests import ONE_WL, THREE_WL, WLTest
 from g2n2.power.words.word_classes import graph_classes
+from g2n2.testing import registered
 from g2n2.verdict import (
     comparison_verdict,
     derivation_verdict,
@@ -310,3 +312,58 @@ def test_models_have_it_too() -> None:
     model = GrammarGNN("r-G_{·, Tr}", width=4)
     assert model.power() == network_verdict(model.plan)
     assert ONE_WL.name in str(model.power(1))
+
+
+def network_part(*arguments: object, **options: object) -> str:
+    from g2n2 import compile
+
+    return str(compile(*arguments, width=4, **options).power().of_network())
+
+
+def test_linear_and_other_functions_together_are_only_bounded_at_a_depth() -> None:
+    """With one layer there are A and A² alone, and Tr(A²) sees no triangle."""
+    rules = "V → MV | (V⊙V) | 1; M → MM | A; S → Tr(M) | 1ᵀV"
+    said = network_part(rules, layers=1, functions="free", readout="grammar")
+    assert "tells apart C6 and 2·C3" not in said
+    assert "an upper bound of it" in said
+    assert "in the limit only" in said
+
+
+def test_a_network_without_words_is_not_said_to_equal_them() -> None:
+    said = network_part("G_{·}")
+    assert "all this network sees it sees through pooling" in said
+    assert "exactly what the words" not in said
+
+
+def test_functions_without_exact_values_are_not_said_to_be_tested() -> None:
+    relu = find_grammar("V → relu(AV) | 1; S → 1ᵀV")
+    said = str(grammar_verdict(relu))
+    words = said[said.index("as words") : said.index("with functions")]
+    assert "no pair of" not in words
+    assert "not tested" in words
+    assert "applies relu, which has no exact value" in network_part(relu, functions="free")
+
+
+def test_mlps_in_selectors_see_functions_of_the_inputs() -> None:
+    """A PPGN of one layer with random weights tells P4+K2 from 2·P3."""
+    assert "merges P4+K2" not in network_part("PPGN", preset="ppgn", layers=1)
+
+
+def test_networks_that_pool_otherwise_are_bounded_and_say_how_they_pool() -> None:
+    said = network_part("GNNML1", preset="paper", readout="pooled-only", pooling="mean", layers=4)
+    assert "read-out 1ᵀV_c with mean in place of sums" in said
+    assert "exactly what the words" not in said
+    assert "an upper bound of it agrees with 1-WL on pairs of equal size" in said
+
+
+def test_a_layer_that_is_no_round_is_placed_by_theorems_alone() -> None:
+    said = network_part("r-G_L3", preset="official", layers=1)
+    assert "merges" not in said
+    assert "tested:" not in said
+
+
+def test_operations_of_many_operands_do_not_hold_up_a_verdict() -> None:
+    """Inclusions are not searched for: their words would be tried operand by operand."""
+    with registered(Operation("k4e", "k4e", "ab,ac,ad,bc,bd,cd->ab")):
+        said = str(grammar_verdict(Fragment("k4e Tr").exhaustive()))
+    assert "tells apart rook 4×4 and Shrikhande graph, which 3-WL merges" in said

@@ -224,7 +224,10 @@ class Chosen:
         """The note, with how many weights the networks of both grammars have."""
         if self.other is None:
             return self.note
-        counts = f"{weights(self.grammar):,} weights against {weights(self.other):,}"
+        counts = (
+            f"{weights(self.grammar):,} weights, the exhaustive grammar's network would have "
+            f"{weights(self.other):,}"
+        )
         return f"{self.note}; {counts}"
 
 

@@ -272,15 +272,16 @@ def refuted(probe: Probe, test: WLTest, pool: Pool, *, more: bool) -> Bound | No
 
 def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
     """A bound that some small graphs refute, or that is open after all of them were tried."""
-    from .power.probes import all_graphs, last_pairs
+    from .power.probes import Bounded, all_graphs, last_pairs
 
     small, largest = all_graphs(6), all_graphs(7)
     for pool in (small, largest, last_pairs()):
         if (found := refuted(probe, test, pool, more=more)) is not None:
             return found
     side = "at most" if more else "at least"
-    if probe.classes(largest) is None:
-        return Bound(None, f"{side}: no proof found, and its words cannot be evaluated exactly")
+    if isinstance(probe, Bounded) or probe.classes(largest) is None:
+        untested = "not tested: its functions or supports have no exact values"
+        return Bound(None, f"{side}: open, no proof found; {untested}")
     tried = f"no pair of {largest.text} refutes it"
     return Bound(None, f"{side}: open, no proof found; {tried}")
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from .errors import G2N2Error
 from .grammars.fragments import Fragment
 from .grammars.grammar import Grammar, Rule
 from .language.operations import OPERATIONS, POINTWISE
@@ -52,10 +53,6 @@ __all__ = [
 ]
 
 _NETWORK = "as this network"
-LAST_LAYER = (
-    "MLPs without biases keep f(0) = 0 between layers and f(tx) = t·f(x) after the last one, which "
-    "no norm follows: measured on networks, not proved"
-)
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,7 @@ def grammar_verdict(grammar: Grammar, about: str = "") -> Verdict:
         about: Put before what a statement is about, for instance the grammar's name.
     """
     if not grammar.sentence_rules:
-        return silent_verdict(grammar)
+        return no_sentences_verdict(grammar)
     prefix = f"{about} " if about else ""
     words = words_statements(grammar, f"{prefix}as words")
     functions = functions_statements(grammar, f"{prefix}with functions, in the limit")
@@ -112,7 +109,7 @@ def grammar_verdict(grammar: Grammar, about: str = "") -> Verdict:
 def derivation_verdict(exhaustive: Grammar, reduced: Grammar) -> Verdict:
     """Both grammars of a derivation: equal as words, and not always with functions."""
     if not reduced.sentence_rules:
-        return silent_verdict(exhaustive)
+        return no_sentences_verdict(exhaustive)
     words = words_statements(reduced, "as words")
     own = functions_statements(reduced, f"with functions, in the limit: {reduced.name}")
     if exhaustive == reduced:
@@ -124,7 +121,7 @@ def derivation_verdict(exhaustive: Grammar, reduced: Grammar) -> Verdict:
     return Verdict((*words, *own, *all_rules))
 
 
-def silent_verdict(grammar: Grammar) -> Verdict:
+def no_sentences_verdict(grammar: Grammar) -> Verdict:
     """What there is to say of a grammar without sentences."""
     return Verdict(notes=(f"{grammar.name or 'it'} has no sentences: {advice(grammar)}",))
 
@@ -157,7 +154,7 @@ def suite_statements(row: PowerRow) -> tuple[Statement, ...]:
     found = []
     measured = f"tested: {row.separated:,} of {row.pairs:,} pairs told apart"
     if not row.exact:
-        measured += f" within {len(row.by_layer) - 1} layers"
+        measured += f" within {_layers(len(row.by_layer) - 1)}"
     for test, (more, less) in row.against.items():
         relation: Relation = "agrees with"
         if more or less:
@@ -191,7 +188,7 @@ def _both_placed(left: Grammar, right: Grammar, functions: bool, how: str) -> Ve
     verdict = Verdict()
     for grammar in dict.fromkeys((left, right)):
         if not grammar.sentence_rules:
-            verdict += silent_verdict(grammar)
+            verdict += no_sentences_verdict(grammar)
             continue
         place = functions_statements if functions else words_statements
         verdict += Verdict(place(grammar, f"{grammar.name} {how}"))
@@ -229,35 +226,38 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
     if plan.readout.task != "graph":
         return replace(base, notes=(*base.notes, *exceptions))
     layers = len(plan.layers) if depth is None else depth
-    tested, mixing = plan.test_grammar(), plan.functions()
-    last = _last_functions(plan)
-    if last is not None:
-        exceptions = tuple(
-            reason for reason in exceptions if "follows the last layer" not in reason
-        )
-        exceptions = (*exceptions, LAST_LAYER)
-    probe = Colours(tested, None, mixing, layers, last)
+    tested, options = plan.test_grammar(), plan.test_options()
+    probe = Colours(tested, None, options.functions, layers, options.last_functions, options.inputs)
     pool = all_graphs(6)
-    if probe.classes(pool) is None:
-        note = "the network was not placed: its WL test needs the values of all supports"
+    try:
+        colours = probe.colours(pool)
+    except G2N2Error as fault:
+        note = f"the network was not placed, its WL test cannot be run: {fault}"
         return replace(base, notes=(*base.notes, note))
-    exact = not any("upper bound" in reason or "no round" in reason for reason in exceptions)
-    count = "1 layer" if layers == 1 else f"{layers} layers"
-    about = f"{_NETWORK} of unlimited width: {count}, read-out {tested.readout_text}"
-    limit = _limit(tested, mixing)
+    describes = options.describes
+    if colours.bound and describes == "exactly":
+        describes = "from above"
+    if colours.note:
+        exceptions = (*exceptions, f"at {_layers(layers)} the test is not exact: {colours.note}")
+    about = f"{_NETWORK} of unlimited width: {_layers(layers)}, read-out {_readout_text(plan)}"
+    limit = _limit(tested, options.functions)
     statements = tuple(
-        _network_placed(about, probe, limit, test, pool, exact) for test in (ONE_WL, THREE_WL)
+        _network_placed(about, probe, limit, test, pool, describes) for test in (ONE_WL, THREE_WL)
     )
+    exact = describes == "exactly"
     notes = (*base.notes, *_stronger_notes(plan, base, probe, pool, exact), *exceptions)
     return Verdict((*base.statements, *statements), notes)
 
 
-def _last_functions(plan: NetworkPlan) -> dict[Sort, Mixing] | None:
-    """What MLPs without biases compute after the last layer, which no norm follows."""
-    mixing = plan.functions()
-    if not plan.preset.normalised or "zero" not in mixing.values():
-        return None
-    return {sort: "homogeneous" if kind == "zero" else kind for sort, kind in mixing.items()}
+def _readout_text(plan: NetworkPlan) -> str:
+    """The rules of S that are applied, and how memories are pooled where that is no sum."""
+    text = plan.test_grammar().readout_text
+    other = {how for _, how in plan.readout.pools} - {"sum", "none"}
+    return f"{text} with {' and '.join(sorted(other))} in place of sums" if other else text
+
+
+def _layers(count: int) -> str:
+    return "1 layer" if count == 1 else f"{count} layers"
 
 
 def _limit(tested: Grammar, mixing: Mapping[Sort, Mixing]) -> Grammar:
@@ -269,25 +269,33 @@ def _limit(tested: Grammar, mixing: Mapping[Sort, Mixing]) -> Grammar:
 
 
 def _network_placed(
-    about: str, probe: Probe, limit: Grammar, test: WLTest, pool: Pool, exact: bool
+    about: str,
+    probe: Probe,
+    limit: Grammar,
+    test: WLTest,
+    pool: Pool,
+    describes: Literal["exactly", "from above", "not at all"],
 ) -> Statement:
     """A network against a WL test: what it merges and separates among small graphs, and bounds."""
     from .power.probes import known_pairs
 
     above = below = None
     for graphs in (known_pairs(), pool):
-        above = above or (refuted(probe, test, graphs, more=True) if exact else None)
-        below = below or refuted(probe, test, graphs, more=False)
+        if describes == "exactly":
+            above = above or refuted(probe, test, graphs, more=True)
+        if describes != "not at all":
+            below = below or refuted(probe, test, graphs, more=False)
     upper = above or proved_above(limit, test)
+    pairs = f"pairs of equal size among {pool.text}"
     if upper is None:
-        why = (
-            f"tested: tells apart no more on {pool.text}"
-            if exact
-            else "its WL test is a bound only"
-        )
-        upper = Bound(None, f"at most: open; {why}")
+        tested = f"tested: tells apart no more on {pairs}"
+        upper = Bound(None, f"at most: open; {tested if describes == 'exactly' else 'not tested'}")
     said = "agrees with it" if upper.holds else f"tells apart what {test.name} does"
-    seen = f"tested: {said if exact else 'its WL test, a bound, agrees with it'} on {pool.text}"
+    seen = {
+        "exactly": f"tested: {said} on {pairs}",
+        "from above": f"tested: an upper bound of it agrees with {test.name} on {pairs}",
+        "not at all": "at least: open, not tested",
+    }[describes]
     return bounded_statement(about, test.name, upper, below or Bound(None, seen))
 
 
@@ -304,14 +312,30 @@ def _stronger_notes(
     if pooled:
         reasons.append(f"the pooled read-out adds {rules_text(pooled)}")
     if not reasons:
-        return [f"with layers enough this network tells apart what the words of {name} do"]
+        unread = plan.readout.mode == "pooled-only" and not plan.reads_sentences()
+        if not exact or unread:
+            return []
+        return [
+            f"given enough layers, this network tells apart exactly what the words of {name} do"
+        ]
     why = "; ".join(reasons)
+    if not plan.grammar.sentence_rules:
+        return [f"{name} has no sentences: all this network sees it sees through pooling; {why}"]
     ways = ['functions="free"'] if functions else []
-    if pooled and plan.grammar.sentence_rules:
-        ways.append('readout="grammar"')
-    way = f"; with {' and '.join(ways)} network and words are one" if ways else ""
-    if any((s.relation, s.against) == ("equals", "3-WL") for s in words.statements[:1]):
-        return [f"{why}: no power with layers enough, as the words already equal 3-WL{way}"]
+    ways += ['readout="grammar"'] if pooled else []
+    way = (
+        ""
+        if not exact
+        else (
+            f"; with {' and '.join(ways)} the network would tell apart exactly what the words do, "
+            "given enough layers"
+        )
+    )
+    if exact and any((s.relation, s.against) == ("equals", "3-WL") for s in words.statements[:1]):
+        return [
+            f"{why}; this adds no power given enough layers, because the words already equal 3-WL"
+            f"{way}"
+        ]
     found = _beyond_words(plan.grammar, probe, pool) if exact else None
     if found is None:
         return [f"{why}{way}"]

@@ -517,7 +517,7 @@ def test_what_is_refused():
         grammar_test(find_grammar("MPNN-1"), [graph])
     with pytest.raises(DataError, match="do not fit the graphs"):
         grammar_test(find_grammar("MPNN-1"), [graph], supports={"C_1": [np.eye(4)]})
-    with pytest.raises(GrammarError, match="'values' or 'colours'"):
+    with pytest.raises(GrammarError, match="values, colours, functions"):
         grammar_test(grammar, [graph], inputs="numbers")
     primes = [p for p in range(3, 83) if all(p % q for q in range(2, p))]
     stars = [nx.star_graph(p - 1) for p in primes]

@@ -9,6 +9,7 @@ import pytest
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.grammar import Grammar
 from g2n2.language.patterns import Assumption
+from g2n2.pipeline import compare as refuting_compare
 from g2n2.reduction.certificates import certificate, digest
 from g2n2.reduction.checker import Verdict, check
 from g2n2.reduction.compare import Comparison, Inclusion, Mode, compare, with_functions
@@ -236,3 +237,10 @@ def test_what_the_checker_refuses_is_not_proved(monkeypatch: pytest.MonkeyPatch)
     found = compare(find_grammar("G_L1"), find_grammar("r-G_L1"))
     assert (found.relation, found.forward.proof, found.backward.proof) == ("open", None, None)
     assert found.forward.reason.endswith("the checker refuses it: link 1: no bijection")
+
+
+def test_functions_of_rows_count_too() -> None:
+    """Walk counts as rows: with functions they tell C6+K1 from a spider, as columns do."""
+    rows = find_grammar("V_r → V_rA | 1ᵀ; S → V_r1")
+    assert "V_r → (V_r⊙V_r)" in with_functions(rows)
+    assert refuting_compare(rows, find_grammar("r-G_L1"), "with f").backward.status != "separated"

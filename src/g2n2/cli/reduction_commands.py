@@ -180,7 +180,7 @@ def _compare_with_test(first: Chosen | WLTest, second: Chosen | WLTest, json: bo
     """A WL test on one side, or on both: theorems, simulations and pairs of graphs decide."""
     from ..placement import SYMBOLS, against_test, compared_tests, turned
     from ..power.wl_tests import WLTest
-    from ..verdict import Verdict, silent_verdict
+    from ..verdict import Verdict, no_sentences_verdict
 
     verdict = Verdict()
     if isinstance(first, WLTest) and isinstance(second, WLTest):
@@ -192,7 +192,7 @@ def _compare_with_test(first: Chosen | WLTest, second: Chosen | WLTest, json: bo
         assert not isinstance(chosen, WLTest)
         grammar = chosen.grammar
         if not grammar.sentence_rules:
-            verdict += silent_verdict(grammar)
+            verdict += no_sentences_verdict(grammar)
         else:
             modes = {"as words": False, "with functions, in the limit": True}
             for how, functions in modes.items():

@@ -16,6 +16,7 @@ from itertools import product
 
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
+from ..language.operations import Operation, registered
 from ..language.patterns import BARE, DIAGONAL, Pattern, normal_form
 from ..language.sorts import M, R, Sort, V
 from ..language.terms import ONE, Apply, Hole, Leaf, Term, apply, fill, multilinear
@@ -29,7 +30,8 @@ CONSTANTS: dict[Sort, Term] = {
 
 _FULL = Pattern(2, (), (0, 1))
 _CONSTANT_PATTERNS = {V: BARE, R: BARE, M: _FULL}
-_FACTORS = ("P", "Q")
+_FACTORS = ("factor 0", "factor 1")
+"""No leaf of a grammar is called so."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,16 @@ class FreeFunctions:
         return self.rule or self.constant
 
 
-@lru_cache(maxsize=1000)
 def free_functions(grammar: Grammar, sort: Sort) -> FreeFunctions:
     """What is free on the memory of a variable, in the words of a grammar."""
+    return _free_functions(grammar, sort, registered())
+
+
+@lru_cache(maxsize=1000)
+def _free_functions(
+    grammar: Grammar, sort: Sort, operations: tuple[Operation, ...]
+) -> FreeFunctions:
+    """The same; what an operation's name means is part of the question."""
     found = _closure(grammar, sort)
     target = normal_form(apply("hadamard", *(Leaf(name, sort) for name in _FACTORS)), "none")
     constant = sort in CONSTANTS and _CONSTANT_PATTERNS[sort] in found.get(sort, {})

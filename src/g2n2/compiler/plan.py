@@ -27,6 +27,24 @@ keeps zero, any with f(tx) = t·f(x) for t ≥ 0, or a linear one."""
 
 
 @dataclass(frozen=True)
+class WLTestOptions:
+    """How `power.grammar_test` is called to describe a network, and how well that does.
+
+    Attributes:
+        functions: What the mixing of each memory can compute.
+        last_functions: What it can compute in the last layer, where that differs.
+        inputs: What stands between the inputs and the first layer's rules.
+        describes: `exactly`; `from above` where the network may see less; `not at all` where a
+            layer is no round of the test.
+    """
+
+    functions: dict[Sort, Mixing]
+    last_functions: dict[Sort, Mixing] | None
+    inputs: Literal["values", "colours", "functions"]
+    describes: Literal["exactly", "from above", "not at all"]
+
+
+@dataclass(frozen=True)
 class Linear:
     """A linear map over channels."""
 
@@ -140,6 +158,12 @@ class NetworkPlan:
 
         return functions(self)
 
+    def test_options(self) -> WLTestOptions:
+        """How the WL test of `test_grammar` is run for this network; see `plan_power`."""
+        from .plan_power import test_options
+
+        return test_options(self)
+
     def added_rules(self) -> tuple[Rule, ...]:
         """The rules that MLPs and biases add to the grammar; see `plan_power`."""
         from .plan_power import added_rules
@@ -151,6 +175,12 @@ class NetworkPlan:
         from .plan_power import exceptions
 
         return exceptions(self)
+
+    def reads_sentences(self) -> bool:
+        """Whether the read-out contains every rule of S."""
+        from .plan_power import reads_sentences
+
+        return reads_sentences(self)
 
     def linears(self) -> Iterator[tuple[str, Sort, Linear]]:
         """Every linear map: where it is, over which entries it runs, and its sizes."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import Literal
 
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
@@ -16,7 +17,7 @@ from ..language.sorts import M, Sort
 from ..language.terms import IDENTITY, ONE, Hole, Term, apply, fill, multilinear
 from .free_functions import CONSTANTS, FreeFunctions, free_functions
 from .memories import widths_before
-from .plan import Mixing, NetworkPlan, Selector
+from .plan import Mixing, NetworkPlan, Selector, WLTestOptions
 from .planning import UPDATE_ORDER
 from .readout_plan import is_pooled
 
@@ -71,6 +72,37 @@ def functions(plan: NetworkPlan) -> dict[Sort, Mixing]:
     return found
 
 
+def test_options(plan: NetworkPlan) -> WLTestOptions:
+    """How the test is run that describes a network.
+
+    A norm in front of the first layer reads inputs as colours, an MLP in a selector computes any
+    function of them. No norm follows the last layer, so there ReLU MLPs without biases also keep
+    multiples.
+    """
+    preset, mixing = plan.preset, functions(plan)
+    last: dict[Sort, Mixing] | None = None
+    if preset.normalised and preset.activation == "relu" and "zero" in mixing.values():
+        last = {sort: "homogeneous" if kind == "zero" else kind for sort, kind in mixing.items()}
+    in_selectors = any(len(selector.maps) > 1 for selector in _selectors(plan))
+    if preset.node_update == "bilinear":
+        describes: Literal["exactly", "from above", "not at all"] = "not at all"
+    elif in_selectors or _other_pooling(plan):
+        describes = "from above"
+    else:
+        describes = "exactly"
+    normed = any(layer.norms for layer in plan.layers[:1])
+    inputs: Literal["values", "colours", "functions"] = (
+        "functions" if in_selectors else "colours" if normed else "values"
+    )
+    return WLTestOptions(mixing, last, inputs, describes)
+
+
+def _other_pooling(plan: NetworkPlan) -> list[str]:
+    """Ways of pooling other than the sum, which the test takes all for sums."""
+    ways = dict(plan.readout.pools) if plan.readout.pooled_width else {}
+    return sorted({how for part, how in ways.items() if how != "sum" and part != "scalars"})
+
+
 def added_rules(plan: NetworkPlan) -> tuple[Rule, ...]:
     """The rules X → X⊙X and X → constant that stand for MLPs and biases and are no words already.
 
@@ -94,16 +126,14 @@ def exceptions(plan: NetworkPlan) -> tuple[str, ...]:
     if preset.node_update == "bilinear":
         reasons.append(
             "nodes are updated with the new C and ReLU stands between layers, so a layer is no "
-            "round of the test; without biases on M only multiples of a colour are merged, which "
-            "the test takes for f(tx) = t·f(x)"
+            "round of the test: what is said of the network rests on theorems alone"
         )
     if any(len(s.maps) > 1 for s in _selectors(plan)):
         reasons.append(
             "the functions are in the selectors and the last map of a layer is linear, so the last "
             "memories are sums of rules and no functions of them: the test is an upper bound"
         )
-    ways = dict(readout.pools) if readout.pooled_width else {}
-    other = sorted({how for part, how in ways.items() if how != "sum" and part != "scalars"})
+    other = _other_pooling(plan)
     if "max" in other:
         reasons.append(
             "a maximum sees which values there are and not how often: the test, which counts, is "
@@ -111,8 +141,8 @@ def exceptions(plan: NetworkPlan) -> tuple[str, ...]:
         )
     if "mean" in other:
         reasons.append(
-            "a mean is a sum over the number of nodes: for graphs of one size the test holds, for "
-            "others it counts what the mean does not see"
+            "mean pooling does not see how many nodes there are: the test, which counts, is an "
+            "upper bound"
         )
     unread = [str(rule) for rule in plan.grammar.sentence_rules if not _is_read(plan, rule)]
     if unread and readout.mode == "pooled-only" and readout.task == "graph":
@@ -124,10 +154,10 @@ def exceptions(plan: NetworkPlan) -> tuple[str, ...]:
         reasons.append(
             f"the test compares graphs, and this network gives outputs for {_READ[readout.task]}"
         )
-    if preset.normalised and "zero" in functions(plan).values():
+    if test_options(plan).last_functions is not None:
         reasons.append(
-            "no norm follows the last layer: there the functions without biases also keep "
-            "multiples, and the test is an upper bound at this depth"
+            "MLPs without biases map 0 to 0; after the last layer, which no norm follows, they "
+            "also map multiples to multiples (measured on networks, not proved)"
         )
     if preset.product_scale and not _sees_size(plan):
         reasons.append(
@@ -137,10 +167,16 @@ def exceptions(plan: NetworkPlan) -> tuple[str, ...]:
     features = [n for n in ("X", "E", "diag(X)") if any(n in p for p in plan.inputs.parts.values())]
     if preset.normalised and features:
         reasons.append(
-            f"the norm reads the features ({', '.join(features)}) before any rule does: where they "
-            "are not 0 and 1 the first round sees more of them than their values as words"
+            f"features ({', '.join(features)}) are normalised before the first layer: the verdict "
+            "is about graphs without features"
         )
     return tuple(reasons)
+
+
+def reads_sentences(plan: NetworkPlan) -> bool:
+    """Whether the read-out contains every rule of S."""
+    applied = {step.rule for step in plan.readout.steps}
+    return all(r in applied or _is_read(plan, r) for r in plan.grammar.sentence_rules)
 
 
 def _memories(plan: NetworkPlan) -> list[Sort]:

@@ -25,7 +25,7 @@ field that has the roots, which may also be an unlucky one (`colours.exact_const
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,6 +56,8 @@ _NOISE = 1e-9
 _SEED = 20230519  # fixed, so that a run can be repeated colour for colour
 
 Functions = Mixing | Mapping[Sort, Mixing]
+Inputs = Literal["values", "colours", "functions"]
+"""What stands between the terminals and the first round."""
 
 
 def grammar_test(
@@ -66,7 +68,7 @@ def grammar_test(
     readout: Literal["grammar", "pooled"] | Sequence[Rule] = "grammar",
     functions: Functions = "any",
     last_functions: Functions | None = None,
-    inputs: Literal["values", "colours"] = "values",
+    inputs: Inputs = "values",
     supports: Mapping[str, Sequence[ArrayLike]] | None = None,
 ) -> GrammarColours:
     """Colour graphs by the WL test of a grammar.
@@ -84,7 +86,8 @@ def grammar_test(
         last_functions: What stands there after the last round before a read-out, where that
             differs from the rounds before.
         inputs: `values` where the first round reads the terminals as numbers; `colours` where a
-            function with f(0) = 0 stands before it too, as the norm of the preset `modern`.
+            function with f(0) = 0 stands before it too, as the norm of the preset `modern`;
+            `functions` where any function does, as the MLPs in the selectors of PPGN.
         supports: Values `[n, n]` per graph of the matrices the grammar names and does not define.
 
     Raises:
@@ -96,8 +99,8 @@ def grammar_test(
         raise DataError("nothing to colour: expected a list of at least one graph")
     if rounds is not None and (not isinstance(rounds, int) or rounds < 0):
         raise DataError(f"rounds must be a whole number, at least 0, got {rounds!r}")
-    if inputs not in ("values", "colours"):
-        raise GrammarError(f"inputs are read as 'values' or 'colours', got {inputs!r}")
+    if inputs not in get_args(Inputs):
+        raise GrammarError(f"inputs are read as {', '.join(get_args(Inputs))}, got {inputs!r}")
     matrices = [adjacency(graph) for graph in graphs]
     sentences = _readout(grammar, readout)
     given = _given_supports(supports, matrices)
@@ -109,7 +112,7 @@ def grammar_test(
     if any(kinds[sort] == "linear" for kinds in (mixing, last or {}) for sort in heads & {*kinds}):
         return _decided_by_words(grammar, matrices, rounds, sentences, mixing)
     test = _Test(grammar, sentences, matrices, given)
-    history, memories, stable = test.run(rounds, mixing, last, inputs == "colours")
+    history, memories, stable = test.run(rounds, mixing, last, inputs)
     named = applied_functions([*(term for _, term in grammar.supports), *test.constant_terms])
     note = _note(test, bool(given), named - EXACT_FUNCTIONS)
     return GrammarColours(grammar, sentences, history, memories, stable, not note, bool(note), note)
@@ -166,10 +169,10 @@ class _Test:
         rounds: int | None,
         mixing: Mapping[Sort, Mixing],
         last: Mapping[Sort, Mixing] | None,
-        coloured: bool,
+        inputs: Inputs,
     ) -> tuple[tuple[Colours, ...], dict[Sort, tuple[Colours, ...]], bool]:
         """Colours of graphs after every round and of entries after the last; whether they stay."""
-        memories = self.first(coloured)
+        memories = self.first(inputs)
         final = memories
         history = [self.graph_colours(memories)]
         stable = False
@@ -187,8 +190,8 @@ class _Test:
             history.append(self.graph_colours(final))
         return tuple(history), self.in_order(final), stable
 
-    def first(self, coloured: bool) -> dict[Sort, Memory]:
-        """The values of the terminals, or their colours."""
+    def first(self, inputs: Inputs) -> dict[Sort, Memory]:
+        """The values of the terminals, or functions of them."""
         memories: dict[Sort, Memory] = {}
         constants = self.sums.constants
         for sort in self.sorts:
@@ -203,10 +206,12 @@ class _Test:
                         for stack in range(len(self.by_size))
                     ]
                 )
-        if not coloured:
+        if inputs == "values":
             return memories
         return {
-            sort: ColourMemory(memory.colours, memory.count, memory.zero)
+            sort: ColourMemory(
+                memory.colours, memory.count, memory.zero if inputs == "colours" else None
+            )
             for sort, memory in memories.items()
         }
 

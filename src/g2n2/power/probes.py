@@ -11,8 +11,10 @@ from typing import Any, Protocol
 from ..errors import G2N2Error
 from ..grammars.grammar import Grammar
 from ..graphs import Adjacency, parse_graph6, to_graph6
+from ..language.operations import Operation, registered
 from ..language.sorts import Sort
-from .grammar_test import Mixing, grammar_test
+from .colours.grammar_colours import GrammarColours
+from .grammar_test import Inputs, Mixing, grammar_test
 from .graph_names import graph_name, graph_text, pair_text
 from .separation import separate
 from .witnesses import LARGER_PAIRS, SMALL_PAIRS, TWO_SIZES
@@ -22,7 +24,7 @@ from .words.mixing import mix
 Classes = Sequence[int]
 Pair = tuple[int, int]
 
-ONE_PAIR_ENOUGH = 40
+MAX_CONFIRMED_PAIRS = 40
 """Candidate pairs that are confirmed at most: random mixing may merge what exact words split."""
 
 
@@ -57,9 +59,9 @@ class Pool:
             for pair in combinations(members, 2)
             if _apart(pair, fine)
         ]
-        yield from sorted(found, key=self._unknown)
+        yield from sorted(found, key=self._sort_key)
 
-    def _unknown(self, pair: Pair) -> tuple[int, int]:
+    def _sort_key(self, pair: Pair) -> tuple[int, int]:
         """Small pairs that have names go first."""
         nameless = sum(graph_name(self.graphs[index]) is None for index in pair)
         return len(self.graphs[pair[0]]), nameless
@@ -108,7 +110,7 @@ class Probe(Protocol):
         """One class per graph; None where it cannot be decided."""
 
     def confirmed(self, first: Adjacency, second: Adjacency, apart: bool) -> str | None:
-        """Why two graphs are told apart, or are not; None where that is not so after all."""
+        """Why two graphs are told apart, or are not; None if the exact check disagrees."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ class Words:
 
     def classes(self, pool: Pool) -> Classes | None:
         try:
-            return _word_classes(self.grammar, pool)
+            return _word_classes(self.grammar, pool, registered())
         except G2N2Error:
             return None
 
@@ -133,7 +135,7 @@ class Words:
 
 
 @cache
-def _word_classes(grammar: Grammar, pool: Pool) -> Classes:
+def _word_classes(grammar: Grammar, pool: Pool, operations: tuple[Operation, ...]) -> Classes:
     found: list[int] = mix(grammar, pool.graphs).history[-1].tolist()
     return found
 
@@ -148,6 +150,7 @@ class Colours:
         functions: What stands on each memory.
         rounds: How many rounds; until nothing changes where None.
         last_functions: What stands there after the last round, where that differs.
+        inputs: How the first round reads the terminals.
     """
 
     grammar: Grammar
@@ -155,25 +158,35 @@ class Colours:
     functions: Mixing | Mapping[Sort, Mixing] = "any"
     rounds: int | None = None
     last_functions: Mapping[Sort, Mixing] | None = None
+    inputs: Inputs = "values"
 
     @cached_property
-    def _known(self) -> dict[Pool, Classes]:
+    def _known(self) -> dict[Pool, GrammarColours]:
         return {}
 
-    def classes(self, pool: Pool) -> Classes | None:
+    def colours(self, pool: Pool) -> GrammarColours:
+        """What the test gives.
+
+        Raises:
+            G2N2Error: It cannot be run: a support without values, a function without exact ones.
+        """
         if pool not in self._known:
-            try:
-                found = grammar_test(
-                    self.grammar,
-                    pool.graphs,
-                    rounds=self.rounds,
-                    functions=self.functions,
-                    last_functions=self.last_functions,
-                )
-            except G2N2Error:
-                return None
-            self._known[pool] = found.graph_colours.tolist()
+            self._known[pool] = grammar_test(
+                self.grammar,
+                pool.graphs,
+                rounds=self.rounds,
+                functions=self.functions,
+                last_functions=self.last_functions,
+                inputs=self.inputs,
+            )
         return self._known[pool]
+
+    def classes(self, pool: Pool) -> Classes | None:
+        try:
+            found: list[int] = self.colours(pool).graph_colours.tolist()
+        except G2N2Error:
+            return None
+        return found
 
     def confirmed(self, first: Adjacency, second: Adjacency, apart: bool) -> str | None:
         if not apart or self.words is None:
@@ -186,7 +199,7 @@ class Colours:
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """What cannot be evaluated, but tells no more apart than another: what that merges, it does."""
+    """A grammar that cannot be evaluated, bounded from above by a test: only merges are certain."""
 
     bound: Colours
 
@@ -217,7 +230,7 @@ def witness(
         return None
     coarse, fine = (other, own) if more else (own, other)
     for tried, (i, j) in enumerate(pool.split(coarse, fine)):
-        if tried >= ONE_PAIR_ENOUGH:
+        if tried >= MAX_CONFIRMED_PAIRS:
             break
         first, second = pool.graphs[i], pool.graphs[j]
         why = probe.confirmed(first, second, apart=more)

@@ -26,6 +26,10 @@ SMALL_PAIRS = (
 
 LARGER_PAIRS = (
     ("K?dbCaiTUWEW", "K?YSbAiTUWEW"),  # CFI over K4−e: told apart by 3-WL, by few words
+    (
+        "O~`HW}GPHDaNaGPCcPWaN",
+        "OlfJHsHBGK_\\oHWKeBK_\\",
+    ),  # rook 4×4 and Shrikhande: 3-WL merges them
 )
 """Pairs of more than 7 nodes, tried where no smaller one will do."""
 

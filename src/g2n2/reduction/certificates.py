@@ -66,12 +66,13 @@ def write_certificate(content: Json, path: Path) -> None:
         raise ReductionError(f"cannot write {path}: {fault.strerror or fault}") from None
 
 
-def read_certificate(path: Path, register_operations: bool = True) -> Json:
-    """Read a certificate file, and register the operations it declares.
+def read_certificate(path: Path, register_operations: bool = False) -> Json:
+    """Read a certificate file.
 
     Args:
         path: The file.
-        register_operations: The checker needs nothing registered: it reads the declarations itself.
+        register_operations: Whether the operations it declares are registered, to go on with its
+            grammars. The checker needs none of it: it reads the declarations itself.
 
     Raises:
         ReductionError: There is no such file, it is not a certificate, or an operation it declares

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ..grammars.grammar import Grammar, Rule
 from ..language.patterns import Assumption
-from ..language.sorts import M, V
+from ..language.sorts import M, R, V
 from ..language.terms import (
     HOLLOW,
     IDENTITY,
@@ -115,10 +115,12 @@ def with_functions(grammar: Grammar) -> Grammar:
     """The grammar with what sums and pointwise functions give: Hadamard products and constants.
 
     With x ↦ x² and sums, 2·(u⊙v) = (u + v)² − u² − v²; a constant function gives 1 or 1·1ᵀ. The
-    converse is the lemma that functions are free once these are there.
+    converse is the lemma that functions are free once these are there. Functions of scalars add
+    nothing: a scalar that is equal on two graphs is a constant to them.
     """
     more = {
         V: ("V → (V⊙V)", "V → 1"),
+        R: ("R → (R⊙R)", "R → 1ᵀ"),
         M: ("M → (M⊙M)", "M → 1·1ᵀ"),
     }
     rules = list(grammar.all_rules)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..grammars.grammar import Grammar, Rule
+from ..language.operations import OPERATIONS
 from ..language.patterns import Assumption
 from ..language.sorts import M, R, S, V
 from ..language.terms import multilinear, operators
@@ -14,7 +15,7 @@ from .certificates import certificate
 from .checker import check
 from .forms import OUTPUTS, Claim, Form, Level, owed_rules
 from .lemmas import Lemma, free_rules
-from .search import cost, smallest
+from .search import MAX_OPERANDS, cost, smallest
 from .simulation import Proof, prove
 
 Order = Literal["direct", "paper"]
@@ -142,7 +143,13 @@ def include(
     level: Level,
     forms: tuple[Form, ...] = _PROOF_FORMS,
 ) -> Proof | None:
-    """A proof that every word of the one is made of words of the other."""
+    """A proof that every word of the one is made of words of the other.
+
+    None is looked for where an operation takes more than `MAX_OPERANDS` operands.
+    """
+    used = larger.operations | smaller.operations
+    if any(OPERATIONS[op].arity > MAX_OPERANDS for op in used):
+        forms = tuple(form for form in forms if form == "exact")
     for form in forms:
         if level in _SILENT.get(form, ()):
             continue
