@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from .errors import DataError, ReductionError
+from .errors import DataError, GrammarError, ReductionError
 from .grammars.coercion import GrammarLike, as_grammar
+from .options import check_option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,11 +112,15 @@ def compare(
         assume: What is known of A; a WL test is compared on simple undirected graphs.
 
     Raises:
-        GrammarError: There is no such grammar or test.
+        GrammarError: There is no such grammar or test, or an option is none of those above.
     """
+    from .language.patterns import ASSUMPTIONS
     from .pipeline import compare as compare_grammars
     from .power.wl_tests import WLTest
+    from .reduction.compare import MODES
 
+    check_option("mode", mode, MODES, GrammarError)
+    check_option("assume", assume, ASSUMPTIONS, GrammarError)
     first, second = _test_or_grammar(left), _test_or_grammar(right)
     if isinstance(first, WLTest) or isinstance(second, WLTest):
         return _with_test(first, second, mode)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 from .errors import GrammarError, ReductionError
 from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_of, reduced_name
 from .grammars.coercion import GrammarLike, as_grammar
-from .grammars.fragments import Fragment, Typing
+from .grammars.fragments import TYPINGS, Fragment, Typing
 from .grammars.grammar import Grammar, Rule
-from .language.patterns import Assumption
+from .language.patterns import ASSUMPTIONS, Assumption
 from .language.registry import from_description, register
+from .options import check_option
 from .reduction.certificates import FORMAT, certificate
 from .reduction.checker import check
 from .reduction.compare import Comparison, Inclusion, Mode, with_functions
 from .reduction.compare import compare as prove_comparison
 from .reduction.explain import Step, steps
-from .reduction.forms import Level
+from .reduction.forms import LEVELS, Level
 from .reduction.reduce import Order, Reduction, reduce
 from .reduction.theorems import by_theorem
 
@@ -122,7 +123,7 @@ class Derivation:
 
 
 def derive(
-    fragment: Fragment | str,
+    fragment: Fragment | str | Iterable[str],
     typing: Typing = "paper",
     assume: Assumption = "symmetric",
     level: Level = "graph",
@@ -131,11 +132,27 @@ def derive(
 ) -> Derivation:
     """From a set of operations to its reduced grammar, with proofs and witnesses.
 
+    >>> from g2n2 import derive
     >>> print(derive("L1").reduced)
     V_c → diag(V_c)V_c | AV_c | 1
     S → 1ᵀV_c
+
+    Args:
+        fragment: A fragment, text such as `L3` or `· ᵀ 1 ⊙`, or names of operations.
+        typing: `paper`, or `full`: also Sᵀ and 1 of a row.
+        assume: What is known of A: `symmetric`, `simple` or `none`.
+        level: Whose outputs are compared: `graph`, `node` or `pair`.
+        order: `direct`, or `paper`: by way of i-G.
+        witnesses: Whether graphs are searched that need each rule that stays.
+
+    Raises:
+        GrammarError: No such operation, or an option is none of those above.
     """
-    chosen = Fragment.parse(fragment) if isinstance(fragment, str) else fragment
+    check_option("typing", typing, TYPINGS, GrammarError)
+    check_option("assume", assume, ASSUMPTIONS, GrammarError)
+    check_option("level", level, LEVELS, GrammarError)
+    check_option("order", order, ("direct", "paper"), GrammarError)
+    chosen = fragment if isinstance(fragment, Fragment) else Fragment(fragment)
     exhaustive = chosen.exhaustive(typing)
     reduction = reduce(exhaustive, assume, level, order)
     kept = tuple(_kept(rule, reduction, witnesses) for rule in reduction.reduced.rules)
