@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import g2n2
-from g2n2.errors import DataError, G2N2Error, GrammarError
+from g2n2.errors import DataError, G2N2Error, GrammarError, ReductionError
 from g2n2.language.operations import OPERATIONS
 
 HEXAGON, TRIANGLES = "EhEG", "EJaG"
@@ -100,3 +100,15 @@ def test_edges_are_no_matrix(edges: Any) -> None:
 
 def test_a_list_of_lists_is_a_matrix() -> None:
     assert np.array_equal(g2n2.adjacency([[0, 1], [1, 2]]), [[0, 1], [1, 2]])
+
+
+def test_check_takes_a_derivation_in_any_form(tmp_path: Path) -> None:
+    made = g2n2.derive("L1", witnesses=False)
+    saved = tmp_path / "derived.json"
+    saved.write_text(json.dumps(made.to_json()), encoding="utf-8")
+    wanted = g2n2.check(made)
+    assert wanted.valid
+    for form in (made.certificate, made.to_json(), saved, str(saved)):
+        assert g2n2.check(form) == wanted
+    with pytest.raises(ReductionError, match="was changed"):
+        g2n2.check({**made.to_json(), "readout": []})

@@ -46,7 +46,9 @@ def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> Verdict:
     (True, ('equal power, symmetric A, graph level',))
 
     Args:
-        certificate: A file written by `g2n2 derive --out`, its content, or a derivation.
+        certificate: A file that `g2n2 derive` wrote, with `--out` or by `--json`, the content of
+            either, or a derivation. The operations it declares are its own: others of this process
+            do not matter.
 
     Returns:
         Whether every link holds, how many obligations were checked, and what fails if one does.
@@ -54,18 +56,19 @@ def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> Verdict:
     Raises:
         ReductionError: The file cannot be read or is no certificate.
     """
-    from .reduction.certificates import read_certificate
+    from .reduction.certificates import certificate_in, read_certificate
     from .reduction.checker import check as verify
 
     if isinstance(certificate, str | os.PathLike):
-        return verify(read_certificate(Path(certificate)))
+        return verify(read_certificate(Path(certificate), register_operations=False))
     content = getattr(certificate, "certificate", certificate)
     if not isinstance(content, Mapping):
         raise ReductionError(
             f"got {type(certificate).__name__}, expected a certificate: a path, its content, or "
             "what derive gives"
         )
-    return verify(dict(content))
+    given = dict(content)
+    return verify(certificate_in(given, "what was given") if "certificate" in given else given)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,14 @@ from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import TYPINGS, Fragment, Typing
 from .grammars.grammar import Grammar, Rule
 from .language.patterns import ASSUMPTIONS, Assumption
-from .language.registry import from_description, register
 from .options import check_option
-from .reduction.certificates import FORMAT, certificate
+from .reduction.certificates import (
+    FORMAT,
+    certificate,
+    declare_operations,
+    proof_of,
+    require_agreement,
+)
 from .reduction.checker import check
 from .reduction.compare import Comparison, Inclusion, Mode, with_functions
 from .reduction.compare import compare as prove_comparison
@@ -323,18 +328,15 @@ def _read_grammar(content: str, source: str, exhaustive: bool) -> Chosen:
         found = json.loads(content)
     except (json.JSONDecodeError, RecursionError) as fault:
         raise GrammarError(f"{source} is not JSON: {fault}") from None
-    derived = isinstance(found, dict) and "certificate" in found
-    proof = found["certificate"] if derived else found
-    if not isinstance(proof, dict) or proof.get("format") != FORMAT:
+    proof = proof_of(found)
+    if proof is None:
         raise GrammarError(
             f"{source} holds neither a certificate ({FORMAT!r}) nor a derivation; write one with "
             "`g2n2 derive FRAGMENT --out FILE` or `--json`"
         )
     every, reduced = _certified(proof, source)
-    if derived and not _agrees(found, reduced):
-        raise ReductionError(
-            f"{source} was changed: its rules are not those of its certificate; derive it again"
-        )
+    if proof is not found:
+        require_agreement(found, proof, source)
     taken, other = (every, reduced) if exhaustive else (reduced, every)
     note = f"{source}: {_size(taken)}"
     return Chosen(taken, note, None if taken == other else other)
@@ -350,11 +352,7 @@ def _certified(proof: dict[str, Any], source: str) -> tuple[Grammar, Grammar]:
             f"{source} certifies an inclusion of two grammars, not a reduction; "
             "give one of the grammars itself"
         )
-    try:
-        for entry in proof.get("operations", []):
-            register(from_description(entry))
-    except (GrammarError, TypeError) as fault:
-        raise ReductionError(f"{source} is refused: {fault}") from None
+    declare_operations(proof, source)
     every, reduced = (
         Grammar.of([Rule.parse(rule) for rule in proof[end]], default_readout=False)
         for end in ("from", "to")
@@ -376,12 +374,3 @@ def _name_of(every: Grammar) -> str:
     full: tuple[Typing, ...] = ("paper", "full")
     exhaustive = (Fragment(every.operations).exhaustive(typing) for typing in full)
     return next((grammar.name for grammar in exhaustive if grammar == every), "")
-
-
-def _agrees(derivation: dict[str, Any], reduced: Grammar) -> bool:
-    """Whether a derivation's own rules are those of its certificate."""
-    rules = [derivation.get("reduced"), derivation.get("readout")]
-    if not all(isinstance(part, list) and all(isinstance(r, str) for r in part) for part in rules):
-        return False
-    shown = {str(rule) for rule in reduced.all_rules}
-    return {rule for part in rules for rule in part or ()} == shown

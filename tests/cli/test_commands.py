@@ -10,9 +10,9 @@ from g2n2 import cli
 from g2n2.errors import G2N2Error
 
 
-def run(*words: str) -> tuple[int, str]:
+def run(*words: str, text: str | None = None) -> tuple[int, str]:
     """The exit code and everything printed, errors turned into exit 2 as `main` does."""
-    result = CliRunner().invoke(cli.app, list(words))
+    result = CliRunner().invoke(cli.app, list(words), input=text)
     if isinstance(result.exception, G2N2Error):
         return 2, f"error: {result.exception}"
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
@@ -189,6 +189,46 @@ def test_bad_input_exits_2_with_a_plain_message(words, message):
     assert code == 2
     assert message in printed
     assert "Traceback" not in printed
+
+
+def test_check_takes_what_derive_prints(tmp_path):
+    _, printed = run("derive", "L1", "--json")
+    saved = tmp_path / "derived.json"
+    saved.write_text(printed, encoding="utf-8")
+    certificate = json.dumps(json.loads(printed)["certificate"])
+    answers = {
+        run("check", str(saved)),
+        run("check", "-", text=printed),
+        run("check", "-", text=certificate),
+        run("check", "-", "--fragment", "L1", text=printed),
+    }
+    assert len(answers) == 1
+    code, said = answers.pop()
+    assert code == 0
+    assert said.startswith("valid: ")
+    assert run("check", "-", "--fragment", "L3", text=printed)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "standard input is empty"),
+        ("{", "standard input is not JSON"),
+        ("[]", "standard input is neither a certificate"),
+        ('{"certificate": {}}', "standard input is neither a certificate"),
+    ],
+)
+def test_check_refuses_other_text(text, message):
+    code, printed = run("check", "-", text=text)
+    assert code == 2
+    assert message in printed
+
+
+def test_check_refuses_a_changed_derivation(tmp_path):
+    content = json.loads(run("derive", "L1", "--json")[1])
+    content["reduced"].remove("V_c → 1")
+    code, printed = run("check", "-", text=json.dumps(content))
+    assert (code, "was changed" in printed) == (2, True)
 
 
 def test_certificate_of_another_grammar_is_bad_input(tmp_path):

@@ -88,12 +88,11 @@ def registered(*operations: Operation, alone: bool = False) -> Iterator[None]:
     """
     before = dict(OPERATIONS)
     try:
+        if alone:  # first, so that one of them may have the name of an operation beside them
+            for name in set(OPERATIONS) - set(BUILT_IN):
+                del OPERATIONS[name]
         for operation in operations:
             register(operation)
-        if alone:
-            kept = {*BUILT_IN, *(operation.name for operation in operations)}
-            for name in set(OPERATIONS) - kept:
-                del OPERATIONS[name]
         yield
     finally:
         OPERATIONS.clear()
