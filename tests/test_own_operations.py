@@ -408,6 +408,25 @@ def test_plugins_that_cannot_be_used(plugins: Path, name: str, message: str) -> 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("name", ["PPGN", "ppgn", "GNNML1", "G_L3", "TriMul", "G2N2", "MPNN"])
+def test_names_of_grammars_are_taken(name: str) -> None:
+    with registered(), pytest.raises(GrammarError, match="is a grammar of the catalogue"):
+        g2n2.register(Operation(name, name, "aa->a1"))
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"),
+    [
+        (Operation("mm", "mm", "ab,bc->ac"), "the name 'mm' is already an alias of ·; choose"),
+        (Operation("dg", "Tr", "aa->a1"), "the spelling 'Tr' is already the symbol of Tr; choose"),
+        (Operation("dg", "dg", "aa->a1", ("trace",)), "'trace' is already the name of Tr; choose"),
+    ],
+)
+def test_taken_spellings(operation: Operation, message: str) -> None:
+    with registered(), pytest.raises(GrammarError, match=message):
+        g2n2.register(operation)
+
+
 def test_the_public_names() -> None:
     with registered():
         made = g2n2.register(g2n2.Operation("dg", "dg", "aa->a1"))

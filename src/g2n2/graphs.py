@@ -72,6 +72,7 @@ _GRAPH6_SUFFIXES = (".g6", ".graph6", ".g6.gz", ".graph6.gz")
 def adjacency(graph: GraphLike) -> Adjacency:
     """Turn whatever holds one graph into its adjacency matrix.
 
+    >>> from g2n2 import adjacency
     >>> adjacency("Bw").astype(int).tolist()
     [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
     >>> adjacency(":An").astype(int).tolist()  # sparse6

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import GrammarError, ReductionError
+from .errors import G2N2Warning, GrammarError, ReductionError
 from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_of, reduced_name
 from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import TYPINGS, Fragment, Typing
@@ -300,12 +300,12 @@ def network_grammar(text: str, weights: Callable[[Grammar], int] | None = None) 
     return chosen.grammar
 
 
-class FragmentWarning(UserWarning):
+class FragmentWarning(G2N2Warning):
     """A network was made of a fragment's reduced grammar, not of its exhaustive one."""
 
 
 def _size(grammar: Grammar) -> str:
-    return f"{grammar.name} with {len(grammar.all_rules)} rules"
+    return f"{grammar.name} with {grammar.rule_count}"
 
 
 def _reduced(every: Grammar) -> Grammar:

@@ -1,6 +1,8 @@
 """The command line as a user meets it: output, JSON, exit codes, and every kind of bad input."""
 
 import json
+import subprocess
+import sys
 
 import networkx as nx
 import pytest
@@ -253,3 +255,42 @@ def test_kept_rules_come_with_a_pair_and_a_sentence_or_the_plain_word():
     assert kept["M → (M⊙M)"]["witness"]["values"] == ["0", "12"]
     assert kept["M → diag(V_c)"]["witness"] is None
     assert kept["M → diag(V_c)"]["reason"] == "no proof of removal, no witness"
+
+
+def test_rules_are_counted_alike_by_every_command():
+    both = "r-G_{·, Tr} with 2 rules and 1 read-out rule"
+    assert both in run("words", "· Tr", "--reduce", "--size", "1")[1]
+    assert both in run("compile", "· Tr")[1]
+    lines = [line.strip() for line in run("derive", "· Tr")[1].splitlines()]
+    assert "2 rules and 1 read-out rule" in lines
+    assert "5 rules" in lines
+
+
+def test_words_says_what_would_give_sentences():
+    code, printed = run("words", "·")
+    assert code == 0
+    assert "no sentences" in printed
+    assert "add Tr" in printed
+    assert "no rule for it" in run("words", "PPGN", "--sort", "V")[1]
+    assert "raise --size" in run("words", "V → AV | 1; S → 1ᵀ(V⊙V)", "--size", "0")[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "near"), [("3-WLL", "3-WL"), ("1WLL", "1-WL"), ("2-FWLL", "2-FWL"), ("PPNG", "PPGN")]
+)
+def test_the_nearest_name_is_told(text, near):
+    code, printed = run("words", text)
+    assert code == 2
+    assert f"; did you mean {near}" in printed
+    assert "? known: " in printed
+
+
+def test_our_warnings_are_notes():
+    done = subprocess.run(
+        [sys.executable, "-m", "g2n2", "separate", "CF", "Cr"],
+        capture_output=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stderr
+    assert done.stderr.startswith("note: 'CF' is read as graph6")
+    assert "Warning" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
