@@ -46,7 +46,10 @@ def test_a_fragment_is_reduced_or_exhaustive_as_is_asked_and_says_so() -> None:
     reduced = choose_grammar("· Tr", reduce=True)
     assert reduced.grammar == TRACE
     assert reduced.other == Fragment("· Tr").exhaustive()
-    assert "r-G_{·, Tr} with 3 rules; exhaustive is G_{·, Tr} with 5 rules" in reduced.note
+    assert (
+        "r-G_{·, Tr} with 2 rules and 1 read-out rule; exhaustive is G_{·, Tr} with 5 rules"
+        in reduced.note
+    )
     for options in ({"reduce": False}, {"reduce": True, "exhaustive": True}):
         other = choose_grammar("· Tr", **options)
         assert other.grammar == Fragment("· Tr").exhaustive()
@@ -109,7 +112,7 @@ def test_files_and_pipes_hold_certificates_or_derivations(
         found = choose_grammar(text, reduce=False)
         assert found.grammar == TRACE
         assert found.grammar.name == "r-G_{·, Tr}"
-        assert found.note.endswith("r-G_{·, Tr} with 3 rules")
+        assert found.note.endswith("r-G_{·, Tr} with 2 rules and 1 read-out rule")
     assert chosen(str(file), exhaustive=True) == Fragment("· Tr").exhaustive()
 
 

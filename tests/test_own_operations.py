@@ -118,9 +118,12 @@ def test_proofs_are_checked_and_tampering_is_refused(case: Case, tmp_path: Path)
     verdict = check(content)
     assert verdict.valid, verdict.failure
     assert verdict.operations == (f"{case.operation.name} {case.operation.signature}",)
-    for change in ("drop", "redefine", "other signature", "built in", "bijection"):
+    for change in ("drop", "redefine", "built in", "bijection"):
         forged = tampered(content, change)
         assert not check(forged).valid, change
+    # About another operation the proof may hold too; then that one is what it declares.
+    other = check(tampered(content, "other signature"))
+    assert not other.valid or other.operations != verdict.operations
     path = tmp_path / "proof.json"
     write_certificate(content, path)
     done = command("check", str(path), folder=tmp_path)
@@ -171,13 +174,30 @@ def test_a_certificate_and_a_table_that_disagree(tmp_path: Path) -> None:
         read_certificate(tmp_path / "proof.json", register_operations=True)
         assert OPERATIONS["dg"].signature == "aa->a1"
         assert Grammar.parse("; ".join(content["to"])) == reduction.reduced
-    with registered(Operation("dg", "dg", "ab->a1")):
-        verdict = check(content)
-        assert not verdict.valid
-        assert "taken by dg 'ab->a1'" in verdict.failure
-        with pytest.raises(ReductionError, match="taken by dg"):
+    other = Operation("dg", "dg", "ab->a1")
+    with registered(other):
+        for _ in range(2):  # the second time, parsed rules are known
+            verdict = check(content)
+            assert verdict.valid, verdict.failure
+            assert verdict.operations == ("dg aa->a1",)
+            assert g2n2.check(tmp_path / "proof.json") == verdict
+            assert OPERATIONS["dg"] == other
+        forged = copy.deepcopy(content)
+        forged["operations"][0]["signature"] = "ab->a1"
+        assert not check({**forged, "digest": digest(forged)}).valid
+        with pytest.raises(ReductionError, match="cannot be used here: the name dg is taken by dg"):
             read_certificate(tmp_path / "proof.json", register_operations=True)
+    with registered(Operation("other", "other", "ab->a1", ("dg",))):
+        assert check(content).valid
     assert "dg" not in OPERATIONS
+
+
+def test_a_certificate_redefines_nothing_built_in() -> None:
+    content = g2n2.derive("L1", witnesses=False).certificate
+    content["operations"] = [{"name": "diag", "symbol": "diag", "signature": "aa->a1"}]
+    verdict = check({**content, "digest": digest(content)})
+    assert not verdict.valid
+    assert "built in" in verdict.failure
 
 
 def test_graphs_are_told_apart_by_a_sentence(case: Case) -> None:
@@ -386,6 +406,25 @@ def test_plugins_that_cannot_be_used(plugins: Path, name: str, message: str) -> 
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["PPGN", "ppgn", "GNNML1", "G_L3", "TriMul", "G2N2", "MPNN"])
+def test_names_of_grammars_are_taken(name: str) -> None:
+    with registered(), pytest.raises(GrammarError, match="is a grammar of the catalogue"):
+        g2n2.register(Operation(name, name, "aa->a1"))
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"),
+    [
+        (Operation("mm", "mm", "ab,bc->ac"), "the name 'mm' is already an alias of ·; choose"),
+        (Operation("dg", "Tr", "aa->a1"), "the spelling 'Tr' is already the symbol of Tr; choose"),
+        (Operation("dg", "dg", "aa->a1", ("trace",)), "'trace' is already the name of Tr; choose"),
+    ],
+)
+def test_taken_spellings(operation: Operation, message: str) -> None:
+    with registered(), pytest.raises(GrammarError, match=message):
+        g2n2.register(operation)
 
 
 def test_the_public_names() -> None:

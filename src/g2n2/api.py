@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from .errors import DataError, ReductionError
+from .errors import DataError, GrammarError, ReductionError
 from .grammars.coercion import GrammarLike, as_grammar
+from .options import check_option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +46,9 @@ def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> Verdict:
     (True, ('equal power, symmetric A, graph level',))
 
     Args:
-        certificate: A file written by `g2n2 derive --out`, its content, or a derivation.
+        certificate: A file that `g2n2 derive` wrote, with `--out` or by `--json`, the content of
+            either, or a derivation. The operations it declares are its own: others of this process
+            do not matter.
 
     Returns:
         Whether every link holds, how many obligations were checked, and what fails if one does.
@@ -53,18 +56,19 @@ def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> Verdict:
     Raises:
         ReductionError: The file cannot be read or is no certificate.
     """
-    from .reduction.certificates import read_certificate
+    from .reduction.certificates import certificate_in, read_certificate
     from .reduction.checker import check as verify
 
     if isinstance(certificate, str | os.PathLike):
-        return verify(read_certificate(Path(certificate)))
+        return verify(read_certificate(Path(certificate), register_operations=False))
     content = getattr(certificate, "certificate", certificate)
     if not isinstance(content, Mapping):
         raise ReductionError(
             f"got {type(certificate).__name__}, expected a certificate: a path, its content, or "
             "what derive gives"
         )
-    return verify(dict(content))
+    given = dict(content)
+    return verify(certificate_in(given, "what was given") if "certificate" in given else given)
 
 
 @dataclass(frozen=True)
@@ -111,11 +115,15 @@ def compare(
         assume: What is known of A; a WL test is compared on simple undirected graphs.
 
     Raises:
-        GrammarError: There is no such grammar or test.
+        GrammarError: There is no such grammar or test, or an option is none of those above.
     """
+    from .language.patterns import ASSUMPTIONS
     from .pipeline import compare as compare_grammars
     from .power.wl_tests import WLTest
+    from .reduction.compare import MODES
 
+    check_option("mode", mode, MODES, GrammarError)
+    check_option("assume", assume, ASSUMPTIONS, GrammarError)
     first, second = _test_or_grammar(left), _test_or_grammar(right)
     if isinstance(first, WLTest) or isinstance(second, WLTest):
         return _with_test(first, second, mode)

@@ -9,6 +9,10 @@ class G2N2Error(Exception):
     """Root of every error this package raises on purpose."""
 
 
+class G2N2Warning(UserWarning):
+    """What is worth a word and no error: how something was read that has two readings."""
+
+
 class ParseError(G2N2Error, ValueError):
     """Text that is not a term, a rule or a fragment.
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.errors import DataError
+from g2n2.errors import DataError, G2N2Warning
 
 GRAPH6_HEADER = ">>graph6<<"
 FORMATS = ("graph6", "sparse6", "digraph6", "smiles")
@@ -107,6 +107,7 @@ def parse_graph_text(text: str) -> NDArray[np.float64]:
         warnings.warn(
             f"{body!r} is read as graph6, a graph of {len(matrix)} nodes, and is a SMILES too: "
             f"write 'smiles:{body}' for the molecule, or 'graph6:{body}' to say that this is meant",
+            G2N2Warning,
             stacklevel=3,
         )
     return matrix

@@ -8,7 +8,7 @@ import gzip
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -65,12 +65,14 @@ _ACCEPTED = (
     "a networkx graph, a PyG Data, an RDKit molecule, a square array of real numbers (numpy, "
     "scipy.sparse, torch or lists), a Path, or text: graph6, sparse6, digraph6 or SMILES"
 )
+_EDGES_MOVE = "a list of edges goes through networkx.Graph(edges)"
 _GRAPH6_SUFFIXES = (".g6", ".graph6", ".g6.gz", ".graph6.gz")
 
 
 def adjacency(graph: GraphLike) -> Adjacency:
     """Turn whatever holds one graph into its adjacency matrix.
 
+    >>> from g2n2 import adjacency
     >>> adjacency("Bw").astype(int).tolist()
     [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
     >>> adjacency(":An").astype(int).tolist()  # sparse6
@@ -83,7 +85,8 @@ def adjacency(graph: GraphLike) -> Adjacency:
               the graph's own node order;
             - a PyG `Data` of one graph: `edge_index`, and `edge_weight` where there is one;
               parallel edges add up;
-            - a square array: numpy, nested lists, scipy.sparse, a torch tensor, dense or sparse;
+            - a square array: numpy, a list of lists (tuples would be edges, which are refused),
+              scipy.sparse, a torch tensor, dense or sparse;
             - an RDKit molecule: every bond counts 1;
             - a `Path`, which `read_graph` reads;
             - text: graph6, sparse6 (starts with `:`), digraph6 (starts with `&`) or SMILES, which
@@ -109,7 +112,16 @@ def adjacency(graph: GraphLike) -> Adjacency:
         return _of_pyg(graph)
     if type(graph).__module__.startswith("rdkit.") and hasattr(graph, "GetNumAtoms"):
         return bonds(graph)
+    if isinstance(graph, list | tuple) and _looks_like_edges(graph):
+        raise DataError(
+            f"{graph[0]!r} is an edge, and a row of a matrix is a list of numbers; {_EDGES_MOVE}"
+        )
     return _checked(_dense(graph))
+
+
+def _looks_like_edges(rows: Collection[Any]) -> bool:
+    """Whether tuples of two, or three with a weight, were given; a matrix is a list of lists."""
+    return bool(rows) and all(isinstance(row, tuple) and len(row) in (2, 3) for row in rows)
 
 
 def _of_networkx(nx: Any, graph: Any) -> Adjacency:
@@ -285,7 +297,7 @@ def _checked(values: Any) -> Adjacency:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise DataError(
             f"an adjacency matrix is square, got shape {list(matrix.shape)}, expected [n, n]; "
-            "a list of edges goes through networkx.Graph(edges)"
+            f"{_EDGES_MOVE}"
         )
     if matrix.size == 0:
         raise _no_nodes("the adjacency matrix")

@@ -24,7 +24,7 @@ def narrate(result: Derivation) -> str:
     reduction = result.reduction
     title(f"{result.exhaustive.name}: every typed rule over {result.fragment}")
     lines.extend(_INDENT + line for line in result.exhaustive.lines())
-    say(f"{_INDENT}{len(result.exhaustive.all_rules)} rules")
+    say(f"{_INDENT}{result.exhaustive.rule_count}")
     if not result.exhaustive.sentence_rules and reduction.level == "graph":
         say(f"\nno sentences: {advice(result.exhaustive)}".replace("it tells", "tells"))
         return "\n".join(lines)
@@ -44,7 +44,7 @@ def narrate(result: Derivation) -> str:
             say(f"{_INDENT}ours     {step.ours}")
     title(f"{result.reduced.name}: reduced")
     lines.extend(_INDENT + line for line in result.reduced.lines())
-    say(f"{_INDENT}{len(result.reduced.rules)} rules; read-out {result.reduced.readout_text}")
+    say(f"{_INDENT}{result.reduced.rule_count}")
     for link in reduction.links:
         if isinstance(link, Simulation):
             proof = link.proof

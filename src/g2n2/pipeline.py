@@ -5,26 +5,32 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import GrammarError, ReductionError
+from .errors import G2N2Warning, GrammarError, ReductionError
 from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_of, reduced_name
 from .grammars.coercion import GrammarLike, as_grammar
-from .grammars.fragments import Fragment, Typing
+from .grammars.fragments import TYPINGS, Fragment, Typing
 from .grammars.grammar import Grammar, Rule
-from .language.patterns import Assumption
-from .language.registry import from_description, register
-from .reduction.certificates import FORMAT, certificate
+from .language.patterns import ASSUMPTIONS, Assumption
+from .options import check_option
+from .reduction.certificates import (
+    FORMAT,
+    certificate,
+    declare_operations,
+    proof_of,
+    require_agreement,
+)
 from .reduction.checker import check
 from .reduction.compare import Comparison, Inclusion, Mode, with_functions
 from .reduction.compare import compare as prove_comparison
 from .reduction.explain import Step, steps
-from .reduction.forms import Level
+from .reduction.forms import LEVELS, Level
 from .reduction.reduce import Order, Reduction, reduce
 from .reduction.theorems import by_theorem
 
@@ -122,7 +128,7 @@ class Derivation:
 
 
 def derive(
-    fragment: Fragment | str,
+    fragment: Fragment | str | Iterable[str],
     typing: Typing = "paper",
     assume: Assumption = "symmetric",
     level: Level = "graph",
@@ -131,11 +137,27 @@ def derive(
 ) -> Derivation:
     """From a set of operations to its reduced grammar, with proofs and witnesses.
 
+    >>> from g2n2 import derive
     >>> print(derive("L1").reduced)
     V_c → diag(V_c)V_c | AV_c | 1
     S → 1ᵀV_c
+
+    Args:
+        fragment: A fragment, text such as `L3` or `· ᵀ 1 ⊙`, or names of operations.
+        typing: `paper`, or `full`: also Sᵀ and 1 of a row.
+        assume: What is known of A: `symmetric`, `simple` or `none`.
+        level: Whose outputs are compared: `graph`, `node` or `pair`.
+        order: `direct`, or `paper`: by way of i-G.
+        witnesses: Whether graphs are searched that need each rule that stays.
+
+    Raises:
+        GrammarError: No such operation, or an option is none of those above.
     """
-    chosen = Fragment.parse(fragment) if isinstance(fragment, str) else fragment
+    check_option("typing", typing, TYPINGS, GrammarError)
+    check_option("assume", assume, ASSUMPTIONS, GrammarError)
+    check_option("level", level, LEVELS, GrammarError)
+    check_option("order", order, ("direct", "paper"), GrammarError)
+    chosen = fragment if isinstance(fragment, Fragment) else Fragment(fragment)
     exhaustive = chosen.exhaustive(typing)
     reduction = reduce(exhaustive, assume, level, order)
     kept = tuple(_kept(rule, reduction, witnesses) for rule in reduction.reduced.rules)
@@ -281,12 +303,12 @@ def network_grammar(text: str, weights: Callable[[Grammar], int] | None = None) 
     return chosen.grammar
 
 
-class FragmentWarning(UserWarning):
+class FragmentWarning(G2N2Warning):
     """A network was made of a fragment's reduced grammar, not of its exhaustive one."""
 
 
 def _size(grammar: Grammar) -> str:
-    return f"{grammar.name} with {len(grammar.all_rules)} rules"
+    return f"{grammar.name} with {grammar.rule_count}"
 
 
 def _reduced(every: Grammar) -> Grammar:
@@ -309,18 +331,15 @@ def _read_grammar(content: str, source: str, exhaustive: bool) -> Chosen:
         found = json.loads(content)
     except (json.JSONDecodeError, RecursionError) as fault:
         raise GrammarError(f"{source} is not JSON: {fault}") from None
-    derived = isinstance(found, dict) and "certificate" in found
-    proof = found["certificate"] if derived else found
-    if not isinstance(proof, dict) or proof.get("format") != FORMAT:
+    proof = proof_of(found)
+    if proof is None:
         raise GrammarError(
             f"{source} holds neither a certificate ({FORMAT!r}) nor a derivation; write one with "
             "`g2n2 derive FRAGMENT --out FILE` or `--json`"
         )
     every, reduced = _certified(proof, source)
-    if derived and not _agrees(found, reduced):
-        raise ReductionError(
-            f"{source} was changed: its rules are not those of its certificate; derive it again"
-        )
+    if proof is not found:
+        require_agreement(found, proof, source)
     taken, other = (every, reduced) if exhaustive else (reduced, every)
     note = f"{source}: {_size(taken)}"
     return Chosen(taken, note, None if taken == other else other)
@@ -336,11 +355,7 @@ def _certified(proof: dict[str, Any], source: str) -> tuple[Grammar, Grammar]:
             f"{source} certifies an inclusion of two grammars, not a reduction; "
             "give one of the grammars itself"
         )
-    try:
-        for entry in proof.get("operations", []):
-            register(from_description(entry))
-    except (GrammarError, TypeError) as fault:
-        raise ReductionError(f"{source} is refused: {fault}") from None
+    declare_operations(proof, source)
     every, reduced = (
         Grammar.of([Rule.parse(rule) for rule in proof[end]], default_readout=False)
         for end in ("from", "to")
@@ -362,12 +377,3 @@ def _name_of(every: Grammar) -> str:
     full: tuple[Typing, ...] = ("paper", "full")
     exhaustive = (Fragment(every.operations).exhaustive(typing) for typing in full)
     return next((grammar.name for grammar in exhaustive if grammar == every), "")
-
-
-def _agrees(derivation: dict[str, Any], reduced: Grammar) -> bool:
-    """Whether a derivation's own rules are those of its certificate."""
-    rules = [derivation.get("reduced"), derivation.get("readout")]
-    if not all(isinstance(part, list) and all(isinstance(r, str) for r in part) for part in rules):
-        return False
-    shown = {str(rule) for rule in reduced.all_rules}
-    return {rule for part in rules for rule in part or ()} == shown

@@ -1,6 +1,8 @@
 """The command line as a user meets it: output, JSON, exit codes, and every kind of bad input."""
 
 import json
+import subprocess
+import sys
 
 import networkx as nx
 import pytest
@@ -10,9 +12,9 @@ from g2n2 import cli
 from g2n2.errors import G2N2Error
 
 
-def run(*words: str) -> tuple[int, str]:
+def run(*words: str, text: str | None = None) -> tuple[int, str]:
     """The exit code and everything printed, errors turned into exit 2 as `main` does."""
-    result = CliRunner().invoke(cli.app, list(words))
+    result = CliRunner().invoke(cli.app, list(words), input=text)
     if isinstance(result.exception, G2N2Error):
         return 2, f"error: {result.exception}"
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
@@ -191,6 +193,46 @@ def test_bad_input_exits_2_with_a_plain_message(words, message):
     assert "Traceback" not in printed
 
 
+def test_check_takes_what_derive_prints(tmp_path):
+    _, printed = run("derive", "L1", "--json")
+    saved = tmp_path / "derived.json"
+    saved.write_text(printed, encoding="utf-8")
+    certificate = json.dumps(json.loads(printed)["certificate"])
+    answers = {
+        run("check", str(saved)),
+        run("check", "-", text=printed),
+        run("check", "-", text=certificate),
+        run("check", "-", "--fragment", "L1", text=printed),
+    }
+    assert len(answers) == 1
+    code, said = answers.pop()
+    assert code == 0
+    assert said.startswith("valid: ")
+    assert run("check", "-", "--fragment", "L3", text=printed)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "standard input is empty"),
+        ("{", "standard input is not JSON"),
+        ("[]", "standard input is neither a certificate"),
+        ('{"certificate": {}}', "standard input is neither a certificate"),
+    ],
+)
+def test_check_refuses_other_text(text, message):
+    code, printed = run("check", "-", text=text)
+    assert code == 2
+    assert message in printed
+
+
+def test_check_refuses_a_changed_derivation(tmp_path):
+    content = json.loads(run("derive", "L1", "--json")[1])
+    content["reduced"].remove("V_c → 1")
+    code, printed = run("check", "-", text=json.dumps(content))
+    assert (code, "was changed" in printed) == (2, True)
+
+
 def test_certificate_of_another_grammar_is_bad_input(tmp_path):
     path = tmp_path / "c.json"
     run("derive", "L1", "--out", str(path))
@@ -213,3 +255,42 @@ def test_kept_rules_come_with_a_pair_and_a_sentence_or_the_plain_word():
     assert kept["M → (M⊙M)"]["witness"]["values"] == ["0", "12"]
     assert kept["M → diag(V_c)"]["witness"] is None
     assert kept["M → diag(V_c)"]["reason"] == "no proof of removal, no witness"
+
+
+def test_rules_are_counted_alike_by_every_command():
+    both = "r-G_{·, Tr} with 2 rules and 1 read-out rule"
+    assert both in run("words", "· Tr", "--reduce", "--size", "1")[1]
+    assert both in run("compile", "· Tr")[1]
+    lines = [line.strip() for line in run("derive", "· Tr")[1].splitlines()]
+    assert "2 rules and 1 read-out rule" in lines
+    assert "5 rules" in lines
+
+
+def test_words_says_what_would_give_sentences():
+    code, printed = run("words", "·")
+    assert code == 0
+    assert "no sentences" in printed
+    assert "add Tr" in printed
+    assert "no rule for it" in run("words", "PPGN", "--sort", "V")[1]
+    assert "raise --size" in run("words", "V → AV | 1; S → 1ᵀ(V⊙V)", "--size", "0")[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "near"), [("3-WLL", "3-WL"), ("1WLL", "1-WL"), ("2-FWLL", "2-FWL"), ("PPNG", "PPGN")]
+)
+def test_the_nearest_name_is_told(text, near):
+    code, printed = run("words", text)
+    assert code == 2
+    assert f"; did you mean {near}" in printed
+    assert "? known: " in printed
+
+
+def test_our_warnings_are_notes():
+    done = subprocess.run(
+        [sys.executable, "-m", "g2n2", "separate", "CF", "Cr"],
+        capture_output=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stderr
+    assert done.stderr.startswith("note: 'CF' is read as graph6")
+    assert "Warning" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1

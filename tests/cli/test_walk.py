@@ -50,7 +50,9 @@ def test_a_derivation_is_piped_into_a_network():
     assert code == 0
     content = json.loads(printed)
     assert content["grammar"] == "r-G_{·, Tr}"
-    assert content["note"].startswith("standard input: r-G_{·, Tr} with 3 rules")
+    assert content["note"].startswith(
+        "standard input: r-G_{·, Tr} with 2 rules and 1 read-out rule"
+    )
     assert content["verdict"]["statements"]
 
 
@@ -95,14 +97,19 @@ def test_words_of_a_fragment_are_those_of_its_exhaustive_grammar_unless_reduced(
     assert code == 0
     if "--json" not in words and words[0] != "tree":
         assert "stands for its exhaustive grammar, G_{·, Tr} with 5 rules" in run(*asked)[1]
-        assert "stands for its reduced grammar, r-G_{·, Tr} with 3 rules" in printed
+        assert (
+            "stands for its reduced grammar, r-G_{·, Tr} with 2 rules and 1 read-out rule"
+            in printed
+        )
 
 
 def test_a_network_of_a_fragment_is_reduced_and_says_both_sizes():
     code, printed = run("compile", "· ᵀ 1 ⊙", "--preset", "paper")
     assert code == 0
     first = printed.splitlines()[0]
-    assert "stands for its reduced grammar, r-G_{·, ᵀ, 1, ⊙} with 8 rules" in first
+    assert (
+        "stands for its reduced grammar, r-G_{·, ᵀ, 1, ⊙} with 7 rules and 1 read-out rule" in first
+    )
     assert "exhaustive is G_{·, ᵀ, 1, ⊙} with 17 rules" in first
     small, large = (int(n.replace(",", "")) for n in (first.split()[-4], first.split()[-1]))
     for options, weights in (((), small), (("--exhaustive",), large)):

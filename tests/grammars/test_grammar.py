@@ -176,3 +176,17 @@ def test_one_production_is_one() -> None:
 def test_variables_come_in_the_papers_order() -> None:
     assert find_grammar("G_L1").variables == (S, V, R, M)
     assert Hole(V).sort.variable == "V_c"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("M → MM | A; S → Tr(M)", "2 rules and 1 read-out rule"),
+        ("M → MM | A", "2 rules and 2 read-out rules"),
+        ("M → A; S → Tr(M)", "1 rule and 1 read-out rule"),
+        ("M → A; S → ∅", "1 rule"),
+        ("M → MM | A; S → Tr(M) | SS", "4 rules"),
+    ],
+)
+def test_rules_are_counted_in_one_way(text: str, said: str) -> None:
+    assert Grammar.parse(text).rule_count == said

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated
 
 import typer
 
-from ..errors import G2N2Error
+from ..errors import G2N2Error, G2N2Warning
 from . import (
     bench_commands,
     compile_commands,
@@ -61,11 +62,28 @@ def options(
         load_plugin(module)
 
 
+_python_format = warnings.formatwarning
+
+
+def _format_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """Our own warnings as a note to the user; others as Python shows them."""
+    if issubclass(category, G2N2Warning):
+        return f"note: {message}\n"
+    return _python_format(message, category, filename, lineno, line)
+
+
 def main() -> None:
     """Run the command line; exit 2 always means bad input."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    warnings.formatwarning = _format_warning
     try:
         app()
     except G2N2Error as fault:

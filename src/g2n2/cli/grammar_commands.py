@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import show
 from .grammar_options import HELP, Reduce, of_words
 from .reduction_commands import AsJson, Assume, AssumeOption
+
+if TYPE_CHECKING:
+    from ..grammars.grammar import Grammar
+    from ..language.sorts import Sort
 
 
 class SortName(StrEnum):
@@ -94,7 +98,20 @@ def words(
     if cut:
         show.say(f"… only the first {limit} are shown; --limit shows more")
     if not found:
-        show.say(f"no word of {wanted.variable} with at most {size} operations")
+        show.say(_no_words(chosen, wanted, size))
+
+
+def _no_words(grammar: Grammar, sort: Sort, size: int) -> str:
+    """That there are no words, and what would give some where no size does."""
+    from ..language.sorts import S
+    from ..verdict import advice
+
+    if sort == S and not grammar.sentence_rules:
+        return f"no sentences: {advice(grammar)}"
+    if not grammar.of_sort(sort):
+        have = ", ".join(other.variable for other in grammar.variables)
+        return f"no word of {sort.variable}: {grammar.name} has no rule for it, but for {have}"
+    return f"no word of {sort.variable} with at most {size} operations; raise --size"
 
 
 def tree(

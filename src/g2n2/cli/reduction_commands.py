@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -97,18 +98,26 @@ def derive(
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="A certificate written by derive or compare.")],
+    file: Annotated[
+        str, typer.Argument(help="What derive --out, derive --json or compare --out wrote, or -.")
+    ],
     fragment: Annotated[
         str, typer.Option(help="Also require that it is about this fragment or grammar.")
     ] = "",
     json: AsJson = False,
 ) -> None:
     """Check a certificate with the independent checker: exit 0 valid, 1 invalid."""
-    from ..reduction.certificates import read_certificate
+    from ..pipeline import STDIN
+    from ..reduction.certificates import declare_operations, parse_certificate, read_certificate
     from ..reduction.checker import check as run
 
-    content = read_certificate(file, register_operations=bool(fragment))
+    if file == "-":
+        file = STDIN
+        content = parse_certificate(sys.stdin.read(), file)
+    else:
+        content = read_certificate(Path(file), register_operations=False)
     if fragment:
+        declare_operations(content, file)
         _require_same_grammar(content, fragment, file)
     verdict = run(content)
     if json:
@@ -237,7 +246,7 @@ def _indented(grammar: Any) -> str:
     return "\n".join(f"    {line}" for line in grammar.lines())
 
 
-def _require_same_grammar(content: dict[str, Any], fragment: str, file: Path) -> None:
+def _require_same_grammar(content: dict[str, Any], fragment: str, file: str) -> None:
     from ..errors import ReductionError
 
     wanted = of_words(fragment).grammar

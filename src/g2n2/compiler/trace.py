@@ -76,6 +76,7 @@ class Trace:
 def trace(grammar: GrammarLike, word: Term | str, graph: GraphLike | None = None) -> Trace:
     """How a grammar makes a word, step by step, in as few layers as can be.
 
+    >>> from g2n2 import trace
     >>> found = trace("r-G_L3", "1ᵀ(A²⊙A)1", "C~")
     >>> found.depth, [str(step.output) for step in found.steps]
     (3, ['A²', 'A²⊙A', '(A²⊙A)1', '1ᵀ(A²⊙A)1'])

@@ -112,7 +112,7 @@ def _derivation(proof: Proof, settings: Settings) -> Iterator[Block]:
     yield Heading("The network, derived")
     yield Text(
         f"There are {total} typed rules over {derived.fragment}. By proof {proof.removed} of them "
-        f"go or are replaced; this grammar of {len(derived.reduced.all_rules)} rules has the same "
+        f"go or are replaced; this grammar of {derived.reduced.rule_count} has the same "
         "power on undirected graphs:"
     )
     yield Code(str(derived.reduced))

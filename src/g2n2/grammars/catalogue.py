@@ -119,6 +119,7 @@ _FAMILIES = {
 def catalogue() -> dict[str, Grammar]:
     """All named grammars, the two families with three supports each.
 
+    >>> from g2n2 import catalogue
     >>> print(catalogue()["GNNML1"])
     V_c → (V_c⊙V_c) | AV_c | 1
     S → 1ᵀV_c
@@ -133,6 +134,7 @@ def find_grammar(text: str) -> Grammar:
     A fragment stands for its exhaustive grammar (L3 is G_L3), and so does the printed name
     `G_{·, Tr}`; `r-G_{·, Tr}` is derived anew.
 
+    >>> from g2n2 import find_grammar
     >>> find_grammar("g2n2").name, len(find_grammar("V → AV | 1").rules)
     ('r-G_L3', 2)
 
@@ -147,7 +149,7 @@ def find_grammar(text: str) -> Grammar:
         return Grammar.parse(text, GIVEN)
     if not text.strip():
         raise GrammarError(f"no grammar is named; {_known()}")
-    named = _by_name(text)
+    named = named_grammar(text)
     if named is not None:
         return named
     if (printed := printed_name(text)) is not None:
@@ -158,14 +160,14 @@ def find_grammar(text: str) -> Grammar:
         return Grammar.parse(rules, Path(text).stem)
     if "/" in text or Path(text).suffix in (".json", ".txt"):
         raise GrammarError(f"there is no file {text!r}, and no grammar is called so; {_known()}")
-    names = [*TEXTS, "MPNN-k", "GNNML3-k"]
+    names = [*TEXTS, "MPNN-k", "GNNML3-k", "1-WL", "2-WL", "3-WL", "4-WL", "2-FWL"]
     by_plain = {_plain(name): name for name in names}
     near = [by_plain[n] for n in get_close_matches(_plain(text), by_plain, n=3, cutoff=0.6)]
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise GrammarError(f"no grammar is called {text[:60]!r}; {hint}{_known()}")
 
 
-def _by_name(text: str) -> Grammar | None:
+def named_grammar(text: str) -> Grammar | None:
     """The grammar of the catalogue with that name; every sign of the text has to be part of it."""
     wanted = _plain(text)
     if wanted in _ALIASES:
@@ -182,7 +184,7 @@ def _by_name(text: str) -> Grammar | None:
 def _known() -> str:
     names = ", ".join([*TEXTS, "MPNN-k", "GNNML3-k"])
     return (
-        f"Known: {names}. Or give the rules themselves, for instance 'V → AV | 1', "
+        f"known: {names}. Or give the rules themselves, for instance 'V → AV | 1', "
         "or operations, for instance '· ᵀ 1 ⊙'."
     )
 
@@ -257,7 +259,7 @@ def fragment_of(text: str) -> Fragment | None:
         GrammarError: The text lists operations, and one of them is not known.
     """
     rules = any(arrow in text for arrow in ARROWS)
-    if rules or not text.strip() or _by_name(text) or printed_name(text):
+    if rules or not text.strip() or named_grammar(text) or printed_name(text):
         return None
     return _listed_fragment(text)
 

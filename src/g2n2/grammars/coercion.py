@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import GrammarError
@@ -12,7 +14,7 @@ from .grammar import Grammar
 if TYPE_CHECKING:
     from ..pipeline import Derivation
 
-GrammarLike: TypeAlias = "Grammar | Derivation | str"
+GrammarLike: TypeAlias = "Grammar | Derivation | str | Path"
 """A grammar, as `as_grammar` takes it."""
 
 
@@ -29,19 +31,20 @@ def as_grammar(grammar: GrammarLike) -> Grammar:
         grammar: A grammar; what `derive` gives, which stands for its reduced grammar; or text: a
             name of the catalogue, a printed name (`r-G_{·, Tr}`), the rules themselves, a fragment
             (`L3`, `· ᵀ 1 ⊙`), which stands for its exhaustive grammar, or a file of rules or with
-            a certificate.
+            a certificate. A `Path` is always a file.
 
     Raises:
         GrammarError: It is neither, or there is no such grammar.
         ReductionError: A certificate is damaged, or the checker refuses it.
     """
-    if not isinstance(grammar, str):
+    text = _text(grammar)
+    if text is None:
         return _object(grammar)
-    if grammar.strip() == "-":  # standard input is for the command line
-        return find_grammar(grammar)
+    if text.strip() == "-":  # standard input is for the command line
+        return find_grammar(text)
     from ..pipeline import choose_grammar  # upward: what a text stands for is decided there
 
-    return choose_grammar(grammar, reduce=False).grammar
+    return choose_grammar(text, reduce=False).grammar
 
 
 def as_network_grammar(
@@ -57,13 +60,27 @@ def as_network_grammar(
         grammar: As for `as_grammar`.
         weights: How many weights the network of a grammar has, for the warning to say.
     """
-    if not isinstance(grammar, str):
+    text = _text(grammar)
+    if text is None:
         return _object(grammar)
-    if grammar.strip() == "-":
-        return find_grammar(grammar)
+    if text.strip() == "-":
+        return find_grammar(text)
     from ..pipeline import network_grammar
 
-    return network_grammar(grammar, weights)
+    return network_grammar(text, weights)
+
+
+def _text(grammar: Any) -> str | None:
+    """The text that names a grammar, or that of a path; None where it is an object.
+
+    Raises:
+        GrammarError: There is no file at the path.
+    """
+    if isinstance(grammar, os.PathLike):
+        if not Path(grammar).is_file():
+            raise GrammarError(f"there is no file {os.fspath(grammar)!r}: check the path")
+        return os.path.join(os.curdir, os.fspath(grammar))
+    return grammar if isinstance(grammar, str) else None
 
 
 def _object(grammar: Any) -> Grammar:
@@ -72,6 +89,6 @@ def _object(grammar: Any) -> Grammar:
     if not isinstance(chosen, Grammar):
         raise GrammarError(
             f"got {type(grammar).__name__}, expected a grammar, its name such as 'r-G_L3', or its "
-            "rules such as 'V → AV | 1'"
+            "rules such as 'V → AV | 1', or the path of a file"
         )
     return chosen

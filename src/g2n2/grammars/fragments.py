@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import GrammarError
-from ..language.operations import OPERATIONS, POINTWISE
+from ..language.operations import OPERATIONS, POINTWISE, Operation
 from ..language.sorts import SORTS, M, R, S, Sort, V
 from ..language.terms import A, Hole, Term, apply, call
 from .grammar import Grammar, Rule
 
 Typing = Literal["paper", "full"]
+TYPINGS: tuple[Typing, ...] = ("paper", "full")
 
 NAMED: dict[str, tuple[str, ...]] = {
     "L1": ("matmul", "transpose", "one", "diag"),
@@ -29,6 +30,7 @@ _SCALAR_ORDER = ("trace", "diag", "matmul", "hadamard", "transpose", "add", "sca
 class Fragment:
     """A set of MATLANG operations, by name.
 
+    >>> from g2n2 import Fragment
     >>> fragment = Fragment("· ᵀ 1 diag")
     >>> fragment == Fragment("L1"), len(fragment.exhaustive().rules)
     (True, 15)
@@ -44,7 +46,7 @@ class Fragment:
         Raises:
             GrammarError: An unknown operation, or none at all.
         """
-        text = operations if isinstance(operations, str) else ", ".join(operations)
+        text = operations if isinstance(operations, str) else ", ".join(_names(operations))
         joined = re.sub(rf"\b({'|'.join(NAMED)})\s*\+\s*(?=[^\s,])", r"\1 ", text, flags=re.I)
         words = [word for word in re.split(r"[\s,;{}()]+", joined) if word]
         if not words:
@@ -156,6 +158,18 @@ def _place(op: str, order: tuple[str, ...]) -> int:
     if op in order:
         return order.index(op)
     return len(order) + (len(OPERATIONS) if op == "one" else list(OPERATIONS).index(op))
+
+
+def _names(operations: Any) -> Iterable[str]:
+    """Names of operations, or operations, one after the other."""
+    listed = list(operations) if isinstance(operations, Iterable) else [operations]
+    names = [entry.name if isinstance(entry, Operation) else entry for entry in listed]
+    if isinstance(operations, bytes | Mapping) or not all(isinstance(x, str) for x in names):
+        raise GrammarError(
+            f"got {type(operations).__name__}, expected a fragment: text such as 'L3' or '· ᵀ 1 ⊙',"
+            " or a list of names of operations"
+        )
+    return names
 
 
 def _lookup(word: str, text: str) -> set[str]:

@@ -31,6 +31,7 @@ NO_SENTENCES = re.compile(rf"S\s*(?:{'|'.join(ARROWS)})\s*(?:∅|none)")
 class Grammar:
     """A set of rules and the read-out that turns its words into sentences.
 
+    >>> from g2n2 import Grammar
     >>> grammar = Grammar.parse("V → AV | 1") | "V → V⊙V"
     >>> print(grammar)
     V_c → AV_c | 1 | (V_c⊙V_c)
@@ -113,6 +114,22 @@ class Grammar:
     @property
     def readout_text(self) -> str:
         return CHOICE.join(r.body_text() for r in self.sentence_rules) or "none"
+
+    @property
+    def rule_count(self) -> str:
+        """How many rules there are, in words, those that only read out apart.
+
+        >>> Grammar.parse("M → MM | A; S → Tr(M)").rule_count
+        '2 rules and 1 read-out rule'
+        """
+
+        def counted(number: int, what: str) -> str:
+            return f"{number} {what}{'' if number == 1 else 's'}"
+
+        own = counted(len(self.rules), "rule")
+        if not self.readout:
+            return own
+        return f"{own} and {counted(len(self.readout), 'read-out rule')}"
 
     def of_sort(self, sort: Sort) -> tuple[Rule, ...]:
         return tuple(r for r in self.all_rules if r.head == sort)

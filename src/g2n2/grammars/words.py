@@ -32,6 +32,7 @@ def enumerate_words(
 ) -> Iterator[Word]:
     """The words of one sort, smallest first, no two equal under `assume`.
 
+    >>> from g2n2 import enumerate_words
     >>> [str(word.term) for word in enumerate_words("r-G_L1", max_size=3)]
     ['1ᵀ1', '1ᵀA1']
 

@@ -50,6 +50,7 @@ def evaluate(
 ) -> Array:
     """The value of a term on a graph, float64, with the shape its sort says.
 
+    >>> from g2n2 import evaluate
     >>> evaluate("1ᵀA1", "C~")  # twice the edges of K4
     array([[12.]])
 
@@ -70,6 +71,7 @@ def evaluate_mod(
 ) -> Array:
     """The value of a term modulo a prime, exact, as an object array of Python integers.
 
+    >>> from g2n2 import evaluate_mod
     >>> evaluate_mod("Tr(A⁹)", "C~", prime=7)  # closed walks of length 9 in K4: 19680
     array([[3]], dtype=object)
 

@@ -22,6 +22,11 @@ Notation = Literal["call", "infix", "postfix", "constant"]
 class Operation:
     """One operation on tensors whose axes have size 1 or n.
 
+    >>> from g2n2 import Operation
+    >>> column = Operation("column", "column", "ij->i1", meaning="sums of rows")
+    >>> column.signature, column.arity
+    ('ab->a1', 1)
+
     Attributes:
         name: Key of the table and ASCII name.
         symbol: How it is printed; the paper's sign where there is one.

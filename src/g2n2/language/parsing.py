@@ -55,6 +55,7 @@ _CONTINUATION = ("·", "@", "×", "⊙", "*", "+", "−", "ᵀ", "a power", ")",
 def parse(text: str, names: Vocabulary = TERM_NAMES) -> Term:
     """Parse a term such as `1ᵀ(A²⊙A)1` or `1^T (A^2 * A) 1`.
 
+    >>> from g2n2 import parse
     >>> print(parse("1^T (A^2 * A) 1"))
     1ᵀ(A²⊙A)1
 

@@ -19,7 +19,8 @@ from itertools import product
 from math import prod
 from typing import Literal, NamedTuple
 
-from ..errors import SortError
+from ..errors import GrammarError, SortError
+from ..options import check_option
 from .canonical import canonical_order
 from .coercion import TermLike, as_term
 from .operations import OPERATIONS, Operation
@@ -171,9 +172,21 @@ def normal_form(term: Term, assume: Assumption = "symmetric") -> Combination:
 def equal(left: TermLike, right: TermLike, assume: Assumption = "symmetric") -> bool:
     """Whether two terms have the same value for every n and every input that meets `assume`.
 
+    >>> from g2n2 import equal
     >>> equal("1ᵀA1", "1ᵀAᵀ1"), equal("A", "A²"), equal("A⊙A", "A", assume="simple")
     (True, False, True)
+
+    Args:
+        left: A term, or its text.
+        right: Another.
+        assume: What is known of A: `symmetric`, `simple` (0/1 besides, no loops) or `none`.
+
+    Raises:
+        ParseError: A text is no term.
+        SortError: A term is too large to expand.
+        GrammarError: `assume` is none of these.
     """
+    check_option("assume", assume, ASSUMPTIONS, GrammarError)
     a, b = as_term(left), as_term(right)
     return a.sort == b.sort and normal_form(a, assume) == normal_form(b, assume)
 

@@ -49,11 +49,10 @@ def register(operation: Operation) -> Operation:
         GrammarError: Its name is taken by another operation, or cannot be told from other text.
 
     Example:
-        >>> from g2n2 import parse
-        >>> with registered():
-        ...     _ = register(Operation("dg", "dg", "aa->a1"))
-        ...     print(parse("1ᵀdg(A²)"))
-        1ᵀdg(A²)
+        >>> from g2n2 import Operation, evaluate, register
+        >>> path2 = register(Operation("path2", "path2", "ab,bc->ac"))
+        >>> evaluate("1ᵀpath2(A, A)1", "Bw")  # walks of length 2 in a triangle
+        array([[12.]])
     """
     if not isinstance(operation, Operation):
         raise GrammarError(
@@ -88,12 +87,11 @@ def registered(*operations: Operation, alone: bool = False) -> Iterator[None]:
     """
     before = dict(OPERATIONS)
     try:
+        if alone:  # first, so that one of them may have the name of an operation beside them
+            for name in set(OPERATIONS) - set(BUILT_IN):
+                del OPERATIONS[name]
         for operation in operations:
             register(operation)
-        if alone:
-            kept = {*BUILT_IN, *(operation.name for operation in operations)}
-            for name in set(OPERATIONS) - kept:
-                del OPERATIONS[name]
         yield
     finally:
         OPERATIONS.clear()
@@ -140,6 +138,12 @@ def _described(operation: Operation) -> str:
     return f"{operation.symbol} {operation.signature!r}"
 
 
+def _role(spelling: str, operation: Operation) -> str:
+    if spelling == operation.name:
+        return "the name"
+    return "the symbol" if spelling == operation.symbol else "an alias"
+
+
 def _refuse_other_kinds(operation: Operation) -> None:
     plain = Operation(operation.name, operation.symbol, operation.signature)
     for field in ("kind", "shape_of", "sorts", "notation"):
@@ -173,10 +177,18 @@ def _refuse_spelling(spelling: str, operation: Operation) -> None:
         raise GrammarError(f"{shown}: {spelling} is a pointwise function")
     if _FRAGMENT.fullmatch(spelling):
         raise GrammarError(f"{shown}: L1, L2 … are names of fragments")
+    from ..grammars.catalogue import named_grammar  # upward: the names that are taken there
+
+    if (grammar := named_grammar(spelling)) is not None:
+        raise GrammarError(f"{shown}: {grammar.name} is a grammar of the catalogue")
     others = [op for op in OPERATIONS.values() if op.name != operation.name]
     for other in others:
         if spelling in (other.name, other.symbol, *other.aliases):
-            raise GrammarError(f"{shown}: that is {_described(other)}; choose another")
+            role = "name" if spelling == operation.name else "spelling"
+            raise GrammarError(
+                f"the {role} {spelling!r} is already {_role(spelling, other)} of {other.symbol}; "
+                "choose another"
+            )
     if _PRODUCT.fullmatch(spelling):
         raise GrammarError(f"{shown}: it reads as a variable, or as a product of some")
     calls = [*FUNCTIONS, *(call for other in others for call in other.spellings)]

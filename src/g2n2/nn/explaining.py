@@ -8,8 +8,10 @@ the variance on these graphs, no more: on others the network may follow other wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +97,7 @@ class Explanation:
 
 def explain(
     model: GrammarGNN,
-    graphs: GraphBatch | Sequence[GraphLike],
+    graphs: GraphBatch | GraphLike | Iterable[GraphLike],
     size: int = 6,
     top: int = 5,
     limit: int = 300,
@@ -112,17 +114,18 @@ def explain(
 
     Args:
         model: Any network.
-        graphs: A batch, or graphs without features.
+        graphs: A batch, a PyG `Data` or `Batch`, or graphs without features; or a single graph,
+            whose nodes or pairs the task compares.
         size: The most operations a word may apply.
         top: The most words for each output.
         limit: The most words to try.
 
     Raises:
-        DataError: Fewer than two values, so that nothing varies, or no word to try.
+        DataError: They are no graphs, there are fewer than two values, so that nothing varies, or
+            no word to try.
     """
     weight = next(model.parameters())
-    batch = graphs if isinstance(graphs, GraphBatch) else GraphBatch.of(graphs)
-    batch = batch.to(weight.device, weight.dtype)
+    batch = _batch(graphs).to(weight.device, weight.dtype)
     sort = model.plan.readout.sort
     with torch.no_grad():
         results = model(batch)
@@ -138,6 +141,23 @@ def explain(
         len(words),
         tuple(notes),
     )
+
+
+def _batch(graphs: Any) -> GraphBatch:
+    """The graphs as a batch, one that stands alone too."""
+    if isinstance(graphs, GraphBatch):
+        return graphs
+    if hasattr(graphs, "edge_index"):
+        return GraphBatch.from_pyg(graphs)
+    text = isinstance(graphs, str | bytes | os.PathLike)
+    # A networkx graph and a matrix would be taken apart into nodes and rows.
+    if text or hasattr(graphs, "adj") or len(getattr(graphs, "shape", ())) == 2:
+        return GraphBatch.of([graphs])
+    if not isinstance(graphs, Iterable) or isinstance(graphs, Mapping):
+        raise DataError(
+            f"graphs: got {type(graphs).__name__}, expected a list of graphs or a GraphBatch"
+        )
+    return GraphBatch.of(list(graphs))
 
 
 def _tried(

@@ -40,6 +40,7 @@ class GrammarGNN(nn.Module):
     """The network of a grammar (section 3.3 of the paper, for any grammar).
 
     >>> import torch
+    >>> from g2n2 import GrammarGNN, GraphBatch
     >>> model = GrammarGNN("r-G_L3", node_features=5, width=8, layers=2)
     >>> model(torch.randn(3, 5), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).shape
     torch.Size([1, 1])
@@ -381,6 +382,7 @@ class G2N2(GrammarGNN):
 
     The arguments are those of `GrammarGNN`.
 
+    >>> from g2n2 import G2N2
     >>> G2N2(node_features=5, width=8, layers=2).plan.grammar.name
     'r-G_L3'
     """

@@ -89,6 +89,7 @@ class GrammarLayer(nn.Module):
     from layer to layer in the pair features: without `pairs` the next layer starts from A again.
 
     >>> import torch
+    >>> from g2n2 import GrammarLayer
     >>> layer = GrammarLayer("r-G_L3", 5, 16, edge_dim=3)
     >>> x, edge_index = torch.randn(4, 5), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     >>> nodes, pairs = layer(x, edge_index, torch.randn(4, 3))

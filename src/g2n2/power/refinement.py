@@ -106,6 +106,7 @@ def refine(
     """Refine the colours of several graphs jointly until they are stable.
 
     >>> import networkx as nx
+    >>> from g2n2 import refine
     >>> pair = nx.cycle_graph(6), nx.disjoint_union_all([nx.cycle_graph(3)] * 2)
     >>> refine(pair, k=1).separated(), refine(pair, k=2, variant="fwl").separated()
     (False, True)

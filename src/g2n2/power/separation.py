@@ -7,15 +7,17 @@ from g2n2.grammars.coercion import GrammarLike, as_grammar
 from g2n2.graphs import Adjacency, GraphLike, adjacency
 from g2n2.language.operations import BUILT_IN, OPERATIONS
 from g2n2.language.terms import Term
+from g2n2.options import check_option
 from g2n2.power.refinement import refine
 from g2n2.power.wl_tests import WLTest
 from g2n2.power.words.closure import DEFAULT_MEMORY_LIMIT, Difference, Place, close
 from g2n2.power.words.descent import Word, descend
 from g2n2.power.words.exact_values import exact_value
-from g2n2.power.words.layered_grammar import LayeredGrammar, Level
+from g2n2.power.words.layered_grammar import LEVELS, LayeredGrammar, Level
 from g2n2.power.words.mixing import LAYERS, WIDTH, mix_pair
 from g2n2.power.words.modular import PRIMES
 from g2n2.power.words.separation_input import (
+    ENGINES,
     Engine,
     Pair,
     check_closure_memory,
@@ -65,6 +67,7 @@ def separate(
     """Decide whether a grammar tells two graphs, nodes or pairs of nodes apart.
 
     >>> import networkx as nx
+    >>> from g2n2 import separate
     >>> triangles = nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
     >>> found = separate("r-G_L3", nx.cycle_graph(6), triangles)
     >>> found.verdict, str(found.sentence), found.values
@@ -94,6 +97,8 @@ def separate(
             too large for the memory; or `at` does not fit the level and the graphs.
         GrammarError: If the grammar cannot be evaluated exactly, or has no words of that level.
     """
+    check_option("engine", engine, ENGINES)
+    check_option("level", level, LEVELS)
     test = WLTest.find(grammar) if isinstance(grammar, str) else None
     if test is not None:
         return _by_test(test, (g, h), level)

@@ -67,10 +67,10 @@ def write_certificate(content: Json, path: Path) -> None:
 
 
 def read_certificate(path: Path, register_operations: bool = False) -> Json:
-    """Read a certificate file.
+    """Read a certificate, or the one in a derivation.
 
     Args:
-        path: The file.
+        path: A file that `derive --out` wrote, or what `derive --json` printed.
         register_operations: Whether the operations it declares are registered, to go on with its
             grammars. The checker needs none of it: it reads the declarations itself.
 
@@ -79,22 +79,85 @@ def read_certificate(path: Path, register_operations: bool = False) -> Json:
             is another one here.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as fault:
         raise ReductionError(f"cannot read {path}: {fault.strerror or fault}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as fault:
+    except UnicodeDecodeError as fault:
         raise ReductionError(f"{path} is not JSON: {fault}") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    content = parse_certificate(text, str(path))
+    if register_operations:
+        declare_operations(content, str(path))
+    return content
+
+
+def parse_certificate(text: str, source: str) -> Json:
+    """The certificate that JSON text is, or that holds as a derivation.
+
+    Raises:
+        ReductionError: It is neither, or a derivation that was changed.
+    """
+    if not text.strip():
         raise ReductionError(
-            f"{path} is not a certificate of this version ({FORMAT!r}); "
-            "write one with `g2n2 derive FRAGMENT --out FILE`"
+            f"{source} is empty; write a certificate with `g2n2 derive FRAGMENT --out FILE`, or "
+            "pipe one in: g2n2 derive FRAGMENT --json | g2n2 check -"
         )
     try:
-        for entry in content.get("operations", []) if register_operations else ():
+        return certificate_in(json.loads(text), source)
+    except (json.JSONDecodeError, RecursionError) as fault:
+        raise ReductionError(f"{source} is not JSON: {fault}") from None
+
+
+def certificate_in(found: Any, source: str) -> Json:
+    """The certificate that read JSON is, or that it holds as a derivation.
+
+    Raises:
+        ReductionError: It is neither, or a derivation that was changed.
+    """
+    proof = proof_of(found)
+    if proof is None:
+        raise ReductionError(
+            f"{source} is neither a certificate of this version ({FORMAT!r}) nor a derivation; "
+            "write one with `g2n2 derive FRAGMENT --out FILE` or `--json`"
+        )
+    if proof is not found:
+        require_agreement(found, proof, source)
+    return proof
+
+
+def proof_of(found: Any) -> Json | None:
+    """A certificate, or the one that a derivation holds; None where there is none."""
+    derived = isinstance(found, dict) and "certificate" in found
+    proof = found["certificate"] if derived else found
+    return proof if isinstance(proof, dict) and proof.get("format") == FORMAT else None
+
+
+def require_agreement(derivation: Json, proof: Json, source: str) -> None:
+    """Refuse a derivation whose own rules are not those of its certificate.
+
+    Raises:
+        ReductionError: They are not.
+    """
+    parts = [derivation.get("reduced"), derivation.get("readout")]
+    listed = [part for part in parts if isinstance(part, list)]
+    shown = {str(rule) for part in listed for rule in part}
+    end = proof.get("to")
+    if len(listed) < len(parts) or not isinstance(end, list) or shown != set(map(str, end)):
+        raise ReductionError(
+            f"{source} was changed: its rules are not those of its certificate; derive it again"
+        )
+
+
+def declare_operations(content: Json, source: str) -> None:
+    """Register the operations a certificate declares.
+
+    Raises:
+        ReductionError: One is malformed, or another one has its name here.
+    """
+    try:
+        for entry in content.get("operations", []):
             register(from_description(entry))
     except (GrammarError, TypeError) as fault:
-        raise ReductionError(f"{path} is refused: {fault}") from None
-    return content
+        raise ReductionError(f"{source} cannot be used here: {fault}") from None
 
 
 def _ends(link: Link | Proof) -> tuple[Grammar, Grammar]:

@@ -36,6 +36,7 @@ from .reduce import include
 from .simulation import Proof, first_failure
 
 Mode = Literal["words", "with f"]
+MODES: tuple[Mode, ...] = ("words", "with f")
 Status = Literal["proved", "separated", "open"]
 
 _RELATIONS: dict[tuple[Status, Status], str] = {

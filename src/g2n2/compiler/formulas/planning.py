@@ -319,6 +319,7 @@ def requirements(
 ) -> Requirements:
     """The depth and width a network of the preset `paper` needs to compute terms.
 
+    >>> from g2n2 import requirements
     >>> needed = requirements("r-G_L3", "1ᵀ(A²⊙A)1")
     >>> needed.depth, dict(needed.width)
     (2, {'V': 1, 'M': 2})

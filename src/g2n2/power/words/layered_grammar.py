@@ -18,6 +18,7 @@ from g2n2.language.terms import Apply, Hole, Term, leaves, operators, subterms
 from g2n2.power.words.rule_values import largest_order
 
 Level = Literal["graph", "node", "pair"]
+LEVELS: tuple[Level, ...] = ("graph", "node", "pair")
 
 NETWORK = "network"
 _CHOICE = " | "
@@ -137,9 +138,7 @@ def _sentences(grammar: Grammar, readout: str | None, level: Level) -> tuple[tup
 
 
 def _words_as_sentences(grammar: Grammar, level: Level) -> tuple[tuple[Rule, ...], str]:
-    sort = _LEVEL_SORTS.get(level)
-    if sort is None:
-        raise GrammarError(f"no level {level!r}: expected graph, node or pair")
+    sort = _LEVEL_SORTS[level]
     if not grammar.of_sort(sort):
         hint = "; a node is the pair (i, i) at pair level" if level == "node" else ""
         raise GrammarError(

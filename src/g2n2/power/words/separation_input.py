@@ -11,6 +11,7 @@ from g2n2.power.words.closure import Place
 from g2n2.power.words.layered_grammar import LayeredGrammar, Level
 
 Engine = Literal["auto", "closure", "mixing"]
+ENGINES: tuple[Engine, ...] = ("auto", "closure", "mixing")
 Pair = tuple[int, int]
 
 CLOSURE_ENTRIES = 2 * 35**2
@@ -20,8 +21,6 @@ _LEAST_BASIS = 32  # words; a closure that cannot hold so many is not begun
 
 
 def choose_engine(engine: Engine, grammar: LayeredGrammar, graphs: Sequence[Adjacency]) -> str:
-    if engine not in ("auto", "closure", "mixing"):
-        raise DataError(f"no engine {engine!r}: expected auto, closure or mixing")
     if engine != "auto":
         return engine
     return "closure" if _word_entries(grammar, graphs) <= CLOSURE_ENTRIES else "mixing"
