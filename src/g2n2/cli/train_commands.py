@@ -103,7 +103,7 @@ def train(
     Settings on the command line win over those of --config, and those over the defaults.
     """
     from ..errors import DataError
-    from ..training.settings import next_run_folder, with_chosen_rules
+    from ..training.settings import new_run_folder, with_chosen_rules
 
     said = {
         "dataset": dataset,
@@ -150,7 +150,7 @@ def train(
     if reduce is not None and (settings.baseline or settings.rules):
         raise DataError("--reduce and --exhaustive say what a fragment of --grammar stands for")
     settings, other = with_chosen_rules(settings, exhaustive=reduce is False)
-    _run(settings, out or next_run_folder(settings), resume=False, other=other)
+    _run(settings, out or new_run_folder(settings), resume=False, other=other)
 
 
 def sweep(
@@ -241,8 +241,9 @@ def _refuse_beside_resume(
 
 
 def _run(settings: RunConfig, folder: Path, *, resume: bool, other: Grammar | None = None) -> None:
-    from ..training.session import Watch, first_process
+    from ..training.session import Watch
     from ..training.session import train_config as run
+    from ..training.settings import first_process
 
     if not first_process():
         with suppress(KeyboardInterrupt):  # the first process says so

@@ -20,20 +20,23 @@ PREVIOUS = "checkpoint.previous.pt"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_whole(path: Path, content: bytes, before: Path | None = None) -> None:
+def write_whole(
+    path: Path, content: bytes, before: Path | None = None, *, shared: bool = False
+) -> None:
     """Write a file so that no reader ever sees half of it.
 
     Args:
         path: The file; its folder is made.
         content: All of it.
         before: Where to keep what `path` held so far; it is dropped where None.
+        shared: Whether several processes may write it at a time.
 
     Raises:
         DataError: The disk refuses; what was there before is untouched.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, content, before)
+        replace_file(path, content, before, shared=shared)
     except OSError as error:
         advice = "free space" if error.errno in FULL else "check that the folder can be written"
         raise DataError(

@@ -21,7 +21,7 @@ import io
 import json
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from ..data.graph_set import GraphSet, Ints, Target
 from ..errors import DataError, GrammarError
 from ..grammars.catalogue import find_grammar
 from ..language.registry import described, from_description, register
+from ..locks import HOLDER, LOCK, sole_writer
 from .building import Parts, distance_kinds
 from .checkpoints import write_whole
 from .config import RunConfig, as_then
@@ -56,10 +57,25 @@ class RunFolder:
             DataError: It does not.
         """
         folder = cls(path)
-        if not (folder.path / "config.json").is_file():
+        if not folder.started:
             raise DataError(f"{path} is no run folder: it has no config.json; make one: g2n2 train")
         folder._register_operations()
         return folder
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a run, finished or not."""
+        return (self.path / "config.json").is_file()
+
+    def sole_writer(self) -> AbstractContextManager[None]:
+        """Make the folder and be its only writer, for as long as the run lasts.
+
+        Raises:
+            DataError: Another process writes there; the message names it.
+        """
+        return sole_writer(
+            self.path, "wait for it to end, or name another folder: g2n2 train … --out FOLDER"
+        )
 
     def _register_operations(self) -> None:
         """Make known the operations the run's grammar uses besides the built-in ones."""
@@ -116,18 +132,20 @@ class RunFolder:
 
     def foreign(self) -> list[str]:
         """What the folder holds that no run killed at its very start has left there."""
-        own = ("split.json", "data.json", OPERATIONS)
+        own = ("split.json", "data.json", OPERATIONS, LOCK, HOLDER)
         found = self.path.iterdir() if self.path.is_dir() else ()
         return sorted(p.name for p in found if p.name not in own and not p.name.endswith(".part"))
 
     def forget(self) -> None:
         """Undo `describe`, for a run that never began; the folder goes where nothing else is."""
         with suppress(OSError):  # a path that is no folder: what the run failed of says so
-            for name in ("config.json", "data.json", "split.json", OPERATIONS):
+            for name in ("config.json", "data.json", "split.json", OPERATIONS, HOLDER):
                 (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
         with suppress(OSError):  # not empty, or never made
-            self.path.rmdir()
+            if {path.name for path in self.path.iterdir()} <= {LOCK}:
+                (self.path / LOCK).unlink(missing_ok=True)
+                self.path.rmdir()
 
     def drop_unfinished(self) -> None:
         """Remove what a killed process was writing."""

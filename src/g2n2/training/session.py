@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +31,7 @@ from .prediction_rows import prediction_rows, write_rows
 from .processes import Processes
 from .provenance import provenance
 from .run_folder import RunFolder, checksum
-from .settings import with_rules
+from .settings import first_process, with_rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +74,6 @@ class Result:
     best_epoch: int
 
 
-def first_process() -> bool:
-    """Whether this is the process that speaks and writes, before Fabric can be asked."""
-    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
-
-
 def train_config(
     config: RunConfig,
     folder: str | Path,
@@ -106,8 +100,30 @@ def train_config(
         TrainingError: The run cannot go on.
         KeyboardInterrupt: Ctrl-C or SIGTERM; a checkpoint is left.
     """
-    if first_process():  # the others start later, when the folder is already in use
-        _refuse_folder(RunFolder(folder), resume)
+    if not first_process():  # the others start later, when the folder is already in use
+        return _settled(config, folder, resume, graphs, watch, pictures, recorded)
+    files = RunFolder(folder)
+    _refuse_folder(files, resume)  # before anything is made there
+    with files.sole_writer():
+        _refuse_folder(files, resume)  # another process may have been here just before
+        try:
+            return _settled(config, folder, resume, graphs, watch, pictures, recorded)
+        except BaseException:
+            if not files.started:  # the name is free again
+                files.forget()
+            raise
+
+
+def _settled(
+    config: RunConfig,
+    folder: str | Path,
+    resume: bool,
+    graphs: GraphSet | None,
+    watch: Watch | None,
+    pictures: bool,
+    recorded: Recorded | None,
+) -> Result:
+    """Train with the settings that hold: the folder's own where a run is taken up again."""
     if resume:
         free = {name: getattr(config, name) for name in ("device", "devices", "minutes")}
         config = replace(RunFolder(folder).config(), **free)
@@ -197,7 +213,7 @@ def learned(parts: Parts) -> GraphSet:
 
 
 def _refuse_folder(files: RunFolder, resume: bool) -> None:
-    started = (files.path / "config.json").is_file()
+    started = files.started
     if resume and not started:
         raise DataError(f"nothing to resume in {files.path}: it holds no run; start one there")
     if not resume and not started and (others := files.foreign()):

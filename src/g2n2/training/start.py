@@ -14,7 +14,7 @@ from ..grammars.coercion import GrammarLike, as_network_grammar
 from .building import chosen_graphs
 from .config import RunConfig
 from .session import train_config
-from .settings import next_run_folder, rooted, rules_of
+from .settings import new_run_folder, rooted, rules_of
 from .trained import Run
 
 Graphs = str | Path | GraphSet | Iterable[Any]
@@ -178,7 +178,7 @@ def train(
         config = rooted(config)
     else:
         graphs = chosen_graphs(config, graphs)
-    folder = next_run_folder(config) if out is None else Path(out)
+    folder = new_run_folder(config) if out is None else Path(out)
     _run(config, folder, resume, graphs, progress, pictures)
     return Run(folder, device, graphs)
 
