@@ -175,6 +175,7 @@ def test_a_checkpoint_of_another_run_is_refused(
 ) -> None:
     run(tmp_path / "other", seed=1)
     (halfway / NAME).write_bytes((tmp_path / "other" / NAME).read_bytes())
+    (halfway / "manifest.json").unlink()  # without checksums the settings are compared
     with pytest.raises(DataError, match=r"does not fit this run .*seed 1 and not 0"):
         resume(halfway)
 
@@ -200,6 +201,7 @@ def as_before_rules_of_s_were_read_out(folder: Path) -> None:
         del content["config"][name], settings[name]
     save_checkpoint(folder, content)
     (folder / "config.json").write_text(json.dumps(settings))
+    (folder / "manifest.json").unlink()
 
 
 def test_a_run_from_before_rules_of_s_were_read_out_is_gone_on_with(
@@ -278,6 +280,7 @@ def test_a_pickle_in_place_of_the_best_weights_does_not_run(done: Result, tmp_pa
     folder.mkdir()
     for path in done.folder.glob("*.json"):
         (folder / path.name).write_bytes(path.read_bytes())
+    (folder / "manifest.json").unlink()  # which would have the file refused unread
     hostile = folder / "best.safetensors"
     for write in (
         lambda: hostile.write_bytes(pickle.dumps(Payload())),

@@ -60,12 +60,21 @@ def save(model: GrammarGNN, path: str | Path) -> None:
         LoweringError: The network has parts a file cannot describe.
         DataError: The file cannot be written.
     """
+    _write(Path(path), to_bytes(model))
+
+
+def to_bytes(model: GrammarGNN) -> bytes:
+    """What the file of a network holds.
+
+    Raises:
+        LoweringError: The network has parts a file cannot describe.
+    """
     metadata = _described(model)
     tensors = {
         name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()
     }
     metadata["checksum"] = checksum(tensors, metadata)
-    _write(Path(path), _in_order(safetensors.save(tensors, metadata)))
+    return _in_order(safetensors.save(tensors, metadata))
 
 
 def load(path: str | Path, device: str | torch.device = "cpu") -> GrammarGNN:

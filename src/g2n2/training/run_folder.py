@@ -7,6 +7,7 @@ metrics.csv       one row for each epoch; no times, so that the same run gives t
 checkpoint.pt     to resume; checkpoint.previous.pt is the one before it
 operations.json   the operations its grammar uses that are not built in, if any
 best.safetensors  the best weights, with the grammar and the plan
+manifest.json     checksums of all the above but metrics.csv: they belong together
 result.json       scores on the test graphs, and what they were got with
 test.csv          what the best weights say of each test graph
 *.png             learning curve, and predictions against targets
@@ -34,13 +35,18 @@ from ..grammars.catalogue import find_grammar
 from ..language.registry import described, from_description, register
 from ..locks import HOLDER, LOCK, sole_writer
 from .building import Parts, distance_kinds
-from .checkpoints import write_whole
+from .checkpoints import NAME as CHECKPOINT
+from .checkpoints import PREVIOUS, cannot_write, write_whole
 from .config import RunConfig, as_then
+from .manifest import NAME as MANIFEST
+from .manifest import Manifest, refuse_altered, sha256
 from .scaling import Scaling
 from .settings import rules_of
 
 BEST = "best.safetensors"
 OPERATIONS = "operations.json"
+DESCRIPTION = ("config.json", "data.json", "split.json", OPERATIONS)
+"""What a run depends on, written before its first step and never changed."""
 
 
 class RunFolder:
@@ -90,27 +96,61 @@ class RunFolder:
             ) from error
 
     def write_json(self, name: str, content: Any) -> None:
-        text = json.dumps(content, ensure_ascii=False, indent=2)
-        write_whole(self.path / name, text.encode())
+        write_whole(self.path / name, _json(content))
 
     def read_json(self, name: str) -> Any:
+        """What a file holds.
+
+        Raises:
+            DataError: It is not there, is damaged, or is not what the run has written there.
+        """
         try:
-            return json.loads((self.path / name).read_text(encoding="utf-8"))
+            content = (self.path / name).read_bytes()
+            found = json.loads(content)
         except OSError:
             raise DataError(f"{self.path} has no {name}: the run never got that far") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{self.path / name} is damaged: {error}") from None
+        if name in DESCRIPTION:
+            refuse_altered(self.path, name, content)
+        return found
+
+    @property
+    def unchecked(self) -> str:
+        """A sentence where the folder has no checksums; else empty."""
+        if Manifest.read(self.path) is not None:
+            return ""
+        return (
+            f"{self.path} has no {MANIFEST}, as those of earlier versions: whether its files "
+            "belong together is not checked"
+        )
+
+    def adopt(self) -> None:
+        """Give a folder of an earlier version its checksums, as its files are now."""
+        names = (*DESCRIPTION, BEST, PREVIOUS, CHECKPOINT)
+        manifest = Manifest({})
+        for path in (self.path / name for name in names):
+            if path.is_file():
+                name = CHECKPOINT if path.name == PREVIOUS else path.name
+                manifest = manifest.followed_by(name, path.read_bytes())
+        manifest.write(self.path)
+
+    def keep_only_best(self) -> None:
+        """Once a run has ended, know its last best weights only, not those it had before."""
+        manifest = Manifest.read(self.path)
+        if manifest is not None and (known := manifest.files.get(BEST)):
+            Manifest({**manifest.files, BEST: known[:1]}).write(self.path)
 
     def describe(self, config: RunConfig, parts: Parts) -> None:
         """Write what the run depends on, before its first step."""
         graphs = parts.graphs
-        self.write_json("split.json", {k: v.tolist() for k, v in parts.splits.items()})
-        self.write_json(
-            "data.json",
-            {
+        content: dict[str, Any] = {
+            "split.json": {k: v.tolist() for k, v in parts.splits.items()},
+            "data.json": {
                 "name": graphs.name,
                 "graphs": len(graphs),
                 "sha256": checksum(graphs),
+                "ids_sha256": ids_checksum(graphs),
                 "level": graphs.level,
                 "node_names": list(graphs.node_names),
                 "edge_names": list(graphs.edge_names),
@@ -122,24 +162,32 @@ class RunFolder:
                 "source": {k: v for k, v in graphs.source.items() if isinstance(v, str | int)},
                 "notes": [*graphs.notes, *parts.notes],
             },
-        )
+        }
         if not config.baseline:
             grammar = find_grammar(config.grammar)
             terms = [*(rule.body for rule in grammar.all_rules), *dict(grammar.supports).values()]
             if operations := described(terms, aliases=True):
-                self.write_json(OPERATIONS, operations)
-        self.write_json("config.json", config.as_dict())  # the last: from here on there is a run
+                content[OPERATIONS] = operations
+        content["config.json"] = config.as_dict()  # the last: from here on there is a run
+        manifest = Manifest({name: (sha256(_json(made)),) for name, made in content.items()})
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            manifest.write(self.path)
+        except OSError as error:
+            raise cannot_write(self.path / MANIFEST, error) from None
+        for name, made in content.items():
+            self.write_json(name, made)
 
     def foreign(self) -> list[str]:
         """What the folder holds that no run killed at its very start has left there."""
-        own = ("split.json", "data.json", OPERATIONS, LOCK, HOLDER)
+        own = (*DESCRIPTION, MANIFEST, LOCK, HOLDER)
         found = self.path.iterdir() if self.path.is_dir() else ()
         return sorted(p.name for p in found if p.name not in own and not p.name.endswith(".part"))
 
     def forget(self) -> None:
         """Undo `describe`, for a run that never began; the folder goes where nothing else is."""
         with suppress(OSError):  # a path that is no folder: what the run failed of says so
-            for name in ("config.json", "data.json", "split.json", OPERATIONS, HOLDER):
+            for name in (*DESCRIPTION, MANIFEST, HOLDER):
                 (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
         with suppress(OSError):  # not empty, or never made
@@ -177,12 +225,22 @@ class RunFolder:
         Raises:
             DataError: They differ, so that resuming would mix two data sets.
         """
-        expected = self.read_json("data.json")["sha256"]
-        if checksum(graphs) != expected:
+        expected = self.read_json("data.json")
+        other = "data" if checksum(graphs) != expected["sha256"] else ""
+        if expected.get("ids_sha256", ids_checksum(graphs)) != ids_checksum(graphs):
+            other = other or "ids"
+        if other:
+            verb = "is" if other == "data" else "are"
             raise DataError(
-                f"the data of {graphs.name} is not what {self.path} was started on; "
+                f"the {other} of {graphs.name} {verb} not what {self.path} was started on; "
                 "restore it, or start a new run"
             )
+
+    def finished_epochs(self) -> bool:
+        """Whether metrics.csv has a row."""
+        with suppress(OSError):
+            return len((self.path / "metrics.csv").read_bytes().splitlines()) > 1
+        return False
 
     def write_metrics(self, history: list[dict[str, float]]) -> None:
         """The whole table anew, so that a resumed run has no row twice."""
@@ -192,6 +250,15 @@ class RunFolder:
         rows.writeheader()
         rows.writerows({k: f"{v:.10g}" for k, v in row.items()} for row in history)
         write_whole(self.path / "metrics.csv", text.getvalue().encode())
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=False, indent=2).encode()
+
+
+def ids_checksum(graphs: GraphSet) -> str:
+    """sha256 over what the graphs are called, in their order."""
+    return sha256(json.dumps(graphs.ids).encode())
 
 
 def checksum(graphs: GraphSet) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from .. import __version__
 from ..data.graph_set import GraphSet
 from ..data.store import GraphStore
 from ..errors import DataError
@@ -25,7 +26,7 @@ from .evaluation import Predictions, Scores, constant_guess, predict, score
 from .graphed import Recorded
 from .loop import Hooks, Loop
 from .metrics import for_json, metrics
-from .models import load_best, save_best
+from .models import load_best, refuse_lost_best, save_best
 from .plots import draw
 from .prediction_rows import prediction_rows, write_rows
 from .processes import Processes
@@ -168,6 +169,9 @@ def _train(
                 files.drop_unfinished()
                 if not resume:
                     files.describe(config, parts)
+                elif files.unchecked:
+                    watch.note(f"{files.unchecked}; from here on it is")
+                    files.adopt()
                 curves = TensorBoardCurves(files.path / "tensorboard")
                 if curves.missing:
                     watch.note(curves.missing)
@@ -248,8 +252,13 @@ def _take_up(loop: Loop, files: RunFolder, watch: Watch) -> None:
     content, troubles = load_checkpoint(files.path)
     for trouble in troubles:
         watch.note(f"{trouble}; going on from the one before it")
-    if content is not None:
-        loop.restore(content)
+    if content is None:
+        return
+    if (then := content.get("g2n2", "an earlier version")) != __version__:
+        watch.note(f"the checkpoint is of g2n2 {then}, this is {__version__}; going on with it")
+    loop.restore(content)
+    if loop.progress.history:
+        refuse_lost_best(files)
 
 
 def _test(
@@ -266,6 +275,7 @@ def _test(
 def _write_result(config: RunConfig, result: Result, loop: Loop, made: Predictions) -> None:
     """Everything the run leaves behind besides its weights."""
     files, parts = RunFolder(result.folder), result.parts
+    files.keep_only_best()
     rows = prediction_rows(parts.graphs, parts.task, made, truth=True, unread=False)
     write_rows(files.path / "test.csv", rows)
     files.write_json(

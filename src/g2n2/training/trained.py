@@ -98,9 +98,11 @@ class Run:
     Attributes:
         config: Its settings.
         task: What it learned.
+        note: What there is to say about the folder: that its files are not checked, where an
+            earlier version wrote it; else empty.
 
     Raises:
-        DataError: It is no run folder.
+        DataError: It is no run folder, or its files do not belong together.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class Run:
     ) -> None:
         self.files = RunFolder.existing(folder)
         self._graphs = graphs
+        self.note = self.files.unchecked
         self.config: RunConfig = self.files.config()
         columns = self.files.columns()
         self.task = Task(columns, columns[0].kind)
@@ -157,7 +160,8 @@ class Run:
         for name, values in scores.items():
             shown = ", ".join(f"{metric} {value:.4g}" for metric, value in values.items())
             lines.append(f"  test {name}: {shown}")
-        return "\n".join([*lines, f"  run folder: {self.folder}"])
+        lines.append(f"  run folder: {self.folder}")
+        return "\n".join([*lines, *([f"  note: {self.note}"] if self.note else [])])
 
     def evaluate(self, part: str = "test", graphs: GraphSet | None = None) -> Outcome:
         """Predictions and scores on a part of the run's own data.
