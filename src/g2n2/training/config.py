@@ -59,7 +59,8 @@ class RunConfig:
         decay: Weight decay, for the recipe `modern`.
         ema: Decay of the averaged weights that are evaluated; 0 for none.
         dropout: Share of what each decision layer reads that is left out in training.
-        minutes: Stop after so many minutes of training; 0 for no limit.
+        minutes: Stop after so many minutes of training, counted from where it is started or taken
+            up again; 0 for no limit.
         seed: Of the weights, the split and the order of batches.
         device: `auto`, `cpu`, `cuda`.
         devices: Processes (one for each GPU, or for CPU workers).

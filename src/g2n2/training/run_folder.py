@@ -108,7 +108,10 @@ class RunFolder:
             content = (self.path / name).read_bytes()
             found = json.loads(content)
         except OSError:
-            raise DataError(f"{self.path} has no {name}: the run never got that far") from None
+            raise DataError(
+                f"{self.path} has no {name}: the run has not come to its end; go on: "
+                f"g2n2 train --resume {self.path}"
+            ) from None
         except (ValueError, RecursionError) as error:
             raise DataError(f"{self.path / name} is damaged: {error}") from None
         if name in DESCRIPTION:

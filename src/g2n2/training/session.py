@@ -64,7 +64,10 @@ class Result:
         scores: Of the best model on the test graphs, by target; empty where there are none.
         guesses: The same for a guess that looks at no graph: the mean, or the commonest class.
         history: One row for each epoch.
-        best_epoch: Counted from 1.
+        best_epoch: Counted from 1; 0 before there is one.
+        epochs: Finished so far, and planned at most.
+        stopped: Whether the time was up before the run came to its end. The test graphs were not
+            looked at then.
     """
 
     folder: Path
@@ -73,6 +76,8 @@ class Result:
     guesses: Scores
     history: list[dict[str, float]]
     best_epoch: int
+    epochs: tuple[int, int]
+    stopped: bool
 
 
 def train_config(
@@ -198,13 +203,16 @@ def _train(
             files.forget()
         raise
     best = loop.progress.best(loop.metric, parts.task.higher_is_better)[0]
-    if best < 0:
-        raise DataError("no epoch was finished, so there is no model; give the run more time")
-    made, scores = _test(config, parts, files, store, fabric)
-    guesses = metrics(parts.task, *constant_guess(parts, made)) if scores else {}
-    result = Result(files.path, parts, scores, guesses, loop.progress.history, best + 1)
+    epochs = loop.progress.epoch, loop.recipe.epochs
+    history = loop.progress.history
     if curves is not None:
         curves.close()
+    if not loop.finished:
+        return Result(files.path, parts, {}, {}, history, best + 1, epochs, stopped=True)
+    made, scores = _test(config, parts, files, store, fabric)
+    guesses = metrics(parts.task, *constant_guess(parts, made)) if scores else {}
+    result = Result(files.path, parts, scores, guesses, history, best + 1, epochs, stopped=False)
+    if curves is not None:
         if pictures and not draw(files.path, parts.task, result.history, made):
             watch.note('matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"')
         _write_result(config, result, loop, made)

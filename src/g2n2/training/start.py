@@ -108,7 +108,8 @@ def train(
         decay: Weight decay; the recipe's where None.
         ema: Decay of the averaged weights that are evaluated; the recipe's where None.
         dropout: Share left out of what each decision layer reads; the recipe's where None.
-        minutes: Stop after so many minutes of training; 0 for no limit.
+        minutes: Stop after so many minutes of training, from now on; 0 for no limit. A run that
+            was stopped has no scores on test graphs before it is resumed and comes to its end.
         split: `random`, `scaffold`, `stored`, `column:NAME`, `file:PATH`, `fold:3`; `auto` takes
             stored splits where there are some, else random.
         limit: Use only so many graphs; 0 for all.
