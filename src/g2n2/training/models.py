@@ -66,8 +66,14 @@ def load_best(files: RunFolder, config: RunConfig, parts: Parts | None) -> nn.Mo
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
+    from ..nn.files import refuse_endless
+
     try:
-        model.load_state_dict(load_file(path), assign=True)
+        tensors = load_file(path)
+        refuse_endless(
+            path, {k: v for k, v in tensors.items() if not k.endswith("num_batches_tracked")}
+        )
+        model.load_state_dict(tensors, assign=True)
     except (SafetensorError, RuntimeError) as error:
         raise DataError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
     return model

@@ -34,6 +34,7 @@ from ..errors import DataError, GrammarError
 from ..grammars.catalogue import find_grammar
 from ..language.registry import described, from_description, register
 from ..locks import HOLDER, LOCK, sole_writer
+from ..validation import Int, check
 from .building import Parts, distance_kinds
 from .checkpoints import NAME as CHECKPOINT
 from .checkpoints import PREVIOUS, cannot_write, write_whole
@@ -45,6 +46,28 @@ from .settings import rules_of
 
 BEST = "best.safetensors"
 OPERATIONS = "operations.json"
+PARTS = ("train", "validation", "test")
+DATA = {
+    "graphs": Int(),
+    "sha256": str,
+    "level": ("graph", "node", "edge"),
+    "node_features": Int(),
+    "edge_features": Int(),
+    "node_names": [str],
+    "edge_names": [str],
+    "positions": bool,
+    "columns": [
+        {
+            "name": str,
+            "unit": str,
+            "kind": ("regression", "binary", "multiclass"),
+            "classes": [str],
+            "symbol": str,
+        }
+    ],
+    "scaling": {"mean": [float], "deviation": [float], "references": {str: {str: float}}},
+}
+"""Fields of data.json that are read back."""
 DESCRIPTION = ("config.json", "data.json", "split.json", OPERATIONS)
 """What a run depends on, written before its first step and never changed."""
 
@@ -206,21 +229,48 @@ class RunFolder:
 
     def config(self) -> RunConfig:
         """The settings; where the rules were not written down yet, a fragment was exhaustive."""
-        settings = as_then(self.read_json("config.json"))
-        config = RunConfig.from_dict(settings, str(self.path / "config.json"))
+        said, path = self.read_json("config.json"), self.path / "config.json"
+        check(said, {}, "config", path)
+        config = RunConfig.from_dict(as_then(said), str(path))
         if config.baseline or config.rules:
             return config
         return replace(config, rules=rules_of(find_grammar(config.grammar)))
 
     def splits(self) -> dict[str, Ints]:
-        return {k: np.asarray(v, dtype=np.int64) for k, v in self.read_json("split.json").items()}
+        said = self.read_json("split.json")
+        members = [Int(0, self.data("graphs") - 1)]
+        check(said, dict.fromkeys(PARTS, members), "split", self.path / "split.json")
+        return {part: np.asarray(said[part], dtype=np.int64) for part in PARTS}
+
+    def data(self, field: str) -> Any:
+        """A field of data.json.
+
+        Raises:
+            DataError: It is not there, or not of its shape.
+        """
+        said = self.read_json("data.json")
+        check(said, {field: DATA[field]}, "data", self.path / "data.json")
+        return said[field]
 
     def columns(self) -> tuple[Target, ...]:
-        rows = self.read_json("data.json")["columns"]
+        rows = self.data("columns")
+        if not rows:
+            raise DataError(f"{self.path / 'data.json'} is damaged: there are no columns")
         return tuple(Target(**{**row, "classes": tuple(row["classes"])}) for row in rows)
 
     def scaling(self) -> Scaling:
-        return Scaling.from_dict(self.read_json("data.json")["scaling"])
+        """How targets were scaled.
+
+        Raises:
+            DataError: There is not one number for each target, or a deviation is 0.
+        """
+        scaling, count = Scaling.from_dict(self.data("scaling")), len(self.data("columns"))
+        if not len(scaling.mean) == len(scaling.deviation) == count or 0 in scaling.deviation:
+            raise DataError(
+                f"{self.path / 'data.json'} is damaged: scaling needs a mean and a deviation other "
+                f"than 0 for each of {count} columns"
+            )
+        return scaling
 
     def refuse_other_data(self, graphs: GraphSet) -> None:
         """Compare the data with what the run was started on.
@@ -228,9 +278,9 @@ class RunFolder:
         Raises:
             DataError: They differ, so that resuming would mix two data sets.
         """
-        expected = self.read_json("data.json")
-        other = "data" if checksum(graphs) != expected["sha256"] else ""
-        if expected.get("ids_sha256", ids_checksum(graphs)) != ids_checksum(graphs):
+        other = "data" if checksum(graphs) != self.data("sha256") else ""
+        ids = ids_checksum(graphs)
+        if self.read_json("data.json").get("ids_sha256", ids) != ids:
             other = other or "ids"
         if other:
             verb = "is" if other == "data" else "are"

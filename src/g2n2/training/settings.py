@@ -30,7 +30,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
         found = json.loads(text) if kind == "JSON" else tomllib.loads(text)
     except OSError as error:
         raise DataError(f"cannot read {str(path)!r}: {error.strerror}") from None
-    except ValueError as error:  # both decoders', and text that is no UTF-8
+    except (ValueError, RecursionError) as error:  # both decoders', and text that is no UTF-8
         raise DataError(f"{path} is not {kind}: {error}") from None
     if not isinstance(found, dict):
         raise DataError(f"{path} holds no settings: expected names and values")

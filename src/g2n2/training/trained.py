@@ -19,6 +19,7 @@ from ..data.readers.options import Options
 from ..data.readers.smiles_tables import read_smiles_list
 from ..data.reading import SMILES, read_with
 from ..errors import DataError
+from ..validation import check
 from .alignment import align
 from .building import (
     Parts,
@@ -39,6 +40,15 @@ from .tasks import Task, Values
 
 CARRIED = ("smiles", "id", "hydrogens", "directed")
 """Options of reading that hold for new files as they did for the training file."""
+READ_BACK = (
+    "positions",
+    "level",
+    "node_features",
+    "edge_features",
+    "node_names",
+    "edge_names",
+)
+"""What new graphs are compared with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,12 +144,17 @@ class Run:
     @property
     def scores(self) -> Scores:
         """Of the best network on the test graphs, by target; empty where there were none."""
-        return _numbers(self.files.read_json("result.json")["test"])
+        return self._result("test")
 
     @property
     def guesses(self) -> Scores:
         """The same for a guess that looks at no graph: the mean, or the commonest class."""
-        return _numbers(self.files.read_json("result.json")["test_of_constant_guess"])
+        return self._result("test_of_constant_guess")
+
+    def _result(self, field: str) -> Scores:
+        said = self.files.read_json("result.json")
+        check(said, {field: {str: {str: (None, float)}}}, "result", self.folder / "result.json")
+        return _numbers(said[field])
 
     @property
     def history(self) -> list[dict[str, float]]:
@@ -216,7 +231,7 @@ class Run:
             graphs = self._read_list(source, options)
         if not takes_edges(self.config):
             graphs = without_edge_features(graphs)
-        described = self.files.read_json("data.json")
+        described = {name: self.files.data(name) for name in READ_BACK}
         graphs = align(graphs.check(), described, self.task).check()
         if targets:
             self._refuse_unknown(graphs, graphs.name)
@@ -241,7 +256,7 @@ class Run:
     def _read_list(self, source: Iterable[Any], options: Mapping[str, Any] | None) -> GraphSet:
         """Graphs in memory; bare strings are SMILES where the run was trained on molecules."""
         items = source if hasattr(source, "edge_index") else list(source)
-        molecules = self.files.read_json("data.json")["node_names"] == list(ATOM_FEATURES)
+        molecules = self.files.data("node_names") == list(ATOM_FEATURES)
         if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
             hydrogens = bool(self.config.options.get("hydrogens", False))
             texts = [text.removeprefix(SMILES) for text in items]
