@@ -331,3 +331,18 @@ def test_training_on_a_fragment_says_both_sizes(here):
     assert (code, "a fragment of --grammar" in text) == (2, True)
     code, text = run(*train, "--grammar", "3-WL", "--out", "no")
     assert (code, "r-G_L3 is a grammar of that power" in text) == (2, True)
+
+
+def test_a_run_whose_time_is_up_says_how_far_it_came_and_tests_nothing(here):
+    words = ("molecules.csv", "--target", "logp", *QUICK, "--out", "timed")
+    code, text = run("train", *words, "--epochs", "5000", "--minutes", "0.01")
+    assert code == 0, text
+    assert re.search(r"the time is up after \d+ of 5000 epochs", text)
+    assert "Test:" not in text
+    assert "go on:      g2n2 train --resume timed" in text
+    assert not (here / "timed/result.json").exists()
+    first = int(re.search(r"after (\d+) of", text).group(1))
+    code, text = run("train", "--resume", "timed", "--minutes", "0.02")
+    assert code == 0, text
+    assert "Test:" not in text
+    assert int(re.search(r"after (\d+) of 5000 epochs", text).group(1)) >= first

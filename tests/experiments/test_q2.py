@@ -2,7 +2,7 @@
 
 import json
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -217,6 +217,7 @@ def test_a_run_that_died_to_a_constant_is_found(tmp_path):
     from g2n2.data.graph_set import GraphSet, Target
     from g2n2.experiments.collapse import spread_of_predictions
     from g2n2.training.evaluation import Predictions
+    from g2n2.training.tasks import Task
     from g2n2.training.trained import Outcome
 
     graphs = GraphSet(
@@ -231,7 +232,8 @@ def test_a_run_that_died_to_a_constant_is_found(tmp_path):
         node_names=("H", "F"),
     )
     scaling = {"mean": [0.0], "deviation": [1.0], "references": {"u0": {"H": -0.5, "F": -99.5}}}
-    (tmp_path / "data.json").write_text(json.dumps({"scaling": scaling}))
+    columns = [asdict(column) for column in graphs.columns]
+    (tmp_path / "data.json").write_text(json.dumps({"scaling": scaling, "columns": columns}))
     # Left for the network: -0.1 and -0.3, a deviation of 0.1.
     for values, spread in (([-1.2, -100.2], 0.0), ([-1.05, -100.25], 1.0), ([-1.0, -100.1], 0.5)):
         made = Predictions(np.arange(2), np.array(values)[:, None], graphs.targets)

@@ -213,6 +213,32 @@ def rewritten(path: Path, change: str) -> bytes:
             told["options"] = told["options"].replace('"layers": 2', '"layers": -2')
         case "unknown option":
             told["options"] = told["options"].replace('"layers": 2', '"lairs": 2')
+        case "too many layers":
+            told["options"] = told["options"].replace('"layers": 2', '"layers": 1000000')
+        case "too many decision layers":
+            options = json.loads(told["options"])
+            told["options"] = json.dumps({**options, "decision": [64] * 100_000})
+        case "too wide":
+            options = json.loads(told["options"])
+            told["options"] = json.dumps({**options, "width": {"M": 10**9}})
+        case "negative hidden width":
+            options = json.loads(told["options"])
+            told["options"] = json.dumps({**options, "preset": {**options["preset"], "hidden": -1}})
+        case "options that are none":
+            told["options"] = "null"
+        case "deep options":
+            told["options"] = "[" * 100_000
+        case "deep supports":
+            told["supports"] = "[" * 100_000
+        case "endless supports":
+            sizes = {"bandwidth": 1.0, "receptive_field": 1, "learned": True}
+            told["supports"] = json.dumps({"count": 10**9, **sizes})
+        case "NaN":
+            tensors[first][0] = float("nan")
+        case "infinity":
+            tensors[first][0] = float("inf")
+        case "whole numbers":
+            tensors[first] = tensors[first].to(torch.int64)
         case "unknown kind":
             told["kind"] = "os.system"
         case _:
@@ -266,6 +292,20 @@ REWRITTEN = [
     ("bad option", "layers must be a whole number, at least 1, got -2"),
     ("unknown option", "describes a network that cannot be made"),
     ("unknown kind", "describes a network that cannot be made"),
+    ("too many layers", "cannot be made: layers must be at most 256, got 1000000"),
+    ("too many decision layers", "the number of decision layers must be at most 256, got 100000"),
+    ("too wide", "a width must be at most 65536, got 1000000000"),
+    ("negative hidden width", "describes a network that cannot be made"),
+    ("options that are none", "describes a network that cannot be made"),
+    ("deep options", "describes a network that cannot be made"),
+    ("deep supports", "describes a network that cannot be made"),
+    (
+        "endless supports",
+        r"supports\.count should be a whole number from 2 to 4096, got 1000000000",
+    ),
+    ("NaN", r"the weight \S+ holds NaN or infinity"),
+    ("infinity", r"the weight \S+ holds NaN or infinity"),
+    ("whole numbers", r"the weight \S+ is of torch\.int64, not floating-point"),
 ]
 
 

@@ -8,6 +8,7 @@ import os
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from safetensors.torch import load_file
 from g2n2.data.graph_set import GraphSet
 from g2n2.data.store import GraphStore
 from g2n2.errors import DataError
-from g2n2.training import loop
+from g2n2.training import loop, session
 from g2n2.training.building import make_model, prepare
 from g2n2.training.checkpoints import NAME, PREVIOUS, load_checkpoint, save_checkpoint
 from g2n2.training.display import data_sentences
@@ -175,6 +176,7 @@ def test_a_checkpoint_of_another_run_is_refused(
 ) -> None:
     run(tmp_path / "other", seed=1)
     (halfway / NAME).write_bytes((tmp_path / "other" / NAME).read_bytes())
+    (halfway / "manifest.json").unlink()  # without checksums the settings are compared
     with pytest.raises(DataError, match=r"does not fit this run .*seed 1 and not 0"):
         resume(halfway)
 
@@ -200,6 +202,7 @@ def as_before_rules_of_s_were_read_out(folder: Path) -> None:
         del content["config"][name], settings[name]
     save_checkpoint(folder, content)
     (folder / "config.json").write_text(json.dumps(settings))
+    (folder / "manifest.json").unlink()
 
 
 def test_a_run_from_before_rules_of_s_were_read_out_is_gone_on_with(
@@ -278,6 +281,7 @@ def test_a_pickle_in_place_of_the_best_weights_does_not_run(done: Result, tmp_pa
     folder.mkdir()
     for path in done.folder.glob("*.json"):
         (folder / path.name).write_bytes(path.read_bytes())
+    (folder / "manifest.json").unlink()  # which would have the file refused unread
     hostile = folder / "best.safetensors"
     for write in (
         lambda: hostile.write_bytes(pickle.dumps(Payload())),
@@ -306,7 +310,7 @@ def test_a_run_killed_before_it_was_described_can_be_started_again(tmp_path: Pat
     for name in ("split.json", ".data.json.part"):
         (tmp_path / name).write_text("{")
     run(tmp_path, epochs=1)
-    assert not list(tmp_path.glob(".*"))
+    assert [path.name for path in tmp_path.glob(".*")] == [".lock"]
 
 
 def with_unknown(rows: np.ndarray, column: int | slice) -> GraphSet:
@@ -388,3 +392,41 @@ def test_a_network_with_running_statistics_goes_on_with_them(tmp_path: Path) -> 
     train_config(config, parts, graphs=small_graphs(), resume=True)
     assert same_run(whole, parts)
     assert any("running_var" in name for name in learned_state(whole)["model"])
+
+
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock on which every look at the time takes ten seconds."""
+    ticks = count(0.0, 10.0)
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+
+
+def test_a_run_whose_time_is_up_goes_on_and_sees_test_graphs_at_its_end_only(
+    done: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tested: list[Path] = []
+    real = session._test
+    monkeypatch.setattr(session, "_test", lambda *given: tested.append(tmp_path) or real(*given))
+    clock(monkeypatch)
+    settings = small_config(minutes=0.5)
+    stops = [train_config(settings, tmp_path, graphs=small_graphs())]
+    while stops[-1].stopped:
+        assert not tested
+        assert not stops[-1].scores
+        assert not (tmp_path / "result.json").exists()
+        stops.append(train_config(settings, tmp_path, graphs=small_graphs(), resume=True))
+    assert len(stops) > 2, "minutes count from where the run is taken up"
+    assert [result.epochs[1] for result in stops] == [3] * len(stops)
+    assert [result.epochs[0] for result in stops] == sorted(r.epochs[0] for r in stops)
+    assert len(tested) == 1
+    assert stops[-1].scores == done.scores
+    assert same_run(done.folder, tmp_path)
+
+
+def test_a_run_stopped_within_its_first_epoch_has_no_best_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock(monkeypatch)
+    result = train_config(small_config(minutes=0.01), tmp_path, graphs=small_graphs())
+    assert (result.stopped, result.best_epoch, result.epochs) == (True, 0, (0, 3))
+    with pytest.raises(DataError, match=r"no epoch was finished; go on: g2n2 train --resume"):
+        Run(tmp_path, "cpu").predict(small_graphs())

@@ -136,3 +136,17 @@ def test_a_grammar_may_be_tried_beside_baselines(tmp_path):
 def test_the_same_values_have_the_same_folder():
     assert trial_folder("r", {"a": 1, "b": 2}) == trial_folder("r", {"b": 2, "a": 1})
     assert trial_folder("r", {"a": 1}) != trial_folder("r", {"a": 2})
+
+
+@pytest.mark.parametrize("storage", ["junk.db", "folder", "nowhere/sweep.db", "other.db"])
+def test_a_storage_that_cannot_be_one_is_refused_with_the_next_move(storage, tmp_path):
+    import sqlite3
+
+    (tmp_path / "junk.db").write_bytes(b"no database at all\n" * 100)
+    (tmp_path / "folder").mkdir()
+    with sqlite3.connect(tmp_path / "other.db") as other:
+        other.execute("create table studies (a int)")
+    plan = Sweep("s", {"dataset": "regular"}, {"width": [2, 4]})
+    with pytest.raises(DataError, match=r"cannot keep the trials .*name another --storage"):
+        run_sweep(plan, 1, tmp_path / storage, tmp_path / "runs", note=print)
+    assert not (tmp_path / "runs").exists()

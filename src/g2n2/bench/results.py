@@ -114,7 +114,7 @@ def write_results(folder: Path, results: Iterable[Result]) -> list[Path]:
         text = json.dumps([asdict(r) for r in found.values()], indent=1, ensure_ascii=False)
         with writing(path):
             folder.mkdir(parents=True, exist_ok=True)
-            replace_file(path, (text + "\n").encode())
+            replace_file(path, (text + "\n").encode(), shared=True)
     return list(together)
 
 

@@ -43,6 +43,7 @@ def evaluate(
     from ..training.trained import Run as TrainedRun
 
     trained = TrainedRun(run, device)
+    _note(trained.note)
     if out is not None:
         _refuse_overwriting(out, on, trained.config.dataset)
     options = _options(smiles, id_column, option)
@@ -78,6 +79,7 @@ def predict(
     from ..training.trained import Run as TrainedRun
 
     trained = TrainedRun(run, device)
+    _note(trained.note)
     _refuse_overwriting(out, file, trained.config.dataset)
     outcome = trained.predict(file, _options(smiles, id_column, option))
     rows = prediction_rows(outcome.graphs, trained.task, outcome.made, truth=False, unread=True)
@@ -134,6 +136,12 @@ def _described(row: Dataset) -> dict[str, Any]:
         "how to get it": row.how,
         "options": dataset_options(row),
     }
+
+
+def _note(sentence: str) -> None:
+    """Beside the output, which may be JSON."""
+    if sentence:
+        typer.echo(f"note: {sentence}", err=True)
 
 
 def _refuse_overwriting(out: Path, *sources: str) -> None:

@@ -76,7 +76,7 @@ def train(
     dropout: Annotated[
         float | None, typer.Option(help="Share left out of what decision layers read. [0]")
     ] = None,
-    minutes: Annotated[float | None, typer.Option(help="Stop training after so long.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop after so long, from now on.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of weights, split and batches. [0]")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda. [auto]")] = None,
     devices: Annotated[int | None, typer.Option(help="How many GPUs or processes. [1]")] = None,
@@ -103,7 +103,7 @@ def train(
     Settings on the command line win over those of --config, and those over the defaults.
     """
     from ..errors import DataError
-    from ..training.settings import next_run_folder, with_chosen_rules
+    from ..training.settings import new_run_folder, with_chosen_rules
 
     said = {
         "dataset": dataset,
@@ -150,7 +150,7 @@ def train(
     if reduce is not None and (settings.baseline or settings.rules):
         raise DataError("--reduce and --exhaustive say what a fragment of --grammar stands for")
     settings, other = with_chosen_rules(settings, exhaustive=reduce is False)
-    _run(settings, out or next_run_folder(settings), resume=False, other=other)
+    _run(settings, out or new_run_folder(settings), resume=False, other=other)
 
 
 def sweep(
@@ -241,8 +241,9 @@ def _refuse_beside_resume(
 
 
 def _run(settings: RunConfig, folder: Path, *, resume: bool, other: Grammar | None = None) -> None:
-    from ..training.session import Watch, first_process
+    from ..training.session import Watch
     from ..training.session import train_config as run
+    from ..training.settings import first_process
 
     if not first_process():
         with suppress(KeyboardInterrupt):  # the first process says so
@@ -262,6 +263,9 @@ def _run(settings: RunConfig, folder: Path, *, resume: bool, other: Grammar | No
         advice = f", and saved; go on with: g2n2 train --resume {shown_path(folder)}"
         show.say(f"\nstopped{advice if started else ' before training began; nothing was saved'}")
         raise typer.Exit(130)
+    if result.stopped:
+        _say_stopped(result)
+        return
     _say_result(result, display.console)
     if not settings.baseline:
         _say_verdict(result.folder)
@@ -275,6 +279,21 @@ def _say_verdict(folder: Path) -> None:
     verdict = load(folder / BEST).power().of_network()
     if verdict.statements:
         show.say(f"\n{verdict}")
+
+
+def _say_stopped(result: Result) -> None:
+    """How far a run came whose time was up; its test graphs stay unseen until it has ended."""
+    from ..training.display import measured, shown_path
+
+    (done, planned), folder = result.epochs, shown_path(result.folder)
+    show.say(f"\nthe time is up after {done} of {planned} epochs")
+    if result.best_epoch:
+        task = result.parts.task
+        best = result.history[result.best_epoch - 1][f"validation {task.metric}"]
+        show.say(f"best so far: epoch {result.best_epoch}, validation {measured(task, best)}")
+    show.say(f"\ngo on:      g2n2 train --resume {folder}")
+    if result.best_epoch:
+        show.say(f"predict:    g2n2 predict {folder} FILE --out preds.csv")
 
 
 def _say_result(result: Result, console: Any) -> None:

@@ -12,6 +12,7 @@ from ..grammars.rules import Rule
 from ..language.operations import OPERATIONS
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import leaves, operators
+from ..validation import MOST_LAYERS, MOST_WIDTH
 from .free_functions import free_functions
 from .inputs import plan_inputs
 from .plan import LayerPlan, Linear, MemoryUpdate, NetworkPlan, RuleStep, Selector
@@ -76,10 +77,10 @@ def plan_network(
     for name, count, least in (
         ("node_features", node_features, 0),
         ("edge_features", edge_features, 0),
-        ("layers", layers, 1),
         ("out", out, 1),
     ):
         _check_count(name, count, least)
+    _check_count("layers", layers, 1, MOST_LAYERS)
     _refuse_unsupported(grammar, chosen, supports)
     mode, pooling = readout_options(readout, pooling)
     mode = mode or chosen.readout
@@ -289,7 +290,7 @@ def _widths(grammar: Grammar, width: int | Mapping[str, int]) -> dict[Sort, int]
     else:
         widths = dict.fromkeys(sorts, width)
     for given in widths.values():
-        _check_count("a width", given, 1)
+        _check_count("a width", given, 1, MOST_WIDTH)
     return widths
 
 
@@ -297,14 +298,17 @@ def _decision(widths: object) -> tuple[int, ...]:
     """Hidden widths of the decision layers, checked."""
     if not isinstance(widths, Sequence) or isinstance(widths, str):
         raise LoweringError(f"decision lists hidden widths, such as (512, 256), got {widths!r}")
+    _check_count("the number of decision layers", len(widths), 0, MOST_LAYERS)
     for width in widths:
-        _check_count("a decision layer's width", width, 1)
+        _check_count("a decision layer's width", width, 1, MOST_WIDTH)
     return tuple(widths)
 
 
-def _check_count(name: str, value: object, least: int) -> None:
+def _check_count(name: str, value: object, least: int, most: int = 10**6) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise LoweringError(f"{name} must be a whole number, at least {least}, got {value!r}")
+    if value > most:
+        raise LoweringError(f"{name} must be at most {most}, got {value}")
 
 
 def unsupported(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from ..compiler.readout_plan import readout_options
 from ..errors import DataError, G2N2Error, GrammarError, LoweringError
 from ..grammars.grammar import Grammar
 from ..language.registry import described, from_description, register
+from ..validation import Int, check
 from ..whole_files import replace_file
 from .baselines import WithoutEdgeFeatures
 from .model import G2N2, GrammarGNN
@@ -47,6 +49,16 @@ KINDS: dict[str, type[GrammarGNN]] = {
 
 NO_SENTENCES = "none"
 
+NOT_MADE = (LookupError, TypeError, ValueError, AttributeError, RuntimeError)
+"""What Python and torch raise where a value makes no sense; a RecursionError is a RuntimeError."""
+
+SUPPORTS = {
+    "count": Int(2, 4096),
+    "bandwidth": float,
+    "receptive_field": Int(1, 10**6),
+    "learned": bool,
+}
+
 PICKLES = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 """How a file of torch.save (an archive) and a pickle of protocol 2 to 5 start."""
 
@@ -60,12 +72,21 @@ def save(model: GrammarGNN, path: str | Path) -> None:
         LoweringError: The network has parts a file cannot describe.
         DataError: The file cannot be written.
     """
+    _write(Path(path), to_bytes(model))
+
+
+def to_bytes(model: GrammarGNN) -> bytes:
+    """What the file of a network holds.
+
+    Raises:
+        LoweringError: The network has parts a file cannot describe.
+    """
     metadata = _described(model)
     tensors = {
         name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()
     }
     metadata["checksum"] = checksum(tensors, metadata)
-    _write(Path(path), _in_order(safetensors.save(tensors, metadata)))
+    return _in_order(safetensors.save(tensors, metadata))
 
 
 def load(path: str | Path, device: str | torch.device = "cpu") -> GrammarGNN:
@@ -91,7 +112,7 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> GrammarGNN:
     try:
         with torch.device("meta"):  # no memory, no random numbers: the weights come from the file
             model = _made(metadata)
-    except (G2N2Error, KeyError, TypeError, ValueError) as error:
+    except (G2N2Error, *NOT_MADE) as error:
         raise DataError(f"{path} describes a network that cannot be made: {error}") from error
     _refuse_other_weights(path, model, tensors)
     model.load_state_dict({k: v.to(device, copy=True) for k, v in tensors.items()}, assign=True)
@@ -211,6 +232,8 @@ def _made(metadata: dict[str, str]) -> GrammarGNN:
         options["decision"] = tuple(options["decision"])
     grammar = _grammar(metadata)
     designed = json.loads(metadata["supports"])
+    if designed is not None:
+        check(designed, SUPPORTS, "supports", "its metadata")
     supports = None if designed is None else SpectralSupports(**designed)
     model = KINDS[metadata["kind"]](grammar, **options, preset=preset, supports=supports)
     model.formula = metadata["formula"]
@@ -258,6 +281,20 @@ def _refuse_other_weights(path: str | Path, model: GrammarGNN, tensors: dict[str
                 f"the weight {name} has shape {got.get(name, 'none')}, the network it describes "
                 f"needs {expected.get(name, 'none of that name')}",
             )
+    refuse_endless(path, tensors)
+
+
+def refuse_endless(path: str | Path, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse weights no prediction can be made with.
+
+    Raises:
+        DataError: One is no floating-point number, or not finite; the message names the weight.
+    """
+    for name, value in tensors.items():
+        if not value.is_floating_point():
+            raise _damaged(path, f"the weight {name} is of {value.dtype}, not floating-point")
+        if not bool(torch.isfinite(value).all()):
+            raise _damaged(path, f"the weight {name} holds NaN or infinity")
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -61,7 +61,8 @@ def write_certificate(content: Json, path: Path) -> None:
         ReductionError: The file cannot be written.
     """
     try:
-        replace_file(path, (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
+        text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+        replace_file(path, text.encode(), shared=True)
     except OSError as fault:
         raise ReductionError(f"cannot write {path}: {fault.strerror or fault}") from None
 

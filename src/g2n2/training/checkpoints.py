@@ -11,8 +11,11 @@ from typing import Any
 
 import torch
 
+from .. import __version__
 from ..errors import DataError
 from ..whole_files import replace_file
+from .manifest import NAME as MANIFEST
+from .manifest import Manifest, announce
 
 FORMAT = 1
 NAME = "checkpoint.pt"
@@ -20,26 +23,47 @@ PREVIOUS = "checkpoint.previous.pt"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_whole(path: Path, content: bytes, before: Path | None = None) -> None:
+def write_whole(
+    path: Path, content: bytes, before: Path | None = None, *, shared: bool = False
+) -> None:
     """Write a file so that no reader ever sees half of it.
 
     Args:
         path: The file; its folder is made.
         content: All of it.
         before: Where to keep what `path` held so far; it is dropped where None.
+        shared: Whether several processes may write it at a time.
 
     Raises:
         DataError: The disk refuses; what was there before is untouched.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, content, before)
+        replace_file(path, content, before, shared=shared)
     except OSError as error:
-        advice = "free space" if error.errno in FULL else "check that the folder can be written"
-        raise DataError(
-            f"cannot write {path} ({error.strerror or error}); what was there before is "
-            f"untouched: {advice} and try again"
-        ) from None
+        raise cannot_write(path, error) from None
+
+
+def cannot_write(path: Path, error: OSError) -> DataError:
+    """What the disk says, and what to do about it."""
+    advice = "free space" if error.errno in FULL else "check that the folder can be written"
+    return DataError(
+        f"cannot write {path} ({error.strerror or error}); what was there before is "
+        f"untouched: {advice} and try again"
+    )
+
+
+def write_announced(path: Path, content: bytes, before: Path | None = None) -> None:
+    """Write a file that changes during a run, its checksum first.
+
+    Raises:
+        DataError: The disk refuses; what was there before is untouched.
+    """
+    try:
+        announce(path.parent, path.name, content)
+    except OSError as error:
+        raise cannot_write(path.parent / MANIFEST, error) from None
+    write_whole(path, content, before)
 
 
 def save_checkpoint(folder: Path, content: dict[str, Any]) -> None:
@@ -49,9 +73,9 @@ def save_checkpoint(folder: Path, content: dict[str, Any]) -> None:
         DataError: The disk refuses; the last good checkpoint is untouched.
     """
     made = io.BytesIO()  # torch.save itself cannot be relied on to survive a full disk
-    torch.save({"format": FORMAT, **content}, made)
+    torch.save({"format": FORMAT, "g2n2": __version__, **content}, made)
     try:
-        write_whole(folder / NAME, made.getvalue(), folder / PREVIOUS)
+        write_announced(folder / NAME, made.getvalue(), folder / PREVIOUS)
     except DataError as error:
         raise DataError(
             f"{error}. The last good checkpoint is kept; go on: g2n2 train --resume {folder}"
@@ -67,6 +91,7 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
         DataError: There are checkpoints and none can be read, or it is of a newer format.
     """
     troubles: list[str] = []
+    manifest = Manifest.read(folder)
     for name in (NAME, PREVIOUS):
         path = folder / name
         if not path.is_file():
@@ -84,7 +109,10 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
                     raise DataError(
                         f"{path} was written by a newer g2n2; upgrade to resume from it"
                     )
-                return content, troubles
+                if manifest is None or manifest.knows(NAME, path.read_bytes()):
+                    return content, troubles
+                troubles.append(f"{name} was altered or is of another run")
+                continue
             troubles.append(f"{name} is no checkpoint of g2n2")
     if troubles:
         raise DataError(

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from ..errors import DataError
+from ..validation import MOST_LAYERS, MOST_WEIGHTS, MOST_WIDTH
 from .recipes import Recipe, find_recipe
 
 PRECISIONS = ("32", "tf32", "bf16", "64")
@@ -59,7 +60,8 @@ class RunConfig:
         decay: Weight decay, for the recipe `modern`.
         ema: Decay of the averaged weights that are evaluated; 0 for none.
         dropout: Share of what each decision layer reads that is left out in training.
-        minutes: Stop after so many minutes of training; 0 for no limit.
+        minutes: Stop after so many minutes of training, counted from where it is started or taken
+            up again; 0 for no limit.
         seed: Of the weights, the split and the order of batches.
         device: `auto`, `cpu`, `cuda`.
         devices: Processes (one for each GPU, or for CPU workers).
@@ -118,20 +120,32 @@ class RunConfig:
             DataError: Naming the setting, what was got and what is expected.
         """
         recipe = self.effective_recipe()
-        for name, value, least in (
-            ("batch", recipe.batch, 1),
-            ("epochs", recipe.epochs, 1),
-            ("passes", self.passes, 1),
-            ("window", self.window, 0),
-            ("width", self.width, 1),
-            ("layers", self.layers, 1),
-            ("devices", self.devices, 1),
-            ("limit", self.limit, 0),
-            ("seed", self.seed, 0),
-            ("threads", self.threads, 0),
+        for name, value, least, most in (
+            ("batch", recipe.batch, 1, 10**6),
+            ("epochs", recipe.epochs, 1, 10**7),
+            ("passes", self.passes, 1, 10**6),
+            ("window", self.window, 0, 10**9),
+            ("width", self.width, 1, MOST_WIDTH),
+            ("layers", self.layers, 1, MOST_LAYERS),
+            *(("a width in decision", width, 1, MOST_WIDTH) for width in self.decision or ()),
+            ("the number of decision layers", len(self.decision or ()), 0, MOST_LAYERS),
+            ("devices", self.devices, 1, 4096),
+            ("limit", self.limit, 0, 10**12),
+            ("seed", self.seed, 0, 2**63 - 1),
+            ("threads", self.threads, 0, 1024),
+            ("minutes", self.minutes, 0, 10**7),
+            ("checkpoint_seconds", self.checkpoint_seconds, 0, 10**7),
         ):
-            if value < least:
+            if not value >= least:
                 raise DataError(f"{name} must be at least {least}, got {value}")
+            if not value <= most:
+                raise DataError(f"{name} must be at most {most}, got {value}")
+        if self.width**2 * self.layers > MOST_WEIGHTS:
+            raise DataError(
+                f"width {self.width} and layers {self.layers} ask for more than "
+                f"{self.width**2 * self.layers} weights; at most {MOST_WEIGHTS} are allowed: "
+                "take a smaller width or fewer layers"
+            )
         if not 0 < recipe.rate < 10:
             raise DataError(f"rate must lie between 0 and 10, got {recipe.rate}")
         shares = ("decay", recipe.decay, 10), ("ema", recipe.ema, 1), ("dropout", recipe.dropout, 1)

@@ -160,7 +160,7 @@ class Speed:
         steps = loop.epoch_steps * loop.recipe.epochs - loop.progress.steps
         left = spent / max(1, loop.progress.steps - self.steps) * steps
         if loop.config.minutes:
-            left = min(left, loop.config.minutes * 60.0 - loop.progress.seconds)
+            left = min(left, loop.config.minutes * 60.0 - spent)
         return max(0.0, left)
 
 

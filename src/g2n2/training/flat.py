@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ..ops.adam.triton import FlatState, step
 from .averaging import Average
 
 KEPT = ("exp_avg", "exp_avg_sq")
@@ -42,6 +41,8 @@ class FlatStep:
         share: Tensor,
         norm: Tensor,
     ) -> None:
+        from ..ops.adam.triton import FlatState  # not at the top: Triton is not everywhere
+
         weights = [*halves, *others]
         device = weights[0].device
         self.others, self.copies, self.clip = others, copies, clip
@@ -83,6 +84,8 @@ class FlatStep:
     @torch.no_grad()
     def step(self) -> None:
         """Take a step with the gradients the weights and their copies have."""
+        from ..ops.adam.triton import step
+
         self.state.steps.add_(1.0)
         half, _ = flattened([c.grad for c in self.copies], self.state.copy)
         full, _ = flattened([w.grad for w in self.others], self.state.weights)

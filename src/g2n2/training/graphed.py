@@ -9,6 +9,7 @@ share of the new weights in their average.
 from __future__ import annotations
 
 import math
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -296,7 +297,7 @@ def record_steps(
 def _recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
     if store.device.type != "cuda" or store.graphs.level != "graph":
         return False
-    if not isinstance(model, GrammarGNN):
+    if not isinstance(model, GrammarGNN) or find_spec("triton") is None:
         return False
     if model.supports is not None and store.designed is None:
         return False  # eigenvectors wait for the host

@@ -96,7 +96,7 @@ class Loop:
         self.optimiser = make_optimiser(model.to(fabric.device), self.recipe, fabric.device)
         self.progress = Progress(micro=self.recipe.batch)
         self.epoch_steps = config.passes * math.ceil(len(train) / self.recipe.batch)
-        self.saved = time.monotonic()
+        self.saved, self.taken_up = time.monotonic(), 0.0
         self.stepper = Stepper(
             fabric,
             self.processes,
@@ -132,22 +132,23 @@ class Loop:
     @property
     def finished(self) -> bool:
         too_low = self.recipe.schedule == "plateau" and self.rate < self.recipe.least_rate
-        return self.progress.epoch >= self.recipe.epochs or too_low or self._out_of_time
+        return self.progress.epoch >= self.recipe.epochs or too_low
 
     @property
-    def _out_of_time(self) -> bool:
+    def out_of_time(self) -> bool:
+        """Whether the minutes are over, counted from where this process took the run up."""
         limit = self.config.minutes * 60.0
-        return bool(limit) and self.progress.seconds >= limit
+        return bool(limit) and self.progress.seconds - self.taken_up >= limit
 
     def run(self) -> None:
-        """Train to the end, or until interrupted; a checkpoint is left either way.
+        """Train to the end, until the time is up or interrupted; a checkpoint is left always.
 
         Raises:
             KeyboardInterrupt: Ctrl-C or SIGTERM, once the step in hand is done and saved.
         """
         self._record()
         with Interruption() as interruption:
-            while not self.finished:
+            while not (self.finished or self.out_of_time):
                 self._epoch(interruption)
 
     def _record(self) -> None:
@@ -190,8 +191,9 @@ class Loop:
                 self.pause()
             if asked:
                 raise KeyboardInterrupt
-            if self._out_of_time:
-                break
+            if self.out_of_time and progress.step < len(batches):
+                self.pause()
+                return
         self._settle()
         self._validate()
         progress.epoch, progress.step = progress.epoch + 1, 0
@@ -199,7 +201,11 @@ class Loop:
         with self.processes.all_or_none():
             self.hooks.epoch(self)
         (unsaved,) = self.processes.most(time.monotonic() - self.saved)
-        if self.finished or unsaved >= min(BETWEEN, self.config.checkpoint_seconds):
+        if (
+            self.finished
+            or self.out_of_time
+            or unsaved >= min(BETWEEN, self.config.checkpoint_seconds)
+        ):
             self.save()
 
     def _batches(self, epoch: int) -> list[Ints]:
@@ -286,7 +292,7 @@ class Loop:
             self.average.restore(content["average"])
             restore_random_states(content["random"], self.fabric.device)
             self.progress = Progress(**content["progress"])
-            self.stepper.micro = self.progress.micro
+            self.stepper.micro, self.taken_up = self.progress.micro, self.progress.seconds
         except (KeyError, RuntimeError, ValueError, TypeError, AttributeError) as error:
             raise DataError(
                 f"the checkpoint in {self.folder} does not fit this run "

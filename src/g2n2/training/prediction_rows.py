@@ -67,7 +67,7 @@ def write_rows(path: Path, rows: list[Row]) -> None:
     table = csv.DictWriter(text, fieldnames=names, restval="", lineterminator="\n")
     table.writeheader()
     table.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    write_whole(path, text.getvalue().encode())
+    write_whole(path, text.getvalue().encode(), shared=True)
 
 
 def _places(graphs: GraphSet, made: Predictions) -> list[tuple[int, Row]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from .. import __version__
 from ..data.graph_set import GraphSet
 from ..data.store import GraphStore
 from ..errors import DataError
@@ -26,13 +26,13 @@ from .evaluation import Predictions, Scores, constant_guess, predict, score
 from .graphed import Recorded
 from .loop import Hooks, Loop
 from .metrics import for_json, metrics
-from .models import load_best, save_best
+from .models import load_best, refuse_lost_best, save_best
 from .plots import draw
 from .prediction_rows import prediction_rows, write_rows
 from .processes import Processes
 from .provenance import provenance
 from .run_folder import RunFolder, checksum
-from .settings import with_rules
+from .settings import first_process, with_rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,10 @@ class Result:
         scores: Of the best model on the test graphs, by target; empty where there are none.
         guesses: The same for a guess that looks at no graph: the mean, or the commonest class.
         history: One row for each epoch.
-        best_epoch: Counted from 1.
+        best_epoch: Counted from 1; 0 before there is one.
+        epochs: Finished so far, and planned at most.
+        stopped: Whether the time was up before the run came to its end. The test graphs were not
+            looked at then.
     """
 
     folder: Path
@@ -73,11 +76,8 @@ class Result:
     guesses: Scores
     history: list[dict[str, float]]
     best_epoch: int
-
-
-def first_process() -> bool:
-    """Whether this is the process that speaks and writes, before Fabric can be asked."""
-    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
+    epochs: tuple[int, int]
+    stopped: bool
 
 
 def train_config(
@@ -106,8 +106,30 @@ def train_config(
         TrainingError: The run cannot go on.
         KeyboardInterrupt: Ctrl-C or SIGTERM; a checkpoint is left.
     """
-    if first_process():  # the others start later, when the folder is already in use
-        _refuse_folder(RunFolder(folder), resume)
+    if not first_process():  # the others start later, when the folder is already in use
+        return _settled(config, folder, resume, graphs, watch, pictures, recorded)
+    files = RunFolder(folder)
+    _refuse_folder(files, resume)  # before anything is made there
+    with files.sole_writer():
+        _refuse_folder(files, resume)  # another process may have been here just before
+        try:
+            return _settled(config, folder, resume, graphs, watch, pictures, recorded)
+        except BaseException:
+            if not files.started:  # the name is free again
+                files.forget()
+            raise
+
+
+def _settled(
+    config: RunConfig,
+    folder: str | Path,
+    resume: bool,
+    graphs: GraphSet | None,
+    watch: Watch | None,
+    pictures: bool,
+    recorded: Recorded | None,
+) -> Result:
+    """Train with the settings that hold: the folder's own where a run is taken up again."""
     if resume:
         free = {name: getattr(config, name) for name in ("device", "devices", "minutes")}
         config = replace(RunFolder(folder).config(), **free)
@@ -152,6 +174,9 @@ def _train(
                 files.drop_unfinished()
                 if not resume:
                     files.describe(config, parts)
+                elif files.unchecked:
+                    watch.note(f"{files.unchecked}; from here on it is")
+                    files.adopt()
                 curves = TensorBoardCurves(files.path / "tensorboard")
                 if curves.missing:
                     watch.note(curves.missing)
@@ -178,13 +203,16 @@ def _train(
             files.forget()
         raise
     best = loop.progress.best(loop.metric, parts.task.higher_is_better)[0]
-    if best < 0:
-        raise DataError("no epoch was finished, so there is no model; give the run more time")
-    made, scores = _test(config, parts, files, store, fabric)
-    guesses = metrics(parts.task, *constant_guess(parts, made)) if scores else {}
-    result = Result(files.path, parts, scores, guesses, loop.progress.history, best + 1)
+    epochs = loop.progress.epoch, loop.recipe.epochs
+    history = loop.progress.history
     if curves is not None:
         curves.close()
+    if not loop.finished:
+        return Result(files.path, parts, {}, {}, history, best + 1, epochs, stopped=True)
+    made, scores = _test(config, parts, files, store, fabric)
+    guesses = metrics(parts.task, *constant_guess(parts, made)) if scores else {}
+    result = Result(files.path, parts, scores, guesses, history, best + 1, epochs, stopped=False)
+    if curves is not None:
         if pictures and not draw(files.path, parts.task, result.history, made):
             watch.note('matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"')
         _write_result(config, result, loop, made)
@@ -197,7 +225,7 @@ def learned(parts: Parts) -> GraphSet:
 
 
 def _refuse_folder(files: RunFolder, resume: bool) -> None:
-    started = (files.path / "config.json").is_file()
+    started = files.started
     if resume and not started:
         raise DataError(f"nothing to resume in {files.path}: it holds no run; start one there")
     if not resume and not started and (others := files.foreign()):
@@ -232,8 +260,13 @@ def _take_up(loop: Loop, files: RunFolder, watch: Watch) -> None:
     content, troubles = load_checkpoint(files.path)
     for trouble in troubles:
         watch.note(f"{trouble}; going on from the one before it")
-    if content is not None:
-        loop.restore(content)
+    if content is None:
+        return
+    if (then := content.get("g2n2", "an earlier version")) != __version__:
+        watch.note(f"the checkpoint is of g2n2 {then}, this is {__version__}; going on with it")
+    loop.restore(content)
+    if loop.progress.history:
+        refuse_lost_best(files)
 
 
 def _test(
@@ -250,6 +283,7 @@ def _test(
 def _write_result(config: RunConfig, result: Result, loop: Loop, made: Predictions) -> None:
     """Everything the run leaves behind besides its weights."""
     files, parts = RunFolder(result.folder), result.parts
+    files.keep_only_best()
     rows = prediction_rows(parts.graphs, parts.task, made, truth=True, unread=False)
     write_rows(files.path / "test.csv", rows)
     files.write_json(

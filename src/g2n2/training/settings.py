@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,7 +30,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
         found = json.loads(text) if kind == "JSON" else tomllib.loads(text)
     except OSError as error:
         raise DataError(f"cannot read {str(path)!r}: {error.strerror}") from None
-    except ValueError as error:  # both decoders', and text that is no UTF-8
+    except (ValueError, RecursionError) as error:  # both decoders', and text that is no UTF-8
         raise DataError(f"{path} is not {kind}: {error}") from None
     if not isinstance(found, dict):
         raise DataError(f"{path} holds no settings: expected names and values")
@@ -132,6 +133,37 @@ def rooted(config: RunConfig) -> RunConfig:
     if config.dataset.lower().replace("_", "-") in known or not path.exists():
         return config
     return replace(config, dataset=str(path.resolve()))
+
+
+def first_process() -> bool:
+    """Whether this is the process that speaks and writes, before Fabric can be asked."""
+    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
+
+
+def new_run_folder(config: RunConfig, root: str | Path = "runs") -> Path:
+    """The next run folder, made at once, so that no other process has the same one.
+
+    Only the first process of a run makes it; the others are told its name later.
+
+    Raises:
+        DataError: It cannot be made.
+    """
+    while True:
+        folder = next_run_folder(config, root)
+        if not first_process():
+            return folder
+        try:
+            Path(root).mkdir(parents=True, exist_ok=True)
+            folder.mkdir()
+        except FileExistsError:
+            if Path(root).is_dir():
+                continue  # another process was faster
+            raise DataError(f"{root} is no folder; name the run folder with --out") from None
+        except OSError as error:
+            raise DataError(
+                f"cannot make {folder} ({error.strerror}); name a folder with --out"
+            ) from None
+        return folder
 
 
 def next_run_folder(config: RunConfig, root: str | Path = "runs") -> Path:

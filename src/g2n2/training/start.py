@@ -14,7 +14,7 @@ from ..grammars.coercion import GrammarLike, as_network_grammar
 from .building import chosen_graphs
 from .config import RunConfig
 from .session import train_config
-from .settings import next_run_folder, rooted, rules_of
+from .settings import new_run_folder, rooted, rules_of
 from .trained import Run
 
 Graphs = str | Path | GraphSet | Iterable[Any]
@@ -108,7 +108,8 @@ def train(
         decay: Weight decay; the recipe's where None.
         ema: Decay of the averaged weights that are evaluated; the recipe's where None.
         dropout: Share left out of what each decision layer reads; the recipe's where None.
-        minutes: Stop after so many minutes of training; 0 for no limit.
+        minutes: Stop after so many minutes of training, from now on; 0 for no limit. A run that
+            was stopped has no scores on test graphs before it is resumed and comes to its end.
         split: `random`, `scaffold`, `stored`, `column:NAME`, `file:PATH`, `fold:3`; `auto` takes
             stored splits where there are some, else random.
         limit: Use only so many graphs; 0 for all.
@@ -178,7 +179,7 @@ def train(
         config = rooted(config)
     else:
         graphs = chosen_graphs(config, graphs)
-    folder = next_run_folder(config) if out is None else Path(out)
+    folder = new_run_folder(config) if out is None else Path(out)
     _run(config, folder, resume, graphs, progress, pictures)
     return Run(folder, device, graphs)
 

@@ -170,7 +170,14 @@ def _open(sweep: Sweep, storage: str | Path) -> tuple[Any, Any]:
         raise DataError('sweeps need Optuna: pip install "g2n2[sweep]"') from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     address = f"sqlite:///{Path(storage).resolve()}"
-    study = optuna.create_study(study_name=sweep.name, storage=address, load_if_exists=True)
+    try:
+        study = optuna.create_study(study_name=sweep.name, storage=address, load_if_exists=True)
+    except Exception as error:  # Optuna hands on what SQLAlchemy and SQLite raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(
+            f"{storage} cannot keep the trials of a sweep ({reason}): it should be a file in a "
+            "folder that is there, new or written by g2n2 sweep; name another --storage"
+        ) from None
     description = json.dumps({"shared": sweep.shared, "varied": sweep.varied}, sort_keys=True)
     if study.user_attrs.setdefault("sweep", description) != description:
         raise DataError(
@@ -194,6 +201,8 @@ def _train(config: RunConfig, folder: Path) -> tuple[float, str]:
 
     started = (folder / "config.json").is_file()
     result = train_config(config, folder, resume=started)
+    if not result.best_epoch:
+        raise DataError("no epoch was finished in the time of the trial; give it more minutes")
     task = result.parts.task
     value = result.history[result.best_epoch - 1][f"validation {task.metric}"]
     return (-value if task.higher_is_better else value), f"validation {measured(task, value)}"

@@ -19,6 +19,7 @@ from ..data.readers.options import Options
 from ..data.readers.smiles_tables import read_smiles_list
 from ..data.reading import SMILES, read_with
 from ..errors import DataError
+from ..validation import check
 from .alignment import align
 from .building import (
     Parts,
@@ -39,6 +40,15 @@ from .tasks import Task, Values
 
 CARRIED = ("smiles", "id", "hydrogens", "directed")
 """Options of reading that hold for new files as they did for the training file."""
+READ_BACK = (
+    "positions",
+    "level",
+    "node_features",
+    "edge_features",
+    "node_names",
+    "edge_names",
+)
+"""What new graphs are compared with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +108,11 @@ class Run:
     Attributes:
         config: Its settings.
         task: What it learned.
+        note: What there is to say about the folder: that its files are not checked, where an
+            earlier version wrote it; else empty.
 
     Raises:
-        DataError: It is no run folder.
+        DataError: It is no run folder, or its files do not belong together.
     """
 
     def __init__(
@@ -108,6 +120,7 @@ class Run:
     ) -> None:
         self.files = RunFolder.existing(folder)
         self._graphs = graphs
+        self.note = self.files.unchecked
         self.config: RunConfig = self.files.config()
         columns = self.files.columns()
         self.task = Task(columns, columns[0].kind)
@@ -131,12 +144,17 @@ class Run:
     @property
     def scores(self) -> Scores:
         """Of the best network on the test graphs, by target; empty where there were none."""
-        return _numbers(self.files.read_json("result.json")["test"])
+        return self._result("test")
 
     @property
     def guesses(self) -> Scores:
         """The same for a guess that looks at no graph: the mean, or the commonest class."""
-        return _numbers(self.files.read_json("result.json")["test_of_constant_guess"])
+        return self._result("test_of_constant_guess")
+
+    def _result(self, field: str) -> Scores:
+        said = self.files.read_json("result.json")
+        check(said, {field: {str: {str: (None, float)}}}, "result", self.folder / "result.json")
+        return _numbers(said[field])
 
     @property
     def history(self) -> list[dict[str, float]]:
@@ -157,7 +175,8 @@ class Run:
         for name, values in scores.items():
             shown = ", ".join(f"{metric} {value:.4g}" for metric, value in values.items())
             lines.append(f"  test {name}: {shown}")
-        return "\n".join([*lines, f"  run folder: {self.folder}"])
+        lines.append(f"  run folder: {self.folder}")
+        return "\n".join([*lines, *([f"  note: {self.note}"] if self.note else [])])
 
     def evaluate(self, part: str = "test", graphs: GraphSet | None = None) -> Outcome:
         """Predictions and scores on a part of the run's own data.
@@ -212,7 +231,7 @@ class Run:
             graphs = self._read_list(source, options)
         if not takes_edges(self.config):
             graphs = without_edge_features(graphs)
-        described = self.files.read_json("data.json")
+        described = {name: self.files.data(name) for name in READ_BACK}
         graphs = align(graphs.check(), described, self.task).check()
         if targets:
             self._refuse_unknown(graphs, graphs.name)
@@ -237,7 +256,7 @@ class Run:
     def _read_list(self, source: Iterable[Any], options: Mapping[str, Any] | None) -> GraphSet:
         """Graphs in memory; bare strings are SMILES where the run was trained on molecules."""
         items = source if hasattr(source, "edge_index") else list(source)
-        molecules = self.files.read_json("data.json")["node_names"] == list(ATOM_FEATURES)
+        molecules = self.files.data("node_names") == list(ATOM_FEATURES)
         if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
             hydrogens = bool(self.config.options.get("hydrogens", False))
             texts = [text.removeprefix(SMILES) for text in items]

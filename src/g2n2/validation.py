@@ -1,0 +1,77 @@
+"""What a file may say, written as a shape and checked before anything is made of it.
+
+A shape is a type (`float` takes any finite number), an `Int` with bounds, a tuple of allowed
+values and types, `[shape]` for a list, `{"name": shape}` for a table with at least these fields, or
+`{str: shape}` for a table with any.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import DataError
+
+MOST_WIDTH = 1 << 16
+MOST_LAYERS = 256
+MOST_WEIGHTS = 200_000_000
+"""In the square maps of all layers alone; a network has several such maps in a layer."""
+
+
+@dataclass(frozen=True)
+class Int:
+    """A whole number between bounds, both allowed."""
+
+    least: int = 0
+    most: int = 1 << 53
+
+
+def check(value: Any, shape: Any, field: str, source: object) -> None:
+    """Compare a value read from a file with its shape.
+
+    Args:
+        value: As JSON or TOML gives it.
+        shape: See above.
+        field: What the value is called there, for the message.
+        source: The file.
+
+    Raises:
+        DataError: Naming the field, what was got and what is allowed.
+    """
+    if isinstance(shape, list) and isinstance(value, list):
+        for place, part in enumerate(value):
+            check(part, shape[0], f"{field}[{place}]", source)
+    elif isinstance(shape, dict) and isinstance(value, dict):
+        if str in shape:
+            shape = dict.fromkeys(value, shape[str])
+        for name, part in shape.items():
+            if name not in value:
+                raise DataError(f"{source} is damaged: {field} has no {name}")
+            check(value[name], part, f"{field}.{name}", source)
+    elif not _fits(value, shape):
+        shown = repr(value)
+        shown = shown if len(shown) < 60 else f"{shown[:57]}…"
+        raise DataError(f"{source} is damaged: {field} should be {_named(shape)}, got {shown}")
+
+
+def _fits(value: Any, shape: Any) -> bool:
+    if isinstance(shape, tuple):
+        return any(
+            _fits(value, part) if isinstance(part, type) else value == part for part in shape
+        )
+    if isinstance(shape, Int):
+        return type(value) is int and shape.least <= value <= shape.most
+    if shape is float:
+        return type(value) in (int, float) and math.isfinite(value)
+    return isinstance(shape, type) and type(value) is shape
+
+
+def _named(shape: Any) -> str:
+    if isinstance(shape, tuple):
+        return " or ".join(_named(part) if isinstance(part, type) else str(part) for part in shape)
+    if isinstance(shape, Int):
+        return f"a whole number from {shape.least} to {shape.most}"
+    if isinstance(shape, list | dict):
+        return "a list" if isinstance(shape, list) else "a table"
+    return {float: "a finite number", str: "text", bool: "true or false"}.get(shape, str(shape))
