@@ -13,7 +13,7 @@ from .molecules import (
     ATOM_FEATURES,
     BOND_FEATURES,
     chemistry,
-    molecule_record,
+    graph_and_smiles,
     parse_smiles,
 )
 from .options import Options, settle_bad_records
@@ -43,11 +43,16 @@ def read_smiles_table(table: Table, options: Options) -> GraphSet:
         bad: list[tuple[int, str]] = []
         for row, text in enumerate(table.columns[column]):
             molecule = parse_smiles(chem, text)
-            if isinstance(molecule, str):
-                bad.append((row, molecule))
+            read = (
+                molecule
+                if isinstance(molecule, str)
+                else graph_and_smiles(chem, molecule, options.hydrogens)
+            )
+            if isinstance(read, str):
+                bad.append((row, read))
                 continue
-            records.append(molecule_record(chem.AddHs(molecule) if options.hydrogens else molecule))
-            canonical.append(chem.MolToSmiles(molecule))
+            records.append(read[0])
+            canonical.append(read[1])
             kept.append(row)
     notes = name_bad_rows(table, bad, options, column)
     labels = read_labels(table.keep(kept), options, {column})
