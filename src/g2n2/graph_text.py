@@ -8,6 +8,7 @@ as graph6, even where it is a SMILES too (`CC`, with a warning); what is left is
 import math
 import re
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ _PREFIX = re.compile(rf"\s*(?:>>({'|'.join(FORMATS[:3])})<<|({'|'.join(FORMATS)}
 _ATOMS = re.compile(r"(?:Br|Cl|[BCNOPSFIbcnops]){2,}")
 # A first line of these words names columns; read as an edge it would silently add two nodes.
 _EDGE_LIST_HEADERS = ({"source", "target"}, {"from", "to"}, {"src", "dst"})
+_WHOLE_NUMBER = re.compile(r"[+-]?\d{1,18}")  # more digits are a name: int() refuses over 4,300
 _OTHER_FORMATS = {
     ":": ("sparse6", "g2n2.graphs.adjacency reads it, or convert it with nauty's copyg -g"),
     ";": ("incremental sparse6", "convert it with nauty's copyg -g"),
@@ -281,13 +283,18 @@ def parse_edge_list(text: str, source: str, directed: bool) -> NDArray[np.float6
     if not weights:
         raise DataError(f"{source} holds no edge: expected lines 'u v', 'u,v' or 'u v weight'")
     names = list(dict.fromkeys(name for edge in weights for name in edge))
-    if all(name.removeprefix("-").isdecimal() for name in names):
+    if are_numbers(names):
         names.sort(key=int)
     row = {name: index for index, name in enumerate(names)}
     matrix = np.zeros((len(names), len(names)))
     for (u, v), weight in weights.items():
         matrix[row[u], row[v]] = weight
     return read_only(matrix)
+
+
+def are_numbers(names: Iterable[str]) -> bool:
+    """Whether every node name is a whole number, so that nodes are ordered by it."""
+    return all(map(_WHOLE_NUMBER.fullmatch, names))
 
 
 def _parse_edge(fields: list[str], where: str) -> tuple[str, str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_
 from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import Fragment, Typing
 from .grammars.grammar import Grammar, Rule
+from .input_files import parse_json, printable
 from .language.patterns import Assumption
 from .language.registry import from_description, register
 from .reduction.certificates import FORMAT, certificate
@@ -303,8 +303,8 @@ def _read_grammar(content: str, source: str, exhaustive: bool) -> Chosen:
     if not content.lstrip().startswith(("{", "[")):
         return Chosen(Grammar.parse(content, GIVEN))
     try:
-        found = json.loads(content)
-    except (json.JSONDecodeError, RecursionError) as fault:
+        found = parse_json(content)
+    except ValueError as fault:
         raise GrammarError(f"{source} is not JSON: {fault}") from None
     derived = isinstance(found, dict) and "certificate" in found
     proof = found["certificate"] if derived else found
@@ -337,7 +337,7 @@ def _certified(proof: dict[str, Any], source: str) -> tuple[Grammar, Grammar]:
         for entry in proof.get("operations", []):
             register(from_description(entry))
     except (GrammarError, TypeError) as fault:
-        raise ReductionError(f"{source} is refused: {fault}") from None
+        raise ReductionError(f"{source} is refused: {printable(str(fault))}") from None
     every, reduced = (
         Grammar.of([Rule.parse(rule) for rule in proof[end]], default_readout=False)
         for end in ("from", "to")

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import DataError
+from ..input_files import require_regular
 from .graph_set import GraphSet, Level
 from .readers.options import OnBad, Options, Task
 
@@ -99,6 +100,8 @@ def read_graphs(
     path = Path(source)
     if not path.exists():
         raise DataError(f"no file or folder {str(source)!r}: check the path")
+    if not path.is_dir():
+        require_regular(path)
     what, read = _recognise(path, options)
     _refuse_unfitting(options, what)
     graphs = read(options)

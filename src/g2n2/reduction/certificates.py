@@ -15,8 +15,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GrammarError, ReductionError
+from ..errors import DataError, GrammarError, ReductionError
 from ..grammars.grammar import Grammar
+from ..input_files import parse_json, printable, read_text_file
 from ..language.printing import to_text
 from ..language.registry import described, from_description, register
 from ..whole_files import replace_file
@@ -78,11 +79,13 @@ def read_certificate(path: Path, register_operations: bool = True) -> Json:
             is another one here.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as fault:
-        raise ReductionError(f"cannot read {path}: {fault.strerror or fault}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as fault:
-        raise ReductionError(f"{path} is not JSON: {fault}") from None
+        text = read_text_file(path, "expected a certificate, which is JSON")
+    except DataError as fault:
+        raise ReductionError(str(fault)) from None
+    try:
+        content = parse_json(text)
+    except ValueError as fault:
+        raise ReductionError(f"{path} is not JSON of a certificate: {fault}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ReductionError(
             f"{path} is not a certificate of this version ({FORMAT!r}); "
@@ -92,7 +95,7 @@ def read_certificate(path: Path, register_operations: bool = True) -> Json:
         for entry in content.get("operations", []) if register_operations else ():
             register(from_description(entry))
     except (GrammarError, TypeError) as fault:
-        raise ReductionError(f"{path} is refused: {fault}") from None
+        raise ReductionError(f"{path} is refused: {printable(str(fault))}") from None
     return content
 
 
