@@ -78,8 +78,8 @@ def adjacency(graph: GraphLike) -> Adjacency:
     Args:
         graph: One of
 
-            - a networkx graph or digraph: attribute `weight` is used where present, rows follow
-              the graph's own node order;
+            - a networkx graph or digraph, no multigraph: attribute `weight` is used where present,
+              rows follow the graph's own node order;
             - a PyG `Data` of one graph: `edge_index`, and `edge_weight` where there is one;
               parallel edges add up;
             - a square array: numpy, nested lists, scipy.sparse, a torch tensor, dense or sparse;
@@ -114,6 +114,7 @@ def adjacency(graph: GraphLike) -> Adjacency:
 def _of_networkx(nx: Any, graph: Any) -> Adjacency:
     if graph.number_of_nodes() == 0:
         raise _no_nodes("the networkx graph")
+    refuse_multigraph(graph, "the networkx graph")
     try:
         matrix = nx.to_numpy_array(graph, weight="weight", dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -122,6 +123,19 @@ def _of_networkx(nx: Any, graph: Any) -> Adjacency:
             "expected a finite number on every edge that has one: convert it or drop it"
         ) from error
     return _checked(matrix)
+
+
+def refuse_multigraph(graph: Any, what: str) -> None:
+    """Refuse a networkx MultiGraph: whether parallel edges count once or add up is not ours to say.
+
+    Raises:
+        DataError: It is one.
+    """
+    if graph.is_multigraph():
+        raise DataError(
+            f"{what} is a multigraph; make its edges single with networkx.Graph(g), or sum them "
+            "into the attribute 'weight'"
+        )
 
 
 def _of_pyg(data: Any) -> Adjacency:

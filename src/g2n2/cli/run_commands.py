@@ -44,7 +44,7 @@ def evaluate(
 
     trained = TrainedRun(run, device)
     if out is not None:
-        _refuse_overwriting(out, on, trained.config.dataset)
+        _check_out(out, on, trained.config.dataset)
     options = _options(smiles, id_column, option)
     if on in ("train", "validation", "test"):
         outcome = trained.evaluate(on)
@@ -78,7 +78,7 @@ def predict(
     from ..training.trained import Run as TrainedRun
 
     trained = TrainedRun(run, device)
-    _refuse_overwriting(out, file, trained.config.dataset)
+    _check_out(out, file, trained.config.dataset)
     outcome = trained.predict(file, _options(smiles, id_column, option))
     rows = prediction_rows(outcome.graphs, trained.task, outcome.made, truth=False, unread=True)
     write_rows(out, rows)
@@ -136,9 +136,12 @@ def _described(row: Dataset) -> dict[str, Any]:
     }
 
 
-def _refuse_overwriting(out: Path, *sources: str) -> None:
+def _check_out(out: Path, *sources: str) -> None:
+    """Refuse, before the work, an output that cannot be written or that would overwrite inputs."""
     from ..errors import DataError
+    from ..whole_files import check_output
 
+    check_output(out)
     for source in map(Path, sources):
         if out.exists() and source.exists() and out.samefile(source):
             raise DataError(

@@ -145,7 +145,15 @@ class GraphSet:
             positions=None if self.positions is None else self.positions[nodes],
             ids=tuple(self.ids[i] for i in wanted) if self.ids else (),
             splits=MappingProxyType({}),
+            source=self._source_of(wanted),
         )
+
+    def _source_of(self, wanted: Ints) -> Mapping[str, Any]:
+        """The source with the rows of some graphs in place of those of all."""
+        rows = self.source.get("rows")
+        if rows is None or len(rows) != len(self):
+            return self.source
+        return MappingProxyType({**self.source, "rows": tuple(rows[i] for i in wanted)})
 
     def adjacency(self, index: int) -> NDArray[np.float64]:
         """`[n, n]` matrix A of one graph; parallel edges add up."""

@@ -32,6 +32,8 @@ _FITTING = {
 SMILES = "smiles:"
 """Before each string of a list of molecules; other strings are graphs without features."""
 _TABLES = (".csv", ".tsv", ".txt")
+_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+_PANDAS = {".parquet": "read_parquet", ".feather": "read_feather", ".jsonl": "read_json"}
 _KNOWN = (
     "CSV with SMILES, .smi, .sdf, .mol, .xyz, .g6, .npz, an edge-list CSV (graph, source, target), "
     "a TU folder or zip, or a folder of .sdf or .xyz files"
@@ -148,6 +150,18 @@ def _recognise(path: Path, options: Options) -> tuple[str, Callable[[Options], G
         return "molecule files", lambda options: read_molecule_files(path, options)
     if ending.endswith((".smi", ".smiles", *_TABLES)):
         return _recognise_table(path, options, ending)
+    if ending.endswith(_SPREADSHEETS):
+        raise DataError(
+            f"{str(path)!r} is a spreadsheet, which is not read: save its sheet as CSV "
+            "(File, Save As, CSV UTF-8), or in Python: pandas.read_excel(path).to_csv('data.csv', "
+            "index=False)"
+        )
+    if ending.endswith(tuple(_PANDAS)):
+        reader = next(name for suffix, name in _PANDAS.items() if ending.endswith(suffix))
+        raise DataError(
+            f"{str(path)!r} is a table that is not read; save it as CSV: "
+            f"pandas.{reader}(path).to_csv('data.csv', index=False)"
+        )
     raise DataError(f"{str(path)!r} has no known ending; expected {_KNOWN}")
 
 

@@ -20,7 +20,7 @@ from ..grammars.grammar import Grammar
 from ..input_files import parse_json, printable, read_text_file
 from ..language.printing import to_text
 from ..language.registry import described, from_description, register
-from ..whole_files import replace_file
+from ..whole_files import write_output
 from .lemmas import LEMMA, Lemma
 from .simulation import Proof
 
@@ -62,9 +62,9 @@ def write_certificate(content: Json, path: Path) -> None:
         ReductionError: The file cannot be written.
     """
     try:
-        replace_file(path, (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
-    except OSError as fault:
-        raise ReductionError(f"cannot write {path}: {fault.strerror or fault}") from None
+        write_output(path, (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
+    except DataError as fault:
+        raise ReductionError(str(fault)) from None
 
 
 def read_certificate(path: Path, register_operations: bool = True) -> Json:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..errors import DataError
-from ..whole_files import replace_file
+from ..whole_files import make_folder, replace_file
 
 FORMAT = 1
 NAME = "checkpoint.pt"
@@ -32,7 +32,7 @@ def write_whole(path: Path, content: bytes, before: Path | None = None) -> None:
         DataError: The disk refuses; what was there before is untouched.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         replace_file(path, content, before)
     except OSError as error:
         advice = "free space" if error.errno in FULL else "check that the folder can be written"

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from ...errors import DataError
+from ...graph_text import DECIMAL_COMMA
 from ...input_files import read_text_file
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
@@ -124,6 +125,20 @@ def read_utf8(path: str | Path) -> str:
 def is_missing(cell: str) -> bool:
     """Whether a cell says that there is no value."""
     return cell.lower() in MISSING
+
+
+def decimal_comma(cells: Sequence[str]) -> int | None:
+    """The first row written `0,5` in a column that is otherwise of numbers; None without one."""
+    first = None
+    for row, cell in enumerate(cells):
+        if DECIMAL_COMMA.fullmatch(cell):
+            first = row if first is None else first
+        elif not (is_missing(cell) or _is_number(cell)):
+            return None
+    return first
+
+
+WITH_POINT = "write numbers with a decimal point, as in 0.5, and without commas between thousands"
 
 
 def shortened(names: Iterable[str], most: int = 12) -> str:
