@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..described import Described, some, span
 from ..errors import DataError
 
 Ints = NDArray[np.int64]
@@ -42,8 +43,8 @@ class Target:
     symbol: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class GraphSet:
+@dataclass(frozen=True, eq=False, repr=False)
+class GraphSet(Described):
     """Many graphs as flat arrays, one graph after the other.
 
     Attributes:
@@ -88,6 +89,23 @@ class GraphSet:
 
     def __len__(self) -> int:
         return len(self.sizes)
+
+    def facts(self) -> dict[str, str]:
+        """The set in a few words, for `repr` and notebooks."""
+        found = {
+            "name": some([self.name]),
+            "graphs": f"{len(self):,}",
+            "nodes": span(*((self.sizes.min(), self.sizes.max()) if len(self) else (0, 0))),
+            "edges": f"{self.edges.shape[1]:,}",
+            "node_features": str(self.node_features.shape[1]),
+            "edge_features": str(self.edge_features.shape[1]),
+            "targets": some(column.name for column in self.columns),
+        }
+        if self.level != "graph":
+            found["level"] = self.level
+        if self.splits:
+            found["splits"] = some(f"{part}:{len(rows):,}" for part, rows in self.splits.items())
+        return found
 
     @cached_property
     def node_offsets(self) -> Ints:

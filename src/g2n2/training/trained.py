@@ -18,6 +18,7 @@ from ..data.readers.molecules import ATOM_FEATURES
 from ..data.readers.options import Options
 from ..data.readers.smiles_tables import read_smiles_list
 from ..data.reading import SMILES, read_with
+from ..described import Described, some
 from ..errors import DataError
 from .alignment import align
 from .building import (
@@ -41,8 +42,8 @@ CARRIED = ("smiles", "id", "hydrogens", "directed")
 """Options of reading that hold for new files as they did for the training file."""
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome(Described):
     """Predictions with what they are about.
 
     Attributes:
@@ -64,6 +65,18 @@ class Outcome:
 
     def __len__(self) -> int:
         return len(self.made.rows)
+
+    def facts(self) -> dict[str, str]:
+        """The predictions in a few words, for `repr` and notebooks."""
+        found = {
+            "predictions": f"{len(self):,}",
+            "graphs": f"{len(self.graphs):,}",
+            "of": self.graphs.name,
+            "targets": some(column.name for column in self.task.columns),
+        }
+        if lost := len(self.graphs.source.get("unread", ())):
+            found["not read"] = f"{lost:,}"
+        return found
 
     def rows(self, truth: bool = False) -> list[Row]:
         """One dict for each prediction, with the input's ids in its order, units in the names.

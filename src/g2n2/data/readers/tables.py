@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from ...described import Described, some
 from ...errors import DataError
 from ...graph_text import DECIMAL_COMMA
 from ...input_files import read_text_file
@@ -20,8 +21,8 @@ _SEPARATORS = (",", ";", "\t")
 _LAST_SEPARATOR = "|"  # only where a header has none of the others: |x| may be part of a name
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
+@dataclass(frozen=True, eq=False, repr=False)
+class Table(Described):
     """Columns of text with the place of each row.
 
     Attributes:
@@ -38,6 +39,10 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.places)
+
+    def facts(self) -> dict[str, str]:
+        """The table in a few words, for `repr` and notebooks."""
+        return {"name": self.name, "rows": f"{len(self):,}", "columns": some(self.columns)}
 
     def column(self, name: str) -> list[str]:
         """The cells of one column, by its name in any case.
