@@ -21,8 +21,8 @@ _ABOUT_TARGETS = _ANYWHERE | {"task"}
 _OF_TABLES = _ABOUT_TARGETS | {"id", "split_column"}
 # What may be said of each format; an option that would be ignored is refused.
 _FITTING = {
-    "molecules in a table": _OF_TABLES | {"smiles", "hydrogens"},
-    "molecule files": _OF_TABLES,
+    "molecules in a table": _OF_TABLES | {"smiles", "hydrogens", "largest"},
+    "molecule files": _OF_TABLES | {"largest"},
     "an edge list": _OF_TABLES | {"directed", "level"},
     "an npz file": _ABOUT_TARGETS | {"level"},
     "graph6": _ANYWHERE,
@@ -50,6 +50,7 @@ def read_graphs(
     split_column: str | None = None,
     on_bad: OnBad = "skip",
     hydrogens: bool = False,
+    largest: bool = False,
     directed: bool = False,
     level: Level | None = None,
     name: str | None = None,
@@ -75,6 +76,7 @@ def read_graphs(
         on_bad: `skip` leaves records out that cannot be read and names them in the notes,
             `refuse` ends with an error that names them.
         hydrogens: Make the hydrogens of SMILES nodes of their own.
+        largest: Keep only the largest fragment of each molecule, as of a salt.
         directed: Keep the direction of the edges in an edge list.
         level: What the targets belong to, where the source leaves it open.
         name: What the set is called; None takes it from the file.
@@ -92,6 +94,7 @@ def read_graphs(
         split_column=split_column,
         on_bad=on_bad,
         hydrogens=hydrogens,
+        largest=largest,
         directed=directed,
         level=level,
         name=name,

@@ -38,7 +38,7 @@ from .prediction_rows import Row, prediction_rows, write_rows
 from .run_folder import RunFolder
 from .tasks import Task, Values
 
-CARRIED = ("smiles", "id", "hydrogens", "directed")
+CARRIED = ("smiles", "id", "hydrogens", "largest", "directed")
 """Options of reading that hold for new files as they did for the training file."""
 
 
@@ -252,9 +252,10 @@ class Run:
         items = source if hasattr(source, "edge_index") else list(source)
         molecules = self.files.read_json("data.json")["node_names"] == list(ATOM_FEATURES)
         if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
-            hydrogens = bool(self.config.options.get("hydrogens", False))
+            said = {**self.config.options, **(options or {})}
+            chosen = {name: bool(said.get(name, False)) for name in ("hydrogens", "largest")}
             texts = [text.removeprefix(SMILES) for text in items]
-            return read_smiles_list(texts, Options(target=(), hydrogens=hydrogens))
+            return read_smiles_list(texts, Options(target=(), **chosen))
         return read_with(items, options or {})
 
     def _outcome(self, parts: Parts, indices: Ints) -> Outcome:

@@ -371,3 +371,36 @@ def test_whatever_rdkit_raises_for_a_record_names_that_record(
     graphs = read_graphs(path)
     assert len(graphs) == 2
     assert "molecule 2: RDKit cannot use it (Pre-condition Violation getNum" in graphs.notes[0]
+
+
+SALTS = "id,smiles,y\na,CCO.Cl,1.5\nb,[Na+].CC(=O)[O-],2.5\nc,CCC,3.5\nd,CC.CC,4.5\n"
+
+
+def test_the_largest_fragment_of_a_salt_is_kept_when_asked(tmp_path: Path) -> None:
+    path = table(tmp_path, SALTS)
+    whole = read_graphs(path)
+    assert whole.sizes.tolist() == [4, 5, 3, 4]
+    note = "3 molecules are of several fragments, such as salts; the option largest=true keeps"
+    assert any(text.startswith(note) for text in whole.notes)
+    graphs = read_graphs(path, largest=True)
+    assert graphs.sizes.tolist() == [3, 4, 3, 2]
+    assert graphs.source["smiles"] == {"a": "CCO", "b": "CC(=O)[O-]", "c": "CCC", "d": "CC"}
+    assert "3 molecules are of several fragments; the largest is kept." in graphs.notes
+    assert feature(graphs, "Cl") == [0.0] * 12
+    assert not any("fragments" in text for text in read_graphs(table(tmp_path, GOOD)).notes)
+
+
+def test_the_largest_fragment_keeps_its_features_and_places(tmp_path: Path) -> None:
+    alone = read_graphs(table(tmp_path, "smiles,y\nC[C@H](O)/C=C/N,1.5\n"))
+    salt = read_graphs(table(tmp_path, "smiles,y\nCl.C[C@H](O)/C=C/N,1.5\n"), largest=True)
+    assert np.array_equal(alone.node_features, salt.node_features)
+    assert np.array_equal(alone.edge_features, salt.edge_features)
+    apart = WATER.format(comment="").replace("3\n", "4\n", 1) + "Ne 0 0 9\n"
+    kept = read_graphs(table(tmp_path, apart, "mine.xyz"), largest=True)
+    assert kept.sizes.tolist() == [3]
+    assert kept.positions is not None
+    with pytest.raises(DataError, match="largest=True says nothing about an edge list"):
+        read_graphs(table(tmp_path, "graph,source,target\n1,0,1\n", "edges.csv"), largest=True)
+
+
+GOOD = "id,smiles,y\na,CC,1.5\nb,CCO,2.5\n"

@@ -14,13 +14,15 @@ from .molecules import (
     ATOM_FEATURES,
     BOND_FEATURES,
     Molecule,
+    ReadMolecule,
     chemistry,
+    fragment_notes,
     graph_and_smiles,
     molecule_from_atoms,
     parse_mol_block,
 )
 from .options import Options
-from .records import Record, assemble
+from .records import assemble
 from .smiles_tables import name_bad_rows, smiles_by_id
 from .tables import Table, read_utf8
 
@@ -47,28 +49,32 @@ def read_molecule_files(source: str | Path, options: Options) -> GraphSet:
     table = _as_table(str(source), found)
     kept: list[int] = []
     bad: list[tuple[int, str]] = []
-    records: list[Record] = []
-    canonical: list[str] = []
+    molecules: list[ReadMolecule] = []
     without_orders = 0
     with chemistry() as chem:
         for row, item in enumerate(found):
             molecule, has_orders = _molecule(chem, item)
-            read = molecule if isinstance(molecule, str) else graph_and_smiles(chem, molecule)
+            read = (
+                molecule
+                if isinstance(molecule, str)
+                else graph_and_smiles(chem, molecule, largest=options.largest)
+            )
             if isinstance(read, str):
                 bad.append((row, read))
                 continue
             kept.append(row)
             without_orders += not has_orders
-            records.append(read[0])
-            canonical.append(read[1])
+            molecules.append(read)
     notes = name_bad_rows(table, bad, options)
     if any(item.atoms for item in found):
         notes.append("Bonds are found from the distances between atoms.")
     if without_orders:
         notes.append(f"{without_orders} molecules get no bond orders: each bond counts as single.")
+    notes += fragment_notes(molecules, options.largest)
     labels = read_labels(table.keep(kept), options, {"charge"})
+    canonical = [molecule.smiles for molecule in molecules]
     return assemble(
-        records,
+        [molecule.record for molecule in molecules],
         name=options.name or path.name.partition(".")[0],
         ids=labels.ids,
         targets=labels.targets,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -153,17 +154,36 @@ def _lone_atom(chem: Any, bare: Molecule, charge: int) -> Molecule | str:
     return molecule
 
 
+@dataclass(frozen=True, eq=False)
+class ReadMolecule:
+    """One molecule as a graph.
+
+    Attributes:
+        record: Its graph.
+        smiles: Its canonical SMILES.
+        fragments: Of how many parts without a bond between them it is written.
+    """
+
+    record: Record
+    smiles: str
+    fragments: int
+
+
 def graph_and_smiles(
-    chem: Any, molecule: Molecule, hydrogens: bool = False
-) -> tuple[Record, str] | str:
+    chem: Any, molecule: Molecule, hydrogens: bool = False, largest: bool = False
+) -> ReadMolecule | str:
     """The graph of a molecule and its canonical SMILES, or why there is none.
 
     Args:
         chem: `rdkit.Chem`.
         molecule: As one of the functions above gives it.
         hydrogens: Make implicit hydrogens nodes of the graph.
+        largest: Keep the fragment of most heavy atoms only.
     """
     try:
+        fragments = len(chem.GetMolFrags(molecule))
+        if largest and fragments > 1:
+            molecule = _largest_fragment(chem, molecule)
         record = molecule_record(chem.AddHs(molecule) if hydrogens else molecule)
         listed = any(atom.GetAtomicNum() == 1 for atom in molecule.GetAtoms())
         heavy = chem.RemoveHs(molecule, sanitize=False) if listed else molecule
@@ -172,7 +192,28 @@ def graph_and_smiles(
         return _in_one_line(fault)
     if record.positions is not None and not np.isfinite(record.positions).all():
         return "a coordinate is NaN, infinite or too large"
-    return record, smiles
+    return ReadMolecule(record, smiles, fragments)
+
+
+def _largest_fragment(chem: Any, molecule: Molecule) -> Molecule:
+    """The part of most heavy atoms; among equals that of most atoms, then by SMILES."""
+    parts = chem.GetMolFrags(molecule, asMols=True)
+    found = max(parts, key=lambda m: (m.GetNumHeavyAtoms(), m.GetNumAtoms(), chem.MolToSmiles(m)))
+    chem.AssignStereochemistry(found, cleanIt=True, force=True)
+    return found
+
+
+def fragment_notes(read: Sequence[ReadMolecule], largest: bool) -> list[str]:
+    """A note where molecules are of several fragments."""
+    count = sum(molecule.fragments > 1 for molecule in read)
+    if not count:
+        return []
+    what = "1 molecule is" if count == 1 else f"{count} molecules are"
+    if largest:
+        return [f"{what} of several fragments; the largest is kept."]
+    return [
+        f"{what} of several fragments, such as salts; the option largest=true keeps the largest."
+    ]
 
 
 def _shortened(text: str) -> str:
