@@ -40,6 +40,8 @@ from .tasks import Task, Values
 
 CARRIED = ("smiles", "id", "hydrogens", "largest", "directed")
 """Options of reading that hold for new files as they did for the training file."""
+OF_MOLECULES = ("hydrogens", "largest")
+"""Those that hold for molecules in memory too."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -253,9 +255,15 @@ class Run:
         molecules = self.files.read_json("data.json")["node_names"] == list(ATOM_FEATURES)
         if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
             said = {**self.config.options, **(options or {})}
-            chosen = {name: bool(said.get(name, False)) for name in ("hydrogens", "largest")}
+            if odd := [name for name in options or () if name not in OF_MOLECULES]:
+                raise DataError(
+                    f"the option {odd[0]!r} says nothing about a list of SMILES; "
+                    f"known: {', '.join(OF_MOLECULES)}"
+                )
             texts = [text.removeprefix(SMILES) for text in items]
-            return read_smiles_list(texts, Options(target=(), **chosen))
+            hydrogens, largest = (bool(said.get(name, False)) for name in OF_MOLECULES)
+            chosen = Options(target=(), hydrogens=hydrogens, largest=largest)
+            return read_smiles_list(texts, chosen)
         return read_with(items, options or {})
 
     def _outcome(self, parts: Parts, indices: Ints) -> Outcome:
