@@ -198,7 +198,7 @@ def test_strings_go_where_objects_go() -> None:
         (lambda: g2n2.power([], suite="csl"), DataError, "nothing to measure"),
         (lambda: g2n2.power("r-G_L3", suite="cls"), DataError, "did you mean csl"),
         (lambda: g2n2.check(7), ReductionError, "got int, expected a certificate"),
-        (lambda: g2n2.check("no-such.json"), ReductionError, "cannot read"),
+        (lambda: g2n2.check("no-such.json"), ReductionError, "no file"),
         (lambda: g2n2.compile("r-G_L3", width=0), G2N2Error, "a width must be a whole number"),
         (lambda: g2n2.load("no/such/place"), DataError, "no file or folder"),
         (lambda: g2n2.export("no/such/place", "a.onnx"), DataError, "no file or folder"),

@@ -137,7 +137,7 @@ def test_graph6_file_names_the_bad_line(tmp_path: Path) -> None:
         ("header.g6", b">>graph6<<\n", "holds no graph"),
         ("cut.g6.gz", gzip.compress(b"C~\n" * 50, mtime=0)[:-9], "truncated or damaged"),
         ("plain.g6.gz", b"C~\n", "truncated or damaged"),
-        ("binary.g6", b"\xff\xfe\x00", "is not text"),
+        ("binary.g6", b"\xff\xfe\x00", "is not UTF-8 text"),
     ],
 )
 def test_broken_graph6_file_is_refused(
@@ -151,7 +151,7 @@ def test_broken_graph6_file_is_refused(
 def test_missing_file_and_folder(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no file"):
         read_graph6_file(tmp_path / "none.g6")
-    with pytest.raises(DataError, match="cannot read"):
+    with pytest.raises(DataError, match="is a folder"):
         read_graph6_file(tmp_path)
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from .errors import DataError, GrammarError, ReductionError
 from .grammars.coercion import GrammarLike, as_grammar
+from .input_files import parse_json, read_text_file
 from .options import check_option
 
 if TYPE_CHECKING:
@@ -310,8 +310,8 @@ def _other_content(path: Path) -> str:
     if not ending.endswith(".json"):
         return ""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        content = parse_json(read_text_file(path, "expected JSON"))
+    except ValueError:
         return "JSON that cannot be read; a network is a .safetensors file"
     if isinstance(content, dict) and str(content.get("format", "")).startswith("g2n2 certificate"):
         return "a certificate: g2n2.check(path) checks it"

@@ -67,7 +67,7 @@ def _with_caret(message: str, text: str, position: int, expected: tuple[str, ...
         return message
     window = 60
     start = max(0, position - window)
-    shown = text[start : position + window].replace("\n", " ").replace("\t", " ")
+    shown = "".join(c if c.isprintable() else " " for c in text[start : position + window])
     lines = [message, "  " + shown, "  " + " " * (position - start) + "^"]
     if expected:
         lines.append("expected " + ", ".join(expected))

@@ -8,6 +8,7 @@ as graph6, even where it is a SMILES too (`CC`, with a warning); what is left is
 import math
 import re
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ _PREFIX = re.compile(rf"\s*(?:>>({'|'.join(FORMATS[:3])})<<|({'|'.join(FORMATS)}
 _ATOMS = re.compile(r"(?:Br|Cl|[BCNOPSFIbcnops]){2,}")
 # A first line of these words names columns; read as an edge it would silently add two nodes.
 _EDGE_LIST_HEADERS = ({"source", "target"}, {"from", "to"}, {"src", "dst"})
+_WHOLE_NUMBER = re.compile(r"[+-]?\d{1,18}")  # more digits are a name: int() refuses over 4,300
+DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
+"""A number written `0,5`."""
 _OTHER_FORMATS = {
     ":": ("sparse6", "g2n2.graphs.adjacency reads it, or convert it with nauty's copyg -g"),
     ";": ("incremental sparse6", "convert it with nauty's copyg -g"),
@@ -259,6 +263,7 @@ def parse_edge_list(text: str, source: str, directed: bool) -> NDArray[np.float6
         by first appearance otherwise.
     """
     weights: dict[tuple[str, str], float] = {}
+    lines: dict[str, int] = {}
     first = True
     for number, line in enumerate(text.splitlines(), start=1):
         content = line.partition("#")[0].strip()
@@ -271,7 +276,10 @@ def parse_edge_list(text: str, source: str, directed: bool) -> NDArray[np.float6
         first = False
         if is_header:
             continue
+        _refuse_decimal_comma(content, f"{source}:{number}")
         u, v, weight = _parse_edge(fields, f"{source}:{number}")
+        lines.setdefault(u, number)
+        lines.setdefault(v, number)
         for edge in ((u, v),) if directed else ((u, v), (v, u)):
             if weights.setdefault(edge, weight) != weight:
                 raise DataError(
@@ -282,7 +290,9 @@ def parse_edge_list(text: str, source: str, directed: bool) -> NDArray[np.float6
     if not weights:
         raise DataError(f"{source} holds no edge: expected lines 'u v', 'u,v' or 'u v weight'")
     names = list(dict.fromkeys(name for edge in weights for name in edge))
-    if all(name.removeprefix("-").isdecimal() for name in names):
+    if (negative := negative_node(names)) is not None:
+        raise DataError(f"{source}:{lines[negative]}: {NEGATIVE_NODE.format(negative)}")
+    if are_numbers(names):
         names.sort(key=int)
     row = {name: index for index, name in enumerate(names)}
     matrix = np.zeros((len(names), len(names)))
@@ -291,12 +301,42 @@ def parse_edge_list(text: str, source: str, directed: bool) -> NDArray[np.float6
     return read_only(matrix)
 
 
+def are_numbers(names: Iterable[str]) -> bool:
+    """Whether every node name is a whole number, so that nodes are ordered by it."""
+    return all(map(_WHOLE_NUMBER.fullmatch, names))
+
+
+NEGATIVE_NODE = (
+    "node {} is negative, and nodes are numbered from 0 or 1; drop the line if it means that there "
+    "is no edge, or give the nodes names that are no numbers"
+)
+
+
+def negative_node(names: Iterable[str]) -> str | None:
+    """The first negative number where every node name is a whole number; None without one."""
+    found = list(names)
+    if not all(_WHOLE_NUMBER.fullmatch(name.replace("\N{MINUS SIGN}", "-")) for name in found):
+        return None
+    return next((name for name in found if name.startswith(("-", "\N{MINUS SIGN}"))), None)
+
+
+def _refuse_decimal_comma(line: str, where: str) -> None:
+    """Refuse `0 1 0,5`, which cut at its comma would join the nodes `0 1 0` and `5`."""
+    fields = re.split(r"[\s;]+", line)
+    if len(fields) == 3 and DECIMAL_COMMA.fullmatch(fields[2]):
+        raise DataError(
+            f"{where}: weight {fields[2]!r} has a comma; write a decimal point, as in "
+            f"{fields[2].replace(',', '.')}"
+        )
+
+
 def _parse_edge(fields: list[str], where: str) -> tuple[str, str, float]:
     """Check one line of an edge list."""
     if len(fields) not in (2, 3) or not all(fields):
         raise DataError(
             f"{where}: got {len(fields)} field(s) {' '.join(fields)!r}, expected 'u v' or "
-            "'u v weight' (a node without edges is 'u u 0'); a graph6 file is named .g6"
+            "'u v weight' (a node without edges is 'u u 0'), numbers with a decimal point; "
+            "a graph6 file is named .g6"
         )
     if len(fields) == 2:
         return fields[0], fields[1], 1.0

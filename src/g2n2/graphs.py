@@ -4,10 +4,8 @@ Everything behind this module sees a read-only float64 array `[n, n]` with `n >=
 entries; `A[i, j]` is the weight of the edge from `i` to `j`.
 """
 
-import gzip
 import os
 import sys
-import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -26,6 +24,7 @@ from g2n2.graph_text import (
     parse_graph_text,
     read_only,
 )
+from g2n2.input_files import read_text_file, require_regular
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -81,8 +80,8 @@ def adjacency(graph: GraphLike) -> Adjacency:
     Args:
         graph: One of
 
-            - a networkx graph or digraph: attribute `weight` is used where present, rows follow
-              the graph's own node order;
+            - a networkx graph or digraph, no multigraph: attribute `weight` is used where present,
+              rows follow the graph's own node order;
             - a PyG `Data` of one graph: `edge_index`, and `edge_weight` where there is one;
               parallel edges add up;
             - a square array: numpy, a list of lists (tuples would be edges, which are refused),
@@ -127,6 +126,7 @@ def _looks_like_edges(rows: Collection[Any]) -> bool:
 def _of_networkx(nx: Any, graph: Any) -> Adjacency:
     if graph.number_of_nodes() == 0:
         raise _no_nodes("the networkx graph")
+    refuse_multigraph(graph, "the networkx graph")
     try:
         matrix = nx.to_numpy_array(graph, weight="weight", dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -135,6 +135,19 @@ def _of_networkx(nx: Any, graph: Any) -> Adjacency:
             "expected a finite number on every edge that has one: convert it or drop it"
         ) from error
     return _checked(matrix)
+
+
+def refuse_multigraph(graph: Any, what: str) -> None:
+    """Refuse a networkx MultiGraph: whether parallel edges count once or add up is not ours to say.
+
+    Raises:
+        DataError: It is one.
+    """
+    if graph.is_multigraph():
+        raise DataError(
+            f"{what} is a multigraph; make its edges single with networkx.Graph(g), or sum them "
+            "into the attribute 'weight'"
+        )
 
 
 def _of_pyg(data: Any) -> Adjacency:
@@ -251,8 +264,7 @@ def read_graph(text_or_path: str | Path, directed: bool = False) -> Adjacency:
                 )
             return graphs[0]
         return parse_edge_list(read_text(path), text, directed)
-    if os.path.isdir(text):
-        raise DataError(f"{text!r} is a folder, expected a file with one graph")
+    require_regular(text)
     named = text.strip().lower().startswith(tuple(f"{name}:" for name in FORMATS))
     # Neither character can occur in graph6, so the user meant a file; SMILES can say so.
     if not named and ("/" in text or "." in text):
@@ -267,21 +279,7 @@ def read_graph(text_or_path: str | Path, directed: bool = False) -> Adjacency:
 
 def read_text(path: str | Path) -> str:
     """Read a text file, gunzipping `.gz`, with every failure told as a DataError."""
-    try:
-        data = Path(path).read_bytes()
-        return (gzip.decompress(data) if str(path).endswith(".gz") else data).decode("utf-8-sig")
-    except FileNotFoundError as error:
-        raise DataError(f"no file {str(path)!r}: check the path") from error
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(
-            f"{path} is not a whole gzip file ({error}); it is truncated or damaged: get it again"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path} is not text (byte {error.start}); expected graph6 lines or an edge list"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {str(path)!r}: {error}") from error
+    return read_text_file(path, "expected graph6 lines or an edge list")
 
 
 def _checked(values: Any) -> Adjacency:

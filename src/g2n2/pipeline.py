@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from collections.abc import Callable, Iterable
@@ -17,6 +16,7 @@ from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_
 from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import TYPINGS, Fragment, Typing
 from .grammars.grammar import Grammar, Rule
+from .input_files import parse_json
 from .language.patterns import ASSUMPTIONS, Assumption
 from .options import check_option
 from .reduction.certificates import (
@@ -328,8 +328,8 @@ def _read_grammar(content: str, source: str, exhaustive: bool) -> Chosen:
     if not content.lstrip().startswith(("{", "[")):
         return Chosen(Grammar.parse(content, GIVEN))
     try:
-        found = json.loads(content)
-    except (json.JSONDecodeError, RecursionError) as fault:
+        found = parse_json(content)
+    except ValueError as fault:
         raise GrammarError(f"{source} is not JSON: {fault}") from None
     proof = proof_of(found)
     if proof is None:

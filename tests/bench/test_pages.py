@@ -65,7 +65,8 @@ def test_a_file_that_holds_something_else_is_refused(tmp_path):
         read_results(tmp_path)
 
 
-def test_a_place_that_cannot_be_written_is_refused(tmp_path):
+def test_a_place_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(DataError, match="cannot write"):

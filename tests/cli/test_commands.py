@@ -181,7 +181,7 @@ BAD = [
     (("words", "r-G_L4"), "did you mean"),
     (("tree", "Tr(A)", "--grammar", "G_L3"), "Tr"),
     (("compare", "PPGN", "nothing"), "no grammar is called 'nothing'"),
-    (("check", "no-such-file.json"), "cannot read"),
+    (("check", "no-such-file.json"), "no file"),
 ]
 
 

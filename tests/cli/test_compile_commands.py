@@ -122,7 +122,7 @@ BAD = [
     (("compile", "r-G_L3", "--width", "0"), "Invalid value for '--width'"),
     (("compile", "r-G_L3", "--preset", "nonsense"), "Invalid value for '--preset'"),
     (("compile", "r-G_L3", "--diagram", "out.png"), "name it for instance out.svg"),
-    (("compile", "r-G_L3", "--diagram", "no/such/out.svg"), "cannot be written"),
+    (("compile", "r-G_L3", "--diagram", "../no/such/out.svg"), "make it first"),
     (("trace", "AᵀA"), "no variable derives Aᵀ"),
     (("trace", "1ᵀ(A1"), "this bracket is never closed"),
     (("trace", "A", "--graph6", "~~~~"), "graph6"),

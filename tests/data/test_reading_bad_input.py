@@ -77,7 +77,11 @@ FILES: list[tuple[str, str | bytes, dict[str, Any], str]] = [
     ("a.g6", "", {}, "holds no graph"),
     ("a.npz", b"PK\x03\x04 nothing", {}, "cannot be read as a zip file"),
     ("a.zip", b"PK\x03\x04 nothing", {}, "cannot be read as a zip file"),
-    ("a.parquet", b"PAR1", {}, "has no known ending; expected CSV with SMILES"),
+    ("a.unknown", b"PAR1", {}, "has no known ending; expected CSV with SMILES"),
+    ("a.xlsx", b"PK", {}, "is a spreadsheet, which is not read: save its sheet as CSV"),
+    ("A.XLS", b"\xd0\xcf", {}, "pandas.read_excel(path).to_csv('data.csv', index=False)"),
+    ("a.ods", b"PK", {}, "is a spreadsheet"),
+    ("a.parquet", b"PAR1", {}, "pandas.read_parquet(path).to_csv('data.csv', index=False)"),
     ("edges.csv", "graph,source,target\n1,0,1\n", {"target": "y"}, "has no column 'y'"),
 ]
 

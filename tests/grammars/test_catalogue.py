@@ -142,7 +142,7 @@ def test_a_grammar_may_be_text_a_fragment_or_a_file(tmp_path: Path) -> None:
     file.write_text("V → AV | 1\n", encoding="utf-8-sig")  # as some editors write it
     assert find_grammar(str(file)) == found
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(GrammarError, match="is not text"):
+    with pytest.raises(GrammarError, match="is not UTF-8 text"):
         find_grammar(str(file))
 
 

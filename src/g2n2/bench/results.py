@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import DataError
-from ..whole_files import replace_file
+from ..whole_files import make_folder, replace_file
 from .cases import Floor
 
 Status = Literal["measured", "differs", "skipped", "failed"]
@@ -94,7 +94,7 @@ def probe(folder: Path) -> None:
         DataError: They cannot.
     """
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         tempfile.TemporaryFile(dir=folder).close()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
+from ..whole_files import make_folder
 from .results import Result, writing
 
 APART = 1.13
@@ -55,7 +56,7 @@ def draw_roofline(path: Path, results: Sequence[Result]) -> bool:
     axes.set_axisbelow(True)
     axes.legend(frameon=False, loc="upper left", fontsize=8)
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         figure.savefig(path, dpi=130)
     return True
 

@@ -224,13 +224,11 @@ def _start(text: str, grammar: Grammar) -> Fragment | Grammar:
 
 def _write_svg(content: str, path: Path) -> None:
     from ..errors import DataError
+    from ..whole_files import write_output
 
     if path.suffix.lower() != ".svg":
         raise DataError(f"a diagram is written as SVG; name it for instance {path.stem}.svg")
-    try:
-        path.write_text(content, encoding="utf-8")
-    except OSError as fault:
-        raise DataError(f"{path} cannot be written: {fault.strerror}") from None
+    write_output(path, content.encode())
 
 
 def show_formula(

@@ -75,7 +75,10 @@ def derive(
     """From a fragment to its exhaustive grammar, and by proof to a reduced one."""
     from ..pipeline import derive as run
     from ..reduction.certificates import write_certificate
+    from ..whole_files import check_output
 
+    if out is not None:
+        check_output(out)
     result = run(fragment, typing.value, assume.value, level.value, order.value)
     if out is not None:  # before printing, so that `| head` loses nothing
         write_certificate(result.certificate, out)
@@ -161,7 +164,10 @@ def compare(
     from ..pipeline import compare as run
     from ..power.wl_tests import WLTest
     from ..verdict import comparison_verdict
+    from ..whole_files import check_output
 
+    if out is not None:
+        check_output(out)
     first, second = of_words_or_test(left, reduce), of_words_or_test(right, reduce)
     if isinstance(first, WLTest) or isinstance(second, WLTest):
         if out is not None:

@@ -15,6 +15,7 @@ from .train_commands import Id, OptionList, Smiles, parsed_options
 
 if TYPE_CHECKING:
     from ..data.catalogue import Dataset
+    from ..training.trained import Run as TrainedRun
 
 Run = Annotated[Path, typer.Argument(help="A run folder written by g2n2 train.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
@@ -45,7 +46,7 @@ def evaluate(
     trained = TrainedRun(run, device)
     _note(trained.note)
     if out is not None:
-        _refuse_overwriting(out, on, trained.config.dataset)
+        _check_out(out, on, trained.config.dataset)
     options = _options(smiles, id_column, option)
     if on in ("train", "validation", "test"):
         outcome = trained.evaluate(on)
@@ -67,9 +68,14 @@ def evaluate(
 
 def predict(
     run: Run,
-    file: Annotated[str, typer.Argument(help="Graphs in a format g2n2 train reads.")],
-    out: Annotated[Path, typer.Option(help="Where the predictions go.")] = Path("predictions.csv"),
-    smiles: Smiles = None,
+    file: Annotated[str | None, typer.Argument(help="Graphs in a format g2n2 train reads.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the predictions go: predictions.csv for a file.")
+    ] = None,
+    smiles: Annotated[
+        str | None,
+        typer.Option(help="Column of FILE with the molecules; without FILE, one molecule: CCO."),
+    ] = None,
     id_column: Id = None,
     option: OptionList = None,
     device: Device = "auto",
@@ -80,7 +86,11 @@ def predict(
 
     trained = TrainedRun(run, device)
     _note(trained.note)
-    _refuse_overwriting(out, file, trained.config.dataset)
+    if file is None:
+        _predict_molecule(trained, smiles, id_column, option, out)
+        return
+    out = out or Path("predictions.csv")
+    _check_out(out, file, trained.config.dataset)
     outcome = trained.predict(file, _options(smiles, id_column, option))
     rows = prediction_rows(outcome.graphs, trained.task, outcome.made, truth=False, unread=True)
     write_rows(out, rows)
@@ -98,6 +108,38 @@ def predict(
             f"the id {repeated!r} stands in several rows of {file}, as it does in {out}: tell them "
             "apart by their order, which is the same"
         )
+
+
+def _predict_molecule(
+    trained: TrainedRun,
+    smiles: str | None,
+    id_column: str | None,
+    option: list[str] | None,
+    out: Path | None,
+) -> None:
+    """What a run says of one SMILES: on the screen, and in a file where one is named."""
+    from ..data.reading import SMILES
+    from ..errors import DataError
+    from ..training.prediction_rows import prediction_rows, write_rows
+
+    if smiles is None:
+        raise DataError(
+            "say what to predict: g2n2 predict RUN FILE, or for one molecule --smiles CCO"
+        )
+    if id_column is not None:
+        raise DataError("--id names a column of FILE, and there is none; leave it out")
+    if out is not None:
+        _check_out(out, trained.config.dataset)
+    outcome = trained.predict([f"{SMILES}{smiles}"], parsed_options(option))
+    rows = prediction_rows(outcome.graphs, trained.task, outcome.made, truth=False, unread=True)
+    if out is not None:
+        write_rows(out, [{**row, "id": smiles} for row in rows])
+    for row in rows:
+        shown = {name: value for name, value in row.items() if name != "id"}
+        width = max(map(len, shown))
+        for name, value in shown.items():
+            text = f"{value:.6g}" if isinstance(value, float) else str(value)
+            show.say(f"{name.ljust(width)}  {text}")
 
 
 def datasets(
@@ -144,9 +186,12 @@ def _note(sentence: str) -> None:
         typer.echo(f"note: {sentence}", err=True)
 
 
-def _refuse_overwriting(out: Path, *sources: str) -> None:
+def _check_out(out: Path, *sources: str) -> None:
+    """Refuse, before the work, an output that cannot be written or that would overwrite inputs."""
     from ..errors import DataError
+    from ..whole_files import check_output
 
+    check_output(out)
     for source in map(Path, sources):
         if out.exists() and source.exists() and out.samefile(source):
             raise DataError(

@@ -8,6 +8,8 @@ import io
 import math
 import re
 import stat
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -19,15 +21,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from g2n2.errors import DataError
+from g2n2.input_files import HARMLESS, LARGEST_EXPANDED, LARGEST_RATIO, require_regular
 
-LARGEST_EXPANDED = 2**30
-LARGEST_RATIO = 200
 MOST_MEMBERS = 100_000
-# Under this size no ratio is dangerous, and honest text of equal lines compresses a thousandfold.
-_HARMLESS = 2**26
 
 _OUTSIDE = re.compile(r"^[/\\]|^[A-Za-z]:|(^|[/\\])\.\.([/\\]|$)|\0")
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
+# numpy reads a header with tokenize and ast, which have errors of their own.
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    tokenize.TokenError,
+    struct.error,
+    EOFError,
+    OSError,
+    ArithmeticError,
+    LookupError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
 _HEADER_READERS: dict[tuple[int, int], Callable[..., tuple[Any, ...]]] = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -110,7 +123,7 @@ def _checked_members(
         seen.add(info.filename)
     expanded = sum(info.file_size for info in members)
     stored = sum(info.compress_size for info in members)
-    if expanded > largest or expanded > max(_HARMLESS, LARGEST_RATIO * stored):
+    if expanded > largest or expanded > max(HARMLESS, LARGEST_RATIO * stored):
         raise DataError(
             f"{label} would expand from {stored:,} to {expanded:,} bytes, the limits are "
             f"{largest:,} bytes and {LARGEST_RATIO} times: it is no honest data file, or must be "
@@ -158,6 +171,8 @@ def _check_array_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, what: s
 @contextmanager
 def _opened(source: Path | bytes, label: str) -> Iterator[zipfile.ZipFile]:
     """Open a zip file; whatever is broken about it, then or later, ends as a DataError."""
+    if isinstance(source, Path):
+        require_regular(source)
     try:
         with zipfile.ZipFile(
             io.BytesIO(source) if isinstance(source, bytes) else source

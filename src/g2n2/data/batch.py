@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..described import Described, span
 from ..errors import DataError
 from ..graphs import GraphLike, adjacency
 from .pyg_fields import columns, edge_weights, graph_of_node, nodes_and_edges
 
 
-@dataclass(frozen=True, eq=False)
-class GraphBatch:
+@dataclass(frozen=True, eq=False, repr=False)
+class GraphBatch(Described):
     """Graphs of several sizes, padded with zeros to the largest.
 
     >>> batch = GraphBatch.of(["C~", "Bw"])  # K4 and K3
@@ -42,6 +43,21 @@ class GraphBatch:
 
     def __len__(self) -> int:
         return self.mask.shape[0]
+
+    def facts(self) -> dict[str, str]:
+        """The batch in a few words, for `repr` and notebooks."""
+        sizes = self.sizes
+        least, most = (int(sizes.min()), int(sizes.max())) if len(self) else (0, 0)
+        return {
+            "graphs": f"{len(self):,}",
+            "nodes": span(least, most),
+            "node_features": str(self.nodes.shape[-1]),
+            "edge_features": str(self.edges.shape[-1]),
+            "targets": "none" if self.targets is None else str(list(self.targets.shape)),
+            "directed": "yes" if self.directed else "no",
+            "dtype": str(self.adjacency.dtype).removeprefix("torch."),
+            "device": str(self.adjacency.device),
+        }
 
     @property
     def sizes(self) -> Tensor:

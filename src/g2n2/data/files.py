@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from g2n2.errors import DataError
+from g2n2.input_files import read_file
 from g2n2.whole_files import replace_file
 
 Subfolder = Literal["expressivity", "tu", "filtering", "counting", "zinc"]
@@ -83,10 +84,7 @@ def read_checked(path: Path, sha256: str) -> bytes:
 
 def read_bytes(path: Path) -> bytes:
     """Read a whole file, or say why it cannot be read."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {str(path)!r}: {error}") from error
+    return read_file(path)
 
 
 def download(url: str) -> bytes:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..described import Described, some, span
 from ..errors import DataError
 
 Ints = NDArray[np.int64]
@@ -42,8 +43,8 @@ class Target:
     symbol: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class GraphSet:
+@dataclass(frozen=True, eq=False, repr=False)
+class GraphSet(Described):
     """Many graphs as flat arrays, one graph after the other.
 
     Attributes:
@@ -88,6 +89,23 @@ class GraphSet:
 
     def __len__(self) -> int:
         return len(self.sizes)
+
+    def facts(self) -> dict[str, str]:
+        """The set in a few words, for `repr` and notebooks."""
+        found = {
+            "name": some([self.name]),
+            "graphs": f"{len(self):,}",
+            "nodes": span(*((self.sizes.min(), self.sizes.max()) if len(self) else (0, 0))),
+            "edges": f"{self.edges.shape[1]:,}",
+            "node_features": str(self.node_features.shape[1]),
+            "edge_features": str(self.edge_features.shape[1]),
+            "targets": some(column.name for column in self.columns),
+        }
+        if self.level != "graph":
+            found["level"] = self.level
+        if self.splits:
+            found["splits"] = some(f"{part}:{len(rows):,}" for part, rows in self.splits.items())
+        return found
 
     @cached_property
     def node_offsets(self) -> Ints:
@@ -145,7 +163,15 @@ class GraphSet:
             positions=None if self.positions is None else self.positions[nodes],
             ids=tuple(self.ids[i] for i in wanted) if self.ids else (),
             splits=MappingProxyType({}),
+            source=self._source_of(wanted),
         )
+
+    def _source_of(self, wanted: Ints) -> Mapping[str, Any]:
+        """The source with the rows of some graphs in place of those of all."""
+        rows = self.source.get("rows")
+        if rows is None or len(rows) != len(self):
+            return self.source
+        return MappingProxyType({**self.source, "rows": tuple(rows[i] for i in wanted)})
 
     def adjacency(self, index: int) -> NDArray[np.float64]:
         """`[n, n]` matrix A of one graph; parallel edges add up."""

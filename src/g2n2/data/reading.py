@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import DataError
+from ..input_files import require_regular
 from .graph_set import GraphSet, Level
 from .readers.options import OnBad, Options, Task
 
@@ -20,8 +21,8 @@ _ABOUT_TARGETS = _ANYWHERE | {"task"}
 _OF_TABLES = _ABOUT_TARGETS | {"id", "split_column"}
 # What may be said of each format; an option that would be ignored is refused.
 _FITTING = {
-    "molecules in a table": _OF_TABLES | {"smiles", "hydrogens"},
-    "molecule files": _OF_TABLES,
+    "molecules in a table": _OF_TABLES | {"smiles", "hydrogens", "largest"},
+    "molecule files": _OF_TABLES | {"largest"},
     "an edge list": _OF_TABLES | {"directed", "level"},
     "an npz file": _ABOUT_TARGETS | {"level"},
     "graph6": _ANYWHERE,
@@ -31,6 +32,8 @@ _FITTING = {
 SMILES = "smiles:"
 """Before each string of a list of molecules; other strings are graphs without features."""
 _TABLES = (".csv", ".tsv", ".txt")
+_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+_PANDAS = {".parquet": "read_parquet", ".feather": "read_feather", ".jsonl": "read_json"}
 _KNOWN = (
     "CSV with SMILES, .smi, .sdf, .mol, .xyz, .g6, .npz, an edge-list CSV (graph, source, target), "
     "a TU folder or zip, or a folder of .sdf or .xyz files"
@@ -47,6 +50,7 @@ def read_graphs(
     split_column: str | None = None,
     on_bad: OnBad = "skip",
     hydrogens: bool = False,
+    largest: bool = False,
     directed: bool = False,
     level: Level | None = None,
     name: str | None = None,
@@ -72,6 +76,7 @@ def read_graphs(
         on_bad: `skip` leaves records out that cannot be read and names them in the notes,
             `refuse` ends with an error that names them.
         hydrogens: Make the hydrogens of SMILES nodes of their own.
+        largest: Keep only the largest fragment of each molecule, as of a salt.
         directed: Keep the direction of the edges in an edge list.
         level: What the targets belong to, where the source leaves it open.
         name: What the set is called; None takes it from the file.
@@ -89,6 +94,7 @@ def read_graphs(
         split_column=split_column,
         on_bad=on_bad,
         hydrogens=hydrogens,
+        largest=largest,
         directed=directed,
         level=level,
         name=name,
@@ -99,6 +105,8 @@ def read_graphs(
     path = Path(source)
     if not path.exists():
         raise DataError(f"no file or folder {str(source)!r}: check the path")
+    if not path.is_dir():
+        require_regular(path)
     what, read = _recognise(path, options)
     _refuse_unfitting(options, what)
     graphs = read(options)
@@ -145,6 +153,18 @@ def _recognise(path: Path, options: Options) -> tuple[str, Callable[[Options], G
         return "molecule files", lambda options: read_molecule_files(path, options)
     if ending.endswith((".smi", ".smiles", *_TABLES)):
         return _recognise_table(path, options, ending)
+    if ending.endswith(_SPREADSHEETS):
+        raise DataError(
+            f"{str(path)!r} is a spreadsheet, which is not read: save its sheet as CSV "
+            "(File, Save As, CSV UTF-8), or in Python: pandas.read_excel(path).to_csv('data.csv', "
+            "index=False)"
+        )
+    if ending.endswith(tuple(_PANDAS)):
+        reader = next(name for suffix, name in _PANDAS.items() if ending.endswith(suffix))
+        raise DataError(
+            f"{str(path)!r} is a table that is not read; save it as CSV: "
+            f"pandas.{reader}(path).to_csv('data.csv', index=False)"
+        )
     raise DataError(f"{str(path)!r} has no known ending; expected {_KNOWN}")
 
 

@@ -6,13 +6,13 @@ counted from 0, text is ids. CSV: the columns `id` or `index`, and `split`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import DataError
+from ..input_files import parse_json, printable
 from .graph_set import GraphSet, Ints
 from .readers.labels import PARTS, part_of
 from .readers.tables import read_table, read_utf8
@@ -40,6 +40,9 @@ def read_split_file(path: str | Path, graphs: GraphSet) -> dict[str, Ints]:
                         f"(ids are like {', '.join(graphs.ids[:3]) or 'none'})"
                     )
                 found += by_id[member]
+            elif not 0 <= member < 2**62:
+                shown = printable(str(member), 40)
+                raise DataError(f"{path}: {part!r} names graph {shown}; they count from 0")
             elif by_row is None or not 0 <= member < graphs.source["records"]:
                 found.append(member)  # one that does not exist is refused with the others
             elif member in by_row:
@@ -58,8 +61,10 @@ def _rows(graphs: GraphSet) -> dict[int, int] | None:
 
 def _from_json(path: str | Path) -> dict[str, list[int | str]]:
     try:
-        content = json.loads(read_utf8(path))
-    except (json.JSONDecodeError, RecursionError) as error:
+        content = parse_json(read_utf8(path))
+    except DataError:
+        raise
+    except ValueError as error:
         raise DataError(f"{path} is not JSON ({error}); expected lists by part") from error
     if not isinstance(content, dict):
         raise DataError(f'{path} holds no object; expected {{"train": [...], "test": [...]}}')

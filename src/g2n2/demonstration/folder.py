@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
+from ..whole_files import make_folder
 
 MARK = "demo.json"
 CERTIFICATE = "certificate.json"
@@ -32,7 +33,7 @@ def take(path: Path) -> Path:
         DataError: The folder holds something else, or cannot be written.
     """
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
         if not (path / MARK).is_file() and any(path.iterdir()):
             raise DataError(
                 f"{path} holds files that no demonstration left there; "

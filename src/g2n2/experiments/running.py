@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import DataError, G2N2Error
+from ..whole_files import make_folder
 from .cell import Cell, NothingYetError
 from .kept import held
 from .machines import device_called
@@ -169,7 +170,9 @@ def refuse_unwritable(folders: Iterable[Path], option: str) -> None:
     for folder in folders:
         why = ""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            if not folder.parent.exists():  # results/q4: the folder named is the one above
+                make_folder(folder.parent)
+            folder.mkdir(exist_ok=True)
         except OSError as error:
             why = f": {error.strerror}"
         if why or not os.access(folder, os.W_OK):

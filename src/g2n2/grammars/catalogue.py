@@ -9,7 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import GrammarError
+from ..errors import DataError, GrammarError
+from ..input_files import read_text_file, special_kind
 from ..language.patterns import Assumption
 from .fragments import NAMED, Fragment, Typing
 from .grammar import Grammar
@@ -287,12 +288,19 @@ def _is_operation(word: str) -> bool:
 
 def file_text(name: str) -> str | None:
     """What a file holds, or None where there is no such file or the system refuses the name."""
+    if kind := special_kind(name):
+        if kind == "a folder":
+            return None
+        raise GrammarError(f"{name} is {kind}: save the grammar to a file, and name that")
     try:
-        return Path(name).read_text(encoding="utf-8-sig") if Path(name).is_file() else None
-    except UnicodeDecodeError:
-        raise GrammarError(f"{name} is not text; a grammar is written `V → AV | 1`") from None
+        if not Path(name).is_file():
+            return None
     except OSError:
         return None
+    try:
+        return read_text_file(name, "a grammar is written `V → AV | 1`")
+    except DataError as fault:
+        raise GrammarError(str(fault)) from None
 
 
 def set_expression(text: str) -> tuple[str, str, str]:

@@ -46,6 +46,18 @@ class Baseline:
     takes: tuple[str, ...]
 
 
+def find_baseline(name: str) -> Baseline:
+    """The baseline of that name, in any case.
+
+    Raises:
+        LoweringError: There is none; the message lists them.
+    """
+    found = {key.lower(): entry for key, entry in BASELINES.items()}.get(name.lower())
+    if found is None:
+        raise LoweringError(f"no baseline is called {name!r}; known: {', '.join(BASELINES)}")
+    return found
+
+
 def baseline(
     name: str,
     node_features: int = 0,
@@ -109,9 +121,7 @@ def baseline(
             what there is.
         G2N2Error: It needs PyG, which is not installed.
     """
-    found = {key.lower(): entry for key, entry in BASELINES.items()}.get(name.lower())
-    if found is None:
-        raise LoweringError(f"no baseline is called {name!r}; known: {', '.join(BASELINES)}")
+    found = find_baseline(name)
     special: dict[str, Any] = {
         "preset": preset,
         "functions": functions,

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
 from ..compiler.costs import NetworkCost
 from ..errors import MemoryBudgetError
+from ..language.sorts import M
+from ..language.terms import Apply, subterms
 
 if TYPE_CHECKING:
     from .model import GrammarGNN
 
 GIB = 1024**3
+_HARMLESS = 2**26  # bytes that are not worth asking the system for
 
 
 def refuse_over_budget(model: GrammarGNN, count: int, nodes: int) -> None:
@@ -28,24 +33,89 @@ def refuse_over_budget(model: GrammarGNN, count: int, nodes: int) -> None:
     weight = next(model.parameters())
     training = torch.is_grad_enabled() and model.training
     need = estimate(model, count, nodes, weight.element_size(), training)
-    budget = device_memory(weight.device) if model.memory_budget is None else model.memory_budget
+    budget = model.memory_budget
+    if budget is None:
+        limit = device_memory if need <= _HARMLESS else available_memory
+        budget = limit(weight.device)
     if need > budget:
         advice = "smaller batches" if count > 1 else "fewer channels (width) or layers"
         raise MemoryBudgetError(
             f"{count} graphs of up to {nodes} nodes need about {_size(need)}, the memory "
             f"budget is {_size(budget)}: use {advice}, a grammar without matrices such as "
-            "GNNML1, or raise memory_budget"
+            "GNNML1 (A itself stays a dense matrix), or raise memory_budget"
         )
 
 
 def estimate(
     model: GrammarGNN, count: int, nodes: int, bytes_each: int = 4, training: bool = True
 ) -> int:
-    """Bytes of one pass: all activations in training, those of the largest layer otherwise."""
+    """Bytes of one pass: the dense batch, and all activations in training.
+
+    Without gradients, the activations of the largest layer count. A and the edge features are dense
+    `[B, N, N]`, whatever the grammar, so that memory grows with the square of the nodes.
+    """
     cost = NetworkCost(model.plan, count, nodes)
+    batch = count * nodes**2 * _dense_matrices(model) * bytes_each
     if training:
-        return cost.activation_bytes(bytes_each)
-    return max(part.activations for part in cost.parts.values()) * bytes_each
+        return batch + cost.activation_bytes(bytes_each)
+    return batch + max(part.activations for part in cost.parts.values()) * bytes_each
+
+
+def _dense_matrices(model: GrammarGNN) -> int:
+    """Matrices `[B, N, N]` beside the activations: A with two copies of it, E, and the supports."""
+    parts = {
+        part
+        for _, definition in model.plan.grammar.supports
+        for part in subterms(definition)
+        if isinstance(part, Apply) and part.sort == M
+    }
+    return 3 + model.plan.inputs.edge_features + len(parts)
+
+
+def available_memory(device: torch.device) -> int:
+    """Bytes a batch may take: what is free, within the limits of the control groups on a CPU."""
+    whole = device_memory(device)
+    return whole if device.type == "cuda" else min(whole, _free(), _within_control_groups())
+
+
+def _free(meminfo: Path = Path("/proc/meminfo")) -> int:
+    """Memory that can be had without swapping; all there could be where the system does not say."""
+    try:
+        lines = meminfo.read_text(encoding="ascii").splitlines()
+        return (
+            next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) * 1024
+        )
+    except (OSError, ValueError, StopIteration):
+        return sys.maxsize
+
+
+def _within_control_groups(
+    own: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
+) -> int:
+    """What the control groups of this process leave it; no bound where there are none."""
+    room = sys.maxsize
+    try:
+        entries = [line.split(":", 2) for line in own.read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        return room
+    for entry in entries:
+        if len(entry) != 3 or entry[1] not in ("", "memory"):
+            continue
+        base = root / "memory" if entry[1] else root
+        names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        limit, usage = names if entry[1] else ("memory.max", "memory.current")
+        group = base / entry[2].lstrip("/")
+        for folder in (group, *group.parents):
+            if folder.is_relative_to(base):
+                room = min(room, _left(folder / limit, folder / usage))
+    return room
+
+
+def _left(limit: Path, usage: Path) -> int:
+    try:  # `max` is no number and no limit
+        return max(0, int(limit.read_text(encoding="ascii")) - int(usage.read_text("ascii")))
+    except (OSError, ValueError):
+        return sys.maxsize
 
 
 @cache

@@ -39,6 +39,9 @@ class PowerTable(Sequence[PowerRow]):
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in shown]
         return "\n".join(line.rstrip() for line in lines)
 
+    def __repr__(self) -> str:
+        return f"PowerTable({len(self)} rows)"
+
     def _repr_html_(self) -> str:
         def line(tag: str, row: Sequence[str]) -> str:
             return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"

@@ -14,6 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
+from g2n2.described import Described
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency, GraphLike, adjacency
 from g2n2.power.colours.colour_hashing import Colours, joint_ranks
@@ -26,8 +27,8 @@ _BYTES_PER_TUPLE = {1: 80, 2: 250, 3: 400}
 _SEED = 20230519  # fixed, so that a run can be repeated colour for colour
 
 
-@dataclass(frozen=True, eq=False)
-class Refinement:
+@dataclass(frozen=True, eq=False, repr=False)
+class Refinement(Described):
     """Stable colours of several graphs, comparable between them.
 
     Attributes:
@@ -45,6 +46,15 @@ class Refinement:
     colours: tuple[Colours, ...]
     graph_history: tuple[Colours, ...]
     types: PairTypes
+
+    def facts(self) -> dict[str, str]:
+        """What came out, for `repr` and notebooks."""
+        return {
+            "test": f"{self.k}-{self.variant.upper()}",
+            "graphs": f"{len(self.colours):,}",
+            "colours": f"{len(set(self.graph_colours.tolist())):,}",
+            "rounds": str(self.rounds),
+        }
 
     @property
     def rounds(self) -> int:

@@ -14,6 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from g2n2.described import Described, some, span
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency, adjacency, read_graph6_file
 from g2n2.power.graph_sets.families import CSL_NODES, CSL_SKIPS, cfi, circular_skip_link
@@ -21,8 +22,8 @@ from g2n2.power.graph_sets.small_graphs import connected_graphs
 from g2n2.power.graph_sets.suite_files import BREC_CATEGORIES, read_brec, read_exp, read_sr25
 
 
-@dataclass(frozen=True)
-class SameSizePairs(Sequence[tuple[int, int]]):
+@dataclass(frozen=True, repr=False)
+class SameSizePairs(Described, Sequence[tuple[int, int]]):
     """All pairs of graphs of equal size, counted and listed without being stored.
 
     Attributes:
@@ -41,6 +42,10 @@ class SameSizePairs(Sequence[tuple[int, int]]):
 
     def __len__(self) -> int:
         return sum(comb(len(group), 2) for group in self.groups)
+
+    def facts(self) -> dict[str, str]:
+        """How many, for `repr` and notebooks."""
+        return {"pairs": f"{len(self):,}", "sizes": f"{len(self.groups):,}"}
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return chain.from_iterable(combinations(group, 2) for group in self.groups)
@@ -62,8 +67,8 @@ class SameSizePairs(Sequence[tuple[int, int]]):
         raise IndexError(f"pair {index} of {len(self)}")
 
 
-@dataclass(frozen=True, eq=False)
-class Suite:
+@dataclass(frozen=True, eq=False, repr=False)
+class Suite(Described):
     """Graphs, and the pairs of them a test should tell apart.
 
     No pair of a named suite is isomorphic; a user's file is taken as it is.
@@ -81,6 +86,19 @@ class Suite:
     pairs: Sequence[tuple[int, int]]
     categories: tuple[str, ...] = ()
     node_labels: tuple[NDArray[np.int64], ...] | None = None
+
+    def facts(self) -> dict[str, str]:
+        """The suite in a few words, for `repr` and notebooks."""
+        sizes = [len(matrix) for matrix in self.graphs]
+        found = {
+            "name": self.name,
+            "graphs": f"{len(self.graphs):,}",
+            "nodes": span(min(sizes, default=0), max(sizes, default=0)),
+            "pairs": f"{len(self.pairs):,}",
+        }
+        if self.categories:
+            found["categories"] = some(dict.fromkeys(self.categories))
+        return found
 
     def merged(self, values: Sequence[Hashable]) -> int:
         """Count the pairs an invariant fails to tell apart.

@@ -15,11 +15,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GrammarError, ReductionError
+from ..errors import DataError, GrammarError, ReductionError
 from ..grammars.grammar import Grammar
+from ..input_files import parse_json, printable, read_text_file
 from ..language.printing import to_text
 from ..language.registry import described, from_description, register
-from ..whole_files import replace_file
+from ..whole_files import write_output
 from .lemmas import LEMMA, Lemma
 from .simulation import Proof
 
@@ -61,10 +62,9 @@ def write_certificate(content: Json, path: Path) -> None:
         ReductionError: The file cannot be written.
     """
     try:
-        text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-        replace_file(path, text.encode(), shared=True)
-    except OSError as fault:
-        raise ReductionError(f"cannot write {path}: {fault.strerror or fault}") from None
+        write_output(path, (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
+    except DataError as fault:
+        raise ReductionError(str(fault)) from None
 
 
 def read_certificate(path: Path, register_operations: bool = False) -> Json:
@@ -80,11 +80,9 @@ def read_certificate(path: Path, register_operations: bool = False) -> Json:
             is another one here.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as fault:
-        raise ReductionError(f"cannot read {path}: {fault.strerror or fault}") from None
-    except UnicodeDecodeError as fault:
-        raise ReductionError(f"{path} is not JSON: {fault}") from None
+        text = read_text_file(path, "expected a certificate, which is JSON")
+    except DataError as fault:
+        raise ReductionError(str(fault)) from None
     content = parse_certificate(text, str(path))
     if register_operations:
         declare_operations(content, str(path))
@@ -103,9 +101,10 @@ def parse_certificate(text: str, source: str) -> Json:
             "pipe one in: g2n2 derive FRAGMENT --json | g2n2 check -"
         )
     try:
-        return certificate_in(json.loads(text), source)
-    except (json.JSONDecodeError, RecursionError) as fault:
+        found = parse_json(text)
+    except ValueError as fault:
         raise ReductionError(f"{source} is not JSON: {fault}") from None
+    return certificate_in(found, source)
 
 
 def certificate_in(found: Any, source: str) -> Json:
@@ -158,7 +157,7 @@ def declare_operations(content: Json, source: str) -> None:
         for entry in content.get("operations", []):
             register(from_description(entry))
     except (GrammarError, TypeError) as fault:
-        raise ReductionError(f"{source} cannot be used here: {fault}") from None
+        raise ReductionError(f"{source} cannot be used here: {printable(str(fault))}") from None
 
 
 def _ends(link: Link | Proof) -> tuple[Grammar, Grammar]:

@@ -24,6 +24,7 @@ from .judge import FUNCTIONS, Judge, Rule, keys, parse_rule
 from .slots import SIGNATURES, WITHOUT_PATTERN, Refused, require
 
 _SIGNATURE = re.compile(r"([a-z1]{2,}(,[a-z1]{2,})*)?->[a-z1]{2,}")
+_LONGEST_FAILURE = 300
 _FORMS = ("exact", "plain", "shape", "action", "broadcast", "diagonal")
 
 
@@ -87,14 +88,20 @@ def check(content: Any) -> Verdict:
                 content["digest"] == _digest(content), "the digest does not fit: a field was edited"
             )
     except Refused as fault:
-        return Verdict(False, checked, tuple(cited), str(fault))
+        return Verdict(False, checked, tuple(cited), _shown(str(fault)))
     except (
         G2N2Error, KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError
     ) as fault:  # fmt: skip
-        text = str(fault).split("\n")[0]
+        text = _shown(str(fault).split("\n")[0])
         return Verdict(False, checked, tuple(cited), f"malformed certificate: {text}")
     shown = tuple(f"{name} {signature}" for name, signature in declared.items())
     return Verdict(True, checked, tuple(cited), claims=tuple(claims), operations=shown)
+
+
+def _shown(failure: str) -> str:
+    """A failure may quote a rule or a term; it never repeats a file."""
+    line = "".join(c if c.isprintable() else " " for c in failure[:_LONGEST_FAILURE])
+    return line if len(failure) <= _LONGEST_FAILURE else line[:-3] + "..."
 
 
 def _operations(entries: Any) -> list[Operation]:

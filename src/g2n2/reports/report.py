@@ -9,6 +9,7 @@ from pathlib import Path
 from ..demonstration.blocks import Block, Heading, Picture, Table, Text, markdown, page
 from ..errors import DataError
 from ..experiments.record import Record
+from ..whole_files import make_folder
 from . import power, q1, q2, q3, q4
 from .figures.drawing import Drawing, can_draw, save, shows
 from .numbers import LEGEND
@@ -82,7 +83,7 @@ def write(made: Sequence[Section], results: Results, folder: Path) -> list[Path]
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder} is no folder; choose another --out")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         drawn = draw(made, folder)
         text, html = folder / "report.md", folder / "report.html"
         text.write_text(markdown(TITLE, list(_blocks(made, results, drawn))), encoding="utf-8")

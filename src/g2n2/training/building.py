@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..compiler.presets import find_preset
 from ..data.graph_set import GraphSet, Ints
 from ..data.store import GraphStore
 from ..errors import DataError
@@ -251,6 +252,20 @@ def _network(config: RunConfig, parts: Parts) -> nn.Module:
         directed=graphs.directed and has_matrices,
         typical_size=float(graphs.sizes.mean()),
     )
+
+
+def refuse_unknown_network(config: RunConfig) -> None:
+    """Refuse a baseline or a preset nobody knows before any data is read.
+
+    Raises:
+        LoweringError: Naming the known ones.
+    """
+    if config.preset is not None:
+        find_preset(config.preset)
+    if config.baseline:
+        from ..nn.baselines import find_baseline
+
+        find_baseline(config.baseline)
 
 
 def takes_edges(config: RunConfig) -> bool:

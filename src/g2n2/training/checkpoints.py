@@ -13,7 +13,7 @@ import torch
 
 from .. import __version__
 from ..errors import DataError
-from ..whole_files import replace_file
+from ..whole_files import make_folder, replace_file
 from .manifest import NAME as MANIFEST
 from .manifest import Manifest, announce
 
@@ -38,7 +38,7 @@ def write_whole(
         DataError: The disk refuses; what was there before is untouched.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         replace_file(path, content, before, shared=shared)
     except OSError as error:
         raise cannot_write(path, error) from None

@@ -10,6 +10,7 @@ from torch import nn
 
 from ..data.graph_set import Ints
 from ..data.store import GraphStore
+from ..described import Described
 from .building import Parts
 from .inference import outputs
 from .metrics import Metrics, metrics
@@ -18,8 +19,8 @@ from .tasks import Values
 Scores = dict[str, Metrics]
 
 
-@dataclass(frozen=True, eq=False)
-class Predictions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions(Described):
     """What a model says of some graphs.
 
     Attributes:
@@ -31,6 +32,15 @@ class Predictions:
     rows: Ints
     values: Values
     targets: Values
+
+    def facts(self) -> dict[str, str]:
+        """How many, for `repr` and notebooks."""
+        known = int(np.isfinite(self.targets).any(axis=1).sum()) if self.targets.size else 0
+        return {
+            "rows": f"{len(self.rows):,}",
+            "columns": str(self.values.shape[-1]),
+            "with known targets": f"{known:,}",
+        }
 
 
 def predict(

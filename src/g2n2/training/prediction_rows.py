@@ -37,15 +37,19 @@ def prediction_rows(
         task: What the values mean.
         made: The predictions.
         truth: Whether the known targets stand beside them.
-        unread: Whether the rows are all records of the input, under the user's own ids even
-            where these repeat; one that could not be read gets a row that says why.
+        unread: Whether the rows are all records of the input; one that could not be read gets a
+            row that says why.
+
+    Ids are the user's own, even where they repeat.
     """
     lost: dict[int, str] = dict(graphs.source.get("unread", {})) if unread else {}
-    names = graphs.source.get("record_ids") if unread else None
+    names = graphs.source.get("record_ids")
     columns = _columns(graphs.level, task, made, truth)
     places = _places(graphs, made)
     rows: dict[int, list[Row]] = {}
-    record_of = graphs.source.get("rows") if unread else None
+    record_of = graphs.source.get("rows")
+    if record_of is not None and len(record_of) != len(graphs):
+        record_of, names = None, None  # some graphs of a set put together elsewhere
     for number, (graph, place) in enumerate(places):
         record = graph if record_of is None else record_of[graph]
         values = {name: cells[number] for name, cells in columns.items()}

@@ -16,7 +16,15 @@ from ..data.graph_set import GraphSet
 from ..data.store import GraphStore
 from ..errors import DataError
 from ..ops.precision import float32_products
-from .building import Parts, load_graphs, make_model, make_store, prepare, with_batch
+from .building import (
+    Parts,
+    load_graphs,
+    make_model,
+    make_store,
+    prepare,
+    refuse_unknown_network,
+    with_batch,
+)
 from .checkpoints import load_checkpoint
 from .config import RunConfig
 from .curves import TensorBoardCurves
@@ -134,6 +142,7 @@ def _settled(
         free = {name: getattr(config, name) for name in ("device", "devices", "minutes")}
         config = replace(RunFolder(folder).config(), **free)
     config = with_rules(config)
+    refuse_unknown_network(config)
     # Beside bfloat16, what is left in float32 may lose as much. For this run only: the next one in
     # this process may ask for every digit.
     with float32_products(tf32=config.checked().precision in ("tf32", "bf16")):

@@ -132,6 +132,7 @@ def train(
         TrainingError: The run cannot go on.
     """
     targets = (target,) if isinstance(target, str) else tuple(target)
+    network = {"baseline": baseline} if baseline else _recorded(grammar)  # before the data is read
     graphs = None if isinstance(dataset, str | Path) else _in_memory(dataset, targets, options)
     config = RunConfig.from_dict(
         {
@@ -143,7 +144,7 @@ def train(
             "limit": limit,
             "references": references,
             "extent": extent,
-            **({"baseline": baseline} if baseline else _recorded(grammar)),
+            **network,
             "preset": preset,
             "width": width,
             "layers": layers,

@@ -18,6 +18,7 @@ from ..data.readers.molecules import ATOM_FEATURES
 from ..data.readers.options import Options
 from ..data.readers.smiles_tables import read_smiles_list
 from ..data.reading import SMILES, read_with
+from ..described import Described, some
 from ..errors import DataError
 from ..validation import check
 from .alignment import align
@@ -38,7 +39,7 @@ from .prediction_rows import Row, prediction_rows, write_rows
 from .run_folder import RunFolder
 from .tasks import Task, Values
 
-CARRIED = ("smiles", "id", "hydrogens", "directed")
+CARRIED = ("smiles", "id", "hydrogens", "largest", "directed")
 """Options of reading that hold for new files as they did for the training file."""
 READ_BACK = (
     "positions",
@@ -49,10 +50,12 @@ READ_BACK = (
     "edge_names",
 )
 """What new graphs are compared with."""
+OF_MOLECULES = ("hydrogens", "largest")
+"""Those that hold for molecules in memory too."""
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome(Described):
     """Predictions with what they are about.
 
     Attributes:
@@ -74,6 +77,18 @@ class Outcome:
 
     def __len__(self) -> int:
         return len(self.made.rows)
+
+    def facts(self) -> dict[str, str]:
+        """The predictions in a few words, for `repr` and notebooks."""
+        found = {
+            "predictions": f"{len(self):,}",
+            "graphs": f"{len(self.graphs):,}",
+            "of": self.graphs.name,
+            "targets": some(column.name for column in self.task.columns),
+        }
+        if lost := len(self.graphs.source.get("unread", ())):
+            found["not read"] = f"{lost:,}"
+        return found
 
     def rows(self, truth: bool = False) -> list[Row]:
         """One dict for each prediction, with the input's ids in its order, units in the names.
@@ -258,9 +273,16 @@ class Run:
         items = source if hasattr(source, "edge_index") else list(source)
         molecules = self.files.data("node_names") == list(ATOM_FEATURES)
         if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
-            hydrogens = bool(self.config.options.get("hydrogens", False))
+            said = {**self.config.options, **(options or {})}
+            if odd := [name for name in options or () if name not in OF_MOLECULES]:
+                raise DataError(
+                    f"the option {odd[0]!r} says nothing about a list of SMILES; "
+                    f"known: {', '.join(OF_MOLECULES)}"
+                )
             texts = [text.removeprefix(SMILES) for text in items]
-            return read_smiles_list(texts, Options(target=(), hydrogens=hydrogens))
+            hydrogens, largest = (bool(said.get(name, False)) for name in OF_MOLECULES)
+            chosen = Options(target=(), hydrogens=hydrogens, largest=largest)
+            return read_smiles_list(texts, chosen)
         return read_with(items, options or {})
 
     def _outcome(self, parts: Parts, indices: Ints) -> Outcome:

@@ -310,3 +310,97 @@ def test_numbers_with_a_slip_among_them_are_no_ids(tmp_path: Path) -> None:
     graphs = read_graphs(table(tmp_path, "smiles,y\nCCO,1.5\nC#N,>5\nCCC,2.5\n"))
     assert graphs.ids == ("0", "1", "2")
     assert any("line 3: '>5'" in note for note in graphs.notes)
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ("1\n\nC 0 0 0\n", "a single C atom of charge 0 with free valences"),
+        ("1\n\n" + "9" * 5000 + " 0 0 0\n", "999...' is no element"),
+        ("2\n\nC 0 0 0\nC 0 zero 0\n", "got 'C 0 zero 0', expected an element and x y z"),
+        ("2\n\nC 0 0 0\nC 1e300 0 0\n", "a coordinate is NaN, infinite or too large"),
+        ("2\ncharge=much\nO 0 0 0\nH 1 0 0\n", "charge='much' is no whole number"),
+        ("1\ncharge=1e300\nNa 0 0 0\n", "RDKit cannot use it"),
+    ],
+)
+def test_one_bad_xyz_molecule_among_thirty_is_named_and_skipped(
+    tmp_path: Path, bad: str, reason: str
+) -> None:
+    text = WATER.format(comment="") * 15 + bad + WATER.format(comment="") * 15
+    path = table(tmp_path, text, "mine.xyz")
+    graphs = read_graphs(path)
+    assert len(graphs) == 30
+    assert graphs.notes[0].startswith("1 of 31 records are skipped: molecule 16")
+    assert reason in graphs.notes[0]
+    with pytest.raises(DataError, match="molecule 16"):
+        read_graphs(path, on_bad="refuse")
+
+
+@pytest.mark.parametrize("atom", ["1\n\nHe 0 0 0\n", "1\ncharge=1\nNa 0 0 0\n"])
+def test_an_atom_that_stands_by_itself_is_a_graph_of_one_node(tmp_path: Path, atom: str) -> None:
+    graphs = read_graphs(table(tmp_path, atom, "mine.xyz"))
+    assert graphs.sizes.tolist() == [1]
+    assert graphs.edges.shape == (2, 0)
+
+
+def test_a_file_that_is_no_xyz_is_one_bad_record_of_its_folder(tmp_path: Path) -> None:
+    table(tmp_path, WATER.format(comment=""), "a.xyz")
+    table(tmp_path, "7\ncut short\nC 0 0 0\n", "b.xyz")
+    graphs = read_graphs(tmp_path)
+    assert graphs.ids == ("a",)
+    assert "b.xyz" in graphs.notes[0]
+    assert "7 atoms are announced and 1 follow" in graphs.notes[0]
+
+
+@pytest.mark.parametrize("broken", ["MolFromMolBlock", "MolToSmiles", "RemoveHs"])
+def test_whatever_rdkit_raises_for_a_record_names_that_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    from rdkit import Chem
+
+    original, calls = getattr(Chem, broken), iter(range(99))
+
+    def fails_once(*args: object, **options: object) -> object:
+        if next(calls) == 1:
+            raise RuntimeError("Pre-condition Violation\n\tgetNumImplicitHs()\n")
+        return original(*args, **options)
+
+    molecule = Chem.AddHs(Chem.MolFromSmiles("CCO"))
+    path = table(tmp_path, (Chem.MolToMolBlock(molecule) + "$$$$\n") * 3, "mine.sdf")
+    monkeypatch.setattr(Chem, broken, fails_once)
+    graphs = read_graphs(path)
+    assert len(graphs) == 2
+    assert "molecule 2: RDKit cannot use it (Pre-condition Violation getNum" in graphs.notes[0]
+
+
+SALTS = "id,smiles,y\na,CCO.Cl,1.5\nb,[Na+].CC(=O)[O-],2.5\nc,CCC,3.5\nd,CC.CC,4.5\n"
+
+
+def test_the_largest_fragment_of_a_salt_is_kept_when_asked(tmp_path: Path) -> None:
+    path = table(tmp_path, SALTS)
+    whole = read_graphs(path)
+    assert whole.sizes.tolist() == [4, 5, 3, 4]
+    note = "3 molecules are of several fragments, such as salts; the option largest=true keeps"
+    assert any(text.startswith(note) for text in whole.notes)
+    graphs = read_graphs(path, largest=True)
+    assert graphs.sizes.tolist() == [3, 4, 3, 2]
+    assert graphs.source["smiles"] == {"a": "CCO", "b": "CC(=O)[O-]", "c": "CCC", "d": "CC"}
+    assert "3 molecules are of several fragments; the largest is kept." in graphs.notes
+    assert feature(graphs, "Cl") == [0.0] * 12
+    assert not any("fragments" in text for text in read_graphs(table(tmp_path, GOOD)).notes)
+
+
+def test_the_largest_fragment_keeps_its_features_and_places(tmp_path: Path) -> None:
+    alone = read_graphs(table(tmp_path, "smiles,y\nC[C@H](O)/C=C/N,1.5\n"))
+    salt = read_graphs(table(tmp_path, "smiles,y\nCl.C[C@H](O)/C=C/N,1.5\n"), largest=True)
+    assert np.array_equal(alone.node_features, salt.node_features)
+    assert np.array_equal(alone.edge_features, salt.edge_features)
+    apart = WATER.format(comment="").replace("3\n", "4\n", 1) + "Ne 0 0 9\n"
+    kept = read_graphs(table(tmp_path, apart, "mine.xyz"), largest=True)
+    assert kept.sizes.tolist() == [3]
+    assert kept.positions is not None
+    with pytest.raises(DataError, match="largest=True says nothing about an edge list"):
+        read_graphs(table(tmp_path, "graph,source,target\n1,0,1\n", "edges.csv"), largest=True)
+
+
+GOOD = "id,smiles,y\na,CC,1.5\nb,CCO,2.5\n"

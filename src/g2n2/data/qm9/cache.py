@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...described import Described
 from ...errors import DataError
 from ...whole_files import replace_file
 
@@ -54,8 +55,8 @@ _DAMAGES = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Molecules:
+@dataclass(frozen=True, eq=False, repr=False)
+class Molecules(Described):
     """All molecules as flat arrays, one after the other.
 
     Attributes:
@@ -83,6 +84,10 @@ class Molecules:
     orders: NDArray[np.uint8]
     about: Mapping[str, Any]
     sha256: str = ""
+
+    def facts(self) -> dict[str, str]:
+        """How many, for `repr` and notebooks."""
+        return {"molecules": f"{len(self.sizes):,}", "atoms": f"{len(self.elements):,}"}
 
 
 def write_cache(path: Path, molecules: Molecules) -> str:

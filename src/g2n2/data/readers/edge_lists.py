@@ -27,7 +27,7 @@ from .edge_rows import EdgeRows, gather_edges
 from .labels import read_labels
 from .options import Options
 from .records import Record, assemble
-from .tables import Table, read_table
+from .tables import WITH_POINT, Table, decimal_comma, read_table
 from .targets import from_cells, infer_together, numbers
 
 GRAPH_NAMES = ("graph", "graph_id", "graph_index")
@@ -141,7 +141,8 @@ def _features(
             continue
         cells = table.columns[column]
         # A few odd cells among numbers are a slip to be told, not a column of text.
-        if sum(numbers([cell]) is None for cell in cells) > len(cells) / 2:
+        of_text = sum(numbers([cell]) is None for cell in cells) > len(cells) / 2
+        if of_text and decimal_comma(cells) is None:
             notes.append(f"Column {column} of {Path(table.name).name} is text and not used.")
             continue
         names.append(column)
@@ -158,9 +159,10 @@ def _numeric_column(table: Table, column: str) -> NDArray[np.float32]:
             for row, cell in enumerate(table.columns[column])
             if (one := numbers([cell])) is None or not np.isfinite(one).all()
         )
+        comma = decimal_comma(table.columns[column]) is not None
         raise DataError(
             f"{table.name}, {table.places[bad]}: {column} is {table.columns[column][bad]!r}, "
-            "expected a finite number"
+            f"expected a finite number{f': {WITH_POINT}' if comma else ''}"
         )
     return values.astype(np.float32)
 

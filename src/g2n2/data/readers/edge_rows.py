@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import DataError
+from ...graph_text import NEGATIVE_NODE, are_numbers, negative_node
 from ..graph_set import Ints
 from .tables import Table
 
@@ -107,7 +108,9 @@ def _places(
     if node_rows is not None:
         return {name: number for number, name in enumerate(node_rows.get(graph, {}))}
     distinct = list(dict.fromkeys(names))
-    if all(name.removeprefix("-").isdecimal() for name in distinct):
+    if (negative := negative_node(distinct)) is not None:
+        raise DataError(f"graph {graph}: {NEGATIVE_NODE.format(negative)}")
+    if are_numbers(distinct):
         distinct.sort(key=int)
         span = range(int(distinct[0]), int(distinct[-1]))
         present = {int(name) for name in distinct}

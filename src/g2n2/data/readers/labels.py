@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ..graph_set import Ints, Target
 from .options import Options
-from .tables import Table, is_missing, shortened
+from .tables import WITH_POINT, Table, decimal_comma, is_missing, shortened
 from .targets import from_cells, infer_together, numbers
 
 ID_NAMES = ("id", "mol_id", "molecule_id", "compound_id", "graph_id", "name", "index", "idx")
@@ -134,7 +134,12 @@ def _id_column(table: Table, options: Options, free: Sequence[str]) -> str | Non
     """
     if options.id is not None:
         return table.find(options.id)
-    of_text = [column for column in free if 2 * len(_odd(table.columns[column])) > len(table)]
+    of_text = [
+        column
+        for column in free
+        if 2 * len(_odd(table.columns[column])) > len(table)
+        and decimal_comma(table.columns[column]) is None
+    ]
     for column in _usual_ids(table, free) or of_text:
         if not _why_no_ids(table.columns[column]):
             return column
@@ -163,6 +168,12 @@ def _numeric(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]
         if (values := numbers(cells)) is not None:
             if not np.isnan(values).all():
                 chosen.append(column)
+            continue
+        if (row := decimal_comma(cells)) is not None:
+            notes.append(
+                f"Column {column} is left out: {cells[row]!r} ({table.places[row]}) has a comma; "
+                f"{WITH_POINT}."
+            )
             continue
         odd = _odd(cells)
         if len(odd) < len(cells) / 2:

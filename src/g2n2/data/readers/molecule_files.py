@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ...errors import DataError
 from ..graph_set import GraphSet
@@ -12,13 +13,16 @@ from .molecule_text import FoundMolecule, split_sdf, split_xyz
 from .molecules import (
     ATOM_FEATURES,
     BOND_FEATURES,
+    Molecule,
+    ReadMolecule,
     chemistry,
+    fragment_notes,
+    graph_and_smiles,
     molecule_from_atoms,
-    molecule_record,
     parse_mol_block,
 )
 from .options import Options
-from .records import Record, assemble
+from .records import assemble
 from .smiles_tables import name_bad_rows, smiles_by_id
 from .tables import Table, read_utf8
 
@@ -45,31 +49,32 @@ def read_molecule_files(source: str | Path, options: Options) -> GraphSet:
     table = _as_table(str(source), found)
     kept: list[int] = []
     bad: list[tuple[int, str]] = []
-    records: list[Record] = []
-    canonical: list[str] = []
+    molecules: list[ReadMolecule] = []
     without_orders = 0
     with chemistry() as chem:
         for row, item in enumerate(found):
-            if item.atoms:
-                charge = item.properties.get("charge", "0")
-                molecule, has_orders = molecule_from_atoms(chem, item.atoms, charge)
-            else:
-                molecule, has_orders = parse_mol_block(chem, item.block), True
-            if isinstance(molecule, str):
-                bad.append((row, molecule))
+            molecule, has_orders = _molecule(chem, item)
+            read = (
+                molecule
+                if isinstance(molecule, str)
+                else graph_and_smiles(chem, molecule, largest=options.largest)
+            )
+            if isinstance(read, str):
+                bad.append((row, read))
                 continue
             kept.append(row)
             without_orders += not has_orders
-            records.append(molecule_record(molecule))
-            canonical.append(chem.MolToSmiles(chem.RemoveHs(molecule, sanitize=False)))
+            molecules.append(read)
     notes = name_bad_rows(table, bad, options)
     if any(item.atoms for item in found):
         notes.append("Bonds are found from the distances between atoms.")
     if without_orders:
         notes.append(f"{without_orders} molecules get no bond orders: each bond counts as single.")
+    notes += fragment_notes(molecules, options.largest)
     labels = read_labels(table.keep(kept), options, {"charge"})
+    canonical = [molecule.smiles for molecule in molecules]
     return assemble(
-        records,
+        [molecule.record for molecule in molecules],
         name=options.name or path.name.partition(".")[0],
         ids=labels.ids,
         targets=labels.targets,
@@ -90,6 +95,15 @@ def read_molecule_files(source: str | Path, options: Options) -> GraphSet:
     )
 
 
+def _molecule(chem: Any, item: FoundMolecule) -> tuple[Molecule | str, bool]:
+    """The molecule, or why there is none, and whether its bond orders are known."""
+    if item.fault:
+        return item.fault, True
+    if item.atoms:
+        return molecule_from_atoms(chem, item.atoms, item.properties.get("charge", "0"))
+    return parse_mol_block(chem, item.block), True
+
+
 def is_molecule_file(path: Path) -> bool:
     """Whether the ending is that of an SDF or XYZ file."""
     return path.name.lower().removesuffix(".gz").endswith(_ENDINGS)
@@ -101,7 +115,10 @@ def _find(path: Path) -> list[FoundMolecule]:
         return _split(path)
     found: list[FoundMolecule] = []
     for file in sorted(file for file in path.iterdir() if is_molecule_file(file)):
-        inside = _split(file)
+        try:
+            inside = _split(file)
+        except DataError as fault:  # one bad file of a folder is one bad record
+            inside = [FoundMolecule("the file", {}, fault=str(fault))]
         for number, item in enumerate(inside, start=1):
             name = file.name.partition(".")[0] + (f"-{number}" if len(inside) > 1 else "")
             found.append(item.renamed(name, f"{file.name}, {item.place}"))

@@ -11,6 +11,7 @@ from ...errors import DataError
 
 Atom = tuple[str, float, float, float]
 _DATA_ITEM = re.compile(r"^>.*?<([^>\n]+)>[^\n]*\n(.*?)(?:\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
+_MOST_DIGITS = 30  # of a number of atoms: int() refuses more than 4,300
 _NOT_TARGETS = frozenset({"properties", "lattice", "pbc", "origin"})  # of extended XYZ
 
 
@@ -23,12 +24,14 @@ class FoundMolecule:
         properties: What the file says of it, as text; `name` is its title.
         block: The record of an SDF up to `M  END`; empty for XYZ.
         atoms: Element and coordinates in Å of each atom of an XYZ; empty for SDF.
+        fault: Why it cannot be read; empty where it may be.
     """
 
     place: str
     properties: dict[str, str]
     block: str = ""
     atoms: tuple[Atom, ...] = ()
+    fault: str = ""
 
     def renamed(self, name: str, place: str) -> FoundMolecule:
         """The same molecule under the name of its file."""
@@ -57,8 +60,10 @@ def split_sdf(text: str, source: str) -> list[FoundMolecule]:
 def split_xyz(text: str, source: str) -> list[FoundMolecule]:
     """The molecules of an XYZ file: a count, a comment, then an atom a line; any number of these.
 
+    A molecule with a line that is no atom is given with its fault.
+
     Raises:
-        DataError: Naming the line that is not as it should be.
+        DataError: Naming the line where no molecule begins, or the file ends too early.
     """
     lines = text.splitlines()
     found: list[FoundMolecule] = []
@@ -68,7 +73,7 @@ def split_xyz(text: str, source: str) -> list[FoundMolecule]:
             at += 1
             continue
         count = lines[at].strip()
-        if not count.isdecimal() or int(count) == 0:
+        if not count.isdecimal() or len(count) > _MOST_DIGITS or int(count) == 0:
             raise DataError(
                 f"{source}, line {at + 1}: got {count[:40]!r}, expected the number of atoms"
             )
@@ -78,12 +83,12 @@ def split_xyz(text: str, source: str) -> list[FoundMolecule]:
                 f"{source}, line {at + 1}: {count} atoms are announced and "
                 f"{max(0, len(lines) - at - 2)} follow; the file is cut short"
             )
-        atoms = tuple(
-            _atom(lines[line], f"{source}, line {line + 1}") for line in range(at + 2, stop)
-        )
-        found.append(
-            FoundMolecule(f"molecule {len(found) + 1}", _comment(lines[at + 1]), atoms=atoms)
-        )
+        place, comment = f"molecule {len(found) + 1}", _comment(lines[at + 1])
+        try:
+            atoms = tuple(_atom(lines[line], f"line {line + 1}") for line in range(at + 2, stop))
+            found.append(FoundMolecule(place, comment, atoms=atoms))
+        except DataError as fault:
+            found.append(FoundMolecule(place, comment, fault=str(fault)))
         at = stop
     if not found:
         raise DataError(f"{source} is empty; expected the number of atoms on its first line")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,6 +37,8 @@ BOND_FEATURES = ("single", "double", "triple", "aromatic", "in ring", "E", "Z")
 _ELEMENT_PLACE = {symbol: place for place, symbol in enumerate(ELEMENTS)}
 _BOND_ORDER_TRIALS = 10_000  # the search for orders is exponential in the worst case
 _BOND_ORDERS = {1.0: 0, 2.0: 1, 3.0: 2, 1.5: 3}
+# RDKit raises plain RuntimeError for a broken invariant and ValueError for broken chemistry.
+_RDKIT_FAULTS = (RuntimeError, ValueError, OverflowError)
 
 
 @contextmanager
@@ -59,23 +62,29 @@ def parse_smiles(chem: Any, text: str) -> Molecule | str:
     """One molecule with hydrogens implicit, or why the text is none."""
     if not text:
         return "no SMILES"
-    shown = repr(text if len(text) <= 60 else text[:57] + "...")
+    shown = _shortened(text)
     # RDKit takes what follows white space for a name, so a sentence may pass for a molecule.
     if len(text.split()) > 1 and "|" not in text:
         return f"{shown} holds white space"
-    molecule = chem.MolFromSmiles(text)
-    if molecule is not None:
-        return molecule if molecule.GetNumAtoms() else f"{shown} has no atoms"
-    return f"{shown}: {_fault(chem, chem.MolFromSmiles(text, sanitize=False), 'SMILES')}"
+    try:
+        molecule = chem.MolFromSmiles(text)
+        if molecule is not None:
+            return molecule if molecule.GetNumAtoms() else f"{shown} has no atoms"
+        return f"{shown}: {_fault(chem, chem.MolFromSmiles(text, sanitize=False), 'SMILES')}"
+    except _RDKIT_FAULTS as fault:
+        return f"{shown}: {_in_one_line(fault)}"
 
 
 def parse_mol_block(chem: Any, text: str) -> Molecule | str:
     """One molecule of an SDF with the hydrogens it lists, or why the record is none."""
-    molecule = chem.MolFromMolBlock(text, removeHs=False)
-    if molecule is not None:
-        return molecule if molecule.GetNumAtoms() else "no atoms"
-    raw = chem.MolFromMolBlock(text, sanitize=False, removeHs=False)
-    return _fault(chem, raw, "a V2000 or V3000 record")
+    try:
+        molecule = chem.MolFromMolBlock(text, removeHs=False)
+        if molecule is not None:
+            return molecule if molecule.GetNumAtoms() else "no atoms"
+        raw = chem.MolFromMolBlock(text, sanitize=False, removeHs=False)
+        return _fault(chem, raw, "a V2000 or V3000 record")
+    except _RDKIT_FAULTS as fault:
+        return _in_one_line(fault)
 
 
 def molecule_from_atoms(
@@ -94,23 +103,125 @@ def molecule_from_atoms(
     for place, (symbol, *point) in enumerate(atoms):
         try:
             bare.AddAtom(chem.Atom(_symbol(chem, symbol)))
-        except (RuntimeError, OverflowError):
-            return f"{symbol!r} is no element", False
+        except _RDKIT_FAULTS:
+            return f"{_shortened(symbol)} is no element", False
         shape.SetAtomPosition(place, point)
     bare.AddConformer(shape)
+    try:
+        total = int(float(charge or 0))
+    except (ValueError, OverflowError):
+        return f"charge={_shortened(charge)} is no whole number", False
+    if len(atoms) == 1:
+        return _lone_atom(chem, bare, total), True
     molecule = chem.RWMol(bare)
     try:
-        rdDetermineBonds.DetermineBonds(
-            molecule, charge=int(float(charge or 0)), maxIterations=_BOND_ORDER_TRIALS
-        )
-    except (ValueError, RuntimeError, OverflowError):
-        molecule = chem.RWMol(bare)
+        rdDetermineBonds.DetermineBonds(molecule, charge=total, maxIterations=_BOND_ORDER_TRIALS)
+    except _RDKIT_FAULTS:
+        return _connected(chem, bare), False
+    return molecule, True
+
+
+def _connected(chem: Any, bare: Molecule) -> Molecule | str:
+    """The molecule with single bonds by distance, where no bond orders fit."""
+    from rdkit.Chem import rdDetermineBonds
+
+    molecule = chem.RWMol(bare)
+    try:
         rdDetermineBonds.DetermineConnectivity(molecule)
         molecule.UpdatePropertyCache(strict=False)
         chem.FastFindRings(molecule)
         chem.SetHybridization(molecule)
-        return molecule, False
-    return molecule, True
+    except _RDKIT_FAULTS as fault:
+        return _in_one_line(fault)
+    return molecule
+
+
+def _lone_atom(chem: Any, bare: Molecule, charge: int) -> Molecule | str:
+    """One atom that stands by itself, as He or Na with charge=1; RDKit finds no bonds for one."""
+    molecule = chem.RWMol(bare)
+    atom = molecule.GetAtomWithIdx(0)
+    atom.SetNoImplicit(True)
+    try:
+        atom.SetFormalCharge(charge)
+        chem.SanitizeMol(molecule)
+    except _RDKIT_FAULTS as fault:
+        return _in_one_line(fault)
+    if atom.GetNumRadicalElectrons():
+        return (
+            f"a single {atom.GetSymbol()} atom of charge {charge} with free valences; list its "
+            "hydrogens, or its charge as charge= in the comment"
+        )
+    return molecule
+
+
+@dataclass(frozen=True, eq=False)
+class ReadMolecule:
+    """One molecule as a graph.
+
+    Attributes:
+        record: Its graph.
+        smiles: Its canonical SMILES.
+        fragments: Of how many parts without a bond between them it is written.
+    """
+
+    record: Record
+    smiles: str
+    fragments: int
+
+
+def graph_and_smiles(
+    chem: Any, molecule: Molecule, hydrogens: bool = False, largest: bool = False
+) -> ReadMolecule | str:
+    """The graph of a molecule and its canonical SMILES, or why there is none.
+
+    Args:
+        chem: `rdkit.Chem`.
+        molecule: As one of the functions above gives it.
+        hydrogens: Make implicit hydrogens nodes of the graph.
+        largest: Keep the fragment of most heavy atoms only.
+    """
+    try:
+        fragments = len(chem.GetMolFrags(molecule))
+        if largest and fragments > 1:
+            molecule = _largest_fragment(chem, molecule)
+        record = molecule_record(chem.AddHs(molecule) if hydrogens else molecule)
+        listed = any(atom.GetAtomicNum() == 1 for atom in molecule.GetAtoms())
+        heavy = chem.RemoveHs(molecule, sanitize=False) if listed else molecule
+        smiles = chem.MolToSmiles(heavy)
+    except _RDKIT_FAULTS as fault:
+        return _in_one_line(fault)
+    if record.positions is not None and not np.isfinite(record.positions).all():
+        return "a coordinate is NaN, infinite or too large"
+    return ReadMolecule(record, smiles, fragments)
+
+
+def _largest_fragment(chem: Any, molecule: Molecule) -> Molecule:
+    """The part of most heavy atoms; among equals that of most atoms, then by SMILES."""
+    parts = chem.GetMolFrags(molecule, asMols=True)
+    found = max(parts, key=lambda m: (m.GetNumHeavyAtoms(), m.GetNumAtoms(), chem.MolToSmiles(m)))
+    chem.AssignStereochemistry(found, cleanIt=True, force=True)
+    return found
+
+
+def fragment_notes(read: Sequence[ReadMolecule], largest: bool) -> list[str]:
+    """A note where molecules are of several fragments."""
+    count = sum(molecule.fragments > 1 for molecule in read)
+    if not count:
+        return []
+    what = "1 molecule is" if count == 1 else f"{count} molecules are"
+    if largest:
+        return [f"{what} of several fragments; the largest is kept."]
+    return [
+        f"{what} of several fragments, such as salts; the option largest=true keeps the largest."
+    ]
+
+
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def _in_one_line(fault: BaseException) -> str:
+    return f"RDKit cannot use it ({' '.join(str(fault).split())[:120]})"
 
 
 def _symbol(chem: Any, text: str) -> str:
@@ -178,4 +289,5 @@ def _positions(molecule: Molecule) -> np.ndarray[Any, np.dtype[np.float32]] | No
     """Coordinates in Å where the molecule has three-dimensional ones."""
     if not molecule.GetNumConformers() or not molecule.GetConformer().Is3D():
         return None
-    return np.asarray(molecule.GetConformer().GetPositions(), dtype=np.float32)
+    with np.errstate(over="ignore"):  # beyond float32 is infinite, which the caller names
+        return np.asarray(molecule.GetConformer().GetPositions(), dtype=np.float32)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError
+from ...graphs import refuse_multigraph
 from ..graph_set import GraphSet, Level
 from .options import Options
 from .pyg import read_pyg
@@ -60,8 +61,7 @@ def _level(graphs: list[Any]) -> Level:
 
 def _converted(graph: Any, where: str, level: Level) -> SimpleNamespace:
     """The graph in the form of PyG, so that both have one reader."""
-    if graph.is_multigraph():
-        raise DataError(f"{where} is a multigraph; make its edges single with networkx.Graph(g)")
+    refuse_multigraph(graph, where)
     if not graph.number_of_nodes():
         raise DataError(f"{where} has no nodes; drop it")
     nodes = {f"node {node!r}": attributes for node, attributes in graph.nodes(data=True)}

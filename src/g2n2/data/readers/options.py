@@ -26,6 +26,7 @@ class Options:
         split_column: Column that says which part of a split a graph belongs to.
         on_bad: Whether a record that cannot be read is skipped and named, or ends the reading.
         hydrogens: Make the hydrogens of SMILES atoms of their own.
+        largest: Keep only the largest fragment of a molecule, as of a salt.
         directed: Keep the direction of the edges in an edge list.
         level: What a target belongs to, where its shape leaves that open.
         name: What the set is called; None takes it from the file.
@@ -38,6 +39,7 @@ class Options:
     split_column: str | None = None
     on_bad: OnBad = "skip"
     hydrogens: bool = False
+    largest: bool = False
     directed: bool = False
     level: Level | None = None
     name: str | None = None

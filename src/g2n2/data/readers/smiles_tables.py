@@ -12,12 +12,14 @@ from .labels import read_labels, row_names
 from .molecules import (
     ATOM_FEATURES,
     BOND_FEATURES,
+    ReadMolecule,
     chemistry,
-    molecule_record,
+    fragment_notes,
+    graph_and_smiles,
     parse_smiles,
 )
 from .options import Options, settle_bad_records
-from .records import Record, assemble
+from .records import assemble
 from .tables import Table, read_utf8, shortened
 from .targets import numbers
 
@@ -38,21 +40,26 @@ def read_smiles_table(table: Table, options: Options) -> GraphSet:
     with chemistry() as chem:
         column = smiles_column(chem, table, options.smiles)
         kept: list[int] = []
-        records: list[Record] = []
-        canonical: list[str] = []
+        molecules: list[ReadMolecule] = []
         bad: list[tuple[int, str]] = []
         for row, text in enumerate(table.columns[column]):
             molecule = parse_smiles(chem, text)
-            if isinstance(molecule, str):
-                bad.append((row, molecule))
+            read = (
+                molecule
+                if isinstance(molecule, str)
+                else graph_and_smiles(chem, molecule, options.hydrogens, options.largest)
+            )
+            if isinstance(read, str):
+                bad.append((row, read))
                 continue
-            records.append(molecule_record(chem.AddHs(molecule) if options.hydrogens else molecule))
-            canonical.append(chem.MolToSmiles(molecule))
+            molecules.append(read)
             kept.append(row)
     notes = name_bad_rows(table, bad, options, column)
+    notes += fragment_notes(molecules, options.largest)
     labels = read_labels(table.keep(kept), options, {column})
+    canonical = [molecule.smiles for molecule in molecules]
     return assemble(
-        records,
+        [molecule.record for molecule in molecules],
         name=options.name or Path(table.name).name.partition(".")[0],
         ids=labels.ids,
         targets=labels.targets,

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from ...described import Described, some
 from ...errors import DataError
+from ...graph_text import DECIMAL_COMMA
+from ...input_files import read_text_file
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
-_LARGEST = 2**31  # bytes of text; a table beyond this is no table of small graphs
 # One of these makes a first line a header even where other columns are called 0, 1, 2.
 _USUAL_NAMES = frozenset({"smiles", "mol", "molecule", "id", "index", "name", "graph"})
 _SEPARATORS = (",", ";", "\t")
 _LAST_SEPARATOR = "|"  # only where a header has none of the others: |x| may be part of a name
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
+@dataclass(frozen=True, eq=False, repr=False)
+class Table(Described):
     """Columns of text with the place of each row.
 
     Attributes:
@@ -39,6 +39,10 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.places)
+
+    def facts(self) -> dict[str, str]:
+        """The table in a few words, for `repr` and notebooks."""
+        return {"name": self.name, "rows": f"{len(self):,}", "columns": some(self.columns)}
 
     def column(self, name: str) -> list[str]:
         """The cells of one column, by its name in any case.
@@ -87,7 +91,9 @@ def read_table(path: str | Path) -> Table:
     """
     name, text = str(path), read_utf8(path)
     separator = _separator(text.partition("\n")[0])
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    # Not StringIO, which keeps four bytes for each character.
+    lines = io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8", newline="")
+    rows = csv.reader(lines, delimiter=separator, strict=True)
     cells: list[list[str]] = []
     places: list[str] = []
     try:
@@ -116,33 +122,28 @@ def read_table(path: str | Path) -> Table:
 
 def read_utf8(path: str | Path) -> str:
     """Read a text file, gunzipping `.gz` up to a bound, with every failure told as a DataError."""
-    try:
-        opener = gzip.open if str(path).endswith(".gz") else open
-        with opener(path, "rb") as file:
-            data = file.read(_LARGEST + 1)
-    except FileNotFoundError as error:
-        raise DataError(f"no file {str(path)!r}: check the path") from error
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path} is no whole gzip file ({error}): get it again") from error
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {str(path)!r}: {error}") from error
-    if len(data) > _LARGEST:
-        raise DataError(f"{path} holds more than {_LARGEST >> 30} GiB of text: split it")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8, "
-            "or give it the ending of its format if it is no text at all"
-        ) from error
-    if "\0" in text:
-        raise DataError(f"{path} is not text: it holds zero bytes; save it as UTF-8")
-    return text
+    return read_text_file(
+        path, "save it as UTF-8, or give it the ending of its format if it is no text at all"
+    )
 
 
 def is_missing(cell: str) -> bool:
     """Whether a cell says that there is no value."""
     return cell.lower() in MISSING
+
+
+def decimal_comma(cells: Sequence[str]) -> int | None:
+    """The first row written `0,5` in a column that is otherwise of numbers; None without one."""
+    first = None
+    for row, cell in enumerate(cells):
+        if DECIMAL_COMMA.fullmatch(cell):
+            first = row if first is None else first
+        elif not (is_missing(cell) or _is_number(cell)):
+            return None
+    return first
+
+
+WITH_POINT = "write numbers with a decimal point, as in 0.5, and without commas between thousands"
 
 
 def shortened(names: Iterable[str], most: int = 12) -> str:

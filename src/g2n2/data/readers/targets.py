@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ..graph_set import Target
 from .options import Task
-from .tables import is_missing
+from .tables import WITH_POINT, decimal_comma, is_missing
 
 Values = NDArray[np.float64]
 _MOST_CLASSES = 100
@@ -47,6 +47,8 @@ def from_cells(
     if (values := numbers(cells)) is not None:
         whole = name.lower() in _CLASS_NAMES
         return from_numbers(name, values, whole, task, places)
+    if (row := decimal_comma(cells)) is not None:
+        raise DataError(f"target {name!r}, {places[row]}: {cells[row]!r} has a comma; {WITH_POINT}")
     texts = ["" if is_missing(cell) else cell for cell in cells]
     found = sorted({text for text in texts if text})
     present = sum(bool(text) for text in texts)

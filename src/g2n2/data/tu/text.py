@@ -15,7 +15,7 @@ from g2n2.errors import DataError
 
 _PARTS = "graph_indicator|graph_labels|graph_attributes|node_labels|node_attributes"
 _WANTED = re.compile(
-    rf"_(A|{_PARTS}|edge_labels|edge_attributes)\.txt$|(^|/)10fold_idx/test_idx-\d+\.txt$"
+    rf"_(A|{_PARTS}|edge_labels|edge_attributes)\.txt$|(^|/)10fold_idx/test_idx-\d{{1,9}}\.txt$"
 )
 _DEEPEST = 4
 _LARGEST_WHOLE = 2.0**53  # beyond it a float no longer holds every whole number

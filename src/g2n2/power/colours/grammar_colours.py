@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from g2n2.described import Described, some
 from g2n2.errors import GrammarError
 from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.rules import Rule
@@ -14,8 +15,8 @@ from g2n2.language.sorts import M, R, Sort, V
 from g2n2.power.colours.colour_hashing import Colours
 
 
-@dataclass(frozen=True, eq=False)
-class GrammarColours:
+@dataclass(frozen=True, eq=False, repr=False)
+class GrammarColours(Described):
     """Colours of several graphs under the WL test of a grammar, comparable between them.
 
     Attributes:
@@ -41,6 +42,17 @@ class GrammarColours:
     exact: bool = True
     bound: bool = False
     note: str = ""
+
+    def facts(self) -> dict[str, str]:
+        """What came out, for `repr` and notebooks."""
+        return {
+            "grammar": some([self.grammar.name]),
+            "graphs": f"{len(self.graph_colours):,}",
+            "colours": f"{class_count(self.graph_colours):,}",
+            "rounds": str(self.rounds),
+            "stable": "yes" if self.stable else "no",
+            "exact": "yes" if self.exact else "no",
+        }
 
     @property
     def rounds(self) -> int:

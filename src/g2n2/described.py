@@ -1,0 +1,41 @@
+"""Containers that introduce themselves: one line at a prompt, a small table in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+MOST_NAMES = 4
+
+
+class Described:
+    """A container with a short `repr` and an HTML table, both made of its `facts`.
+
+    A dataclass that inherits it says `repr=False`, or its own `repr` would print every array.
+    """
+
+    def facts(self) -> dict[str, str]:
+        """What a reader wants to know first: a word and its value, a few of them."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in self.facts().items())})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(word)}</th><td>{escape(value)}</td></tr>"
+            for word, value in self.facts().items()
+        )
+        return f"<table><caption>{escape(type(self).__name__)}</caption>{rows}</table>"
+
+
+def some(names: Iterable[str]) -> str:
+    """The first few names, each cut to a readable length, and how many more there are."""
+    listed = [name if len(name) <= 40 else name[:37] + "..." for name in names]
+    rest = len(listed) - MOST_NAMES
+    return " ".join(listed[:MOST_NAMES]) + (f" and {rest:,} more" if rest > 0 else "") or "none"
+
+
+def span(least: int, most: int) -> str:
+    """`3…29`, or one number where both are the same."""
+    return f"{least:,}" if least == most else f"{least:,}…{most:,}"

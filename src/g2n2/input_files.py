@@ -1,0 +1,201 @@
+"""Files that may come from anywhere, read within bounds: plain or gzipped bytes, UTF-8 text, JSON.
+
+Only a regular file is opened, so that a FIFO cannot hang a command and a device cannot fill the
+memory. A gzip file is expanded only if its whole content stays within a size and a ratio.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from .errors import DataError
+
+LARGEST_TEXT = 2**31
+"""Bytes of a plain file: a table beyond this is no table of small graphs."""
+LARGEST_EXPANDED = 2**30
+"""Bytes any compressed file may expand to."""
+LARGEST_RATIO = 200
+HARMLESS = 2**26
+"""Under this size no ratio is dangerous, and honest text of equal lines compresses a thousandfold.
+"""
+_DEFLATE_RATIO = 1100  # no deflated byte expands to more (1032 by its format)
+_CHUNK = 2**20
+_FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_KINDS = (
+    (stat.S_ISFIFO, "a FIFO (named pipe)"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISDIR, "a folder"),
+)
+
+
+def special_kind(path: str | Path) -> str:
+    """What stands at a path that is no regular file, such as `a FIFO`; empty otherwise."""
+    try:
+        return _kind(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return ""
+
+
+def require_regular(path: str | Path) -> None:
+    """Refuse a FIFO, a device, a socket or a folder where a file is read.
+
+    Raises:
+        DataError: Naming what it is and what to do.
+    """
+    if kind := special_kind(path):
+        raise _not_a_file(path, kind)
+
+
+def read_file(path: str | Path, largest: int = LARGEST_TEXT) -> bytes:
+    """Read a regular file as it is stored.
+
+    Args:
+        path: The file.
+        largest: Bytes it may hold.
+
+    Raises:
+        DataError: It is not there, no regular file, too large, or the system refuses it.
+    """
+    with _opened(path) as file:
+        content = file.read(largest + 1)
+    if len(content) > largest:
+        raise DataError(f"{path} holds more than {largest:,} bytes: split it")
+    return content
+
+
+def read_expanded(path: str | Path) -> bytes:
+    """Read a regular file, expanding `.gz` within the limits.
+
+    Raises:
+        DataError: As `read_file`, or it is no whole gzip file, or expands beyond the limits.
+    """
+    if not str(path).lower().endswith(".gz"):
+        return read_file(path)
+    with _opened(path) as file:
+        return _expanded(file, str(path))
+
+
+def read_text_file(path: str | Path, expected: str) -> str:
+    """Read a UTF-8 file, plain or gzipped; a byte order mark is dropped.
+
+    Args:
+        path: The file.
+        expected: What should have been there, for the message.
+
+    Raises:
+        DataError: As `read_file`, or it is no text.
+    """
+    content = read_expanded(path)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 text (byte {error.start}); {expected}") from error
+    if "\0" in text:
+        raise DataError(f"{path} is not text: it holds zero bytes; {expected}")
+    return text
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON strictly: no key twice in an object, no number Python cannot convert.
+
+    Raises:
+        ValueError: With a reason that holds nothing of the text but a line and a column.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_distinct)
+    except json.JSONDecodeError as fault:
+        raise ValueError(f"{fault.msg} at line {fault.lineno}, column {fault.colno}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except _RepeatedKey:
+        raise ValueError("an object has the same key twice") from None
+    except ValueError:  # more than sys.get_int_max_str_digits() digits
+        raise ValueError("a number has too many digits") from None
+
+
+def printable(text: str, most: int = 160) -> str:
+    """Foreign text as one short line without control characters, for a message."""
+    line = "".join(c if c.isprintable() else " " for c in text[: 4 * most])
+    line = " ".join(line.split())
+    return line if len(line) <= most and len(text) <= 4 * most else line[: most - 3] + "..."
+
+
+class _RepeatedKey(Exception):
+    pass
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _RepeatedKey
+    return found
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a regular file; whatever is wrong with it, then or later, ends as a DataError."""
+    try:
+        # A FIFO opened without O_NONBLOCK waits for its writer; the file opened is examined.
+        descriptor = os.open(path, os.O_RDONLY | _FLAGS)
+        with os.fdopen(descriptor, "rb") as file:
+            if kind := _kind(os.fstat(descriptor).st_mode):
+                raise _not_a_file(path, kind)
+            yield file
+    except DataError:
+        raise
+    except IsADirectoryError as error:
+        raise _not_a_file(path, "a folder") from error
+    except FileNotFoundError as error:
+        raise DataError(f"no file {str(path)!r}: check the path") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(
+            f"{path} is no whole gzip file ({error}): it is truncated or damaged; get it again"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {str(path)!r}: {_reason(error)}") from error
+
+
+def _kind(mode: int) -> str:
+    return next((name for holds, name in _KINDS if holds(mode)), "")
+
+
+def _not_a_file(path: str | Path, kind: str) -> DataError:
+    if kind == "a folder":
+        return DataError(f"{str(path)!r} is a folder, expected a file; name a file in it")
+    return DataError(
+        f"{str(path)!r} is {kind}, expected a file: save what it gives to a file, and name that"
+    )
+
+
+def _expanded(file: IO[bytes], label: str) -> bytes:
+    """The content of a gzip file, measured before any of it is kept."""
+    stored = os.fstat(file.fileno()).st_size
+    most = min(LARGEST_EXPANDED, max(HARMLESS, LARGEST_RATIO * stored))
+    if stored * _DEFLATE_RATIO > most:
+        with gzip.GzipFile(fileobj=file, mode="rb") as measured:
+            total = 0
+            while chunk := measured.read(_CHUNK):
+                total += len(chunk)
+                if total > most:
+                    raise DataError(
+                        f"{label} would expand from {stored:,} to more than {most:,} bytes, the "
+                        f"limits are {LARGEST_EXPANDED:,} bytes and {LARGEST_RATIO} times: it is "
+                        "no honest data file, or must be cut into parts"
+                    )
+        file.seek(0)
+    with gzip.GzipFile(fileobj=file, mode="rb") as content:
+        return content.read()
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,0 +1,88 @@
+"""`g2n2 predict RUN --smiles CCO`: one molecule, as in a file; and where --out may point."""
+
+from __future__ import annotations
+
+import csv
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from g2n2.cli import app
+from g2n2.errors import G2N2Error
+from g2n2.training.session import train_config
+from small_runs import no_pictures, small_config
+
+pytest.importorskip("rdkit", reason="molecules are read with RDKit")
+
+MOLECULES = ("CC", "CCO", "CCC", "CCCC", "CCN", "CCCl")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("molecules")
+    table = folder / "mine.csv"
+    rows = [f"{text},{number}.5" for number, text in enumerate(MOLECULES)]
+    table.write_text("\n".join(["smiles,y", *rows]) + "\n")
+    config = small_config(dataset=str(table), options={}, split="random", batch=2, epochs=1)
+    with no_pictures():
+        train_config(config, folder / "run")
+    return folder
+
+
+def predict(folder: Path, *words: str) -> str:
+    done = CliRunner().invoke(app, ["predict", str(folder / "run"), *words, "--device", "cpu"])
+    if isinstance(done.exception, G2N2Error):
+        return f"error: {done.exception}"
+    assert done.exception is None, done.exception
+    return done.stdout
+
+
+def test_one_molecule_is_predicted_as_in_a_file(trained: Path) -> None:
+    predict(trained, str(trained / "mine.csv"), "--out", str(trained / "p.csv"))
+    with open(trained / "p.csv", newline="") as file:
+        in_file = [float(row["y"]) for row in csv.DictReader(file)]
+    for text, value in zip(MOLECULES, in_file, strict=True):
+        name, shown = predict(trained, "--smiles", text).split()
+        assert name == "y"
+        assert float(shown) == pytest.approx(value, rel=1e-4)
+
+
+def test_a_salt_and_a_file_of_its_own(trained: Path) -> None:
+    salt = predict(trained, "--smiles", "CCO.Cl")
+    words = ("--smiles", "CCO.Cl", "--option", "largest=true", "--out", str(trained / "one.csv"))
+    largest = predict(trained, *words)
+    assert largest != salt
+    assert largest == predict(trained, "--smiles", "CCO")
+    assert (trained / "one.csv").read_text().startswith("id,y\nCCO.Cl,")
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ((), "g2n2 predict RUN FILE, or for one molecule --smiles CCO"),
+        (("--smiles", "C(C"), "'C(C': not SMILES"),
+        (("--smiles", "CCO", "--id", "name"), "--id names a column of FILE"),
+        (("--smiles", "CCO", "--option", "directed=true"), "says nothing about a list of SMILES"),
+    ],
+)
+def test_what_cannot_be_predicted(trained: Path, words: tuple[str, ...], part: str) -> None:
+    assert part in predict(trained, *words)
+
+
+def test_where_predictions_may_go(trained: Path, tmp_path: Path) -> None:
+    source = str(trained / "mine.csv")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to(tmp_path / "target.csv")
+    assert "it is a folder" in predict(trained, source, "--out", str(tmp_path))
+    assert "nobody reads it" in predict(trained, source, "--out", str(tmp_path / "fifo"))
+    assert "make it first" in predict(trained, source, "--out", str(tmp_path / "no" / "p.csv"))
+    assert "6 predictions" in predict(trained, source, "--out", str(tmp_path / "link"))
+    assert "6 predictions" in predict(trained, source, "--out", "/dev/null")
+    assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode)
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target.csv").read_text().startswith("id,y\n")
+    assert sorted(os.listdir(tmp_path)) == ["fifo", "link", "target.csv"]

@@ -1,0 +1,92 @@
+"""Containers at a prompt and in a notebook: short, true, and safe as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import g2n2
+from g2n2.data.batch import GraphBatch
+from g2n2.data.graph_set import GraphSet
+from g2n2.data.reading import read_graphs
+from g2n2.described import some, span
+from g2n2.power.grammar_test import grammar_test
+from g2n2.power.refinement import refine
+from g2n2.power.suites import load_suite
+from g2n2.training.evaluation import Predictions
+from small_runs import small_graphs
+
+
+def many() -> GraphSet:
+    return read_graphs(["C~", "Bw"] * 5000)
+
+
+MADE: dict[str, Callable[[], Any]] = {
+    "GraphSet": many,
+    "GraphBatch": lambda: GraphBatch.of(["C~", "Bw"] * 500),
+    "Suite": lambda: load_suite("graph8c"),
+    "SameSizePairs": lambda: load_suite("graph8c").pairs,
+    "Refinement": lambda: refine(["C~", "Bw"] * 20, 2),
+    "GrammarColours": lambda: grammar_test(g2n2.find_grammar("r-G_L1"), ["C~", "Bw"] * 20),
+    "Predictions": lambda: Predictions(np.arange(5000), np.ones((5000, 2)), np.ones((5000, 2))),
+    "PowerTable": lambda: g2n2.power("GNNML1", "csl"),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_container_is_one_short_line_and_a_small_table(name: str) -> None:
+    made = MADE[name]()
+    assert repr(made).startswith(f"{name}(")
+    assert len(repr(made)) < 400
+    assert "\n" not in repr(made)
+    html = made._repr_html_()
+    assert html.startswith("<table>")
+    assert html.endswith("</table>")
+    assert len(html) < 4000
+
+
+def test_a_graph_set_says_what_it_holds() -> None:
+    graphs = replace(small_graphs(), name="<b>mine</b>")
+    text = repr(graphs)
+    assert "graphs=50" in text
+    assert "nodes=8" in text
+    assert f"edges={graphs.edges.shape[1]:,}" in text
+    assert graphs.columns[0].name in text
+    html = graphs._repr_html_()
+    assert "<b>" not in html
+    assert "&lt;b&gt;mine" in html
+    opened: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: Any) -> None:
+            opened.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            assert opened.pop() == tag
+
+    Reader().feed(html)
+    assert not opened
+
+
+def test_a_batch_says_what_it_holds() -> None:
+    batch = GraphBatch.of(["C~", "Bw"], dtype=torch.float64)
+    text = repr(batch)
+    assert "graphs=2" in text
+    assert "nodes=3…4" in text
+    assert "float64" in text
+    assert "directed=no" in text
+
+
+def test_names_and_numbers_are_shortened() -> None:
+    assert some([]) == "none"
+    assert some("abcd") == "a b c d"
+    assert some("abcdef") == "a b c d and 2 more"
+    assert len(some(["x" * 1000])) == 40
+    assert span(3, 3) == "3"
+    assert span(1, 2000) == "1…2,000"
