@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -434,3 +435,18 @@ def test_the_public_names() -> None:
         assert json.loads(json.dumps(made.signature)) == "aa->a1"
     with pytest.raises(GrammarError, match="an operation was expected"):
         g2n2.register("aa->a1")
+
+
+def test_the_checker_hides_nothing_from_other_threads() -> None:
+    """It works with a table of its own; parsing goes on beside it."""
+    reduction = reduce(Fragment("· ᵀ 1").exhaustive(), alternatives=False)
+    content = certificate(reduction.original, reduction.reduced, reduction.links)
+    g2n2.register(Operation("dg", "dg", "aa->a1"))
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            checks = [pool.submit(check, content) for _ in range(30)]
+            while not all(done.done() for done in checks):
+                assert str(parse("1ᵀdg(A²)")) == "1ᵀdg(A²)"
+        assert all(done.result().valid for done in checks)
+    finally:
+        del OPERATIONS["dg"]

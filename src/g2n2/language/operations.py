@@ -7,6 +7,9 @@ pointwise functions. `registry.register` adds operations to the table.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -106,9 +109,45 @@ class Operation:
         return Signature((*self.axes.inputs, self.shape_of), self.axes.output)
 
 
-OPERATIONS: Final[dict[str, Operation]] = {
-    op.name: op
-    for op in (
+class OperationTable(MutableMapping[str, Operation]):
+    """The operations by name; inside `apart` a thread has a table of its own."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self._shared = {operation.name: operation for operation in operations}
+        self._own: ContextVar[dict[str, Operation] | None] = ContextVar("operations", default=None)
+
+    @property
+    def _table(self) -> dict[str, Operation]:
+        own = self._own.get()
+        return self._shared if own is None else own
+
+    def __getitem__(self, name: str) -> Operation:
+        return self._table[name]
+
+    def __setitem__(self, name: str, operation: Operation) -> None:
+        self._table[name] = operation
+
+    def __delitem__(self, name: str) -> None:
+        del self._table[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._table))
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is registered or removed meanwhile is seen by this thread alone, and forgotten."""
+        token = self._own.set(dict(self._table))
+        try:
+            yield
+        finally:
+            self._own.reset(token)
+
+
+OPERATIONS: Final = OperationTable(
+    (
         Operation(
             "matmul", "·", "ab,bc->ac", ("@", "dot", "product", "mm"), "matrix product",
             notation="infix",
@@ -143,7 +182,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             "f_M", "f_M", "ab->ab", (), "function of each entry", kind="pointwise", sorts=(M,)
         ),
     )
-}  # fmt: skip
+)  # fmt: skip
 
 BUILT_IN: Final = tuple(OPERATIONS)
 """The names of the operations that are there before any is registered."""

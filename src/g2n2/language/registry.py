@@ -79,23 +79,19 @@ def register(operation: Operation) -> Operation:
 
 @contextmanager
 def registered(*operations: Operation, alone: bool = False) -> Iterator[None]:
-    """Register operations for a while; afterwards the table is what it was before.
+    """Register operations for a while, for this thread alone.
 
     Args:
         operations: What to register.
         alone: Whether all others that were registered are out of sight meanwhile.
     """
-    before = dict(OPERATIONS)
-    try:
+    with OPERATIONS.apart():
         if alone:  # first, so that one of them may have the name of an operation beside them
             for name in set(OPERATIONS) - set(BUILT_IN):
                 del OPERATIONS[name]
         for operation in operations:
             register(operation)
         yield
-    finally:
-        OPERATIONS.clear()
-        OPERATIONS.update(before)
 
 
 def described(terms: Iterable[Term], aliases: bool = False) -> list[dict[str, Any]]:
