@@ -1,8 +1,9 @@
 """Graphs written as text: graph6 and its relatives, SMILES and edge lists, without file access.
 
-One rule says what a string is (`parse_graph_text`): a prefix `graph6:`, `sparse6:`, `digraph6:` or
-`smiles:` settles it; else `:` starts sparse6 and `&` digraph6; else a string that is graph6 is read
-as graph6, even where it is a SMILES too (`CC`, with a warning); what is left is SMILES.
+One rule says what a string is (`parse_graph_text`): a prefix `graph6:`, `sparse6:`, `digraph6:`,
+`smiles:` or `name:` settles it; else `:` starts sparse6 and `&` digraph6; else a string that is
+graph6 is read as graph6, even where it is a SMILES too (`CC`, with a warning); else a name such as
+`C6` or `2·C3` is that graph; what is left is SMILES.
 """
 
 import math
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from g2n2.errors import DataError, G2N2Warning
 
 GRAPH6_HEADER = ">>graph6<<"
-FORMATS = ("graph6", "sparse6", "digraph6", "smiles")
+FORMATS = ("graph6", "sparse6", "digraph6", "smiles", "name")
 """Formats of one graph in a string, as the prefix before a colon names them."""
 _PREFIX = re.compile(rf"\s*(?:>>({'|'.join(FORMATS[:3])})<<|({'|'.join(FORMATS)}):)", re.IGNORECASE)
 # Two of these letters are a molecule for a chemist, whatever graph6 makes of them.
@@ -88,7 +89,7 @@ def parse_graph6(text: str, source: str = "") -> NDArray[np.float64]:
 
 
 def parse_graph_text(text: str) -> NDArray[np.float64]:
-    """Decode one graph written as graph6, sparse6, digraph6 or SMILES.
+    """Decode one graph written as graph6, sparse6, digraph6, a name or SMILES.
 
     A molecule's nodes are its heavy atoms in the order of the SMILES, and every bond counts 1.
 
@@ -106,7 +107,8 @@ def parse_graph_text(text: str) -> NDArray[np.float64]:
     except DataError as fault:
         if not body or body[0] == ";":
             raise
-        return _molecule_or(body, fault)
+        named_one = _of_name(body)
+        return _molecule_or(body, fault) if named_one is None else named_one
     if _ATOMS.fullmatch(body):
         warnings.warn(
             f"{body!r} is read as graph6, a graph of {len(matrix)} nodes, and is a SMILES too: "
@@ -190,14 +192,27 @@ def _molecule(text: str) -> Any:
     return "RDKit cannot read it" if found is None or not found.GetNumAtoms() else found
 
 
+def _of_name(text: str) -> NDArray[np.float64] | None:
+    """The graph of a name such as `C6`; None where there is none."""
+    from g2n2.power.graph_names import graph_of_name  # upward: names belong to known graphs
+
+    return graph_of_name(text)
+
+
+def _read_name(text: str) -> NDArray[np.float64]:
+    from g2n2.power.graph_names import named_graph
+
+    return named_graph(text)
+
+
 def _molecule_or(text: str, fault: DataError) -> NDArray[np.float64]:
     """The graph of a SMILES, or both reasons why the text is no graph."""
     molecule = _molecule(text)
     if not isinstance(molecule, str):
         return bonds(molecule)
     raise DataError(
-        f"{fault}. Nor is it a SMILES: {molecule}. Expected graph6, sparse6, digraph6 or a SMILES; "
-        "a prefix such as graph6: or smiles: says which is meant"
+        f"{fault}. Nor is it a SMILES: {molecule}. Expected graph6, sparse6, digraph6, a SMILES or "
+        "a name such as C6 or K1,4; a prefix such as graph6:, smiles: or name: says which is meant"
     ) from fault
 
 
@@ -206,6 +221,7 @@ _READERS = {
     "sparse6": parse_sparse6,
     "digraph6": parse_digraph6,
     "smiles": parse_smiles_graph,
+    "name": _read_name,
 }
 
 

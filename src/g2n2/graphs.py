@@ -62,7 +62,7 @@ GraphLike: TypeAlias = "nx.Graph | ArrayLike | str | bytes | Path | _EdgeIndex |
 
 _ACCEPTED = (
     "a networkx graph, a PyG Data, an RDKit molecule, a square array of real numbers (numpy, "
-    "scipy.sparse, torch or lists), a Path, or text: graph6, sparse6, digraph6 or SMILES"
+    "scipy.sparse, torch or lists), a Path, or text: graph6, sparse6, digraph6, a name or SMILES"
 )
 _EDGES_MOVE = "a list of edges goes through networkx.Graph(edges)"
 _GRAPH6_SUFFIXES = (".g6", ".graph6", ".g6.gz", ".graph6.gz")
@@ -88,9 +88,10 @@ def adjacency(graph: GraphLike) -> Adjacency:
               scipy.sparse, a torch tensor, dense or sparse;
             - an RDKit molecule: every bond counts 1;
             - a `Path`, which `read_graph` reads;
-            - text: graph6, sparse6 (starts with `:`), digraph6 (starts with `&`) or SMILES, which
-              needs RDKit. What is valid graph6 is read as graph6, even where it is a SMILES too
-              (`CC`, with a warning); `smiles:CC` and `graph6:CC` settle it.
+            - text: graph6, sparse6 (starts with `:`), digraph6 (starts with `&`), a name (`C6`,
+              `2·C3`, `K1,4`, `Petersen`) or SMILES, which needs RDKit. What is valid graph6 is read
+              as graph6, even where it is a SMILES too (`CC`, with a warning), and a name before a
+              SMILES; `smiles:CC`, `graph6:CC` and `name:C6` settle it.
 
     Returns:
         A read-only float64 array `[n, n]`.

@@ -6,8 +6,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from g2n2.graphs import adjacency, to_graph6
-from g2n2.power.graph_names import graph_name, graph_text, pair_text
+from g2n2.errors import DataError
+from g2n2.graphs import adjacency, parse_graph6, read_graph, to_graph6
+from g2n2.power.graph_names import graph_name, graph_of_name, graph_text, pair_text
 from g2n2.power.graph_sets.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
 from g2n2.power.suites import load_suite
 
@@ -65,3 +66,71 @@ def test_what_has_no_name_is_graph6_and_digraphs_are_arcs() -> None:
     assert graph_text(odd) == to_graph6(odd)
     assert graph_text(np.array([[0.0, 1.0], [0.0, 0.0]])) == "arcs 0→1"
     assert pair_text(adjacency("EhEG"), adjacency("EJaG")) == "C6 and 2·C3"
+
+
+# -- and back: the graph of a name ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "graph"), NAMED, ids=[name for name, _ in NAMED])
+def test_a_name_is_read_as_its_graph(name: str, graph: nx.Graph) -> None:
+    wanted = nx.from_numpy_array(adjacency(graph))
+    for read in (adjacency(name), adjacency(f"name:{name}"), read_graph(name)):
+        assert nx.is_isomorphic(nx.from_numpy_array(read), wanted)
+    with pytest.raises(DataError):  # a name never hides a graph6 string
+        parse_graph6(name)
+
+
+def test_every_printed_name_is_read() -> None:
+    for graph in load_suite("atlas").graphs:
+        name = graph_name(graph)
+        if name is not None:
+            read = nx.from_numpy_array(adjacency(name))
+            assert nx.is_isomorphic(read, nx.from_numpy_array(graph)), name
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("2C3", "2·C3"),
+        ("2*c3", "2·C3"),
+        ("2 × C3", "2·C3"),
+        ("c3 + C3", "2·C3"),
+        ("K3", "C3"),
+        ("Petersen", "Petersen graph"),
+        ("petersen GRAPH", "Petersen graph"),
+        ("Rook 4×4", "rook 4×4"),
+        ("rook 4x4", "rook 4×4"),
+        ("Shrikhande", "Shrikhande graph"),
+        ("K4-e", "K1,1,2"),
+        ("2K1,4", "2·K1,4"),
+        ("Complement of C7", "complement of C7"),
+        ("CSL(41,3)", "CSL(41, 3)"),
+        ("twisted cfi(K2,3)", "twisted CFI(K2,3)"),
+    ],
+)
+def test_spellings_of_names(spelling: str, name: str) -> None:
+    assert graph_name(adjacency(spelling)) == name
+
+
+@pytest.mark.parametrize(
+    "text", ["C2", "C0", "K0", "P0", "0C3", "C6+", "+C6", "K", "C", "K1,", "K1,0", "2", "C3C3", "",
+             "complement of", "complement of complement of C7", "C6²", "K٣"],
+)  # fmt: skip
+def test_what_is_no_name(text: str) -> None:
+    assert graph_of_name(text) is None
+    with pytest.raises(DataError, match="no graph is called"):
+        adjacency(f"name:{text}")
+
+
+def test_names_of_huge_graphs_are_refused_before_they_are_made() -> None:
+    for text in ("K99999", "9999999C9999999", "complement of 3000K1", "name:C2001"):
+        with pytest.raises(DataError, match="a graph is made of its name up to 2,000"):
+            adjacency(text)
+
+
+def test_graph6_and_molecules_are_read_as_before() -> None:
+    assert to_graph6("Bw") == "Bw"
+    assert graph_name("name:C6") == graph_name("EhEG") == "C6"
+    pytest.importorskip("rdkit")
+    assert graph_name("C1CCCCC1") == "C6"
+    assert graph_name("smiles:CCCC") == "P4"

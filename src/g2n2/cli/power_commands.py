@@ -40,7 +40,7 @@ class Variant(StrEnum):
     fwl = "fwl"
 
 
-Graph = Annotated[str, typer.Argument(help="A graph6 string, or a graph6 or edge-list file.")]
+Graph = Annotated[str, typer.Argument(help="graph6, SMILES, a name such as C6 or 2C3, or a file.")]
 Readout = Annotated[
     str, typer.Option(help="'network' (1ᵀV, Tr(M), 1ᵀM1) or rules such as 'S → VᵀV'.")
 ]

@@ -23,7 +23,9 @@ def register(app: typer.Typer) -> None:
 
 def evaluate(
     sentence: Annotated[str, typer.Argument(help="A term, for instance '1ᵀ(A²⊙A)1'.")],
-    graph: Annotated[Path | None, typer.Argument(help="An edge-list or graph6 file.")] = None,
+    graph: Annotated[
+        Path | None, typer.Argument(help="graph6, SMILES, a name such as C6, or a file.")
+    ] = None,
     graph6: Annotated[str, typer.Option(help="The graph as a graph6 string.")] = "",
     directed: Annotated[bool, typer.Option(help="Read the edge list as directed.")] = False,
     mod: Annotated[int, typer.Option(help="Compute exactly modulo this prime.")] = 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -9,6 +10,8 @@ from functools import cache
 import networkx as nx
 import numpy as np
 
+from ..errors import DataError
+from ..graph_text import read_only
 from ..graphs import Adjacency, GraphLike, adjacency, is_simple, to_graph6
 from .graph_sets.families import (
     CSL_NODES,
@@ -154,3 +157,105 @@ def _known() -> dict[str, tuple[nx.Graph, list[int]]]:
 def pair_text(first: Adjacency, second: Adjacency) -> str:
     """Both graphs in one phrase."""
     return f"{graph_text(first)} and {graph_text(second)}"
+
+
+LARGEST_NAMED = 2000
+"""Nodes up to which a graph is made of its name."""
+
+_COMPLEMENT = "complementof"
+_SIZE = "[1-9][0-9]{0,6}"
+_COUNTED = re.compile(rf"({_SIZE})[·*x]?([^0-9].*)")
+_NUMBERED = re.compile(
+    rf"([kcp])({_SIZE})|k({_SIZE}(?:,{_SIZE})+)|spider\(({_SIZE}(?:,{_SIZE})+)\)|wheeloverc({_SIZE})"
+)
+
+
+def graph_of_name(text: str) -> Adjacency | None:
+    """The graph of a name as `graph_name` gives it; None where the text is no name.
+
+    Case and spaces do not matter, nor does the word `graph`; `2C3`, `2*C3` and `2·C3` are one.
+
+    >>> matrix = graph_of_name("2·C3")
+    >>> graph_name(matrix), len(matrix)
+    ('2·C3', 6)
+
+    Raises:
+        DataError: The graph has more than 2,000 nodes.
+    """
+    body = _plain(text)
+    turned = body.startswith(_COMPLEMENT)
+    parts: list[tuple[int, Callable[[], GraphLike], int]] = []
+    for part in body.removeprefix(_COMPLEMENT).split("+"):
+        counted = _COUNTED.fullmatch(part)
+        count, name = (int(counted[1]), counted[2]) if counted else (1, part)
+        found = _of_single(name)
+        if found is None:
+            return None
+        parts.append((count, *found))
+    nodes = sum(count * size for count, _, size in parts)
+    if nodes > LARGEST_NAMED:
+        raise DataError(
+            f"{text!r} has {nodes:,} nodes; a graph is made of its name up to {LARGEST_NAMED:,}"
+        )
+    matrix, at = np.zeros((nodes, nodes)), 0
+    for count, make, size in parts:
+        one = adjacency(make())
+        for _ in range(count):
+            matrix[at : at + size, at : at + size] = one
+            at += size
+    return read_only(1 - np.eye(nodes) - matrix if turned else matrix)
+
+
+def named_graph(text: str) -> Adjacency:
+    """The graph of a name.
+
+    Raises:
+        DataError: No graph is called so, or it is too large; the message lists the names.
+    """
+    found = graph_of_name(text)
+    if found is None:
+        raise DataError(
+            f"no graph is called {text!r} here; known: C6, P4, K5, K1,4, spider(1,2,2), "
+            f"wheel over C5, {', '.join(_SINGLE)}; sums such as C4+K1 and 2·C3; complement of any"
+        )
+    return found
+
+
+def _of_single(name: str) -> tuple[Callable[[], GraphLike], int] | None:
+    """How to make the connected graph of a plain name, and its number of nodes."""
+    known = _plain_names().get(name.removesuffix("graph"))
+    if known is not None:
+        return _SINGLE[known], len(_known()[known][0])
+    m = _NUMBERED.fullmatch(name)
+    if m is None:
+        return None
+    if m[1]:
+        size = int(m[2])
+        make_one = {"k": nx.complete_graph, "c": nx.cycle_graph, "p": nx.path_graph}[m[1]]
+        return None if m[1] == "c" and size < 3 else (lambda: make_one(size), size)
+    if m[5]:
+        rim = int(m[5])
+        return (lambda: nx.wheel_graph(rim + 1), rim + 1) if rim >= 3 else None
+    sizes = [int(entry) for entry in (m[3] or m[4]).split(",")]
+    if m[3]:
+        return lambda: nx.complete_multipartite_graph(*sizes), sum(sizes)
+    return lambda: _spider_of(sizes), 1 + sum(sizes)
+
+
+def _spider_of(legs: list[int]) -> nx.Graph:
+    """Paths of these lengths that start in one node."""
+    graph = nx.empty_graph(1)
+    for leg in legs:
+        first = len(graph)
+        nx.add_path(graph, [0, *range(first, first + leg)])
+    return graph
+
+
+@cache
+def _plain_names() -> dict[str, str]:
+    return {_plain(name).removesuffix("graph"): name for name in _SINGLE}
+
+
+def _plain(name: str) -> str:
+    """A name without case and spaces, its signs in ASCII but for `·`."""
+    return re.sub(r"\s", "", name.lower()).replace("−", "-").replace("×", "x")
