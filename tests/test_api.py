@@ -27,8 +27,6 @@ VERBS = (
 NAMES = sorted(set(g2n2.__all__) - {"__version__"})
 PLAIN = {"G2N2Error"}
 """Names without an example."""
-UNIMPORTED = {"GraphBatch", "read_graphs"}
-"""Names whose example does not import them."""
 
 
 def in_fresh_process(code: str) -> str:
@@ -66,8 +64,7 @@ def test_every_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     value = called(name)
     assert inspect.getdoc(value), f"{name} has no docstring"
-    own = {name: value} if name in UNIMPORTED else {}
-    tests = doctest.DocTestFinder(recurse=False).find(value, name, globs=own)
+    tests = doctest.DocTestFinder(recurse=False).find(value, name, globs={})
     assert sum(len(test.examples) for test in tests) > 0, f"{name} has no example"
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)

@@ -322,7 +322,10 @@ def test_training_on_a_fragment_says_both_sizes(here):
     code, text = run(*train, "--grammar", "· Tr", "--out", "fragment")
     assert code == 0, text
     said = " ".join(text.split())
-    assert "stands for its reduced grammar, 3 rules; G_{·, Tr} has 5 and would have" in said
+    assert (
+        "stands for its reduced grammar, 2 rules and 1 read-out rule; G_{·, Tr} has 5 rules and would have"
+        in said
+    )
     code, text = run(*train, "--grammar", "· Tr", "--exhaustive", "--out", "exhaustive")
     assert code == 0, text
     rules = json.loads((here / "exhaustive" / "config.json").read_text())["rules"]

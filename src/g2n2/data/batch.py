@@ -19,6 +19,7 @@ from .pyg_fields import columns, edge_weights, graph_of_node, nodes_and_edges
 class GraphBatch(Described):
     """Graphs of several sizes, padded with zeros to the largest.
 
+    >>> from g2n2 import GraphBatch
     >>> batch = GraphBatch.of(["C~", "Bw"])  # K4 and K3
     >>> len(batch), batch.sizes.tolist(), tuple(batch.adjacency.shape)
     (2, [4, 3], (2, 4, 4))

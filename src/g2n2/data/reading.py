@@ -58,6 +58,7 @@ def read_graphs(
     """Read graphs from a file, a folder or a list in memory.
 
     >>> import networkx as nx
+    >>> from g2n2 import read_graphs
     >>> graphs = read_graphs([nx.cycle_graph(5), nx.path_graph(3)])
     >>> len(graphs), graphs.sizes.tolist()
     (2, [5, 3])

@@ -175,8 +175,8 @@ def reduction_sentence(exhaustive: Grammar, model: GrammarGNN) -> str:
     weights = NetworkCost(plan, 1, 1).weights
     taken = model.plan.grammar
     return (
-        f"The fragment stands for its reduced grammar, {len(taken.all_rules)} rules; "
-        f"{exhaustive.name} has {len(exhaustive.all_rules)} and would have {weights:,} weights "
+        f"The fragment stands for its reduced grammar, {taken.rule_count}; "
+        f"{exhaustive.name} has {exhaustive.rule_count} and would have {weights:,} weights "
         "(--exhaustive)."
     )
 
