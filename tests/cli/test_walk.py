@@ -1,6 +1,7 @@
 """One walk on the command line: derive, and go on with what was derived, nothing typed twice."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -111,7 +112,10 @@ def test_a_network_of_a_fragment_is_reduced_and_says_both_sizes():
         "stands for its reduced grammar, r-G_{·, ᵀ, 1, ⊙} with 7 rules and 1 read-out rule" in first
     )
     assert "exhaustive is G_{·, ᵀ, 1, ⊙} with 17 rules" in first
-    small, large = (int(n.replace(",", "")) for n in (first.split()[-4], first.split()[-1]))
+    sizes = re.search(
+        r"([\d,]+) weights, the exhaustive grammar's network would have ([\d,]+)", first
+    )
+    small, large = (int(number.replace(",", "")) for number in sizes.groups())
     for options, weights in (((), small), (("--exhaustive",), large)):
         answer = json.loads(run("compile", "· ᵀ 1 ⊙", "--preset", "paper", *options, "--json")[1])
         assert answer["total"]["parameters"] == weights

@@ -416,7 +416,9 @@ def test_graph8c_is_done_network_by_network(tmp_path, monkeypatch):
 
 
 def test_counting_errors_are_divided_by_the_training_deviation(tmp_path):
-    (tmp_path / "split.json").write_text(json.dumps({"train": [0, 1], "test": [2]}))
+    split = {"train": [0, 1], "validation": [], "test": [2]}
+    (tmp_path / "split.json").write_text(json.dumps(split))
+    (tmp_path / "data.json").write_text(json.dumps({"graphs": 3}))
     graphs = SimpleNamespace(
         columns=(SimpleNamespace(name="triangle"),),
         select=lambda chosen: SimpleNamespace(targets=np.array([[1.0], [5.0], [90.0]])[chosen]),
