@@ -26,7 +26,10 @@ MATRICES = Grammar.parse("M → (M⊙M) | MM | 1·1ᵀ | A; S → 1ᵀM1", "L3 w
 """The same without columns: v·1ᵀ stands for v, and n·(1ᵀv) for 1ᵀv, as n² is a sentence too."""
 
 DIAGONALS = "by theorem: diagonals are free beside ·, ⊙ and outer products (proof in docs/power.md)"
-BOUNDED = "cited: its operations need three indices (Geerts 2021; Geerts and Reutter 2022)"
+BOUNDED = (
+    "cited: each of its operations can be written with three indices (Geerts 2021; Geerts and "
+    "Reutter 2022)"
+)
 L1_IS_1WL = "cited: r-G_L1 is 1-WL (Geerts 2021; Theorem 4 of the paper)"
 L3_IS_3WL = "cited: r-G_L3 is 3-WL (Geerts 2021; Theorems 1 and 2 of the paper)"
 IGN_IS_1WL = "cited: 2-IGN with functions is at most 2-WL, which is 1-WL (Geerts 2020)"
