@@ -14,12 +14,12 @@ import pytest
 
 from g2n2.errors import DataError
 from g2n2.locks import HOLDER, LOCK, holder, sole_writer
-from g2n2.training import settings
 from g2n2.training.config import RunConfig
 from g2n2.training.run_folder import BEST
 from g2n2.training.session import Watch, train_config
 from g2n2.training.settings import new_run_folder
-from small_runs import SMALL, command_line, small_config, small_graphs
+from run_processes import hold, in_folder
+from small_runs import SMALL, small_config, small_graphs
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")
 
@@ -31,27 +31,8 @@ SHORT = {**SMALL, "epochs": 1, "grammar": "GNNML1"}
 def processes() -> Any:
     """Processes that start in a moment: forked from one in which torch is imported."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PRELOAD, "small_runs", "torch.utils.tensorboard"])
+    context.set_forkserver_preload([*PRELOAD, "run_processes", "torch.utils.tensorboard"])
     return context
-
-
-def in_folder(folder: Path, words: list[str], log: Path) -> None:
-    """Run `g2n2 WORDS` in a folder, once the file `go` is there.
-
-    Between finding a free name for its run and taking it a process waits, so that others find it.
-    """
-    real, waits = settings.next_run_folder, iter([1.0])
-
-    def found(*arguments: Any) -> Path:
-        free = real(*arguments)
-        time.sleep(next(waits, 0.0))
-        return free
-
-    settings.next_run_folder = found
-    os.chdir(folder)
-    while not Path("go").exists():
-        time.sleep(0.001)
-    command_line(words, log, slow=False, largest_file=0)
 
 
 def at_once(processes: Any, folder: Path, commands: list[list[str]]) -> list[tuple[int, str]]:
@@ -126,16 +107,11 @@ def test_a_run_is_taken_up_by_one_process_and_the_other_is_told_by_whom(tmp_path
     train_config(config, tmp_path, graphs=small_graphs(), resume=True)
 
 
-def hold(folder: Path) -> None:
-    with sole_writer(folder, ""):
-        (folder / "held").touch()
-        time.sleep(600)
-
-
 def test_the_lock_of_a_killed_process_is_taken_over(processes: Any, tmp_path: Path) -> None:
     process = processes.Process(target=hold, args=(tmp_path,), daemon=True)
     process.start()
     while not (tmp_path / "held").exists():
+        assert process.is_alive()
         time.sleep(0.001)
     with pytest.raises(DataError, match=rf"process {process.pid} on .*; go away"):
         sole_writer(tmp_path, "go away").__enter__()
