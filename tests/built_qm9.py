@@ -24,7 +24,7 @@ def build_once(folder: Path) -> BuiltQM9:
             pytest.skip(f"QM9 comes with the package {package}, which is not installed")
     from filelock import FileLock
 
-    from g2n2.data.qm9.build import build_qm9
+    from g2n2.data.qm9 import build_qm9
 
     built, took = folder / "qm9.cache", folder / "qm9.seconds"
     with FileLock(folder / "qm9.lock"):

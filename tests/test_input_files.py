@@ -19,10 +19,9 @@ import pytest
 import g2n2
 from g2n2.data.archives import read_npz
 from g2n2.data.batch import GraphBatch
-from g2n2.data.files import read_bytes
 from g2n2.data.graph_set import GraphSet
 from g2n2.data.reading import read_graphs
-from g2n2.data.split_files import read_split_file
+from g2n2.data.splits import read_split_file
 from g2n2.errors import DataError, G2N2Error, GrammarError, ReductionError
 from g2n2.graphs import read_graph, read_graph6_file
 from g2n2.input_files import HARMLESS, parse_json, printable, read_file
@@ -155,7 +154,7 @@ DOORS: list[tuple[str, Callable[[Path], Any]]] = [
     ("a.txt", lambda path: GraphBatch.of([path])),
     ("a.txt", lambda path: g2n2.evaluate("1ᵀA1", path)),
     ("a.npz", read_npz),
-    ("a.zip", read_bytes),
+    ("a.zip", read_file),
     ("a.json", g2n2.check),
     ("a.json", lambda path: read_split_file(path, read_graphs(["Bw", "C~"]))),
     ("a.txt", lambda path: choose_grammar(str(path), reduce=True)),

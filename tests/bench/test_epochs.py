@@ -15,7 +15,7 @@ pytest.importorskip("rdkit", reason="QM9 is read with RDKit")
 def test_epochs_are_timed_from_line_to_line(tmp_path):
     if importlib.util.find_spec("qm9pack") is None:
         pytest.skip("qm9pack is not installed")
-    from g2n2.data.qm9.build import build_qm9
+    from g2n2.data.qm9 import build_qm9
 
     cache = tmp_path / "first.cache"
     build_qm9(cache, rows=120, processes=1, progress=False)

@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from g2n2.data.assembly import both_directions, one_hot, plain_graphs, stratified_folds
+from g2n2.data.assembly import one_hot, plain_graphs, stratified_folds
 from g2n2.errors import DataError
 from g2n2.graphs import adjacency
 
@@ -18,13 +18,6 @@ def test_plain_graphs_hold_the_graphs_given() -> None:
         assert data.adjacency(index).tolist() == nx.to_numpy_array(graph).tolist()
     assert data.node_features.tolist() == [[1.0]] * 9
     assert data.targets.shape == (3, 0)
-
-
-def test_both_directions_keep_each_graph_together() -> None:
-    edges = np.array([[0, 1, 0, 2], [1, 2, 3, 3]])
-    both, origin = both_directions(edges, np.array([2, 0, 2]))
-    assert both.tolist() == [[0, 1, 1, 2, 0, 2, 3, 3], [1, 2, 0, 1, 3, 3, 0, 2]]
-    assert origin.tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
 
 
 def test_one_hot() -> None:

@@ -15,7 +15,6 @@ from g2n2.data.files import (
     check_sha256,
     download,
     find_file,
-    find_folder,
     missing_file,
     read_checked,
     store_in_cache,
@@ -53,8 +52,8 @@ def test_folders_are_searched_in_order(
         assert find_file("a.g6", named, "tu") == expected
     assert find_file("a.g6", None, "tu") == variable / "tu" / "a.g6"
     assert find_file("a.g6", named, "zinc") == named / "a.g6"
-    assert find_folder("tu", named, "zinc") == named / "tu"
-    assert find_folder("a.g6", named, "tu") is None
+    assert find_file("tu", named, "zinc", folder=True) == named / "tu"
+    assert find_file("a.g6", named, "tu", folder=True) is None
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path, cache: Path) -> None:

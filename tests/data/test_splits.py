@@ -210,5 +210,7 @@ def test_the_geometric_split_of_qm9_has_its_own_name() -> None:
         "test": 5,
     }
     assert len(np.unique(np.concatenate(list(parts.values())))) == count
+    order = np.random.RandomState(3).permutation(count)  # a stream numpy never changes
+    assert sorted(order[120_000:].tolist()) == parts["test"].tolist()
     with pytest.raises(DataError, match="needs more than 10 molecules"):
         split(graphs.select(np.arange(10)), "110k/10k/rest")

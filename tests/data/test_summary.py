@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from g2n2.data.batching import ordered_batches, padding_waste
-from g2n2.data.duplicates import graph_hashes
 from g2n2.data.reading import read_graphs
-from g2n2.data.splits import split
+from g2n2.data.splits import graph_hashes, split
 from g2n2.data.summary import summarise
 
 

@@ -78,7 +78,7 @@ def test_what_measures_a_gpu_is_left_out_on_a_cpu(settings):
 
 def test_workers_find_the_cache_of_qm9_built(settings, monkeypatch):
     built = []
-    monkeypatch.setattr("g2n2.data.qm9.loading.qm9_cache", lambda *where: built.append(where))
+    monkeypatch.setattr("g2n2.data.qm9.qm9_cache", lambda *where: built.append(where))
     monkeypatch.setattr(packing, "absent", lambda *_: "")
     settings = replace(settings, options={"cache": "there"}, data="raw")
     packing._build_shared([counting("a"), counting("b", needs=("MUTAG",))], settings)

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from g2n2.data import pieces
+from g2n2.data import size_buckets
 from g2n2.data.dense_store import DenseStore
-from g2n2.data.pieces import Piece
+from g2n2.data.size_buckets import SizeBucket
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
 from g2n2.training.averaging import Average
@@ -78,8 +78,8 @@ def joined(tensors):
 
 def cut_all(monkeypatch):
     """However little it saves."""
-    monkeypatch.setattr(pieces, "HEAVY", 0)
-    monkeypatch.setattr(pieces, "WORTH", 2.0)
+    monkeypatch.setattr(size_buckets, "LEAST_ENTRIES", 0)
+    monkeypatch.setattr(size_buckets, "MOST_WORK", 2.0)
 
 
 RATES = [0.01, 0.02, 0.005, 0.01]
@@ -155,7 +155,7 @@ def test_graphs_that_fill_up_count_for_nothing():
     least = int(sizes.argmin())
     assert least not in (large, small)
     shape = step._fill(np.array([small, large]), 0.0, 1)
-    assert shape == (Piece(0, BATCH, int(sizes[large])),)
+    assert shape == (SizeBucket(0, BATCH, int(sizes[large])),)
     assert step.indices.tolist() == [large, small] + [least] * 6, "filled up with the smallest"
     assert int(step.count) == 2
     loss = step._backward(shape)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from g2n2.data.capture_shapes import capture_shapes
 from g2n2.data.dense_store import DenseStore
-from g2n2.data.shapes import few_shapes
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
 from g2n2.ops.precision import float32_products
@@ -48,7 +48,7 @@ class Run:
 
     def steps(self, dtype=None):
         model, optimiser, average, store = self.parts
-        task, shapes = Task.of(GRAPHS), few_shapes(GRAPHS.sizes, BATCH)
+        task, shapes = Task.of(GRAPHS), capture_shapes(GRAPHS.sizes, BATCH)
         dense = DenseStore(store)
         return GraphedStep(model, optimiser, average, dense, task, BATCH, 1.0, dtype, shapes=shapes)
 

@@ -1,27 +1,138 @@
-"""Pieces a reader makes a GraphSet of: flat arrays from matrices, one-hot columns, folds."""
+"""What a GraphSet is made of: graphs one by one, adjacency matrices, one-hot columns, folds."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.data.graph_set import Floats, GraphSet, Ints
-from g2n2.errors import DataError
-from g2n2.graphs import Adjacency
+from ..errors import DataError
+from ..graphs import Adjacency
+from .graph_set import Floats, GraphSet, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One graph as a reader finds it; the fields are those of `GraphSet`.
+
+    Attributes:
+        size: Number of nodes.
+        edges: `[2, E]`.
+        node_features: `[n, F]`, or None.
+        edge_features: `[E, K]`, or None.
+        weights: `[E]`, or None if all are 1.
+        positions: `[n, 3]`, or None.
+    """
+
+    size: int
+    edges: Ints
+    node_features: Floats | None = None
+    edge_features: Floats | None = None
+    weights: Floats | None = None
+    positions: Floats | None = None
+
+
+def from_matrix(matrix: NDArray[Any]) -> Record:
+    """One graph from its adjacency matrix `[n, n]`, edges row by row."""
+    edges = np.stack(np.nonzero(matrix)).astype(np.int64)
+    weights = matrix[edges[0], edges[1]].astype(np.float32)
+    return Record(len(matrix), edges, weights=None if (weights == 1).all() else weights)
+
+
+def assemble(records: Sequence[Record], *, ids: Sequence[str], **rest: Any) -> GraphSet:
+    """Join records into a checked GraphSet; nodes without features get a constant 1.
+
+    Args:
+        records: At least one graph.
+        ids: One per record.
+        rest: Any other fields of `GraphSet`; there are no targets unless given.
+
+    Raises:
+        DataError: If the features of two graphs do not agree, or `GraphSet.check` refuses them.
+    """
+    if not records:
+        raise DataError(f"{rest['name']} holds no graph")
+    rest.setdefault("targets", np.zeros((len(records), 0)))
+    notes = list(rest.pop("notes", ()))
+    edge_counts = np.array([record.edges.shape[1] for record in records], dtype=np.int64)
+    positions = [record.positions for record in records if record.positions is not None]
+    if 0 < len(positions) < len(records):
+        notes.append(f"{len(records) - len(positions)} graphs lack 3D positions, so none are kept.")
+    node_features = _stacked(
+        [(record.node_features, record.size) for record in records],
+        ids,
+        "node features",
+        len(rest.get("node_names", ())),
+    )
+    edge_features = _stacked(
+        [(record.edge_features, record.edges.shape[1]) for record in records],
+        ids,
+        "edge features",
+        len(rest.get("edge_names", ())),
+    )
+    weights = None
+    if any(record.weights is not None for record in records):
+        weights = np.concatenate(
+            [
+                np.ones(count, np.float32) if record.weights is None else record.weights
+                for record, count in zip(records, edge_counts, strict=True)
+            ]
+        )
+    if not node_features.shape[1]:
+        node_features = np.ones((len(node_features), 1), np.float32)
+        rest["node_names"] = ("one",)
+        notes.append("Nodes have no features: each gets a constant 1.")
+    return GraphSet(
+        sizes=np.array([record.size for record in records], dtype=np.int64),
+        edge_counts=edge_counts,
+        edges=np.concatenate([record.edges for record in records], axis=1),
+        node_features=node_features,
+        edge_features=edge_features,
+        weights=weights,
+        positions=np.concatenate(positions) if len(positions) == len(records) else None,
+        ids=tuple(ids),
+        notes=tuple(notes),
+        **rest,
+    ).check()
+
+
+def _stacked(
+    blocks: Sequence[tuple[Floats | None, int]], ids: Sequence[str], what: str, width: int
+) -> Floats:
+    """One block of features `[rows, width]`; graphs without rows (no edges) fit any width."""
+    stacked: list[Floats] = []
+    first = ""
+    for (values, rows), name in zip(blocks, ids, strict=True):
+        block = np.zeros((rows, 0), np.float32) if values is None else values
+        if len(block) != rows:
+            raise DataError(f"graph {name!r} has {len(block)} rows of {what}, expected {rows}")
+        if not rows:
+            continue
+        if stacked and block.shape[1] != width:
+            raise DataError(
+                f"graph {name!r} has {block.shape[1]} {what} and graph {first!r} has {width}; "
+                "expected the same number everywhere: fill in what is missing"
+            )
+        if not stacked:
+            width, first = block.shape[1], name
+        stacked.append(block)
+    return np.concatenate(stacked) if stacked else np.zeros((0, width), np.float32)
 
 
 def plain_graphs(
     name: str, graphs: Sequence[Adjacency], node_features: Floats | None = None, **fields: Any
 ) -> GraphSet:
-    """Lay simple graphs out as a GraphSet.
+    """Make a GraphSet of simple graphs.
 
     Args:
         name: What the set is called.
         graphs: Adjacency matrices of 0 and 1.
-        node_features: `[ΣN, F]`; a constant 1 for every node where None.
-        fields: The other fields of the GraphSet; targets are none unless given.
+        node_features: `[ΣN, F]`; None for a constant 1.
+        fields: The other fields of the GraphSet; there are no targets unless given.
     """
     sizes = np.array([len(matrix) for matrix in graphs], dtype=np.int64)
     edges = [np.stack(np.nonzero(matrix)) for matrix in graphs]
@@ -41,22 +152,6 @@ def plain_graphs(
     )
 
 
-def both_directions(edges: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """List undirected edges both ways, each graph's edges kept together.
-
-    Args:
-        edges: `[2, M]`, each edge once.
-        counts: `[G]` edges of each graph.
-
-    Returns:
-        The edges `[2, 2M]`, and for each of them its column `[2M]` in what was given.
-    """
-    origin = np.tile(np.arange(edges.shape[1], dtype=np.int64), 2)
-    owner = np.repeat(np.arange(len(counts)), counts)
-    order = np.argsort(owner[origin], kind="stable")
-    return np.concatenate([edges, edges[::-1]], axis=1)[:, order], origin[order]
-
-
 def one_hot(values: NDArray[Any], width: int) -> Floats:
     """`[N]` numbers from 0 -> `[N, width]` with a single 1 in each row."""
     columns: Floats = np.eye(width, dtype=np.float32)[values]
@@ -64,10 +159,10 @@ def one_hot(values: NDArray[Any], width: int) -> Floats:
 
 
 def stratified_folds(labels: NDArray[Any], folds: int = 10, seed: int = 0) -> dict[str, Ints]:
-    """Deal graphs out to folds of equal class balance; each fold names its test graphs.
+    """Folds of equal class balance; each fold names its test graphs.
 
     The same folds as scikit-learn's `StratifiedKFold(folds, shuffle=True, random_state=seed)`,
-    which the field's published numbers rest on.
+    on which the field's published numbers are based.
 
     Args:
         labels: `[G]` class of each graph.

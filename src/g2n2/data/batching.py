@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .pieces import HEAVY, cut
+from .size_buckets import LEAST_ENTRIES, size_buckets
 
 Ints = NDArray[np.int64]
 
@@ -37,16 +37,18 @@ def sorted_together(sizes: Ints, batch: int, few: int = FEW) -> int:
     """
     small = len(sizes) <= batch * few
     window = 1 if small else min(WINDOW, max(1, len(sizes) // (batch * WINDOWS)))
-    while window < WINDOW and _work(sizes, epoch_batches(sizes, batch, 0, 0, window)) > HEAVY:
+    while (
+        window < WINDOW and _work(sizes, epoch_batches(sizes, batch, 0, 0, window)) > LEAST_ENTRIES
+    ):
         window *= 2
     return min(window, WINDOW)
 
 
 def _work(sizes: Ints, batches: Sequence[Ints]) -> float:
-    """Padded entries of a batch, cut into pieces, on average."""
+    """Padded entries of a batch in size buckets, on average."""
     most = int(sizes.max())
-    cuts = (cut(np.sort(sizes[indices])[::-1], most) for indices in batches)
-    return sum(piece.entries for pieces in cuts for piece in pieces) / len(batches)
+    split = (size_buckets(np.sort(sizes[indices])[::-1], most) for indices in batches)
+    return sum(bucket.entries for buckets in split for bucket in buckets) / len(batches)
 
 
 def epoch_batches(sizes: Ints, batch: int, seed: int, epoch: int, window: int) -> list[Ints]:

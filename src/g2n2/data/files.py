@@ -1,9 +1,10 @@
 """Where a data file is found: a folder given, `$G2N2_DATA`, the user cache, or its official source.
 
-A folder is laid out as `SUBFOLDER/NAME` (`expressivity/sr251256.g6`, `tu/MUTAG.zip`), or holds NAME
-itself. What is downloaded goes into the cache under a temporary name first, so that nothing
-half-written is ever found there.
+A folder has the layout `SUBFOLDER/NAME` (`expressivity/sr251256.g6`, `tu/MUTAG.zip`), or holds NAME
+itself.
 """
+
+from __future__ import annotations
 
 import hashlib
 import http.client
@@ -12,9 +13,9 @@ import urllib.request
 from pathlib import Path
 from typing import Literal
 
-from g2n2.errors import DataError
-from g2n2.input_files import read_file
-from g2n2.whole_files import replace_file
+from ..errors import DataError
+from ..input_files import read_file
+from ..whole_files import replace_file
 
 Subfolder = Literal["expressivity", "tu", "filtering", "counting", "zinc"]
 
@@ -24,10 +25,7 @@ _TIMEOUT_SECONDS = 15
 
 
 def search_folders(data: str | Path | None) -> list[Path]:
-    """List the folders a data file is sought in, first to last.
-
-    Args:
-        data: The folder a user named, or None.
+    """The folders in which a data file is sought, first to last.
 
     Raises:
         DataError: If the folder the user named does not exist.
@@ -39,25 +37,26 @@ def search_folders(data: str | Path | None) -> list[Path]:
 
 
 def cache_folder() -> Path:
-    """Return the user cache of this package; it need not exist."""
+    """The user cache of this package; it need not exist."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "g2n2"
 
 
-def find_file(name: str, data: str | Path | None, subfolder: Subfolder) -> Path | None:
-    """Return the first file of that name in the search folders, or None."""
-    return next((path for path in _places(name, data, subfolder) if path.is_file()), None)
-
-
-def find_folder(name: str, data: str | Path | None, subfolder: Subfolder) -> Path | None:
-    """Return the first folder of that name in the search folders, or None."""
-    return next((path for path in _places(name, data, subfolder) if path.is_dir()), None)
+def find_file(
+    name: str, data: str | Path | None, subfolder: Subfolder, *, folder: bool = False
+) -> Path | None:
+    """The first file (or folder) of that name in the search folders, or None."""
+    for base in search_folders(data):
+        for path in (base / subfolder / name, base / name):
+            if path.is_dir() if folder else path.is_file():
+                return path
+    return None
 
 
 def missing_file(
     what: str, names: str, data: str | Path | None, subfolder: Subfolder, reason: str
 ) -> DataError:
-    """Return the error for data found nowhere: where it was sought, why not, the next move."""
+    """The error for data found nowhere: where it was sought, why, and the next move."""
     folders = ", ".join(str(folder) for folder in search_folders(data))
     return DataError(
         f"{what} needs the file {names}, found in none of: {folders} (there or in the subfolder "
@@ -76,22 +75,17 @@ def check_sha256(content: bytes, expected: str, what: str) -> None:
 
 
 def read_checked(path: Path, sha256: str) -> bytes:
-    """Read a whole file and check its sum."""
-    content = read_bytes(path)
+    """Read a whole file and check its checksum."""
+    content = read_file(path)
     check_sha256(content, sha256, str(path))
     return content
-
-
-def read_bytes(path: Path) -> bytes:
-    """Read a whole file, or say why it cannot be read."""
-    return read_file(path)
 
 
 def download(url: str) -> bytes:
     """Fetch an official file.
 
     Raises:
-        OSError: If it cannot be had; the caller knows what to tell the user.
+        OSError: If it cannot be fetched; the caller knows what to tell the user.
     """
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
@@ -115,11 +109,3 @@ def store_in_cache(name: str, content: bytes, subfolder: Subfolder) -> Path:
             "$XDG_CACHE_HOME to a folder that can be written"
         ) from error
     return path
-
-
-def _places(name: str, data: str | Path | None, subfolder: Subfolder) -> list[Path]:
-    return [
-        path
-        for folder in search_folders(data)
-        for path in (folder / subfolder / name, folder / name)
-    ]

@@ -183,7 +183,7 @@ def _recognise_table(
 
 
 def _read_tu(path: Path, options: Options) -> GraphSet:
-    from .tu.loading import load_tu
+    from .tu import load_tu
 
     graphs = load_tu(path, directed=options.directed)
     names = [column.name for column in graphs.columns]

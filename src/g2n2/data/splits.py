@@ -1,16 +1,16 @@
-"""Parts of a set to train on, choose by and test on: each a pure function of the set and the seed.
+"""Splits into train, validation and test, each a pure function of the set and the seed.
 
 | how | parts |
 |-|-|
-| `random` | by chance; equal class balance in each part where one target holds classes |
+| `random` | at random; equal class balance in each part if the one target is a class |
 | `scaffold` | molecules of one Bemis-Murcko scaffold in one part, common scaffolds in training |
 | `stored` | those that came with the data |
 | `column:NAME` | a column of the table, read with `split_column=NAME` |
 | `fold:K` | tests on the stored fold K, validates on a random share of the rest |
-| `file:PATH` | a JSON or CSV file; see `split_files` |
-| `110k/10k/rest` | 110,000 and 10,000 by chance, as the geometric networks split QM9 |
+| `file:PATH` | a JSON or CSV file; see `read_split_file` |
+| `110k/10k/rest` | 110,000 and 10,000 at random, as the geometric networks split QM9 |
 
-Where given parts leave out `validation`, it is drawn from the training part.
+If given parts leave out `validation`, it is drawn from the training part.
 """
 
 from __future__ import annotations
@@ -18,16 +18,27 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import DataError
+from ..input_files import parse_json, printable
+from .assembly import frozen
 from .graph_set import GraphSet, Ints
-from .qm9.splits import qm9_splits
-from .split_files import read_split_file
+from .readers.labels import PARTS as PART_NAMES
+from .readers.labels import part_of
+from .readers.molecules import chemistry
+from .readers.tables import read_table, read_utf8
 
 PARTS = ("train", "validation", "test")
 DEFAULT_FRACTIONS = (0.8, 0.1, 0.1)
+Fractions = tuple[float, float, float]
+Hashes = NDArray[np.uint64]
+_ROUNDS = 4
 
 
 def split(
@@ -41,7 +52,7 @@ def split(
     Args:
         graphs: The set.
         how: One of the ways above.
-        seed: Of what is left to chance.
+        seed: Of every random choice.
         fractions: Of the graphs, for train, validation and test; 0 leaves a part empty.
 
     Raises:
@@ -58,12 +69,28 @@ def split(
     if kind == "fold":
         return _completed(graphs, _fold(graphs, argument), seed, shares)
     if how == "110k/10k/rest":
-        drawn = qm9_splits(len(graphs), "110k/10k/rest", seed)
-        return {name: np.sort(part) for name, part in drawn.items()}
+        if len(graphs) <= 120_000:
+            raise DataError(
+                f"the split {how} needs more than {len(graphs):,} molecules; take more of them"
+            )
+        # RandomState's stream is frozen; that of numpy's newer generators may change.
+        order = np.random.RandomState(seed).permutation(len(graphs)).astype(np.int64)
+        cuts = np.split(order, [110_000, 120_000])
+        return {part: np.sort(members) for part, members in zip(PARTS, cuts, strict=True)}
     raise DataError(
         f"no split is called {how!r}; expected random, scaffold, stored, column:NAME, fold:K, "
         "file:PATH or 110k/10k/rest"
     )
+
+
+def random_subset(graphs: GraphSet, count: int, seed: int) -> GraphSet:
+    """`count` random graphs in the order of the set; splits keep the members that are drawn."""
+    if not count or count >= len(graphs):
+        return graphs
+    order = np.random.default_rng([seed, 1]).permutation(len(graphs))
+    drawn = np.sort(order[:count])
+    parts = {part: np.flatnonzero(np.isin(drawn, m)) for part, m in graphs.splits.items()}
+    return replace(graphs.select(drawn), splits=frozen({p: m for p, m in parts.items() if len(m)}))
 
 
 def check_parts(graphs: GraphSet, parts: Mapping[str, Ints]) -> None:
@@ -72,7 +99,7 @@ def check_parts(graphs: GraphSet, parts: Mapping[str, Ints]) -> None:
     Raises:
         DataError: Naming the part and the graph.
     """
-    seen: dict[int, str] = {}
+    part_of_graph: dict[int, str] = {}
     for part, members in parts.items():
         if not len(members):
             raise DataError(f"the part {part!r} of the split holds no graph")
@@ -82,14 +109,15 @@ def check_parts(graphs: GraphSet, parts: Mapping[str, Ints]) -> None:
                     f"the part {part!r} names graph {index}, but there are {len(graphs)} graphs, "
                     "counted from 0"
                 )
-            if index in seen:
+            if index in part_of_graph:
+                before = part_of_graph[index]
                 named = f" ({graphs.ids[index]})" if graphs.ids else ""
-                both = "twice in" if seen[index] == part else f"in {seen[index]!r} and"
+                both = "twice in" if before == part else f"in {before!r} and"
                 raise DataError(f"graph {index}{named} is {both} {part!r}; expected it once")
-            seen[index] = part
+            part_of_graph[index] = part
 
 
-def _checked_fractions(fractions: Sequence[float]) -> tuple[float, float, float]:
+def _checked_fractions(fractions: Sequence[float]) -> Fractions:
     shown = ", ".join(f"{share:g}" for share in fractions)
     if len(fractions) != 3 or not all(0 <= share <= 1 for share in fractions) or not fractions[0]:
         raise DataError(f"fractions are {shown}; expected three from 0 to 1, the first above 0")
@@ -98,22 +126,19 @@ def _checked_fractions(fractions: Sequence[float]) -> tuple[float, float, float]
     return (fractions[0], fractions[1], fractions[2])
 
 
-def _part_sizes(graphs: int, shares: tuple[float, float, float]) -> tuple[int, int, int]:
+def _cut(graphs: GraphSet, order: Ints, shares: Fractions) -> dict[str, Ints]:
+    """Cut an order of the graphs into the three parts."""
+    count = len(graphs)
     # A part that is asked for has a graph, however small its share.
-    validation, test = (max(round(share * graphs), share > 0) for share in shares[1:])
-    sizes = (graphs - validation - test, validation, test)
+    validation, test = (max(round(share * count), share > 0) for share in shares[1:])
+    sizes = (count - validation - test, validation, test)
     for part, share, size in zip(PARTS, shares, sizes, strict=True):
         if share and size < 1:
             raise DataError(
-                f"{graphs} graph{'s' * (graphs > 1)} cannot be split into the fractions "
+                f"{count} graph{'s' * (count > 1)} cannot be split into the fractions "
                 f"{', '.join(f'{value:g}' for value in shares)}: {part!r} would be empty; "
                 "give more graphs"
             )
-    return sizes
-
-
-def _cut(graphs: GraphSet, order: Ints, shares: tuple[float, float, float]) -> dict[str, Ints]:
-    sizes = _part_sizes(len(graphs), shares)
     cuts = np.split(order, np.cumsum(sizes)[:-1])
     return {part: np.sort(members) for part, members in zip(PARTS, cuts, strict=True)}
 
@@ -137,10 +162,8 @@ def _random_order(graphs: GraphSet, seed: int) -> Ints:
     return shuffled[np.argsort(rank, kind="stable")]
 
 
-def _by_scaffold(graphs: GraphSet, shares: tuple[float, float, float]) -> dict[str, Ints]:
+def _by_scaffold(graphs: GraphSet, shares: Fractions) -> dict[str, Ints]:
     """Largest scaffolds first into training, then validation, then test: the rule of DeepChem."""
-    from .scaffolds import scaffolds_of
-
     groups: dict[str, list[int]] = defaultdict(list)
     for index, scaffold in enumerate(scaffolds_of(graphs)):
         groups[scaffold].append(index)
@@ -194,9 +217,9 @@ def _fold(graphs: GraphSet, argument: str) -> dict[str, Ints]:
 
 
 def _completed(
-    graphs: GraphSet, parts: dict[str, Ints], seed: int, shares: tuple[float, float, float]
+    graphs: GraphSet, parts: dict[str, Ints], seed: int, shares: Fractions
 ) -> dict[str, Ints]:
-    """Checked parts, with `validation` drawn from `train` where it is not given."""
+    """Checked parts, with `validation` drawn from `train` if it is not given."""
     check_parts(graphs, parts)
     if "validation" not in parts and shares[1]:
         train = np.sort(parts["train"])
@@ -206,3 +229,190 @@ def _completed(
         parts |= {"train": train[drawn["train"]], "validation": train[drawn["validation"]]}
     empty = np.zeros(0, dtype=np.int64)
     return {part: np.sort(parts.get(part, empty)) for part in PARTS}
+
+
+def read_split_file(path: str | Path, graphs: GraphSet) -> dict[str, Ints]:
+    """Read the parts of a split from a file; graphs the reader skipped are left out.
+
+    JSON: `{"train": [...], "validation": [...], "test": [...]}`; whole numbers are rows of the
+    input counted from 0, text is ids. CSV: the columns `id` or `index`, and `split`.
+
+    Raises:
+        DataError: If the file is malformed, or names a graph the set does not have.
+    """
+    listed = _from_csv(path) if ".csv" in Path(path).name.lower() else _from_json(path)
+    by_id: dict[str, list[int]] = {}
+    for index, name in enumerate(graphs.ids):
+        by_id.setdefault(name, []).append(index)
+    rows = graphs.source.get("rows")
+    skipped = rows is not None and len(rows) == len(graphs) != graphs.source["records"]
+    by_row = {row: index for index, row in enumerate(rows)} if skipped else {}
+    parts: dict[str, Ints] = {}
+    for part, members in listed.items():
+        indices: list[int] = []
+        for member in members:
+            if isinstance(member, str):
+                if member not in by_id:
+                    raise DataError(
+                        f"{path}: {part!r} names {member!r}, which is no id of {graphs.name} "
+                        f"(ids are like {', '.join(graphs.ids[:3]) or 'none'})"
+                    )
+                indices += by_id[member]
+            elif not 0 <= member < 2**62:
+                shown = printable(str(member), 40)
+                raise DataError(f"{path}: {part!r} names graph {shown}; they count from 0")
+            elif not skipped or member >= graphs.source["records"]:
+                indices.append(member)  # one that does not exist is refused by `check_parts`
+            elif member in by_row:
+                indices.append(by_row[member])
+        parts[part] = np.array(indices, dtype=np.int64)
+    return parts
+
+
+def _from_json(path: str | Path) -> dict[str, list[int | str]]:
+    try:
+        content = parse_json(read_utf8(path))
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"{path} is not JSON ({error}); expected lists by part") from error
+    if not isinstance(content, dict):
+        raise DataError(f'{path} holds no object; expected {{"train": [...], "test": [...]}}')
+    parts: dict[str, list[int | str]] = {}
+    for name, members in content.items():
+        if name.lower() not in PART_NAMES:
+            raise DataError(f"{path}: {name!r} is no part; expected train, validation or test")
+        if not isinstance(members, list) or not all(
+            isinstance(member, int | str) and not isinstance(member, bool) for member in members
+        ):
+            raise DataError(f"{path}: {name!r} is no list of whole numbers or ids")
+        parts[PART_NAMES[name.lower()]] = members
+    return parts
+
+
+def _from_csv(path: str | Path) -> dict[str, list[int | str]]:
+    table = read_table(path)
+    key, column = table.first_of(("index", "id")), table.first_of(("split", "part"))
+    if key is None or column is None:
+        raise DataError(
+            f"{path} has the columns {', '.join(table.columns)}; expected id,split or index,split"
+        )
+    members: list[int | str] = list(table.columns[key])
+    if key.lower() == "index":
+        try:
+            members = [int(cell) for cell in members]
+        except ValueError as error:
+            raise DataError(f"{path}: an index is not a whole number ({error})") from error
+    parts = part_of(table.columns[column], str(path))
+    return {part: [members[row] for row in rows] for part, rows in parts.items()}
+
+
+def smiles_of(graphs: GraphSet) -> list[str] | None:
+    """Canonical SMILES of every graph if the reader kept them, else None."""
+    by_id = graphs.source.get("smiles")
+    if not isinstance(by_id, dict) or not all(name in by_id for name in graphs.ids):
+        return None
+    return [by_id[name] for name in graphs.ids] if graphs.ids else None
+
+
+def scaffolds_of(graphs: GraphSet) -> list[str]:
+    """The Bemis-Murcko scaffold of each molecule: its ring systems and what joins them.
+
+    Returns:
+        SMILES without stereochemistry; '' for a molecule without a ring.
+
+    Raises:
+        DataError: If the set holds no molecules.
+    """
+    smiles = smiles_of(graphs)
+    if smiles is None:
+        raise DataError(
+            f"{graphs.name} keeps no SMILES, which a scaffold split needs; split at random"
+        )
+    with chemistry() as chem:
+        from rdkit.Chem.Scaffolds import MurckoScaffold
+
+        murcko: Any = MurckoScaffold  # part of RDKit's Python code has no types
+        molecules = map(chem.MolFromSmiles, smiles)
+        return [
+            text  # no molecule: from a file whose bond orders are not known
+            if molecule is None
+            else murcko.MurckoScaffoldSmiles(mol=molecule, includeChirality=False)
+            for text, molecule in zip(smiles, molecules, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Graphs that occur more than once.
+
+    Attributes:
+        by: The criterion, as a phrase.
+        repeated: Graphs that occurred before in the set.
+        shared: For each other part of the split, how many of its graphs are in `train` too.
+    """
+
+    by: str
+    repeated: int
+    shared: dict[str, int]
+
+
+def find_duplicates(graphs: GraphSet, parts: Mapping[str, Ints]) -> Duplicates:
+    """Count repeated graphs, by canonical SMILES or else by 1-WL, and those shared with `train`."""
+    if (smiles := smiles_of(graphs)) is not None:
+        by = "by canonical SMILES"
+        _, keys = np.unique(np.array(smiles), return_inverse=True)
+    else:
+        by = f"as far as {_ROUNDS} rounds of 1-WL with all features tell"
+        _, keys = np.unique(graph_hashes(graphs), return_inverse=True)
+    train = keys[parts["train"]] if "train" in parts else keys[:0]
+    shared = {
+        part: int(np.isin(keys[members], train).sum())
+        for part, members in parts.items()
+        if part != "train"
+    }
+    return Duplicates(by, len(keys) - len(np.unique(keys)), shared)
+
+
+def graph_hashes(graphs: GraphSet, rounds: int = _ROUNDS) -> Hashes:
+    """`[G]` hashes that are equal for isomorphic graphs, features, weights and positions included.
+
+    They come from colour refinement over both directions of the edges, so graphs that 1-WL cannot
+    tell apart have equal hashes.
+    """
+    offset = np.repeat(graphs.node_offsets[:-1], graphs.edge_counts)
+    source, target = graphs.edges + offset
+    colours = _row_hashes(graphs.node_features)
+    edge_colours = _row_hashes(graphs.edge_features)
+    if graphs.weights is not None:
+        edge_colours = _mixed(edge_colours + _row_hashes(graphs.weights[:, None]))
+    if graphs.positions is not None:
+        # Lengths do not change when the molecule is moved or turned; rounded, as files round.
+        steps = graphs.positions[source] - graphs.positions[target]
+        lengths = np.linalg.norm(steps, axis=1).round(3).astype(np.float32)
+        edge_colours = _mixed(edge_colours + _row_hashes(lengths[:, None]))
+    for _ in range(rounds):
+        messages = np.zeros((2, len(colours)), dtype=np.uint64)
+        np.add.at(messages[0], target, _mixed(colours[source] ^ edge_colours))
+        np.add.at(messages[1], source, _mixed(colours[target] ^ edge_colours))
+        colours = _mixed(_mixed(_mixed(colours) + messages[0]) + messages[1])
+    owner = np.repeat(np.arange(len(graphs)), graphs.sizes)
+    total = np.zeros(len(graphs), dtype=np.uint64)
+    np.add.at(total, owner, _mixed(colours))
+    return _mixed(total + graphs.sizes.astype(np.uint64))
+
+
+def _row_hashes(values: NDArray[np.float32]) -> Hashes:
+    hashes = np.zeros(len(values), dtype=np.uint64)
+    for column in values.T:
+        bits = (column + np.float32(0)).view(np.uint32)  # -0 and 0 are one number
+        hashes = _mixed(hashes + bits.astype(np.uint64) + np.uint64(1))
+    return hashes
+
+
+def _mixed(values: Hashes) -> Hashes:
+    """The finaliser of splitmix64: every bit of the input changes every bit of the result."""
+    z = values + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)), dtype=np.uint64)

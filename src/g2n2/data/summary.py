@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .batching import epoch_batches, padding_waste, sorted_together
-from .duplicates import find_duplicates
-from .graph_set import GraphSet, Ints
-from .summary_sentences import sentences
+from .graph_set import GraphSet, Ints, Target
+from .splits import find_duplicates
 
 BytesOf = Callable[[int, int, int, int], float]
+_MOST_TARGETS = 12
+_MOST_CLASSES = 8
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,8 @@ def summarise(
     largest = int(graphs.sizes.max())
     loops, one_way, parallel, isolated = _edge_counts(graphs)
     duplicates = find_duplicates(graphs, parts)
-    trained = parts.get("train", np.arange(len(graphs)))
-    sizes = graphs.sizes[trained]
-    missing = {
-        column.name: int(np.isnan(values).sum())
-        for column, values in zip(graphs.columns, graphs.targets.T, strict=True)
-    }
+    train = parts.get("train", np.arange(len(graphs)))
+    sizes = graphs.sizes[train]
     first_epoch = epoch_batches(sizes, batch_size, 0, 0, sorted_together(sizes, batch_size))
     counts = Summary(
         name=graphs.name,
@@ -98,8 +96,11 @@ def summarise(
         parts={part: len(members) for part, members in parts.items()},
         sizes=(int(graphs.sizes.min()), float(graphs.sizes.mean()), largest),
         edges=float((graphs.edge_counts.sum() - parallel + one_way + loops) / 2 / len(graphs)),
-        missing=missing,
-        batch_bytes=bytes_of(min(batch_size, len(trained)), largest, width, layers),
+        missing={
+            column.name: int(np.isnan(values).sum())
+            for column, values in zip(graphs.columns, graphs.targets.T, strict=True)
+        },
+        batch_bytes=bytes_of(min(batch_size, len(train)), largest, width, layers),
         padding_waste=padding_waste(sizes, first_epoch),
         self_loops=loops,
         one_way=one_way,
@@ -110,7 +111,7 @@ def summarise(
         same_by=duplicates.by,
         sentences=(),
     )
-    return replace(counts, sentences=tuple(sentences(counts, graphs, batch_size)))
+    return replace(counts, sentences=tuple(_sentences(counts, graphs, batch_size)))
 
 
 def _edge_counts(graphs: GraphSet) -> tuple[int, int, int, int]:
@@ -124,7 +125,116 @@ def _edge_counts(graphs: GraphSet) -> tuple[int, int, int, int]:
     loops = int((first == second).sum())
     one_way = int((~np.isin(back, listed)).sum())
     joined = np.zeros(int(graphs.sizes.sum()), dtype=bool)
-    proper = source != target
     for ends in (source, target):
-        joined[(graphs.node_offsets[owner] + ends)[proper]] = True
+        joined[(graphs.node_offsets[owner] + ends)[source != target]] = True
     return loops, one_way, len(owner) - len(listed), int((~joined).sum())
+
+
+def _sentences(summary: Summary, graphs: GraphSet, batch_size: int) -> Iterator[str]:
+    """Each count in one sentence, then the reader's notes."""
+    parts = [f"{count:,} {part}" for part, count in summary.parts.items()]
+    left = summary.graphs - sum(summary.parts.values())
+    if parts and left > 0:
+        parts.append(f"{left:,} in no part")
+    split = f": {', '.join(parts)}" if parts else ""
+    yield f"{summary.name} holds {_count(summary.graphs, 'graph')}{split}."
+    least, mean, most = summary.sizes
+    average = f"{mean:.1f} nodes and {summary.edges:.1f} edges on average"
+    yield f"Graphs have {least} to {most} nodes; {average}."
+    yield _features(graphs)
+    yield from _targets(summary, graphs)
+    memory = _bytes(summary.batch_bytes)
+    yield f"A batch of {batch_size} takes about {memory} of memory at {most} nodes."
+    yield f"Padding wastes {summary.padding_waste:.1%} with graphs of similar size together."
+    yield _there(summary.self_loops, "self-loop")
+    if summary.one_way:
+        yield _there(summary.one_way, "one-direction edge", more=", so the graphs are directed")
+    else:
+        yield "Every edge is listed in both directions."
+    if summary.parallel:
+        yield _there(summary.parallel, "repeated edge", more="; weights of one edge add up")
+    share = f" ({summary.isolated / graphs.sizes.sum():.1%} of all)" if summary.isolated else ""
+    yield _there(summary.isolated, "node without an edge", "nodes without an edge", share)
+    same_by = summary.same_by
+    yield _there(summary.repeated, "repeated graph", more=f", {same_by}")
+    for part, count in summary.shared.items():
+        if count:
+            yield (
+                f"{count:,} of the {summary.parts[part]:,} graphs in {part} are in train too, "
+                f"{same_by}: the {part} figures will look better than they are."
+            )
+    if summary.shared and not any(summary.shared.values()):
+        yield f"No graph of {' or '.join(summary.shared)} is in train too, {same_by}."
+    yield from graphs.notes
+
+
+def _features(graphs: GraphSet) -> str:
+    nodes, edges = graphs.node_features.shape[1], graphs.edge_features.shape[1]
+    weights = "all weights are 1"
+    if graphs.weights is not None and len(graphs.weights):
+        weights = f"weights go from {graphs.weights.min():g} to {graphs.weights.max():g}"
+    direction = "directed" if graphs.directed else "undirected"
+    positions = "; nodes have 3D positions" if graphs.positions is not None else ""
+    return (
+        f"A node has {_count(nodes, 'feature')} and an edge {edges or 'none'}; edges are "
+        f"{direction} and {weights}{positions}."
+    )
+
+
+def _targets(summary: Summary, graphs: GraphSet) -> Iterator[str]:
+    if not graphs.columns:
+        yield "There are no targets."
+        return
+    shown = list(zip(graphs.columns, graphs.targets.T, strict=True))[:_MOST_TARGETS]
+    for target, values in shown:
+        yield _target(target, values[~np.isnan(values)], graphs.level)
+    if len(graphs.columns) > len(shown):
+        yield f"{len(graphs.columns) - len(shown)} more targets are not listed here."
+    absent = {name: count for name, count in summary.missing.items() if count}
+    if not absent:
+        yield "No target value is missing."
+        return
+    named = ", ".join(
+        f"{count:,} of {name}" for name, count in list(absent.items())[:_MOST_TARGETS]
+    )
+    total, most = sum(absent.values()), graphs.targets.size
+    yield f"{total:,} of {most:,} target values are missing ({named}) and masked in the loss."
+
+
+def _target(target: Target, values: NDArray[np.float64], level: str) -> str:
+    unit = f" {target.unit}" if target.unit else ""
+    named = f"Target {target.name}" + ("" if level == "graph" else f" of each {level}")
+    if target.kind == "regression":
+        if not len(values):
+            return f"{named} has no value."
+        return (
+            f"{named} is a quantity: mean {values.mean():.4g}{unit}, standard "
+            f"deviation {values.std():.4g}{unit}, from {values.min():.4g} to {values.max():.4g}."
+        )
+    counts = np.bincount(values.astype(np.int64), minlength=len(target.classes))
+    names = target.classes or tuple(str(number) for number in range(len(counts)))
+    balance = [
+        f"{name} {count / max(len(values), 1):.1%} ({count:,})"
+        for name, count in zip(names, counts, strict=True)
+    ]
+    more = f", {len(balance) - _MOST_CLASSES} more" if len(balance) > _MOST_CLASSES else ""
+    return f"{named} has {len(names)} classes: {', '.join(balance[:_MOST_CLASSES])}{more}."
+
+
+def _there(count: int, singular: str, plural: str = "", more: str = "") -> str:
+    """`There are 3 self-loops.`, with the number and the verb that fit."""
+    if count == 1:
+        return f"There is 1 {singular}{more}."
+    return f"There are {f'{count:,}' if count else 'no'} {plural or f'{singular}s'}{more}."
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _bytes(size: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} TiB"

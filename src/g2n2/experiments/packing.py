@@ -99,7 +99,7 @@ def _build_shared(cells: Sequence[Cell], settings: Settings) -> None:
     cache = settings.options.get("cache")
     if not any("qm9" in cell.needs for cell in cells) or absent("qm9", settings.data, cache):
         return
-    from ..data.qm9.loading import qm9_cache
+    from ..data.qm9 import qm9_cache
 
     with suppress(DataError):  # told of by each cell that needs it
         qm9_cache(cache, settings.data)

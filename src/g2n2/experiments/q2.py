@@ -6,7 +6,7 @@ Cells; those of one table have equal epochs where nothing else is said:
     single/TARGET/TRACK/NETWORK/RECIPE       one target, width 64
     …/PPGN/RECIPE/equal-time                 as many epochs as fit into the seconds of G²N²
     …/distance/PPGN-alike/modern             the grammar of PPGN in the blocks of G²N²
-    …/distance/G2N2/modern/extent            R² learned less its extent (`data.qm9.references`)
+    …/distance/G2N2/modern/extent            R² learned less its extent (`data.atom_references`)
     …/distance/G2N2/modern[/extent]/long     the same with more epochs
     speed/joint-width32/TRACK                seconds per epoch of both networks in one run
     speed/single/distance, speed/single-bf16/TRACK
@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from ..data.qm9.targets import QM9_TARGETS
+from ..data.qm9 import QM9_TARGETS
 from ..training.config import RunConfig
 from .cell import Cell
 from .collapse import spread_of_predictions

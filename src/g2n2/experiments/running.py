@@ -251,7 +251,7 @@ def _absent_qm9(data: str | None, cache: str | None) -> str:
     from importlib.util import find_spec
 
     from ..data.files import cache_folder
-    from ..data.qm9.sources import has_raw_files
+    from ..data.qm9 import has_raw_files
 
     if Path(cache).is_file() if cache else (cache_folder() / "qm9.cache").is_file():
         return ""

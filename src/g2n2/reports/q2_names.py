@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..data.qm9.targets import QM9_TARGETS
+from ..data.qm9 import QM9_TARGETS
 from ..experiments.q2 import BUDGETS, LONG, Settings
 from ..experiments.training_cells import mae_key
 

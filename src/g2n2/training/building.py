@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -57,20 +56,9 @@ def load_graphs(config: RunConfig) -> GraphSet:
 
 def chosen_graphs(config: RunConfig, graphs: GraphSet) -> GraphSet:
     """The graphs with the targets a config names, and as many as it asks for."""
-    graphs = choose_targets(graphs, config.target)
-    if not config.limit or config.limit >= len(graphs):
-        return graphs
-    order = np.random.default_rng([config.seed, 1]).permutation(len(graphs))
-    return _some(graphs, np.sort(order[: config.limit]))
+    from ..data.splits import random_subset
 
-
-def _some(graphs: GraphSet, chosen: Ints) -> GraphSet:
-    """A selection that keeps the splits of the set, as far as their graphs are in it."""
-    within = {
-        part: np.flatnonzero(np.isin(chosen, members)) for part, members in graphs.splits.items()
-    }
-    kept = {part: members for part, members in within.items() if len(members)}
-    return replace(graphs.select(chosen), splits=MappingProxyType(kept))
+    return random_subset(choose_targets(graphs, config.target), config.limit, config.seed)
 
 
 def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> GraphSet:

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..data.capture_shapes import Shape, capture_shapes, holds
 from ..data.dense_store import DenseStore
 from ..data.graph_set import Ints
-from ..data.pieces import Piece, cut, falling
-from ..data.shapes import Shape, few_shapes, holds
+from ..data.size_buckets import SizeBucket, largest_first, size_buckets
 from ..data.store import GraphStore
 from ..nn.copies import Copies
 from ..nn.layer import Memories
@@ -109,7 +109,7 @@ class GraphedStep:
         told = torch.empty(len(self.told), dtype=torch.int64, pin_memory=self.device.type == "cuda")
         whole = told.numpy()
         sizes = self.store.store.graphs.sizes
-        whole[: len(indices)] = falling(indices, sizes)
+        whole[: len(indices)] = largest_first(indices, sizes)
         whole[len(indices) : room] = self.smallest
         whole[room] = len(indices)
         whole[room + 1 :].view(np.float64)[:] = rate, 1.0 - self.average.keep(number)
@@ -119,7 +119,7 @@ class GraphedStep:
     def _shape(self, sizes: Ints) -> Shape:
         """How a batch of these sizes is taken."""
         fitting = (shape for shape in self.shapes if holds(shape, sizes))
-        return next(fitting, ()) or cut(sizes, self.store.most)
+        return next(fitting, ()) or size_buckets(sizes, self.store.most)
 
     def same(
         self,
@@ -216,7 +216,7 @@ class GraphedStep:
         self.copies.refresh()
         self.average.blend(self.share)
 
-    def _loss(self, piece: Piece, targets: Tensor) -> tuple[Tensor, Tensor]:
+    def _loss(self, piece: SizeBucket, targets: Tensor) -> tuple[Tensor, Tensor]:
         given = self.inputs.batch(self.indices[piece.start : piece.end], piece.width)
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not None):
             outputs = torch.func.functional_call(self.network, self.copies.named(), given)
@@ -282,7 +282,7 @@ def record_steps(
     if graphs > SHARE * free:
         return
     keep = graphs + Inputs.bytes_of(model, store) <= SHARE * free
-    shapes = few_shapes(store.graphs.sizes, batch) if by_chance else ()
+    shapes = capture_shapes(store.graphs.sizes, batch) if by_chance else ()
     try:
         recorded.step = GraphedStep(
             model, optimiser, average, DenseStore(store), task, batch, clip, dtype, keep, shapes

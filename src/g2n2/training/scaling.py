@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..data.atom_references import BETWEEN, fit_references, reference_sums
 from ..data.graph_set import GraphSet
-from ..data.qm9.references import BETWEEN, fit_references, reference_sums
 from ..errors import DataError
 from .tasks import Task, Values
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..data.batch import GraphBatch
 from ..data.graph_set import GraphSet, Ints
-from ..data.pieces import cut, falling
+from ..data.size_buckets import largest_first, size_buckets
 from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
 from ..nn.model import GrammarGNN
@@ -196,8 +196,8 @@ class Stepper:
         parts = [mine]
         if self.apart:
             sizes = self.store.graphs.sizes
-            mine = falling(mine, sizes)
-            parts = [mine[p.start : p.end] for p in cut(sizes[mine], int(sizes[mine[0]]))]
+            mine = largest_first(mine, sizes)
+            parts = [mine[p.start : p.end] for p in size_buckets(sizes[mine], int(sizes[mine[0]]))]
         return [
             part[start : start + self.micro]
             for part in parts

@@ -9,8 +9,12 @@ import pytest
 from networkx.algorithms.isomorphism import GraphMatcher
 
 from benchmark_files import real_file
-from g2n2.data.benchmarks.counting import generate_counting, load_counting, regular_counting_set
-from g2n2.data.benchmarks.substructures import SUBSTRUCTURES
+from g2n2.data.benchmarks.counting import (
+    SUBSTRUCTURES,
+    generate_counting,
+    load_counting,
+    regular_counting_set,
+)
 from g2n2.errors import DataError
 
 DIAMOND = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from g2n2.data.qm9.cache import Molecules, read_cache, write_cache
-from g2n2.data.qm9.loading import load_qm9
+from g2n2.data.qm9 import Molecules, load_qm9, read_cache, write_cache
 from g2n2.errors import DataError
 
 
@@ -118,9 +117,9 @@ def test_a_pickle_inside_is_never_loaded(cache: Path, tmp_path: Path) -> None:
 def test_a_cache_that_would_fill_the_memory_is_refused(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("g2n2.data.qm9.cache._MOST_BYTES", 1000)
+    monkeypatch.setattr("g2n2.data.qm9._LARGEST_CACHE", 1000)
     monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: pytest.fail("it was expanded"))
-    with pytest.raises(DataError, match="too large"):
+    with pytest.raises(DataError, match="would expand"):
         read_cache(cache)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from built_qm9 import BuiltQM9
-from g2n2.data.qm9.loading import load_qm9
-from g2n2.data.qm9.references import fit_references
-from g2n2.data.qm9.splits import qm9_splits
+from g2n2.data.atom_references import fit_references
+from g2n2.data.qm9 import load_qm9
+from g2n2.data.splits import split
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def test_counts_are_those_of_the_literature(built_qm9: BuiltQM9) -> None:
 
 def test_references_per_element_explain_the_energy(built_qm9: BuiltQM9) -> None:
     graphs = load_qm9(targets=["u0"], cache=built_qm9.cache)
-    splits = qm9_splits(len(graphs), seed=0)
+    splits = split(graphs)
     found = fit_references(graphs, splits["train"], ["u0"])["u0"]
     # Energies of free atoms at the same level, in hartree: bonds add a few tenths to them.
     free = {"H": -0.500, "C": -37.847, "N": -54.584, "O": -75.065, "F": -99.719}

@@ -7,12 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from g2n2.data import qm9
 from g2n2.data.graph_set import GraphSet
-from g2n2.data.qm9 import build
-from g2n2.data.qm9.build import build_qm9
-from g2n2.data.qm9.cache import read_cache
-from g2n2.data.qm9.loading import load_qm9
-from g2n2.data.qm9.targets import QM9_TARGETS, find_target
+from g2n2.data.qm9 import QM9_TARGETS, build_qm9, find_target, load_qm9, read_cache
 from g2n2.errors import DataError
 
 pytest.importorskip("rdkit", reason="rdkit is not installed")
@@ -147,9 +144,9 @@ def test_a_worker_of_another_program_builds_it_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
     """Such a process is a daemon, and Python lets those start no other."""
-    monkeypatch.setattr(build, "current_process", lambda: SimpleNamespace(daemon=True))
-    monkeypatch.setattr(build, "ProcessPoolExecutor", None)
-    build.build_qm9(tmp_path / "cache", rows=10, processes=2, progress=False)
+    monkeypatch.setattr(qm9, "current_process", lambda: SimpleNamespace(daemon=True))
+    monkeypatch.setattr(qm9, "ProcessPoolExecutor", None)
+    build_qm9(tmp_path / "cache", rows=10, processes=2, progress=False)
     assert (tmp_path / "cache").is_file()
 
 
@@ -184,4 +181,4 @@ def test_a_bad_target_lists_all_twelve() -> None:
         find_target("energy")
     assert all(target.name in str(caught.value) for target in QM9_TARGETS)
     assert len(QM9_TARGETS) == 12
-    assert sum(target.mev is not None for target in QM9_TARGETS) == 8
+    assert sum(target.is_energy for target in QM9_TARGETS) == 8

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from g2n2.data.qm9.build import build_qm9
-from g2n2.data.qm9.loading import load_qm9
-from g2n2.data.qm9.sources import find_source
+from g2n2.data.qm9 import build_qm9, find_source, load_qm9
 from g2n2.errors import DataError
 
 HEADER = "mol_id,A,B,C,mu,alpha,homo,lumo,gap,r2,zpve,u0,u298,h298,g298,cv,u0_atom,u298_atom,h298_atom,g298_atom"

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from benchmark_files import real_file
-from g2n2.data.tu.folds import MUTAG_GIN_ORDER, gin_folds
-from g2n2.data.tu.loading import load_tu
+from g2n2.data.tu import MUTAG_GIN_ORDER, gin_folds, load_tu
 from g2n2.errors import DataError
 
 # Name, graphs, class sizes by raw label, average nodes and undirected edges, node and edge columns,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from g2n2.data.tu.loading import load_tu
+from g2n2.data.tu import load_tu
 from g2n2.errors import DataError
 
 # A triangle with labels 5, 5, 7 and a single edge with labels 7, 5.

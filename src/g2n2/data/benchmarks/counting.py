@@ -1,11 +1,13 @@
 """Counting sets: random graphs labelled with exact numbers of small subgraphs.
 
-Labels count subgraphs that need not be induced, by the formulas of `g2n2.data.substructures`,
+Labels count subgraphs that need not be induced, computed from powers of the adjacency matrix,
 whatever labels a file may carry: `er_graphs.npz` stores induced counts of tailed triangles and
 chordal cycles, which are other numbers.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,15 +15,16 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.data.archives import read_npz
-from g2n2.data.assembly import frozen, plain_graphs
-from g2n2.data.benchmarks.substructures import SUBSTRUCTURES
-from g2n2.data.files import find_file, missing_file, read_checked
-from g2n2.data.graph_set import GraphSet, Ints, Target
-from g2n2.errors import DataError
-from g2n2.graphs import Adjacency, adjacency
+from ...errors import DataError
+from ...graphs import Adjacency, adjacency
+from ..archives import read_npz
+from ..assembly import frozen, plain_graphs
+from ..files import find_file, missing_file, read_checked
+from ..graph_set import GraphSet, Ints, Target
 
 CountingFile = Literal["random", "er"]
+Stack = NDArray[np.float64]
+Counts = NDArray[np.float64]
 _FILES = {
     "random": (
         "random_graphs.npz",
@@ -120,7 +123,7 @@ def labelled(
     graphs: Sequence[Adjacency],
     splits: dict[str, Ints],
     source: dict[str, Any],
-    targets: Sequence[str] = tuple(SUBSTRUCTURES),
+    targets: Sequence[str] = (),
 ) -> GraphSet:
     """Count the named substructures in every graph and make a GraphSet with one constant feature.
 
@@ -129,8 +132,9 @@ def labelled(
         graphs: Simple undirected graphs.
         splits: Indices by name.
         source: Where the graphs come from.
-        targets: Names in `SUBSTRUCTURES`.
+        targets: Names in `SUBSTRUCTURES`; all without any.
     """
+    targets = targets or tuple(SUBSTRUCTURES)
     counts = np.zeros((len(graphs), len(targets)))
     sizes = np.array([len(matrix) for matrix in graphs])
     for size in np.unique(sizes):
@@ -168,3 +172,98 @@ def _matrices(nodes: Ints, edge_counts: Ints, edges: Ints) -> list[Adjacency]:
         matrix[u, v] = matrix[v, u] = 1
         matrices.append(adjacency(matrix))
     return matrices
+
+
+# The functions below take a stack `[B, n, n]` of simple undirected graphs and return counts `[B]`.
+
+
+def triangles(A: Stack) -> Counts:
+    """Cycles of three nodes."""
+    return _sum(_triangles_at(A)) / 3
+
+
+def tailed_triangles(A: Stack) -> Counts:
+    """Triangles with an edge to a fourth node."""
+    return _sum(_triangles_at(A) * (_sum(A) - 2))
+
+
+def three_stars(A: Stack) -> Counts:
+    """Nodes with three of their neighbours."""
+    d = _sum(A)
+    return _sum(d * (d - 1) * (d - 2)) / 6
+
+
+def four_cycles(A: Stack) -> Counts:
+    """Cycles of four nodes."""
+    return _sum(_four_cycles_at(A)) / 4
+
+
+def chordal_cycles(A: Stack) -> Counts:
+    """Cycles of four nodes with one chord: two triangles on a common edge."""
+    return _sum(_sum(A * _pairs(A @ A))) / 2
+
+
+def five_cycles(A: Stack) -> Counts:
+    """Cycles of five nodes: closed walks of five steps, less those that stay on a triangle."""
+    closed_walks = _trace(A @ A @ A @ A @ A)
+    # 30 walks stay on each triangle, 10 on each triangle with a tail.
+    return (closed_walks - 30 * triangles(A) - 10 * tailed_triangles(A)) / 10
+
+
+def six_cycles(A: Stack) -> Counts:
+    """Cycles of six nodes (Harary and Manvel 1971).
+
+    Closed walks of six steps, less those that run over a smaller subgraph: each such subgraph is
+    counted and taken off as often as a closed walk of six steps covers exactly it.
+    """
+    d, diamonds = _sum(A), chordal_cycles(A)
+    cube = A @ A @ A
+    joined = _sum(_sum(A * (d[..., None] - 1) * (d[..., None, :] - 1))) / 2
+    covered = (
+        2 * _sum(d) / 2  # an edge
+        + 12 * _sum(_pairs(d))  # a path of two edges
+        + 6 * (joined - 3 * triangles(A))  # a path of three edges
+        + 12 * three_stars(A)
+        + 24 * triangles(A)
+        + 48 * four_cycles(A)
+        + 12 * (_sum(_four_cycles_at(A) * (d - 2)) - 2 * diamonds)  # a 4-cycle with a tail
+        + 36 * diamonds
+        + 24 * (_sum(_pairs(_triangles_at(A))) - 2 * diamonds)  # two triangles at one node
+    )
+    return (_trace(cube @ cube) - covered) / 12
+
+
+SUBSTRUCTURES: dict[str, Callable[[Stack], Counts]] = {
+    "triangle": triangles,
+    "tailed_triangle": tailed_triangles,
+    "3_star": three_stars,
+    "4_cycle": four_cycles,
+    "5_cycle": five_cycles,
+    "6_cycle": six_cycles,
+    "chordal_cycle": chordal_cycles,
+}
+
+
+def _triangles_at(A: Stack) -> Counts:
+    """`[B, n]` triangles through each node."""
+    return _sum(A * (A @ A)) / 2
+
+
+def _four_cycles_at(A: Stack) -> Counts:
+    """`[B, n]` 4-cycles through each node: pairs of two-step ways to the node opposite."""
+    return _sum(_pairs(A @ A) * (1 - np.eye(A.shape[-1])))
+
+
+def _pairs(x: Stack) -> Stack:
+    """x choose 2, entry by entry."""
+    return x * (x - 1) / 2
+
+
+def _trace(A: Stack) -> Counts:
+    return _sum(np.diagonal(A, axis1=-2, axis2=-1))
+
+
+def _sum(x: Stack) -> Counts:
+    """Sum over the last axis."""
+    total: Counts = x.sum(-1)
+    return total

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from g2n2.data.archives import read_npz
-from g2n2.data.assembly import both_directions, frozen, one_hot
-from g2n2.data.files import find_file, missing_file, read_checked
-from g2n2.data.graph_set import GraphSet, Target
+from ..archives import read_npz
+from ..assembly import frozen, one_hot
+from ..files import find_file, missing_file, read_checked
+from ..graph_set import GraphSet, Target
 
 ZINC_FILE = "zinc12k_val_test_and_surrogate_train.npz"
 ZINC_SHA256 = "09b8fc967cf67bd271b7f11854db1d2734ab9cc940830e507dafd6df8cc3d0b8"
@@ -47,7 +47,11 @@ def load_zinc(data: str | Path | None = None) -> GraphSet:
         )
 
     counts = joined("num_edges")
-    edges, origin = both_directions(joined("edges"), counts)
+    # Each bond is stored once: list it both ways, the bonds of a molecule together.
+    bonds = joined("edges")
+    origin = np.tile(np.arange(bonds.shape[1], dtype=np.int64), 2)
+    order = np.argsort(np.repeat(np.arange(len(counts)), counts)[origin], kind="stable")
+    edges, origin = np.concatenate([bonds, bonds[::-1]], axis=1)[:, order], origin[order]
     atoms = tuple(str(name) for name in arrays["atom_names"])
     targets = np.concatenate([arrays[f"{part}_y"] for _, part in _PARTS]).astype(np.float64)
     lengths = [len(arrays[f"{part}_y"]) for _, part in _PARTS]

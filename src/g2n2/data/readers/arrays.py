@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ...graphs import adjacency, read_graph6_file
+from ..assembly import Record, assemble, from_matrix
 from ..graph_set import Floats, GraphSet, Ints, Level
 from .options import Options
 from .padding import level_of, per_edge, per_node
-from .records import Record, assemble, from_matrix
 from .tables import Table, read_table, shortened
 from .targets import from_block, from_cells, infer_together
 

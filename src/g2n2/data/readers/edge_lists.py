@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError
+from ..assembly import Record, assemble
 from ..graph_set import GraphSet, Ints, Level
 from .edge_rows import EdgeRows, gather_edges
 from .labels import read_labels
 from .options import Options
-from .records import Record, assemble
 from .tables import WITH_POINT, Table, decimal_comma, read_table
 from .targets import from_cells, infer_together, numbers
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
+from ..assembly import assemble
 from ..graph_set import GraphSet
 from .labels import read_labels, row_names
 from .molecule_text import FoundMolecule, split_sdf, split_xyz
@@ -22,7 +23,6 @@ from .molecules import (
     parse_mol_block,
 )
 from .options import Options
-from .records import assemble
 from .smiles_tables import name_bad_rows, smiles_by_id
 from .tables import Table, read_utf8
 

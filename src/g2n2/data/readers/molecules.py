@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...errors import DataError
-from .records import Record
+from ..assembly import Record
 
 Molecule: TypeAlias = Any  # an rdkit Mol: RDKit ships no types
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError
+from ..assembly import Record, assemble
 from ..graph_set import Floats, GraphSet, Level
 from .options import Options
-from .records import Record, assemble
 from .targets import from_block
 
 Array = NDArray[Any]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
+from ..assembly import assemble
 from ..graph_set import GraphSet
 from .labels import read_labels, row_names
 from .molecules import (
@@ -19,7 +20,6 @@ from .molecules import (
     parse_smiles,
 )
 from .options import Options, settle_bad_records
-from .records import assemble
 from .tables import Table, read_utf8, shortened
 from .targets import numbers
 

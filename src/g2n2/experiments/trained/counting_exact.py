@@ -16,7 +16,7 @@ from math import comb
 
 import numpy as np
 
-from ...data.benchmarks.substructures import SUBSTRUCTURES
+from ...data.benchmarks.counting import SUBSTRUCTURES
 from ..cell import Cell, Slice
 from ..exact_cells import suite_checksum
 from ..machines import machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...data.qm9.targets import QM9_TARGETS
+from ...data.qm9 import QM9_TARGETS
 from ...demonstration.inline_svg import INK, SOFT
 from ...experiments.training_cells import mae_key
 from ..cited import cited

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from g2n2.data.batching import epoch_batches
-from g2n2.data.pieces import Piece
-from g2n2.data.shapes import LAUNCH, MOST, cost, few_shapes, holds
+from g2n2.data.capture_shapes import LAUNCH, MOST, capture_shapes, cost, holds
+from g2n2.data.size_buckets import SizeBucket
 
 
 def skewed(count, mean=40, seed=0):
@@ -25,7 +25,7 @@ def batches(sizes, batch, count=300, seed=7):
 @pytest.mark.parametrize("count", [5, 40, 1000])
 def test_every_batch_fits_one_of_few(batch, count):
     sizes = skewed(count)
-    shapes = few_shapes(sizes, batch)
+    shapes = capture_shapes(sizes, batch)
     assert 1 <= len(shapes) <= MOST
     assert [cost(s) for s in shapes] == sorted(cost(s) for s in shapes)
     for shape in shapes:
@@ -39,7 +39,7 @@ def test_every_batch_fits_one_of_few(batch, count):
 
 
 def test_a_shape_holds_what_is_no_larger_anywhere():
-    shape = (Piece(0, 1, 50), Piece(1, 4, 20))
+    shape = (SizeBucket(0, 1, 50), SizeBucket(1, 4, 20))
     assert holds(shape, np.array([50, 20, 20, 3]))
     assert not holds(shape, np.array([51, 20, 20, 3]))
     assert not holds(shape, np.array([50, 21, 20, 3]))
@@ -48,11 +48,11 @@ def test_a_shape_holds_what_is_no_larger_anywhere():
 def test_shapes_save_most_of_the_padding():
     """Against one shape for all, which is the whole batch as wide as the largest graph."""
     sizes, batch = skewed(1000), 32
-    shapes = few_shapes(sizes, batch)
+    shapes = capture_shapes(sizes, batch)
     paid = [next(cost(s) for s in shapes if holds(s, b)) for b in batches(sizes, batch)]
     whole = [LAUNCH + batch * int(b[0]) ** 2 for b in batches(sizes, batch)]
     assert np.mean(paid) < 0.5 * np.mean(whole)
 
 
 def test_graphs_of_one_size_have_one_shape():
-    assert few_shapes(np.full(100, 9), 32) == ((Piece(0, 32, 9),),)
+    assert capture_shapes(np.full(100, 9), 32) == ((SizeBucket(0, 32, 9),),)

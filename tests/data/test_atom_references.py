@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from g2n2.data.atom_references import fit_references
 from g2n2.data.graph_set import GraphSet, Target
-from g2n2.data.qm9.references import fit_references
 from g2n2.errors import DataError
 
 PLANTED = {"H": -0.5, "C": -38.0, "N": -54.5, "O": -75.0, "F": -99.7}

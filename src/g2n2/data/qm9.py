@@ -1,0 +1,789 @@
+"""QM9: 130,831 molecules with DFT geometry, bonds in the order of the atoms and twelve targets.
+
+`load_qm9` reads a cache file, which is built once, from the package qm9pack or from the raw files
+that PyG downloads. There are two tracks, always named in results: `bonds` sees the molecular graph,
+`distance` sees the geometry as well.
+
+qm9pack gives a geometry and a SMILES whose atoms are in different orders. The bonds are rebuilt by
+taking as many atom pairs as the SMILES has bonds, shortest first by d / (rᵢ + rⱼ), and matching the
+SMILES onto that skeleton. A match covers every atom and the counts are equal, so it is an
+isomorphism: the molecule in XYZ order is the SMILES' molecule, bond for bond.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import importlib.metadata
+import importlib.util
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import cache as remember
+from importlib import import_module
+from itertools import islice
+from multiprocessing import current_process, get_context
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..described import Described
+from ..errors import DataError
+from ..whole_files import replace_file
+from .archives import read_npz
+from .files import cache_folder
+from .graph_set import Floats, GraphSet, Ints, Target
+
+Track = Literal["bonds", "distance"]
+Features = Literal["pyg", "ppgn", "sanitized"]
+EnergyUnit = Literal["hartree", "meV"]
+Bytes = NDArray[np.uint8]
+
+MOLECULES = 130_831
+"""Molecules of QM9 without the 3,054 that failed its consistency check."""
+MEV_PER_HARTREE = 27211.386245988
+"""CODATA 2018."""
+RESOLUTION = 1e-5
+"""Å to which the cache keeps positions; targets are kept exactly."""
+AROMATIC_BIT = 4
+"""Set in a bond's order if the bond is aromatic; the other bits are its Kekulé order, 1 to 3."""
+ATOMIC_NUMBERS = {"H": 1, "C": 6, "N": 7, "O": 8, "F": 9}
+
+_INSTALL = 'pip install "g2n2[chem]"'
+_FORMAT = 1
+_LARGEST_CACHE = 1 << 30
+_CHUNK = 512
+# Covalent radii in Å by atomic number (Cordero et al. 2008).
+_RADII = {1: 0.31, 6: 0.76, 7: 0.71, 8: 0.66, 9: 0.57}
+# Two of the 130,831 molecules (133857 and 133859) have a bond longer than some non-bonded pair.
+_LOOSE_RATIO = 1.45
+_MOST_MATCHES = 100_000
+_PYG_NAMES = (*ATOMIC_NUMBERS, "Z", "aromatic", "sp", "sp2", "sp3", "hydrogens")
+_FEATURE_NOTES = {
+    "pyg": "features pyg: aromatic, sp, sp2, sp3 and aromatic bonds are 0 for every molecule, "
+    "as in PyG's own processing; bonds are Kekulé bonds",
+    "ppgn": "features ppgn: the sanitized features, and hydrogen-bond donor and acceptor as "
+    "RDKit's BaseFeatures.fdef defines them",
+    "sanitized": "features sanitized: PyG's columns with what RDKit says of aromaticity and "
+    "hybridisation",
+}
+
+
+class QM9Target(NamedTuple):
+    """One property of QM9.
+
+    Attributes:
+        name: Its name on the command line.
+        symbol: How the paper prints it.
+        unit: Unit in the files; every energy is in hartree.
+        column: Column of the qm9pack CSV.
+        raw_column: Column of `gdb9.sdf.csv`, the raw file PyG downloads; same unit.
+        aliases: Other accepted names.
+    """
+
+    name: str
+    symbol: str
+    unit: str
+    column: str
+    raw_column: str
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def is_energy(self) -> bool:
+        return self.unit == "hartree"
+
+
+QM9_TARGETS = (
+    QM9Target("mu", "μ", "D", "Dipole_debye", "mu"),
+    QM9Target("alpha", "α", "a₀³", "Polarizability_bohr3", "alpha"),
+    QM9Target("homo", "ε_homo", "hartree", "HOMO_au", "homo", ("e_homo",)),
+    QM9Target("lumo", "ε_lumo", "hartree", "LUMO_au", "lumo", ("e_lumo",)),
+    QM9Target("gap", "Δε", "hartree", "HOMO_LUMO_gap_au", "gap", ("delta_e",)),
+    QM9Target("r2", "R²", "a₀²", "R2_bohr2", "r2"),
+    QM9Target("zpve", "ZPVE", "hartree", "ZPVE_au", "zpve"),
+    QM9Target("u0", "U₀", "hartree", "InternalEnergy_0K_au", "u0", ("U_0",)),
+    QM9Target("u", "U", "hartree", "InternalEnergy_298K_au", "u298"),
+    QM9Target("h", "H", "hartree", "Enthalphy_298K_au", "h298"),  # spelled so in the file
+    QM9Target("g", "G", "hartree", "GibbsFreeEnergy_298K_au", "g298"),
+    QM9Target("cv", "C_v", "cal/(mol K)", "Heatcapacity_Cv_cal_mol_K", "cv"),
+)
+
+
+def find_target(name: str) -> QM9Target:
+    """The target of that name or symbol, in any case.
+
+    Raises:
+        DataError: If there is none; the message lists all of them.
+    """
+    for target in QM9_TARGETS:
+        spellings = (target.name, target.symbol, target.raw_column, *target.aliases)
+        if name.strip().casefold() in {spelling.casefold() for spelling in spellings}:
+            return target
+    listing = ", ".join(f"{target.name} ({target.symbol})" for target in QM9_TARGETS)
+    raise DataError(f"QM9 has no target {name!r}; choose among: {listing}")
+
+
+def load_qm9(
+    features: Features = "pyg",
+    track: Track = "bonds",
+    targets: str | Sequence[str] | None = None,
+    energy_unit: EnergyUnit = "hartree",
+    cache: str | Path | None = None,
+    data: str | Path | None = None,
+    progress: bool = True,
+    rebuild: bool = False,
+) -> GraphSet:
+    """Load QM9 from its cache file; the file is built first if it does not exist.
+
+    Node features: `pyg` has 11 columns (one-hot H C N O F, Z, aromatic, sp, sp2, sp3, number of
+    bonded hydrogens), the middle four 0 as in PyG's own files; `sanitized` has the same columns
+    with real values; `ppgn` adds hydrogen-bond donor and acceptor. A donor or acceptor is an atom
+    in a feature of that family of RDKit's `BaseFeatures.fdef`. Edge features: one-hot single,
+    double, triple, aromatic; `pyg` has Kekulé orders instead of aromatic bonds. A bond is listed in
+    both directions, ordered by its ends.
+
+    Args:
+        features: Which node and edge features.
+        track: `distance` keeps `positions`; `bonds` has none.
+        targets: Names or symbols of targets, as `"R2"` or `["u0", "gap"]`; None for all twelve.
+        energy_unit: `hartree`, as in the files and the paper, or `meV`.
+        cache: The cache file; None for the one in the user cache.
+        data: Folder with PyG's raw files, which are preferred to qm9pack if they are there.
+        progress: Whether a build shows a progress bar.
+        rebuild: Build the cache file even if there is one.
+
+    Raises:
+        DataError: If an option is unknown, QM9 is not installed, or the cache is damaged.
+    """
+    for what, value, choices in (
+        ("features", features, get_args(Features)),
+        ("track", track, get_args(Track)),
+        ("energy unit", energy_unit, get_args(EnergyUnit)),
+    ):
+        if value not in choices:
+            raise DataError(f"QM9 has no {what} {value!r}; choose among: {', '.join(choices)}")
+    names = [target.name for target in QM9_TARGETS] if targets is None else targets
+    chosen = [find_target(name) for name in ([names] if isinstance(names, str) else names)]
+    path = qm9_cache(cache, data, progress=progress, rebuild=rebuild)
+    molecules = read_cache(path)
+    if has_raw_files(data) and molecules.about["origin"] != "gdb9.sdf":
+        raise DataError(
+            f"the QM9 cache {str(path)!r} was built from {molecules.about['origin']}, but "
+            f"{str(data)!r} holds gdb9.sdf: name another cache file, or pass rebuild=True"
+        )
+    in_mev = [energy_unit == "meV" and target.is_energy for target in chosen]
+    sizes = molecules.sizes.astype(np.int64)
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    bonds_before = np.concatenate([[0], np.cumsum(molecules.degrees, dtype=np.int64)])
+    notes = [_FEATURE_NOTES[features]]
+    if len(sizes) != MOLECULES:
+        notes.append(f"the cache holds {len(sizes):,} of {MOLECULES:,} molecules only")
+    if unclean := molecules.about["unclean"]:
+        notes.append(
+            f"RDKit refused the valences of {unclean:,} molecules; their aromatic, sp, sp2, sp3, "
+            "donor and acceptor columns are 0"
+        )
+    return GraphSet(
+        name=f"QM9 ({track})",
+        sizes=sizes,
+        edge_counts=np.diff(bonds_before[np.cumsum(sizes)], prepend=0),
+        edges=np.stack([np.repeat(within, molecules.degrees), molecules.neighbours]),
+        node_features=_node_features(molecules, features),
+        edge_features=_edge_features(molecules, features),
+        targets=molecules.targets[:, [QM9_TARGETS.index(target) for target in chosen]]
+        * np.where(in_mev, MEV_PER_HARTREE, 1.0),
+        columns=tuple(
+            Target(t.name, "meV" if mev else t.unit, symbol=t.symbol)
+            for t, mev in zip(chosen, in_mev, strict=True)
+        ),
+        positions=molecules.positions if track == "distance" else None,
+        node_names=(*_PYG_NAMES, "donor", "acceptor") if features == "ppgn" else _PYG_NAMES,
+        edge_names=("single", "double", "triple", "aromatic"),
+        ids=tuple(f"gdb_{number}" for number in molecules.numbers.tolist()),
+        notes=tuple(notes),
+        source=MappingProxyType(
+            {
+                "dataset": "QM9",
+                "track": track,
+                "features": features,
+                "energy_unit": energy_unit,
+                "resolution": f"{RESOLUTION:g} Å",
+                "cache": str(path),
+                "sha256": molecules.sha256,
+                **molecules.about,
+            }
+        ),
+    )
+
+
+def _node_features(molecules: Molecules, features: Features) -> Floats:
+    """`[ΣN, 11]`, or `[ΣN, 13]` for `ppgn`."""
+    width = len(_PYG_NAMES) + 2 * (features == "ppgn")
+    by_element = np.zeros((max(ATOMIC_NUMBERS.values()) + 1, width), dtype=np.float32)
+    for column, number in enumerate(ATOMIC_NUMBERS.values()):
+        by_element[number, [column, 5]] = 1, number
+    table = by_element.take(molecules.elements, axis=0)
+    table[:, 10] = molecules.atoms[:, 4]
+    if features != "pyg":
+        aromatic, hybridisation, donor, acceptor = molecules.atoms.T[:4]
+        table[:, 6] = aromatic
+        for kind in (1, 2, 3):
+            table[:, 6 + kind] = hybridisation == kind
+        if features == "ppgn":
+            table[:, 11], table[:, 12] = donor, acceptor
+    return table
+
+
+def _edge_features(molecules: Molecules, features: Features) -> Floats:
+    """`[ΣE, 4]` one-hot bond types."""
+    by_order = np.zeros((2 * AROMATIC_BIT, 4), dtype=np.float32)
+    for order in (1, 2, 3):
+        by_order[order, order - 1] = 1
+        by_order[order | AROMATIC_BIT, order - 1 if features == "pyg" else 3] = 1
+    return by_order.take(molecules.orders, axis=0)
+
+
+def qm9_cache(
+    cache: str | Path | None = None,
+    data: str | Path | None = None,
+    progress: bool = True,
+    rebuild: bool = False,
+) -> Path:
+    """The path of the cache file, which is built first if it does not exist; see `load_qm9`.
+
+    Raises:
+        DataError: It cannot be built.
+    """
+    default = "qm9-sdf.cache" if has_raw_files(data) else "qm9.cache"
+    path = cache_folder() / default if cache is None else Path(cache)
+    if rebuild or not path.exists():
+        build_qm9(path, data, progress=progress)
+    return path
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Molecules(Described):
+    """Many molecules as flat arrays, one molecule after the other.
+
+    Attributes:
+        numbers: `[G]` number of each molecule in GDB-9, from 1.
+        sizes: `[G]` atoms of each.
+        targets: `[G, 12]` in the order of `QM9_TARGETS`, in the files' units.
+        elements: `[ΣN]` atomic numbers.
+        positions: `[ΣN, 3]` in Å; to `RESOLUTION` once read from the cache.
+        atoms: `[ΣN, 6]` aromatic, hybridisation (1 sp, 2 sp2, 3 sp3, else 0), hydrogen-bond donor,
+            hydrogen-bond acceptor, bonded hydrogens, formal charge + 8.
+        degrees: `[ΣN]` neighbours of each atom.
+        neighbours: `[ΣE]` of each atom in turn, ascending, counted from 0 within its molecule.
+        orders: `[ΣE]` order of each of those bonds, with `AROMATIC_BIT`.
+        about: Origin, checksums of the files read, versions; `unclean`, the number of molecules
+            whose valences RDKit refused.
+        sha256: Checksum of everything above.
+    """
+
+    numbers: NDArray[np.int32]
+    sizes: Bytes
+    targets: NDArray[np.float64]
+    elements: Bytes
+    positions: NDArray[Any]
+    atoms: Bytes
+    degrees: Bytes
+    neighbours: Bytes
+    orders: Bytes
+    about: Mapping[str, Any]
+    sha256: str = ""
+
+    def facts(self) -> dict[str, str]:
+        """The counts, for `repr` and notebooks."""
+        return {"molecules": f"{len(self.sizes):,}", "atoms": f"{len(self.elements):,}"}
+
+
+# The arrays of the cache; `planes` holds the positions.
+_DTYPES = {
+    "numbers": "<i4",
+    "sizes": "|u1",
+    "targets": "<f8",
+    "elements": "|u1",
+    "planes": "|u1",
+    "atoms": "|u1",
+    "degrees": "|u1",
+    "neighbours": "|u1",
+    "orders": "|u1",
+}
+
+
+def write_cache(path: Path, molecules: Molecules) -> str:
+    """Write the cache file, whole or not at all, and return its checksum.
+
+    Raises:
+        DataError: If it cannot be written; what was there before stays.
+    """
+    arrays = {
+        name: np.ascontiguousarray(getattr(molecules, name), dtype=dtype)
+        for name, dtype in _DTYPES.items()
+        if name != "planes"
+    }
+    arrays["planes"] = _to_planes(molecules.positions)
+    about = json.dumps({**molecules.about, "format": _FORMAT}, sort_keys=True)
+    checksum = _checksum(arrays, about)
+    content = io.BytesIO()
+    np.savez_compressed(content, about=about, sha256=checksum, **arrays)  # type: ignore[arg-type]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, content.getvalue(), shared=True)
+    except OSError as error:
+        raise DataError(
+            f"cannot write the QM9 cache {str(path)!r} ({error}): free space there, or name "
+            "another place with cache=..."
+        ) from error
+    return checksum
+
+
+def read_cache(path: Path) -> Molecules:
+    """Read the cache and check it against its own checksum.
+
+    Raises:
+        DataError: If it is truncated, altered or of another format; it says how to rebuild it.
+    """
+    try:
+        arrays = read_npz(path, largest=_LARGEST_CACHE)
+        about, checksum = (str(arrays.pop(name)) for name in ("about", "sha256"))
+        if {name: array.dtype.str for name, array in arrays.items()} != _DTYPES:
+            raise ValueError("its arrays are not those of QM9")
+        if _checksum(arrays, about) != checksum:
+            raise ValueError("its checksum does not fit")
+        facts: dict[str, Any] = json.loads(about)
+        if facts.get("format") != _FORMAT:
+            raise ValueError(f"its format is {facts.get('format')}, expected {_FORMAT}")
+    except (ValueError, LookupError) as error:
+        raise DataError(
+            f"the QM9 cache {str(path)!r} is truncated or altered ({error}): build it again with "
+            "load_qm9(rebuild=True), or delete it and it is built at the next use"
+        ) from error
+    positions = _from_planes(arrays.pop("planes"))
+    return Molecules(positions=positions, about=facts, sha256=checksum, **arrays)
+
+
+def _checksum(arrays: Mapping[str, NDArray[Any]], about: str) -> str:
+    digest = hashlib.sha256(about.encode())
+    for name in sorted(arrays):
+        digest.update(f"\n{name} {arrays[name].dtype.str} {arrays[name].shape}\n".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).data)
+    return digest.hexdigest()
+
+
+def _to_planes(positions: NDArray[Any]) -> Bytes:
+    """`[3, 3, ΣN]` bytes of the rounded coordinates, low byte first: they compress by a third."""
+    steps = np.rint(np.asarray(positions, dtype=np.float64).T / RESOLUTION).astype("<i4")
+    if np.abs(steps).max(initial=0) >= 1 << 23:
+        raise DataError(f"a position is {np.abs(positions).max():.0f} Å from the origin")
+    octets = np.ascontiguousarray(steps).view(np.uint8).reshape(*steps.shape, 4)
+    return np.ascontiguousarray(np.moveaxis(octets, 2, 0)[:3])
+
+
+def _from_planes(planes: Bytes) -> NDArray[np.float32]:
+    low, middle, high = planes
+    steps = high.view(np.int8).astype(np.float32) * 65536
+    steps += middle.astype(np.float32) * 256
+    steps += low
+    # Whole numbers below 2²³ are exact in float32, and so is 1e5: one rounding in all.
+    steps /= np.float32(round(1 / RESOLUTION))
+    return np.ascontiguousarray(steps.T)
+
+
+class Source(NamedTuple):
+    """The files QM9 is built from, and which of the two layouts they have."""
+
+    origin: Literal["qm9pack", "gdb9.sdf"]
+    files: tuple[Path, ...]
+
+
+class Entry(NamedTuple):
+    """One molecule as the files hold it.
+
+    Attributes:
+        number: Its number in GDB-9, from 1.
+        targets: The twelve values, in the order of `QM9_TARGETS` and the files' units.
+        texts: SMILES, elements and coordinates from qm9pack; one mol block from the SDF.
+    """
+
+    number: int
+    targets: tuple[float, ...]
+    texts: tuple[str, ...]
+
+
+def find_source(data: str | Path | None = None) -> Source:
+    """Find QM9's files: PyG's raw files below `data` first, then the package qm9pack.
+
+    Args:
+        data: A folder that may hold `gdb9.sdf`, `gdb9.sdf.csv` and `uncharacterized.txt`, itself or
+            in `raw`, `QM9/raw` or `qm9/raw` below it.
+
+    Raises:
+        DataError: If there is neither, or no RDKit to read them with; names the extra to install.
+    """
+    source = _raw_files(data)
+    # qm9pack cannot be imported with a recent setuptools, but its folder can be found.
+    spec = importlib.util.find_spec("qm9pack") if source is None else None
+    if spec is not None and spec.submodule_search_locations:
+        folder = Path(spec.submodule_search_locations[0], "data")
+        files = tuple(folder / f"qm9_part{part}.csv" for part in (1, 2, 3))
+        if absent := [path.name for path in files if not path.is_file()]:
+            raise DataError(f"qm9pack is installed without {', '.join(absent)}; reinstall it")
+        source = Source("qm9pack", files)
+    if source is None:
+        raw = "gdb9.sdf, gdb9.sdf.csv and uncharacterized.txt"
+        sought = "" if data is None else f" and {str(data)!r} does not hold {raw}"
+        raise DataError(
+            f"QM9 is not here: the package qm9pack, which carries it, is not installed{sought}. "
+            f"Install it: {_INSTALL}"
+        )
+    if importlib.util.find_spec("rdkit") is None:
+        raise DataError(f"building QM9 needs RDKit, which is not installed: {_INSTALL}")
+    return source
+
+
+def has_raw_files(data: str | Path | None) -> bool:
+    """Whether PyG's raw files are below `data`."""
+    return _raw_files(data) is not None
+
+
+def _raw_files(data: str | Path | None) -> Source | None:
+    if data is None:
+        return None
+    if not Path(data).is_dir():
+        raise DataError(f"the data folder {str(data)!r} is no folder: correct it or leave it out")
+    for below in ("", "raw", "QM9/raw", "qm9/raw"):
+        names = ("gdb9.sdf", "gdb9.sdf.csv", "uncharacterized.txt")
+        files = tuple(Path(data, below, name) for name in names)
+        if all(path.is_file() for path in files):
+            return Source("gdb9.sdf", files)
+    return None
+
+
+def _entries(source: Source) -> Iterator[Entry]:
+    """Every molecule, in the order of the files.
+
+    Raises:
+        DataError: If a file is not what it should be.
+    """
+    try:
+        if source.origin == "qm9pack":
+            yield from _qm9pack_entries(source.files)
+        else:
+            yield from _sdf_entries(*source.files)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, DataError):
+            raise
+        names = ", ".join(path.name for path in source.files)
+        raise DataError(f"cannot read QM9 from {names} ({error!r}): get the files again") from error
+
+
+def _qm9pack_entries(files: Iterable[Path]) -> Iterator[Entry]:
+    for path in files:
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                targets = tuple(float(row[target.column]) for target in QM9_TARGETS)
+                texts = (row["SMILES"], row["Elements"], row["XYZ_Ang"])
+                yield Entry(int(row["Index"]), targets, texts)
+
+
+def _sdf_entries(sdf: Path, table: Path, uncharacterized: Path) -> Iterator[Entry]:
+    # PyG's reading of this file: nine lines of heading and two at the foot are no entries.
+    lines = uncharacterized.read_text(encoding="utf-8").split("\n")[9:-2]
+    left_out = {int(line.split()[0]) for line in lines}
+
+    def blocks(lines: Iterable[str]) -> Iterator[str]:
+        block: list[str] = []
+        for line in lines:
+            if line.startswith("$$$$"):
+                yield "".join(block)
+                block = []
+            else:
+                block.append(line)
+
+    with table.open(encoding="utf-8", newline="") as rows, sdf.open(encoding="utf-8") as text:
+        pairs = zip(csv.DictReader(rows), blocks(text), strict=True)
+        for number, (row, block) in enumerate(pairs, 1):
+            if number not in left_out:
+                targets = tuple(float(row[target.raw_column]) for target in QM9_TARGETS)
+                yield Entry(number, targets, (block,))
+
+
+def build_qm9(
+    path: Path,
+    data: str | Path | None = None,
+    rows: int | None = None,
+    processes: int = 2,
+    progress: bool = True,
+) -> None:
+    """Build the cache file from qm9pack, or from PyG's raw files if `data` holds them.
+
+    Args:
+        path: Where the cache is written.
+        data: Folder that may hold the raw files; see `find_source`.
+        rows: Only the first `rows` molecules; None for all.
+        processes: Number of worker processes; 1 starts none.
+        progress: Whether a progress bar is shown.
+
+    Raises:
+        DataError: If the files are absent or damaged, or the cache cannot be written.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    source = find_source(data)
+    entries = islice(_entries(source), rows)
+    groups = iter(lambda: list(islice(entries, _CHUNK)), [])
+    chunks: list[Molecules] = []
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not progress) as bar:
+        task = bar.add_task("building QM9", total=min(rows or MOLECULES, MOLECULES))
+        for chunk in _rebuilt(groups, processes):
+            chunks.append(chunk)
+            bar.advance(task, len(chunk.sizes))
+    count = sum(len(chunk.sizes) for chunk in chunks)
+    if rows is None and count != MOLECULES:
+        raise DataError(
+            f"{source.origin} holds {count:,} molecules, QM9 has {MOLECULES:,}: a file is "
+            "incomplete; get it again"
+        )
+    about = {
+        "origin": source.origin,
+        "files": {file.name: _sha256(file) for file in source.files},
+        "unclean": sum(chunk.about["unclean"] for chunk in chunks),
+        "rdkit": importlib.metadata.version("rdkit"),
+    }
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(chunk, name) for chunk in chunks])
+        for name in ("numbers", "sizes", "targets", *Molecule._fields)
+    }
+    write_cache(path, Molecules(about=about, **arrays))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _rebuilt(groups: Iterable[list[Entry]], processes: int) -> Iterator[Molecules]:
+    """Rebuild every group, in order; a daemonic process may not start others."""
+    if processes == 1 or current_process().daemon:
+        yield from map(_rebuild, groups)
+        return
+    # Spawned, not forked: a fork of a process whose torch has threads may hang.
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        try:
+            yield from pool.map(_rebuild, groups)
+        except BrokenProcessPool as error:
+            raise DataError(
+                "a process that builds QM9 died: in a script of your own, call load_qm9 below "
+                "`if __name__ == '__main__':`; else the machine may be short of memory"
+            ) from error
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _rebuild(group: list[Entry]) -> Molecules:
+    """Turn entries of the files into arrays, in a worker process.
+
+    The texts are not sent back: they would be nine tenths of the traffic.
+    """
+    molecules: list[Molecule] = []
+    unclean = 0
+    for entry in group:
+        label = f"molecule {entry.number} of QM9"
+        if len(entry.texts) == 1:
+            molecule, clean = molecule_from_block(label, *entry.texts)
+            unclean += not clean
+        else:
+            molecule = molecule_from_smiles(label, *entry.texts)
+        molecules.append(molecule)
+    arrays: dict[str, Any] = {
+        name: np.concatenate(parts)
+        for name, parts in zip(Molecule._fields, zip(*molecules, strict=True), strict=True)
+    }
+    return Molecules(
+        numbers=np.array([entry.number for entry in group], dtype=np.int32),
+        sizes=np.array([len(molecule.elements) for molecule in molecules], dtype=np.uint8),
+        targets=np.array([entry.targets for entry in group], dtype=np.float64),
+        about={"unclean": unclean},
+        **arrays,
+    )
+
+
+class Molecule(NamedTuple):
+    """One molecule, its atoms in the order of the geometry; the arrays are those of `Molecules`."""
+
+    elements: Bytes
+    positions: NDArray[np.float64]
+    atoms: Bytes
+    degrees: Bytes
+    neighbours: Bytes
+    orders: Bytes
+
+
+def molecule_from_smiles(label: str, smiles: str, elements: str, xyz: str) -> Molecule:
+    """Rebuild a molecule from a row of qm9pack.
+
+    Args:
+        label: How an error names it.
+        smiles: Its SMILES.
+        elements: Symbols in XYZ order, as `['C','H']`.
+        xyz: Coordinates in Å, as `[[0.,1.5,2],[…]]`; floats like `0.` are not JSON.
+
+    Raises:
+        DataError: If the SMILES does not fit the geometry.
+    """
+    from rdkit import Chem
+
+    no_brackets = str.maketrans("", "", "[]' \"")
+    symbols = elements.translate(no_brackets).split(",")
+    if unknown := set(symbols) - ATOMIC_NUMBERS.keys():
+        raise DataError(f"{label} holds {sorted(unknown)}; QM9 has H, C, N, O and F only")
+    numbers = np.array([ATOMIC_NUMBERS[symbol] for symbol in symbols], dtype=np.uint8)
+    positions = np.array(xyz.translate(no_brackets).split(","), dtype=np.float64).reshape(-1, 3)
+    parsed = Chem.MolFromSmiles(smiles)
+    if parsed is None or len(numbers) != len(positions):
+        raise DataError(
+            f"{label} is damaged: SMILES {smiles!r}, {len(numbers)} elements, "
+            f"{len(positions)} positions; reinstall qm9pack"
+        )
+    template = Chem.AddHs(parsed)
+    order = _match(template, numbers, positions)
+    if order is None:
+        raise DataError(f"{label}: SMILES {smiles!r} does not fit its geometry; reinstall qm9pack")
+    kekule = Chem.Mol(template)
+    Chem.Kekulize(kekule, clearAromaticFlags=True)
+    return _arrays(order, numbers, positions, kekule, template)
+
+
+def molecule_from_block(label: str, block: str) -> tuple[Molecule, bool]:
+    """Read a molecule from one entry of `gdb9.sdf`; its bonds are already in the right order.
+
+    Returns:
+        The molecule, and whether RDKit accepts its valences. Some entries lack the charges they
+        need; the columns that RDKit would fill are 0 then.
+    """
+    from rdkit import Chem, rdBase
+
+    with rdBase.BlockLogs():
+        as_written = Chem.MolFromMolBlock(block, sanitize=False, removeHs=False)
+        if as_written is None:
+            raise DataError(f"{label} of gdb9.sdf is damaged; get the file again")
+        perceived = Chem.Mol(as_written)
+        clean = Chem.SanitizeMol(perceived, catchErrors=True) == Chem.SANITIZE_NONE
+    numbers = np.array([atom.GetAtomicNum() for atom in as_written.GetAtoms()], dtype=np.uint8)
+    positions = np.asarray(as_written.GetConformer().GetPositions(), dtype=np.float64)
+    order = range(len(numbers))
+    return _arrays(order, numbers, positions, as_written, perceived if clean else None), clean
+
+
+def _match(template: Any, numbers: Bytes, positions: NDArray[np.float64]) -> Sequence[int] | None:
+    """For each atom of the template its index in the geometry, or None."""
+    if template.GetNumAtoms() != len(numbers):
+        return None
+    first, second = np.triu_indices(len(numbers), 1)
+    bondable = (numbers[first] > 1) | (numbers[second] > 1)
+    first, second = first[bondable], second[bondable]
+    radii = np.array([_RADII[int(number)] for number in numbers])
+    lengths = np.linalg.norm(positions[first] - positions[second], axis=1)
+    ratios = lengths / (radii[first] + radii[second])
+    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in template.GetBonds()]
+    query = _skeleton([atom.GetAtomicNum() for atom in template.GetAtoms()], bonds)
+
+    def bonded(pairs: Ints) -> Any:
+        ends = zip(first[pairs].tolist(), second[pairs].tolist(), strict=True)
+        return _skeleton(numbers.tolist(), ends)
+
+    shortest = np.argsort(ratios, kind="stable")[: len(bonds)]
+    match: Sequence[int] = bonded(shortest).GetSubstructMatch(query)
+    if match:
+        return match
+    matches: Iterable[Sequence[int]] = bonded(
+        np.flatnonzero(ratios < _LOOSE_RATIO)
+    ).GetSubstructMatches(query, uniquify=False, maxMatches=_MOST_MATCHES)
+    ratio_of = np.zeros((len(numbers), len(numbers)))
+    ratio_of[first, second] = ratio_of[second, first] = ratios
+    begins, ends = np.array(bonds, dtype=np.int64).reshape(-1, 2).T
+
+    def total(match: Sequence[int]) -> float:
+        index = np.array(match)
+        return float(ratio_of[index[begins], index[ends]].sum())
+
+    return min(matches, key=total, default=None)
+
+
+def _skeleton(numbers: Iterable[int], bonds: Iterable[tuple[int, int]]) -> Any:
+    """A molecule of bare atoms and single bonds, so that only elements and bonds are compared."""
+    from rdkit import Chem
+
+    molecule = Chem.RWMol()
+    for number in numbers:
+        atom = Chem.Atom(number)
+        atom.SetNoImplicit(True)
+        molecule.AddAtom(atom)
+    for begin, end in bonds:
+        molecule.AddBond(begin, end, Chem.BondType.SINGLE)
+    return molecule
+
+
+def _arrays(
+    order: Sequence[int],
+    numbers: Bytes,
+    positions: NDArray[np.float64],
+    kekule: Any,
+    perceived: Any | None,
+) -> Molecule:
+    """Write a molecule in XYZ order.
+
+    Args:
+        order: For each atom of the two molecules its index in the geometry.
+        numbers: `[n]` atomic numbers in XYZ order.
+        positions: `[n, 3]`.
+        kekule: The molecule without aromatic bonds.
+        perceived: The same, sanitised; None if RDKit refuses it.
+    """
+    from rdkit import Chem
+
+    hybridisation = Chem.HybridizationType
+    rank = {hybridisation.SP: 1, hybridisation.SP2: 2, hybridisation.SP3: 3}
+    atoms = np.zeros((len(numbers), 6), dtype=np.uint8)
+    table = np.zeros((len(numbers), len(numbers)), dtype=np.uint8)
+    for index, atom in zip(order, kekule.GetAtoms(), strict=True):
+        atoms[index, 5] = atom.GetFormalCharge() + 8
+    for bond in kekule.GetBonds():
+        begin, end = order[bond.GetBeginAtomIdx()], order[bond.GetEndAtomIdx()]
+        table[begin, end] = table[end, begin] = int(bond.GetBondTypeAsDouble())
+    if perceived is not None:
+        for index, atom in zip(order, perceived.GetAtoms(), strict=True):
+            atoms[index, 0] = atom.GetIsAromatic()
+            atoms[index, 1] = rank.get(atom.GetHybridization(), 0)
+        for column, family in ((2, "Donor"), (3, "Acceptor")):
+            for feature in _feature_factory().GetFeaturesForMol(perceived, includeOnly=family):
+                atoms[[order[atom] for atom in feature.GetAtomIds()], column] = 1
+        for bond in perceived.GetBonds():
+            if bond.GetIsAromatic():
+                begin, end = order[bond.GetBeginAtomIdx()], order[bond.GetEndAtomIdx()]
+                table[[begin, end], [end, begin]] |= AROMATIC_BIT
+    atoms[:, 4] = ((table > 0) & (numbers == 1)).sum(axis=1)
+    sources, neighbours = np.nonzero(table)
+    degrees = np.bincount(sources, minlength=len(numbers)).astype(np.uint8)
+    orders = table[sources, neighbours]
+    return Molecule(numbers, positions, atoms, degrees, neighbours.astype(np.uint8), orders)
+
+
+@remember
+def _feature_factory() -> Any:
+    """RDKit's own hydrogen-bond donors and acceptors (`BaseFeatures.fdef`), as in MPNN and PPGN."""
+    from rdkit import RDConfig
+
+    path = os.path.join(RDConfig.RDDataDir, "BaseFeatures.fdef")
+    return import_module("rdkit.Chem.ChemicalFeatures").BuildFeatureFactory(path)
