@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_runs import no_pictures, small_config
-from small_sets import small_set
 
 from g2n2 import GrammarGNN, GraphBatch, catalogue, find_grammar
 from g2n2.compiler.columns import columns_only
@@ -18,6 +16,8 @@ from g2n2.data.batch import dense, sparse
 from g2n2.errors import DataError, ShapeError
 from g2n2.training.session import train_config
 from g2n2.training.trained import Run
+from small_runs import no_pictures, small_config
+from small_sets import small_set
 
 GRAMMARS = (
     "GNNML1",

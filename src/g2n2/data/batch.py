@@ -136,9 +136,7 @@ class GraphBatch(Described):
         return batch.checked()
 
     @classmethod
-    def from_pyg(
-        cls, data: Any, distance: bool = False, columns_only: bool = False
-    ) -> GraphBatch:
+    def from_pyg(cls, data: Any, distance: bool = False, columns_only: bool = False) -> GraphBatch:
         """A batch of a PyG `Data` or `Batch`: `edge_index`, `x`, `edge_attr`, `edge_weight`, `y`.
 
         Parallel edges add up, in A and in the edge features.

@@ -19,11 +19,21 @@ if TYPE_CHECKING:
     from .model import GrammarGNN
 
 GIB = 1024**3
+_SPARSE_ENTRY = 100
+"""Bytes of an entry of a sparse A: places of 8 bytes each, in `[B, N, N]`, flat and transposed."""
 _HARMLESS = 2**26  # bytes that are not worth asking the system for
 
 
-def refuse_over_budget(model: GrammarGNN, count: int, nodes: int) -> None:
+def refuse_over_budget(
+    model: GrammarGNN, count: int, nodes: int, entries: int | None = None
+) -> None:
     """Compare what `count` graphs of up to `nodes` nodes need with the memory budget.
+
+    Args:
+        model: The network.
+        count: Graphs.
+        nodes: Of the largest.
+        entries: Of a sparse A; None where it is dense.
 
     Raises:
         MemoryBudgetError: With the estimate, the budget and what to do.
@@ -32,30 +42,39 @@ def refuse_over_budget(model: GrammarGNN, count: int, nodes: int) -> None:
         return  # sizes are symbols there, and the batch exists already
     weight = next(model.parameters())
     training = torch.is_grad_enabled() and model.training
-    need = estimate(model, count, nodes, weight.element_size(), training)
+    need = estimate(model, count, nodes, weight.element_size(), training, entries)
     budget = model.memory_budget
     if budget is None:
         limit = device_memory if need <= _HARMLESS else available_memory
         budget = limit(weight.device)
     if need > budget:
         advice = "smaller batches" if count > 1 else "fewer channels (width) or layers"
+        if not model.columns_only:
+            advice += ", a grammar without matrices such as GNNML1"
         raise MemoryBudgetError(
             f"{count} graphs of up to {nodes} nodes need about {_size(need)}, the memory "
-            f"budget is {_size(budget)}: use {advice}, a grammar without matrices such as "
-            "GNNML1 (A itself stays a dense matrix), or raise memory_budget"
+            f"budget is {_size(budget)}: use {advice}, or raise memory_budget"
         )
 
 
 def estimate(
-    model: GrammarGNN, count: int, nodes: int, bytes_each: int = 4, training: bool = True
+    model: GrammarGNN,
+    count: int,
+    nodes: int,
+    bytes_each: int = 4,
+    training: bool = True,
+    entries: int | None = None,
 ) -> int:
-    """Bytes of one pass: the dense batch, and all activations in training.
+    """Bytes of one pass: the batch, and all activations in training.
 
-    Without gradients, the activations of the largest layer count. A and the edge features are dense
-    `[B, N, N]`, whatever the grammar, so that memory grows with the square of the nodes.
+    Without gradients, the activations of the largest layer count. A sparse A takes memory for its
+    `entries`; where it is dense (None) it is `[B, N, N]`, as the edge features are.
     """
     cost = NetworkCost(model.plan, count, nodes)
-    batch = count * nodes**2 * _dense_matrices(model) * bytes_each
+    if entries is None:
+        batch = count * nodes**2 * _dense_matrices(model) * bytes_each
+    else:
+        batch = entries * _SPARSE_ENTRY
     if training:
         return batch + cost.activation_bytes(bytes_each)
     return batch + max(part.activations for part in cost.parts.values()) * bytes_each

@@ -16,7 +16,7 @@ from ..compiler.plan import NetworkPlan
 from ..compiler.planning import plan_network, undefined_supports
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task
-from ..data.batch import GraphBatch, block_diagonal
+from ..data.batch import LARGE, GraphBatch, block_diagonal
 from ..data.pyg_fields import pyg_data, pyg_shape
 from ..errors import DataError, ShapeError
 from ..grammars.coercion import GrammarLike, as_network_grammar
@@ -193,9 +193,15 @@ class GrammarGNN(nn.Module):
         if isinstance(x, GraphBatch):
             return self.network(*self.checked(x))
         data = pyg_data(x, edge_index, edge_attr, batch, edge_weight)
-        refuse_over_budget(self, *pyg_shape(data))
-        graphs = GraphBatch.from_pyg(data, columns_only=self.columns_only)
+        graphs = self.batch_of(data)
         return as_pyg(self.network(*self.checked(graphs)), data, graphs, self.plan.readout.task)
+
+    def batch_of(self, data: Any) -> GraphBatch:
+        """The batch of PyG's data for this network, refused before it is made if too large."""
+        count, nodes = pyg_shape(data)
+        sparse = self.columns_only and nodes >= LARGE and data.edge_index is not None
+        refuse_over_budget(self, count, nodes, data.edge_index.shape[-1] if sparse else None)
+        return GraphBatch.from_pyg(data, columns_only=self.columns_only)
 
     def checked(self, batch: GraphBatch) -> tuple[Tensor, ...]:
         """The four tensors of a batch that fits this network, or five where supports are known.
@@ -214,8 +220,9 @@ class GrammarGNN(nn.Module):
                 f"{self.plan.grammar.name or 'this grammar'} reads Aᵀ: {reads}, "
                 "or symmetrise the graphs"
             )
-        refuse_over_budget(self, *batch.mask.shape)
-        if batch.adjacency.is_sparse and not self.columns_only:
+        sparse = batch.adjacency.is_sparse
+        refuse_over_budget(self, *batch.mask.shape, batch.adjacency._nnz() if sparse else None)
+        if sparse and not self.columns_only:
             raise DataError(
                 f"the batch has a sparse A, and {self.plan.grammar.name or 'this grammar'} reads "
                 "its entries: make it dense, dataclasses.replace(batch, "
