@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .model import GrammarGNN
 
 GIB = 1024**3
-_SPARSE_ENTRY = 100
-"""Bytes of an entry of a sparse A: places of 8 bytes each, in `[B, N, N]`, flat and transposed."""
+_SPARSE_ENTRY = 150
+"""Bytes of an entry of a sparse A: its places as listed, in `[B, N, N]`, in one matrix, turned."""
 _HARMLESS = 2**26  # bytes that are not worth asking the system for
 
 
@@ -65,22 +65,21 @@ def estimate(
     training: bool = True,
     entries: int | None = None,
 ) -> int:
-    """Bytes of one pass: the batch, and all activations in training.
+    """Bytes of one pass: the batch, the activations of all layers, the gradients of one.
 
-    Without gradients, the activations of the largest layer count. A sparse A takes memory for its
+    Without gradients, the activations of the largest part count. A sparse A takes memory for its
     `entries`; where it is dense (None) it is `[B, N, N]`, as the edge features are.
     """
     cost = NetworkCost(model.plan, count, nodes)
     if entries is None:
-        batch = count * nodes**2 * _dense_matrices(model) * bytes_each
+        batch = count * nodes**2 * _dense_matrices(model, training) * bytes_each
     else:
         batch = entries * _SPARSE_ENTRY
-    if training:
-        return batch + cost.activation_bytes(bytes_each)
-    return batch + max(part.activations for part in cost.parts.values()) * bytes_each
+    largest = max(part.activations for part in cost.parts.values()) * bytes_each
+    return batch + largest + (cost.activation_bytes(bytes_each) if training else 0)
 
 
-def _dense_matrices(model: GrammarGNN) -> int:
+def _dense_matrices(model: GrammarGNN, training: bool) -> int:
     """Matrices `[B, N, N]` beside the activations: A with two copies of it, E, and the supports."""
     parts = {
         part
@@ -88,13 +87,24 @@ def _dense_matrices(model: GrammarGNN) -> int:
         for part in subterms(definition)
         if isinstance(part, Apply) and part.sort == M
     }
-    return 3 + model.plan.inputs.edge_features + len(parts)
+    return 3 + model.plan.inputs.edge_features + len(parts) + _given_matrices(model, training)
+
+
+def _given_matrices(model: GrammarGNN, training: bool) -> int:
+    """Matrices that a module which gives supports makes on its way; as measured."""
+    if model.supports is None:
+        return 0
+    learned = any(True for _ in model.supports.parameters())
+    each = (16 if training else 9) if learned else 3
+    return 8 + each * len(model.undefined)
 
 
 def available_memory(device: torch.device) -> int:
     """Bytes a batch may take: what is free, within the limits of the control groups on a CPU."""
-    whole = device_memory(device)
-    return whole if device.type == "cuda" else min(whole, _free(), _within_control_groups())
+    if device.type == "cuda":
+        held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + held
+    return min(device_memory(device), _free(), _within_control_groups())
 
 
 def _free(meminfo: Path = Path("/proc/meminfo")) -> int:

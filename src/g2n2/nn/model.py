@@ -67,7 +67,7 @@ class GrammarGNN(nn.Module):
         supports: A module (adjacency `[B, N, N]`, mask) -> `[B, N, N, k]` that gives the values
             of supports without a definition.
         typical_size: Mean number of nodes of the graphs to come; scales sums in `modern`.
-        memory_budget: Bytes one forward and backward pass may take, all of the device's where None.
+        memory_budget: Bytes one forward and backward pass may take; what is free where None.
         backend: `reference` as the plan reads, `plain` with less work, `triton` with fused kernels;
             `auto` takes the fastest there is.
         pooling: `sum`, `mean` or `max`, for all parts or by part; the preset's where None.

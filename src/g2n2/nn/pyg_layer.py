@@ -109,7 +109,7 @@ class GrammarLayer(nn.Module):
         pair_bias: Whether MLPs on M have biases; the preset's where None.
         directed: Read Aᵀ too, which directed graphs need.
         supports: A module that gives supports without a definition, as for `GrammarGNN`.
-        memory_budget: Bytes a pass may take, all of the device's where None.
+        memory_budget: Bytes a pass may take; what is free where None.
         backend: As for `GrammarGNN`.
 
     Raises:
