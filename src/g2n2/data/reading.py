@@ -200,8 +200,7 @@ def _read_tu(path: Path, options: Options) -> GraphSet:
 
 
 def _read_list(source: Iterable[Any], options: Options) -> GraphSet:
-    from .readers.networkx_graphs import read_networkx
-    from .readers.pyg import is_pyg, read_pyg
+    from .readers.objects import is_pyg, read_matrices, read_networkx, read_pyg
 
     _refuse_unfitting(options, "a list of graphs")
     networkx = sys.modules.get("networkx")  # no networkx graph exists before networkx is imported
@@ -224,8 +223,6 @@ def _read_list(source: Iterable[Any], options: Options) -> GraphSet:
         raise DataError(
             f"the list holds {', '.join(kinds)}; expected PyG Data only, or networkx graphs only"
         )
-    from .readers.arrays import read_matrices
-
     return read_matrices(items, options)
 
 

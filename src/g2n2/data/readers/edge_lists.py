@@ -6,25 +6,24 @@
 | `nodes.csv` or `NAME_nodes.csv` | `graph`, `node`, any node features; optional |
 | `graphs.csv` or `NAME_graphs.csv` | `graph`, targets, optional split column; optional |
 
-Nodes are names of any kind, used within their graph. Without a nodes file a graph has the nodes its
-edges name, sorted where all are whole numbers. An edge is entered both ways unless `directed`.
+Nodes have names of any kind, used within their graph. Without a nodes file a graph has the nodes
+its edges name, sorted if all are whole numbers. An edge is entered both ways unless `directed`.
 Targets are the columns of the graphs file; a `target` that is a column of the nodes or edges file
-belongs to nodes or edges, and so does `y` where there is no graphs file; `y` is never a feature.
+belongs to nodes or edges, and so does `y` if there is no graphs file; `y` is never a feature.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import DataError
+from ...graph_text import NEGATIVE_NODE, are_numbers, negative_node
 from ..assembly import Record, assemble
-from ..graph_set import GraphSet, Ints, Level
-from .edge_rows import EdgeRows, gather_edges
+from ..graph_set import Floats, GraphSet, Ints, Level
 from .labels import read_labels
 from .options import Options
 from .tables import WITH_POINT, Table, decimal_comma, read_table
@@ -35,6 +34,23 @@ SOURCE_NAMES = ("source", "src", "from")
 TARGET_NAMES = ("target", "dst", "to")
 _NODE_NAMES = ("node", "node_id", "id")
 _WEIGHT_NAMES = ("weight",)
+
+NodeRows = dict[str, dict[str, int]]
+"""Graph to node name to its row in the nodes file."""
+
+
+class GraphRows(NamedTuple):
+    """One graph of an edge list.
+
+    Attributes:
+        ends: `[2, E]` its edges.
+        rows: `[E]` the row of the edge table of each edge.
+        nodes: `[n]` the row of the node table of each node; 0 to n - 1 without one.
+    """
+
+    ends: Ints
+    rows: Ints
+    nodes: Ints
 
 
 def is_edge_list(table: Table) -> bool:
@@ -47,50 +63,64 @@ def read_edge_lists(edges: Table, path: Path, options: Options) -> GraphSet:
 
     Args:
         edges: The edge list itself.
-        path: Where it stands, to find the files beside it.
+        path: Its path, to find the files beside it.
         options: What the user said.
 
     Raises:
         DataError: Naming the file and the line at fault.
     """
     nodes, graphs = (_beside(path, kind) for kind in ("nodes", "graphs"))
-    level, chosen = _targets(edges, nodes, graphs, options)
+    level, targets = _targets(edges, nodes, graphs, options)
     keys = [_key(edges, names) for names in (GRAPH_NAMES, SOURCE_NAMES, TARGET_NAMES)]
     weight = edges.first_of(_WEIGHT_NAMES)
-    skip = {*keys, weight, "y", *(chosen if level == "edge" else ())}
-    edge_names, edge_block, notes = _features(edges, skip)
+    skip = {*keys, weight, "y", *(targets if level == "edge" else ())}
+    edge_names, edge_features, notes = _features(edges, skip)
     weights = _numeric_column(edges, weight) if weight else None
-    node_rows = _rows_by_graph(nodes, _NODE_NAMES) if nodes else None
-    order = _order(edges, keys[0], node_rows, graphs)
-    found = gather_edges(edges, keys, order, node_rows, options.directed)
-    notes += found.notes
-    node_names: Sequence[str] = ()
-    node_block: NDArray[np.float32] | None = None
+    node_rows = _rows_by_graph(nodes) if nodes else None
+    order = _order(edges.columns[keys[0]], node_rows, graphs)
+    by_graph = _gather(edges, keys, order, node_rows, options.directed, notes)
+    node_names: tuple[str, ...] = ()
+    node_features: Floats | None = None
     if nodes:
         skip = {_key(nodes, GRAPH_NAMES), _key(nodes, _NODE_NAMES), "y"}
-        skip |= set(chosen) if level == "node" else set()
-        node_names, node_block, more = _features(nodes, skip)
+        skip |= set(targets) if level == "node" else set()
+        node_names, node_features, more = _features(nodes, skip)
         notes += more
-    records = [
-        Record(
-            size=len(found.nodes[graph]),
-            edges=found.ends[graph],
-            node_features=None if node_block is None else node_block[found.nodes[graph]],
-            edge_features=edge_block[found.rows[graph]],
-            weights=None if weights is None else weights[found.rows[graph]],
+    fields: dict[str, Any] = {"notes": ()}
+    split_column = None
+    if graphs is not None:
+        of_graphs = options
+        if level != "graph":
+            of_graphs = Options(target=(), split_column=options.split_column)
+        fields = vars(read_labels(graphs, of_graphs, {_key(graphs, GRAPH_NAMES)})).copy()
+        split_column = fields.pop("split_column")
+        del fields["ids"]
+    if level != "graph":
+        table = nodes if level == "node" else edges
+        assert table is not None
+        values, columns, more = infer_together(
+            [from_cells(name, table.columns[name], table.places, options.task) for name in targets]
         )
-        for graph in order
-    ]
-    extra = _labelled(level, chosen, edges, nodes, graphs, found, options)
+        rows = np.concatenate([g.nodes if level == "node" else g.rows for g in by_graph])
+        fields |= {"targets": values[rows], "columns": columns, "level": level}
+        fields["notes"] = (*fields["notes"], *more)
     return assemble(
-        records,
+        [
+            Record(
+                size=len(graph.nodes),
+                edges=graph.ends,
+                node_features=None if node_features is None else node_features[graph.nodes],
+                edge_features=edge_features[graph.rows],
+                weights=None if weights is None else weights[graph.rows],
+            )
+            for graph in by_graph
+        ],
         name=options.name or path.name.partition(".")[0],
         ids=order,
-        node_names=tuple(node_names),
-        edge_names=tuple(edge_names),
-        notes=(*notes, *extra.pop("notes")),
-        source={"format": "edge list", "split_column": extra.pop("split_column", None)},
-        **extra,
+        node_names=node_names,
+        edge_names=edge_names,
+        source={"format": "edge list", "split_column": split_column},
+        **fields | {"notes": (*notes, *fields["notes"])},
     )
 
 
@@ -102,10 +132,10 @@ def _beside(path: Path, kind: str) -> Table | None:
 
 
 def _key(table: Table, names: Sequence[str]) -> str:
-    found = table.first_of(names)
-    if found is None:
+    column = table.first_of(names)
+    if column is None:
         raise DataError(f"{table.name} has no column {names[0]!r}; expected it beside the others")
-    return found
+    return column
 
 
 def _targets(
@@ -113,8 +143,8 @@ def _targets(
 ) -> tuple[Level, list[str]]:
     """Which file holds the targets, and their columns there unless it is the graphs file."""
     files: dict[Level, Table | None] = {"graph": graphs, "node": nodes, "edge": edges}
-    unless_said = ["y"] if graphs is None else []
-    wanted = unless_said if options.target is None else list(options.target)
+    default = ["y"] if graphs is None else []
+    wanted = default if options.target is None else list(options.target)
     for level, table in files.items():
         if table is None or options.level not in (None, level):
             continue
@@ -123,72 +153,58 @@ def _targets(
         if wanted and all(name in table.columns for name in wanted):
             return level, wanted
     if options.target:
-        held = [table for table in files.values() if table]
-        held[0].find(options.target[0])
+        next(table for table in files.values() if table).find(options.target[0])
         raise DataError(f"no one file holds all the targets {', '.join(options.target)}")
     return "graph", []
 
 
 def _features(
-    table: Table, skip: set[str | None]
-) -> tuple[list[str], NDArray[np.float32], list[str]]:
+    table: Table, skip: Collection[str | None]
+) -> tuple[tuple[str, ...], Floats, list[str]]:
     """Every other column of numbers as `[rows, F]`, with a note on columns of text."""
-    names: list[str] = []
+    columns: dict[str, Floats] = {}
     notes: list[str] = []
-    blocks: list[NDArray[np.float32]] = []
-    for column in table.columns:
-        if column in skip:
+    for name, cells in table.columns.items():
+        if name in skip:
             continue
-        cells = table.columns[column]
         # A few odd cells among numbers are a slip to be told, not a column of text.
         of_text = sum(numbers([cell]) is None for cell in cells) > len(cells) / 2
         if of_text and decimal_comma(cells) is None:
-            notes.append(f"Column {column} of {Path(table.name).name} is text and not used.")
-            continue
-        names.append(column)
-        blocks.append(_numeric_column(table, column))
-    empty = np.zeros((len(table), 0), np.float32)
-    return names, np.stack(blocks, axis=1) if blocks else empty, notes
+            notes.append(f"Column {name} of {Path(table.name).name} is text and not used.")
+        else:
+            columns[name] = _numeric_column(table, name)
+    none = np.zeros((len(table), 0), np.float32)
+    return tuple(columns), np.stack(list(columns.values()), axis=1) if columns else none, notes
 
 
-def _numeric_column(table: Table, column: str) -> NDArray[np.float32]:
-    values = numbers(table.columns[column])
+def _numeric_column(table: Table, column: str) -> Floats:
+    cells = table.columns[column]
+    values = numbers(cells)
     if values is None or not np.isfinite(values).all():
-        bad = next(
-            row
-            for row, cell in enumerate(table.columns[column])
-            if (one := numbers([cell])) is None or not np.isfinite(one).all()
-        )
-        comma = decimal_comma(table.columns[column]) is not None
+        each = (numbers([cell]) for cell in cells)
+        bad = next(r for r, v in enumerate(each) if v is None or not np.isfinite(v).all())
+        hint = f": {WITH_POINT}" if decimal_comma(cells) is not None else ""
         raise DataError(
-            f"{table.name}, {table.places[bad]}: {column} is {table.columns[column][bad]!r}, "
-            f"expected a finite number{f': {WITH_POINT}' if comma else ''}"
+            f"{table.name}, {table.places[bad]}: {column} is {cells[bad]!r}, "
+            f"expected a finite number{hint}"
         )
     return values.astype(np.float32)
 
 
-def _rows_by_graph(nodes: Table, names: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Graph to node name to its row in the nodes file."""
-    found: dict[str, dict[str, int]] = {}
-    pairs = zip(
-        nodes.columns[_key(nodes, GRAPH_NAMES)], nodes.columns[_key(nodes, names)], strict=True
-    )
-    for row, (graph, node) in enumerate(pairs):
-        if found.setdefault(graph, {}).setdefault(node, row) != row:
+def _rows_by_graph(nodes: Table) -> NodeRows:
+    rows: NodeRows = {}
+    names = (nodes.columns[_key(nodes, keys)] for keys in (GRAPH_NAMES, _NODE_NAMES))
+    for row, (graph, node) in enumerate(zip(*names, strict=True)):
+        if rows.setdefault(graph, {}).setdefault(node, row) != row:
             raise DataError(
                 f"{nodes.name}, {nodes.places[row]}: node {node} of graph {graph} again"
             )
-    return found
+    return rows
 
 
-def _order(
-    edges: Table,
-    key: str,
-    node_rows: dict[str, dict[str, int]] | None,
-    graphs: Table | None,
-) -> list[str]:
+def _order(of_edges: Sequence[str], node_rows: NodeRows | None, graphs: Table | None) -> list[str]:
     """The graphs in the order of the file that lists them."""
-    in_edges = dict.fromkeys(edges.columns[key])
+    in_edges = dict.fromkeys(of_edges)
     if graphs is None:
         return list(dict.fromkeys([*(node_rows or {}), *in_edges]))
     listed = graphs.columns[_key(graphs, GRAPH_NAMES)]
@@ -208,42 +224,86 @@ def _order(
     return listed
 
 
-def _labelled(
-    level: Level,
-    chosen: Sequence[str],
-    edges: Table,
-    nodes: Table | None,
-    graphs: Table | None,
-    found: EdgeRows,
-    options: Options,
-) -> dict[str, Any]:
-    """Targets with their columns, level, splits and notes."""
-    extra: dict[str, Any] = {"notes": ()}
-    if graphs is not None:
-        key = _key(graphs, GRAPH_NAMES)
-        wanted = (
-            options if level == "graph" else Options(target=(), split_column=options.split_column)
+def _gather(
+    table: Table,
+    keys: Sequence[str],
+    order: Sequence[str],
+    node_rows: NodeRows | None,
+    directed: bool,
+    notes: list[str],
+) -> list[GraphRows]:
+    """Group the rows of an edge list by graph and number the nodes of each.
+
+    Raises:
+        DataError: If a node is unknown, or one edge is given two different values.
+    """
+    rows_of: dict[str, list[int]] = {graph: [] for graph in order}
+    for row, graph in enumerate(table.columns[keys[0]]):
+        rows_of[graph].append(row)
+    sources, targets = table.columns[keys[1]], table.columns[keys[2]]
+    values = list(zip(*(table.columns[c] for c in table.columns if c not in keys), strict=True))
+    by_graph: list[GraphRows] = []
+    gaps: list[str] = []
+    repeated = one_way = 0
+    for graph, rows in rows_of.items():
+        names = [name for row in rows for name in (sources[row], targets[row])]
+        index = _node_numbers(names, graph, node_rows, gaps)
+        row_of: dict[tuple[int, int], int] = {}
+        written = set()
+        for row in rows:
+            try:
+                u, v = index[sources[row]], index[targets[row]]
+            except KeyError as error:
+                raise DataError(
+                    f"{table.name}, {table.places[row]}: node {error.args[0]} of graph {graph} is "
+                    "not in the nodes file; add it there"
+                ) from error
+            repeated += (u, v) in written
+            written.add((u, v))
+            for edge in ((u, v),) if directed else ((u, v), (v, u)):
+                before = row_of.setdefault(edge, row)
+                if values and values[before] != values[row]:
+                    raise DataError(
+                        f"{table.name}, {table.places[row]}: the edge {sources[row]} "
+                        f"{targets[row]} of graph {graph} has other values than on "
+                        f"{table.places[before]}; remove one line"
+                        + ("" if directed else ", or read with directed=True")
+                    )
+        one_way += sum((v, u) not in written for u, v in written)
+        nodes = range(len(index)) if node_rows is None else node_rows.get(graph, index).values()
+        by_graph.append(
+            GraphRows(
+                np.array(list(row_of), dtype=np.int64).reshape(-1, 2).T,
+                np.array(list(row_of.values()), dtype=np.int64),
+                np.array(list(nodes), dtype=np.int64),
+            )
         )
-        labels = read_labels(graphs, wanted, {key})
-        extra = {
-            "targets": labels.targets,
-            "columns": labels.columns,
-            "splits": labels.splits,
-            "notes": labels.notes,
-            "split_column": labels.split_column,
-        }
-    if level == "graph":
-        return extra
-    table = nodes if level == "node" else edges
-    assert table is not None
-    values, columns, notes = infer_together(
-        [from_cells(name, table.columns[name], table.places, options.task) for name in chosen]
-    )
-    per_graph = found.nodes if level == "node" else found.rows
-    rows: Ints = np.concatenate(list(per_graph.values()))
-    return extra | {
-        "targets": values[rows],
-        "columns": columns,
-        "level": level,
-        "notes": (*extra["notes"], *notes),
-    }
+    if repeated:
+        notes.append(f"{repeated} edges are written twice and entered once.")
+    if one_way and not directed:
+        notes.append(f"{one_way} edges are written one way and entered both ways.")
+    if gaps:
+        notes.append(
+            f"Node numbers have gaps in {len(gaps)} graphs ({gaps[0]}); a number that no edge "
+            "names makes no node: list lone nodes in the nodes file."
+        )
+    return by_graph
+
+
+def _node_numbers(
+    names: Sequence[str], graph: str, node_rows: NodeRows | None, gaps: list[str]
+) -> dict[str, int]:
+    """Node name to its number: the nodes file's order, else by number, else by first mention."""
+    if node_rows is not None:
+        return {name: number for number, name in enumerate(node_rows.get(graph, {}))}
+    distinct = list(dict.fromkeys(names))
+    if (negative := negative_node(distinct)) is not None:
+        raise DataError(f"graph {graph}: {NEGATIVE_NODE.format(negative)}")
+    if are_numbers(distinct):
+        distinct.sort(key=int)
+        present = {int(name) for name in distinct}
+        span = range(int(distinct[0]), int(distinct[-1]))
+        missing = next((number for number in span if number not in present), None)
+        if missing is not None:
+            gaps.append(f"graph {graph} has no node {missing}")
+    return {name: number for number, name in enumerate(distinct)}

@@ -1,0 +1,248 @@
+"""Graphs held in memory: PyG `Data`, networkx graphs, and anything that is an adjacency matrix.
+
+PyG: `x`, `edge_index`, `edge_attr`, `edge_weight`, `pos` and `y`. A `y` with one row per node of
+every graph belongs to nodes, one with one row per edge to edges; PyG's own graph-level targets are
+`[1, T]`. Any object with those attributes is read; PyG itself is not imported.
+
+networkx: node attribute `x`, edge attributes `weight` and `e`; the target is `y` of the graph
+(`graph.graph["y"]`), of every node, or of every edge, whichever exists. The id is
+`graph.graph["id"]` or the graph's name. An undirected edge is entered both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import DataError
+from ...graphs import adjacency, refuse_multigraph
+from ..assembly import Record, assemble, from_matrix
+from ..graph_set import Floats, GraphSet, Level
+from .options import Options
+from .targets import from_block
+
+Array = NDArray[Any]
+
+
+def read_matrices(items: Sequence[Any], options: Options) -> GraphSet:
+    """Read a list of graphs without features: whatever `g2n2.graphs.adjacency` takes.
+
+    Raises:
+        DataError: Naming the item that is no graph.
+    """
+    if not items:
+        raise DataError("the list holds no graph; expected at least one")
+    records = []
+    for number, item in enumerate(items):
+        try:
+            records.append(from_matrix(adjacency(item)))
+        except DataError as fault:
+            kinds = ", ".join(sorted({type(other).__name__ for other in items}))
+            raise DataError(
+                f"the list holds {kinds}; item {number} is no graph: {fault}"
+            ) from fault
+    name, ids = options.name or "graphs", [str(number) for number in range(len(records))]
+    return assemble(records, name=name, ids=ids, source={"format": "matrices"})
+
+
+def is_pyg(item: object) -> bool:
+    """Whether an object is a graph in PyG's form."""
+    return hasattr(item, "edge_index") and hasattr(item, "num_nodes")
+
+
+def read_pyg(items: Iterable[Any], options: Options) -> GraphSet:
+    """Read a list of `Data` or a PyG dataset.
+
+    Raises:
+        DataError: Naming the graph and the attribute at fault.
+    """
+    data = list(items)
+    records = [_record(item, f"graph {number}") for number, item in enumerate(data)]
+    ids = [str(getattr(item, "id", None) or number) for number, item in enumerate(data)]
+    targets: dict[str, Any] = {}
+    ys = [_array(getattr(item, "y", None)) for item in data]
+    if any(y is not None for y in ys) and (options.target is None or len(options.target)):
+        level = options.level or _pyg_level(ys, records)
+        whole = all(y is None or y.dtype.kind in "biu" for y in ys)
+        values, columns, notes = from_block(
+            _target_block(ys, records, level), whole, options.task, options.target
+        )
+        targets = {"level": level, "targets": values, "columns": columns, "notes": notes}
+    name = options.name or "graphs"
+    return assemble(records, name=name, ids=ids, source={"format": "pyg"}, **targets)
+
+
+def _record(item: Any, where: str) -> Record:
+    if not is_pyg(item) or item.edge_index is None:
+        raise DataError(
+            f"{where} is {type(item).__name__} without an edge_index; expected a PyG Data with one "
+            "(HeteroData: to_homogeneous(); adj_t: keep edge_index too)"
+        )
+    edges = _array(item.edge_index)
+    if edges is None or edges.ndim != 2 or len(edges) != 2 or edges.dtype.kind not in "iu":
+        shape = None if edges is None else f"{edges.dtype} {list(edges.shape)}"
+        raise DataError(f"{where}: edge_index is {shape}, expected whole numbers [2, E]")
+    features = _columns(getattr(item, "x", None), f"{where}: x")
+    weights = _array(getattr(item, "edge_weight", None))
+    positions = _array(getattr(item, "pos", None))
+    if positions is not None and (positions.ndim != 2 or positions.shape[1] != 3):
+        positions = None
+    return Record(
+        # From x if there is one: PyG warns when it must count the ends of edges.
+        size=int(item.num_nodes if features is None else len(features)),
+        edges=edges.astype(np.int64),
+        node_features=features,
+        edge_features=_columns(getattr(item, "edge_attr", None), f"{where}: edge_attr"),
+        weights=None if weights is None else weights.reshape(-1).astype(np.float32),
+        positions=None if positions is None else positions.astype(np.float32),
+    )
+
+
+def _array(value: Any) -> Array | None:
+    """A tensor, array or number as an array."""
+    if value is None:
+        return None
+    return np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+
+
+def _columns(value: Any, where: str) -> Floats | None:
+    values = _array(value)
+    if values is None:
+        return None
+    if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
+        raise DataError(f"{where} is {values.dtype} {list(values.shape)}, expected numbers [n, F]")
+    return values.reshape(len(values), -1 if values.size else 1).astype(np.float32)
+
+
+def _pyg_level(ys: Sequence[Array | None], records: Sequence[Record]) -> Level:
+    """Graphs if each y is one row; nodes or edges if every y has as many rows as there are."""
+    present = [(y, record) for y, record in zip(ys, records, strict=True) if y is not None]
+    if all(y.ndim == 0 or len(y) == 1 for y, _ in present):
+        return "graph"
+    if all(y.ndim and len(y) == record.size for y, record in present):
+        return "node"
+    if all(y.ndim and len(y) == record.edges.shape[1] for y, record in present):
+        return "edge"
+    return "graph"
+
+
+def _target_block(
+    ys: Sequence[Array | None], records: Sequence[Record], level: Level
+) -> NDArray[np.float64]:
+    """Targets `[rows, T]`, NaN for every row of a graph without `y`."""
+    rows = [{"graph": 1, "node": r.size, "edge": r.edges.shape[1]}[level] for r in records]
+    blocks: list[NDArray[np.float64] | None] = []
+    for index, (y, count) in enumerate(zip(ys, rows, strict=True)):
+        if y is not None and (y.dtype.kind not in "biuf" or y.size % max(count, 1)):
+            raise DataError(
+                f"graph {index}: y is {y.dtype} {list(y.shape)}, expected numbers in {count} rows "
+                f"as the targets belong to {level}s"
+            )
+        blocks.append(None if y is None else y.astype(np.float64).reshape(count, -1))
+    widths = {block.shape[1] for block in blocks if block is not None and len(block)}
+    if len(widths) > 1:
+        raise DataError(
+            f"y has {' and '.join(map(str, sorted(widths)))} columns in different graphs; "
+            "expected one number of targets everywhere, NaN where one is missing"
+        )
+    width = widths.pop() if widths else 0
+    return np.concatenate(
+        [
+            np.full((count, width), np.nan) if block is None or not count else block
+            for block, count in zip(blocks, rows, strict=True)
+        ]
+    )
+
+
+def read_networkx(items: Iterable[Any], options: Options) -> GraphSet:
+    """Read a list of networkx graphs or digraphs; rows follow each graph's own node order.
+
+    Raises:
+        DataError: Naming the graph, and the node or edge at fault.
+    """
+    graphs = list(items)
+    level = options.level or _networkx_level(graphs)
+    read = read_pyg(
+        [_as_pyg(graph, f"graph {number}", level) for number, graph in enumerate(graphs)],
+        replace(options, level=level),
+    )
+    unused = sorted(
+        {
+            str(key)
+            for graph in graphs
+            for view in (graph.nodes(data=True), graph.edges(data=True))
+            for *_, attributes in view
+            for key in attributes
+            if key not in ("x", "y", "e", "weight")
+        }
+    )
+    notes = [f"Attributes not used: {', '.join(unused[:12])}."] if unused else []
+    return replace(read, notes=(*read.notes, *notes), source={"format": "networkx"})
+
+
+def _networkx_level(graphs: list[Any]) -> Level:
+    if any("y" in graph.graph for graph in graphs):
+        return "graph"
+    if any("y" in attributes for graph in graphs for _, attributes in graph.nodes(data=True)):
+        return "node"
+    if any("y" in attributes for graph in graphs for *_, attributes in graph.edges(data=True)):
+        return "edge"
+    return "graph"
+
+
+def _as_pyg(graph: Any, where: str, level: Level) -> SimpleNamespace:
+    """The graph in the form of PyG."""
+    refuse_multigraph(graph, where)
+    if not graph.number_of_nodes():
+        raise DataError(f"{where} has no nodes; drop it")
+    index = {node: number for number, node in enumerate(graph)}
+    nodes = {f"node {node!r}": attributes for node, attributes in graph.nodes(data=True)}
+    ends: list[tuple[int, int]] = []
+    edges: list[tuple[str, Mapping[str, Any]]] = []
+    for u, v, attributes in graph.edges(data=True):
+        both = [(u, v)] if graph.is_directed() or u == v else [(u, v), (v, u)]
+        ends += [(index[a], index[b]) for a, b in both]
+        edges += [(f"edge {u!r} {v!r}", attributes)] * len(both)
+    y = None
+    if level != "graph":
+        y = _attribute(nodes.items() if level == "node" else edges, "y", where)
+    elif graph.graph.get("y") is not None:
+        y = _numbers([np.ravel(graph.graph["y"])], f"{where}: y")
+    weights = [attributes.get("weight", 1.0) for _, attributes in edges]
+    return SimpleNamespace(
+        num_nodes=len(index),
+        edge_index=np.array(ends, dtype=np.int64).reshape(-1, 2).T,
+        x=_attribute(nodes.items(), "x", where),
+        edge_attr=_attribute(edges, "e", where),
+        edge_weight=None if all(w == 1 for w in weights) else _numbers(weights, f"{where}: weight"),
+        y=y,
+        id=graph.graph.get("id") or graph.name or None,
+    )
+
+
+def _attribute(items: Iterable[tuple[str, Mapping[str, Any]]], key: str, where: str) -> Any:
+    """One attribute of every node or edge as `[rows, width]`; None if none has it."""
+    items = list(items)
+    lacking = [name for name, attributes in items if key not in attributes]
+    if len(lacking) == len(items):
+        return None
+    if lacking:
+        raise DataError(
+            f"{where}: {lacking[0]} has no attribute {key!r} and others have; give it to all"
+        )
+    return _numbers([np.ravel(attributes[key]) for _, attributes in items], f"{where}: {key}")
+
+
+def _numbers(values: list[Any], what: str) -> Array:
+    try:
+        array = np.array(values)
+    except ValueError as error:
+        raise DataError(f"{what} has different lengths; expected one length") from error
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"{what} holds {array.dtype}, expected numbers")
+    return array
