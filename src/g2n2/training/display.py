@@ -18,6 +18,7 @@ from ..compiler.planning import plan_network
 from ..grammars.grammar import Grammar
 from ..nn.model import GrammarGNN
 from .building import Parts
+from .calibration import Reliability, percent
 from .config import RunConfig
 from .evaluation import Scores
 from .loop import Loop
@@ -220,6 +221,35 @@ def score_table(task: Task, scores: Scores, guesses: Scores | None = None) -> Ta
         unit = f" {task.columns[0].unit}".rstrip() if len(task.columns) == 1 else ""
         table.add_row(label, *(_cell(name, guesses["all"][name], unit) for name in names))
     return table
+
+
+def reliability_sentences(task: Task, reliability: Reliability, what: str) -> list[str]:
+    """How intervals or calibrated probabilities do, a sentence for each target.
+
+    Args:
+        task: Whose targets.
+        reliability: By target.
+        what: Whose: `the 100 test graphs`.
+    """
+    said = []
+    for column in task.columns:
+        if (row := reliability.get(column.name)) is None:
+            continue
+        of = f"{column.name}: " if len(task.columns) > 1 else ""
+        if "temperature" in row:
+            said.append(
+                f"{of}probabilities are calibrated by a temperature of {row['temperature']:.3g}; "
+                f"on {what} the negative log-likelihood is {row['nll']:.4g} (before: "
+                f"{row['nll_before']:.4g}), the expected calibration error {percent(row['ece'])} "
+                f"(before: {percent(row['ece_before'])})"
+            )
+        elif row["width"] < float("inf"):
+            unit = f" {column.unit}" if column.unit else ""
+            said.append(
+                f"{of}{percent(row['level'])} intervals (± {row['width'] / 2:.4g}{unit}) hold "
+                f"{100 * row['coverage']:.1f} % of {what}"
+            )
+    return said
 
 
 def measured(task: Task, value: float) -> str:
