@@ -14,7 +14,7 @@ from .molecule_text import FoundMolecule, sdf_molecules, xyz_molecules
 from .molecules import ATOM_FEATURES, BOND_FEATURES, fragment_notes
 from .options import Options
 from .records import assemble
-from .smiles_tables import name_bad_rows, smiles_by_id
+from .smiles_tables import name_bad_rows
 from .tables import Table, text_lines
 
 _ENDINGS = (".sdf", ".mol", ".xyz")
@@ -50,7 +50,6 @@ def read_molecule_files(source: str | Path, options: Options) -> GraphSet:
         )
     notes += fragment_notes(molecules, options.largest)
     labels = read_labels(table.keep(parsed.kept), options, {"charge"})
-    canonical = [molecule.smiles for molecule in molecules]
     return assemble(
         [molecule.record for molecule in molecules],
         name=options.name or path.name.partition(".")[0],
@@ -63,7 +62,7 @@ def read_molecule_files(source: str | Path, options: Options) -> GraphSet:
         notes=(*notes, *labels.notes),
         source={
             "format": "molecules",
-            "smiles": smiles_by_id(labels.ids, canonical, str(source)),
+            "smiles": tuple(molecule.smiles for molecule in molecules),
             "split_column": labels.split_column,
             "rows": tuple(parsed.kept),
             "elements": tuple(molecule.elements for molecule in molecules),

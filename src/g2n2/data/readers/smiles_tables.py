@@ -19,7 +19,7 @@ from .tables import Table, shortened, text_lines
 from .targets import numbers
 
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "molecule", "mol")
-_SAMPLE = 200
+SAMPLE = 200
 
 
 def read_smiles_table(table: Table, options: Options) -> GraphSet:
@@ -27,7 +27,7 @@ def read_smiles_table(table: Table, options: Options) -> GraphSet:
 
     The SMILES column is the one named, one with a usual name, or the one RDKit reads best. A row
     whose SMILES cannot be read is named and skipped, or refused. Hydrogens stay implicit unless
-    `options.hydrogens`. `source["smiles"]` keeps the canonical SMILES of each id.
+    `options.hydrogens`. `source["smiles"]` keeps the canonical SMILES of each.
 
     Raises:
         DataError: If no column holds SMILES, no row can be read, or a column does not fit.
@@ -39,7 +39,6 @@ def read_smiles_table(table: Table, options: Options) -> GraphSet:
     notes = name_bad_rows(table, parsed.bad, options, column)
     notes += fragment_notes(molecules, options.largest)
     labels = read_labels(table.keep(parsed.kept), options, {column})
-    canonical = [molecule.smiles for molecule in molecules]
     return assemble(
         [molecule.record for molecule in molecules],
         name=options.name or Path(table.name).name.partition(".")[0],
@@ -52,7 +51,7 @@ def read_smiles_table(table: Table, options: Options) -> GraphSet:
         notes=(f"Column {column} gives the molecules.", *notes, *labels.notes),
         source={
             "format": "smiles",
-            "smiles": smiles_by_id(labels.ids, canonical, table.name),
+            "smiles": tuple(molecule.smiles for molecule in molecules),
             "split_column": labels.split_column,
             "rows": tuple(parsed.kept),
             "elements": tuple(molecule.elements for molecule in molecules),
@@ -136,7 +135,7 @@ def smiles_column(chem: Any, table: Table, named: str | None) -> str:
         return usual
     shares: dict[str, tuple[float, float]] = {}
     for column, cells in table.columns.items():
-        sample = [cell for cell in cells if cell][:_SAMPLE]
+        sample = [cell for cell in cells if cell][:SAMPLE]
         if not sample or numbers(sample) is not None:
             continue
         read = sum(not isinstance(parse_smiles(chem, cell), str) for cell in sample)
@@ -164,15 +163,3 @@ def name_bad_rows(
         f"{table.places[row]}{'' if numbered else f' ({ids[row]})'}: {why}" for row, why in bad
     ]
     return settle_bad_records(named, len(table), table.name, options.on_bad)
-
-
-def smiles_by_id(ids: tuple[str, ...], smiles: list[str], where: str) -> dict[str, str]:
-    """Canonical SMILES by id, so that they follow a selection of the graphs."""
-    found: dict[str, str] = {}
-    for name, text in zip(ids, smiles, strict=True):
-        if found.setdefault(name, text) != text:
-            raise DataError(
-                f"id {name!r} of {where} names two molecules, {found[name]} and {text}; "
-                "name another column with id=, or leave it out to number the rows"
-            )
-    return found

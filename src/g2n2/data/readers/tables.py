@@ -113,6 +113,10 @@ class TableFile:
         _check_header(name, header)
         return cls(name, tuple(header), separator)
 
+    def without_rows(self) -> Table:
+        """Its columns alone."""
+        return Table(self.name, {name: [] for name in self.columns}, (), ())
+
     def rows(self) -> Iterator[tuple[str, list[str]]]:
         """The place and the cells of each row that is not empty.
 
