@@ -309,10 +309,8 @@ def _from_csv(path: str | Path) -> dict[str, list[int | str]]:
 
 def smiles_of(graphs: GraphSet) -> list[str] | None:
     """Canonical SMILES of every graph if the reader kept them, else None."""
-    by_id = graphs.source.get("smiles")
-    if not isinstance(by_id, dict) or not all(name in by_id for name in graphs.ids):
-        return None
-    return [by_id[name] for name in graphs.ids] if graphs.ids else None
+    smiles = graphs.source.get("smiles")
+    return list(smiles) if isinstance(smiles, tuple) and len(smiles) == len(graphs) else None
 
 
 def scaffolds_of(graphs: GraphSet) -> list[str]:
