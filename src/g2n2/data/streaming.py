@@ -1,6 +1,6 @@
-"""Files of graphs read a chunk of records at a time, so that memory does not grow with them.
+"""Files of graphs read in chunks of records, so that memory does not grow with the file.
 
-A file is gone through before its first chunk: that counts the records, finds the columns and meets
+A file is scanned before its first chunk: the scan counts the records, finds the columns and meets
 whatever makes the file unreadable. Formats that are one object (`.npz`, edge lists, TU folders) are
 read at once and given in chunks.
 """
@@ -21,30 +21,36 @@ from ..graphs import graph6_lines, parse_graph6
 from .assembly import assemble, from_matrix
 from .graph_set import GraphSet
 from .readers.labels import ColumnFacts, naming_column
-from .readers.molecule_files import found_molecules
-from .readers.molecule_parsing import parse_records
+from .readers.molecule_files import (
+    NOT_LABELS,
+    SAMPLE,
+    molecule_records,
+    parse_records,
+    smiles_column,
+)
 from .readers.molecules import ATOM_FEATURES, BOND_FEATURES, chemistry, fragment_notes
 from .readers.options import Options
-from .readers.smiles_tables import SAMPLE, SMILES_NAMES, SmiFile, smiles_column
-from .readers.tables import Table, TableFile
+from .readers.tables import SMILES_NAMES, Table, TableFile
 from .reading import read_recognised, recognise
 
-LOOKED_AT = 4096
-"""Rows looked through at a time."""
+ROWS_AT_ONCE = 4096
+"""Rows that a scan holds in memory."""
 
 Kind = Literal["molecules", "graph6", "graphs"]
 Rows = Callable[[], Iterator[tuple[str, Sequence[str], Any]]]
-"""Goes through a file from its beginning: place, cells and record of each row."""
+"""Reads a file from its beginning: place, cells and record of each row."""
+Records = Callable[[], Iterator[tuple[str, str, Any]]]
+"""Reads a file from its beginning: place, name and record of each row."""
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some records in a row as they stand in the file, before any chemistry.
+    """Consecutive records of a file, before any chemistry.
 
     Attributes:
-        first: The number of the first of them in the file, from 0.
-        names: What the user calls each; empty for graphs that are read already.
-        places: Where each stands, such as `line 3`; empty for graphs that are read already.
+        first: Index of the first of them in the file.
+        names: The user's name of each; empty for graphs that are read already.
+        places: Where each is in the file, such as `line 3`; empty for graphs read already.
         records: A SMILES, a molecule of an SDF or XYZ file, or graph6, for each; or the graphs.
         kind: What the records are.
         name: What the set is called.
@@ -63,12 +69,12 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class GraphStream:
-    """The graphs of a file, a chunk at a time.
+    """The graphs of a file, in chunks.
 
     Attributes:
         name: What the set is called.
         label: The file, as the user wrote it.
-        total: Records there are.
+        total: Number of records.
         options: How they are read.
         repeated: The first name, if any, that more than one record has.
     """
@@ -79,61 +85,62 @@ class GraphStream:
     options: Options
     repeated: str | None
     _kind: Kind
-    _records: Callable[[], Iterator[tuple[str, str, Any]]] | GraphSet
+    _records: Records | GraphSet
 
     @property
     def graphs(self) -> GraphSet | None:
-        """All of them, where they are in memory."""
+        """All of them, if they are in memory."""
         return self._records if isinstance(self._records, GraphSet) else None
 
     @classmethod
     def of_graphs(cls, graphs: GraphSet, label: str, options: Options) -> GraphStream:
         """Graphs that are in memory."""
-        names = graphs.source.get("record_ids", ())
-        return cls(graphs.name, label, len(graphs), options, _first_twice(names), "graphs", graphs)
+        counts = Counter(name for name in graphs.source.get("record_ids", ()) if name)
+        repeated = next((name for name, count in counts.items() if count > 1), None)
+        return cls(graphs.name, label, len(graphs), options, repeated, "graphs", graphs)
 
     def chunks(self, size: int, start: int = 0) -> Iterator[Chunk]:
-        """The records from one on, `size` at a time."""
+        """The records from index `start` on, `size` at a time."""
         if isinstance(self._records, GraphSet):
             if self._records.source.get("unread"):
-                size = len(self._records)  # rows of those stand among all the others
-            for place, block in enumerate(self._records.blocks(size, start)):
-                yield Chunk(start + place * size, (), (), block, self._kind, self.name)
+                size = len(self._records)  # their rows are among those of all the others
+            for number, block in enumerate(self._records.blocks(size, start)):
+                yield Chunk(start + number * size, (), (), block, self._kind, self.name)
             return
         records = islice(self._records(), start, None)
-        while found := list(islice(records, size)):
-            places, names, items = zip(*found, strict=True)
+        while rows := list(islice(records, size)):
+            places, names, items = zip(*rows, strict=True)
             yield Chunk(start, names, places, items, self._kind, self.name)
-            start += len(found)
+            start += len(rows)
 
 
 def open_stream(source: str | Path, options: Options) -> GraphStream:
-    """A file or folder as `read_graphs` takes it, to be read a chunk at a time.
+    """Open a file or folder, as `read_graphs` takes it, to read it in chunks.
 
     Args:
         source: The file or folder.
-        options: How to read it. Where targets or a split are wanted, it is read at once.
+        options: How to read it. If targets or a split are wanted, it is read at once.
 
     Raises:
         DataError: As `read_graphs`.
     """
-    path = Path(source)
+    path, label = Path(source), str(source)
     what, read = recognise(path, options)
-    by_record = options.target == () and options.split_column is None
-    if by_record and what == "molecules in a table":
-        return _table_stream(path, str(source), options)
-    if by_record and what == "molecule files":
-        return _molecule_stream(path, str(source), options)
-    if by_record and what == "graph6":
-        return _graph6_stream(path, str(source), options)
-    return GraphStream.of_graphs(read_recognised(path, read, options), str(source), options)
+    if options.target == () and options.split_column is None:
+        if what == "molecules in a table":
+            return _table_stream(path, label, options)
+        if what == "molecule files":
+            return _molecule_stream(path, label, options)
+        if what == "graph6":
+            return _graph6_stream(path, label, options)
+    return GraphStream.of_graphs(read_recognised(path, read, options), label, options)
 
 
 def read_chunk(chunk: Chunk, options: Options) -> GraphSet:
-    """The graphs of a chunk, none where no record of it can be read.
+    """The graphs of a chunk; none if none of its records can be read.
 
-    `source` says which records they are, what each record is called and which cannot be read, in
-    numbers of the chunk.
+    `source` has the rows of the graphs, the name of each record and the records that cannot be
+    read, by their index in the chunk.
     """
     if isinstance(chunk.records, GraphSet):
         return chunk.records
@@ -143,17 +150,27 @@ def read_chunk(chunk: Chunk, options: Options) -> GraphSet:
         return assemble(graphs, name=chunk.name, ids=chunk.names, source={"format": "graph6"})
     parsed = parse_records(chunk.records, options)
     source = {
-        "rows": tuple(parsed.kept),
+        "rows": tuple(parsed.rows),
         "elements": tuple(molecule.elements for molecule in parsed.molecules),
         "record_ids": chunk.names,
         "unread": dict(parsed.bad),
     }
     if not parsed.molecules:
-        return _no_graphs(chunk.name, source)
+        none, no_features = np.zeros(0, dtype=np.int64), np.zeros((0, 0), np.float32)
+        return GraphSet(
+            name=chunk.name,
+            sizes=none,
+            edge_counts=none,
+            edges=np.zeros((2, 0), dtype=np.int64),
+            node_features=no_features,
+            edge_features=no_features,
+            targets=np.zeros((0, 0)),
+            source=MappingProxyType(source),
+        )
     return assemble(
         [molecule.record for molecule in parsed.molecules],
         name=chunk.name,
-        ids=[chunk.names[place] for place in parsed.kept],
+        ids=[chunk.names[row] for row in parsed.rows],
         node_names=ATOM_FEATURES,
         edge_names=BOND_FEATURES,
         notes=fragment_notes(parsed.molecules, options.largest),
@@ -161,72 +178,55 @@ def read_chunk(chunk: Chunk, options: Options) -> GraphSet:
     )
 
 
-def _no_graphs(name: str, source: Mapping[str, Any]) -> GraphSet:
-    none, no_features = np.zeros(0, dtype=np.int64), np.zeros((0, 0), np.float32)
-    return GraphSet(
-        name=name,
-        sizes=none,
-        edge_counts=none,
-        edges=np.zeros((2, 0), dtype=np.int64),
-        node_features=no_features,
-        edge_features=no_features,
-        targets=np.zeros((0, 0)),
-        source=MappingProxyType(dict(source)),
-    )
-
-
 def _table_stream(path: Path, label: str, options: Options) -> GraphStream:
-    ending = path.name.lower().removesuffix(".gz")
-    of_lines = ending.endswith((".smi", ".smiles"))
-    file = SmiFile.of(path) if of_lines else TableFile.of(path)
-    table = Table(file.name, {name: [] for name in file.columns}, (), ())
+    file = TableFile.of(path)
+    table = file.without_rows()
     if options.smiles is None and table.first_of(SMILES_NAMES) is None:
         table = _sample(file)
-    with chemistry() as chem:
-        column = smiles_column(chem, table, options.smiles)
+    with chemistry():  # RDKit is asked for before any work
+        column = smiles_column(table, options.smiles)
     at = file.columns.index(column)
 
     def rows() -> Iterator[tuple[str, Sequence[str], Any]]:
         return ((place, cells, cells[at]) for place, cells in file.rows())
 
-    scan = _Scan(rows, file.columns)
-    return _named_stream(scan, path, label, options, {column})
+    return _named_stream(_Scan(rows, file.columns), path, label, options, {column})
 
 
-def _sample(file: TableFile | SmiFile) -> Table:
-    """The first cells of each column that are not empty, from which SMILES are known."""
+def _sample(file: TableFile) -> Table:
+    """The first cells of each column that are not empty, to find the SMILES column."""
     columns: dict[str, list[str]] = {name: [] for name in file.columns}
     for _, cells in file.rows():
-        for kept, cell in zip(columns.values(), cells, strict=True):
-            if cell and len(kept) < SAMPLE:
-                kept.append(cell)
-        if all(len(kept) == SAMPLE for kept in columns.values()):
+        for sampled, cell in zip(columns.values(), cells, strict=True):
+            if cell and len(sampled) < SAMPLE:
+                sampled.append(cell)
+        if all(len(sampled) == SAMPLE for sampled in columns.values()):
             break
-    return Table(file.name, columns, (), ())
+    return Table(file.name, columns)
 
 
 def _molecule_stream(path: Path, label: str, options: Options) -> GraphStream:
     keys: dict[str, None] = {}
-    for item in found_molecules(path):
-        keys.update(dict.fromkeys(item.properties))
+    for record in molecule_records(path):
+        keys.update(dict.fromkeys(record.properties))
     columns = tuple(keys)
 
     def rows() -> Iterator[tuple[str, Sequence[str], Any]]:
-        for item in found_molecules(path):
-            yield item.place, [item.properties.get(key, "") for key in columns], item
+        for record in molecule_records(path):
+            yield record.place, [record.properties.get(key, "") for key in columns], record
 
-    return _named_stream(_Scan(rows, columns), path, label, options, {"charge"})
+    return _named_stream(_Scan(rows, columns), path, label, options, NOT_LABELS)
 
 
 def _graph6_stream(path: Path, label: str, options: Options) -> GraphStream:
     total = 0
-    for number, text in graph6_lines(path):
-        parse_graph6(text, f"{path}:{number}")
+    for line, text in graph6_lines(path):
+        parse_graph6(text, f"{path}:{line}")
         total += 1
 
     def records() -> Iterator[tuple[str, str, Any]]:
-        for place, (number, text) in enumerate(graph6_lines(path)):
-            yield f"{path}:{number}", str(place), text
+        for number, (line, text) in enumerate(graph6_lines(path)):
+            yield f"{path}:{line}", str(number), text
 
     name = options.name or path.name.partition(".")[0]
     return GraphStream(name, label, total, options, None, "graph6", records)
@@ -234,7 +234,7 @@ def _graph6_stream(path: Path, label: str, options: Options) -> GraphStream:
 
 @dataclass
 class _Scan:
-    """What is known of the rows of a file, each pass over which looks at some columns."""
+    """Facts about the rows of a file; each pass over it looks at the columns asked for."""
 
     rows: Rows
     columns: tuple[str, ...]
@@ -245,40 +245,30 @@ class _Scan:
         fresh = {name: ColumnFacts() for name in columns if name not in self.facts}
         if fresh or not self.total:
             self.total, rows = 0, self.rows()
-            places = [(facts, self.columns.index(name)) for name, facts in fresh.items()]
-            while found := [cells for _, cells, _ in islice(rows, LOOKED_AT)]:
-                self.total += len(found)
-                for facts, place in places:
-                    facts.seen([cells[place] for cells in found])
+            while block := [cells for _, cells, _ in islice(rows, ROWS_AT_ONCE)]:
+                self.total += len(block)
+                for name, facts in fresh.items():
+                    column = self.columns.index(name)
+                    facts.seen([cells[column] for cells in block])
             self.facts |= fresh
         return {name: self.facts[name] for name in columns}
 
-    def cells(self, column: str) -> Iterator[str]:
-        place = self.columns.index(column)
-        return (cells[place] for _, cells, _ in self.rows())
-
 
 def _named_stream(
-    scan: _Scan, path: Path, label: str, options: Options, used: set[str]
+    scan: _Scan, path: Path, label: str, options: Options, used: Iterable[str]
 ) -> GraphStream:
-    """The records of a table with what the user calls them."""
-    table = Table(label, {name: [] for name in scan.columns}, (), ())
-    column = naming_column(table, options, used, scan.facts_of)
-    repeated = None
-    facts = scan.facts_of([] if column is None else [column])
-    if column is not None and (twice := facts[column].repeated_hashes):
-        repeated = next((name for name in scan.cells(column) if name and hash(name) in twice), None)
+    """The records of a table with the user's names for them."""
+    table = Table(label, {name: [] for name in scan.columns})
+    column = naming_column(table, options, set(used), scan.facts_of)
+    at = None if column is None else scan.columns.index(column)
 
     def records() -> Iterator[tuple[str, str, Any]]:
-        at = None if column is None else scan.columns.index(column)
         for number, (place, cells, record) in enumerate(scan.rows()):
             yield place, str(number) if at is None else cells[at], record
 
+    repeated = None
+    facts = scan.facts_of([] if column is None else [column])
+    if column is not None and (twice := facts[column].repeated_hashes):
+        repeated = next((name for _, name, _ in records() if name and hash(name) in twice), None)
     name = options.name or path.name.partition(".")[0]
     return GraphStream(name, label, scan.total, options, repeated, "molecules", records)
-
-
-def _first_twice(names: Iterable[str]) -> str | None:
-    """The first name, if any, that more than one record has."""
-    counts = Counter(name for name in names if name)
-    return next((name for name, count in counts.items() if count > 1), None)

@@ -31,9 +31,9 @@ from ...graphs import read_graph6_file
 from ..archives import read_npz
 from ..assembly import Record, assemble, from_matrix
 from ..graph_set import Floats, GraphSet, Ints, Level
+from .labels import from_block, targets_of_columns
 from .options import Options
 from .tables import read_table, shortened
-from .targets import from_block, from_cells, infer_together
 
 _USED = ("A", "sizes", "x", "e", "y", "positions", "ids", "target_names")
 Array = NDArray[Any]
@@ -103,8 +103,8 @@ def read_graph6(path: str | Path, options: Options) -> GraphSet:
             )
         rest = [key for key in table.columns if key.lower() not in ("graph", "graph_id", "id")]
         wanted = [table.find(key) for key in options.target] if options.target else rest
-        columns = [from_cells(k, table.columns[k], table.places, options.task) for k in wanted]
-        labels = dict(zip(("targets", "columns", "notes"), infer_together(columns), strict=True))
+        block = targets_of_columns(table, wanted, options.task)
+        labels = dict(zip(("targets", "columns", "notes"), block, strict=True))
     return assemble(
         records,
         name=options.name or name,

@@ -24,10 +24,9 @@ from ...errors import DataError
 from ...graph_text import NEGATIVE_NODE, are_numbers, negative_node
 from ..assembly import Record, assemble
 from ..graph_set import Floats, GraphSet, Ints, Level
-from .labels import read_labels
+from .labels import numbers, read_labels, targets_of_columns
 from .options import Options
 from .tables import WITH_POINT, Table, decimal_comma, read_table
-from .targets import from_cells, infer_together, numbers
 
 GRAPH_NAMES = ("graph", "graph_id", "graph_index")
 SOURCE_NAMES = ("source", "src", "from")
@@ -98,9 +97,7 @@ def read_edge_lists(edges: Table, path: Path, options: Options) -> GraphSet:
     if level != "graph":
         table = nodes if level == "node" else edges
         assert table is not None
-        values, columns, more = infer_together(
-            [from_cells(name, table.columns[name], table.places, options.task) for name in targets]
-        )
+        values, columns, more = targets_of_columns(table, targets, options.task)
         rows = np.concatenate([g.nodes if level == "node" else g.rows for g in by_graph])
         fields |= {"targets": values[rows], "columns": columns, "level": level}
         fields["notes"] = (*fields["notes"], *more)

@@ -1,7 +1,8 @@
-"""The columns beside the graphs: ids, targets and splits of a table with one row per graph."""
+"""Ids, targets and splits: the columns of a table beside the graphs, and arrays of targets."""
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,9 +15,13 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ...graph_text import DECIMAL_COMMA
 from ..graph_set import Ints, Target
-from .options import Options
+from .options import Options, Task
 from .tables import WITH_POINT, Table, decimal_comma, is_missing, is_number, shortened
-from .targets import from_cells, infer_together, numbers
+
+Values = NDArray[np.float64]
+Column = tuple[Values, Target]
+TargetBlock = tuple[Values, tuple[Target, ...], list[str]]
+"""`[rows, T]` values, their columns, and notes on what was inferred."""
 
 ID_NAMES = ("id", "mol_id", "molecule_id", "compound_id", "graph_id", "name", "index", "idx")
 SPLIT_NAMES = ("split", "subset", "partition", "fold")
@@ -30,6 +35,10 @@ PARTS = {
     "test": "test",
     "testing": "test",
 }
+_MOST_CLASSES = 100
+# The second word of each pair is the class 1; any other two words are in alphabetical order.
+_POSITIVE = frozenset({"yes", "y", "true", "t", "positive", "pos", "active", "toxic", "+"})
+_CLASS_NAMES = frozenset({"class", "label", "category", "classes", "labels"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +46,7 @@ class Labels:
     """What a table says of each graph; the fields are those of `GraphSet`."""
 
     ids: tuple[str, ...]
-    targets: NDArray[np.float64]
+    targets: Values
     columns: tuple[Target, ...]
     splits: Mapping[str, Ints]
     notes: tuple[str, ...]
@@ -49,18 +58,21 @@ def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels
 
     Args:
         table: One row per graph.
-        options: What the user said: `target`, `task`, `id`, `split_column`.
+        options: The user's `target`, `task`, `id` and `split_column`.
         used: Columns that hold the graphs themselves.
 
     Raises:
         DataError: If a column the user named does not exist or does not fit its use.
     """
-    free = [column for column in table.columns if column not in used]
     wanted = None if options.target is None else [table.find(name) for name in options.target]
-    split_column, splits = _splits(table, options, [c for c in free if c not in (wanted or ())])
-    open_for_id = [c for c in free if c != split_column and c not in (wanted or ())]
-    id_column, usual = _id_column(table, options, open_for_id, _facts_in(table))
-    ids = tuple(table.columns[id_column]) if id_column else tuple(map(str, table.rows))
+    if both := [column for column in wanted or () if column in used]:
+        raise DataError(f"column {both[0]!r} of {table.name} holds the graphs, not a target")
+    if wanted and len(set(wanted)) != len(wanted):
+        raise DataError(f"a target is named twice in {shortened(wanted)}; name each once")
+    free = [column for column in table.columns if column not in {*used, *(wanted or ())}]
+    split_column, splits = _splits(table, options, free)
+    free = [column for column in free if column != split_column]
+    id_column, usual = _id_column(table, options, free, _facts_in(table))
     notes = [f"Column {id_column} gives the ids."] if id_column else []
     if id_column is None and usual:
         why = _why_no_ids(table.columns[usual[0]])
@@ -68,23 +80,19 @@ def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels
     if split_column:
         notes.append(f"Column {split_column} gives the split.")
     if wanted is None:
-        rest = [column for column in free if column not in (id_column, split_column)]
-        wanted, left_out = _numeric(table, rest)
+        free = [column for column in free if column != id_column]
+        wanted, left_out = _numeric(table, free)
         notes += left_out
         if not wanted:
-            texts = f" (of text: {shortened(rest)})" if rest else ""
+            texts = f" (of text: {shortened(free)})" if free else ""
             notes.append(f"No column of numbers is left to predict{texts}.")
-    else:
-        _check_wanted(table, wanted, used)
-    values, columns, more = infer_together(
-        [from_cells(name, table.columns[name], table.places, options.task) for name in wanted]
-    )
-    targets = values if columns else np.zeros((len(table), 0))
-    return Labels(ids, targets, columns, splits, (*notes, *more), split_column)
+    values, columns, more = targets_of_columns(table, wanted, options.task)
+    ids = table.columns[id_column] if id_column else map(str, table.rows)
+    return Labels(tuple(ids), values, columns, splits, (*notes, *more), split_column)
 
 
 def row_names(table: Table, options: Options, used: Collection[str]) -> tuple[str, ...]:
-    """What the user calls each row: the cells of the id column, repeated or empty as they stand."""
+    """The user's name of each row: its cell in the id column, even if repeated or empty."""
     column = naming_column(table, options, used, _facts_in(table))
     return tuple(table.columns[column]) if column else tuple(map(str, table.rows))
 
@@ -92,13 +100,13 @@ def row_names(table: Table, options: Options, used: Collection[str]) -> tuple[st
 def naming_column(
     table: Table, options: Options, used: Collection[str], facts_of: FactsOf
 ) -> str | None:
-    """The column by which the user knows the rows of a table; None where they have numbers only.
+    """The column whose cells name the rows of a table; None if rows have numbers only.
 
     Args:
         table: Its columns; the rows may be elsewhere.
-        options: What the user said: `id`, `target`.
+        options: The user's `id` and `target`.
         used: Columns that hold the graphs themselves.
-        facts_of: Looks through all rows of some columns.
+        facts_of: Scans all rows of some columns.
 
     Raises:
         DataError: If a column the user named does not exist.
@@ -110,14 +118,14 @@ def naming_column(
 
 
 class ColumnFacts:
-    """What can be said of a column once all its cells were seen; eight bytes are kept of each."""
+    """Counts over the cells of a column, with a hash of each cell."""
 
     def __init__(self) -> None:
         self.rows = self.missing = self.odd = self.commas = 0
         self._hashes = array("q")
 
     def seen(self, cells: Sequence[str]) -> ColumnFacts:
-        """Take note of further cells."""
+        """Count further cells."""
         self.rows += len(cells)
         self._hashes.extend(map(hash, cells))
         for cell in cells:
@@ -199,21 +207,24 @@ def _id_column(
 ) -> tuple[str | None, list[str]]:
     """The column named, one with a usual name, or the first of text; all distinct unless named.
 
-    Text is no id where a column is called one, even if that one cannot tell rows apart. Columns
-    called as ids are, but for empty ones such as the titles of most SDF files, come with it.
+    Text is no id if another column has the usual name of an id, even one with repeated cells.
+
+    Returns:
+        The column, and the columns with a usual name that are not empty, as the titles of most
+        SDF files are.
     """
     if options.id is not None:
         return table.find(options.id), []
     facts = facts_of([column for name in ID_NAMES for column in free if column.lower() == name])
-    usual = [column for column, found in facts.items() if not found.all_missing]
+    usual = [column for column, counts in facts.items() if not counts.all_missing]
     if not usual:
         facts = facts_of(free)
-    candidates = usual or [column for column, found in facts.items() if found.of_text]
+    candidates = usual or [column for column, counts in facts.items() if counts.of_text]
     return next((column for column in candidates if facts[column].distinct), None), usual
 
 
 def _why_no_ids(cells: Sequence[str]) -> str:
-    """Why cells cannot tell rows apart; empty where they can."""
+    """Why cells are no ids; empty if they are."""
     if any(map(is_missing, cells)):
         return "a cell is empty"
     repeated = next((cell for cell, count in Counter(cells).items() if count > 1), None)
@@ -249,8 +260,160 @@ def _odd(cells: Sequence[str]) -> list[int]:
     return [row for row, cell in enumerate(cells) if numbers([cell]) is None]
 
 
-def _check_wanted(table: Table, wanted: Sequence[str], used: Collection[str]) -> None:
-    if both := [column for column in wanted if column in used]:
-        raise DataError(f"column {both[0]!r} of {table.name} holds the graphs, not a target")
-    if len(set(wanted)) != len(wanted):
-        raise DataError(f"a target is named twice in {shortened(wanted)}; name each once")
+def numbers(cells: Sequence[str]) -> Values | None:
+    """The cells as numbers with NaN where one is missing; None where a cell is something else."""
+    values = np.full(len(cells), np.nan)
+    for place, cell in enumerate(cells):
+        if is_missing(cell):
+            continue
+        try:
+            values[place] = float(cell)
+        except ValueError:
+            return None
+    return values
+
+
+def from_cells(name: str, cells: Sequence[str], places: Sequence[str], task: Task | None) -> Column:
+    """One target column from text.
+
+    Numbers are regression targets unless they are 0 and 1 only, or the column is called `class` or
+    `label`; text is a class where few texts occur.
+
+    Raises:
+        DataError: Naming the column, and the row where one is at fault.
+    """
+    if (values := numbers(cells)) is not None:
+        whole = name.lower() in _CLASS_NAMES
+        return from_numbers(name, values, whole, task, places)
+    if (row := decimal_comma(cells)) is not None:
+        raise DataError(f"target {name!r}, {places[row]}: {cells[row]!r} has a comma; {WITH_POINT}")
+    texts = ["" if is_missing(cell) else cell for cell in cells]
+    classes = sorted({text for text in texts if text})
+    present = sum(bool(text) for text in texts)
+    odd = [place for place, text in enumerate(texts) if text and numbers([text]) is None]
+    if task == "regression" or len(odd) < present / 2:
+        raise DataError(
+            f"target {name!r}, {places[odd[0]]}: {texts[odd[0]]!r} is not a number "
+            f"({len(odd)} of {present} values are none); correct it or leave the cell empty"
+        )
+    if len(classes) > min(_MOST_CLASSES, max(2, present / 2)):
+        raise DataError(
+            f"target {name!r} holds {len(classes)} different texts in {present} rows, such as "
+            f"{classes[0]!r}; expected numbers with a decimal point, or the names of a few classes"
+        )
+    if len(classes) == 2 and classes[0].lower() in _POSITIVE:
+        classes.reverse()
+    numbered = {text: float(number) for number, text in enumerate(classes)}
+    coded = np.array([numbered.get(text, math.nan) for text in texts])
+    return _as_classes(name, coded, tuple(classes), task)
+
+
+def from_numbers(
+    name: str, values: Values, whole: bool, task: Task | None, places: Sequence[str] | None = None
+) -> Column:
+    """One target column from numbers; `whole` says that whole numbers stand for classes.
+
+    Raises:
+        DataError: If a value is infinite, or the task does not fit the values.
+    """
+    if (bad := np.flatnonzero(np.isinf(values))).size:
+        where = places[bad[0]] if places else f"entry {bad[0]}"
+        raise DataError(
+            f"target {name!r}, {where} is infinite; expected a finite number, or nothing"
+        )
+    distinct = np.unique(values[~np.isnan(values)])
+    two = set(distinct.tolist()) in ({0.0, 1.0}, {-1.0, 1.0})
+    are_classes = whole and len(distinct) > 1 and bool((distinct == np.round(distinct)).all())
+    if task == "regression" or (task is None and not two and not are_classes):
+        return values, Target(name)
+    if task == "multilabel" or (task == "binary" and len(distinct) < 2):
+        # One label may be all 0 in a small set; its classes are known all the same.
+        if not set(distinct.tolist()) <= {0.0, 1.0}:
+            raise DataError(
+                f"target {name!r} holds {_listed(distinct)}; a {task} target holds 0, 1 or nothing"
+            )
+        return values, Target(name, kind="binary", classes=("0", "1"))
+    if len(distinct) > _MOST_CLASSES and task is None:
+        return values, Target(name)
+    coded = np.where(np.isnan(values), math.nan, np.searchsorted(distinct, values).astype(float))
+    return _as_classes(name, coded, tuple(f"{value:g}" for value in distinct), task)
+
+
+def from_block(
+    block: Values,
+    whole: bool,
+    task: Task | None,
+    wanted: Sequence[str] | None,
+    names: Sequence[str] = (),
+) -> TargetBlock:
+    """Targets from an array `[rows, T]`: `y`, or `y0`, `y1`, … where it has several columns.
+
+    Args:
+        block: The numbers.
+        whole: Whether they were stored as whole numbers, which then stand for classes.
+        task: What the user says they are.
+        wanted: Names of the columns to keep; None keeps all.
+        names: The columns' own names, where the source has any.
+
+    Raises:
+        DataError: If a wanted column does not exist, or the numbers do not fit the task.
+    """
+    width = block.shape[1]
+    names = list(names) or (["y"] if width == 1 else [f"y{number}" for number in range(width)])
+    if len(names) != width:
+        raise DataError(f"there are {len(names)} names for {width} target columns")
+    if unknown := [name for name in wanted or () if name not in names]:
+        existing = f"they are {', '.join(names[:12])}" if names else "there is none"
+        raise DataError(f"there is no target {unknown[0]!r}; {existing}")
+    chosen = [names.index(name) for name in (names if wanted is None else wanted)]
+    columns = [from_numbers(names[k], block[:, k], whole, task) for k in chosen]
+    return infer_together(columns, len(block))
+
+
+def targets_of_columns(table: Table, names: Sequence[str], task: Task | None) -> TargetBlock:
+    """The targets in some columns of a table."""
+    columns = [from_cells(name, table.columns[name], table.places, task) for name in names]
+    return infer_together(columns, len(table))
+
+
+def infer_together(columns: Sequence[Column], rows: int) -> TargetBlock:
+    """Put columns side by side as `[rows, T]`.
+
+    Among several binary columns, one that holds only 0 or only 1 is a label too.
+    """
+    if not columns:
+        return np.zeros((rows, 0)), (), []
+    settled: list[Column] = []
+    binary = sum(target.kind == "binary" for _, target in columns)
+    notes: list[str] = []
+    for values, target in columns:
+        found = np.unique(values[~np.isnan(values)])
+        if binary and target.kind == "regression" and set(found.tolist()) in ({0.0}, {1.0}):
+            target = Target(target.name, kind="binary", classes=("0", "1"))
+        if target.kind == "regression" and len(found) and (found == np.round(found)).all():
+            few = 2 < len(found) <= 10 and len(found) * 5 <= len(values)
+            if few:
+                notes.append(
+                    f"Target {target.name} holds {len(found)} whole numbers, read as quantities; "
+                    "if they are classes, say so with task='multiclass'."
+                )
+        if len(found) <= 1:
+            shown = f"the value {found[0]:g} only" if len(found) else "no value"
+            notes.append(f"Target {target.name} holds {shown}: there is nothing to learn from it.")
+        settled.append((values, target))
+    return np.stack([v for v, _ in settled], axis=1), tuple(t for _, t in settled), notes
+
+
+def _as_classes(name: str, coded: Values, classes: tuple[str, ...], task: Task | None) -> Column:
+    if task in ("binary", "multilabel") and len(classes) > 2:
+        raise DataError(
+            f"target {name!r} holds {len(classes)} classes, such as {', '.join(classes[:3])}; "
+            f"a {task} target holds two: leave out task, or say task='multiclass'"
+        )
+    two = len(classes) == 2 and task != "multiclass"
+    return coded, Target(name, kind="binary" if two else "multiclass", classes=classes)
+
+
+def _listed(found: Values) -> str:
+    shown = ", ".join(f"{value:g}" for value in found[:4])
+    return shown + (" …" if len(found) > 4 else "")

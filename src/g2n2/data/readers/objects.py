@@ -11,6 +11,7 @@ networkx: node attribute `x`, edge attributes `weight` and `e`; the target is `y
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -23,8 +24,8 @@ from ...errors import DataError
 from ...graphs import adjacency, refuse_multigraph
 from ..assembly import Record, assemble, from_matrix
 from ..graph_set import Floats, GraphSet, Level
+from .labels import from_block
 from .options import Options
-from .targets import from_block
 
 Array = NDArray[Any]
 
@@ -48,6 +49,12 @@ def read_matrices(items: Sequence[Any], options: Options) -> GraphSet:
             ) from fault
     name, ids = options.name or "graphs", [str(number) for number in range(len(records))]
     return assemble(records, name=name, ids=ids, source={"format": "matrices"})
+
+
+def is_networkx(item: object) -> bool:
+    """Whether an object is a networkx graph; none exists before networkx is imported."""
+    networkx = sys.modules.get("networkx")
+    return networkx is not None and isinstance(item, networkx.Graph)
 
 
 def is_pyg(item: object) -> bool:

@@ -1,4 +1,4 @@
-"""What a user may say about a source, the same for every reader."""
+"""Options of every reader, and what happens to records that cannot be read."""
 
 from __future__ import annotations
 
@@ -12,25 +12,12 @@ from ..graph_set import Level
 Task = Literal["regression", "binary", "multiclass", "multilabel"]
 OnBad = Literal["skip", "refuse"]
 SHOWN = 5
+"""Bad records that a message names."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to read a source; every field has a value that means "find out".
-
-    Attributes:
-        target: Columns to predict. None takes every column that can be one, () none.
-        task: What every target is; None infers it column by column.
-        smiles: Column of a table that holds the molecules.
-        id: Column with the graphs' ids.
-        split_column: Column that says which part of a split a graph belongs to.
-        on_bad: Whether a record that cannot be read is skipped and named, or ends the reading.
-        hydrogens: Make the hydrogens of SMILES atoms of their own.
-        largest: Keep only the largest fragment of a molecule, as of a salt.
-        directed: Keep the direction of the edges in an edge list.
-        level: What a target belongs to, where its shape leaves that open.
-        name: What the set is called; None takes it from the file.
-    """
+    """How to read a source: the arguments of `g2n2.read_graphs`, where they are described."""
 
     target: Sequence[str] | None = None
     task: Task | None = None
@@ -46,12 +33,12 @@ class Options:
 
 
 def settle_bad_records(bad: Sequence[str], total: int, what: str, on_bad: OnBad) -> list[str]:
-    """Turn what could not be read into notes, or refuse it.
+    """Turn unreadable records into a note, or refuse them.
 
     Args:
-        bad: One text per record: where, which and why.
-        total: How many records there were.
-        what: What they come from, as the user names it.
+        bad: One text per record: its place, its name and the reason.
+        total: Records in all.
+        what: The source, as the user names it.
         on_bad: What the user asked for.
 
     Raises:

@@ -1,4 +1,4 @@
-"""CSV files as tables of text: checked row by row, without guessing what a cell means."""
+"""CSV and `.smi` files as tables of text, checked row by row; the meaning of cells is left open."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from ...graph_text import DECIMAL_COMMA
 from ...input_files import open_text, read_text_file, require_readable_at_once
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
-# One of these makes a first line a header even where other columns are called 0, 1, 2.
+SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "molecule", "mol")
+WITH_POINT = "write numbers with a decimal point, as in 0.5, and without commas between thousands"
+# One of these makes a first line a header even if other columns are called 0, 1, 2.
 _USUAL_NAMES = frozenset({"smiles", "mol", "molecule", "id", "index", "name", "graph"})
-_SEPARATORS = (",", ";", "\t")
-_LAST_SEPARATOR = "|"  # only where a header has none of the others: |x| may be part of a name
+_EXPECTED = "save it as UTF-8, or give it the ending of its format if it is no text at all"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,13 +31,13 @@ class Table(Described):
         name: The file, as the user wrote it.
         columns: Column name to its cells; the names are distinct and not empty.
         rows: Number of each row in the input, from 0; rows that were left out are counted.
-        places: Where each row stands, such as `line 3`.
+        places: Where each row is in the file, such as `line 3`.
     """
 
     name: str
     columns: dict[str, list[str]]
-    rows: tuple[int, ...]
-    places: tuple[str, ...]
+    rows: tuple[int, ...] = ()
+    places: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.places)
@@ -45,16 +46,12 @@ class Table(Described):
         """The table in a few words, for `repr` and notebooks."""
         return {"name": self.name, "rows": f"{len(self):,}", "columns": some(self.columns)}
 
-    def column(self, name: str) -> list[str]:
-        """The cells of one column, by its name in any case.
+    def find(self, name: str) -> str:
+        """The column's own spelling of a name given in any case.
 
         Raises:
-            DataError: Naming the nearest columns if there is none of that name.
+            DataError: There is none; names the nearest columns.
         """
-        return self.columns[self.find(name)]
-
-    def find(self, name: str) -> str:
-        """The column's own spelling of a name given in any case."""
         if name in self.columns:
             return name
         by_lower = {column.lower(): column for column in self.columns}
@@ -76,53 +73,65 @@ class Table(Described):
     def keep(self, rows: Sequence[int]) -> Table:
         """The table with only these rows."""
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
-        return Table(
-            self.name,
-            columns,
-            tuple(self.rows[row] for row in rows),
-            tuple(self.places[row] for row in rows),
-        )
+        numbers, places = (tuple(of[row] for row in rows) for of in (self.rows, self.places))
+        return Table(self.name, columns, numbers, places)
 
 
 @dataclass(frozen=True)
 class TableFile:
-    """A CSV file, gone through row by row as often as one likes.
+    """A file of rows, which can be read row by row any number of times.
 
     Attributes:
         name: The file, as the user wrote it.
         columns: Names of the columns.
-        separator: Between two cells.
     """
 
     name: str
     columns: tuple[str, ...]
-    separator: str
 
     @classmethod
     def of(cls, path: str | Path) -> TableFile:
-        """A file with a header: comma, semicolon, tab or |, UTF-8, gzipped or not.
+        """A `.smi` file, or a CSV with a header; gzipped or not.
 
         Raises:
             DataError: It is no text, empty, or has no header.
         """
-        name = str(path)
-        with text_lines(name, "") as lines:
-            separator = _separator(lines.readline())
-        with text_lines(name, "") as lines, _csv_rows(name, lines, separator) as rows:
-            header = [cell.strip() for cell in next(rows, [])]
-        _check_header(name, header)
-        return cls(name, tuple(header), separator)
-
-    def without_rows(self) -> Table:
-        """Its columns alone."""
-        return Table(self.name, {name: [] for name in self.columns}, (), ())
+        ending = Path(path).name.lower().removesuffix(".gz")
+        return (SmiFile if ending.endswith((".smi", ".smiles")) else CsvFile).of(path)
 
     def rows(self) -> Iterator[tuple[str, list[str]]]:
         """The place and the cells of each row that is not empty.
 
         Raises:
-            DataError: A row has more or fewer cells than the header, or there is none.
+            DataError: A row does not fit, or there is none.
         """
+        raise NotImplementedError
+
+    def without_rows(self) -> Table:
+        """Its columns alone."""
+        return Table(self.name, {name: [] for name in self.columns})
+
+
+@dataclass(frozen=True)
+class CsvFile(TableFile):
+    """A CSV file in UTF-8; the separator is a comma, a semicolon, a tab or |."""
+
+    separator: str
+
+    @classmethod
+    def of(cls, path: str | Path) -> CsvFile:
+        name = str(path)
+        with text_lines(name, "") as lines:
+            head = lines.readline()
+        separator = max((",", ";", "\t"), key=head.count)
+        if separator not in head and "|" in head:  # last, as |x| may be part of a name
+            separator = "|"
+        with text_lines(name, "") as lines, _csv_rows(name, lines, separator) as rows:
+            header = [cell.strip() for cell in next(rows, [])]
+        _check_header(name, header)
+        return cls(name, tuple(header), separator)
+
+    def rows(self) -> Iterator[tuple[str, list[str]]]:
         empty = True
         with (
             text_lines(self.name, "") as lines,
@@ -145,8 +154,35 @@ class TableFile:
             raise DataError(f"{self.name} has a header and no row; expected one row per record")
 
 
+@dataclass(frozen=True)
+class SmiFile(TableFile):
+    """A `.smi` file: each line is a SMILES and, after white space, an optional name.
+
+    The columns are `smiles`, and `name` if every molecule has one.
+    """
+
+    @classmethod
+    def of(cls, path: str | Path) -> SmiFile:
+        names = ("smiles", "name")
+        return cls(str(path), names[: min(len(cells) for _, cells in cls(str(path), names).rows())])
+
+    def rows(self) -> Iterator[tuple[str, list[str]]]:
+        first = empty = True
+        with text_lines(self.name) as lines:
+            for number, line in enumerate(lines, start=1):
+                cells = line.split(None, 1)
+                if not cells or line.startswith("#"):
+                    continue
+                is_header, first = first and cells[0].lower() in SMILES_NAMES, False
+                if not is_header:
+                    empty = False
+                    yield f"line {number}", [cell.strip() for cell in cells[: len(self.columns)]]
+        if empty:
+            raise DataError(f"{self.name} is empty; expected one SMILES per line")
+
+
 def read_table(path: str | Path) -> Table:
-    """Read a CSV file with a header: comma, semicolon, tab or |, UTF-8, gzipped or not.
+    """Read a whole CSV or `.smi` file.
 
     Raises:
         DataError: If it is no text, empty, has no header, or a row has more or fewer cells.
@@ -174,22 +210,46 @@ def _csv_rows(name: str, lines: TextIO, separator: str) -> Iterator[Any]:
         ) from error
 
 
-_EXPECTED = "save it as UTF-8, or give it the ending of its format if it is no text at all"
+def _check_header(name: str, header: list[str]) -> None:
+    """Refuse a header no column can be named by; name the index column pandas leaves unnamed."""
+    if not any(header):
+        raise DataError(f"{name} is empty; expected a header and one row per record")
+    if not header[0]:
+        header[0] = "index"
+    if "" in header:
+        raise DataError(f"{name}: column {header.index('') + 1} has no name; name it in the header")
+    if repeated := [cell for number, cell in enumerate(header) if cell in header[:number]]:
+        raise DataError(f"{name} has two columns {repeated[0]!r}; expected distinct names")
+    named = any(cell.lower() in _USUAL_NAMES for cell in header)
+    if not named and any(is_number(cell) for cell in header):
+        raise DataError(
+            f"{name} begins with {shortened(header)}: numbers where column names are expected; "
+            "add a header such as id,smiles,y as its first line"
+        )
 
 
 def text_lines(path: str | Path, newline: str | None = None) -> AbstractContextManager[TextIO]:
-    """A text file to read line by line, gunzipped up to a bound, every failure a DataError."""
+    """Open a text file to read line by line, gunzipped up to a bound; failures are DataErrors."""
     return open_text(path, _EXPECTED, newline)
 
 
 def read_utf8(path: str | Path) -> str:
-    """Read a text file, gunzipping `.gz` up to a bound, with every failure told as a DataError."""
+    """Read a text file, gunzipped up to a bound; failures are DataErrors."""
     return read_text_file(path, _EXPECTED)
 
 
 def is_missing(cell: str) -> bool:
     """Whether a cell says that there is no value."""
     return cell.lower() in MISSING
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number as Python writes it, and not a missing value."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return not is_missing(cell)
 
 
 def decimal_comma(cells: Sequence[str]) -> int | None:
@@ -203,43 +263,8 @@ def decimal_comma(cells: Sequence[str]) -> int | None:
     return first
 
 
-WITH_POINT = "write numbers with a decimal point, as in 0.5, and without commas between thousands"
-
-
 def shortened(names: Iterable[str], most: int = 12) -> str:
     """Names joined by commas, the first dozen of them."""
     listed = list(names)
     rest = f" and {len(listed) - most} more" if len(listed) > most else ""
     return ", ".join(listed[:most]) + rest
-
-
-def _separator(head: str) -> str:
-    found = max(_SEPARATORS, key=head.count)
-    return _LAST_SEPARATOR if found not in head and _LAST_SEPARATOR in head else found
-
-
-def _check_header(name: str, header: list[str]) -> None:
-    """Refuse a header no column can be named by; name the index column pandas leaves unnamed."""
-    if not any(header):
-        raise DataError(f"{name} is empty; expected a header and one row per record")
-    if not header[0]:
-        header[0] = "index"
-    if "" in header:
-        raise DataError(f"{name}: column {header.index('') + 1} has no name; name it in the header")
-    if repeated := [cell for place, cell in enumerate(header) if cell in header[:place]]:
-        raise DataError(f"{name} has two columns {repeated[0]!r}; expected distinct names")
-    named = any(cell.lower() in _USUAL_NAMES for cell in header)
-    if not named and any(is_number(cell) for cell in header):
-        raise DataError(
-            f"{name} begins with {shortened(header)}: numbers where column names are expected; "
-            "add a header such as id,smiles,y as its first line"
-        )
-
-
-def is_number(cell: str) -> bool:
-    """Whether a cell is a number as Python writes it; one that says nothing is none."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return not is_missing(cell)
