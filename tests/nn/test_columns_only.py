@@ -91,7 +91,7 @@ def test_a_sparse_batch_is_refused_by_other_networks() -> None:
     batch = sparse(**graphs(), directed=False).to(torch.float32)
     with pytest.raises(DataError, match=r"sparse A.*r-G_L3.*to_dense"):
         GrammarGNN("r-G_L3", 3, width=4, layers=1)(batch)
-    edges = sparse(**graphs(), edge_features=2, directed=False).to(torch.float32)
+    edges = sparse(**graphs(), edges=torch.ones(50, 2), directed=False).to(torch.float32)
     with pytest.raises(ShapeError, match="2 edge features"):
         GrammarGNN("GNNML1", 3, width=4, layers=1)(edges)
     spoilt = graphs() | {"weights": torch.full((50,), torch.nan)}

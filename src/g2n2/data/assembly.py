@@ -16,7 +16,7 @@ from .graph_set import Floats, GraphSet, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class GraphRecord:
     """One graph as a reader finds it; the fields are those of `GraphSet`.
 
     Attributes:
@@ -36,14 +36,14 @@ class Record:
     positions: Floats | None = None
 
 
-def from_matrix(matrix: NDArray[Any]) -> Record:
+def from_matrix(matrix: NDArray[Any]) -> GraphRecord:
     """One graph from its adjacency matrix `[n, n]`, edges row by row."""
     edges = np.stack(np.nonzero(matrix)).astype(np.int64)
     weights = matrix[edges[0], edges[1]].astype(np.float32)
-    return Record(len(matrix), edges, weights=None if (weights == 1).all() else weights)
+    return GraphRecord(len(matrix), edges, weights=None if (weights == 1).all() else weights)
 
 
-def assemble(records: Sequence[Record], *, ids: Sequence[str], **rest: Any) -> GraphSet:
+def assemble(records: Sequence[GraphRecord], *, ids: Sequence[str], **rest: Any) -> GraphSet:
     """Join records into a checked GraphSet; nodes without features get a constant 1.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -157,25 +158,16 @@ class GraphBatch(Described):
             )
         if distance and getattr(data, "pos", None) is None:
             raise DataError("distances were asked for, but the PyG data has no pos")
-        ends = edge_index - (torch.cumsum(sizes, 0) - sizes)[graph_of_edge]
-        nodes = columns(data, "x", count)
-        edges = columns(data, "edge_attr", edge_index.shape[1])
-        weights = edge_weights(data, edge_index.shape[1])
-        if columns_only and not distance and int(sizes.max()) >= LARGE:
-            channels = 0 if edges is None else edges.shape[1]
-            batch = sparse(
-                sizes, graph_of_edge, ends, nodes=nodes, weights=weights, edge_features=channels
-            )
-        else:
-            batch = dense(
-                sizes,
-                graph_of_edge,
-                ends,
-                nodes=nodes,
-                edges=edges,
-                weights=weights,
-                positions=data.pos if distance else None,
-            )
+        large = columns_only and not distance and int(sizes.max()) >= LARGE
+        build = sparse if large else partial(dense, positions=data.pos if distance else None)
+        batch = build(
+            sizes,
+            graph_of_edge,
+            edge_index - (torch.cumsum(sizes, 0) - sizes)[graph_of_edge],
+            nodes=columns(data, "x", count),
+            edges=columns(data, "edge_attr", edge_index.shape[1]),
+            weights=edge_weights(data, edge_index.shape[1]),
+        )
         return replace(batch, targets=getattr(data, "y", None)).checked()
 
     def checked(self) -> GraphBatch:
@@ -261,15 +253,12 @@ def sparse(
     ends: Tensor,
     *,
     nodes: Tensor | None = None,
+    edges: Tensor | None = None,
     weights: Tensor | None = None,
-    edge_features: int = 0,
     directed: bool | None = None,
     widest: int | None = None,
 ) -> GraphBatch:
-    """The same with a sparse A, its entries in the order of the edges.
-
-    Edge features have no place in it: those there are show in the shape, and are zero.
-    """
+    """The same with a sparse A, its entries in the order of the edges; edge features become 0."""
     dtype = _dtype(nodes, weights)
     count, n = len(sizes), widest or int(sizes.max())
     mask, features = _padded(nodes, sizes, n, dtype)
@@ -284,7 +273,8 @@ def sparse(
         one_way, back = (m.coalesce() for m in (matrix, matrix.transpose(1, 2)))
         same = torch.equal(one_way.indices(), back.indices())
         directed = not (same and torch.equal(one_way.values(), back.values()))
-    pairs = features.new_zeros(()).expand(count, n, n, edge_features)
+    width = 0 if edges is None else edges.shape[1]
+    pairs = features.new_zeros(()).expand(count, n, n, width)
     return GraphBatch(matrix, features, pairs, mask, directed)
 
 
@@ -315,10 +305,10 @@ def _padded(
 
 def _distances(positions: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
     """`[B, N, N, 1]` distances between the nodes of each graph."""
-    place = positions.new_zeros(*mask.shape, positions.shape[1])
-    place[mask] = positions
-    apart = (place[:, :, None] - place[:, None]).square().sum(-1).sqrt()
-    return (apart * (mask[:, :, None] & mask[:, None])).to(dtype).unsqueeze(-1)
+    padded = positions.new_zeros(*mask.shape, positions.shape[1])
+    padded[mask] = positions
+    lengths = (padded[:, :, None] - padded[:, None]).square().sum(-1).sqrt()
+    return (lengths * (mask[:, :, None] & mask[:, None])).to(dtype).unsqueeze(-1)
 
 
 def _dtype(*values: Tensor | None) -> torch.dtype:

@@ -41,13 +41,13 @@ class DenseStore:
         self.most = int(graphs.sizes.max())
         self.sizes = torch.as_tensor(graphs.sizes, device=store.device)
         self.targets = store.targets
-        pieces = []
+        blocks = []
         self.at_once = max(1, ENTRIES // self.most**2)
         for start in range(0, len(graphs), self.at_once):
             batch = store.padded(slice(start, start + self.at_once), self.most)
-            pieces.append(tuple(map(_smallest, (batch.adjacency, batch.nodes, batch.edges))))
-        # One piece that needs more than bytes makes all of them wide again.
-        self.adjacency, self.nodes, self.edges = map(torch.cat, zip(*pieces, strict=True))
+            blocks.append(tuple(map(_smallest, (batch.adjacency, batch.nodes, batch.edges))))
+        # One block that needs more than bytes makes all of them wide again.
+        self.adjacency, self.nodes, self.edges = map(torch.cat, zip(*blocks, strict=True))
         self.positions = store.padded_positions(self.most)
 
     @staticmethod
@@ -65,8 +65,8 @@ class DenseStore:
         mask = torch.arange(widest, device=self.device) < self.sizes[indices, None]
         edges = self.edges[:, :widest, :widest].index_select(0, indices).to(dtype)
         if self.positions is not None:
-            place = self.positions[:, :widest].index_select(0, indices)
-            channels = distance_channels(place, mask, self.store.distance)
+            positions = self.positions[:, :widest].index_select(0, indices)
+            channels = distance_channels(positions, mask, self.store.distance)
             edges = torch.cat([edges, channels], dim=-1)
         return GraphBatch(
             self.adjacency[:, :widest, :widest].index_select(0, indices).to(dtype),

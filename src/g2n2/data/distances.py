@@ -37,8 +37,8 @@ def distance_channels(positions: Tensor, mask: Tensor, kinds: tuple[str, ...]) -
         mask: `[B, N]`.
         kinds: `raw` d, `square` d²/10, `inverse` 1/d, `rbfK` K Gaussian bumps of d.
     """
-    apart = positions[:, :, None] - positions[:, None]
-    squared = apart.square().sum(-1, keepdim=True)
+    steps = positions[:, :, None] - positions[:, None]
+    squared = steps.square().sum(-1, keepdim=True)
     n = mask.shape[1]
     others = ~torch.eye(n, dtype=torch.bool, device=mask.device)
     present = (mask[:, :, None] & mask[:, None] & others).unsqueeze(-1)

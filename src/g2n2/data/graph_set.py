@@ -94,7 +94,7 @@ class GraphSet(Described):
 
     def facts(self) -> dict[str, str]:
         """The set in a few words, for `repr` and notebooks."""
-        found = {
+        facts = {
             "name": some([self.name]),
             "graphs": f"{len(self):,}",
             "nodes": span(*((self.sizes.min(), self.sizes.max()) if len(self) else (0, 0))),
@@ -104,10 +104,10 @@ class GraphSet(Described):
             "targets": some(column.name for column in self.columns),
         }
         if self.level != "graph":
-            found["level"] = self.level
+            facts["level"] = self.level
         if self.splits:
-            found["splits"] = some(f"{part}:{len(rows):,}" for part, rows in self.splits.items())
-        return found
+            facts["splits"] = some(f"{part}:{len(rows):,}" for part, rows in self.splits.items())
+        return facts
 
     @cached_property
     def node_offsets(self) -> Ints:
@@ -150,8 +150,8 @@ class GraphSet(Described):
             raise DataError(
                 f"{self.name} has no graph {bad[0]}: its {len(self)} graphs count from 0"
             )
-        nodes = _ranges(self.node_offsets, wanted)
-        edges = _ranges(self.edge_offsets, wanted)
+        nodes = ragged_rows(self.node_offsets, wanted)
+        edges = ragged_rows(self.edge_offsets, wanted)
         rows = {"graph": wanted, "node": nodes, "edge": edges}[self.level]
         return replace(
             self,
@@ -256,7 +256,7 @@ class GraphSet(Described):
         return f"graph {index}{name} of {self.name}"
 
 
-def _ranges(offsets: Ints, wanted: Ints) -> Ints:
+def ragged_rows(offsets: Ints, wanted: Ints) -> Ints:
     """The flat positions of the wanted graphs, one graph after the other."""
     counts = offsets[wanted + 1] - offsets[wanted]
     starts = np.repeat(offsets[wanted] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)

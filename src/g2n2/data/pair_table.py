@@ -17,7 +17,7 @@ AT_ONCE = 2**20
 
 
 class PairTable:
-    """What a function of a graph's structure says of its pairs, made once for all graphs.
+    """A function of a graph's structure on its pairs, computed once for all graphs.
 
     Args:
         store: The graphs.
@@ -31,13 +31,13 @@ class PairTable:
         for chosen in ordered_batches(sizes, len(sizes), AT_ONCE):
             batch = store.batch(chosen)
             pairs = batch.mask[:, :, None] & batch.mask[:, None]
-            made = make(batch)[pairs]
+            values = make(batch)[pairs]
             if not filled:
-                rows = made.new_empty(int((sizes**2).sum()), made.shape[-1])
+                rows = values.new_empty(int((sizes**2).sum()), values.shape[-1])
             counts = sizes[chosen] ** 2
             starts[chosen] = filled + np.cumsum(counts) - counts
-            rows[filled : filled + len(made)] = made
-            filled += len(made)
+            rows[filled : filled + len(values)] = values
+            filled += len(values)
         self.rows = rows
         self.starts = torch.from_numpy(starts).to(store.device)
         self.sizes = torch.as_tensor(sizes, device=store.device)
@@ -52,8 +52,8 @@ class PairTable:
         sizes, starts = (
             t.index_select(0, indices)[:, None, None] for t in (self.sizes, self.starts)
         )
-        place = torch.arange(widest, device=self.rows.device)
-        rows, columns = place[:, None], place[None]
+        nodes = torch.arange(widest, device=self.rows.device)
+        rows, columns = nodes[:, None], nodes[None]
         inside = (rows < sizes) & (columns < sizes)
         chosen = torch.where(inside, starts + rows * sizes + columns, 0)
         values = self.rows.index_select(0, chosen.reshape(-1))

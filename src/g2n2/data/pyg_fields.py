@@ -33,13 +33,13 @@ class PyGTensors:
 
     @property
     def num_nodes(self) -> int:
-        known = self.x if self.x is not None else self.batch
-        if known is None:
+        per_node = self.x if self.x is not None else self.batch
+        if per_node is None:
             raise DataError(
                 "without x and batch nobody knows how many nodes there are; give x, "
                 "torch.empty(nodes, 0) where nodes have no features"
             )
-        return len(known)
+        return len(per_node)
 
 
 def pyg_data(

@@ -38,7 +38,7 @@ from ..described import Described
 from ..errors import DataError
 from ..whole_files import replace_file
 from .archives import read_npz
-from .files import cache_folder
+from .files import cache_folder, sha256_of
 from .graph_set import Floats, GraphSet, Ints, Target
 
 Track = Literal["bonds", "distance"]
@@ -405,7 +405,7 @@ class Source(NamedTuple):
     files: tuple[Path, ...]
 
 
-class Entry(NamedTuple):
+class QM9Entry(NamedTuple):
     """One molecule as the files hold it.
 
     Attributes:
@@ -468,7 +468,7 @@ def _raw_files(data: str | Path | None) -> Source | None:
     return None
 
 
-def _entries(source: Source) -> Iterator[Entry]:
+def _entries(source: Source) -> Iterator[QM9Entry]:
     """Every molecule, in the order of the files.
 
     Raises:
@@ -486,16 +486,16 @@ def _entries(source: Source) -> Iterator[Entry]:
         raise DataError(f"cannot read QM9 from {names} ({error!r}): get the files again") from error
 
 
-def _qm9pack_entries(files: Iterable[Path]) -> Iterator[Entry]:
+def _qm9pack_entries(files: Iterable[Path]) -> Iterator[QM9Entry]:
     for path in files:
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
                 targets = tuple(float(row[target.column]) for target in QM9_TARGETS)
                 texts = (row["SMILES"], row["Elements"], row["XYZ_Ang"])
-                yield Entry(int(row["Index"]), targets, texts)
+                yield QM9Entry(int(row["Index"]), targets, texts)
 
 
-def _sdf_entries(sdf: Path, table: Path, uncharacterized: Path) -> Iterator[Entry]:
+def _sdf_entries(sdf: Path, table: Path, uncharacterized: Path) -> Iterator[QM9Entry]:
     # PyG's reading of this file: nine lines of heading and two at the foot are no entries.
     lines = uncharacterized.read_text(encoding="utf-8").split("\n")[9:-2]
     left_out = {int(line.split()[0]) for line in lines}
@@ -514,7 +514,7 @@ def _sdf_entries(sdf: Path, table: Path, uncharacterized: Path) -> Iterator[Entr
         for number, (row, block) in enumerate(pairs, 1):
             if number not in left_out:
                 targets = tuple(float(row[target.raw_column]) for target in QM9_TARGETS)
-                yield Entry(number, targets, (block,))
+                yield QM9Entry(number, targets, (block,))
 
 
 def build_qm9(
@@ -557,7 +557,7 @@ def build_qm9(
         )
     about = {
         "origin": source.origin,
-        "files": {file.name: _sha256(file) for file in source.files},
+        "files": {file.name: sha256_of(file) for file in source.files},
         "unclean": sum(chunk.about["unclean"] for chunk in chunks),
         "rdkit": importlib.metadata.version("rdkit"),
     }
@@ -568,12 +568,7 @@ def build_qm9(
     write_cache(path, Molecules(about=about, **arrays))
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _rebuilt(groups: Iterable[list[Entry]], processes: int) -> Iterator[Molecules]:
+def _rebuilt(groups: Iterable[list[QM9Entry]], processes: int) -> Iterator[Molecules]:
     """Rebuild every group, in order; a daemonic process may not start others."""
     if processes == 1 or current_process().daemon:
         yield from map(_rebuild, groups)
@@ -591,7 +586,7 @@ def _rebuilt(groups: Iterable[list[Entry]], processes: int) -> Iterator[Molecule
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _rebuild(group: list[Entry]) -> Molecules:
+def _rebuild(group: list[QM9Entry]) -> Molecules:
     """Turn entries of the files into arrays, in a worker process.
 
     The texts are not sent back: they would be nine tenths of the traffic.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any, get_args
 
 from ..errors import DataError
 from ..input_files import require_regular
+from .files import sha256_of
 from .graph_set import GraphSet, Level
 from .readers.arrays import read_graph6, read_npz_graphs
 from .readers.edge_lists import is_edge_list, read_edge_lists
@@ -175,8 +175,7 @@ def read_recognised(path: Path, read: Reader, options: Options) -> GraphSet:
     graphs = read(options)
     source = {"path": str(path)}
     if not path.is_dir():
-        with path.open("rb") as file:
-            source["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+        source["sha256"] = sha256_of(path)
     return replace(graphs, source=MappingProxyType({**source, **graphs.source}))
 
 

@@ -244,8 +244,8 @@ def read_split_file(path: str | Path, graphs: GraphSet) -> dict[str, Ints]:
     by_id: dict[str, list[int]] = {}
     for index, name in enumerate(graphs.ids):
         by_id.setdefault(name, []).append(index)
-    rows = graphs.source.get("rows")
-    skipped = rows is not None and len(rows) == len(graphs) != graphs.source["records"]
+    rows, records = graphs.source.get("rows", ()), graphs.source.get("records", len(graphs))
+    skipped = len(rows) == len(graphs) != records
     by_row = {row: index for index, row in enumerate(rows)} if skipped else {}
     parts: dict[str, Ints] = {}
     for part, members in listed.items():
@@ -261,7 +261,7 @@ def read_split_file(path: str | Path, graphs: GraphSet) -> dict[str, Ints]:
             elif not 0 <= member < 2**62:
                 shown = printable(str(member), 40)
                 raise DataError(f"{path}: {part!r} names graph {shown}; they count from 0")
-            elif not skipped or member >= graphs.source["records"]:
+            elif not skipped or member >= records:
                 indices.append(member)  # one that does not exist is refused by `check_parts`
             elif member in by_row:
                 indices.append(by_row[member])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from .batch import LARGE, GraphBatch, dense, sparse
 from .distances import distance_channels, distance_width
-from .graph_set import GraphSet, Ints
+from .graph_set import GraphSet, Ints, ragged_rows
 
 if TYPE_CHECKING:
     from .pair_table import PairTable
@@ -22,13 +23,13 @@ class GraphStore:
 
     Args:
         graphs: The set.
-        device: Where the tensors live and batches are made.
-        distance: Edge channels made of the positions: `raw`, `square`, `inverse`, `rbf16` ….
+        device: Where the tensors live and batches are batch.
+        distance: Edge channels batch of the positions: `raw`, `square`, `inverse`, `rbf16` ….
         dtype: Of features and targets.
         columns_only: Whether the batches are for a network that is: A of large graphs is sparse.
 
     Attributes:
-        designed: Spectral supports of all graphs, where somebody has made them.
+        designed: Spectral supports of all graphs, where somebody has batch them.
     """
 
     designed: PairTable | None = None
@@ -67,116 +68,74 @@ class GraphStore:
         """Whether A is sparse in a batch whose largest graph has that many nodes."""
         return self.columns_only and nodes >= LARGE
 
-    def bytes(self) -> int:
-        """Device memory the set takes."""
-        kept = (self.edges, self.node_features, self.edge_features, self.targets, self.weights)
-        tensors = [t for t in (*kept, self.positions) if t is not None]
-        return sum(int(t.nbytes) for t in tensors)
-
     def batch(self, indices: Ints) -> GraphBatch:
-        """The graphs of these indices as one batch, targets included.
+        """The graphs of these indices as one batch, with targets.
 
         Targets of nodes are `[B, N, T]` and of edges `[B, N, N, T]`, NaN where there is none; those
-        of edges `[E, T]` where A is sparse.
+        of edges are `[E, T]` if A is sparse.
         """
-        sizes = self.graphs.sizes[indices]
-        counts = self.graphs.edge_counts[indices]
-        node_rows = self._rows(self.node_offsets[indices], sizes)
-        edge_rows = self._rows(self.edge_offsets[indices], counts)
-        on_device = self._index(sizes)
-        owner = torch.repeat_interleave(
-            torch.arange(len(indices), device=self.device),
-            self._index(counts),
-            output_size=int(counts.sum()),
-        )
-        ends = self.edges[:, edge_rows]
-        nodes = self.node_features[node_rows]
-        weights = None if self.weights is None else self.weights[edge_rows]
-        widest, directed = int(sizes.max()), self.graphs.directed
-        if self.sparse(widest):
-            made = sparse(
-                on_device,
-                owner,
-                ends,
-                nodes=nodes,
-                weights=weights,
-                edge_features=self.edge_features.shape[1],
-                directed=directed,
-                widest=widest,
-            )
-        else:
-            made = dense(
-                on_device,
-                owner,
-                ends,
-                nodes=nodes,
-                edges=self.edge_features[edge_rows],
-                weights=weights,
-                directed=directed,
-                widest=widest,
-            )
-        edges = made.edges
-        if self.positions is not None and not made.adjacency.is_sparse:
-            place = self.positions.new_zeros(*made.mask.shape, 3)
-            place[made.mask] = self.positions[node_rows]
-            edges = torch.cat([edges, distance_channels(place, made.mask, self.distance)], dim=-1)
-        targets = self._targets(made, indices, node_rows, edge_rows, owner, ends)
+        widest = int(self.graphs.sizes[indices].max())
+        batch = self._build(sparse if self.sparse(widest) else dense, indices, widest)
+        edges = batch.edges
+        if self.positions is not None and not batch.adjacency.is_sparse:
+            positions = self.positions.new_zeros(*batch.mask.shape, 3)
+            positions[batch.mask] = self.positions[self._rows(self.node_offsets, indices)]
+            channels = distance_channels(positions, batch.mask, self.distance)
+            edges = torch.cat([edges, channels], dim=-1)
         designed = None
         if self.designed is not None:
-            designed = self.designed.batch(self._index(indices), made.mask.shape[1])
-        return replace(made, edges=edges, targets=targets, designed=designed)
+            designed = self.designed.batch(self._index(indices), widest)
+        return replace(batch, edges=edges, targets=self._targets(batch, indices), designed=designed)
 
     def padded(self, span: slice, widest: int) -> GraphBatch:
-        """Some graphs in a row, padded to `widest` nodes, without distances or targets."""
-        numbers = np.arange(len(self))[span]
-        sizes, counts = self.graphs.sizes[numbers], self.graphs.edge_counts[numbers]
-        edge_rows = self._rows(self.edge_offsets[numbers], counts)
-        return dense(
-            self._index(sizes),
-            self._index(np.repeat(np.arange(len(numbers)), counts)),
-            self.edges[:, edge_rows],
-            nodes=self.node_features[self._rows(self.node_offsets[numbers], sizes)],
-            edges=self.edge_features[edge_rows],
-            weights=None if self.weights is None else self.weights[edge_rows],
-            directed=self.graphs.directed,
-            widest=widest,
-        )
+        """Consecutive graphs, padded to `widest` nodes, without distances or targets."""
+        return self._build(dense, np.arange(len(self))[span], widest)
 
     def padded_positions(self, widest: int) -> Tensor | None:
         """`[G, widest, 3]`, or None where there are none."""
         if self.positions is None:
             return None
         mask = torch.arange(widest, device=self.device) < self._index(self.graphs.sizes)[:, None]
-        place = self.positions.new_zeros(*mask.shape, 3)
-        place[mask] = self.positions
-        return place
+        positions = self.positions.new_zeros(*mask.shape, 3)
+        positions[mask] = self.positions
+        return positions
 
-    def _targets(
-        self,
-        batch: GraphBatch,
-        indices: Ints,
-        node_rows: Tensor,
-        edge_rows: Tensor,
-        owner: Tensor,
-        ends: Tensor,
-    ) -> Tensor:
-        columns = self.targets.shape[1]
+    def _build(self, build: Callable[..., GraphBatch], indices: Ints, widest: int) -> GraphBatch:
+        edge_rows = self._rows(self.edge_offsets, indices)
+        return build(
+            self._index(self.graphs.sizes[indices]),
+            self._graph_of_edge(indices),
+            self.edges[:, edge_rows],
+            nodes=self.node_features[self._rows(self.node_offsets, indices)],
+            edges=self.edge_features[edge_rows],
+            weights=None if self.weights is None else self.weights[edge_rows],
+            directed=self.graphs.directed,
+            widest=widest,
+        )
+
+    def _graph_of_edge(self, indices: Ints) -> Tensor:
+        counts = self.graphs.edge_counts[indices]
+        numbers = torch.arange(len(indices), device=self.device)
+        return torch.repeat_interleave(numbers, self._index(counts), output_size=int(counts.sum()))
+
+    def _targets(self, batch: GraphBatch, indices: Ints) -> Tensor:
         if self.graphs.level == "graph":
             return self.targets[self._index(indices)]
+        columns = self.targets.shape[1]
         if self.graphs.level == "node":
             values = self.targets.new_full((*batch.mask.shape, columns), torch.nan)
-            values[batch.mask] = self.targets[node_rows]
+            values[batch.mask] = self.targets[self._rows(self.node_offsets, indices)]
             return values
+        edge_rows = self._rows(self.edge_offsets, indices)
         if batch.adjacency.is_sparse:
             return self.targets[edge_rows]
         values = self.targets.new_full((*batch.adjacency.shape, columns), torch.nan)
-        values[owner, ends[0], ends[1]] = self.targets[edge_rows]
+        start, end = self.edges[:, edge_rows]
+        values[self._graph_of_edge(indices), start, end] = self.targets[edge_rows]
         return values
 
-    def _rows(self, starts: Ints, counts: Ints) -> Tensor:
-        """Flat rows of ragged pieces."""
-        shift = starts - np.concatenate([[0], np.cumsum(counts)[:-1]])
-        return self._index(np.repeat(shift, counts) + np.arange(int(counts.sum())))
+    def _rows(self, offsets: Ints, indices: Ints) -> Tensor:
+        return self._index(ragged_rows(offsets, indices))
 
     def _index(self, values: Ints) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(

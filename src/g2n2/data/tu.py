@@ -391,7 +391,7 @@ def _edges(
         raise DataError(f"{table.at(0)}: got {table.values.shape[1]} columns, expected 2: i, j")
     listed = table.integers().reshape(-1, 2).astype(np.int64) - 1
 
-    def refuse(bad: NDArray[np.bool_], why: str) -> None:
+    def refuse(bad: Any, why: str) -> None:
         for row in np.flatnonzero(bad)[:1].tolist():
             i, j = listed[row] + 1
             raise DataError(f"{table.at(row)}: edge {i}, {j} {why}")

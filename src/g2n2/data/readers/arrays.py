@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ...graphs import read_graph6_file
 from ..archives import read_npz
-from ..assembly import Record, assemble, from_matrix
+from ..assembly import GraphRecord, assemble, from_matrix
 from ..graph_set import Floats, GraphSet, Ints, Level
 from .labels import from_block, targets_of_columns
 from .options import Options
@@ -137,7 +137,9 @@ def _sizes(given: Array | None, matrices: Array) -> Ints:
     return given.astype(np.int64)
 
 
-def _with_features(records: list[Record], arrays: dict[str, Array], sizes: Ints) -> list[Record]:
+def _with_features(
+    records: list[GraphRecord], arrays: dict[str, Array], sizes: Ints
+) -> list[GraphRecord]:
     """The records with the features and positions that the arrays hold."""
     edges = [record.edges for record in records]
 
@@ -156,7 +158,7 @@ def _with_features(records: list[Record], arrays: dict[str, Array], sizes: Ints)
 
 
 def _target_block(
-    y: Array, level: Level | None, sizes: Ints, records: list[Record]
+    y: Array, level: Level | None, sizes: Ints, records: list[GraphRecord]
 ) -> tuple[Level, Array]:
     """What `y` belongs to (by its shape: graphs, else nodes, else edges), and `[rows, T]`."""
     y = y.reshape(-1) if y.ndim == 0 else y

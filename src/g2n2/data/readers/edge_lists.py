@@ -22,7 +22,7 @@ import numpy as np
 
 from ...errors import DataError
 from ...graph_text import NEGATIVE_NODE, are_numbers, negative_node
-from ..assembly import Record, assemble
+from ..assembly import GraphRecord, assemble
 from ..graph_set import Floats, GraphSet, Ints, Level
 from .labels import numbers, read_labels, targets_of_columns
 from .options import Options
@@ -103,7 +103,7 @@ def read_edge_lists(edges: Table, path: Path, options: Options) -> GraphSet:
         fields["notes"] = (*fields["notes"], *more)
     return assemble(
         [
-            Record(
+            GraphRecord(
                 size=len(graph.nodes),
                 edges=graph.ends,
                 node_features=None if node_features is None else node_features[graph.nodes],

@@ -263,11 +263,11 @@ def _odd(cells: Sequence[str]) -> list[int]:
 def numbers(cells: Sequence[str]) -> Values | None:
     """The cells as numbers with NaN where one is missing; None where a cell is something else."""
     values = np.full(len(cells), np.nan)
-    for place, cell in enumerate(cells):
+    for row, cell in enumerate(cells):
         if is_missing(cell):
             continue
         try:
-            values[place] = float(cell)
+            values[row] = float(cell)
         except ValueError:
             return None
     return values
@@ -290,7 +290,7 @@ def from_cells(name: str, cells: Sequence[str], places: Sequence[str], task: Tas
     texts = ["" if is_missing(cell) else cell for cell in cells]
     classes = sorted({text for text in texts if text})
     present = sum(bool(text) for text in texts)
-    odd = [place for place, text in enumerate(texts) if text and numbers([text]) is None]
+    odd = [row for row, text in enumerate(texts) if text and numbers([text]) is None]
     if task == "regression" or len(odd) < present / 2:
         raise DataError(
             f"target {name!r}, {places[odd[0]]}: {texts[odd[0]]!r} is not a number "
@@ -387,18 +387,18 @@ def infer_together(columns: Sequence[Column], rows: int) -> TargetBlock:
     binary = sum(target.kind == "binary" for _, target in columns)
     notes: list[str] = []
     for values, target in columns:
-        found = np.unique(values[~np.isnan(values)])
-        if binary and target.kind == "regression" and set(found.tolist()) in ({0.0}, {1.0}):
+        distinct = np.unique(values[~np.isnan(values)])
+        if binary and target.kind == "regression" and set(distinct.tolist()) in ({0.0}, {1.0}):
             target = Target(target.name, kind="binary", classes=("0", "1"))
-        if target.kind == "regression" and len(found) and (found == np.round(found)).all():
-            few = 2 < len(found) <= 10 and len(found) * 5 <= len(values)
+        if target.kind == "regression" and len(distinct) and (distinct == np.round(distinct)).all():
+            few = 2 < len(distinct) <= 10 and len(distinct) * 5 <= len(values)
             if few:
                 notes.append(
-                    f"Target {target.name} holds {len(found)} whole numbers, read as quantities; "
-                    "if they are classes, say so with task='multiclass'."
+                    f"Target {target.name} holds {len(distinct)} whole numbers, read as "
+                    "quantities; if they are classes, say so with task='multiclass'."
                 )
-        if len(found) <= 1:
-            shown = f"the value {found[0]:g} only" if len(found) else "no value"
+        if len(distinct) <= 1:
+            shown = f"the value {distinct[0]:g} only" if len(distinct) else "no value"
             notes.append(f"Target {target.name} holds {shown}: there is nothing to learn from it.")
         settled.append((values, target))
     return np.stack([v for v, _ in settled], axis=1), tuple(t for _, t in settled), notes
@@ -414,6 +414,6 @@ def _as_classes(name: str, coded: Values, classes: tuple[str, ...], task: Task |
     return coded, Target(name, kind="binary" if two else "multiclass", classes=classes)
 
 
-def _listed(found: Values) -> str:
-    shown = ", ".join(f"{value:g}" for value in found[:4])
-    return shown + (" …" if len(found) > 4 else "")
+def _listed(distinct: Values) -> str:
+    shown = ", ".join(f"{value:g}" for value in distinct[:4])
+    return shown + (" …" if len(distinct) > 4 else "")

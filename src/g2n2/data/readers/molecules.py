@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...errors import DataError
-from ..assembly import Record
+from ..assembly import GraphRecord
 
 Molecule: TypeAlias = Any  # an rdkit Mol: RDKit ships no types
 
@@ -35,7 +35,7 @@ ATOM_FEATURES = (
     "S (stereo)",
 )
 BOND_FEATURES = ("single", "double", "triple", "aromatic", "in ring", "E", "Z")
-_ELEMENT_PLACE = {symbol: place for place, symbol in enumerate(ELEMENTS)}
+_ELEMENT_COLUMN = {symbol: column for column, symbol in enumerate(ELEMENTS)}
 _BOND_ORDER_TRIALS = 10_000  # the search for orders is exponential in the worst case
 _BOND_ORDERS = {1.0: 0, 2.0: 1, 3.0: 2, 1.5: 3}
 # RDKit raises plain RuntimeError for a broken invariant and ValueError for broken chemistry.
@@ -101,12 +101,12 @@ def molecule_from_atoms(
     bare = chem.RWMol()
     shape = chem.Conformer(len(atoms))
     shape.Set3D(True)
-    for place, (symbol, *point) in enumerate(atoms):
+    for index, (symbol, *point) in enumerate(atoms):
         try:
             bare.AddAtom(chem.Atom(_symbol(chem, symbol)))
         except _RDKIT_FAULTS:
             return f"{_shortened(symbol)} is no element", False
-        shape.SetAtomPosition(place, point)
+        shape.SetAtomPosition(index, point)
     bare.AddConformer(shape)
     try:
         total = int(float(charge or 0))
@@ -166,7 +166,7 @@ class ReadMolecule:
         elements: Symbols of its atoms that are nodes.
     """
 
-    record: Record
+    record: GraphRecord
     smiles: str
     fragments: int
     elements: frozenset[str]
@@ -203,9 +203,9 @@ def graph_and_smiles(
 def _largest_fragment(chem: Any, molecule: Molecule) -> Molecule:
     """The part of most heavy atoms; among equals that of most atoms, then by SMILES."""
     parts = chem.GetMolFrags(molecule, asMols=True)
-    found = max(parts, key=lambda m: (m.GetNumHeavyAtoms(), m.GetNumAtoms(), chem.MolToSmiles(m)))
-    chem.AssignStereochemistry(found, cleanIt=True, force=True)
-    return found
+    largest = max(parts, key=lambda m: (m.GetNumHeavyAtoms(), m.GetNumAtoms(), chem.MolToSmiles(m)))
+    chem.AssignStereochemistry(largest, cleanIt=True, force=True)
+    return largest
 
 
 def fragment_notes(read: Sequence[ReadMolecule], largest: bool) -> list[str]:
@@ -243,7 +243,7 @@ def _fault(chem: Any, raw: Molecule | None, what: str) -> str:
     return str(problems[0].Message()) if problems else f"not {what} RDKit can use"
 
 
-def molecule_record(molecule: Molecule) -> Record:
+def molecule_record(molecule: Molecule) -> GraphRecord:
     """A sanitised molecule as one graph: atoms in its own order, each bond both ways."""
     atoms = np.array([_atom_row(atom) for atom in _atoms(molecule)], np.float32)
     ends: list[tuple[int, int]] = []
@@ -253,7 +253,7 @@ def molecule_record(molecule: Molecule) -> Record:
         rows.append(_bond_row(bond))
     one_way = np.array(ends, dtype=np.int64).reshape(-1, 2).T
     bonds = np.array(rows, np.float32).reshape(-1, len(BOND_FEATURES))
-    return Record(
+    return GraphRecord(
         size=len(atoms),
         edges=np.concatenate([one_way, one_way[::-1]], axis=1),
         node_features=atoms,
@@ -269,7 +269,7 @@ def _atoms(molecule: Molecule) -> Iterator[Any]:
 
 def _atom_row(atom: Any) -> list[float]:
     element = [0.0] * (len(ELEMENTS) + 1)
-    element[_ELEMENT_PLACE.get(atom.GetSymbol(), len(ELEMENTS))] = 1
+    element[_ELEMENT_COLUMN.get(atom.GetSymbol(), len(ELEMENTS))] = 1
     hybridisation = atom.GetHybridization().name
     stereo = atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else ""
     return [
@@ -289,8 +289,8 @@ def _atom_row(atom: Any) -> list[float]:
 def _bond_row(bond: Any) -> list[float]:
     order = [0.0] * len(_BOND_ORDERS)
     # A bond of another order (dative, quadruple) is an edge of A and of none of the four types.
-    if (place := _BOND_ORDERS.get(bond.GetBondTypeAsDouble())) is not None:
-        order[place] = 1
+    if (column := _BOND_ORDERS.get(bond.GetBondTypeAsDouble())) is not None:
+        order[column] = 1
     stereo = bond.GetStereo().name
     return [*order, bond.IsInRing(), stereo == "STEREOE", stereo == "STEREOZ"]
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ...graphs import adjacency, refuse_multigraph
-from ..assembly import Record, assemble, from_matrix
+from ..assembly import GraphRecord, assemble, from_matrix
 from ..graph_set import Floats, GraphSet, Level
 from .labels import from_block
 from .options import Options
@@ -84,7 +84,7 @@ def read_pyg(items: Iterable[Any], options: Options) -> GraphSet:
     return assemble(records, name=name, ids=ids, source={"format": "pyg"}, **targets)
 
 
-def _record(item: Any, where: str) -> Record:
+def _record(item: Any, where: str) -> GraphRecord:
     if not is_pyg(item) or item.edge_index is None:
         raise DataError(
             f"{where} is {type(item).__name__} without an edge_index; expected a PyG Data with one "
@@ -99,7 +99,7 @@ def _record(item: Any, where: str) -> Record:
     positions = _array(getattr(item, "pos", None))
     if positions is not None and (positions.ndim != 2 or positions.shape[1] != 3):
         positions = None
-    return Record(
+    return GraphRecord(
         # From x if there is one: PyG warns when it must count the ends of edges.
         size=int(item.num_nodes if features is None else len(features)),
         edges=edges.astype(np.int64),
@@ -126,7 +126,7 @@ def _columns(value: Any, where: str) -> Floats | None:
     return values.reshape(len(values), -1 if values.size else 1).astype(np.float32)
 
 
-def _pyg_level(ys: Sequence[Array | None], records: Sequence[Record]) -> Level:
+def _pyg_level(ys: Sequence[Array | None], records: Sequence[GraphRecord]) -> Level:
     """Graphs if each y is one row; nodes or edges if every y has as many rows as there are."""
     present = [(y, record) for y, record in zip(ys, records, strict=True) if y is not None]
     if all(y.ndim == 0 or len(y) == 1 for y, _ in present):
@@ -139,7 +139,7 @@ def _pyg_level(ys: Sequence[Array | None], records: Sequence[Record]) -> Level:
 
 
 def _target_block(
-    ys: Sequence[Array | None], records: Sequence[Record], level: Level
+    ys: Sequence[Array | None], records: Sequence[GraphRecord], level: Level
 ) -> NDArray[np.float64]:
     """Targets `[rows, T]`, NaN for every row of a graph without `y`."""
     rows = [{"graph": 1, "node": r.size, "edge": r.edges.shape[1]}[level] for r in records]

@@ -73,8 +73,8 @@ class Table(Described):
     def keep(self, rows: Sequence[int]) -> Table:
         """The table with only these rows."""
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
-        numbers, places = (tuple(of[row] for row in rows) for of in (self.rows, self.places))
-        return Table(self.name, columns, numbers, places)
+        numbers = tuple(self.rows[row] for row in rows)
+        return Table(self.name, columns, numbers, tuple(self.places[row] for row in rows))
 
 
 @dataclass(frozen=True)
