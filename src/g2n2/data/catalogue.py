@@ -135,11 +135,7 @@ def dataset_options(row: Dataset) -> list[str]:
 
 
 def find_dataset(name: str) -> Dataset:
-    """Return the row of that name.
-
-    Raises:
-        DataError: If there is none, with the nearest names.
-    """
+    """Return the row of that name."""
     key = name.strip().lower().replace("_", "-")
     if key in _BY_NAME:
         return _BY_NAME[key]

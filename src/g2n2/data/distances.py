@@ -14,11 +14,7 @@ RBF_REACH = 12.0
 
 
 def distance_width(kind: str) -> int:
-    """Channels one kind of distance makes.
-
-    Raises:
-        DataError: No such kind.
-    """
+    """Channels one kind of distance makes."""
     if kind in ("raw", "square", "inverse"):
         return 1
     if (m := re.fullmatch(r"rbf(\d{1,3})", kind)) and (count := int(m[1])) >= 2:

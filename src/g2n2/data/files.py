@@ -25,11 +25,7 @@ _TIMEOUT_SECONDS = 15
 
 
 def search_folders(data: str | Path | None) -> list[Path]:
-    """The folders in which a data file is sought, first to last.
-
-    Raises:
-        DataError: If the folder the user named does not exist.
-    """
+    """The folders in which a data file is sought, first to last."""
     if data is not None and not Path(data).is_dir():
         raise DataError(f"the data folder {str(data)!r} is no folder: correct it or leave it out")
     named = (data, os.environ.get(DATA_VARIABLE))

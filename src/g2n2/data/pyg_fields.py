@@ -49,11 +49,7 @@ def pyg_data(
     batch: Tensor | None,
     edge_weight: Tensor | None,
 ) -> Any:
-    """PyG data from what a PyG-style `forward` was called with: tensors, or the data itself.
-
-    Raises:
-        DataError: It is neither.
-    """
+    """PyG data from what a PyG-style `forward` was called with: tensors, or the data itself."""
     rest = {
         "edge_index": edge_index,
         "edge_attr": edge_attr,
@@ -126,11 +122,7 @@ def nodes_and_edges(data: Any) -> tuple[int, Tensor]:
 
 
 def graph_of_node(data: Any, count: int, like: Tensor) -> Tensor:
-    """`[count]` which graph each node belongs to, in int64 on the device of `like`.
-
-    Raises:
-        DataError: `batch` is not that, or its nodes do not stand graph by graph.
-    """
+    """`[count]` which graph each node belongs to, in int64 on the device of `like`."""
     owner = _owner(data, count)
     if owner is None:
         return like.new_zeros(count)

@@ -34,7 +34,6 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ..described import Described
 from ..errors import DataError
 from ..whole_files import replace_file
 from .archives import read_npz
@@ -117,11 +116,7 @@ QM9_TARGETS = (
 
 
 def find_target(name: str) -> QM9Target:
-    """The target of that name or symbol, in any case.
-
-    Raises:
-        DataError: If there is none; the message lists all of them.
-    """
+    """The target of that name or symbol, in any case."""
     for target in QM9_TARGETS:
         spellings = (target.name, target.symbol, target.raw_column, *target.aliases)
         if name.strip().casefold() in {spelling.casefold() for spelling in spellings}:
@@ -256,11 +251,7 @@ def qm9_cache(
     progress: bool = True,
     rebuild: bool = False,
 ) -> Path:
-    """The path of the cache file, which is built first if it does not exist; see `load_qm9`.
-
-    Raises:
-        DataError: It cannot be built.
-    """
+    """The path of the cache file, which is built first if it does not exist; see `load_qm9`."""
     default = "qm9-sdf.cache" if has_raw_files(data) else "qm9.cache"
     path = cache_folder() / default if cache is None else Path(cache)
     if rebuild or not path.exists():
@@ -269,7 +260,7 @@ def qm9_cache(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Molecules(Described):
+class Molecules:
     """Many molecules as flat arrays, one molecule after the other.
 
     Attributes:
@@ -300,23 +291,10 @@ class Molecules(Described):
     about: Mapping[str, Any]
     sha256: str = ""
 
-    def facts(self) -> dict[str, str]:
-        """The counts, for `repr` and notebooks."""
-        return {"molecules": f"{len(self.sizes):,}", "atoms": f"{len(self.elements):,}"}
-
 
 # The arrays of the cache; `planes` holds the positions.
-_DTYPES = {
-    "numbers": "<i4",
-    "sizes": "|u1",
-    "targets": "<f8",
-    "elements": "|u1",
-    "planes": "|u1",
-    "atoms": "|u1",
-    "degrees": "|u1",
-    "neighbours": "|u1",
-    "orders": "|u1",
-}
+_OCTETS = ("sizes", "elements", "planes", "atoms", "degrees", "neighbours", "orders")
+_DTYPES = {"numbers": "<i4", "targets": "<f8", **dict.fromkeys(_OCTETS, "|u1")}
 
 
 def write_cache(path: Path, molecules: Molecules) -> str:
@@ -469,11 +447,7 @@ def _raw_files(data: str | Path | None) -> Source | None:
 
 
 def _entries(source: Source) -> Iterator[QM9Entry]:
-    """Every molecule, in the order of the files.
-
-    Raises:
-        DataError: If a file is not what it should be.
-    """
+    """Every molecule, in the order of the files."""
     try:
         if source.origin == "qm9pack":
             yield from _qm9pack_entries(source.files)
@@ -633,9 +607,6 @@ def molecule_from_smiles(label: str, smiles: str, elements: str, xyz: str) -> Mo
         smiles: Its SMILES.
         elements: Symbols in XYZ order, as `['C','H']`.
         xyz: Coordinates in Å, as `[[0.,1.5,2],[…]]`; floats like `0.` are not JSON.
-
-    Raises:
-        DataError: If the SMILES does not fit the geometry.
     """
     from rdkit import Chem
 

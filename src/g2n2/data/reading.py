@@ -113,21 +113,13 @@ def read_graphs(
 
 
 def read_with(source: str | Path | Iterable[Any], options: Mapping[str, Any]) -> GraphSet:
-    """`read_graphs` with options by name.
-
-    Raises:
-        DataError: As `read_graphs`, or there is no such option.
-    """
+    """`read_graphs` with options by name."""
     _refuse_unknown(options)
     return read_graphs(source, **options)
 
 
 def reading_options(given: Mapping[str, Any]) -> Options:
-    """Options of `read_graphs` by name.
-
-    Raises:
-        DataError: There is no such option, or it has no such value.
-    """
+    """Options of `read_graphs` by name."""
     _refuse_unknown(given)
     target = given.get("target")
     options = Options(**{**given, "target": (target,) if isinstance(target, str) else target})
@@ -156,11 +148,7 @@ def _refuse_unused(options: Options, what: str) -> None:
 
 
 def recognise(path: Path, options: Options) -> tuple[str, Reader]:
-    """The format of a path and its reader, by its ending and, in a CSV, its columns.
-
-    Raises:
-        DataError: The format is not known, or an option says nothing about it.
-    """
+    """The format of a path and its reader, by its ending and, in a CSV, its columns."""
     if not path.exists():
         raise DataError(f"no file or folder {str(path)!r}: check the path")
     if not path.is_dir():

@@ -94,11 +94,7 @@ def random_subset(graphs: GraphSet, count: int, seed: int) -> GraphSet:
 
 
 def check_parts(graphs: GraphSet, parts: Mapping[str, Ints]) -> None:
-    """Refuse parts that are empty, share a graph, or name one that does not exist.
-
-    Raises:
-        DataError: Naming the part and the graph.
-    """
+    """Refuse parts that are empty, share a graph, or name one that does not exist."""
     part_of_graph: dict[int, str] = {}
     for part, members in parts.items():
         if not len(members):
@@ -236,9 +232,6 @@ def read_split_file(path: str | Path, graphs: GraphSet) -> dict[str, Ints]:
 
     JSON: `{"train": [...], "validation": [...], "test": [...]}`; whole numbers are rows of the
     input counted from 0, text is ids. CSV: the columns `id` or `index`, and `split`.
-
-    Raises:
-        DataError: If the file is malformed, or names a graph the set does not have.
     """
     listed = _from_csv(path) if ".csv" in Path(path).name.lower() else _from_json(path)
     by_id: dict[str, list[int]] = {}
@@ -318,9 +311,6 @@ def scaffolds_of(graphs: GraphSet) -> list[str]:
 
     Returns:
         SMILES without stereochemistry; '' for a molecule without a ring.
-
-    Raises:
-        DataError: If the set holds no molecules.
     """
     smiles = smiles_of(graphs)
     if smiles is None:

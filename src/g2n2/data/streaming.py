@@ -120,9 +120,6 @@ def open_stream(source: str | Path, options: Options) -> GraphStream:
     Args:
         source: The file or folder.
         options: How to read it. If targets or a split are wanted, it is read at once.
-
-    Raises:
-        DataError: As `read_graphs`.
     """
     path, label = Path(source), str(source)
     what, read = recognise(path, options)

@@ -257,9 +257,6 @@ def _read_raw_files(source: Path | bytes, label: str, name: str | None) -> RawFi
         source: A folder, a zip file, or the content of one.
         label: What messages call it.
         name: NAME, needed if there is more than one dataset.
-
-    Raises:
-        DataError: If there is no dataset, more than one, or a line that is not numbers.
     """
     if isinstance(source, Path) and source.is_dir():
         members = dict(_folder_members(source))
@@ -300,11 +297,7 @@ def _folder_members(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _parse_numbers(file: str, content: bytes) -> NumberTable:
-    """Parse lines of numbers, separated by commas or else by spaces.
-
-    Raises:
-        DataError: Naming the first line that has other text or another number of columns.
-    """
+    """Parse lines of numbers, separated by commas or else by spaces."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -512,11 +505,7 @@ def gin_folds(labels: NDArray[Any], order: NDArray[Any] | None = None) -> dict[s
 
 
 def _with_folds(graphs: GraphSet, raw: RawFiles, folds: Folds) -> GraphSet:
-    """The set with the folds asked for.
-
-    Raises:
-        DataError: If it has no classes, or its index files name a graph twice or an absent one.
-    """
+    """The set with the folds asked for."""
     if folds == "none":
         return graphs
     if folds == "gin":

@@ -43,9 +43,6 @@ def load_counting(data: str | Path | None = None, *, graphs: CountingFile = "ran
         data: Folder searched first.
         graphs: `random` for the graphs of 10 to 30 nodes most papers use, `er` for the
             Erdős-Rényi graphs of 10 nodes.
-
-    Raises:
-        DataError: If the file is missing or damaged.
     """
     if graphs not in _FILES:
         raise DataError(f"graphs: got {graphs!r}, expected one of {', '.join(_FILES)}")

@@ -20,9 +20,6 @@ def load_exp(data: str | Path | None = None) -> GraphSet:
     """Load EXP (Abboud et al. 2021): 600 pairs, one of each satisfiable, equal under 1-WL.
 
     Node labels (literal or clause) are one-hot features; the first graph of a pair is class 1.
-
-    Raises:
-        DataError: If the file is missing or damaged.
     """
     suite = load_suite("exp", data)
     assert suite.node_labels is not None
@@ -67,11 +64,7 @@ def load_csl(*, seed: int = 0) -> GraphSet:
 
 
 def load_sr25(data: str | Path | None = None) -> GraphSet:
-    """Load the 15 strongly regular graphs SR(25, 12, 5, 6), each a class of its own.
-
-    Raises:
-        DataError: If the file is missing or damaged.
-    """
+    """Load the 15 strongly regular graphs SR(25, 12, 5, 6), each a class of its own."""
     graphs = load_suite("sr25", data).graphs
     names = tuple(str(i) for i in range(len(graphs)))
     return plain_graphs(
@@ -86,11 +79,7 @@ def load_sr25(data: str | Path | None = None) -> GraphSet:
 
 
 def load_brec(data: str | Path | None = None) -> GraphSet:
-    """Load the 400 pairs of BREC v3; graphs 2i and 2i + 1 are pair i. There are no targets.
-
-    Raises:
-        DataError: If the file is missing or damaged.
-    """
+    """Load the 400 pairs of BREC v3; graphs 2i and 2i + 1 are pair i. There are no targets."""
     suite = load_suite("brec", data)
     return plain_graphs(
         "brec",

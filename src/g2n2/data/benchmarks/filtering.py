@@ -126,9 +126,6 @@ def regenerate_filtering(image: NDArray[Any]) -> Fields:
 
     Args:
         image: `[95, 95]` grey values from 0 to 255.
-
-    Raises:
-        DataError: If it has another size.
     """
     if image.shape != (_PICTURE, _PICTURE):
         raise DataError(

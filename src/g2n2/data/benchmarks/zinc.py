@@ -28,9 +28,6 @@ def load_zinc(data: str | Path | None = None) -> GraphSet:
 
     Args:
         data: Folder searched first.
-
-    Raises:
-        DataError: If the file is missing or damaged.
     """
     path = find_file(ZINC_FILE, data, "zinc")
     if path is None:

@@ -40,11 +40,7 @@ Array = NDArray[Any]
 
 
 def read_npz_graphs(path: str | Path, options: Options) -> GraphSet:
-    """Read a `.npz` with the arrays above; no pickle is opened.
-
-    Raises:
-        DataError: Naming the array that does not fit, its shape and what was expected.
-    """
+    """Read a `.npz` with the arrays above; no pickle is opened."""
     arrays = read_npz(Path(path))
     if "A" not in arrays:
         raise DataError(f"{path} holds {shortened(arrays) or 'nothing'}; expected an array 'A'")

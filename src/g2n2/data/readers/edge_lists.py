@@ -64,9 +64,6 @@ def read_edge_lists(edges: Table, path: Path, options: Options) -> GraphSet:
         edges: The edge list itself.
         path: Its path, to find the files beside it.
         options: What the user said.
-
-    Raises:
-        DataError: Naming the file and the line at fault.
     """
     nodes, graphs = (_beside(path, kind) for kind in ("nodes", "graphs"))
     level, targets = _targets(edges, nodes, graphs, options)
@@ -229,11 +226,7 @@ def _gather(
     directed: bool,
     notes: list[str],
 ) -> list[GraphRows]:
-    """Group the rows of an edge list by graph and number the nodes of each.
-
-    Raises:
-        DataError: If a node is unknown, or one edge is given two different values.
-    """
+    """Group the rows of an edge list by graph and number the nodes of each."""
     rows_of: dict[str, list[int]] = {graph: [] for graph in order}
     for row, graph in enumerate(table.columns[keys[0]]):
         rows_of[graph].append(row)

@@ -60,9 +60,6 @@ def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels
         table: One row per graph.
         options: The user's `target`, `task`, `id` and `split_column`.
         used: Columns that hold the graphs themselves.
-
-    Raises:
-        DataError: If a column the user named does not exist or does not fit its use.
     """
     wanted = None if options.target is None else [table.find(name) for name in options.target]
     if both := [column for column in wanted or () if column in used]:
@@ -107,9 +104,6 @@ def naming_column(
         options: The user's `id` and `target`.
         used: Columns that hold the graphs themselves.
         facts_of: Scans all rows of some columns.
-
-    Raises:
-        DataError: If a column the user named does not exist.
     """
     targets = {table.find(name) for name in options.target or ()}
     free = [column for column in table.columns if column not in {*used, *targets}]
@@ -165,11 +159,7 @@ def _facts_in(table: Table) -> FactsOf:
 
 
 def part_of(names: Sequence[str], where: str) -> dict[str, Ints]:
-    """Rows by part of the split: `train`, `validation` and `test`, or `fold-1`, `fold-2`, ….
-
-    Raises:
-        DataError: If a cell names no part.
-    """
+    """Rows by part of the split: `train`, `validation` and `test`, or `fold-1`, `fold-2`, …."""
     folds = numbers(names)
     if folds is not None and not np.isnan(folds).any() and len(np.unique(folds)) > 1:
         return {
@@ -278,9 +268,6 @@ def from_cells(name: str, cells: Sequence[str], places: Sequence[str], task: Tas
 
     Numbers are regression targets unless they are 0 and 1 only, or the column is called `class` or
     `label`; text is a class where few texts occur.
-
-    Raises:
-        DataError: Naming the column, and the row where one is at fault.
     """
     if (values := numbers(cells)) is not None:
         whole = name.lower() in _CLASS_NAMES
@@ -311,11 +298,7 @@ def from_cells(name: str, cells: Sequence[str], places: Sequence[str], task: Tas
 def from_numbers(
     name: str, values: Values, whole: bool, task: Task | None, places: Sequence[str] | None = None
 ) -> Column:
-    """One target column from numbers; `whole` says that whole numbers stand for classes.
-
-    Raises:
-        DataError: If a value is infinite, or the task does not fit the values.
-    """
+    """One target column from numbers; `whole` says that whole numbers stand for classes."""
     if (bad := np.flatnonzero(np.isinf(values))).size:
         where = places[bad[0]] if places else f"entry {bad[0]}"
         raise DataError(
@@ -354,9 +337,6 @@ def from_block(
         task: What the user says they are.
         wanted: Names of the columns to keep; None keeps all.
         names: The columns' own names, where the source has any.
-
-    Raises:
-        DataError: If a wanted column does not exist, or the numbers do not fit the task.
     """
     width = block.shape[1]
     names = list(names) or (["y"] if width == 1 else [f"y{number}" for number in range(width)])

@@ -117,9 +117,6 @@ def read_smiles_table(table: Table, options: Options) -> GraphSet:
 
     The SMILES column is the one named, one with a usual name, or the one RDKit reads best. A row
     whose SMILES cannot be read is named and skipped, or refused.
-
-    Raises:
-        DataError: If no column holds SMILES, no row can be read, or a column does not fit.
     """
     column = smiles_column(table, options.smiles)
     intro = f"Column {column} gives the molecules."
@@ -139,9 +136,6 @@ def read_molecule_files(source: str | Path, options: Options) -> GraphSet:
     Args:
         source: One file (`.sdf`, `.mol` or `.xyz`, gzipped or not) or a folder of them.
         options: What the user said.
-
-    Raises:
-        DataError: If no molecule can be read.
     """
     require_readable_at_once(source)
     records = list(molecule_records(Path(source)))
@@ -198,11 +192,7 @@ def _read(
 
 
 def smiles_column(table: Table, named: str | None) -> str:
-    """The column that holds the molecules.
-
-    Raises:
-        DataError: If none does.
-    """
+    """The column that holds the molecules."""
     if named is not None:
         return table.find(named)
     if usual := table.first_of(SMILES_NAMES):
@@ -259,11 +249,7 @@ def _file_records(file: Path) -> Iterator[MoleculeRecord]:
 
 
 def _sdf_records(lines: Iterable[str], source: str) -> Iterator[MoleculeRecord]:
-    """The molecules of an SDF or a mol file, with their data items.
-
-    Raises:
-        DataError: If there is none, or one is endless.
-    """
+    """The molecules of an SDF or a mol file, with their data items."""
     number = 0
     for record in _sdf_texts(lines, source):
         if not record.strip():
@@ -299,9 +285,6 @@ def _xyz_records(lines: Iterable[str], source: str) -> Iterator[MoleculeRecord]:
     """The molecules of an XYZ file: a count, a comment, then an atom a line; any number of these.
 
     A molecule with a line that is no atom is given with its fault.
-
-    Raises:
-        DataError: Naming the line where no molecule begins, or the file ends too early.
     """
     numbered = enumerate(lines, start=1)
     molecules = 0

@@ -31,11 +31,7 @@ Array = NDArray[Any]
 
 
 def read_matrices(items: Sequence[Any], options: Options) -> GraphSet:
-    """Read a list of graphs without features: whatever `g2n2.graphs.adjacency` takes.
-
-    Raises:
-        DataError: Naming the item that is no graph.
-    """
+    """Read a list of graphs without features: whatever `g2n2.graphs.adjacency` takes."""
     if not items:
         raise DataError("the list holds no graph; expected at least one")
     records = []
@@ -63,11 +59,7 @@ def is_pyg(item: object) -> bool:
 
 
 def read_pyg(items: Iterable[Any], options: Options) -> GraphSet:
-    """Read a list of `Data` or a PyG dataset.
-
-    Raises:
-        DataError: Naming the graph and the attribute at fault.
-    """
+    """Read a list of `Data` or a PyG dataset."""
     data = list(items)
     records = [_record(item, f"graph {number}") for number, item in enumerate(data)]
     ids = [str(getattr(item, "id", None) or number) for number, item in enumerate(data)]
@@ -167,11 +159,7 @@ def _target_block(
 
 
 def read_networkx(items: Iterable[Any], options: Options) -> GraphSet:
-    """Read a list of networkx graphs or digraphs; rows follow each graph's own node order.
-
-    Raises:
-        DataError: Naming the graph, and the node or edge at fault.
-    """
+    """Read a list of networkx graphs or digraphs; rows follow each graph's own node order."""
     graphs = list(items)
     level = options.level or _networkx_level(graphs)
     read = read_pyg(

@@ -47,11 +47,7 @@ class Table(Described):
         return {"name": self.name, "rows": f"{len(self):,}", "columns": some(self.columns)}
 
     def find(self, name: str) -> str:
-        """The column's own spelling of a name given in any case.
-
-        Raises:
-            DataError: There is none; names the nearest columns.
-        """
+        """The column's own spelling of a name given in any case."""
         if name in self.columns:
             return name
         by_lower = {column.lower(): column for column in self.columns}
@@ -91,20 +87,12 @@ class TableFile:
 
     @classmethod
     def of(cls, path: str | Path) -> TableFile:
-        """A `.smi` file, or a CSV with a header; gzipped or not.
-
-        Raises:
-            DataError: It is no text, empty, or has no header.
-        """
+        """A `.smi` file, or a CSV with a header; gzipped or not."""
         ending = Path(path).name.lower().removesuffix(".gz")
         return (SmiFile if ending.endswith((".smi", ".smiles")) else CsvFile).of(path)
 
     def rows(self) -> Iterator[tuple[str, list[str]]]:
-        """The place and the cells of each row that is not empty.
-
-        Raises:
-            DataError: A row does not fit, or there is none.
-        """
+        """The place and the cells of each row that is not empty."""
         raise NotImplementedError
 
     def without_rows(self) -> Table:
@@ -182,11 +170,7 @@ class SmiFile(TableFile):
 
 
 def read_table(path: str | Path) -> Table:
-    """Read a whole CSV or `.smi` file.
-
-    Raises:
-        DataError: If it is no text, empty, has no header, or a row has more or fewer cells.
-    """
+    """Read a whole CSV or `.smi` file."""
     require_readable_at_once(path)
     file = TableFile.of(path)
     places: list[str] = []
