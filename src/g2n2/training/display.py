@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
@@ -15,6 +16,7 @@ from torch import nn
 
 from ..compiler.costs import NetworkCost
 from ..compiler.planning import plan_network
+from ..data.batch import LARGE
 from ..grammars.grammar import Grammar
 from ..nn.model import GrammarGNN
 from .building import Parts
@@ -189,12 +191,20 @@ def data_sentences(config: RunConfig, parts: Parts, model: nn.Module) -> list[st
 
     def bytes_of(batch: int, nodes: int, width: int, layers: int) -> float:
         if isinstance(model, GrammarGNN):
-            return float(estimate(model, batch, nodes))
+            return float(estimate(model, batch, nodes, entries=_entries(parts, model, batch)))
         return activation_bytes(batch, nodes, width, layers)
 
     batch = config.effective_recipe().batch
     shown = summarise(parts.graphs, parts.splits, batch, config.width, config.layers, bytes_of)
     return [*shown.sentences, *parts.notes]
+
+
+def _entries(parts: Parts, model: GrammarGNN, batch: int) -> int | None:
+    """Entries of a sparse A in the largest batch; None where A is dense."""
+    graphs = parts.graphs
+    if not model.columns_only or int(graphs.sizes.max()) < LARGE:
+        return None
+    return int(np.sort(graphs.edge_counts)[-batch:].sum())
 
 
 def score_table(task: Task, scores: Scores, guesses: Scores | None = None) -> Table:
