@@ -185,7 +185,13 @@ def fresh_coverage(errors: Any, level: float, seed: int) -> float:
 
 def run(folder: Path, record: Path, options: argparse.Namespace) -> None:
     """Train all cases, several at a time, and write the record after each."""
+    import torch
+
+    from g2n2.training.provenance import provenance
+
     settings = {"width": options.width, "epochs": options.epochs, "limit": options.limit}
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    made_on = provenance(device)
     deadline = time.monotonic() + 60 * options.minutes
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
@@ -205,7 +211,8 @@ def run(folder: Path, record: Path, options: argparse.Namespace) -> None:
                 print(f"{name}, seed {seed}: {type(error).__name__}: {error}", flush=True)
             rows.sort(key=lambda row: (list(CASES).index(row["data"]), row["seed"]))
             record.parent.mkdir(parents=True, exist_ok=True)
-            record.write_text(json.dumps({"settings": settings, "runs": rows}, indent=1) + "\n")
+            content = {"settings": settings, "provenance": made_on, "runs": rows}
+            record.write_text(json.dumps(content, indent=1) + "\n")
             if time.monotonic() > deadline:
                 for left in waiting:
                     left.cancel()

@@ -20,7 +20,7 @@ pytest.importorskip("lightning.fabric", reason="training needs lightning")
 
 GRAPHS = small_graphs()
 CONFIG = small_config(grammar="GNNML1", epochs=1)
-FILES = ("config.json", "data.json", "split.json", "result.json")
+FILES = ("config.json", "data.json", "split.json", "result.json", "calibration.json")
 ODD: list[Any] = [None, True, -1, 1.5, 10**30, "x", "", [], [[]], {}, {"a": 1}, [None], 1e308]
 
 
