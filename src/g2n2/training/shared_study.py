@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
+from ..errors import DataError, G2N2Error
 from ..locks import without_passwords
 
 HEARTBEAT = 15
@@ -124,12 +124,19 @@ class SharedStudy:
         Raises:
             DataError: It was.
         """
-        of_storage = self._optuna.exceptions.StorageInternalError
+        kinds = self._optuna.exceptions.StorageInternalError, self._sqlalchemy.exc.SQLAlchemyError
         try:
             yield
-        except (of_storage, self._sqlalchemy.exc.SQLAlchemyError) as error:
+        except G2N2Error:
+            raise
+        except Exception as error:  # while it handles the fault, Optuna may fail in other ways
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, kinds):
+                cause = cause.__context__
+            if cause is None:
+                raise
             raise DataError(
-                f"{self.place} keeps the trials no longer ({self._reason(error)}); run folders "
+                f"{self.place} keeps the trials no longer ({self._reason(cause)}); run folders "
                 "are whole: once it is there again, the same command goes on"
             ) from None
 
@@ -235,7 +242,7 @@ class SharedStudy:
             connection.execute(self._sqlalchemy.text(row), {"study": self._id}).all()
             yield
 
-    def _reason(self, error: Exception) -> str:
+    def _reason(self, error: BaseException) -> str:
         """The last cause in one line, without the password."""
         while isinstance(error.__cause__, Exception):
             error = error.__cause__
