@@ -161,6 +161,23 @@ def _train(
     fabric = make_fabric(config)
     files = RunFolder(fabric.broadcast(str(folder)))
     processes = Processes(fabric)
+    with processes.ending_together(files.path):
+        return _in_processes(
+            config, files, fabric, processes, resume, graphs, watch, pictures, recorded
+        )
+
+
+def _in_processes(
+    config: RunConfig,
+    files: RunFolder,
+    fabric: Any,
+    processes: Processes,
+    resume: bool,
+    graphs: GraphSet | None,
+    watch: Watch,
+    pictures: bool,
+    recorded: Recorded | None,
+) -> Result:
     everything = processes.in_turn(
         lambda: load_graphs(config) if graphs is None else graphs.check()
     )
