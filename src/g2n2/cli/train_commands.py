@@ -104,6 +104,7 @@ def train(
     """
     from ..errors import DataError
     from ..training.settings import new_run_folder, with_chosen_rules
+    from ..whole_files import check_folder
 
     said = {
         "dataset": dataset,
@@ -146,6 +147,8 @@ def train(
         settings = _resumed(resume, device, devices, minutes)
         _run(settings, resume, resume=True)
         return
+    if out is not None:
+        check_folder(out)
     settings = _settings(config, said, options)
     if reduce is not None and (settings.baseline or settings.rules):
         raise DataError("--reduce and --exhaustive say what a fragment of --grammar stands for")

@@ -22,7 +22,7 @@ from .building import (
     make_model,
     make_store,
     prepare,
-    refuse_unknown_network,
+    refuse_unknown_names,
     with_batch,
 )
 from .checkpoints import load_checkpoint
@@ -142,7 +142,7 @@ def _settled(
         free = {name: getattr(config, name) for name in ("device", "devices", "minutes")}
         config = replace(RunFolder(folder).config(), **free)
     config = with_rules(config)
-    refuse_unknown_network(config)
+    refuse_unknown_names(config, resume=resume)
     # Beside bfloat16, what is left in float32 may lose as much. For this run only: the next one in
     # this process may ask for every digit.
     with float32_products(tf32=config.checked().precision in ("tf32", "bf16")):
