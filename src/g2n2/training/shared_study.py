@@ -179,10 +179,10 @@ class SharedStudy:
                 time.sleep(random.random())
 
     def _storage_of_optuna(self) -> Any:
-        storages, missing = self._optuna.storages, self._optuna.exceptions.StorageInternalError
-        lost = (missing, self._sqlalchemy.exc.SQLAlchemyError)
+        storages, plain = self._optuna.storages, self._optuna.storages.RDBStorage
+        lost = (self._optuna.exceptions.StorageInternalError, self._sqlalchemy.exc.SQLAlchemyError)
 
-        class Storage(storages.RDBStorage):  # type: ignore[misc]
+        class Storage(plain):  # type: ignore[misc, valid-type]
             """A heartbeat that cannot be recorded is one missed, not the end of heartbeats."""
 
             def record_heartbeat(self, trial_id: int) -> None:
