@@ -172,6 +172,27 @@ def test_a_storage_lost_on_the_way_is_said(tmp_path, monkeypatch):
         run_sweep(sweep(tmp_path, "width = [2]\n"), 1, tmp_path / "s.db", tmp_path / "runs", print)
 
 
+def test_ctrl_c_while_a_result_is_written_down_is_ctrl_c(tmp_path, monkeypatch):
+    plan, tried = sweep(tmp_path, "width = [2]\n"), []
+
+    def press(*_):
+        raise KeyboardInterrupt
+
+    def train(config, folder):
+        tried.append(folder)
+        if len(tried) == 1:
+            patched.setattr(optuna.samplers.TPESampler, "after_trial", press)
+            patched.setattr(optuna.storages.RDBStorage, "set_trial_state_values", press)
+        return 1.0, "validation MAE 1"
+
+    monkeypatch.setattr("g2n2.training.sweeps._train", train)
+    where = tmp_path / "s.db", tmp_path / "runs", lambda _: None
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        run_sweep(plan, 1, *where, heartbeat=1)
+    assert len(run_sweep(plan, 1, *where, heartbeat=1).rows) == 1
+    assert tried[0] == tried[1]
+
+
 def test_the_best_run_may_be_on_another_machine(tmp_path, monkeypatch):
     plan = sweep(tmp_path, "width = [2]\n")
     monkeypatch.setattr("g2n2.training.sweeps._train", lambda *_: (1.0, "validation MAE 1"))

@@ -129,12 +129,14 @@ class SharedStudy:
             yield
         except G2N2Error:
             raise
-        except Exception as error:  # while it handles the fault, Optuna may fail in other ways
+        except Exception as error:  # what Optuna raises while it handles a fault or Ctrl-C
             cause: BaseException | None = error
-            while cause is not None and not isinstance(cause, kinds):
+            while cause is not None and not isinstance(cause, (*kinds, KeyboardInterrupt)):
                 cause = cause.__context__
             if cause is None:
                 raise
+            if isinstance(cause, KeyboardInterrupt):
+                raise KeyboardInterrupt from None
             raise DataError(
                 f"{self.place} keeps the trials no longer ({self._reason(cause)}); run folders "
                 "are whole: once it is there again, the same command goes on"
