@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
+from ..locks import sole_builder
 from ..whole_files import replace_file
 from .archives import read_npz
 from .files import cache_folder, sha256_of
@@ -255,7 +256,9 @@ def qm9_cache(
     default = "qm9-sdf.cache" if has_raw_files(data) else "qm9.cache"
     path = cache_folder() / default if cache is None else Path(cache)
     if rebuild or not path.exists():
-        build_qm9(path, data, progress=progress)
+        with sole_builder(path):
+            if rebuild or not path.exists():  # another process may have built it meanwhile
+                build_qm9(path, data, progress=progress)
     return path
 
 

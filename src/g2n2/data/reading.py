@@ -24,7 +24,7 @@ from .readers.molecule_files import (
 from .readers.objects import is_networkx, is_pyg, read_matrices, read_networkx, read_pyg
 from .readers.options import OnBad, Options, Task
 from .readers.tables import TableFile, read_table
-from .tu import load_tu
+from .tu import is_tu_folder, load_tu
 
 Reader = Callable[[Options], GraphSet]
 
@@ -170,9 +170,9 @@ def read_recognised(path: Path, read: Reader, options: Options) -> GraphSet:
 def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
     ending = path.name.lower().removesuffix(".gz")
     if path.is_dir():
-        if (path / "edges.csv").is_file() and not _is_tu(path):
+        if (path / "edges.csv").is_file() and not is_tu_folder(path):
             return _recognise(path / "edges.csv", options)
-        if not _is_tu(path):
+        if not is_tu_folder(path):
             return "molecule files", partial(read_molecule_files, path)
     if path.is_dir() or ending.endswith(".zip"):
         return "a TU dataset", partial(_read_tu, path)
@@ -204,10 +204,6 @@ def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
         ".g6, .npz, an edge-list CSV (graph, source, target), a TU folder or zip, or a folder of "
         ".sdf or .xyz files"
     )
-
-
-def _is_tu(folder: Path) -> bool:
-    return any(folder.glob("*_A.txt")) or any(folder.glob("raw/*_A.txt"))
 
 
 def _read_tu(path: Path, options: Options) -> GraphSet:

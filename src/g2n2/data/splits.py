@@ -58,6 +58,7 @@ def split(
     Raises:
         DataError: If the way is unknown, needs what the set lacks, or leaves a part empty.
     """
+    refuse_unknown_split(how)
     shares = _checked_fractions(fractions)
     kind, _, argument = how.partition(":")
     if how == "random":
@@ -68,19 +69,26 @@ def split(
         return _completed(graphs, _given(graphs, kind, argument), seed, shares)
     if kind == "fold":
         return _completed(graphs, _fold(graphs, argument), seed, shares)
-    if how == "110k/10k/rest":
-        if len(graphs) <= 120_000:
-            raise DataError(
-                f"the split {how} needs more than {len(graphs):,} molecules; take more of them"
-            )
-        # RandomState's stream is frozen; that of numpy's newer generators may change.
-        order = np.random.RandomState(seed).permutation(len(graphs)).astype(np.int64)
-        cuts = np.split(order, [110_000, 120_000])
-        return {part: np.sort(members) for part, members in zip(PARTS, cuts, strict=True)}
-    raise DataError(
-        f"no split is called {how!r}; expected random, scaffold, stored, column:NAME, fold:K, "
-        "file:PATH or 110k/10k/rest"
-    )
+    if len(graphs) <= 120_000:
+        raise DataError(
+            f"the split {how} needs more than {len(graphs):,} molecules; take more of them"
+        )
+    # RandomState's stream is frozen; that of numpy's newer generators may change.
+    order = np.random.RandomState(seed).permutation(len(graphs)).astype(np.int64)
+    cuts = np.split(order, [110_000, 120_000])
+    return {part: np.sort(members) for part, members in zip(PARTS, cuts, strict=True)}
+
+
+def refuse_unknown_split(how: str) -> None:
+    """Refuse an unknown way to split; this needs no graphs."""
+    kind, _, argument = how.partition(":")
+    if how not in ("random", "scaffold", "stored", "110k/10k/rest") and not (
+        kind in ("column", "fold", "file") and argument
+    ):
+        raise DataError(
+            f"no split is called {how!r}; expected random, scaffold, stored, column:NAME, fold:K, "
+            "file:PATH or 110k/10k/rest"
+        )
 
 
 def random_subset(graphs: GraphSet, count: int, seed: int) -> GraphSet:

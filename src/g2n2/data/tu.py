@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
@@ -27,9 +28,10 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..input_files import read_file
+from ..locks import sole_builder
 from .archives import read_zip
 from .assembly import frozen, one_hot, stratified_folds
-from .files import check_sha256, download, find_file, missing_file, store_in_cache
+from .files import cache_folder, check_sha256, download, find_file, missing_file, store_in_cache
 from .graph_set import Floats, GraphSet, Ints, Target
 
 Folds = Literal["stored", "gin", "none"]
@@ -123,14 +125,21 @@ def load_tu(
         return _read(Path(name_or_path), None, options)
     if not _NAME.fullmatch(name):
         raise DataError(f"there is no file or folder {name!r}, and no TU dataset has such a name")
-    path = find_file(f"{name}.zip", data, "tu") or find_file(name, data, "tu", folder=True)
-    if path is None or (path.is_dir() and not (_holds_set(path) or _holds_set(path / "raw"))):
-        return _download(name, data, options)
-    return _read(path, name, options)
+    path = _find(name, data)
+    return _download(name, data, options) if path is None else _read(path, name, options)
 
 
-def _holds_set(folder: Path) -> bool:
-    return any(folder.glob("*_A.txt"))
+def _find(name: str, data: str | Path | None) -> Path | None:
+    """The zip or the folder of a set; a folder counts only if it holds a dataset."""
+    if archive := find_file(f"{name}.zip", data, "tu"):
+        return archive
+    folder = find_file(name, data, "tu", folder=True)
+    return folder if folder and is_tu_folder(folder) else None
+
+
+def is_tu_folder(folder: Path) -> bool:
+    """Whether a folder has the files of a TU dataset, in it or in `raw`."""
+    return any(folder.glob("*_A.txt")) or any(folder.glob("raw/*_A.txt"))
 
 
 def _read(path: Path, name: str | None, options: dict[str, Any]) -> GraphSet:
@@ -149,10 +158,21 @@ def _read(path: Path, name: str | None, options: dict[str, Any]) -> GraphSet:
 
 
 def _download(name: str, data: str | Path | None, options: dict[str, Any]) -> GraphSet:
-    """Fetch the official zip; it enters the cache, with its checksum, after it was read whole."""
-    url = TU_URL.format(name=name)
+    """Fetch the official zip, unless another process has done so meanwhile."""
     if name in _NOT_OFFICIAL:
         raise missing_file(name, f"{name}.zip", data, "tu", _NOT_OFFICIAL[name])
+    with ExitStack() as stack:
+        with suppress(DataError):  # if the cache cannot be written, `store_in_cache` says so
+            stack.enter_context(sole_builder(cache_folder() / "tu" / f"{name}.zip"))
+        path = _find(name, data)
+        if path is None:
+            return _fetch(name, data, options)
+    return _read(path, name, options)
+
+
+def _fetch(name: str, data: str | Path | None, options: dict[str, Any]) -> GraphSet:
+    """Read the official zip; it enters the cache, with its checksum, after it was read whole."""
+    url = TU_URL.format(name=name)
     try:
         content = download(url)
     except OSError as error:
