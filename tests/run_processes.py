@@ -55,8 +55,7 @@ def need_cache(kind: str, folder: Path) -> None:
         build()
         return (folder / "TINY.zip").read_bytes()
 
-    from g2n2.data.qm9 import loading as qm9
-    from g2n2.data.tu import loading as tu
+    from g2n2.data import qm9, tu
 
     qm9.build_qm9, tu.download = build_qm9, download
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
