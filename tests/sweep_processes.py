@@ -15,7 +15,7 @@ from g2n2.locks import sole_writer
 from g2n2.training import sweeps
 from g2n2.training.config import RunConfig
 
-HEARTBEAT = 1
+HEARTBEAT = 2
 
 
 def made_up(config: RunConfig, folder: Path) -> tuple[float, str]:
