@@ -214,3 +214,12 @@ def test_the_geometric_split_of_qm9_has_its_own_name() -> None:
     assert sorted(order[120_000:].tolist()) == parts["test"].tolist()
     with pytest.raises(DataError, match="needs more than 10 molecules"):
         split(graphs.select(np.arange(10)), "110k/10k/rest")
+
+
+def test_unreadable_last_rows_are_left_out_of_a_split_file(tmp_path: Path) -> None:
+    pytest.importorskip("rdkit", reason="molecules are read with RDKit")
+    graphs = molecules(tmp_path, ["a,CC", "b,CCC", "c,CCO", "d,bad"], "id,smiles")
+    path = tmp_path / "split.json"
+    path.write_text(json.dumps({"train": [0], "valid": [1], "test": [2, 3]}))
+    expected = {"train": [0], "validation": [1], "test": [2]}
+    assert lists(split(graphs, f"file:{path}")) == expected

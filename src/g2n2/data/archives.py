@@ -1,4 +1,4 @@
-"""Zip and npz files that may come from anywhere: looked through before a byte is expanded.
+"""Zip and npz files from untrusted sources: checked before a byte is expanded.
 
 Nothing is ever written to disk and no pickle is ever opened. A zip is refused as a whole if one
 member leaves its folder, is a link, is encrypted or would expand beyond the limits.
@@ -108,7 +108,7 @@ def read_npz(
 def _checked_members(
     archive: zipfile.ZipFile, label: str, largest: int
 ) -> tuple[zipfile.ZipInfo, ...]:
-    """List the members, having looked at every entry of the directory and expanded none."""
+    """The members, after every entry of the directory was checked; none is expanded."""
     members = tuple(archive.infolist())
     if len(members) > MOST_MEMBERS:
         raise DataError(f"{label} has {len(members):,} members, the limit is {MOST_MEMBERS:,}")
@@ -133,7 +133,7 @@ def _checked_members(
 
 
 def _why_refused(info: zipfile.ZipInfo, seen: set[str]) -> str:
-    """Say what is wrong with a member, or nothing."""
+    """What is wrong with a member, or an empty text."""
     kind = stat.S_IFMT(info.external_attr >> 16)
     if _OUTSIDE.search(info.orig_filename):
         return "names a place outside the archive"
@@ -170,7 +170,7 @@ def _check_array_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, what: s
 
 @contextmanager
 def _opened(source: Path | bytes, label: str) -> Iterator[zipfile.ZipFile]:
-    """Open a zip file; whatever is broken about it, then or later, ends as a DataError."""
+    """Open a zip file; whatever is broken in it, now or later, raises a DataError."""
     if isinstance(source, Path):
         require_regular(source)
     try:

@@ -16,7 +16,7 @@ from ..graphs import GraphLike, adjacency
 from .pyg_fields import columns, edge_weights, graph_of_node, nodes_and_edges
 
 LARGE = 1024
-"""Nodes of a graph from which on A is sparse, for networks that take it so."""
+"""Nodes of the smallest graph whose A is sparse, for networks that accept a sparse A."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,7 +36,7 @@ class GraphBatch(Described):
         mask: `[B, N]`, true where a node is.
         directed: Whether some A is not symmetric.
         targets: Whatever a loss compares with, or None.
-        designed: `[B, N, N, k]` spectral supports, where they are known beforehand.
+        designed: `[B, N, N, k]` precomputed spectral supports, or None.
     """
 
     adjacency: Tensor
@@ -109,7 +109,7 @@ class GraphBatch(Described):
             graphs: At least one graph.
             nodes: `[n, F]` features of each graph's nodes.
             edges: `[n, n, E]` features of each graph's pairs.
-            dtype: PyTorch's default where None.
+            dtype: None for PyTorch's default.
         """
         if not len(graphs):
             raise DataError("the batch is empty: give at least one graph")
@@ -220,10 +220,10 @@ def dense(
         ends: `[2, ΣE]` its ends, counted from 0 within the graph. Parallel edges add up.
         nodes: `[ΣN, F]`.
         edges: `[ΣE, E]`.
-        weights: `[ΣE]` entries of A, 1 where None.
+        weights: `[ΣE]` entries of A; None for 1.
         positions: `[ΣN, 3]`; gives one more edge channel, the distance of every pair.
-        directed: Whether some A is not symmetric; looked up where None.
-        widest: N; the largest size where None (which waits for the device).
+        directed: Whether some A is not symmetric; None to find out.
+        widest: N; None for the largest size (which waits for the device).
     """
     device = sizes.device
     dtype = _dtype(nodes, edges, weights)
@@ -317,7 +317,7 @@ def _dtype(*values: Tensor | None) -> torch.dtype:
 
 
 def _rows(values: Sequence[Any] | None, index: int, shape: tuple[int, ...]) -> Tensor:
-    """Features of one graph, checked against its size; none at all where there are none."""
+    """Features of one graph, checked against its size; no columns without features."""
     if values is None:
         return torch.zeros(*shape, 0)
     rows = torch.as_tensor(values[index], dtype=torch.float64)

@@ -17,7 +17,7 @@ class Dataset:
     """One row of the table of datasets.
 
     Attributes:
-        name: How it is asked for; case and `_` or `-` make no difference.
+        name: Its name; case and `_` or `-` make no difference.
         task: What is learned.
         graphs: How many.
         about: What it is, in a few words.
@@ -101,13 +101,13 @@ def load_dataset(
     """Load or make the dataset of that name.
 
     Args:
-        name: A name in `DATASETS`; for a path see `g2n2.data.readers` and `g2n2.data.tu`.
+        name: A name in `DATASETS`; paths are read by `g2n2.read_graphs`.
         data: Folder in which files are sought before `$G2N2_DATA`, the user cache and the official
             source; generated sets need none.
         options: Further arguments of its loader, for instance `{"track": "distance"}` of `qm9`.
 
     Raises:
-        DataError: If there is no such dataset or option, or its files cannot be had.
+        DataError: If there is no such dataset or option, or its files cannot be found.
     """
     row = find_dataset(name)
     load = _loader(row)

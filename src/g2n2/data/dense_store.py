@@ -15,7 +15,7 @@ from .graph_set import Ints
 from .store import GraphStore
 
 ENTRIES = 2**22
-"""Of the padded matrices that are made at once: what is needed on the way stays small."""
+"""Padded entries built at once, which bounds the temporary memory."""
 
 
 class DenseStore:
@@ -52,7 +52,7 @@ class DenseStore:
 
     @staticmethod
     def bytes_of(store: GraphStore) -> int:
-        """Device memory it would take at most: what decides whether it is made."""
+        """Upper bound of the device memory it takes."""
         most = int(store.graphs.sizes.max())
         channels = 1 + int(store.graphs.edge_features.shape[1])
         per_pair = 4 * channels * most**2
@@ -83,6 +83,6 @@ class DenseStore:
 
 
 def _smallest(values: Tensor) -> Tensor:
-    """As bytes where all are whole numbers below 256."""
+    """As bytes if all are whole numbers below 256."""
     narrow = values.to(torch.uint8)
     return narrow if bool((narrow == values).all()) else values

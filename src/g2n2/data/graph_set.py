@@ -23,7 +23,7 @@ Floats = NDArray[np.float32]
 Level = Literal["graph", "node", "edge"]
 Kind = Literal["regression", "binary", "multiclass"]
 PER_GRAPH = ("rows", "elements", "smiles")
-"""Entries of a source that say something of each graph: its record, its elements, its SMILES."""
+"""Entries of a source with one value per graph: its record, its elements, its SMILES."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Target:
 
     Attributes:
         name: How it is called on the command line and in result files.
-        unit: Unit of the stored values, empty where there is none.
+        unit: Unit of the stored values; may be empty.
         kind: What it is; `multiclass` values are class numbers from 0.
         classes: The classes' own names in the file; empty for regression.
         symbol: How a table prints it.
@@ -134,7 +134,7 @@ class GraphSet(Described):
         )
 
     def select(self, indices: NDArray[Any] | list[int]) -> GraphSet:
-        """Some of the graphs, in the order asked for; splits do not come along.
+        """Some of the graphs, in the given order, without splits.
 
         Args:
             indices: Numbers of graphs, or one true or false for each.
@@ -169,7 +169,7 @@ class GraphSet(Described):
         )
 
     def blocks(self, size: int, start: int = 0) -> Iterator[GraphSet]:
-        """The graphs from one on, so many at a time, as directed as the whole set is."""
+        """The graphs from index `start` on, `size` at a time, with the `directed` of the set."""
         for first in range(start, len(self), size):
             numbers = np.arange(first, min(first + size, len(self)))
             block = self.select(numbers)
@@ -179,7 +179,7 @@ class GraphSet(Described):
             yield block
 
     def _source_of(self, wanted: Ints) -> Mapping[str, Any]:
-        """The source with what it says of some graphs in place of what it says of all."""
+        """The source with its `PER_GRAPH` entries for the wanted graphs only."""
         of_each = {
             name: tuple(self.source[name][i] for i in wanted)
             for name in PER_GRAPH

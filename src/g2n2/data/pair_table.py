@@ -1,4 +1,4 @@
-"""PairTable: numbers of every pair of nodes of every graph, kept without padding."""
+"""PairTable: values for every pair of nodes of every graph, stored without padding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .batching import ordered_batches
 from .store import GraphStore
 
 AT_ONCE = 2**20
-"""Padded pairs that are made together."""
+"""Padded pairs computed together."""
 
 
 class PairTable:

@@ -19,11 +19,11 @@ class PyGTensors(Described):
     """What PyG models are called with, under the names `Data` has for it.
 
     Attributes:
-        x: `[nodes, F]` or `[nodes]`; None where there are no node features.
+        x: `[nodes, F]` or `[nodes]`; None without node features.
         edge_index: `[2, E]`.
         edge_attr: `[E, D]` or `[E]`, or None.
         batch: `[nodes]` the graph of each node, or None for one graph.
-        edge_weight: `[E]` entries of A, 1 where None.
+        edge_weight: `[E]` entries of A; None for 1.
     """
 
     x: Tensor | None

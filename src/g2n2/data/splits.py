@@ -150,7 +150,7 @@ def _cut(graphs: GraphSet, order: Ints, shares: Fractions) -> dict[str, Ints]:
 def _random_order(graphs: GraphSet, seed: int) -> Ints:
     """A shuffle in which every stretch has the whole set's class balance.
 
-    Graphs stand in the order of their rank within their class divided by the size of that class, so
+    Graphs are ordered by their rank within their class divided by the size of that class, so
     any cut gives each class its share to within one graph.
     """
     shuffled = np.random.default_rng(seed).permutation(len(graphs)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""GraphStore: a GraphSet as tensors on the device, from which batches are cut without the host."""
+"""GraphStore: a GraphSet as tensors on the device, and its batches, built without the host."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ class GraphStore:
 
     Args:
         graphs: The set.
-        device: Where the tensors live and batches are batch.
-        distance: Edge channels batch of the positions: `raw`, `square`, `inverse`, `rbf16` ….
+        device: Where the tensors are kept and batches are built.
+        distance: Edge channels computed from the positions: `raw`, `square`, `inverse`, `rbf16` ….
         dtype: Of features and targets.
-        columns_only: Whether the batches are for a network that is: A of large graphs is sparse.
+        columns_only: Whether the batches are for a `columns_only` network, which takes a sparse A
+            of large graphs.
 
     Attributes:
-        designed: Spectral supports of all graphs, where somebody has batch them.
+        designed: Precomputed spectral supports of all graphs, or None.
     """
 
     designed: PairTable | None = None
@@ -92,7 +93,7 @@ class GraphStore:
         return self._build(dense, np.arange(len(self))[span], widest)
 
     def padded_positions(self, widest: int) -> Tensor | None:
-        """`[G, widest, 3]`, or None where there are none."""
+        """`[G, widest, 3]`, or None without positions."""
         if self.positions is None:
             return None
         mask = torch.arange(widest, device=self.device) < self._index(self.graphs.sizes)[:, None]

@@ -1,7 +1,7 @@
 """ZINC-12k: penalised logP of drug-like molecules, with a training set that is a SURROGATE.
 
 Validation and test molecules are the official ones, in official order. The training molecules are
-10,000 others drawn from the same pool, because the official list was not to be had. Results must
+10,000 others drawn from the same pool, because the official list was not available. Results must
 be called "ZINC-12k test, resampled training set", never "ZINC-12k".
 """
 

@@ -43,7 +43,7 @@ _CLASS_NAMES = frozenset({"class", "label", "category", "classes", "labels"})
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What a table says of each graph; the fields are those of `GraphSet`."""
+    """Ids, targets and splits of a table; the fields are those of `GraphSet`."""
 
     ids: tuple[str, ...]
     targets: Values
@@ -298,7 +298,7 @@ def from_cells(name: str, cells: Sequence[str], places: Sequence[str], task: Tas
 def from_numbers(
     name: str, values: Values, whole: bool, task: Task | None, places: Sequence[str] | None = None
 ) -> Column:
-    """One target column from numbers; `whole` says that whole numbers stand for classes."""
+    """One target column from numbers; if `whole`, whole numbers are classes."""
     if (bad := np.flatnonzero(np.isinf(values))).size:
         where = places[bad[0]] if places else f"entry {bad[0]}"
         raise DataError(
@@ -333,7 +333,7 @@ def from_block(
 
     Args:
         block: The numbers.
-        whole: Whether they were stored as whole numbers, which then stand for classes.
+        whole: Whether they were stored as whole numbers, which are then classes.
         task: What the user says they are.
         wanted: Names of the columns to keep; None keeps all.
         names: The columns' own names, where the source has any.

@@ -55,7 +55,7 @@ class MoleculeRecord:
 
     Attributes:
         place: Where it is in the file, such as `molecule 3`.
-        properties: What the file says of it; `name` is its title.
+        properties: Its data items in the file; `name` is its title.
         block: The record of an SDF up to `M  END`; empty for XYZ.
         atoms: Element and coordinates in Å of each atom of an XYZ; empty for SDF.
         fault: Why it cannot be read; empty if it may be.

@@ -138,7 +138,7 @@ def _connected(chem: Any, bare: Molecule) -> Molecule | str:
 
 
 def _lone_atom(chem: Any, bare: Molecule, charge: int) -> Molecule | str:
-    """One atom that stands by itself, as He or Na with charge=1; RDKit finds no bonds for one."""
+    """A single atom, as He or Na with charge=1, for which RDKit determines no bonds."""
     molecule = chem.RWMol(bare)
     atom = molecule.GetAtomWithIdx(0)
     atom.SetNoImplicit(True)
@@ -162,7 +162,7 @@ class ReadMolecule:
     Attributes:
         record: Its graph.
         smiles: Its canonical SMILES.
-        fragments: Of how many parts without a bond between them it is written.
+        fragments: Number of its parts without a bond between them.
         elements: Symbols of its atoms that are nodes.
     """
 
@@ -179,9 +179,9 @@ def graph_and_smiles(
 
     Args:
         chem: `rdkit.Chem`.
-        molecule: As one of the functions above gives it.
+        molecule: From one of the functions above.
         hydrogens: Make implicit hydrogens nodes of the graph.
-        largest: Keep the fragment of most heavy atoms only.
+        largest: Keep only the fragment with the most heavy atoms.
     """
     try:
         fragments = len(chem.GetMolFrags(molecule))
@@ -209,7 +209,7 @@ def _largest_fragment(chem: Any, molecule: Molecule) -> Molecule:
 
 
 def fragment_notes(read: Sequence[ReadMolecule], largest: bool) -> list[str]:
-    """A note where molecules are of several fragments."""
+    """A note if molecules are of several fragments."""
     count = sum(molecule.fragments > 1 for molecule in read)
     if not count:
         return []
