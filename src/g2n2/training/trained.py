@@ -20,6 +20,7 @@ from ..data.readers.smiles_tables import read_smiles_list
 from ..data.reading import SMILES, read_with
 from ..described import Described, some
 from ..errors import DataError
+from ..input_files import read_text_file
 from ..validation import check
 from .alignment import align
 from .building import (
@@ -173,13 +174,22 @@ class Run:
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """Loss and validation scores of each epoch."""
+        """Loss and validation scores of each epoch.
+
+        Raises:
+            DataError: No epoch was finished, or metrics.csv is damaged.
+        """
+        path = self.folder / "metrics.csv"
+        if not path.exists():
+            raise DataError(f"{self.folder} has no metrics.csv: no epoch was finished")
+        rows = csv.DictReader(read_text_file(path, "expected a table of epochs").splitlines())
         try:
-            text = (self.folder / "metrics.csv").read_text(encoding="utf-8")
-        except OSError:
-            raise DataError(f"{self.folder} has no metrics.csv: no epoch was finished") from None
-        rows = csv.DictReader(text.splitlines())
-        return [{name: float(value) for name, value in row.items()} for row in rows]
+            return [{name: float(value) for name, value in row.items()} for row in rows]
+        except (ValueError, TypeError, csv.Error):  # no number, or more or fewer cells than names
+            raise DataError(
+                f"{path} is damaged in line {rows.line_num}: expected numbers; "
+                f"g2n2 train --resume {self.folder} writes it again"
+            ) from None
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r})"
