@@ -341,7 +341,7 @@ def _other_arrays(chance: Random, content: bytes) -> bytes:
 
 def _resealed_certificate(chance: Random, content: bytes) -> bytes:
     said = in_json(chance, content)
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         found = json.loads(said)
         if isinstance(found, dict):
             return json.dumps({**found, "digest": digest(found)}).encode(errors="replace")
