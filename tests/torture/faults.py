@@ -12,35 +12,25 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-import traceback
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from multiprocessing import get_context
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from g2n2.experiments.record import Record
 from g2n2.training.checkpoints import NAME as CHECKPOINT
-from g2n2.training.checkpoints import PREVIOUS
 from g2n2.training.manifest import NAME as MANIFEST
 from g2n2.training.run_folder import BEST
-from run_processes import in_folder
-from small_runs import SMALL, learned_state, same_bytes
 
+from .bench import OUTPUTS, PATIENCE, SETTINGS, Bench, Case, refusal
 from .mutations import in_bytes
-from .process import Blow, command, fill_cache, write_record
+from .process import Blow, fill_cache, write_record
 
-PRELOADED = [
-    *("g2n2.cli", "g2n2.training.session", "g2n2.training.display", "lightning.fabric"),
-    *("torch.utils.tensorboard", "torture.process", "run_processes"),
-]
-PATIENCE = 300.0
-"""Seconds after which a process that should have ended hangs, on however busy a machine."""
-SETTINGS = {**SMALL, "grammar": "GNNML1", "epochs": 2, "checkpoint_seconds": 0.0}
+DESCRIPTION = ("config.json", "data.json", "split.json")
 SWEEP = """dataset = "regular"
 grammar = "GNNML1"
 layers = 1
@@ -55,287 +45,103 @@ nodes = 8
 [sweep]
 width = [2, 3, 4, 5]
 """
-OUTPUTS = {"predict": "out.csv", "evaluate": "scores.csv", "derive": "proof.json"}
 REFUSED = ("is being written by", "holds a run already")
 
 
-@dataclass
-class Count:
-    """What came of the faults of one kind.
+class Faults(Bench):
+    """The cases.
 
     Attributes:
-        tried: How many.
-        survived: How many of them.
-        failures: What happened to the others.
-    """
-
-    tried: int = 0
-    survived: int = 0
-    failures: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Case:
-    """One experiment.
-
-    Attributes:
-        kind: Row of the table.
-        what: Tells it from others of its kind.
-        run: Raises where something was lost; works in a folder of its own.
-        faults: How many it holds.
-    """
-
-    kind: str
-    what: str
-    run: Callable[[Path], None]
-    faults: int = 1
-
-
-def try_faults(folder: Path, seed: int, full: bool, workers: int, only: str = "") -> dict[str, Count]:
-    """Try every fault, several at a time.
-
-    Args:
-        folder: For all files; emptied case by case.
-        seed: Of what is left to chance.
-        full: All of them, or a sample of every kind.
-        workers: How many at a time.
-        only: Part of the name of a kind.
-    """
-    bench = Bench(folder, seed)
-    cases = [case for case in bench.cases(full) if only in case.kind]
-    found = {case.kind: Count() for case in cases}
-
-    def outcome(numbered: tuple[int, Case]) -> str:
-        number, case = numbered
-        own = folder / f"case-{number}"
-        own.mkdir()
-        try:
-            case.run(own)
-        except Exception as error:
-            return f"{case.what}: {str(error) or traceback.format_exc()}"[:3000]
-        finally:
-            shutil.rmtree(own, ignore_errors=True)
-        return ""
-
-    with ThreadPoolExecutor(workers) as pool:
-        for case, failure in zip(cases, pool.map(outcome, enumerate(cases)), strict=True):
-            count = found[case.kind]
-            count.tried += case.faults
-            count.survived += 0 if failure else case.faults
-            count.failures += [failure] if failure else []
-    return found
-
-
-class Bench:
-    """Runs that were left alone, to compare with, and the cases.
-
-    Args:
-        folder: Where they are kept.
-        seed: Of what is left to chance.
+        left_out: Kinds that cannot be tried on this machine.
     """
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.seed = seed
-        self.context = get_context("forkserver")
-        self.context.set_forkserver_preload(PRELOADED)
-        self.folder = folder / "whole"
-        self.folder.mkdir(parents=True)
-        (self.folder / "settings.json").write_text(json.dumps(SETTINGS))
-        (self.folder / "few.g6").write_text("Bw\nC~\nDQc\n" * 20)
-        self.train = ["train", "--config", str(self.folder / "settings.json")]
-        self.commands = {
-            "predict": ["predict", str(self.folder / "run"), str(self.folder / "few.g6")],
-            "evaluate": ["evaluate", str(self.folder / "run")],
-            "derive": ["derive", "L1"],
-        }
-        self.run = self.folder / "run"
-        self.calls = {"train": self._counted([*self.train, "--out", "run"])}
-        for name, words in self.commands.items():
-            self.calls[name] = self._counted([*words, "--out", OUTPUTS[name]])
-        self.half = self.folder / "half"
-        self.hit([*self.train, "--out", "half"], self.folder, self.calls["train"] * 2 // 3)
-
-    # --- processes ---
-
-    def start(self, words: list[str], folder: Path, blow: Blow | None = None, log: str = "log") -> Any:
-        process = self.context.Process(
-            target=command, args=(words, folder, folder / log, blow or Blow()), daemon=True
-        )
-        process.start()
-        return process
-
-    def ended(self, process: Any, folder: Path, log: str = "log") -> tuple[int, str]:
-        """How a process ended, and what it said."""
-        process.join(PATIENCE)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-            raise AssertionError("it hangs")
-        said = (folder / log).read_text(errors="replace") if (folder / log).exists() else ""
-        assert "Traceback" not in said, said[-2000:]
-        return process.exitcode, said
-
-    def done(self, words: list[str], folder: Path) -> str:
-        """Run a command that must succeed."""
-        code, said = self.ended(self.start(words, folder), folder)
-        assert code == 0, f"{' '.join(words)}: {said}"
-        return said
-
-    def hit(self, words: list[str], folder: Path, at: int) -> None:
-        code, said = self.ended(self.start(words, folder, Blow(at)), folder)
-        assert code == -signal.SIGKILL, said
-
-    def _counted(self, words: list[str]) -> int:
-        number = self.folder / "calls"
-        code, said = self.ended(self.start(words, self.folder, Blow(counted=number)), self.folder)
-        assert code == 0, said
-        return int(number.read_text())
-
-    def finish(self, folder: Path, name: str = "run") -> None:
-        """Take a run up again, or start it where it never began, and compare it."""
-        there = (folder / name / "config.json").exists()
-        words = ["train", "--resume", name] if there else [*self.train, "--out", name]
-        self.done(words, folder)
-        self.compare(folder / name)
-
-    def compare(self, run: Path) -> None:
-        """Refuse a run that is not the same to the last byte."""
-        assert same_bytes(learned_state(self.run), learned_state(run)), "another state"
-        for name in ("metrics.csv", "test.csv", BEST, "config.json", "data.json", "split.json"):
-            assert (run / name).read_bytes() == (self.run / name).read_bytes(), f"another {name}"
-        results = [json.loads((where / "result.json").read_text()) for where in (run, self.run)]
-        assert results[0]["test"] == results[1]["test"], "another result"
-        left = {path.name for path in run.iterdir()} - {path.name for path in self.run.iterdir()}
-        assert not left - {PREVIOUS}, f"left behind: {left}"
-
-    # --- cases ---
+        super().__init__(folder, seed)
+        self.left_out: list[str] = []
 
     def cases(self, full: bool) -> Iterator[Case]:
         """All of them, or a sample of every kind."""
-        times = Random(f"{self.seed} kills")
+        yield from self.kills(full)
+        yield from self.damages(full)
+        yield from self.writers(full)
+
+    def kills(self, full: bool) -> Iterator[Case]:
+        """Processes that end in the middle of things."""
+        kills = 15 if full else 5
         for number in range(4 if full else 1):
-            kills = 15 if full else 5
-            yield Case(
-                "kill at a random time while training",
-                f"run {number}",
-                lambda folder, kills=kills, seed=times.random(): self.random_kills(folder, kills, seed),
-                kills,
-            )
+            work = partial(self.random_kills, kills=kills, number=number)
+            yield Case("kill at a random time while training", f"run {number}", work, kills)
         for at in self.some(self.calls["train"], 8, full):
-            yield Case(
-                "kill at a write, fsync or rename while training",
-                f"call {at}",
-                lambda folder, at=at: self.kill_training(folder, at),
-            )
+            work = partial(self.kill_training, at=at)
+            yield Case("kill at a write, fsync or rename while training", f"call {at}", work)
         for at in self.some(self.calls["train"] // 4, 3, full):
-            yield Case(
-                "kill while resuming",
-                f"call {at}",
-                lambda folder, at=at: self.kill_resuming(folder, at),
-            )
-        for name in OUTPUTS:
-            for at in self.some(self.calls[name], 2, full):
-                yield Case(
-                    "kill at a write, fsync or rename of an output",
-                    f"{name}, call {at}",
-                    lambda folder, name=name, at=at: self.hit_output(folder, name, Blow(at)),
-                )
+            yield Case("kill while resuming", f"call {at}", partial(self.kill_resuming, at=at))
+        for name, at in self.of_outputs(2, full):
+            work = partial(self.hit_output, name=name, blow=Blow(at))
+            yield Case("kill at a write, fsync or rename of an output", f"{name}, call {at}", work)
         for number in range(4 if full else 1):
-            yield Case(
-                "kill while sweeping",
-                f"sweep {number}",
-                lambda folder, seed=times.random(): self.kill_sweep(folder, 4, seed),
-                4,
-            )
-        for number in (signal.SIGINT, signal.SIGTERM):
-            for again in range(3 if full else 1):
-                yield Case(
-                    "SIGINT or SIGTERM while training",
-                    f"{number.name} {again}",
-                    lambda folder, number=number: self.interrupt(folder, number),
-                )
-        for name in (CHECKPOINT, BEST, MANIFEST, "config.json", "data.json", "split.json", "metrics.csv"):
+            work = partial(self.kill_sweep, kills=4, number=number)
+            yield Case("kill while sweeping", f"sweep {number}", work, 4)
+        for number in range(6 if full else 2):
+            sent = (signal.SIGINT, signal.SIGTERM)[number % 2]
+            work = partial(self.interrupt, number=sent)
+            yield Case("SIGINT or SIGTERM while training", f"{sent.name} {number}", work)
+        for number in range(4 if full else 1):
+            work = partial(self.killed_worker, number=number)
+            yield Case("one of two training processes killed", f"kill {number}", work)
+
+    def damages(self, full: bool) -> Iterator[Case]:
+        """Files and disks that fail."""
+        for name in (*DESCRIPTION, CHECKPOINT, BEST, MANIFEST, "metrics.csv"):
             for number in range(6 if full else 1):
-                yield Case(
-                    "torn or garbled file of a run that goes on",
-                    f"{name} {number}",
-                    lambda folder, name=name, number=number: self.tear(folder, name, number),
-                )
+                work = partial(self.tear, name=name, number=number)
+                yield Case("torn or garbled file of a run that goes on", f"{name} {number}", work)
         for at in self.some(self.calls["train"], 6, full):
-            yield Case(
-                "disk full at a write, fsync or rename while training",
-                f"call {at}",
-                lambda folder, at=at: self.full_disk(folder, at),
-            )
-        for name in OUTPUTS:
-            for at in self.some(self.calls[name], 1, full):
-                yield Case(
-                    "disk full at a write, fsync or rename of an output",
-                    f"{name}, call {at}",
-                    lambda folder, name=name, at=at: self.hit_output(folder, name, Blow(at, "full")),
-                )
+            work = partial(self.full_disk, at=at)
+            yield Case("disk full at a write, fsync or rename while training", f"call {at}", work)
+        for name, at in self.of_outputs(1, full):
+            work = partial(self.hit_output, name=name, blow=Blow(at, "full"))
+            kind = "disk full at a write, fsync or rename of an output"
+            yield Case(kind, f"{name}, call {at}", work)
         if _can_mount():
-            used = sum(path.stat().st_size for path in self.run.rglob("*") if path.is_file()) // 1024
+            needed = sum(map(len, self.outputs.values())) // 1024
             for share in (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0) if full else (0.3, 0.7):
-                yield Case(
-                    "a real disk that is too small",
-                    f"{share:.0%} of what the run needs",
-                    lambda folder, size=int(share * used): self.small_disk(folder, size),
-                )
+                work = partial(self.small_disk, size=int(share * needed))
+                yield Case("real disk that is too small", f"{share:.0%} of the need", work)
+        else:
+            self.left_out.append("a real disk that is too small, which needs root")
         if _can_mount() or os.getuid():
             for name in ("train", "resume", "sweep", *OUTPUTS):
-                yield Case(
-                    "read-only folder",
-                    name,
-                    lambda folder, name=name: self.read_only(folder, name),
-                )
-        yield Case(
-            "several processes start runs in one folder",
-            "runs",
-            lambda folder, count=100 if full else 12: self.starts(folder, count),
-            100 if full else 12,
-        )
+                yield Case("read-only folder", name, partial(self.read_only, name=name))
+        else:
+            self.left_out.append("read-only folders, as root may not mount here")
+
+    def writers(self, full: bool) -> Iterator[Case]:
+        """Several processes at once."""
+        count = 100 if full else 12
+        work = partial(self.starts, count=count)
+        yield Case("several processes start runs in one folder", f"{count} runs", work, count)
         for number in range(4 if full else 1):
-            yield Case(
-                "several processes, one --out",
-                f"runs {number}",
-                lambda folder: self.one_folder(folder, 8),
-                8,
-            )
-            yield Case(
-                "several processes resume one run",
-                f"runs {number}",
-                lambda folder: self.resumes(folder, 4),
-                4,
-            )
-            yield Case(
-                "several processes, one output file",
-                f"outputs {number}",
-                lambda folder: self.one_output(folder, 4),
-                4,
-            )
-            yield Case(
-                "several processes, one sweep",
-                f"sweeps {number}",
-                lambda folder: self.sweeps(folder, 2),
-                2,
-            )
+            for kind, run, count in (
+                ("several processes, one --out", self.one_folder, 8),
+                ("several processes resume one run", self.resumes, 4),
+                ("several processes, one output file", self.one_output, 4),
+                ("several processes, one sweep", self.sweeps, 2),
+            ):
+                yield Case(kind, f"time {number}", partial(run, count=count), count)
         yield Case("several processes, one cache file", "cache", self.one_cache, 8)
         yield Case("several processes, one experiment record", "record", self.one_record, 8)
-        for number in range(3 if full else 1):
-            yield Case(
-                "one of two training processes killed",
-                f"kill {number}",
-                lambda folder, number=number: self.killed_worker(folder, number),
-            )
+
+    def of_outputs(self, few: int, full: bool) -> list[tuple[str, int]]:
+        return [(name, at) for name in OUTPUTS for at in self.some(self.calls[name], few, full)]
 
     @staticmethod
     def some(calls: int, few: int, full: bool) -> list[int]:
         """Every call, or a few spread over all of them."""
         return list(range(1, calls + 1)) if full else [1 + calls * k // few for k in range(few)]
 
-    def random_kills(self, folder: Path, kills: int, seed: float) -> None:
-        chance = Random(seed)
+    def random_kills(self, folder: Path, kills: int, number: int) -> None:
+        chance = Random(f"{self.seed} {number}")
         for _ in range(kills):
             there = (folder / "run" / "config.json").exists()
             words = ["train", "--resume", "run"] if there else [*self.train, "--out", "run"]
@@ -367,13 +173,13 @@ class Bench:
         if blow.action == "kill":
             assert code == -signal.SIGKILL, said
         else:
-            _refusal(code, said)
+            refusal(code, said)
         assert path.read_bytes() in (old, new), "half an output"
         self.done(words, folder)
         assert path.read_bytes() == new, "another output"
 
-    def kill_sweep(self, folder: Path, kills: int, seed: float) -> None:
-        chance = Random(seed)
+    def kill_sweep(self, folder: Path, kills: int, number: int) -> None:
+        chance = Random(f"{self.seed} {number}")
         (folder / "sweep.toml").write_text(SWEEP)
         words = ["sweep", "sweep.toml", "--trials", "4"]
         for _ in range(kills):
@@ -421,7 +227,7 @@ class Bench:
         (run / name).write_bytes(cut if number % 2 == 0 else in_bytes(chance, whole))
         code, said = self.ended(self.start(["train", "--resume", "run"], folder), folder)
         if code:
-            _refusal(code, said)
+            refusal(code, said)
             assert name in said, f"{name} is not named: {said}"
             (run / name).write_bytes(whole)
             self.done(["train", "--resume", "run"], folder)
@@ -430,7 +236,7 @@ class Bench:
     def full_disk(self, folder: Path, at: int) -> None:
         words = [*self.train, "--out", "run"]
         code, said = self.ended(self.start(words, folder, Blow(at, "full")), folder)
-        _refusal(code, said)
+        refusal(code, said)
         self.finish(folder)
 
     def small_disk(self, folder: Path, size: int) -> None:
@@ -439,7 +245,7 @@ class Bench:
         with _mounted("-t", "tmpfs", "-o", f"size={size}k", "tmpfs", str(disk)):
             words = [*self.train, "--out", "disk/run"]
             code, said = self.ended(self.start(words, folder), folder)
-            _refusal(code, said)
+            refusal(code, said)
             subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
             self.finish(folder, "disk/run")
 
@@ -456,7 +262,7 @@ class Bench:
         before = _contents(place)
         with _unwritable(place):
             code, said = self.ended(self.start(words[name], folder), folder)
-        _refusal(code, said)
+        refusal(code, said)
         assert _contents(place) == before, "something was changed"
 
     def starts(self, folder: Path, count: int) -> None:
@@ -511,17 +317,6 @@ class Bench:
         assert [code for code, _ in ended] == [0] * count, ended
         self.four_trials(folder)
 
-    def at_once(self, folder: Path, commands: list[list[str]]) -> list[tuple[int, str]]:
-        logs = [f"{number}.log" for number in range(len(commands))]
-        started = [
-            self.context.Process(target=in_folder, args=(folder, words, folder / log), daemon=True)
-            for words, log in zip(commands, logs, strict=True)
-        ]
-        for process in started:
-            process.start()
-        (folder / "go").touch()
-        return [self.ended(p, folder, log) for p, log in zip(started, logs, strict=True)]
-
     def one_cache(self, folder: Path) -> None:
         contents = [bytes([number]) * 200_000 for number in range(8)]
         self.together(folder, [(fill_cache, (folder, content)) for content in contents])
@@ -572,12 +367,6 @@ class Bench:
         assert result["config"]["epochs"] == 40, "another run"
 
 
-def _refusal(code: int, said: str) -> None:
-    """What a user must see: a message, and the exit code of bad input."""
-    assert code == 2, f"ended with {code}: {said}"
-    assert "error: " in said, said
-
-
 def _stamp(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
@@ -596,10 +385,8 @@ def _children(process: int) -> list[int]:
 
 
 def _end(process: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(process, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def _wait_for_end(process: int) -> None:
@@ -618,8 +405,6 @@ def _can_mount() -> bool:
 
 def _mounts() -> bool:
     """Whether root may mount here, which in a container it often may not."""
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         try:
             with _mounted("-t", "tmpfs", "tmpfs", folder):

@@ -223,15 +223,23 @@ def make(folder: Path) -> None:
         put(f"edge tables/{name}", text)
     for name, text in TU.items():
         put(f"tu/DS_{name}.txt", text)
-    put("tu zip/DS.zip", zipped([(f"DS/DS_{name}.txt", text.encode()) for name, text in TU.items()]))
+    put(
+        "tu zip/DS.zip", zipped([(f"DS/DS_{name}.txt", text.encode()) for name, text in TU.items()])
+    )
     put("npz/graphs.npz", _arrays())
-    put("xlsx/table.xlsx", zipped([("xl/workbook.xml", b"<workbook/>"), ("[Content_Types].xml", b"")]))
+    put(
+        "xlsx/table.xlsx",
+        zipped([("xl/workbook.xml", b"<workbook/>"), ("[Content_Types].xml", b"")]),
+    )
     put("pickle/model.pt", pickle.dumps(_Mark()))
     put("settings/settings.toml", TOML)
     put("settings/sweep.toml", SWEEP)
     put("split/split.json", SPLIT)
     put("split/split.csv", "id,split\n0,train\n1,train\n2,validation\n3,test\n")
-    put("grammar/rules.txt", "# rules\nV_c → MV_c | 1 | C_1V_c\nM → (M⊙M) | MM | diag(V_c) | A\nC_1 = A + I\n")
+    put(
+        "grammar/rules.txt",
+        "# rules\nV_c → MV_c | 1 | C_1V_c\nM → (M⊙M) | MM | diag(V_c) | A\nC_1 = A + I\n",
+    )
     derived = g2n2.derive("L1")
     put("certificate/proof.json", json.dumps(derived.certificate))
     put("grammar/derivation.json", json.dumps(derived.to_json()))
@@ -324,7 +332,9 @@ def _other_arrays(chance: Random, content: bytes) -> bytes:
         case 2:
             arrays[key] = old[..., None]
         case 3:
-            arrays[key] = np.resize(old, tuple(chance.randrange(5) for _ in range(chance.randrange(5))))
+            arrays[key] = np.resize(
+                old, tuple(chance.randrange(5) for _ in range(chance.randrange(5)))
+            )
         case 4:
             arrays[key] = np.full_like(old, chance.choice((0, 1)))
         case 5:
@@ -430,13 +440,20 @@ def formats(seeds: Path) -> list[Format]:
         ),
         Format("edge list of one graph", "edge list", {"graph.txt": TEXT}, _one_graph),
         Format(
-            "edge, node and graph tables", "edge tables", dict.fromkeys(EDGES, TEXT), _graphs("edges.csv")
+            "edge, node and graph tables",
+            "edge tables",
+            dict.fromkeys(EDGES, TEXT),
+            _graphs("edges.csv"),
         ),
         Format("npz", "npz", {"graphs.npz": NPZ}, _graphs("graphs.npz")),
         Format("TU folder", "tu", {f"DS_{name}.txt": TEXT for name in TU}, _graphs(".")),
         Format("TU zip", "tu zip", {"DS.zip": ARCHIVE}, _graphs("DS.zip")),
-        Format("XLSX (refused)", "xlsx", {"table.xlsx": ARCHIVE}, _refused("table.xlsx"), share=0.2),
-        Format("pickle (refused)", "pickle", {"model.pt": in_bytes}, _refused("model.pt"), share=0.5),
+        Format(
+            "XLSX (refused)", "xlsx", {"table.xlsx": ARCHIVE}, _refused("table.xlsx"), share=0.2
+        ),
+        Format(
+            "pickle (refused)", "pickle", {"model.pt": in_bytes}, _refused("model.pt"), share=0.5
+        ),
         Format("split as JSON", "split", {"split.json": JSON}, _split("split.json"), share=0.5),
         Format("split as CSV", "split", {"split.csv": TEXT}, _split("split.csv"), share=0.5),
         Format("settings in TOML", "settings", {"settings.toml": TEXT}, _settings("settings.toml")),
@@ -452,15 +469,24 @@ def formats(seeds: Path) -> list[Format]:
         ),
         Format("certificate", "certificate", {"proof.json": JSON}, _certificate, True),
         Format(
-            "certificate, resealed", "certificate", {"proof.json": _resealed_certificate}, _certificate
+            "certificate, resealed",
+            "certificate",
+            {"proof.json": _resealed_certificate},
+            _certificate,
         ),
         Format("model", "model", {"model.safetensors": either(in_bytes, _header)}, _model, True),
         Format("model, resealed", "model", {"model.safetensors": _resealed_model}, _model),
         Format("run folder", "run", _of_run(seeds / "run"), _run, True, 3),
-        Format("run folder without checksums", "unchecked", _of_run(seeds / "unchecked"), _run, share=2),
+        Format(
+            "run folder without checksums", "unchecked", _of_run(seeds / "unchecked"), _run, share=2
+        ),
         Format("checkpoint", "run", {CHECKPOINT: checkpoint}, _checkpoint, True),
         Format(
-            "checkpoint without checksums", "checkpoint", {CHECKPOINT: checkpoint}, _checkpoint, share=0.5
+            "checkpoint without checksums",
+            "checkpoint",
+            {CHECKPOINT: checkpoint},
+            _checkpoint,
+            share=0.5,
         ),
         Format("experiment record", "record", {"record.json": JSON}, _record, share=0.5),
     ]
@@ -476,7 +502,12 @@ class _Tried:
     """Damages a copy of an example, reads it, and mends it again."""
 
     def __init__(self, chosen: Format, seeds: Path, seed: int, folder: Path) -> None:
-        self.format, self.seeds, self.seed, self.folder = chosen, seeds / chosen.folder, seed, folder
+        self.format, self.seeds, self.seed, self.folder = (
+            chosen,
+            seeds / chosen.folder,
+            seed,
+            folder,
+        )
         self.whole: Any = None
 
     def __call__(self, number: int) -> str:
@@ -484,7 +515,7 @@ class _Tried:
             shutil.copytree(self.seeds, self.folder)
             if self.format.same:
                 self.whole = self.format.use(self.folder)
-        name, content = self.damaged(number)
+        name, content = damaged(self.format, self.seeds.parent, self.seed, number)
         path = self.folder / name
         path.write_bytes(content)
         os.chdir(self.folder)
@@ -497,12 +528,13 @@ class _Tried:
             return "altered"
         return "read"
 
-    def damaged(self, number: int) -> tuple[str, bytes]:
-        """Which file, and what it holds."""
-        chance = Random(f"{self.seed} {self.format.name} {number}")
-        name = chance.choice(sorted(self.format.files))
-        whole = (self.seeds / name).read_bytes()
-        content = whole
-        while content == whole:
-            content = self.format.files[name](chance, whole)
-        return name, content
+
+def damaged(chosen: Format, seeds: Path, seed: int, number: int) -> tuple[str, bytes]:
+    """Which file of an example, and what it holds then."""
+    chance = Random(f"{seed} {chosen.name} {number}")
+    name = chance.choice(sorted(chosen.files))
+    whole = (seeds / chosen.folder / name).read_bytes()
+    content = whole
+    while content == whole:
+        content = chosen.files[name](chance, whole)
+    return name, content

@@ -18,9 +18,37 @@ Mutate = Callable[[Random, bytes], bytes]
 TOKENS = [
     *("", "0", "-1", "1", "nan", "inf", "-inf", "1e999", "-0.0", "1e-320", "0,5", "0x10", "1_000"),
     *("2147483648", "-9223372036854775809", "18446744073709551616", "9" * 40, "9" * 5000),
-    *("null", "true", "[]", "{}", "''", '"', '""', "'", "\\", "\0", "\r", "\n", "\t", ",", ";", "|"),
+    *(
+        "null",
+        "true",
+        "[]",
+        "{}",
+        "''",
+        '"',
+        '""',
+        "'",
+        "\\",
+        "\0",
+        "\r",
+        "\n",
+        "\t",
+        ",",
+        ";",
+        "|",
+    ),
     *("\ufeff", "é", "𝔸", "\u202e", "\ud7ff", "%s%n", "../../etc/passwd", "=1+1", "$(id)", "`id`"),
-    *("C", "[U]", "[Fe+2]", "C1CC1.[Na+].[Cl-]", "c1ccccc1", "[H][H]", "*", "C%99", "[13C@@H]", "))"),
+    *(
+        "C",
+        "[U]",
+        "[Fe+2]",
+        "C1CC1.[Na+].[Cl-]",
+        "c1ccccc1",
+        "[H][H]",
+        "*",
+        "C%99",
+        "[13C@@H]",
+        "))",
+    ),
     *("A_", "Bw", "~~~~~~~~", ">>graph6<<", ":An", "&A?", "K" * 300, "C" * 3000, "(" * 500),
 ]
 """What stands in a cell where it should not."""
@@ -112,7 +140,10 @@ def in_members(chance: Random, content: bytes, inner: Mutate = in_bytes) -> byte
         case 1:
             members.append((name, held))
         case 2:
-            members[at] = (chance.choice(("../x", "/etc/x", "C:\\x", name[:-1], "x.npy", "\0")), held)
+            members[at] = (
+                chance.choice(("../x", "/etc/x", "C:\\x", name[:-1], "x.npy", "\0")),
+                held,
+            )
         case 3:
             members.append((f"more-{name}", held))
         case _:
@@ -139,7 +170,10 @@ def in_header(chance: Random, content: bytes) -> bytes:
     old, new = chance.choice(
         [
             ("'shape': (", f"'shape': ({chance.choice(TOKENS[:12])},"),
-            ("'descr': '", f"'descr': '{chance.choice(('|O', '<U9', '<c16', '<M8', 'V', '>f2', '['))}"),
+            (
+                "'descr': '",
+                f"'descr': '{chance.choice(('|O', '<U9', '<c16', '<M8', 'V', '>f2', '['))}",
+            ),
             ("False", "True"),
             ("}", chance.choice(("", "(", "}}", "#"))),
             (",", chance.choice(("", "9" * 50))),

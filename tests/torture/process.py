@@ -16,6 +16,8 @@ from g2n2.data.files import store_in_cache
 from g2n2.experiments.record import Record
 from small_runs import command_line
 
+from .watch import bound_memory
+
 
 @dataclass(frozen=True)
 class Blow:
@@ -37,6 +39,7 @@ class Blow:
 def command(words: list[str], folder: Path, log: Path, blow: Blow) -> None:
     """Run `g2n2 WORDS` in a folder, its output in a file."""
     os.chdir(folder)
+    bound_memory()
     calls = _install(blow)
     try:
         command_line(words, log, blow.slow, largest_file=0)

@@ -70,7 +70,15 @@ def _grammars() -> list[str]:
 
 
 def _names() -> list[str]:
-    return [*catalogue(), "r-G_{·, Tr}", "i-G_L3", "MPNN-3", "L1 + Tr", "r-G_L3 - M → MM", "· ᵀ 1 ⊙"]
+    return [
+        *catalogue(),
+        "r-G_{·, Tr}",
+        "i-G_L3",
+        "MPNN-3",
+        "L1 + Tr",
+        "r-G_L3 - M → MM",
+        "· ᵀ 1 ⊙",
+    ]
 
 
 FRAGMENTS = ["L3 + Tr", "· ᵀ 1 diag ⊙", "{matmul, transpose, f}", "L1", "matmul,transpose,one"]
@@ -78,7 +86,15 @@ SIGNATURES = ["ij,jk->ik", "ii->", "i,j->ij", "ij->ji", "ij,kj,k->i", "ij,ij->i"
 GRAPH6 = ["C~", "Bw", "A_", "DQc", "E?Bw", "~?@D" + "?" * 60, "IheA@GUAo", ">>graph6<<Bw"]
 GRAPHS = [":An", "&A?", "C6", "2·C3", "K1,4", "Petersen", "graph6:Bw", "name:K5", "sparse6::An"]
 SMILES = ["C", "CCO", "c1ccccc1", "C[C@H](N)O", "[Na+].[Cl-]", "C1CC1", "N#N", "[13CH4]", "C/C=C/C"]
-OPTIONS = ["hydrogens=true", "largest=1", "track=distance", "energy_unit=meV", "a=", "x=[1]", "y=1e5"]
+OPTIONS = [
+    "hydrogens=true",
+    "largest=1",
+    "track=distance",
+    "energy_unit=meV",
+    "a=",
+    "x=[1]",
+    "y=1e5",
+]
 SPLITS = ["random", "scaffold", "stored", "column:split", "fold:3", "file:a.json"]
 
 
@@ -147,7 +163,9 @@ class _Tried:
         chance = Random(f"{self.seed} {self.parser.name} {number}")
         letters = self.parser.letters
         if number % 100 == 99:
-            return (chance.choice(letters) + chance.choice(letters)) * chance.choice((50, 500, 20_000))
+            return (chance.choice(letters) + chance.choice(letters)) * chance.choice(
+                (50, 500, 20_000)
+            )
         if number % 2:
             return "".join(chance.choices(letters, k=chance.randint(0, 30)))
         return mangled(chance, chance.choice(self.sentences), letters)

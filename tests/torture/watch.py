@@ -15,6 +15,7 @@ import traceback
 import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -147,7 +148,7 @@ def _work(pipe: Connection, kinds: Kinds) -> None:
     with tempfile.TemporaryDirectory(prefix="torture-") as folder:
         os.chdir(folder)
         tries = kinds(Path(folder))
-        _bound_memory()
+        bound_memory()
         while True:
             try:
                 kind, numbers = pipe.recv()
@@ -183,7 +184,7 @@ def tried(one: Try, number: int) -> tuple[str, str, float, int]:
     return outcome, detail, sum(os.times()[:4]) - start, peak
 
 
-def _bound_memory() -> None:
+def bound_memory() -> None:
     """Stop an input that would take the machine's memory; less is measured, not stopped."""
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -191,10 +192,8 @@ def _bound_memory() -> None:
 
 
 def _forget_peak() -> None:
-    try:
+    with suppress(OSError):  # else the peak is that of all inputs so far, which is no less
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:  # then the peak is that of all inputs so far, which is no less
-        pass
 
 
 def _peak() -> int:

@@ -20,6 +20,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
@@ -94,7 +95,7 @@ class RunFolder:
     @property
     def started(self) -> bool:
         """Whether there is a run, finished or not."""
-        return (self.path / "config.json").is_file()
+        return os.path.isfile(self.path / "config.json")
 
     def sole_writer(self) -> AbstractContextManager[None]:
         """Make the folder and be its only writer, for as long as the run lasts.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -272,7 +273,7 @@ class Run:
         self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
     ) -> GraphSet:
         carried = {k: v for k, v in self.config.options.items() if k in CARRIED}
-        if not Path(source).exists():
+        if not os.path.exists(source):
             carried = dict(self.config.options)  # a data set by name: its own options hold
         wanted = tuple(column.name for column in self.task.columns) if targets else ()
         chosen = {"target": wanted, **carried, **(options or {})}
