@@ -27,6 +27,20 @@ PRELOADED = [
 PATIENCE = 300.0
 """Seconds after which a process that should have ended hangs, on however busy a machine."""
 SETTINGS = {**SMALL, "grammar": "GNNML1", "epochs": 2, "checkpoint_seconds": 0.0}
+SWEEP = """dataset = "regular"
+grammar = "GNNML1"
+layers = 1
+batch = 8
+epochs = 1
+threads = 1
+device = "cpu"
+checkpoint_seconds = 0.0
+[options]
+count = 50
+nodes = 8
+[sweep]
+width = [2, 3, 4, 5]
+"""
 OUTPUTS = {"predict": "out.csv", "evaluate": "scores.csv", "derive": "proof.json"}
 
 
@@ -106,6 +120,7 @@ class Bench:
         (self.folder / "few.g6").write_text("Bw\nC~\nDQc\n" * 20)
         rows = "".join(f"{'C' * (1 + k % 7)}O,{k}\n" for k in range(20))
         (self.folder / "table.csv").write_text(f"smiles,y\n{rows}")
+        (self.folder / "sweep.toml").write_text(SWEEP)
         self.train = ["train", "--config", str(self.folder / "settings.json")]
         self.commands = {
             "predict": ["predict", str(self.folder / "run"), str(self.folder / "few.g6")],

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from g2n2.input_files import printable
+
 from .bench import Bench, Case
 from .formats import damaged, formats
-from .process import Blow
 
 SMALL = ["--grammar", "GNNML1", "--width", "2", "--layers", "1", "--epochs", "1", "--threads", "1"]
 TRAIN = [*SMALL, "--out", "out"]
@@ -38,83 +39,58 @@ GIVEN: dict[str, list[str]] = {
     "model": ["predict", "model.safetensors", "{graphs}"],
 }
 HUGE = str(2**64)
-SIZES = (
-    "count=-1",
-    "count=0",
-    "count=1000000000",
-    "nodes=0",
-    "nodes=x",
-    "nodes=1e99",
-    "seed=-1",
-    "degree=true",
-)
-READING = (
-    "hydrogens=x",
-    "largest=2",
-    "smiles=5",
-    "id=true",
-    "name=1",
-    "target=3",
-    "level=x",
-    "task=1",
-)
 LONG = "a" * 5000
-# Words that no command can follow; {fifo} is one, {run} and {graphs} are good.
-BAD: list[list[str]] = [
-    *(["train", "regular", *SMALL, "--seed", text] for text in (HUGE, "-1", "nan", "")),
-    *(["train", "regular", *SMALL, "--minutes", text] for text in ("nan", "-1", "inf", "1e999")),
-    *(["train", "regular", *SMALL, "--rate", text] for text in ("nan", "0", "inf", "1e9")),
-    *(["train", "regular", "--width", text] for text in ("1000000000", "0", "-1", HUGE)),
-    *(["train", "regular", "--layers", text] for text in ("1000000", "0", HUGE)),
-    *(["train", "regular", *SMALL, "--threads", text] for text in ("100000", "-1", HUGE)),
-    *(["train", "regular", *SMALL, "--batch", text] for text in ("0", HUGE)),
-    *(["train", "regular", *SMALL, "--devices", text] for text in ("0", "100000")),
-    *(["train", "regular", *SMALL, "--limit", text] for text in ("-1", HUGE)),
-    *(["train", "regular", *SMALL, "--dropout", text] for text in ("nan", "1", "-0.5")),
-    *(
-        ["train", "regular", *SMALL, "--split", text]
-        for text in ("", "fold:", "fold:x", "file:", "x")
+REGULAR = ["train", "regular", *SMALL]
+SOURCES = ["", ".", "nope", LONG, "fifo", "/dev/zero", "/dev/null"]
+TARGETS = [".", "/dev/full", "/proc/x", LONG, "fifo", "no/such/folder/x"]
+# Words before and after a bad one, and what is bad; a FIFO called `fifo` is in the folder.
+BAD: list[tuple[list[str], list[str], list[str]]] = [
+    ([*REGULAR, "--seed"], [], [HUGE, "-1", "nan", ""]),
+    ([*REGULAR, "--minutes"], [], ["nan", "-1", "inf", "1e999"]),
+    ([*REGULAR, "--rate"], [], ["nan", "0", "inf", "1e9"]),
+    ([*REGULAR, "--threads"], [], ["100000", "-1", HUGE]),
+    ([*REGULAR, "--batch"], [], ["0", HUGE]),
+    ([*REGULAR, "--devices"], [], ["0", "100000"]),
+    ([*REGULAR, "--limit"], [], ["-1", HUGE]),
+    ([*REGULAR, "--dropout"], [], ["nan", "1", "-0.5"]),
+    ([*REGULAR, "--precision"], [], ["", "128"]),
+    ([*REGULAR, "--target"], [], ["", "nope", "\x01"]),
+    ([*REGULAR, "--split"], [], ["", "fold:", "fold:x", "file:", "file:fifo", f"file:{LONG}", "x"]),
+    ([*REGULAR, "--option"], [], ["", "=", "a=1", "count=-1", "count=0", "count=1000000000"]),
+    ([*REGULAR, "--option"], [], ["nodes=0", "nodes=x", "nodes=1e99", "seed=-1", "degree=true"]),
+    ([*REGULAR, "--out"], [], ["/dev/null", "/proc/x", "fifo", "a\nb", LONG]),
+    (["train", "regular", "--width"], [], ["1000000000", "0", "-1", HUGE]),
+    (["train", "regular", "--layers"], [], ["1000000", "0", HUGE]),
+    (["train", "regular", "--grammar"], [], ["", "nope", "V → AV", "(" * 5000, "fifo", LONG]),
+    (["train"], SMALL, SOURCES),
+    (["train", "{table}", "--option"], SMALL, ["hydrogens=x", "largest=2", "smiles=5", "id=true"]),
+    (
+        ["train", "{table}", "--option"],
+        SMALL,
+        ["name=1", "target=3", "level=x", "task=1", "on_bad=0"],
     ),
-    *(["train", "regular", *SMALL, "--target", text] for text in ("", "nope", "\x01")),
-    *(
-        ["train", "regular", *SMALL, "--option", text]
-        for text in ("", "=", "a=1", "count=-1", "nodes=0")
-    ),
-    *(["train", "regular", *SMALL, "--precision", text] for text in ("", "128")),
-    *(
-        ["train", "regular", *SMALL, "--out", text]
-        for text in ("/dev/null", "/proc/x", "{fifo}", "a\n")
-    ),
-    *(
-        ["train", text, *SMALL]
-        for text in ("", ".", "nope", "{fifo}", "/dev/zero", "/dev/null", "a" * 5000)
-    ),
-    *(
-        ["train", "--config", text]
-        for text in ("", ".", "nope", "{fifo}", "/dev/zero", "/dev/null")
-    ),
-    *(["train", "--resume", text] for text in ("", ".", "nope", "{fifo}", "/dev/zero")),
-    *(
-        ["train", "regular", "--grammar", text]
-        for text in ("", "nope", "V → AV", "(" * 5000, "{fifo}")
-    ),
-    *(["predict", text, "{graphs}"] for text in ("", ".", "nope", "{fifo}", "/dev/zero")),
-    *(["predict", "{run}", text] for text in ("", ".", "nope", "{fifo}", "/dev/zero", "/dev/null")),
-    *(
-        ["predict", "{run}", "{graphs}", "--out", text]
-        for text in (".", "/dev/full", "{fifo}", "no/x/y")
-    ),
-    *(["predict", "{run}", "--smiles", text] for text in ("", "((", "[U]", "C" * 3000)),
-    *(["evaluate", "{run}", "--on", text] for text in ("", "nope", "{fifo}", "/dev/zero")),
-    *(["evaluate", "{run}", "--out", text] for text in (".", "/dev/full", "{run}/config.json/x")),
-    *(["check", text] for text in ("", ".", "nope", "{fifo}", "/dev/zero", "/dev/null")),
-    *(["compile", text] for text in ("", ".", "nope", "{fifo}", "/dev/zero", "V → ", "\x01")),
-    *(["derive", text] for text in ("", "nope", "· ÷", "L3 " * 2000)),
-    *(["derive", "L1", "--out", text] for text in (".", "/dev/full", "{fifo}", "/proc/x")),
-    *(["separate", "L1", text, "Bw"] for text in ("", "nope", "~" * 5000, "{fifo}", "/dev/zero")),
-    *(["eval", text, "Bw"] for text in ("", "A⊙1", "(" * 5000, "A^201", "9" * 5000)),
-    *(["sweep", text, "--trials", "1"] for text in ("", ".", "nope", "{fifo}", "/dev/zero")),
-    *(["report", text] for text in ("nope", "{fifo}", "/dev/zero")),
+    (["train", "mutag", "--data"], [], SOURCES),
+    (["train", "--config"], [], SOURCES),
+    (["train", "--resume"], [], SOURCES),
+    (["predict"], ["{graphs}"], SOURCES),
+    (["predict", "{run}"], [], SOURCES),
+    (["predict", "{run}", "{graphs}", "--out"], [], TARGETS),
+    (["predict", "{run}", "--smiles"], [], ["", "((", "[U]", "C" * 3000]),
+    (["evaluate"], [], SOURCES),
+    (["evaluate", "{run}", "--on"], [], SOURCES),
+    (["evaluate", "{run}", "--out"], [], TARGETS),
+    (["check"], [], SOURCES),
+    (["compile"], [], [*SOURCES, "V → ", "\x01"]),
+    (["derive"], [], ["", "nope", "· ÷", "L3 " * 200, LONG]),
+    (["derive", "L1", "--out"], [], TARGETS),
+    (["separate", "L1"], ["Bw"], [*SOURCES, "~" * 5000]),
+    (["eval"], ["Bw"], ["", "A⊙1", "(" * 5000, "A^201", "9" * 5000, LONG]),
+    (["power", "L1", "--suite"], [], SOURCES),
+    (["sweep"], ["--trials", "1"], SOURCES),
+    (["sweep", "{sweep}", "--trials", "1", "--storage"], [], TARGETS),
+    (["report"], [], ["nope", "fifo", "/dev/zero", LONG]),
+    (["datasets"], [], ["", "nope", LONG]),
+    (["--plugin"], ["grammars"], ["", "nope", LONG, "./fifo", "x.py"]),
 ]
 
 
@@ -124,9 +100,13 @@ def bad_commands(bench: Bench, seeds: Path, full: bool) -> Iterator[Case]:
         for number in range(15 if full else 1):
             work = partial(_given, bench, seeds, name, words, 10_000 + number)
             yield Case("damaged file given to a command", f"{words[0]}, {name} {number}", work)
-    for words in BAD if full else BAD[:: len(BAD) // 20]:
-        work = partial(_answered, bench, words)
-        yield Case("bad name or value given to a command", " ".join(words)[:80], work)
+    for before, after, bad in BAD:
+        for word in bad if full else bad[:1]:
+            words = [*before, word, *after]
+            what = " ".join([*before, printable(word, 30), *after])
+            yield Case(
+                "bad name or value given to a command", what, partial(_answered, bench, words)
+            )
 
 
 def _given(
@@ -143,18 +123,14 @@ def _given(
 def _answered(bench: Bench, words: list[str], folder: Path) -> None:
     """Run a command that must succeed or refuse, in a folder that holds a FIFO too."""
     os.mkfifo(folder / "fifo")
-    places = {
+    known = {
         "{run}": str(bench.run),
         "{graphs}": str(bench.folder / "few.g6"),
-        "{fifo}": "fifo",
         "{table}": str(bench.folder / "table.csv"),
+        "{sweep}": str(bench.folder / "sweep.toml"),
     }
-    said_words = []
-    for word in words:
-        for mark, place in places.items():
-            word = word.replace(mark, place)
-        said_words.append(word)
-    code, said = bench.ended(bench.start(said_words, folder, Blow()), folder)
+    words = [known.get(word, word) for word in words]
+    code, said = bench.ended(bench.start(words, folder), folder)
     assert code in (0, 1, 2), f"ended with {code}: {said}"
     assert code == 0 or said.strip(), "no word"
     bench.refuse_changes()

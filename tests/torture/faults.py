@@ -26,25 +26,11 @@ from g2n2.training.checkpoints import NAME as CHECKPOINT
 from g2n2.training.manifest import NAME as MANIFEST
 from g2n2.training.run_folder import BEST
 
-from .bench import OUTPUTS, PATIENCE, SETTINGS, Bench, Case, refusal
+from .bench import OUTPUTS, PATIENCE, SETTINGS, SWEEP, Bench, Case, refusal
 from .mutations import in_bytes
 from .process import Blow, fill_cache, write_record
 
 DESCRIPTION = ("config.json", "data.json", "split.json")
-SWEEP = """dataset = "regular"
-grammar = "GNNML1"
-layers = 1
-batch = 8
-epochs = 1
-threads = 1
-device = "cpu"
-checkpoint_seconds = 0.0
-[options]
-count = 50
-nodes = 8
-[sweep]
-width = [2, 3, 4, 5]
-"""
 REFUSED = ("is being written by", "holds a run already")
 
 

@@ -208,7 +208,7 @@ class RunFolder:
     def foreign(self) -> list[str]:
         """What the folder holds that no run killed at its very start has left there."""
         own = (*DESCRIPTION, MANIFEST, LOCK, HOLDER)
-        found = self.path.iterdir() if self.path.is_dir() else ()
+        found = self.path.iterdir() if os.path.isdir(self.path) else ()
         return sorted(p.name for p in found if p.name not in own and not p.name.endswith(".part"))
 
     def forget(self) -> None:
