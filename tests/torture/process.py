@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from g2n2 import whole_files
+from g2n2.cli import main
 from g2n2.data.files import store_in_cache
 from g2n2.experiments.record import Record
-from small_runs import command_line
+from g2n2.training import stepping
+from small_runs import no_pictures
 
 from .watch import bound_memory
 
@@ -41,8 +44,13 @@ def command(words: list[str], folder: Path, log: Path, blow: Blow) -> None:
     os.chdir(folder)
     bound_memory()
     calls = _install(blow)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    sys.argv = ["g2n2", *words]
     try:
-        command_line(words, log, blow.slow, largest_file=0)
+        with no_pictures():
+            main()
     finally:
         if blow.counted is not None:
             blow.counted.write_text(str(calls[0]))
@@ -77,10 +85,29 @@ def _install(blow: Blow) -> list[int]:
 
         return hit
 
+    if blow.slow:
+        stepping.Stepper.step = _paused(stepping.Stepper.step)  # type: ignore[method-assign]
+        whole_files.put = _in_pieces
     if blow.at or blow.counted:
         whole_files.put = half
         os.fsync, os.replace = around(fsync, True), around(replace, False)
     return calls
+
+
+def _paused(step: Callable[..., None]) -> Callable[..., None]:
+    def paused(*arguments: Any) -> None:
+        time.sleep(0.025)
+        step(*arguments)
+
+    return paused
+
+
+def _in_pieces(file: Any, content: bytes) -> None:
+    half = len(content) // 2
+    file.write(content[:half])
+    file.flush()
+    time.sleep(0.02)
+    file.write(content[half:])
 
 
 def fill_cache(folder: Path, content: bytes) -> None:
