@@ -458,7 +458,7 @@ def _outputs(
                 values: NDArray[np.float64] = model(graphs).double().cpu().numpy()
             return values
         found = _fitting(model, _graph_set(model, graphs, options))
-        store = GraphStore(found, weight.device, (), weight.dtype)
+        store = GraphStore(found, weight.device, (), weight.dtype, model.columns_only)
         made, rows = outputs(model, store, np.arange(len(found)))
         return made[np.argsort(rows)]
     finally:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 Run = Annotated[Path, typer.Argument(help="A run folder written by g2n2 train.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Interval = Annotated[
+    float, typer.Option(help="Share of true values an interval is to hold; 0: no intervals.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -36,33 +39,44 @@ def evaluate(
     id_column: Id = None,
     option: OptionList = None,
     device: Device = "auto",
+    interval: Interval = 0.9,
     json: AsJson = False,
 ) -> None:
     """Scores of a run's best weights on a part of its data, or on a file with targets."""
-    from ..training.display import plain_console, score_table
+    from ..training.calibration import check_interval
+    from ..training.display import plain_console, reliability_sentences, score_table
     from ..training.metrics import for_json
-    from ..training.prediction_rows import prediction_rows, write_rows
     from ..training.trained import Run as TrainedRun
 
+    check_interval(interval)
     trained = TrainedRun(run, device)
-    _note(trained.note)
+    _say_notes(trained, interval)
     if out is not None:
         _check_out(out, on, trained.config.dataset)
     options = _options(smiles, id_column, option)
     if on in ("train", "validation", "test"):
-        outcome = trained.evaluate(on)
+        outcome = trained.evaluate(on, interval=interval)
     else:
-        outcome = trained.predict(on, options, targets=True)
+        outcome = trained.predict(on, options, targets=True, interval=interval)
     if out is not None:
-        rows = prediction_rows(outcome.graphs, trained.task, outcome.made, truth=True, unread=False)
-        write_rows(out, rows)
+        outcome.to_csv(out, truth=True)
     if json:
-        scores = for_json(outcome.scores)
-        show.as_json({"run": str(run), "data": outcome.graphs.name, "on": on, "scores": scores})
+        show.as_json(
+            {
+                "run": str(run),
+                "data": outcome.graphs.name,
+                "on": on,
+                "scores": for_json(outcome.scores),
+                "reliability": for_json(outcome.reliability),
+            }
+        )
         return
     what = {"graph": "graphs", "node": "nodes", "edge": "edges"}[outcome.graphs.level]
     show.title(f"{run} on {on}: {len(outcome.made.rows):,} {what}")
     plain_console().print(score_table(trained.task, outcome.scores))
+    of_what = f"the {len(outcome):,} {what}"
+    for sentence in reliability_sentences(trained.task, outcome.reliability, of_what):
+        show.say(sentence)
     if out is not None:
         show.say(f"\npredictions and targets: {out}")
 
@@ -80,25 +94,28 @@ def predict(
     id_column: Id = None,
     option: OptionList = None,
     device: Device = "auto",
+    interval: Interval = 0.9,
 ) -> None:
     """Predictions for new graphs, as CSV with the input's ids, in the input's order."""
-    from ..training.prediction_rows import prediction_rows, write_rows
+    from ..training.calibration import check_interval
+    from ..training.prediction_rows import write_rows
     from ..training.trained import Run as TrainedRun
 
+    check_interval(interval)
     trained = TrainedRun(run, device)
-    _note(trained.note)
+    _say_notes(trained, interval)
     if file is None:
-        _predict_molecule(trained, smiles, id_column, option, out)
+        _predict_molecule(trained, smiles, id_column, option, out, interval)
         return
     out = out or Path("predictions.csv")
     _check_out(out, file, trained.config.dataset)
-    outcome = trained.predict(file, _options(smiles, id_column, option))
-    rows = prediction_rows(outcome.graphs, trained.task, outcome.made, truth=False, unread=True)
+    outcome = trained.predict(file, _options(smiles, id_column, option), interval=interval)
+    rows = outcome.rows()
     write_rows(out, rows)
     lost = outcome.graphs.source.get("unread", {})
     show.say(f"{len(rows) - len(lost):,} predictions written to {out}")
     if lost:
-        some = next(row for row in rows if "note" in row)
+        some = next(row for row in rows if row.get("note", "").startswith("not predicted"))
         several = f"{len(lost):,} records have no prediction (see the column note); the first:"
         show.say(
             f"{several if len(lost) > 1 else '1 record has no prediction:'} {some['id']}, "
@@ -117,11 +134,12 @@ def _predict_molecule(
     id_column: str | None,
     option: list[str] | None,
     out: Path | None,
+    interval: float,
 ) -> None:
     """What a run says of one SMILES: on the screen, and in a file where one is named."""
     from ..data.reading import SMILES
     from ..errors import DataError
-    from ..training.prediction_rows import prediction_rows, write_rows
+    from ..training.prediction_rows import write_rows
 
     if smiles is None:
         raise DataError(
@@ -131,8 +149,8 @@ def _predict_molecule(
         raise DataError("--id names a column of FILE, and there is none; leave it out")
     if out is not None:
         _check_out(out, trained.config.dataset)
-    outcome = trained.predict([f"{SMILES}{smiles}"], parsed_options(option))
-    rows = prediction_rows(outcome.graphs, trained.task, outcome.made, truth=False, unread=True)
+    outcome = trained.predict([f"{SMILES}{smiles}"], parsed_options(option), interval=interval)
+    rows = outcome.rows()
     if out is not None:
         write_rows(out, [{**row, "id": smiles} for row in rows])
     for row in rows:
@@ -181,9 +199,11 @@ def _described(row: Dataset) -> dict[str, Any]:
     }
 
 
-def _note(sentence: str) -> None:
-    """Beside the output, which may be JSON."""
-    if sentence:
+def _say_notes(trained: TrainedRun, interval: float) -> None:
+    """What there is to say about a run, beside the output, which may be JSON."""
+    calibration = trained.calibration
+    lacking = [] if calibration is None else calibration.lacking(interval)
+    for sentence in filter(None, (trained.note, *lacking)):
         typer.echo(f"note: {sentence}", err=True)
 
 

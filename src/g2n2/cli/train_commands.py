@@ -297,7 +297,7 @@ def _say_stopped(result: Result) -> None:
 
 
 def _say_result(result: Result, console: Any) -> None:
-    from ..training.display import score_table, shown_path
+    from ..training.display import reliability_sentences, score_table, shown_path
 
     count, folder = len(result.parts.splits["test"]), shown_path(result.folder)
     if result.scores:
@@ -307,6 +307,10 @@ def _say_result(result: Result, console: Any) -> None:
             f"weights of epoch {result.best_epoch}"
         )
         console.print(score_table(result.parts.task, result.scores, result.guesses))
+        for sentence in reliability_sentences(
+            result.parts.task, result.reliability, f"the {count:,} test graphs"
+        ):
+            show.say(sentence)
     else:
         why = "No test graph has a known target" if count else "There are no test graphs"
         show.say(f"\n{why} to score.")

@@ -22,6 +22,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Level = Literal["graph", "node", "edge"]
 Kind = Literal["regression", "binary", "multiclass"]
+PER_GRAPH = ("rows", "elements")
+"""Entries of a source that say something of each graph: its record, the elements in it."""
 
 
 @dataclass(frozen=True)
@@ -167,11 +169,13 @@ class GraphSet(Described):
         )
 
     def _source_of(self, wanted: Ints) -> Mapping[str, Any]:
-        """The source with the rows of some graphs in place of those of all."""
-        rows = self.source.get("rows")
-        if rows is None or len(rows) != len(self):
-            return self.source
-        return MappingProxyType({**self.source, "rows": tuple(rows[i] for i in wanted)})
+        """The source with what it says of some graphs in place of what it says of all."""
+        of_each = {
+            name: tuple(self.source[name][i] for i in wanted)
+            for name in PER_GRAPH
+            if len(self.source.get(name, ())) == len(self)
+        }
+        return MappingProxyType({**self.source, **of_each})
 
     def adjacency(self, index: int) -> NDArray[np.float64]:
         """`[n, n]` matrix A of one graph; parallel edges add up."""

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..compiler.columns import columns_only
 from ..compiler.presets import find_preset
 from ..data.graph_set import GraphSet, Ints
 from ..data.store import GraphStore
@@ -202,7 +203,8 @@ def make_store(
     config: RunConfig, graphs: GraphSet, device: torch.device, dtype: torch.dtype
 ) -> GraphStore:
     """The graphs on the device."""
-    return GraphStore(graphs, device, distance_kinds(config, graphs), dtype)
+    columns = config.baseline is None and columns_only(run_grammar(config))
+    return GraphStore(graphs, device, distance_kinds(config, graphs), dtype, columns)
 
 
 def make_model(config: RunConfig, parts: Parts) -> nn.Module:

@@ -18,6 +18,7 @@ from ..errors import DataError
 from ..ops.precision import float32_products
 from .building import (
     Parts,
+    distance_kinds,
     load_graphs,
     make_model,
     make_store,
@@ -25,6 +26,7 @@ from .building import (
     refuse_unknown_network,
     with_batch,
 )
+from .calibration import Calibration, Reliability
 from .checkpoints import load_checkpoint
 from .config import RunConfig
 from .curves import TensorBoardCurves
@@ -71,6 +73,7 @@ class Result:
         parts: What it worked with.
         scores: Of the best model on the test graphs, by target; empty where there are none.
         guesses: The same for a guess that looks at no graph: the mean, or the commonest class.
+        reliability: How intervals or probabilities do on the test graphs, by target.
         history: One row for each epoch.
         best_epoch: Counted from 1; 0 before there is one.
         epochs: Finished so far, and planned at most.
@@ -82,6 +85,7 @@ class Result:
     parts: Parts
     scores: Scores
     guesses: Scores
+    reliability: Reliability
     history: list[dict[str, float]]
     best_epoch: int
     epochs: tuple[int, int]
@@ -217,14 +221,19 @@ def _train(
     if curves is not None:
         curves.close()
     if not loop.finished:
-        return Result(files.path, parts, {}, {}, history, best + 1, epochs, stopped=True)
-    made, scores = _test(config, parts, files, store, fabric)
+        return Result(files.path, parts, {}, {}, {}, history, best + 1, epochs, stopped=True)
+    made, calibration = _ended(config, parts, files, store, fabric)
+    known = bool(np.isfinite(made.targets).any())
+    scores = metrics(parts.task, made.values, made.targets) if known else {}
     guesses = metrics(parts.task, *constant_guess(parts, made)) if scores else {}
-    result = Result(files.path, parts, scores, guesses, history, best + 1, epochs, stopped=False)
+    trust = calibration.reliability(parts.task, made)
+    result = Result(
+        files.path, parts, scores, guesses, trust, history, best + 1, epochs, stopped=False
+    )
     if curves is not None:
         if pictures and not draw(files.path, parts.task, result.history, made):
             watch.note('matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"')
-        _write_result(config, result, loop, made)
+        _write_result(config, result, loop, made, calibration)
     return result
 
 
@@ -278,22 +287,30 @@ def _take_up(loop: Loop, files: RunFolder, watch: Watch) -> None:
         refuse_lost_best(files)
 
 
-def _test(
+def _ended(
     config: RunConfig, parts: Parts, files: RunFolder, store: GraphStore, fabric: Any
-) -> tuple[Predictions, Scores]:
-    """What the best weights say of the test graphs, and how good that is."""
+) -> tuple[Predictions, Calibration]:
+    """What the best weights say of the test graphs, and how far it can be trusted."""
     fabric.barrier()
     model = load_best(files, config, parts).to(fabric.device)
-    made = predict(model, parts, store, parts.splits["test"], fabric)
-    known = bool(np.isfinite(made.targets).any())
-    return made, metrics(parts.task, made.values, made.targets) if known else {}
+    train, validation, test = (
+        predict(model, parts, store, parts.splits[part], fabric)
+        for part in ("train", "validation", "test")
+    )
+    distances = bool(distance_kinds(config, parts.graphs))
+    return test, Calibration.fit(parts, train, validation, distances=distances)
 
 
-def _write_result(config: RunConfig, result: Result, loop: Loop, made: Predictions) -> None:
+def _write_result(
+    config: RunConfig, result: Result, loop: Loop, made: Predictions, calibration: Calibration
+) -> None:
     """Everything the run leaves behind besides its weights."""
     files, parts = RunFolder(result.folder), result.parts
+    files.write_calibration(calibration)
     files.keep_only_best()
-    rows = prediction_rows(parts.graphs, parts.task, made, truth=True, unread=False)
+    rows = prediction_rows(
+        parts.graphs, parts.task, made, truth=True, unread=False, calibration=calibration
+    )
     write_rows(files.path / "test.csv", rows)
     files.write_json(
         "result.json",
@@ -301,6 +318,7 @@ def _write_result(config: RunConfig, result: Result, loop: Loop, made: Predictio
             "data": parts.graphs.name,
             "test": for_json(result.scores),
             "test_of_constant_guess": for_json(result.guesses),
+            "test_reliability": for_json(result.reliability),
             "units": {column.name: column.unit for column in parts.task.columns},
             "best_epoch": result.best_epoch,
             "epochs": loop.progress.epoch,

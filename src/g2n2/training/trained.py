@@ -33,6 +33,7 @@ from .building import (
     takes_edges,
     without_edge_features,
 )
+from .calibration import INTERVAL, Calibration, Reliability, check_interval
 from .config import RunConfig
 from .evaluation import Predictions, Scores, predict
 from .metrics import metrics
@@ -65,17 +66,47 @@ class Outcome(Described):
         made: A row for each graph, node or listed edge.
         scores: By target, where some targets are known; else empty.
         task: What the values mean.
+        calibration: How far they can be trusted; None where the run does not say it.
+        interval: The level of the intervals; 0 for none.
     """
 
     graphs: GraphSet
     made: Predictions
     scores: Scores
     task: Task
+    calibration: Calibration | None = None
+    interval: float = INTERVAL
 
     @property
     def values(self) -> Values:
-        """`[rows, out]` predictions in their units, or probabilities."""
-        return self.made.values
+        """`[rows, out]` predictions in their units, or calibrated probabilities."""
+        if self.calibration is None:
+            return self.made.values
+        return self.calibration.probabilities(self.task, self.made.values)
+
+    @property
+    def intervals(self) -> tuple[Values, Values] | None:
+        """Lower and upper ends, each `[rows, T]`; infinite with too few validation graphs.
+
+        None for classes, for a run that has no calibration, and where none are asked for.
+        """
+        if self.calibration is None or self.task.kind != "regression" or not self.interval:
+            return None
+        return self.calibration.bounds(self.made.values, self.interval)
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """For each row in what it is unlike the training graphs; empty where it is not."""
+        if self.calibration is None:
+            return [""] * len(self)
+        return self.calibration.notes(self.graphs, self.task, self.made)
+
+    @property
+    def reliability(self) -> Reliability:
+        """How intervals or probabilities do where targets are known; see `Calibration`."""
+        if self.calibration is None:
+            return {}
+        return self.calibration.reliability(self.task, self.made, self.interval)
 
     def __len__(self) -> int:
         return len(self.made.rows)
@@ -95,12 +126,21 @@ class Outcome(Described):
     def rows(self, truth: bool = False) -> list[Row]:
         """One dict for each prediction, with the input's ids in its order, units in the names.
 
-        A record that could not be read has a row that says why.
+        A record that could not be read has a row that says why. Columns `NAME low` and `NAME high`
+        are the ends of the interval; `note` says in what a graph is unlike the training graphs.
 
         Args:
             truth: Whether the known targets stand beside the predictions.
         """
-        return prediction_rows(self.graphs, self.task, self.made, truth=truth, unread=not truth)
+        return prediction_rows(
+            self.graphs,
+            self.task,
+            self.made,
+            truth=truth,
+            unread=not truth,
+            calibration=self.calibration,
+            interval=self.interval,
+        )
 
     def to_csv(self, path: str | Path, truth: bool = False) -> None:
         """Write `rows` as CSV, whole or not at all."""
@@ -125,8 +165,9 @@ class Run:
     Attributes:
         config: Its settings.
         task: What it learned.
-        note: What there is to say about the folder: that its files are not checked, where an
-            earlier version wrote it; else empty.
+        note: What there is to say about the folder: that its files are not checked, or that it does
+            not say how far to trust predictions, where an earlier version wrote it or the run has
+            not ended; else empty.
 
     Raises:
         DataError: It is no run folder, or its files do not belong together.
@@ -137,7 +178,7 @@ class Run:
     ) -> None:
         self.files = RunFolder.existing(folder)
         self._graphs = graphs
-        self.note = self.files.unchecked
+        self.note = "; ".join(filter(None, (self.files.unchecked, self.files.uncalibrated)))
         self.config: RunConfig = self.files.config()
         columns = self.files.columns()
         self.task = Task(columns, columns[0].kind)
@@ -157,6 +198,15 @@ class Run:
         """
         parts = self._parts() if self.config.baseline else None
         return load_best(self.files, self.config, parts).to(self.device).eval()
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """How far predictions can be trusted; None where the folder does not say it.
+
+        Raises:
+            DataError: Its file is damaged, was altered, or is of another run.
+        """
+        return self.files.calibration(self.task)
 
     @property
     def scores(self) -> Scores:
@@ -204,12 +254,15 @@ class Run:
         lines.append(f"  run folder: {self.folder}")
         return "\n".join([*lines, *([f"  note: {self.note}"] if self.note else [])])
 
-    def evaluate(self, part: str = "test", graphs: GraphSet | None = None) -> Outcome:
+    def evaluate(
+        self, part: str = "test", graphs: GraphSet | None = None, interval: float = INTERVAL
+    ) -> Outcome:
         """Predictions and scores on a part of the run's own data.
 
         Args:
             part: `train`, `validation` or `test`.
             graphs: The run's graphs, where they are in memory; else they are read again.
+            interval: The level of the intervals; 0 for none.
 
         Raises:
             DataError: There is no such part, it has no target to compare with, or the data is no
@@ -223,7 +276,7 @@ class Run:
         parts = self._parts(graphs)
         self.files.refuse_other_data(parts.graphs)
         self._refuse_unknown(parts.graphs.select(splits[part]), f"the part {part} of this run")
-        return self._outcome(replace(parts, scaling=self.files.scaling()), splits[part])
+        return self._outcome(replace(parts, scaling=self.files.scaling()), splits[part], interval)
 
     def _parts(self, graphs: GraphSet | None = None) -> Parts:
         """What the run worked with."""
@@ -236,6 +289,7 @@ class Run:
         source: str | Path | GraphSet | Iterable[Any],
         options: Mapping[str, Any] | None = None,
         targets: bool = False,
+        interval: float = INTERVAL,
     ) -> Outcome:
         """Predictions for new graphs, in their order.
 
@@ -245,6 +299,8 @@ class Run:
                 `g2n2.graphs.adjacency` takes for one on graphs without features.
             options: Of reading; those of the training file hold where they are not named.
             targets: Whether the source must hold the targets, to score the predictions.
+            interval: The share of graphs whose interval is to hold the true value; 0 for no
+                interval.
 
         Raises:
             DataError: It cannot be read, or its features are not those of the training graphs.
@@ -262,7 +318,7 @@ class Run:
         if targets:
             self._refuse_unknown(graphs, graphs.name)
         parts = Parts(graphs, {}, self.task, self.files.scaling(), ())
-        return self._outcome(parts, np.arange(len(graphs)))
+        return self._outcome(parts, np.arange(len(graphs)), interval)
 
     def _refuse_unknown(self, graphs: GraphSet, what: str) -> None:
         if not np.isfinite(graphs.targets).any():
@@ -296,14 +352,15 @@ class Run:
             return read_smiles_list(texts, chosen)
         return read_with(items, options or {})
 
-    def _outcome(self, parts: Parts, indices: Ints) -> Outcome:
+    def _outcome(self, parts: Parts, indices: Ints, interval: float) -> Outcome:
+        calibration, interval = self.calibration, check_interval(interval)
         dtype = torch.float64 if self.config.precision == "64" else torch.float32
         model = load_best(self.files, self.config, parts).to(self.device)
         store = make_store(self.config, parts.graphs, self.device, dtype)
         made = predict(model, parts, store, indices)
         known = bool(np.isfinite(made.targets).any())
         scores = metrics(self.task, made.values, made.targets) if known else {}
-        return Outcome(parts.graphs, made, scores, self.task)
+        return Outcome(parts.graphs, made, scores, self.task, calibration, interval)
 
 
 def _numbers(scores: dict[str, dict[str, float | None]]) -> Scores:

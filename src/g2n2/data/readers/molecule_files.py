@@ -88,6 +88,7 @@ def read_molecule_files(source: str | Path, options: Options) -> GraphSet:
             "smiles": smiles_by_id(labels.ids, canonical, str(source)),
             "split_column": labels.split_column,
             "rows": tuple(kept),
+            "elements": tuple(molecule.elements for molecule in molecules),
             "records": len(table),
             "record_ids": row_names(table, options, {"charge"}),
             "unread": dict(bad),

@@ -20,9 +20,10 @@ from .records import Record
 Molecule: TypeAlias = Any  # an rdkit Mol: RDKit ships no types
 
 ELEMENTS = ("H", "B", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I")
+OTHER_ELEMENT = "other element"
 ATOM_FEATURES = (
     *ELEMENTS,
-    "other element",
+    OTHER_ELEMENT,
     "formal charge",
     "aromatic",
     "sp",
@@ -162,11 +163,13 @@ class ReadMolecule:
         record: Its graph.
         smiles: Its canonical SMILES.
         fragments: Of how many parts without a bond between them it is written.
+        elements: Symbols of its atoms that are nodes.
     """
 
     record: Record
     smiles: str
     fragments: int
+    elements: frozenset[str]
 
 
 def graph_and_smiles(
@@ -184,7 +187,9 @@ def graph_and_smiles(
         fragments = len(chem.GetMolFrags(molecule))
         if largest and fragments > 1:
             molecule = _largest_fragment(chem, molecule)
-        record = molecule_record(chem.AddHs(molecule) if hydrogens else molecule)
+        written = chem.AddHs(molecule) if hydrogens else molecule
+        record = molecule_record(written)
+        elements = frozenset(atom.GetSymbol() for atom in written.GetAtoms())
         listed = any(atom.GetAtomicNum() == 1 for atom in molecule.GetAtoms())
         heavy = chem.RemoveHs(molecule, sanitize=False) if listed else molecule
         smiles = chem.MolToSmiles(heavy)
@@ -192,7 +197,7 @@ def graph_and_smiles(
         return _in_one_line(fault)
     if record.positions is not None and not np.isfinite(record.positions).all():
         return "a coordinate is NaN, infinite or too large"
-    return ReadMolecule(record, smiles, fragments)
+    return ReadMolecule(record, smiles, fragments, elements)
 
 
 def _largest_fragment(chem: Any, molecule: Molecule) -> Molecule:

@@ -73,6 +73,7 @@ def read_smiles_table(table: Table, options: Options) -> GraphSet:
             "smiles": smiles_by_id(labels.ids, canonical, table.name),
             "split_column": labels.split_column,
             "rows": tuple(kept),
+            "elements": tuple(molecule.elements for molecule in molecules),
             "records": len(table),
             "record_ids": row_names(table, options, {column}),
             "unread": dict(bad),
