@@ -28,7 +28,7 @@ def in_folder(folder: Path, words: list[str], log: Path) -> None:
     os.chdir(folder)
     while not Path("go").exists():
         time.sleep(0.001)
-    command_line(words, log, slow=False, largest_file=0)
+    command_line(words, log)
 
 
 def hold(folder: Path) -> None:

@@ -221,13 +221,14 @@ class GrammarGNN(nn.Module):
                 "or symmetrise the graphs"
             )
         sparse = batch.adjacency.is_sparse
-        refuse_over_budget(self, *batch.mask.shape, batch.adjacency._nnz() if sparse else None)
         if sparse and not self.columns_only:
             raise DataError(
                 f"the batch has a sparse A, and {self.plan.grammar.name or 'this grammar'} reads "
                 "its entries: make it dense, dataclasses.replace(batch, "
                 "adjacency=batch.adjacency.to_dense())"
             )
+        count, nodes = batch.mask.shape
+        refuse_over_budget(self, count, nodes, batch.adjacency._nnz() if sparse else None)
         four = batch.adjacency, batch.nodes, batch.edges, batch.mask
         if batch.designed is None or not isinstance(self.supports, SpectralSupports):
             return four

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from ..compiler.presets import Preset
 from ..data.batch import GraphBatch
 from ..data.pyg_fields import PyGTensors, nodes_and_edges, pyg_data
+from ..described import shape
 from ..errors import DataError, LoweringError, ShapeError
 from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..language.sorts import M, S
@@ -34,6 +35,9 @@ class PairFeatures(NamedTuple):
 
     values: Tensor
     mask: Tensor
+
+    def __repr__(self) -> str:
+        return f"PairFeatures(values={shape(self.values)}, mask={shape(self.mask)})"
 
     @property
     def channels(self) -> int:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
+from ..errors import GrammarError
 from ..grammars.grammar import Grammar, Rule
 from ..language.operations import OPERATIONS
-from ..language.patterns import Assumption
+from ..language.patterns import ASSUMPTIONS, Assumption
 from ..language.sorts import M, R, S, V
 from ..language.terms import multilinear, operators
+from ..options import check_option
 from .certificates import certificate
 from .checker import check
-from .forms import OUTPUTS, Claim, Form, Level, owed_rules
+from .forms import LEVELS, OUTPUTS, Claim, Form, Level, owed_rules
 from .lemmas import Lemma, free_rules
 from .search import MAX_OPERANDS, cost, smallest
 from .simulation import Proof, prove
@@ -107,7 +109,13 @@ def reduce(
 
     Returns:
         A reduction whose certificate the checker accepts; at worst the grammar itself, no link.
+
+    Raises:
+        GrammarError: An option takes no such word.
     """
+    check_option("assume", assume, ASSUMPTIONS, GrammarError)
+    check_option("level", level, LEVELS, GrammarError)
+    check_option("order", order, get_args(Order), GrammarError)
     links: list[Link] = []
     core = grammar
     lemma = free_rules(grammar)

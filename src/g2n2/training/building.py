@@ -17,6 +17,7 @@ from ..compiler.columns import columns_only
 from ..compiler.presets import find_preset
 from ..data.graph_set import GraphSet, Ints
 from ..data.store import GraphStore
+from ..described import Described, some
 from ..errors import DataError
 from ..language.sorts import M
 from ..nn.readout import Readout
@@ -28,8 +29,8 @@ from .tasks import Task
 SMALLEST_BATCH = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Parts:
+@dataclass(frozen=True, eq=False, repr=False)
+class Parts(Described):
     """What a run works with.
 
     Attributes:
@@ -45,6 +46,14 @@ class Parts:
     task: Task
     scaling: Scaling
     notes: tuple[str, ...]
+
+    def facts(self) -> dict[str, str]:
+        """What there is in a few words, for `repr` and notebooks."""
+        return {
+            "graphs": self.graphs.name,
+            **{name: f"{len(indices):,}" for name, indices in self.splits.items()},
+            "targets": some(column.name for column in self.task.columns),
+        }
 
 
 def load_graphs(config: RunConfig) -> GraphSet:

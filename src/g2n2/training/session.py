@@ -14,6 +14,7 @@ from torch import nn
 from .. import __version__
 from ..data.graph_set import GraphSet
 from ..data.store import GraphStore
+from ..described import Described
 from ..errors import DataError
 from ..ops.precision import float32_products
 from .building import (
@@ -64,8 +65,8 @@ class Watch:
     note: Callable[[str], None] = lambda _: None
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Described):
     """How a run ended.
 
     Attributes:
@@ -90,6 +91,17 @@ class Result:
     best_epoch: int
     epochs: tuple[int, int]
     stopped: bool
+
+    def facts(self) -> dict[str, str]:
+        """The result in a few words, for `repr` and notebooks."""
+        done, planned = self.epochs
+        return {
+            "folder": str(self.folder),
+            "epochs": f"{done:,} of {planned:,}",
+            "best_epoch": f"{self.best_epoch:,}",
+            **{name: f"{value:.4g}" for name, value in self.scores.get("all", {}).items()},
+            "stopped": "yes" if self.stopped else "no",
+        }
 
 
 def train_config(

@@ -229,7 +229,7 @@ class Stepper:
         return f"the batch is saved in {path}"
 
 
-def _matrix(adjacency: Tensor) -> dict[str, np.ndarray]:
+def _matrix(adjacency: Tensor) -> dict[str, Any]:
     """A as arrays: itself, or where its entries are and what they are."""
     if not adjacency.is_sparse:
         return {"adjacency": adjacency.numpy()}
