@@ -98,7 +98,9 @@ def test_predictions_keep_ids_order_and_every_row(here):
     assert [row["id"] for row in rows] == [f"new-{i}" for i in range(40)]
     assert rows[3]["logp"] == ""
     assert rows[3]["note"] == "not predicted: 'C1CC(': not SMILES"
-    assert all(row["logp"] and not row["note"] for row in rows if row["id"] != "new-3")
+    for row in (row for row in rows if row["id"] != "new-3"):
+        assert float(row["logp low"]) < float(row["logp"]) < float(row["logp high"])
+        assert all("training" in part for part in row["note"].split("; ") if part)
 
 
 def test_predictions_do_not_depend_on_the_rows_beside_them(here):
@@ -136,6 +138,12 @@ def test_evaluate_on_a_part_and_on_a_file(here):
     errors = [abs(float(r["true logp"]) - float(r["logp"])) for r in read("part-preds.csv")]
     found = json.loads(text)["scores"]["logp"]["mae"]
     assert found == pytest.approx(sum(errors) / len(errors), rel=1e-4)
+    inside = [
+        float(r["logp low"]) <= float(r["true logp"]) <= float(r["logp high"])
+        for r in read("part-preds.csv")
+    ]
+    told = json.loads(text)["reliability"]["logp"]
+    assert told["coverage"] == pytest.approx(sum(inside) / len(inside))
 
 
 def test_a_run_is_repeated_from_its_own_config(here):
@@ -222,9 +230,11 @@ def test_a_target_called_as_a_column_of_ours_takes_nothing_away(here, target):
     assert "39 predictions written to named-preds.csv" in text
     assert "1 record has no prediction: new-3, 'C1CC(': not SMILES" in text
     found = read("named-preds.csv")
-    assert list(found[0]) == ["id", f"predicted {target}", "note"]
+    ends = [f"{target} low", f"{target} high"]
+    assert list(found[0]) == ["id", f"predicted {target}", *ends, "note"]
     assert [row["id"] for row in found] == [f"new-{i}" for i in range(40)]
-    assert all(float(row[f"predicted {target}"]) for row in found if not row["note"])
+    predicted = [row[f"predicted {target}"] for row in found]
+    assert [bool(text and float(text)) for text in predicted] == [i != 3 for i in range(40)]
 
 
 def test_ids_that_repeat_are_kept_and_said(here):

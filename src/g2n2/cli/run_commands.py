@@ -74,8 +74,7 @@ def evaluate(
     what = {"graph": "graphs", "node": "nodes", "edge": "edges"}[outcome.graphs.level]
     show.title(f"{run} on {on}: {len(outcome.made.rows):,} {what}")
     plain_console().print(score_table(trained.task, outcome.scores))
-    of_what = f"the {len(outcome):,} {what}"
-    for sentence in reliability_sentences(trained.task, outcome.reliability, of_what):
+    for sentence in reliability_sentences(trained.task, outcome.reliability, what):
         show.say(sentence)
     if out is not None:
         show.say(f"\npredictions and targets: {out}")

@@ -307,9 +307,8 @@ def _say_result(result: Result, console: Any) -> None:
             f"weights of epoch {result.best_epoch}"
         )
         console.print(score_table(result.parts.task, result.scores, result.guesses))
-        for sentence in reliability_sentences(
-            result.parts.task, result.reliability, f"the {count:,} test graphs"
-        ):
+        what = f"test {result.parts.graphs.level}s"
+        for sentence in reliability_sentences(result.parts.task, result.reliability, what):
             show.say(sentence)
     else:
         why = "No test graph has a known target" if count else "There are no test graphs"

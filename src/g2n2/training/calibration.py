@@ -221,10 +221,10 @@ class Calibration:
     def reliability(self, task: Task, made: Predictions, interval: float = INTERVAL) -> Reliability:
         """How intervals or probabilities do where targets are known, by target.
 
-        For regression `level`, `coverage` (the share of rows inside their interval) and `width`.
-        For classes `temperature`, and the mean negative log-likelihood and the expected calibration
-        error (of the probability given to the most probable class, in bins of equal width), each
-        also `_before` the temperature.
+        `rows` counts the known targets. For regression `level`, `coverage` (the share of rows
+        inside their interval) and `width`. For classes `temperature`, and the mean negative
+        log-likelihood (`nll`) and the expected calibration error (`ece`: of the probability given
+        to the most probable class, in bins of equal width), each also `_before` the temperature.
 
         Args:
             task: What the values mean.
@@ -243,6 +243,7 @@ class Calibration:
                 half = float(self.half_widths(interval)[place])
                 inside = np.abs(made.values[rows, place] - truth) <= half
                 table[column.name] = {
+                    "rows": len(truth),
                     "level": interval,
                     "coverage": float(inside.mean()),
                     "width": 2 * half,
@@ -252,6 +253,7 @@ class Calibration:
             temperature = self.temperatures[place]
             before, after = _softmax(logits), _softmax(logits / temperature)
             table[column.name] = {
+                "rows": len(truth),
                 "temperature": temperature,
                 "nll": _nll(after, labels),
                 "nll_before": _nll(before, labels),

@@ -239,7 +239,7 @@ def reliability_sentences(task: Task, reliability: Reliability, what: str) -> li
     Args:
         task: Whose targets.
         reliability: By target.
-        what: Whose: `the 100 test graphs`.
+        what: Whose: `test graphs`.
     """
     said = []
     for column in task.columns:
@@ -249,15 +249,15 @@ def reliability_sentences(task: Task, reliability: Reliability, what: str) -> li
         if "temperature" in row:
             said.append(
                 f"{of}probabilities are calibrated by a temperature of {row['temperature']:.3g}; "
-                f"on {what} the negative log-likelihood is {row['nll']:.4g} (before: "
-                f"{row['nll_before']:.4g}), the expected calibration error {percent(row['ece'])} "
-                f"(before: {percent(row['ece_before'])})"
+                f"on {row['rows']:,} {what} the negative log-likelihood is {row['nll']:.4g} "
+                f"(before: {row['nll_before']:.4g}), the expected calibration error "
+                f"{percent(row['ece'])} (before: {percent(row['ece_before'])})"
             )
         elif row["width"] < float("inf"):
             unit = f" {column.unit}" if column.unit else ""
             said.append(
                 f"{of}{percent(row['level'])} intervals (± {row['width'] / 2:.4g}{unit}) hold "
-                f"{100 * row['coverage']:.1f} % of {what}"
+                f"{100 * row['coverage']:.1f} % of {row['rows']:,} {what}"
             )
     return said
 
