@@ -90,6 +90,22 @@ def write_output(path: Path, content: bytes) -> None:
         raise DataError(f"cannot write {path}: {fault.strerror or fault}") from None
 
 
+def check_folder(path: Path) -> None:
+    """Refuse a place where no folder can be made, before the work for it is done.
+
+    Raises:
+        DataError: Something else stands there, or the folder above it does not exist and is not
+            below the working folder, where it would be made.
+    """
+    try:
+        if os.path.lexists(path) and not path.is_dir():
+            raise FileExistsError(errno.EEXIST, "it is there and is no folder; name a new one")
+        if not path.parent.is_dir():
+            _require_below_working_folder(path.parent)
+    except OSError as fault:
+        raise DataError(f"cannot make the folder {path}: {fault.strerror or fault}") from None
+
+
 def make_folder(path: Path) -> None:
     """Make a folder a user named; folders above it are made only below the working folder.
 

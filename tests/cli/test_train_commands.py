@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import random
 import re
 import subprocess
@@ -216,6 +217,42 @@ def test_mistakes_are_named(here, words, message):
     assert code == 2, text
     assert message in " ".join(text.split())
     assert {path: path.read_bytes() for path in here.glob("*.csv")} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--out", "file"], "cannot make the folder file: it is there and is no folder"),
+        (["--out", "fifo"], "it is there and is no folder; name a new one"),
+        (["--out", "/dev/null"], "it is there and is no folder; name a new one"),
+        (["--out", "dangling"], "it is there and is no folder; name a new one"),
+        (["--out", "/no-such-folder/run"], "the folder /no-such-folder does not exist; make it"),
+        (["--split", "nope"], "no split is called 'nope'; expected random, scaffold"),
+        (["--split", "fold:"], "no split is called 'fold:'"),
+        (["--split", "file:none.json"], "no file 'none.json' to split by: check the path"),
+        (["--config", "far.toml"], "no distance channel is called 'metres'; known: raw"),
+        (["--preset", "nope"], "no preset is called 'nope'"),
+        (["--recipe", "nope"], "no recipe is called 'nope'"),
+        (["--grammar", "r-G_L9"], "r-G_L9"),
+    ],
+)
+def test_what_can_be_known_without_the_data_is_refused_before_it_is_read(
+    here, monkeypatch, words, message
+):
+    def read_nothing(_config):
+        raise AssertionError("the data was read")
+
+    monkeypatch.setattr("g2n2.training.session.load_graphs", read_nothing)
+    (here / "far.toml").write_text('distance = ["metres"]\n')
+    (here / "file").touch()
+    if not (here / "fifo").exists():
+        os.mkfifo(here / "fifo")
+        (here / "dangling").symlink_to("nothing")
+    runs = {path.name for path in (here / "runs").iterdir()}
+    code, text = run("train", "molecules.csv", "--target", "logp", *words)
+    assert code == 2, text
+    assert message in " ".join(text.split())
+    assert {path.name for path in (here / "runs").iterdir()} == runs
 
 
 @pytest.mark.parametrize("target", ["id", "note"])

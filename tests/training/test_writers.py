@@ -117,7 +117,7 @@ def test_the_lock_of_a_killed_process_is_taken_over(processes: Any, tmp_path: Pa
     process.join()
     assert process.exitcode == -signal.SIGKILL
     with sole_writer(tmp_path, ""):
-        assert f"process {os.getpid()} " in holder(tmp_path)
+        assert f"process {os.getpid()} " in holder(tmp_path / HOLDER)
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:

@@ -266,18 +266,33 @@ def _network(config: RunConfig, parts: Parts) -> nn.Module:
     )
 
 
-def refuse_unknown_network(config: RunConfig) -> None:
-    """Refuse a baseline or a preset nobody knows before any data is read.
+def refuse_unknown_names(config: RunConfig, *, resume: bool) -> None:
+    """Refuse a baseline, preset, distance or split nobody knows before any data is read.
+
+    Args:
+        config: The settings.
+        resume: Whether the split is already made.
 
     Raises:
-        LoweringError: Naming the known ones.
+        G2N2Error: Naming the known ones.
     """
+    from ..data.distances import distance_width
+    from ..data.splits import refuse_unknown_split
+
     if config.preset is not None:
         find_preset(config.preset)
     if config.baseline:
         from ..nn.baselines import find_baseline
 
         find_baseline(config.baseline)
+    for kind in config.distance or ():
+        distance_width(kind)
+    if resume or config.split == "auto":
+        return
+    refuse_unknown_split(config.split)
+    kind, _, path = config.split.partition(":")
+    if kind == "file" and not Path(path).exists():
+        raise DataError(f"no file {path!r} to split by: check the path")
 
 
 def takes_edges(config: RunConfig) -> bool:

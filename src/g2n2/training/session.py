@@ -24,7 +24,7 @@ from .building import (
     make_model,
     make_store,
     prepare,
-    refuse_unknown_network,
+    refuse_unknown_names,
     with_batch,
 )
 from .calibration import Calibration, Reliability
@@ -158,7 +158,7 @@ def _settled(
         free = {name: getattr(config, name) for name in ("device", "devices", "minutes")}
         config = replace(RunFolder(folder).config(), **free)
     config = with_rules(config)
-    refuse_unknown_network(config)
+    refuse_unknown_names(config, resume=resume)
     # Beside bfloat16, what is left in float32 may lose as much. For this run only: the next one in
     # this process may ask for every digit.
     with float32_products(tf32=config.checked().precision in ("tf32", "bf16")):
@@ -177,6 +177,23 @@ def _train(
     fabric = make_fabric(config)
     files = RunFolder(fabric.broadcast(str(folder)))
     processes = Processes(fabric)
+    with processes.ending_together(files.path):
+        return _in_processes(
+            config, files, fabric, processes, resume, graphs, watch, pictures, recorded
+        )
+
+
+def _in_processes(
+    config: RunConfig,
+    files: RunFolder,
+    fabric: Any,
+    processes: Processes,
+    resume: bool,
+    graphs: GraphSet | None,
+    watch: Watch,
+    pictures: bool,
+    recorded: Recorded | None,
+) -> Result:
     everything = processes.in_turn(
         lambda: load_graphs(config) if graphs is None else graphs.check()
     )
