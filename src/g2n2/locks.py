@@ -41,9 +41,34 @@ def sole_writer(folder: Path, instead: str) -> Iterator[None]:
         InUseError: Another process writes there.
         DataError: Nothing can be written there.
     """
+    with _held(folder, folder, "", instead):
+        yield
+
+
+@contextmanager
+def sole_writer_of_file(path: Path, instead: str) -> Iterator[None]:
+    """Be the only writer of a file, whose folder is made; nothing is left beside it at the end.
+
+    Args:
+        path: It need not be there.
+        instead: What to do where another process has it.
+
+    Raises:
+        InUseError: Another process writes it.
+        DataError: Nothing can be written there.
+    """
+    with _held(path, path.parent, f".{path.name}", instead, leave=False):
+        yield
+
+
+@contextmanager
+def _held(
+    what: Path, folder: Path, prefix: str, instead: str, leave: bool = True
+) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folder / LOCK, timeout=0, thread_local=False)
+    lock = FileLock(folder / f"{prefix}{LOCK}", timeout=0, thread_local=False)
+    held_by = folder / f"{prefix}{HOLDER}"
     try:
         for attempt in range(TRIES):
             folder.mkdir(parents=True, exist_ok=True)
@@ -53,11 +78,9 @@ def sole_writer(folder: Path, instead: str) -> Iterator[None]:
             except FileNotFoundError:
                 if attempt == TRIES - 1:
                     raise
-        replace_file(folder / HOLDER, _this_process())
+        replace_file(held_by, _this_process())
     except Timeout:
-        raise InUseError(
-            f"{folder} is being written by {holder(folder / HOLDER)}; {instead}"
-        ) from None
+        raise InUseError(f"{what} is being written by {holder(held_by)}; {instead}") from None
     except OSError as error:
         lock.release()
         raise DataError(
@@ -68,7 +91,9 @@ def sole_writer(folder: Path, instead: str) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            (folder / HOLDER).unlink(missing_ok=True)
+            held_by.unlink(missing_ok=True)
+            if not leave:  # who opened it meanwhile notices that it is gone
+                Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,10 +92,24 @@ def predict(
     option: OptionList = None,
     device: Device = "auto",
     interval: Interval = 0.9,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with predictions that were cut off.")
+    ] = False,
+    engine: Annotated[
+        str, typer.Option(help="local, or ray: actors of a Ray cluster (extra scale).")
+    ] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option(help="Of the cluster: auto or HOST:PORT; else RAY_ADDRESS, or one made here."),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Actors of the cluster.")] = 2,
 ) -> None:
-    """Predictions for new graphs, as CSV with the input's ids, in the input's order."""
+    """Predictions for new graphs, as CSV with the input's ids, in the input's order.
+
+    The output is OUT.partial while it is made; cut off, it goes on with --resume.
+    """
     from ..training.calibration import check_interval
-    from ..training.prediction_rows import write_rows
+    from ..training.display import Advance
     from ..training.trained import Run as TrainedRun
 
     check_interval(interval)
@@ -108,22 +120,36 @@ def predict(
         return
     out = out or Path("predictions.csv")
     _check_out(out, file, trained.config.dataset)
-    outcome = trained.predict(file, _options(smiles, id_column, option), interval=interval)
-    rows = outcome.rows()
-    write_rows(out, rows)
-    lost = outcome.graphs.source.get("unread", {})
-    show.say(f"{len(rows) - len(lost):,} predictions written to {out}")
-    if lost:
-        some = next(row for row in rows if row.get("note", "").startswith("not predicted"))
-        several = f"{len(lost):,} records have no prediction (see the column note); the first:"
+    with Advance("records") as advance:
+        try:
+            made = trained.predict_to(
+                file,
+                out,
+                _options(smiles, id_column, option),
+                interval,
+                resume=resume,
+                engine=engine,
+                ray_address=ray_address,
+                workers=workers,
+                progress=advance,
+            )
+        except KeyboardInterrupt:
+            made = None
+    if made is None:
+        done = f"after {advance.done:,} records, which are kept; go on with --resume"
+        show.say(f"stopped {done if advance.done else 'before the first prediction'}")
+        raise typer.Exit(130)
+    show.say(f"{made.rows:,} predictions written to {out}")
+    if made.first_unread:
+        several = f"{made.unread:,} records have no prediction (see the column note); the first:"
         show.say(
-            f"{several if len(lost) > 1 else '1 record has no prediction:'} {some['id']}, "
-            f"{lost[min(lost)]}"
+            f"{several if made.unread > 1 else '1 record has no prediction:'} "
+            f"{', '.join(made.first_unread)}"
         )
-    if repeated := _repeated(outcome.graphs.source.get("record_ids", ())):
+    if made.repeated:
         show.say(
-            f"the id {repeated!r} stands in several rows of {file}, as it does in {out}: tell them "
-            "apart by their order, which is the same"
+            f"the id {made.repeated!r} stands in several rows of {file}, as it does in {out}: tell "
+            "them apart by their order, which is the same"
         )
 
 
@@ -218,12 +244,6 @@ def _check_out(out: Path, *sources: str) -> None:
                 f"--out {out} would overwrite the graphs that are read or were trained on; "
                 "name another file"
             )
-
-
-def _repeated(names: Sequence[str]) -> str | None:
-    """The first name, if any, that more than one record has."""
-    counts = Counter(name for name in names if name)
-    return next((name for name, count in counts.items() if count > 1), None)
 
 
 def _options(smiles: str | None, id_column: str | None, pairs: list[str] | None) -> dict[str, Any]:

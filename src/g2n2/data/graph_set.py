@@ -6,7 +6,7 @@ Numpy only, so a data file can be read, checked and summarised without torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -22,8 +22,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Level = Literal["graph", "node", "edge"]
 Kind = Literal["regression", "binary", "multiclass"]
-PER_GRAPH = ("rows", "elements")
-"""Entries of a source that say something of each graph: its record, the elements in it."""
+PER_GRAPH = ("rows", "elements", "smiles")
+"""Entries of a source that say something of each graph: its record, its elements, its SMILES."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,16 @@ class GraphSet(Described):
             splits=MappingProxyType({}),
             source=self._source_of(wanted),
         )
+
+    def blocks(self, size: int, start: int = 0) -> Iterator[GraphSet]:
+        """The graphs from one on, so many at a time, as directed as the whole set is."""
+        for first in range(start, len(self), size):
+            numbers = np.arange(first, min(first + size, len(self)))
+            block = self.select(numbers)
+            if not self.ids:
+                block = replace(block, ids=tuple(map(str, numbers)))
+            vars(block)["directed"] = self.directed
+            yield block
 
     def _source_of(self, wanted: Ints) -> Mapping[str, Any]:
         """The source with what it says of some graphs in place of what it says of all."""

@@ -89,11 +89,10 @@ def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> Gr
 
     `target`, an option of the user's own graphs, is no option of a data set: it has them all.
     """
-    from ..data.catalogue import DATASETS, load_dataset
+    from ..data.catalogue import load_dataset
     from ..data.reading import read_with
 
-    known = {row.name.replace("_", "-") for row in DATASETS}
-    if source.lower().replace("_", "-") in known:
+    if names_dataset(source):
         rest = {name: value for name, value in options.items() if name != "target"}
         return load_dataset(source, data, rest)
     path = Path(source)
@@ -102,6 +101,14 @@ def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> Gr
             raise DataError(f"no file or folder {source!r}: check the path")
         return load_dataset(source)  # names the nearest data set
     return read_with(source, options)
+
+
+def names_dataset(source: str) -> bool:
+    """Whether a source is the name of a data set, which wins over a file of that name."""
+    from ..data.catalogue import DATASETS
+
+    known = {row.name.replace("_", "-") for row in DATASETS}
+    return source.lower().replace("_", "-") in known
 
 
 def _reading_options(config: RunConfig) -> dict[str, Any]:

@@ -142,6 +142,50 @@ class Display(AbstractContextManager["Display"]):
         return "  ".join(parts)
 
 
+class Advance(AbstractContextManager["Advance"]):
+    """How far a long piece of work is, with its speed and the time left; silent off a terminal.
+
+    Attributes:
+        done: How many of `what` are done.
+    """
+
+    def __init__(self, what: str, console: Console | None = None) -> None:
+        self.what, self.console = what, console or Console(stderr=True)
+        self.done = 0
+        self._start: tuple[float, int] | None = None
+        self._bar: Progress | None = None
+        self._row: Any = None
+
+    def __call__(self, done: int, total: int) -> None:
+        """Told after every step, and once before the first."""
+        self.done, now = done, time.monotonic()
+        if self._start is None:
+            self._start = now, done
+        if not self.console.is_terminal:
+            return
+        if self._bar is None:
+            self._bar = Progress(
+                BarColumn(bar_width=20), TextColumn("{task.fields[text]}"), console=self.console
+            )
+            self._row = self._bar.add_task("", total=total, text="")
+            self._bar.start()
+        self._bar.update(self._row, completed=done, text=self.line(done, total, now))
+
+    def line(self, done: int, total: int, now: float) -> str:
+        """`2,048 of 5,000 records  310 records/s  10 s left`."""
+        began, before = self._start or (now, done)
+        parts = [f"{done:,} of {total:,} {self.what}"]
+        if now > began and done > before:
+            rate = (done - before) / (now - began)
+            parts += [f"{rate:,.0f} {self.what}/s", f"{duration((total - done) / rate)} left"]
+        return "  ".join(parts)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
 class Speed:
     """How fast a run goes, counted from where this process took it up."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,16 +100,31 @@ def prediction_rows(
     return [row for record in sorted(rows) for row in rows[record]]
 
 
-def write_rows(path: Path, rows: list[Row]) -> None:
-    """Write rows as CSV, whole or not at all; a cell a row does not have is empty."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    if "note" in names:  # last, where it disturbs least
-        names = [*(name for name in names if name != "note"), "note"]
+def csv_lines(rows: list[Row], columns: Sequence[str]) -> bytes:
+    """Rows as lines of CSV; a cell a row does not have is empty."""
     text = io.StringIO()
-    table = csv.DictWriter(text, fieldnames=names, restval="", lineterminator="\n")
-    table.writeheader()
+    table = csv.DictWriter(text, fieldnames=columns, restval="", lineterminator="\n")
     table.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    write_whole(path, text.getvalue().encode(), shared=True)
+    return text.getvalue().encode(errors="replace")
+
+
+def csv_header(columns: Sequence[str]) -> bytes:
+    """The first line of a CSV file."""
+    return csv_lines([{name: name for name in columns}], columns)
+
+
+def write_rows(path: Path, rows: list[Row], columns: Sequence[str] = ()) -> None:
+    """Write rows as CSV, whole or not at all.
+
+    Args:
+        path: The file.
+        rows: Those of `prediction_rows`.
+        columns: In their order; those the rows have where empty, `note` last.
+    """
+    if not columns:
+        names = dict.fromkeys(name for row in rows for name in row if name != "note")
+        columns = [*names, *(["note"] if any("note" in row for row in rows) else ())]
+    write_whole(path, csv_header(columns) + csv_lines(rows, columns), shared=True)
 
 
 def _places(graphs: GraphSet, made: Predictions) -> list[tuple[int, Row]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,7 +18,8 @@ from ..data.graph_set import GraphSet, Ints
 from ..data.readers.molecules import ATOM_FEATURES
 from ..data.readers.options import Options
 from ..data.readers.smiles_tables import read_smiles_list
-from ..data.reading import SMILES, read_with
+from ..data.reading import SMILES, read_with, reading_options
+from ..data.streaming import GraphStream, open_stream
 from ..described import Described, some
 from ..errors import DataError
 from ..input_files import read_text_file
@@ -28,6 +29,7 @@ from .building import (
     Parts,
     load_graphs,
     make_store,
+    names_dataset,
     prepare,
     read_source,
     takes_edges,
@@ -38,9 +40,13 @@ from .config import RunConfig
 from .evaluation import Predictions, Scores, predict
 from .metrics import metrics
 from .models import load_best
-from .prediction_rows import Row, prediction_rows, write_rows
+from .prediction_rows import Row, prediction_columns, prediction_rows, write_rows
 from .run_folder import RunFolder
+from .scaling import Scaling
 from .tasks import Task, Values
+
+if TYPE_CHECKING:
+    from .predicting import Predicted
 
 CARRIED = ("smiles", "id", "hydrogens", "largest", "directed")
 """Options of reading that hold for new files as they did for the training file."""
@@ -144,7 +150,10 @@ class Outcome(Described):
 
     def to_csv(self, path: str | Path, truth: bool = False) -> None:
         """Write `rows` as CSV, whole or not at all."""
-        write_rows(Path(path), self.rows(truth))
+        columns = prediction_columns(
+            self.graphs.level, self.task, self.calibration, truth=truth, interval=self.interval
+        )
+        write_rows(Path(path), self.rows(truth), columns)
 
 
 class Run:
@@ -311,14 +320,86 @@ class Run:
             graphs = self._read(source, options, targets)
         else:
             graphs = self._read_list(source, options)
-        if not takes_edges(self.config):
-            graphs = without_edge_features(graphs)
-        described = {name: self.files.data(name) for name in READ_BACK}
-        graphs = align(graphs.check(), described, self.task).check()
+        parts = self.parts_of(graphs)
         if targets:
-            self._refuse_unknown(graphs, graphs.name)
-        parts = Parts(graphs, {}, self.task, self.files.scaling(), ())
+            self._refuse_unknown(parts.graphs, graphs.name)
         return self._outcome(parts, np.arange(len(graphs)), interval)
+
+    def parts_of(self, graphs: GraphSet) -> Parts:
+        """New graphs as the network takes them.
+
+        Raises:
+            DataError: Their features are not those of the training graphs.
+        """
+        known = graphs if takes_edges(self.config) else without_edge_features(graphs)
+        aligned = align(known.check(), self._described, self.task).check()
+        vars(aligned)["directed"] = graphs.directed  # which that of some of them need not be
+        return Parts(aligned, {}, self.task, self._scaling, ())
+
+    @cached_property
+    def _described(self) -> dict[str, Any]:
+        return {name: self.files.data(name) for name in READ_BACK}
+
+    @cached_property
+    def _scaling(self) -> Scaling:
+        return self.files.scaling()
+
+    def predict_to(
+        self,
+        source: str | Path | GraphSet,
+        out: str | Path,
+        options: Mapping[str, Any] | None = None,
+        interval: float = INTERVAL,
+        **how: Any,
+    ) -> Predicted:
+        """Predictions for the graphs of a file, written to a CSV file chunk by chunk.
+
+        The rows are those of `predict(source).to_csv(out)`, and memory does not grow with the
+        file where its format has one record after the other: CSV with SMILES, `.smi`, SDF, XYZ,
+        graph6. While it is made the output is called `OUT.partial`.
+
+        Args:
+            source: A file, a folder, a data set's name, or graphs.
+            out: The CSV file.
+            options: Of reading; those of the training file hold where they are not named.
+            interval: As of `predict`.
+            how: Of `g2n2.training.predicting.predict_to`: `resume`, `chunk`, `engine`, `progress`.
+
+        Raises:
+            DataError: As `predict`; another process writes the output; or it cannot be written.
+            KeyboardInterrupt: Ctrl-C or SIGTERM; what was made is kept for `resume=True`.
+        """
+        from .predicting import predict_to
+
+        return predict_to(self, source, Path(out), options, interval, **how)
+
+    def stream(
+        self, source: str | Path | GraphSet, options: Mapping[str, Any] | None = None
+    ) -> GraphStream:
+        """The graphs of a file, to be read a chunk at a time with the options of `predict`."""
+        if isinstance(source, GraphSet):
+            return GraphStream.of_graphs(source, source.name, Options(target=()))
+        name, said = str(source), self._reading(source, options, targets=False)
+        if names_dataset(name) or not Path(source).exists():
+            return GraphStream.of_graphs(
+                read_source(name, self.config.data, said), name, Options(target=())
+            )
+        return open_stream(source, reading_options(said))
+
+    def network(self, parts: Parts) -> nn.Module:
+        """The network with the best weights, as it is in the folder now.
+
+        Args:
+            parts: Graphs as the network takes them, after which a baseline is made.
+        """
+        return load_best(self.files, self.config, parts).to(self.device)
+
+    def made_by(self, model: nn.Module, parts: Parts, indices: Ints) -> Predictions:
+        """What the network says of some graphs."""
+        dtype = torch.float64 if self.config.precision == "64" else torch.float32
+        return predict(
+            model, parts, make_store(self.config, parts.graphs, self.device, dtype), indices
+        )
 
     def _refuse_unknown(self, graphs: GraphSet, what: str) -> None:
         if not np.isfinite(graphs.targets).any():
@@ -328,12 +409,18 @@ class Run:
     def _read(
         self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
     ) -> GraphSet:
+        said = self._reading(source, options, targets)
+        return read_source(str(source), self.config.data, said)
+
+    def _reading(
+        self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
+    ) -> dict[str, Any]:
+        """How a file is read: as the training file was, where nothing else is said."""
         carried = {k: v for k, v in self.config.options.items() if k in CARRIED}
         if not os.path.exists(source):
             carried = dict(self.config.options)  # a data set by name: its own options hold
         wanted = tuple(column.name for column in self.task.columns) if targets else ()
-        chosen = {"target": wanted, **carried, **(options or {})}
-        return read_source(str(source), self.config.data, chosen)
+        return {"target": wanted, **carried, **(options or {})}
 
     def _read_list(self, source: Iterable[Any], options: Mapping[str, Any] | None) -> GraphSet:
         """Graphs in memory; bare strings are SMILES where the run was trained on molecules."""
@@ -354,10 +441,7 @@ class Run:
 
     def _outcome(self, parts: Parts, indices: Ints, interval: float) -> Outcome:
         calibration, interval = self.calibration, check_interval(interval)
-        dtype = torch.float64 if self.config.precision == "64" else torch.float32
-        model = load_best(self.files, self.config, parts).to(self.device)
-        store = make_store(self.config, parts.graphs, self.device, dtype)
-        made = predict(model, parts, store, indices)
+        made = self.made_by(self.network(parts), parts, indices)
         known = bool(np.isfinite(made.targets).any())
         scores = metrics(self.task, made.values, made.targets) if known else {}
         return Outcome(parts.graphs, made, scores, self.task, calibration, interval)
