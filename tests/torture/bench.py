@@ -117,7 +117,7 @@ class Bench:
         self.folder = folder / "whole"
         self.folder.mkdir(parents=True)
         (self.folder / "settings.json").write_text(json.dumps(SETTINGS))
-        (self.folder / "few.g6").write_text("Bw\nC~\nDQc\n" * 20)
+        (self.folder / "few.g6").write_text("Bw\nC~\nDQc\n" * 1000)
         rows = "".join(f"{'C' * (1 + k % 7)}O,{k}\n" for k in range(20))
         (self.folder / "table.csv").write_text(f"smiles,y\n{rows}")
         (self.folder / "sweep.toml").write_text(SWEEP)

@@ -75,6 +75,8 @@ class Faults(Bench):
         for number in range(4 if full else 1):
             work = partial(self.killed_worker, number=number)
             yield Case("one of two training processes killed", f"kill {number}", work)
+        for number in range(2 if full else 0):
+            yield Case("one of two Ray workers killed", f"kill {number}", self.killed_actor)
 
     def damages(self, full: bool) -> Iterator[Case]:
         """Files and disks that fail."""
@@ -161,7 +163,9 @@ class Faults(Bench):
         else:
             refusal(code, said)
         assert path.read_bytes() in (old, new), "half an output"
-        self.done(words, folder)
+        begun = (folder / f"{path.name}.partial").exists()
+        self.done([*words, "--resume"] if begun else words, folder)
+        assert not (folder / f"{path.name}.partial").exists(), "left behind"
         assert path.read_bytes() == new, "another output"
 
     def kill_sweep(self, folder: Path, kills: int, number: int) -> None:
@@ -351,6 +355,36 @@ class Faults(Bench):
         self.done(["train", "--resume", "run", "--devices", "1"], folder)
         result = json.loads((folder / "run" / "result.json").read_text())
         assert result["config"]["epochs"] == 40, "another run"
+
+    def killed_actor(self, folder: Path) -> None:
+        """A worker of `predict --engine ray` is killed: the same rows as without."""
+        import psutil
+
+        (folder / "many.g6").write_text("Bw\nC~\nDQc\n" * 20_000)
+        words = ["predict", str(self.run), "many.g6", "--out"]
+        self.done([*words, "local.csv"], folder)
+        with (folder / "log").open("w") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "g2n2", *words, "ray.csv", "--engine", "ray"],
+                cwd=folder,
+                stdout=log,
+                stderr=log,
+            )
+            actors: list[Any] = []
+            while process.poll() is None and len(actors) < 2:
+                time.sleep(0.05)
+                with suppress(psutil.Error):
+                    below = psutil.Process(process.pid).children(recursive=True)
+                    actors = [one for one in below if "MapWorker" in " ".join(one.cmdline())]
+            said = (folder / "log").read_text(errors="replace")
+            assert actors, f"it ended before it could be hit: {said}"
+            actors[0].kill()
+            code = process.wait(PATIENCE)
+        said = (folder / "log").read_text(errors="replace")
+        assert code == 0, said[-3000:]
+        assert (folder / "ray.csv").read_bytes() == (folder / "local.csv").read_bytes(), (
+            "other rows"
+        )
 
 
 def _stamp(path: Path) -> int:

@@ -71,6 +71,7 @@ class Format:
         use: Reads the folder; what it returns says what was read.
         same: Whether damage must be refused or give what was there before.
         share: How many inputs it gets, relative to others.
+        fresh: Whether reading changes the folder, so that each input needs another copy.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Format:
     use: Callable[[Path], Any]
     same: bool = False
     share: float = 1.0
+    fresh: bool = False
 
 
 # --- what reads each ------------------------------------------------------------------------------
@@ -180,6 +182,12 @@ def _storage(folder: Path) -> None:
         sweeps._train = real
 
 
+def _predicted(seeds: Path, folder: Path) -> bytes:
+    run = Run(seeds / "run", "cpu")
+    run.predict_to(folder / "few.g6", folder / "out.csv", chunk=4, resume=True)
+    return (folder / "out.csv").read_bytes()
+
+
 def _record(folder: Path) -> None:
     Record.read(folder / "record.json")
 
@@ -258,6 +266,21 @@ def make(folder: Path) -> None:
     (folder / "storage").mkdir()
     put("storage/sweep.toml", SWEEP)
     _swept(folder / "storage")
+    _cut_off(folder, folder / "cut off")
+
+
+def _cut_off(seeds: Path, folder: Path) -> None:
+    """Predictions that were cut off after two chunks of three."""
+
+    def stop(done: int, _total: int) -> None:
+        if done == 8:
+            raise KeyboardInterrupt
+
+    _put(folder, "few.g6", "Bw\nC~\nDQc\n" * 4)
+    with suppress(KeyboardInterrupt):
+        Run(seeds / "run", "cpu").predict_to(
+            folder / "few.g6", folder / "out.csv", chunk=4, progress=stop
+        )
 
 
 def _put(folder: Path, name: str, content: str | bytes) -> None:
@@ -488,6 +511,15 @@ def formats(seeds: Path) -> list[Format]:
             _checkpoint,
             share=0.5,
         ),
+        Format(
+            "predictions cut off",
+            "cut off",
+            {"out.csv.partial": TEXT, "out.csv.partial.jsonl": JSON},
+            partial(_predicted, seeds),
+            True,
+            0.5,
+            True,
+        ),
         Format("experiment record", "record", {"record.json": JSON}, _record, share=0.5),
     ]
 
@@ -513,8 +545,11 @@ class _Tried:
     def __call__(self, number: int) -> str:
         if not self.folder.exists():
             shutil.copytree(self.seeds, self.folder)
-            if self.format.same:
+            if self.format.same and self.whole is None:
                 self.whole = self.format.use(self.folder)
+                if self.format.fresh:
+                    shutil.rmtree(self.folder)
+                    shutil.copytree(self.seeds, self.folder)
         name, content = damaged(self.format, self.seeds.parent, self.seed, number)
         path = self.folder / name
         path.write_bytes(content)
@@ -523,7 +558,11 @@ class _Tried:
             with registered(alone=True):
                 read = self.format.use(self.folder)
         finally:
-            shutil.copyfile(self.seeds / name, path)
+            os.chdir(self.folder.parent)
+            if self.format.fresh:
+                shutil.rmtree(self.folder)
+            else:
+                shutil.copyfile(self.seeds / name, path)
         if self.format.same and not same_bytes(read, self.whole):
             return "altered"
         return "read"

@@ -380,7 +380,7 @@ class Run:
         if isinstance(source, GraphSet):
             return GraphStream.of_graphs(source, source.name, Options(target=()))
         name, said = str(source), self._reading(source, options, targets=False)
-        if names_dataset(name) or not Path(source).exists():
+        if names_dataset(name) or not os.path.exists(source):
             return GraphStream.of_graphs(
                 read_source(name, self.config.data, said), name, Options(target=())
             )
