@@ -97,7 +97,7 @@ BAD: list[tuple[list[str], list[str], list[str]]] = [
 def bad_commands(bench: Bench, seeds: Path, full: bool) -> Iterator[Case]:
     """Damaged files by their formats, and all bad words or some of them."""
     for name, words in GIVEN.items():
-        for number in range(15 if full else 1):
+        for number in range(8 if full else 1):
             work = partial(_given, bench, seeds, name, words, 10_000 + number)
             yield Case("damaged file given to a command", f"{words[0]}, {name} {number}", work)
     for before, after, bad in BAD:

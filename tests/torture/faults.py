@@ -66,8 +66,9 @@ class Faults(Bench):
             work = partial(self.hit_output, name=name, blow=Blow(at))
             yield Case("kill at a write, fsync or rename of an output", f"{name}, call {at}", work)
         for number in range(4 if full else 1):
-            work = partial(self.kill_sweep, kills=4, number=number)
-            yield Case("kill while sweeping", f"sweep {number}", work, 4)
+            kills = 4 if full else 2
+            work = partial(self.kill_sweep, kills=kills, number=number)
+            yield Case("kill while sweeping", f"sweep {number}", work, kills)
         for number in range(6 if full else 2):
             sent = (signal.SIGINT, signal.SIGTERM)[number % 2]
             work = partial(self.interrupt, number=sent)
@@ -84,7 +85,7 @@ class Faults(Bench):
             for number in range(6 if full else 1):
                 work = partial(self.tear, name=name, number=number)
                 yield Case("torn or garbled file of a run that goes on", f"{name} {number}", work)
-        for at in self.some(self.calls["train"], 6, full):
+        for at in self.some(self.calls["train"], 50 if full else 6, False):
             work = partial(self.full_disk, at=at)
             yield Case("disk full at a write, fsync or rename while training", f"call {at}", work)
         for name, at in self.of_outputs(1, full):

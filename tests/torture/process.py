@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from g2n2 import whole_files
 from g2n2.cli import main
 from g2n2.data.files import store_in_cache
 from g2n2.experiments.record import Record
-from g2n2.training import stepping
+from g2n2.training import stepping, sweeps
 from small_runs import no_pictures
 
 from .watch import bound_memory
@@ -43,6 +44,7 @@ def command(words: list[str], folder: Path, log: Path, blow: Blow) -> None:
     """Run `g2n2 WORDS` in a folder, its output in a file."""
     os.chdir(folder)
     bound_memory()
+    sweeps.run_sweep = partial(sweeps.run_sweep, heartbeat=2)  # type: ignore[assignment]
     calls = _install(blow)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
