@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from g2n2.training.checkpoints import NAME as CHECKPOINT
 from g2n2.training.checkpoints import PREVIOUS
 from g2n2.training.run_folder import BEST
 from run_processes import in_folder
@@ -133,7 +134,11 @@ class Bench:
             self.calls[name] = self._counted([*words, "--out", OUTPUTS[name]])
         self.half = self.folder / "half"
         self.outputs = {path: path.read_bytes() for path in self.run.rglob("*") if path.is_file()}
-        self.hit([*self.train, "--out", "half"], self.folder, self.calls["train"] * 2 // 3)
+        at = self.calls["train"] * 2 // 3
+        while not (self.half / CHECKPOINT).exists():  # between two renames there is none
+            shutil.rmtree(self.half, ignore_errors=True)
+            self.hit([*self.train, "--out", "half"], self.folder, at)
+            at += 1
 
     def start(
         self, words: list[str], folder: Path, blow: Blow | None = None, log: str = "log"

@@ -210,8 +210,6 @@ class Faults(Bench):
     def tear(self, folder: Path, name: str, number: int) -> None:
         run = folder / "run"
         shutil.copytree(self.half, run)
-        if not (run / name).exists():
-            name = CHECKPOINT
         whole = (run / name).read_bytes()
         chance = Random(f"{self.seed} {name} {number}")
         cut = whole[: chance.randrange(len(whole))]
