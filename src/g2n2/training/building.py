@@ -298,7 +298,7 @@ def refuse_unknown_names(config: RunConfig, *, resume: bool) -> None:
         return
     refuse_unknown_split(config.split)
     kind, _, path = config.split.partition(":")
-    if kind == "file" and not Path(path).exists():
+    if kind == "file" and not os.path.exists(path):
         raise DataError(f"no file {path!r} to split by: check the path")
 
 
