@@ -53,7 +53,7 @@ def test_a_run_folder_predicts_what_it_did(run, exact, close, tmp_path):
 def test_a_stopped_run_goes_on_to_its_end(tmp_path):
     pytest.importorskip("lightning.fabric", reason="training needs lightning")
     folder = shutil.copytree(WRITTEN / "stopped", tmp_path / "stopped")
-    run_command("train", "--resume", folder)
+    run_command("train", "--resume", folder, "--minutes", 600)
     with (folder / "metrics.csv").open(newline="") as file:
         epochs = [int(row["epoch"]) for row in csv.DictReader(file)]
     assert epochs == list(range(1, 61))

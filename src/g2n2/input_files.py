@@ -134,7 +134,7 @@ def open_text(path: str | Path, expected: str, newline: str | None = None) -> It
         DataError: As `read_text_file`, when the place at fault is reached; or a line is too long.
     """
     with _opened(path) as file:
-        content: IO[bytes] = file
+        content: IO[bytes] | gzip.GzipFile = file
         if str(path).lower().endswith(".gz"):
             _refuse_bomb(file, str(path))
             content = gzip.GzipFile(fileobj=file, mode="rb")
@@ -148,7 +148,7 @@ def open_text(path: str | Path, expected: str, newline: str | None = None) -> It
 class _CheckedText(io.RawIOBase):
     """The bytes of a text, looked through on their way; what is wrong with them is a DataError."""
 
-    def __init__(self, content: IO[bytes], label: str, expected: str) -> None:
+    def __init__(self, content: IO[bytes] | gzip.GzipFile, label: str, expected: str) -> None:
         self._content, self._label, self._expected = content, label, expected
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._total = self._line = 0

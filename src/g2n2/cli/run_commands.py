@@ -177,7 +177,7 @@ def _predict_molecule(
     outcome = trained.predict([f"{SMILES}{smiles}"], parsed_options(option), interval=interval)
     rows = outcome.rows()
     if out is not None:
-        write_rows(out, [{**row, "id": smiles} for row in rows])
+        write_rows(out, [{**row, "id": smiles} for row in rows], outcome.columns())
     for row in rows:
         shown = {name: value for name, value in row.items() if name != "id"}
         width = max(map(len, shown))

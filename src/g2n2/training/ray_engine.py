@@ -1,7 +1,7 @@
 """Predictions by the actors of a Ray cluster: Ray Data sends them chunks, and the rows come back.
 
 The run's files are sent along, so that actors on other machines need not see its folder; they need
-g2n2 itself. An actor that dies is started anew, and its chunk is computed again.
+g2n2 itself. An actor that dies is started anew, and its chunk computed again, by Ray Data.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import numpy as np
 
 from ..data.readers.options import Options
 from ..data.streaming import Chunk
-from ..errors import DataError, G2N2Error
+from ..errors import DataError, G2N2Error, TrainingError
+from ..input_files import printable
 from .predicting import ChunkPredictor, Written, files_of
 
 WINDOW = 1024
@@ -97,8 +98,6 @@ def predicted_by_ray(
                 compute=ActorPoolStrategy(size=min(workers, len(sent))),
                 num_cpus=1,
                 num_gpus=1 if run.device.type == "cuda" else 0,
-                max_restarts=-1,
-                max_task_retries=-1,
             )
             for row in answers.iter_rows():
                 if row["number"] != next(expected):
@@ -143,5 +142,12 @@ def _cluster(address: str | None, workers: int) -> Iterator[Any]:
         )
     try:
         yield ray
+    except (ray.exceptions.RayError, ray.data.exceptions.SystemException) as fault:
+        lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
+        raise TrainingError(
+            f"the Ray cluster failed ({printable(lines[-1] if lines else type(fault).__name__)}): "
+            "its machines need g2n2 with the extra chem. What was predicted is kept: go on with "
+            "--resume"
+        ) from None
     finally:
         ray.shutdown()

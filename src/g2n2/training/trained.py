@@ -150,10 +150,13 @@ class Outcome(Described):
 
     def to_csv(self, path: str | Path, truth: bool = False) -> None:
         """Write `rows` as CSV, whole or not at all."""
-        columns = prediction_columns(
+        write_rows(Path(path), self.rows(truth), self.columns(truth))
+
+    def columns(self, truth: bool = False) -> list[str]:
+        """The names of all columns `rows` may fill, `note` last."""
+        return prediction_columns(
             self.graphs.level, self.task, self.calibration, truth=truth, interval=self.interval
         )
-        write_rows(Path(path), self.rows(truth), columns)
 
 
 class Run:
