@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -122,7 +123,7 @@ def recognise(path: Path, options: Options) -> tuple[str, Reader]:
     Raises:
         DataError: It holds none that is known, or an option says nothing about it.
     """
-    if not path.exists():
+    if not os.path.exists(path):  # pathlib raises on a name the system refuses
         raise DataError(f"no file or folder {str(path)!r}: check the path")
     if not path.is_dir():
         require_regular(path)
@@ -270,6 +271,15 @@ def _check_choices(options: Options) -> None:
         if got not in known:
             expected = ", ".join(repr(value) for value in known if value)
             raise DataError(f"{what} is {got!r}, expected {expected}")
+    for what in ("smiles", "id", "split_column", "name"):
+        if not isinstance(got := getattr(options, what), str | None):
+            raise DataError(f"{what} is {got!r}, expected text")
+    for what in ("hydrogens", "largest", "directed"):
+        if type(got := getattr(options, what)) is not bool:
+            raise DataError(f"{what} is {got!r}, expected true or false")
+    named = options.target or ()
+    if not (isinstance(named, list | tuple) and all(isinstance(one, str) for one in named)):
+        raise DataError(f"target is {options.target!r}, expected names of targets")
 
 
 def _refuse_unfitting(options: Options, what: str) -> None:
