@@ -17,7 +17,7 @@ GIN_AT_MOST = 0.05
 
 
 @dataclass(frozen=True)
-class Settings:
+class DemoSettings:
     """One demonstration.
 
     Attributes:
@@ -54,5 +54,5 @@ class Settings:
         }
 
 
-FULL = Settings()
-QUICK = Settings(graphs=60, nodes=10, width=4, epochs=2, claims=False)
+FULL = DemoSettings()
+QUICK = DemoSettings(graphs=60, nodes=10, width=4, epochs=2, claims=False)

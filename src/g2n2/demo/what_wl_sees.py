@@ -38,7 +38,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Sight:
+class WlView:
     """How many colours a test gives to all graphs, and the sentences that see more.
 
     Attributes:
@@ -54,7 +54,7 @@ class Sight:
     sentences: tuple[Sentence, ...]
 
 
-def look(graphs: GraphSet, grammar: Grammar) -> Sight:
+def compare_tests(graphs: GraphSet, grammar: Grammar) -> WlView:
     """Colour all graphs, and evaluate the sentences on each of them."""
     matrices = [graphs.adjacency(index) for index in range(len(graphs))]
     low = refine(matrices).graph_colours
@@ -70,7 +70,7 @@ def look(graphs: GraphSet, grammar: Grammar) -> Sight:
             ("1ᵀ(A²⊙A²)1", "4_cycle", 8, walks * nodes, f"8 × 4-cycles + {walks * nodes}"),
         )
     )
-    return Sight(len(set(low.tolist())), len(set(high.tolist())), seen, sentences)
+    return WlView(len(set(low.tolist())), len(set(high.tolist())), seen, sentences)
 
 
 def _sentence(

@@ -1,4 +1,4 @@
-"""A report as a list of blocks, written as Markdown and as a page that stands alone."""
+"""The page writer: a list of blocks as Markdown, and as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+
+INK, SOFT, FAINT = "#1f2430", "#5b6472", "#c9ced6"
+"""Colours of figures; `inline` replaces them by those of the page."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,24 @@ def page(title: str, blocks: Sequence[Block]) -> str:
     """The blocks as HTML with its style in it, for small and large screens, light and dark."""
     body = "\n".join(map(_html, blocks))
     return _PAGE.format(title=escape(title), style=_STYLE, body=body)
+
+
+def inline(svg: str, label: str, prefix: str) -> str:
+    """An SVG as part of a page, which sets its ink.
+
+    Args:
+        svg: A whole file.
+        label: What it shows, for those who cannot see it.
+        prefix: Put before its identifiers, which are the page's from now on.
+    """
+    head, rest = svg[svg.index("<svg") :].split(">", 1)
+    box = re.search(r'viewBox="[^"]+"', head)
+    assert box is not None
+    rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.DOTALL)
+    rest = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", rest)
+    rest = rest.replace(INK, "currentColor").replace(FAINT, "var(--line)")
+    rest = rest.replace(SOFT, "var(--soft)")
+    return f'<svg {box[0]} role="img" aria-label="{label}">{rest}'
 
 
 def _html(block: Block) -> str:

@@ -14,12 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 from g2n2.cli import app
-from g2n2.demonstration import settings
-from g2n2.demonstration.blocks import Code, Heading, Table, Text, markdown, page
-from g2n2.demonstration.contest import Contestant, claims, configs, minus
-from g2n2.demonstration.folder import take
-from g2n2.demonstration.inline_svg import inline
-from g2n2.demonstration.sight import look
+from g2n2.demo import settings
+from g2n2.demo.folder import take
+from g2n2.demo.page import Code, Heading, Table, Text, inline, markdown, page
+from g2n2.demo.training_runs import TrainedNetwork, claims, configs, minus
+from g2n2.demo.what_wl_sees import compare_tests
 from g2n2.errors import DataError
 
 pytest.importorskip("lightning", reason="training needs the extra train")
@@ -185,7 +184,7 @@ def test_a_link_in_the_folder_is_unlinked_not_followed(tmp_path):
 
 def contestant(name, triangles, cycles):
     scores = {"triangle": {"r2": triangles, "mae": 0.1}, "4_cycle": {"r2": cycles, "mae": 0.1}}
-    return Contestant(name, None, scores, np.zeros((2, 2)), np.zeros((2, 2)), 1, 1.0)
+    return TrainedNetwork(name, None, scores, np.zeros((2, 2)), np.zeros((2, 2)), 1, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -213,11 +212,11 @@ def test_what_the_graphs_look_like():
     graphs = [adjacency(nx.to_numpy_array(g)) for g in [prism] * 5 + [other] * 5]
     splits = {"train": np.arange(3), "validation": np.arange(3, 4), "test": np.arange(4, 10)}
     made = labelled("cubic", graphs, splits, {}, ("triangle", "4_cycle"))
-    seen = look(made, find_grammar("r-G_L3"))
+    seen = compare_tests(made, find_grammar("r-G_L3"))
     assert (seen.one_wl, seen.three_wl, seen.seen_before) == (1, 2, 1)
     assert [s.right for s in seen.sentences] == [10, 10]
     wrong = replace(made, targets=made.targets + 1)
-    assert [s.right for s in look(wrong, find_grammar("r-G_L3")).sentences] == [0, 0]
+    assert [s.right for s in compare_tests(wrong, find_grammar("r-G_L3")).sentences] == [0, 0]
 
 
 def test_both_networks_get_one_budget():

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .contest import Contestant, minus
-from .inline_svg import FAINT, INK, inline
+from .page import FAINT, INK, inline
 from .settings import TARGETS
+from .training_runs import TrainedNetwork, minus
 
 COLOURS = ("#2a7fb0", "#d1603d")
 JITTER = 0.2
@@ -31,7 +31,7 @@ _STYLE = {
 _NAMELESS = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
-def draw(contestants: Sequence[Contestant], path: Path, title: str) -> None:
+def draw(networks: Sequence[TrainedNetwork], path: Path, title: str) -> None:
     """Write `path`.png and `path`.svg: all panels side by side."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -40,12 +40,12 @@ def draw(contestants: Sequence[Contestant], path: Path, title: str) -> None:
         figure = Figure(figsize=(8.0, 4.1), layout="constrained")
         figure.suptitle(title, fontsize=11.5, fontweight="bold")
         for place, axes in enumerate(figure.subplots(1, len(TARGETS))):
-            _panel(axes, contestants, place)
+            _panel(axes, networks, place)
         figure.savefig(path.with_suffix(".png"), dpi=150)
         figure.savefig(path.with_suffix(".svg"), metadata=_NAMELESS)
 
 
-def panels(contestants: Sequence[Contestant]) -> str:
+def panels(networks: Sequence[TrainedNetwork]) -> str:
     """The panels as parts of a page, which sets their ink and breaks the row where it is narrow."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -54,18 +54,18 @@ def panels(contestants: Sequence[Contestant]) -> str:
     with rc_context(_STYLE):
         for place, words in enumerate(TARGETS.values()):
             figure = Figure(figsize=(4.0, 3.8), layout="constrained")
-            _panel(figure.subplots(), contestants, place)
+            _panel(figure.subplots(), networks, place)
             text = StringIO()
             figure.savefig(text, format="svg", metadata=_NAMELESS, transparent=True)
             drawn.append(inline(text.getvalue(), f"{words}, predicted and true", f"panel{place}-"))
     return "".join(drawn)
 
 
-def _panel(axes: Any, contestants: Sequence[Contestant], place: int) -> None:
+def _panel(axes: Any, networks: Sequence[TrainedNetwork], place: int) -> None:
     words = list(TARGETS.values())[place]
-    top = contestants[0].truth[:, place].max()
+    top = networks[0].truth[:, place].max()
     axes.plot([0, top], [0, top], color=FAINT, linewidth=1.2, zorder=0)
-    for which, (one, colour) in enumerate(zip(contestants, COLOURS, strict=True)):
+    for which, (one, colour) in enumerate(zip(networks, COLOURS, strict=True)):
         truth = one.truth[:, place]
         spread = np.random.default_rng(which).uniform(-JITTER, JITTER, len(truth))
         style = {"s": 14, "alpha": 0.6, "linewidths": 0, "color": colour, "zorder": 3 - which}

@@ -18,19 +18,19 @@ from ..training.config import RunConfig
 from ..training.display import Display, duration, shown_path
 from ..training.session import Watch
 from . import folder
-from .blocks import markdown, page
-from .contest import Contestant, claims, compete, configs
 from .figure import draw, panels
+from .page import markdown, page
 from .proof import Proof, prove
-from .report import Outcome, blocks, colours, score_rows, title
-from .settings import DEGREE, FRAGMENT, TARGETS, Settings
-from .sight import Sight, look
+from .report import DemoOutcome, blocks, colours, score_rows, title
+from .settings import DEGREE, FRAGMENT, TARGETS, DemoSettings
+from .training_runs import TrainedNetwork, claims, configs, train_network
+from .what_wl_sees import WlView, compare_tests
 
 NEEDED = {"lightning": "train", "torch_geometric": "pyg", "matplotlib": "plot"}
 NAMES = {"derived": f"derived from {FRAGMENT}", "gin": "GIN"}
 
 
-def demonstrate(settings: Settings, out: Path, console: Console) -> Outcome:
+def demonstrate(settings: DemoSettings, out: Path, console: Console) -> DemoOutcome:
     """Derive, look, train both networks, and write figure and report into a folder.
 
     Raises:
@@ -46,17 +46,19 @@ def demonstrate(settings: Settings, out: Path, console: Console) -> Outcome:
     shape = f"{settings.graphs:,} random {DEGREE}-regular graphs of {settings.nodes} nodes"
     with teller.step(f"Make {shape}, and look at them"):
         graphs = load_dataset("regular", options=settings.data_options)
-        sight = look(graphs, proof.derivation.reduced)
-        _tell_sight(console, sight, settings)
+        wl_view = compare_tests(graphs, proof.derivation.reduced)
+        _tell_wl_view(console, wl_view, settings)
     runs = configs(proof.derivation.reduced, settings)
-    trained: dict[str, Contestant] = {}
+    trained: dict[str, TrainedNetwork] = {}
     for key, config in runs.items():
         with teller.step(f"Train: {NAMES[key]}"), Display(console) as display:
             watch = _watch(display, console, config)
-            trained[key] = compete(config, NAMES[key], out / key, graphs, watch)
+            trained[key] = train_network(config, NAMES[key], out / key, graphs, watch)
     with teller.step("Test both, on graphs never trained on"):
         made = claims(*trained.values()) if settings.claims else ()
-        outcome = Outcome(settings, proof, sight, **trained, claims=made, seconds=teller.seconds)
+        outcome = DemoOutcome(
+            settings, proof, wl_view, **trained, claims=made, seconds=teller.seconds
+        )
         _tell_scores(console, outcome)
         _write(outcome, out)
     return outcome
@@ -115,19 +117,19 @@ def _tell_proof(console: Console, proof: Proof) -> None:
     )
 
 
-def _tell_sight(console: Console, sight: Sight, settings: Settings) -> None:
-    copies = sight.seen_before or "none"
+def _tell_wl_view(console: Console, wl_view: WlView, settings: DemoSettings) -> None:
+    copies = wl_view.seen_before or "none"
     for line in (
-        f"1-WL, and so any GIN: {colours(sight.one_wl)} for all {settings.graphs:,}",
-        f"3-WL, and so the derived grammar: {colours(sight.three_wl)}",
+        f"1-WL, and so any GIN: {colours(wl_view.one_wl)} for all {settings.graphs:,}",
+        f"3-WL, and so the derived grammar: {colours(wl_view.three_wl)}",
         f"test graphs that 3-WL cannot tell from a training graph: {copies}",
         "sentences of the grammar that count, evaluated on every graph:",
-        *(f"  {s.text} = {s.worth}: right on {s.right:,}" for s in sight.sentences),
+        *(f"  {s.text} = {s.worth}: right on {s.right:,}" for s in wl_view.sentences),
     ):
         console.print(f"   {line}", soft_wrap=True)
 
 
-def _tell_scores(console: Console, outcome: Outcome) -> None:
+def _tell_scores(console: Console, outcome: DemoOutcome) -> None:
     from rich.table import Table
 
     headers, rows = score_rows(outcome)
@@ -140,7 +142,7 @@ def _tell_scores(console: Console, outcome: Outcome) -> None:
     console.print(table)
 
 
-def _write(outcome: Outcome, out: Path) -> None:
+def _write(outcome: DemoOutcome, out: Path) -> None:
     """Figure, report in two forms, and the results as data."""
     count, settings = len(outcome.derived.truth), outcome.settings
     caption = f"{count:,} test graphs, all {DEGREE}-regular with {settings.nodes} nodes"
@@ -158,7 +160,7 @@ def _write(outcome: Outcome, out: Path) -> None:
             "settings": asdict(settings),
             "grammar": str(outcome.proof.derivation.reduced),
             "obligations_checked": outcome.proof.verdict.checked,
-            "colours": {"1-WL": outcome.sight.one_wl, "3-WL": outcome.sight.three_wl},
+            "colours": {"1-WL": outcome.wl_view.one_wl, "3-WL": outcome.wl_view.three_wl},
             "scores": {
                 one.folder.name: {target: one.scores[target] for target in TARGETS} for one in both
             },
@@ -168,7 +170,7 @@ def _write(outcome: Outcome, out: Path) -> None:
     )
 
 
-def closing(outcome: Outcome, out: Path) -> list[str]:
+def closing(outcome: DemoOutcome, out: Path) -> list[str]:
     """What to open, and what to try next."""
     here = shown_path(out.resolve())
     trials = {

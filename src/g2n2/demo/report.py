@@ -8,32 +8,32 @@ from dataclasses import dataclass
 
 from ..compiler.diagrams import layer_svg
 from ..compiler.planning import plan_network
-from .blocks import Block, Code, Heading, Picture, Table, Text
-from .contest import Claim, Contestant, minus
+from .page import Block, Code, Heading, Picture, Table, Text
 from .proof import Proof
-from .settings import DEGREE, TARGETS, Settings
-from .sight import Sight
+from .settings import DEGREE, TARGETS, DemoSettings
+from .training_runs import Claim, TrainedNetwork, minus
+from .what_wl_sees import WlView
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class DemoOutcome:
     """Everything a demonstration found.
 
     Attributes:
         settings: What was asked for.
         proof: The derivation, checked.
-        sight: What the tests and sentences see.
+        wl_view: What the tests and sentences see.
         derived: The network of the derived grammar.
         gin: The GIN.
         claims: Empty where the settings claim nothing.
         seconds: Time by step.
     """
 
-    settings: Settings
+    settings: DemoSettings
     proof: Proof
-    sight: Sight
-    derived: Contestant
-    gin: Contestant
+    wl_view: WlView
+    derived: TrainedNetwork
+    gin: TrainedNetwork
     claims: tuple[Claim, ...]
     seconds: Mapping[str, float]
 
@@ -42,14 +42,14 @@ class Outcome:
         return all(claim.holds for claim in self.claims)
 
 
-def title(outcome: Outcome) -> str:
+def title(outcome: DemoOutcome) -> str:
     """What the report says, or only what was tried where that is not shown."""
     if outcome.claims and outcome.holds:
         return "A network derived from five operations counts what a GIN cannot see"
     return "A network derived from five operations, and a GIN, set to count"
 
 
-def score_rows(outcome: Outcome) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def score_rows(outcome: DemoOutcome) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Headers and rows of the table of scores."""
     headers = ["network"]
     for words in TARGETS.values():
@@ -64,9 +64,9 @@ def score_rows(outcome: Outcome) -> tuple[tuple[str, ...], tuple[tuple[str, ...]
     return tuple(headers), tuple(rows)
 
 
-def blocks(outcome: Outcome, panels: str) -> Iterator[Block]:
+def blocks(outcome: DemoOutcome, panels: str) -> Iterator[Block]:
     """The report, block by block."""
-    settings, sight = outcome.settings, outcome.sight
+    settings, wl_view = outcome.settings, outcome.wl_view
     test = len(outcome.derived.truth)
     yield Text(
         f"{settings.graphs:,} random {DEGREE}-regular graphs of {settings.nodes} nodes. To 1-WL, "
@@ -89,24 +89,24 @@ def blocks(outcome: Outcome, panels: str) -> Iterator[Block]:
     yield from _derivation(outcome.proof, settings)
     yield Heading("What the graphs look like to 1-WL")
     yield Text(
-        f"1-WL gives all {settings.graphs:,} graphs {colours(sight.one_wl)}; 3-WL, which the "
-        f"derived grammar reaches, gives them {colours(sight.three_wl)}. {_new_graphs(sight)} "
+        f"1-WL gives all {settings.graphs:,} graphs {colours(wl_view.one_wl)}; 3-WL, which the "
+        f"derived grammar reaches, gives them {colours(wl_view.three_wl)}. {_new_graphs(wl_view)} "
         "These sentences of the grammar count, and were evaluated exactly on every graph:"
     )
     yield Code(
         "\n".join(
             f"{s.text:<11} = {s.worth:<22} on {s.right:,} of {settings.graphs:,} graphs"
-            for s in sight.sentences
+            for s in wl_view.sentences
         )
     )
     yield Text("How the grammar derives the first of them:")
-    yield Code(sight.sentences[0].tree)
+    yield Code(wl_view.sentences[0].tree)
     yield from _training(outcome)
     yield Heading("See it again")
     yield Code(f"make demo\ng2n2 demo --seed {settings.seed} --out DIR")
 
 
-def _derivation(proof: Proof, settings: Settings) -> Iterator[Block]:
+def _derivation(proof: Proof, settings: DemoSettings) -> Iterator[Block]:
     derived, verdict = proof.derivation, proof.verdict
     total = len(derived.exhaustive.all_rules)
     yield Heading("The network, derived")
@@ -135,7 +135,7 @@ def _derivation(proof: Proof, settings: Settings) -> Iterator[Block]:
     yield Picture("", alt, _as_part(layer_svg(plan)), wide=True)
 
 
-def _training(outcome: Outcome) -> Iterator[Block]:
+def _training(outcome: DemoOutcome) -> Iterator[Block]:
     settings = outcome.settings
     yield Heading("Training")
     yield Text(
@@ -158,10 +158,10 @@ def _training(outcome: Outcome) -> Iterator[Block]:
     )
 
 
-def _new_graphs(sight: Sight) -> str:
-    if not sight.seen_before:
+def _new_graphs(wl_view: WlView) -> str:
+    if not wl_view.seen_before:
         return "No test graph is a copy of a training graph."
-    return f"At most {sight.seen_before} test graphs are copies of training graphs."
+    return f"At most {wl_view.seen_before} test graphs are copies of training graphs."
 
 
 def colours(count: int) -> str:

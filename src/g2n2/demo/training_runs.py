@@ -16,13 +16,13 @@ from ..grammars.grammar import Grammar
 from ..training.config import RunConfig
 from ..training.evaluation import Scores
 from ..training.session import Watch, train_config
-from .settings import DERIVED_AT_LEAST, GIN_AT_MOST, TARGETS, Settings
+from .settings import DERIVED_AT_LEAST, GIN_AT_MOST, TARGETS, DemoSettings
 
 Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Contestant:
+class TrainedNetwork:
     """A trained network.
 
     Attributes:
@@ -53,7 +53,7 @@ class Contestant:
         return float(np.ptp(self.answers, axis=0).max())
 
 
-def configs(grammar: Grammar, settings: Settings) -> dict[str, RunConfig]:
+def configs(grammar: Grammar, settings: DemoSettings) -> dict[str, RunConfig]:
     """The two runs: one budget, one recipe; the grammar goes in as its rules, not by name."""
     shared = {
         "dataset": "regular",
@@ -73,9 +73,9 @@ def configs(grammar: Grammar, settings: Settings) -> dict[str, RunConfig]:
     }
 
 
-def compete(
+def train_network(
     config: RunConfig, name: str, folder: Path, graphs: GraphSet, watch: Watch
-) -> Contestant:
+) -> TrainedNetwork:
     """Train one network, and read back what its run folder says of the test graphs."""
     result = train_config(config, folder, graphs=graphs, watch=watch)
     told = json.loads((folder / "result.json").read_text(encoding="utf-8"))
@@ -85,7 +85,7 @@ def compete(
         np.array([[float(row[f"{said}{target} [count]"]) for target in TARGETS] for row in rows])
         for said in ("true ", "")
     )
-    return Contestant(
+    return TrainedNetwork(
         name, folder, result.scores, truth, answers, told["parameters"], told["seconds"]
     )
 
@@ -98,10 +98,12 @@ class Claim:
     holds: bool
 
 
-def claims(derived: Contestant, gin: Contestant) -> tuple[Claim, Claim]:
+def claims(derived: TrainedNetwork, gin: TrainedNetwork) -> tuple[Claim, Claim]:
     """What the demonstration claims of the two, for each target."""
 
-    def claim(who: Contestant, sign: str, bound: float, holds: Callable[[float], bool]) -> Claim:
+    def claim(
+        who: TrainedNetwork, sign: str, bound: float, holds: Callable[[float], bool]
+    ) -> Claim:
         got = ", ".join(
             f"{minus(value)} on {words}"
             for value, words in zip(who.r2(), TARGETS.values(), strict=True)
