@@ -266,7 +266,7 @@ def test_a_drawing_becomes_part_of_a_page():
 
 def test_the_figure_of_the_readme_is_small():
     """Made by `make demo`, then `cp build/demo/figure.png docs/images/demo.png`."""
-    image = (Path(__file__).parents[1] / "docs" / "images" / "demo.png").read_bytes()
+    image = (Path(__file__).parents[2] / "docs" / "images" / "demo.png").read_bytes()
     assert image.startswith(b"\x89PNG")
     assert len(image) < 150_000
 
