@@ -57,7 +57,7 @@ COMPARED = ("r2", "u0")
 """Targets that PPGN, the track `bonds` and the recipe `paper` are run for."""
 PRECISIONS = ("bf16", "tf32")
 FINE = ("r2", "zpve")
-"""Targets whose errors, with distances, are a few thousandths of their spread: too fine for bf16."""
+"""Targets whose errors, with distances, are a few thousandths of their spread: beyond bf16."""
 NARROW_RATE = 2e-3
 """Learning rate of all targets at once at width 32 with distances, for every network."""
 SPREAD = "spread of predictions / spread of targets"

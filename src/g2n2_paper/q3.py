@@ -150,9 +150,7 @@ def run_folds(tu: TuRun, job: Job) -> Measurement:
     curves, nested, held_out = [], [], []
     for fold in range(1, tu.folds + 1):
         curves.append(
-            job.kept(
-                f"whole-{fold}", lambda f=fold: whole_fold(config, graphs, f, job, recorded)
-            )
+            job.kept(f"whole-{fold}", lambda f=fold: whole_fold(config, graphs, f, job, recorded))
         )
     for fold in range(1, tu.folds + 1):
         test, validation = job.kept(

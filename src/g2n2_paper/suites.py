@@ -1,8 +1,8 @@
 """Exact power of a network on a suite: what its words, and any weights, can tell apart.
 
-    exact separated    pairs the words of the grammar tell apart with as many layers, linear mixing
-                       and the network's read-out; functions between layers may add to it
-    exact bound        pairs 1-WL or 3-WL tells apart: no weights tell apart more
+exact separated    pairs the words of the grammar tell apart with as many layers, linear mixing
+                   and the network's read-out; functions between layers may add to it
+exact bound        pairs 1-WL or 3-WL tells apart: no weights tell apart more
 """
 
 from __future__ import annotations
