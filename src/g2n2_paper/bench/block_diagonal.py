@@ -1,7 +1,6 @@
 """Baseline: the algorithm of the released G²N² code, with the weights of a network of ours.
 
-Nothing but the benchmarks uses it. The graphs of a batch are one graph of ΣN nodes. Its matrix
-memory is a list of the Σn² pairs that lie within a graph, `[P, S]`; a product of matrices writes
+The graphs of a batch are one graph of ΣN nodes. Its matrix memory is a list of the Σn² pairs that lie within a graph, `[P, S]`; a product of matrices writes
 them into block-diagonal `[S, ΣN, ΣN]` matrices, multiplies those whole, and reads the pairs back,
 so that its cost grows with the square of the batch.
 """
@@ -13,11 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..data.batch import GraphBatch
-from ..language.printing import to_text
-from ..nn.first import first_memories
-from ..nn.layer import ApplyRule, PlannedLayer, Update
-from ..nn.model import GrammarGNN
+from g2n2.data.batch import GraphBatch
+from g2n2.language.printing import to_text
+from g2n2.nn.first import first_memories
+from g2n2.nn.layer import ApplyRule, PlannedLayer, Update
+from g2n2.nn.model import GrammarGNN
 
 
 @dataclass(frozen=True)

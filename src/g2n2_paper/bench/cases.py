@@ -1,43 +1,34 @@
-"""What is measured: one registry of cases, as data."""
+"""The benchmark cases, as data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Literal
 
-from ..errors import DataError
+from g2n2.bench import Precision
+from g2n2.errors import DataError
 
 Kind = Literal["train", "infer", "epoch", "product", "profile"]
-Precision = Literal["bf16", "tf32", "32"]
 Device = Literal["cpu", "cuda"]
 Peer = Literal["reference", "ppgn", "block-diagonal", "bmm"]
 
 GIB = 1024**3
 BOTH: tuple[Device, ...] = ("cpu", "cuda")
 PASS_SECONDS = {"cpu": 20.0, "cuda": 10.0}
-"""Of one pass of a case without a floor, at most; one that would take longer is skipped."""
+"""A case without a floor is skipped if one pass would take longer."""
 TABLE_SECONDS = 45.0
-"""For a table of cases without floors; those left when it is spent are skipped."""
+"""A table of cases without floors: those left after so long are skipped."""
 
 
 @dataclass(frozen=True)
 class Floor:
-    """What a figure should reach.
-
-    Attributes:
-        metric: Its name among a result's figures; `× PEER` is the ratio to a peer.
-        value: The bound.
-        at_most: Whether it is an upper bound.
-    """
+    """A bound that a figure should reach; the metric `× PEER` is the ratio to a peer."""
 
     metric: str
     value: float
     at_most: bool = False
-
-    def met(self, got: float) -> bool:
-        return got <= self.value if self.at_most else got >= self.value
 
 
 @dataclass(frozen=True)
@@ -84,7 +75,7 @@ class Case:
         return self.kind != "infer"
 
     def quick(self) -> Case:
-        """The same on sizes that take a moment; its figures say nothing."""
+        """The same on tiny sizes; its figures say nothing."""
         return replace(
             self,
             batch=min(self.batch, 4),
@@ -94,10 +85,6 @@ class Case:
             batches=min(self.batches, 2),
             floor=None,
         )
-
-    def settings(self) -> dict[str, Any]:
-        """Plain types, for JSON."""
-        return asdict(self)
 
 
 def _network_cases() -> list[Case]:
@@ -113,7 +100,7 @@ def _network_cases() -> list[Case]:
     cases = []
     for preset in ("paper", "modern"):
         for kind, batch, precision, batches, least in rows:
-            made = Case(
+            case = Case(
                 name=f"{kind}-{batch}-{precision}" + ("" if preset == "paper" else f"-{preset}"),
                 group="training" if kind == "train" else "inference",
                 kind=kind,
@@ -124,7 +111,7 @@ def _network_cases() -> list[Case]:
                 peers=everyone if preset == "paper" else ("reference",),
                 floor=Floor("graphs_per_second", least),
             )
-            cases.append(made)
+            cases.append(case)
     return cases
 
 
@@ -221,7 +208,7 @@ def cases_for(device: Device, wanted: Sequence[str] = ()) -> list[Case]:
             close = get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]}? " if close else ""
             raise DataError(
-                f"no benchmark is called {name!r}; {hint}All of them: g2n2 bench --list"
+                f"no benchmark is called {name!r}; {hint}All of them: g2n2-paper bench --list"
             )
     asked = [case for case in CASES if not wanted or {case.name, case.group} & set(wanted)]
     able = [case for case in asked if device in case.devices]
