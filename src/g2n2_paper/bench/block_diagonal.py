@@ -1,8 +1,9 @@
 """Baseline: the algorithm of the released G²N² code, with the weights of a network of ours.
 
-The graphs of a batch are one graph of ΣN nodes. Its matrix memory is a list of the Σn² pairs that lie within a graph, `[P, S]`; a product of matrices writes
-them into block-diagonal `[S, ΣN, ΣN]` matrices, multiplies those whole, and reads the pairs back,
-so that its cost grows with the square of the batch.
+The graphs of a batch are one graph of ΣN nodes. Its matrix memory is a list of the Σn² pairs
+within a graph, `[P, S]`. A product of matrices writes them into block-diagonal `[S, ΣN, ΣN]`
+matrices, multiplies these whole and reads the pairs back, so that its cost grows with the square of
+the batch.
 """
 
 from __future__ import annotations

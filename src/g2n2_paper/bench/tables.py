@@ -182,9 +182,8 @@ def machine_table(rows: Iterable[Row]) -> pd.DataFrame:
 
 def machine(row: Row) -> str:
     made = row["made_with"]
-    return (
-        made["device"] if made["device"] != "cpu" else f"{made['cpu']}, {made['threads']} threads"
-    )
+    cpu = f"{made['cpu']}, {made['threads']} threads"
+    return cpu if made["device"] == "cpu" else str(made["device"])
 
 
 def roofline(rows: Iterable[Row]) -> Drawing:

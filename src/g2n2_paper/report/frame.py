@@ -10,6 +10,8 @@ from typing import Any
 
 import pandas as pd
 
+from g2n2.errors import DataError
+
 from ..record import EARLIER, Record, read_records
 
 
@@ -73,6 +75,16 @@ class Results:
     def value(self, question: str, cell: str, metric: str) -> Value | None:
         """A metric of a cell over its seeds; None if it was not run or does not have it."""
         return self._means.get((question, cell, metric))
+
+    def need(self, question: str, cell: str, metric: str) -> Value:
+        """The same, for pages that cannot be written without it.
+
+        Raises:
+            DataError: The cell was not run.
+        """
+        if value := self.value(question, cell, metric):
+            return value
+        raise DataError(f"{question} {cell} has no record: g2n2-paper {question} --only {cell}")
 
     def of(self, question: str, cell: str) -> list[Record]:
         """The records of a cell, one for each seed."""
