@@ -120,24 +120,20 @@ def run_brec(settings: BrecSettings, chosen: tuple[int, ...], job: Job) -> Measu
     """Judge all chosen pairs."""
     suite, device = _brec(job.data), job.torch_device()
     exact = exact_power(settings.contender, _some(job.data, chosen))
-    verdicts = [
-        PairVerdict(
-            **job.kept(f"pair-{index}", lambda i=index: asdict(judge(settings, suite, i, device)))
-        )
-        for index in chosen
-    ]
+    kept = [job.kept(f"pair-{i}", judge, settings, suite, i, device) for i in chosen]
+    verdicts = [PairVerdict(**fields) for fields in kept]
     return Measurement(
         done=len(verdicts),
         unit="pairs",
         metrics=metrics(verdicts, exact, {chosen[place] for place in exact.beyond}),
         config={**settings.as_dict(), "pairs": list(chosen)},
         data={"brec": suite_checksum(suite)},
-        detail={"pairs": [asdict(verdict) for verdict in verdicts]},
+        detail={"pairs": kept},
     )
 
 
-def judge(settings: BrecSettings, suite: Suite, index: int, device: torch.device) -> PairVerdict:
-    """Train a network on one pair of a suite and test it."""
+def judge(settings: BrecSettings, suite: Suite, index: int, device: torch.device) -> dict[str, Any]:
+    """Train a network on one pair of a suite and test it; the fields of a `PairVerdict`."""
     import torch
 
     from .embeddings import calibrated_embedding
@@ -171,7 +167,7 @@ def judge(settings: BrecSettings, suite: Suite, index: int, device: torch.device
         for side, graph in enumerate(graphs)
     )
     gap = clearest_gap(first, second)
-    return PairVerdict(
+    verdict = PairVerdict(
         pair=index,
         category=pair.category,
         released=pair.released.verdict,
@@ -182,6 +178,7 @@ def judge(settings: BrecSettings, suite: Suite, index: int, device: torch.device
         gap=_finite(gap),
         seconds=round(time.monotonic() - start, 3),
     )
+    return asdict(verdict)
 
 
 def _finite(value: float) -> float | None:

@@ -149,7 +149,7 @@ def bench(
 
     if listed:
         rows = [
-            (c.group, c.name, " ".join(c.devices), floor_text(c.floor and vars(c.floor)))
+            (c.group, c.name, " ".join(c.devices), floor_text(vars(c.floor) if c.floor else None))
             for c in CASES
         ]
         show.table(("group", "case", "runs on", "floor"), rows, narrow=2)

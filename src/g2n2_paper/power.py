@@ -42,7 +42,8 @@ from g2n2.power.suites import Suite, load_suite
 from g2n2.power.trials.network_inputs import relabelled
 from g2n2.training.config import RunConfig
 
-from .brec import BrecSettings, BrecTraining, brec_cell
+from .brec import BrecSettings, brec_cell
+from .brec_protocol import BrecTraining
 from .graph8c import graph8c, graph8c_cell
 from .runner import Cell, Job, Measurement
 from .runs import described, run_settings, train_fold, training_cell
@@ -124,9 +125,7 @@ def class_cell(
             trained = train_fold(config, graphs, parts, folder, job, recorded)
             return round(100.0 * trained.scores["all"]["accuracy"], 3)
 
-        accuracies = [
-            job.kept(f"fold-{fold}", lambda f=fold: accuracy(f)) for fold in range(1, planned + 1)
-        ]
+        accuracies = [job.kept(f"fold-{fold}", accuracy, fold) for fold in range(1, planned + 1)]
         exact = exact_power(contender, _suite(set_name, job.data))
         return Measurement(
             done=planned,

@@ -147,17 +147,15 @@ def run_folds(tu: TuRun, job: Job) -> Measurement:
 
     config = tu.config()
     graphs, recorded = load(config, job), Recorded()
-    curves, nested, held_out = [], [], []
-    for fold in range(1, tu.folds + 1):
-        curves.append(
-            job.kept(f"whole-{fold}", lambda f=fold: whole_fold(config, graphs, f, job, recorded))
-        )
-    for fold in range(1, tu.folds + 1):
-        test, validation = job.kept(
-            f"nested-{fold}", lambda f=fold: nested_fold(config, graphs, f, job, recorded)
-        )
-        nested.append(test)
-        held_out.append(validation)
+    folds = range(1, tu.folds + 1)
+    curves = [
+        job.kept(f"whole-{fold}", whole_fold, config, graphs, fold, job, recorded) for fold in folds
+    ]
+    pairs = [
+        job.kept(f"nested-{fold}", nested_fold, config, graphs, fold, job, recorded)
+        for fold in folds
+    ]
+    nested, held_out = ([pair[i] for pair in pairs] for i in range(2))
     return Measurement(
         done=2 * tu.folds,
         unit="runs of folds",

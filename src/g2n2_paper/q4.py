@@ -171,7 +171,7 @@ def filter_cell(name: str, network: FilterNetwork, plan: FilterPlan) -> Cell:
         graphs = load_dataset(DATA, job.data)
         images = Images(graphs, name, job.torch_device())
         runs = [
-            job.kept(f"run-{seed}", lambda s=seed: one_run(images, network, plan, s))
+            job.kept(f"run-{seed}", one_run, images, network, plan, seed)
             for seed in range(plan.runs)
         ]
         true = band_response(images, "test", images.target("test"))

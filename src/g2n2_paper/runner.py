@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Content = TypeVar("Content")
 State = Literal["done", "kept", "left out", "failed"]
 ATTEMPTS = "attempts.json"
-PLACE = ("commit", "source", "device", "cpu")
+PLACE = ("commit", "source", "paper source", "device", "cpu")
 """Keys of the provenance by which attempts are told apart."""
 
 
@@ -66,11 +66,11 @@ class Job:
         chosen = "cuda" if torch.cuda.is_available() else "cpu"
         return torch.device(chosen if self.device == "auto" else self.device)
 
-    def kept(self, name: str, compute: Callable[[], Content]) -> Content:
+    def kept(self, name: str, compute: Callable[..., Content], *arguments: Any) -> Content:
         """The content of a JSON file of this cell; computed and written if it does not exist."""
         path = self.work / f"{name}.json"
         if not path.exists():
-            replace_file(path, json.dumps(compute()).encode())
+            replace_file(path, json.dumps(compute(*arguments)).encode())
         try:
             content: Content = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
@@ -289,7 +289,8 @@ def _attempt(folder: Path, job: Job) -> Iterator[list[dict[str, Any]]]:
 
     path = folder / ATTEMPTS
     attempts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    attempts.append(provenance(job.torch_device()) | {"seconds": 0.0})
+    sources = {"paper source": _source_digest(), "seconds": 0.0}
+    attempts.append(provenance(job.torch_device()) | sources)
     start = time.monotonic()
     try:
         replace_file(path, json.dumps(attempts).encode())
@@ -297,6 +298,15 @@ def _attempt(folder: Path, job: Job) -> Iterator[list[dict[str, Any]]]:
     finally:
         attempts[-1]["seconds"] = round(time.monotonic() - start, 3)
         replace_file(path, json.dumps(attempts).encode())
+
+
+def _source_digest() -> str:
+    """Of the files of this package; `source` of the provenance is that of the library."""
+    package = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def _record(cell: Cell, measured: Measurement, attempts: list[dict[str, Any]]) -> Record:

@@ -166,7 +166,7 @@ def training_cell(
     def run(job: Job) -> Measurement:
         planned = config
         if epochs:
-            planned = replace(config, epochs=job.kept("epochs", lambda: epochs(config, job)))
+            planned = replace(config, epochs=job.kept("epochs", epochs, config, job))
         return _measure_run(planned, job, measure)
 
     settings = run_settings(config, *(("epochs",) if epochs else ()))

@@ -20,6 +20,7 @@ from ..q2 import (
     epochs_in_equal_time,
     single,
 )
+from ..q3 import GIN, RELEASED, SETS
 from ..suites import CONTENDERS
 from .cited import cited
 from .frame import Results, Value
@@ -27,10 +28,7 @@ from .numbers import entry, r2, whole
 from .tables_filters import FILTERS, label, places, score
 from .tables_qm9 import PPGN, TARGETS, mae
 from .tables_tu import (
-    GIN,
     OTHERS,
-    RELEASED,
-    SETS,
     clear_differences,
     differences,
     rank_of_ours,

@@ -179,7 +179,7 @@ def q2_joint(results: Results, width: int) -> pd.DataFrame:
 
 def q2_bonds(results: Results) -> pd.DataFrame:
     """All targets at once, bonds only."""
-    columns = {}
+    columns: dict[str, str] = {}
     for width in (32, 64):
         plain = Variant(None, width, "bonds", "G2N2")
         ppgn = replace(plain, network="PPGN").name
