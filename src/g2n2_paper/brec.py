@@ -29,7 +29,7 @@ from g2n2.power.networks import FLOOR_ULPS, MARGIN
 from g2n2.power.suites import Suite, load_suite
 from g2n2.power.trials.network_inputs import Embeddings, embed, relabelled
 
-from .brec_protocol import BrecTraining, brec_protocol
+from .brec_protocol import BrecTraining, brec_tests
 from .runner import Cell, Job, Measurement
 from .suites import Contender, ExactPower, exact_power, some_pairs, suite_checksum
 
@@ -152,15 +152,9 @@ def judge(settings: BrecSettings, suite: Suite, index: int, device: torch.device
         models.append(calibrated_embedding(settings.contender, copies, dtype, device))
         return models[-1]
 
-    [pair] = brec_protocol(
-        make,
-        suite,
-        pairs=[index],
-        seed=settings.seed,
-        style="batch",
-        precision=settings.precision,
-        train=settings.training,
-    ).pairs
+    released, hotelling = brec_tests(
+        make, graphs, (settings.seed, index), train=settings.training, precision=settings.precision
+    )
     run = partial(embed, models[-1], style="batch", precision=settings.precision)
     first, second = (
         run(relabelled(graph, FRESH + 1, (settings.seed, index, side, FRESH))[1:])
@@ -169,11 +163,11 @@ def judge(settings: BrecSettings, suite: Suite, index: int, device: torch.device
     gap = clearest_gap(first, second)
     verdict = PairVerdict(
         pair=index,
-        category=pair.category,
-        released=pair.released.verdict,
-        released_value=_finite(pair.released.value),
-        hotelling=pair.correct.verdict,
-        hotelling_value=_finite(pair.correct.value),
+        category=suite.categories[index],
+        released=released.verdict,
+        released_value=_finite(released.value),
+        hotelling=hotelling.verdict,
+        hotelling_value=_finite(hotelling.value),
         clear=gap > MARGIN,
         gap=_finite(gap),
         seconds=round(time.monotonic() - start, 3),

@@ -1,4 +1,4 @@
-"""BREC's protocol for a network: 32 relabelings of each graph, Hotelling's T², reliability check.
+"""BREC's protocol for one pair: 32 relabelings of each graph, Hotelling's T², reliability check.
 
 Both statistics of `brec_statistics` are computed on the same embeddings. Unlike the released code,
 which counts such pairs and lists them separately, a pair whose reliability check fails does not
@@ -8,7 +8,7 @@ count as separated. `brec_statistics` says how each statistic can be wrong;
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -18,14 +18,12 @@ import numpy as np
 
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency
-from g2n2.power.suites import Suite
 from g2n2.power.trials.network_inputs import (
     GRAPHS_PER_CALL,
     Embeddings,
     MakeModel,
     Network,
     Precision,
-    Style,
     build,
     embed,
     forward,
@@ -41,7 +39,6 @@ from .brec_statistics import (
 )
 
 BrecVerdict = Literal["separated", "merged", "unreliable", "not finite"]
-Statistic = Literal["released", "correct"]
 
 
 @dataclass(frozen=True)
@@ -79,145 +76,61 @@ class BrecTest:
     verdict: BrecVerdict
 
 
-@dataclass(frozen=True)
-class BrecPair:
-    """Both statistics on one pair of the suite."""
-
-    index: int
-    category: str
-    released: BrecTest
-    correct: BrecTest
-
-
-@dataclass(frozen=True)
-class BrecResult:
-    """Outcome of the protocol.
-
-    Attributes:
-        pairs: One entry per pair tested.
-        thresholds: What each statistic was compared with.
-        dimensions: Length of an embedding.
-        relabelings: Of each graph.
-        alpha: How often the correct statistic exceeds its threshold by chance, under normal noise.
-        seed: Of the weights and relabelings.
-        precision: Of the network.
-        training: None for random weights.
-    """
-
-    pairs: tuple[BrecPair, ...]
-    thresholds: dict[Statistic, float]
-    dimensions: int
-    relabelings: int
-    alpha: float
-    seed: int
-    precision: Precision
-    training: BrecTraining | None
-
-    def indices(self, statistic: Statistic, verdict: BrecVerdict) -> tuple[int, ...]:
-        """Return the indices of the pairs with that verdict."""
-        return tuple(p.index for p in self.pairs if getattr(p, statistic).verdict == verdict)
-
-    def separated(self, statistic: Statistic) -> int:
-        """Count the pairs told apart."""
-        return len(self.indices(statistic, "separated"))
-
-
-def brec_protocol(
+def brec_tests(
     make_model: MakeModel,
-    suite: Suite,
+    graphs: Sequence[Adjacency],
+    key: tuple[int, int],
     *,
-    pairs: Iterable[int] | None = None,
-    seed: int = 0,
+    train: BrecTraining | None = None,
+    precision: Precision = "float64",
     relabelings: int = 32,
     alpha: float = 0.05,
-    style: Style = "dense",
-    precision: Precision = "float64",
-    released_threshold: float = RELEASED_THRESHOLD,
-    train: BrecTraining | None = None,
-) -> BrecResult:
-    """Run BREC's protocol on the pairs of a suite.
+) -> tuple[BrecTest, BrecTest]:
+    """Run BREC's protocol on two graphs.
 
     Args:
-        make_model: Takes a seed, returns a network; see `network_separates`.
-        suite: `load_suite("brec")`, or any other.
-        pairs: Indices into `suite.pairs`; all by default.
-        seed: Of the weights and relabelings.
+        make_model: Takes a seed, returns a network on stacks `[B, n, n]`.
+        graphs: The two of a pair.
+        key: Seed of the weights, and index of the pair; both seed the relabelings.
+        train: Settings of the training; None for random weights.
+        precision: BREC uses float32, where small differences are lost in rounding.
         relabelings: q, of each graph; must exceed the length of an embedding.
-        alpha: Level of the correct test. If the noise is normal, at BREC's 0.05 one pair in twenty
-            passes by chance and as many fail the reliability check; most true differences in
-            float64 survive 1e-9 as well.
-        style: What the network takes; see `network_separates`.
-        precision: BREC runs in float32, where small differences drown in rounding.
-        released_threshold: Versions of the released code use 72.34, 20.0 and 5.0.
-        train: Train a fresh network on each pair; by default one network with random weights
-            serves all.
+        alpha: Level of the textbook's test. If noise is normal, at BREC's 0.05 one pair in twenty
+            passes by chance and as many fail the reliability check.
+
+    Returns:
+        The released statistic and the textbook's.
 
     Raises:
-        DataError: If embeddings have `relabelings` dimensions or more, there is no such pair, or
-            the network cannot be run or trained.
+        DataError: Embeddings have `relabelings` dimensions or more, or the network cannot be run or
+            trained.
     """
-    if seed < 0:
-        raise DataError(f"seed {seed} is negative: expected 0 or more")
-    tested: list[BrecPair] = []
-    dimensions, correct_threshold = 0, np.nan
-    model = build(make_model, seed, precision)
-    for index in range(len(suite.pairs)) if pairs is None else pairs:
-        if not 0 <= index < len(suite.pairs):
-            raise DataError(f"no pair {index} in suite {suite.name}: it has {len(suite.pairs)}")
-        graphs = [suite.graphs[i] for i in suite.pairs[index]]
-        one, other = (relabelled(g, relabelings, (seed, index, i)) for i, g in enumerate(graphs))
-        judge = int(np.random.default_rng((seed, index)).integers(2))
-        control = relabelled(graphs[judge], 2 * relabelings, (seed, index, 2))
-        if train is not None:
-            model = build(make_model, seed, precision)
-            train_apart(model, one, other, train, style, precision)
-        run = partial(embed, model, style=style, precision=precision)
-        first, second, both = run(one), run(other), run(control)
-        if not dimensions:
-            dimensions = first.shape[1]
-            correct_threshold = hotelling_threshold(dimensions, relabelings, alpha)
-        lengths = {rows.shape[1] for rows in (first, second, both)}
-        if lengths != {dimensions}:
-            raise DataError(
-                f"the network gives embeddings of different lengths, {dimensions} and "
-                f"{max(lengths - {dimensions})} at pair {index}, expected one length for all "
-                "graphs: read out the graph, not its nodes"
-            )
-        released, correct = _tests(
-            (first, second), (both[0::2], both[1::2]), released_threshold, correct_threshold
-        )
-        category = suite.categories[index] if suite.categories else suite.name
-        tested.append(BrecPair(index, category, released, correct))
-    return BrecResult(
-        pairs=tuple(tested),
-        thresholds={"released": released_threshold, "correct": float(correct_threshold)},
-        dimensions=dimensions,
-        relabelings=relabelings,
-        alpha=alpha,
-        seed=seed,
-        precision=precision,
-        training=train,
-    )
+    first, second = (relabelled(g, relabelings, (*key, i)) for i, g in enumerate(graphs))
+    control_graph = graphs[int(np.random.default_rng(key).integers(2))]
+    control = relabelled(control_graph, 2 * relabelings, (*key, 2))
+    model = build(make_model, key[0], precision)
+    if train is not None:
+        train_apart(model, first, second, train, precision)
+    run = partial(embed, model, style="batch", precision=precision)
+    rows, both = (run(first), run(second)), run(control)
+    threshold = hotelling_threshold(rows[0].shape[1], relabelings, alpha)
+    return _tests(rows, (both[0::2], both[1::2]), threshold)
 
 
 def _tests(
-    pair: Sequence[Embeddings],
-    control: Sequence[Embeddings],
-    released_threshold: float,
-    correct_threshold: float,
+    pair: Sequence[Embeddings], control: Sequence[Embeddings], threshold: float
 ) -> tuple[BrecTest, BrecTest]:
-    """Compute both statistics on the embeddings of a pair and of the reliability check."""
+    """Both statistics on the embeddings of a pair and of the reliability check."""
     if not all(np.isfinite(rows).all() for rows in (*pair, *control)):
         nothing = BrecTest(np.nan, np.nan, "not finite")
         return nothing, nothing
     differences, same = pair[0] - pair[1], control[0] - control[1]
     value, check = released_statistic(differences), released_statistic(same)
-    counted = released_separates(value, check, released_threshold)
-    released = _test(value, check, counted, released_threshold)
+    released = _test(value, check, released_separates(value, check), RELEASED_THRESHOLD)
     size = np.max(np.abs(np.concatenate([*pair, *control])), axis=0)
     resolution = np.finfo(size.dtype).eps * size
     value, check = hotelling_t2(differences, resolution), hotelling_t2(same, resolution)
-    return released, _test(value, check, value > correct_threshold, correct_threshold)
+    return released, _test(value, check, value > threshold, threshold)
 
 
 def _test(value: float, check: float, counted: bool, threshold: float) -> BrecTest:
@@ -230,7 +143,6 @@ def train_apart(
     first: Sequence[Adjacency],
     second: Sequence[Adjacency],
     settings: BrecTraining,
-    style: Style,
     precision: Precision,
 ) -> list[float]:
     """Train on the relabelings of one pair, and leave the network in evaluation mode.
@@ -239,16 +151,13 @@ def train_apart(
         The mean cosine embedding loss of each epoch.
 
     Raises:
-        DataError: If the network has no parameters.
+        DataError: The network has no parameters.
     """
     import torch
     from torch.nn.functional import cosine_embedding_loss
 
     if not isinstance(model, torch.nn.Module) or not any(True for _ in model.parameters()):
-        raise DataError(
-            f"{type(model).__name__} has no parameters to train: expected a torch module with "
-            "weights; leave out train= to test it as it is"
-        )
+        raise DataError(f"{type(model).__name__} has no parameters to train: give a torch module")
     # Interleaved as in BREC, so that normalisation layers see both graphs in every batch.
     graphs = list(chain.from_iterable(zip(first, second, strict=True)))
     batches = [graphs[i : i + GRAPHS_PER_CALL] for i in range(0, len(graphs), GRAPHS_PER_CALL)]
@@ -258,20 +167,19 @@ def train_apart(
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
     losses: list[float] = []
     model.train()
-    with torch.enable_grad():
-        for _ in range(settings.epochs):
-            total = 0.0
-            for batch in batches:
-                optimizer.zero_grad()
-                rows = forward(model, batch, style, precision)
-                apart = rows.new_full((len(rows) // 2,), -1)
-                loss = cosine_embedding_loss(rows[0::2], rows[1::2], apart, settings.margin)
-                torch.autograd.backward(loss)
-                optimizer.step()
-                total += loss.item() * len(apart)
-            losses.append(total / len(first))
-            if losses[-1] < settings.stop_below:
-                break
-            scheduler.step(losses[-1])
+    for _ in range(settings.epochs):
+        total = 0.0
+        for batch in batches:
+            optimizer.zero_grad()
+            rows = forward(model, batch, "batch", precision)
+            apart = rows.new_full((len(rows) // 2,), -1)
+            loss = cosine_embedding_loss(rows[0::2], rows[1::2], apart, settings.margin)
+            torch.autograd.backward(loss)
+            optimizer.step()
+            total += loss.item() * len(apart)
+        losses.append(total / len(first))
+        if losses[-1] < settings.stop_below:
+            break
+        scheduler.step(losses[-1])
     model.eval()
     return losses

@@ -22,9 +22,12 @@ released test, 32 times as strict, on 0 (1). The reliability check, which sees o
 passed all of these. `g2n2.power.networks.network_separates` merges all 25.
 """
 
-from math import exp, inf, isqrt, lgamma, log
+from __future__ import annotations
+
+from math import inf
 
 import numpy as np
+from scipy.stats import f as f_distribution
 
 from g2n2.errors import DataError
 from g2n2.power.trials.network_inputs import Embeddings
@@ -92,46 +95,8 @@ def hotelling_threshold(dimensions: int, samples: int, alpha: float = 0.05) -> f
             f"{dimensions}: end the network in a linear layer to 16 numbers, as BREC does, or ask "
             f"for at least {dimensions + 1} relabelings"
         )
-    quantile = f_quantile(1 - alpha, dimensions, samples - dimensions)
+    quantile = float(f_distribution.ppf(1 - alpha, dimensions, samples - dimensions))
     return dimensions * (samples - 1) / (samples - dimensions) * quantile
-
-
-def f_quantile(probability: float, numerator: int, denominator: int) -> float:
-    """Return x with P(F ≤ x) = probability, F of the F distribution with these freedoms."""
-    if not 0 < probability < 1 or numerator < 1 or denominator < 1:
-        raise DataError(
-            f"no F quantile for probability {probability} and {numerator}, {denominator} degrees "
-            "of freedom: expected a probability inside (0, 1) and freedoms of at least 1"
-        )
-    low, high = 0.0, 1.0
-    # Each round halves the interval; a double holds no more than 1,100 halvings.
-    while low < (middle := (low + high) / 2) < high:
-        if incomplete_beta(middle, numerator / 2, denominator / 2) < probability:
-            low = middle
-        else:
-            high = middle
-    return denominator * middle / (numerator * (1 - middle))
-
-
-def incomplete_beta(x: float, a: float, b: float) -> float:
-    """Return the regularised incomplete beta function I_x(a, b), by its continued fraction."""
-    if not 0 < x < 1:
-        return float(x >= 1)
-    if x > (a + 1) / (a + b + 2):  # beyond this the fraction converges slowly
-        return 1 - incomplete_beta(1 - x, b, a)
-    front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(1 - x)) / a
-    # 1 / (1 + t1 / (1 + t2 / (1 + ...))), from the tail inwards. It converges in about
-    # sqrt(max(a, b)) terms; twice as many as below change no digit for freedoms up to 10,000.
-    fraction = 1.0
-    for k in range(40 + 8 * isqrt(int(max(a, b))), 0, -1):
-        m = k // 2
-        term = (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-            if k % 2 == 0
-            else -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        )
-        fraction = 1 + term / fraction
-    return front / fraction
 
 
 def _moments(differences: Embeddings) -> tuple[Embeddings, Embeddings]:
