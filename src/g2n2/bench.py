@@ -272,13 +272,17 @@ def eager_pass(work: Workload, model: GrammarGNN, forward: Forward, training: bo
                     forward(batch)
 
         return infer
+    chosen = [
+        (torch.from_numpy(indices).to(work.device), work.store.widest(indices))
+        for indices in work.batches
+    ]
     optimiser = make_optimiser(model, RECIPES["modern"], work.device)
     for group in optimiser.param_groups:
         group["lr"] = torch.full_like(group["lr"], RATE) if torch.is_tensor(group["lr"]) else RATE
 
     def train() -> None:
-        for indices in work.batches:
-            batch = work.batch(indices)
+        for indices, widest in chosen:
+            batch = work.store.batch(indices, widest)
             with work.autocast():
                 outputs = forward(batch)
             assert batch.targets is not None, "the store always gives targets"
@@ -354,7 +358,9 @@ def compare(work: Workload, training: bool = True, graphed: bool = True) -> Equa
         if training:
             fast = Gradients(fast.outputs, graphed_gradients(work, model))
         else:
-            fast = Gradients(Replay(model, work.half)(batch), fast.by_weight)
+            network = Replay(model, work.half)
+            network(batch)  # records
+            fast = Gradients(network(batch), fast.by_weight)
     return equality(fast, truth, rounded, work.precision, [n for n, _ in model.named_parameters()])
 
 

@@ -13,8 +13,10 @@ the median run beside the true one (see `filter_runs`).
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from importlib.resources import files
 from statistics import median, median_low
 from typing import Any
 
@@ -91,54 +93,13 @@ class FilterPlan:
         return replace(self, steps=steps, patience=patience)
 
 
-# Of corner ¼ and ½ and of hold 0, ¼, ½, ¾, 1¼ and 1½, the pair that is best on the validation image
-# with six layers, for the band-pass filter, before training.
-CHEBYSHEV = FilterNetwork(
-    "G2N2-chebyshev",
-    preset="paper",
-    matrix_width=8,
-    corner=0.25,
-    hold=0.25,
-    rate=3e-6,
-    tf32=False,
-)
-NETWORKS = (
-    replace(CHEBYSHEV, layers=6),
-    replace(CHEBYSHEV, layers=5),
-    *(FilterNetwork("G2N2", layers) for layers in (3, 5, 6)),
-    # At the script's rate most deep runs diverge: once more at a fifth of it.
-    FilterNetwork("G2N2-slow", layers=5, rate=1e-3, longer=2),
-    # Random layers with a solved read-out pass low frequencies in full before any training, and
-    # high ones nearly; with a random read-out, training loses that.
-    FilterNetwork("G2N2-solved", layers=5, matrix_width=8, solved=True, rate=3e-5),
-    # The network of the released script, which differs from the paper's text.
-    FilterNetwork(
-        "G2N2-released",
-        layers=5,
-        preset="official",
-        width=2,
-        matrix_width=4,
-        options={"between": False, "decision": [128, 64]},
-        longer=5,
-    ),
-    # Order, supports, rate and steps of the script these were published with.
-    FilterNetwork("ChebNet", baseline="ChebNet", options={"order": 7}, rate=1e-3, longer=5),
-    FilterNetwork("GCN", baseline="GCN", rate=1e-3, longer=5),
-    FilterNetwork(
-        "GNNML3",
-        baseline="GNNML3",
-        options={"supports": 11, "bandwidth": 10.0, "receptive_field": 5, "learned": False},
-        rate=1e-3,
-        longer=5,
-    ),
-    FilterNetwork("PPGN", baseline="PPGN", rate=1e-3, longer=2),
-    # The grammar of PPGN in the blocks of G²N², which separates the effect of grammar and blocks.
-    FilterNetwork(
-        "PPGN-alike", baseline="PPGN", options={"preset": "modern", "typical_size": 900.0}
-    ),
-    FilterNetwork("G2N2-paper", preset="paper", rate=1e-3),
-    replace(CHEBYSHEV, layers=3),
-)
+def _read_networks() -> tuple[FilterNetwork, ...]:
+    content = files(__package__).joinpath("q4.toml").read_text(encoding="utf-8")
+    return tuple(FilterNetwork(**row) for row in tomllib.loads(content)["networks"])
+
+
+NETWORKS = _read_networks()
+CHEBYSHEV = NETWORKS[0]
 SMOKE = (
     FilterNetwork("ChebNet", baseline="ChebNet", width=8, options={"order": 5}),
     replace(CHEBYSHEV, layers=2, width=4, matrix_width=4),

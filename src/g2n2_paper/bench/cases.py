@@ -1,10 +1,12 @@
-"""The benchmark cases, as data."""
+"""The benchmark cases, read from `cases.toml`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from importlib.resources import files
 from typing import Literal
 
 from g2n2.bench import Precision
@@ -15,7 +17,6 @@ Device = Literal["cpu", "cuda"]
 Peer = Literal["reference", "ppgn", "block-diagonal", "bmm"]
 
 GIB = 1024**3
-BOTH: tuple[Device, ...] = ("cpu", "cuda")
 PASS_SECONDS = {"cpu": 20.0, "cuda": 10.0}
 """A case without a floor is skipped if one pass would take longer."""
 TABLE_SECONDS = 45.0
@@ -87,112 +88,15 @@ class Case:
         )
 
 
-def _network_cases() -> list[Case]:
-    """The table of the networks at QM9's sizes, for the paper's layer and for the default one."""
-    everyone: tuple[Peer, ...] = ("reference", "ppgn", "block-diagonal")
-    rows: list[tuple[Kind, int, Precision, int, float]] = [
-        ("train", 32, "bf16", 32, 50_000),
-        ("train", 128, "bf16", 32, 100_000),
-        ("train", 512, "bf16", 32, 150_000),
-        ("train", 128, "tf32", 32, 50_000),
-        ("infer", 2048, "bf16", 8, 500_000),
-    ]
-    cases = []
-    for preset in ("paper", "modern"):
-        for kind, batch, precision, batches, least in rows:
-            case = Case(
-                name=f"{kind}-{batch}-{precision}" + ("" if preset == "paper" else f"-{preset}"),
-                group="training" if kind == "train" else "inference",
-                kind=kind,
-                batch=batch,
-                preset=preset,
-                precision=precision,
-                batches=batches,
-                peers=everyone if preset == "paper" else ("reference",),
-                floor=Floor("graphs_per_second", least),
-            )
-            cases.append(case)
-    return cases
+def _read_cases() -> Iterator[Case]:
+    content = files(__package__).joinpath("cases.toml").read_text(encoding="utf-8")
+    for row in tomllib.loads(content)["cases"]:
+        lists = {name: tuple(row[name]) for name in ("devices", "peers") if name in row}
+        floor = Floor(**row["floor"]) if "floor" in row else None
+        yield Case(**{**row, **lists, "floor": floor})
 
 
-def _scaling_cases() -> list[Case]:
-    """Throughput against nodes, batch and width; a CPU computes in 32 bits."""
-    cases = []
-    for nodes in (10, 20, 50, 100, 200, 500, 1000, 2000, 4000):
-        batch = max(1, min(1024, 100_000 // nodes**2))
-        whole = nodes >= 500  # large enough that launching costs nothing, and memory counts
-        cases.append(
-            Case(f"nodes-{nodes}", "nodes", batch=batch, nodes=nodes, graphed=not whole, batches=1)
-        )
-    for batch in (1, 4, 16, 64, 256, 1024, 4096):
-        cases.append(Case(f"batch-{batch}", "batch", batch=batch, batches=4))
-    for width in (16, 32, 64, 128, 256):
-        cases.append(Case(f"width-{width}", "width", width=width, batches=4))
-    return [replace(case, devices=BOTH) for case in cases]
-
-
-CASES: tuple[Case, ...] = (
-    *_network_cases(),
-    Case(
-        "qm9-epoch",
-        "epoch",
-        "epoch",
-        preset="modern",
-        floor=Floor("epoch_seconds", 1.5, at_most=True),
-    ),
-    *(
-        Case(f"profile-{batch}", "profile", "profile", batch=batch, preset="modern", batches=4)
-        for batch in (32, 128, 512)
-    ),
-    *(
-        Case(
-            f"product-{n}",
-            "product",
-            "product",
-            batch=max(1, 2**20 // n**2),
-            nodes=n,
-            peers=("bmm",),
-        )
-        for n in (18, 64, 128, 256, 512, 1024)
-    ),
-    Case(
-        "large-4000",
-        "large",
-        batch=1,
-        nodes=4000,
-        width=32,
-        batches=1,
-        graphed=False,
-        floor=Floor("peak_bytes", 80 * GIB, at_most=True),
-    ),
-    Case(
-        "large-900",
-        "large",
-        batch=1,
-        nodes=900,
-        width=32,
-        precision="32",
-        batches=1,
-        shape="grid",
-        devices=("cpu",),
-        floor=Floor("peak_bytes", 6 * GIB, at_most=True),
-    ),
-    *(
-        Case(
-            f"cpu-{kind}-32",
-            "cpu",
-            kind,
-            batch=32,
-            precision="32",
-            batches=2,
-            devices=("cpu",),
-            peers=("reference", "ppgn", "block-diagonal"),
-            floor=Floor("× block-diagonal", 8.0),
-        )
-        for kind in ("train", "infer")
-    ),
-    *_scaling_cases(),
-)
+CASES = tuple(_read_cases())
 GROUPS = tuple(dict.fromkeys(case.group for case in CASES))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import torch
 
@@ -34,8 +35,10 @@ from g2n2.bench import (
     reference,
     times_slower,
 )
+from g2n2.data.assembly import plain_graphs
 from g2n2.data.batching import epoch_batches, padding_waste, sorted_together
 from g2n2.data.graph_set import GraphSet, Ints, Target
+from g2n2.graphs import Adjacency
 from g2n2.ops.precision import float32_products
 from g2n2.training.devices import out_of_memory
 from g2n2.training.provenance import provenance
@@ -346,41 +349,22 @@ def real_molecules(count: int, cache: Path, seed: int = 0) -> GraphSet:
     return replace(chosen, targets=targets)
 
 
-def sparse(count: int, nodes: int, seed: int = 0) -> GraphSet:
-    """Random graphs with about three edges for each node."""
-    draw = np.random.default_rng(seed)
-    lower, upper = np.sort(draw.integers(0, nodes, (2, count, 3 * nodes)), axis=0)
-    edges = []
-    for graph in range(count):
-        pairs = np.unique(lower[graph] * nodes + upper[graph])
-        i, j = pairs // nodes, pairs % nodes
-        i, j = i[i != j], j[i != j]
-        edges.append(np.stack([np.concatenate([i, j]), np.concatenate([j, i])]))
-    return _featureless("random graphs", nodes, edges)
+def sparse(count: int, nodes: int) -> GraphSet:
+    """Random graphs with three edges for each node."""
+    graphs = [nx.gnm_random_graph(nodes, 3 * nodes, seed) for seed in range(count)]
+    return _featureless("random graphs", [nx.to_numpy_array(graph) for graph in graphs])
 
 
 def grids(count: int, nodes: int) -> GraphSet:
     """Square grids, of the largest side that needs no more nodes."""
     side = int(np.sqrt(nodes))
-    number = np.arange(side * side).reshape(side, side)
-    i = np.concatenate([number[:, :-1].ravel(), number[:-1].ravel()])
-    j = np.concatenate([number[:, 1:].ravel(), number[1:].ravel()])
-    both = np.stack([np.concatenate([i, j]), np.concatenate([j, i])])
-    return _featureless("grids", side * side, [both] * count)
+    return _featureless("grids", [nx.to_numpy_array(nx.grid_2d_graph(side, side))] * count)
 
 
-def _featureless(name: str, nodes: int, edges: list[Ints]) -> GraphSet:
-    counts = np.array([pairs.shape[1] for pairs in edges])
-    return GraphSet(
-        name=name,
-        sizes=np.full(len(edges), nodes),
-        edge_counts=counts,
-        edges=np.concatenate(edges, axis=1),
-        node_features=np.zeros((len(edges) * nodes, 0), dtype=np.float32),
-        edge_features=np.zeros((int(counts.sum()), 0), dtype=np.float32),
-        targets=np.zeros((len(edges), 1)),
-        columns=(Target("value"),),
-    )
+def _featureless(name: str, graphs: list[Adjacency]) -> GraphSet:
+    nothing = np.zeros((sum(map(len, graphs)), 0), dtype=np.float32)
+    columns, targets = (Target("value"),), np.zeros((len(graphs), 1))
+    return plain_graphs(name, graphs, nothing, targets=targets, columns=columns)
 
 
 def _first_line(error: BaseException) -> str:
