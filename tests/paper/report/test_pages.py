@@ -85,6 +85,7 @@ def test_aims_that_are_missed_are_said_so(results):
     assert found["q1"]["comparable"] is False
     assert found["q2"]["alone"] == ["R²"] == found["q2"]["joint"]
     assert (found["q2"]["alone_extent"], found["q2"]["wide_extent"]) == ([], [])
+    assert found["q2"]["joint_extent"] == ["ε_homo"], "equal to the printed digits is not below"
     assert found["q3"]["reached"] == []
     assert found["q4"]["random"]["above_90"] is False
     assert found["q4"]["chebyshev"]["above_95"] is True
