@@ -69,14 +69,16 @@ def _question(question: str) -> Callable[..., None]:
         if smoke and results == Path("results"):
             raise DataError("--smoke writes records of tiny runs: name another folder by --results")
         job = Job(work, results, device.value, data, cache, smoke)
-        if device is Where.cuda and job.torch_device().type == "cuda":
+        if device is Where.cuda:
             _require_cuda()
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler's stop
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler's stop
         try:
             outcomes = run_cells(cells, job, jobs, lambda outcome: show.say(str(outcome)))
         except KeyboardInterrupt:
             show.say("\nstopped; the same command continues")
             raise typer.Exit(130) from None
+        finally:
+            signal.signal(signal.SIGTERM, before)
         states = [outcome.state for outcome in outcomes]
         if "failed" in states or all(state == "left out" for state in states):
             raise typer.Exit(1)

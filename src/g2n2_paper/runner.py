@@ -249,6 +249,7 @@ def _run_parallel(
 def _start_worker(threads: int) -> None:
     import torch
 
+    os.setsid()  # Ctrl-C of a terminal goes to the parent alone, which passes it on once
     torch.set_num_threads(threads)
 
 
