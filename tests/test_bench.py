@@ -9,7 +9,7 @@ import torch
 from g2n2 import bench
 from g2n2.bench import (
     Effort,
-    Equality,
+    EqualityCheck,
     Workload,
     compare,
     drawn_molecules,
@@ -66,9 +66,9 @@ def test_a_wrong_gradient_alone_is_seen(monkeypatch):
 
 
 def test_nan_and_missing_gradients_are_wrong():
-    assert Equality(0.0, 0.0, "w", 0.1, 0.1).holds
-    assert not Equality(float("nan"), 0.0, "w", 0.1, 0.1).holds
-    assert not Equality(0.0, float("nan"), "w", 0.1, 0.1).holds
+    assert EqualityCheck(0.0, 0.0, "w", 0.1, 0.1).holds
+    assert not EqualityCheck(float("nan"), 0.0, "w", 0.1, 0.1).holds
+    assert not EqualityCheck(0.0, float("nan"), "w", 0.1, 0.1).holds
     one, zero = torch.ones(2), torch.zeros(2)
     assert gradient_errors([None, one], [one, one]) == [1.0, 0.0]
     assert gradient_errors([one, one], [None, one]) == [1.0, 0.0]

@@ -302,7 +302,7 @@ def fast_pass(work: Workload, model: GrammarGNN, training: bool, graphed: bool =
 
 
 @dataclass(frozen=True)
-class Equality:
+class EqualityCheck:
     """Errors of the fast path relative to the reference in float64, and what they may be.
 
     Attributes:
@@ -340,7 +340,7 @@ class Gradients:
     by_weight: Sequence[Tensor | None]
 
 
-def compare(work: Workload, training: bool = True, graphed: bool = True) -> Equality:
+def compare(work: Workload, training: bool = True, graphed: bool = True) -> EqualityCheck:
     """Compare the fast path with the reference on the first batch of a workload.
 
     Args:
@@ -370,13 +370,13 @@ def equality(
     rounded: Gradients,
     precision: Precision,
     names: Sequence[str],
-) -> Equality:
+) -> EqualityCheck:
     """Judge the fast path by the truth and by the reference in the same precision, `rounded`."""
     errors = gradient_errors(fast.by_weight, truth.by_weight)
     worst = max(range(len(errors)), key=lambda i: (errors[i] != errors[i], errors[i]))
     least = TOLERANCE[precision]
     rounding = max(gradient_errors(rounded.by_weight, truth.by_weight))
-    return Equality(
+    return EqualityCheck(
         outputs=relative_error(fast.outputs, truth.outputs),
         gradients=errors[worst],
         worst=names[worst],
@@ -437,16 +437,16 @@ def gradient_errors(ours: Sequence[Tensor | None], truth: Sequence[Tensor | None
 
 
 @dataclass(frozen=True)
-class Speed:
+class BenchSpeed:
     """One line of `g2n2 bench`; no speed if the fast path differs from the reference."""
 
     case: str
-    equality: Equality
+    equality: EqualityCheck
     graphs_per_second: float | None = None
     times_reference: float | None = None
 
 
-def speeds(device: torch.device, quick: bool = False) -> Iterator[Speed]:
+def speeds(device: torch.device, quick: bool = False) -> Iterator[BenchSpeed]:
     """Training and inference of the default network, three layers of width 64.
 
     Args:
@@ -464,7 +464,7 @@ def speeds(device: torch.device, quick: bool = False) -> Iterator[Speed]:
             few = Workload.of(drawn_molecules(min(size, 8)), 8, device, "modern", **shape)
             checked = compare(few, training)
             if not checked.holds:
-                yield Speed(case, checked)
+                yield BenchSpeed(case, checked)
                 continue
             ours = fast_pass(work, work.network(), training)
             slow = reference(work.network(), torch.float32)
@@ -472,4 +472,4 @@ def speeds(device: torch.device, quick: bool = False) -> Iterator[Speed]:
             ours(), theirs()
             seconds = measure(ours, device, effort).seconds
             ratio = times_slower(ours, theirs, device, effort.repeats)
-        yield Speed(case, checked, len(work.graphs) / seconds, ratio)
+        yield BenchSpeed(case, checked, len(work.graphs) / seconds, ratio)

@@ -31,7 +31,7 @@ from g2n2.data.qm9.targets import QM9_TARGETS
 from g2n2.errors import DataError
 from g2n2.training.config import RunConfig
 
-from .record import Record, record_path
+from .record import CellRecord, record_path
 from .runner import Cell, Job, Measurement
 from .runs import (
     SMALL_BATCH,
@@ -92,7 +92,7 @@ SMOKE_CELLS = (
 
 
 @dataclass(frozen=True)
-class Variant:
+class Qm9Run:
     """What the name of a training cell says.
 
     Attributes:
@@ -162,7 +162,7 @@ class Variant:
         )
 
 
-JOINT = Variant(None, 32, "distance", "G2N2")
+JOINT = Qm9Run(None, 32, "distance", "G2N2")
 JOINT_EXTENT = replace(JOINT, extent=True)
 WIDE_EXTENT = replace(JOINT_EXTENT, width=64)
 R2_EXTENT = replace(WIDE_EXTENT, target="r2")
@@ -170,19 +170,19 @@ R2_LONG = replace(R2_EXTENT, extent=False, long=True)
 JOINT_LONG = replace(JOINT_EXTENT, long=True)
 
 
-def single(target: str) -> Variant:
+def single(target: str) -> Qm9Run:
     """G²N² on one target, with distances and the recipe `modern`."""
-    return Variant(target, 64, "distance", "G2N2")
+    return Qm9Run(target, 64, "distance", "G2N2")
 
 
-def variants() -> Iterator[Variant]:
+def variants() -> Iterator[Qm9Run]:
     """Every training cell of the tables, in the order they are run."""
     for width in (32, 64):
         yield from (JOINT_EXTENT, JOINT_LONG) if width == 32 else (WIDE_EXTENT,)
         for track in TRACKS:
             for network in NETWORKS:
-                yield Variant(None, width, track, network)
-    yield Variant(None, 32, "distance", "PPGN-alike")
+                yield Qm9Run(None, width, track, network)
+    yield Qm9Run(None, 32, "distance", "PPGN-alike")
     yield from (R2_EXTENT, R2_LONG)
     for target in COMPARED:
         plain = single(target)
@@ -223,7 +223,7 @@ def _speeds(smoke: bool) -> Iterator[Cell]:
         ("r2", 64, TRACKS[0]),
         ("u0", 64, TRACKS[0]),
     ):
-        both = {n: Variant(target, width, track, n) for n in NETWORKS}
+        both = {n: Qm9Run(target, width, track, n) for n in NETWORKS}
         configs = {str(network): variant.config(smoke) for network, variant in both.items()}
         yield speed_cell(both["G2N2"].speed_name, configs, 1 if smoke else TIMED_EPOCHS)
 
@@ -295,7 +295,7 @@ def equal_time_epochs(config: RunConfig, job: Job, speed: str) -> int:
     path = record_path(job.results, "q2", speed, 0)
     if not path.exists():
         raise DataError(f"equal time needs a timing of both networks: g2n2-paper q2 --only {speed}")
-    ratio = Record.read(path).metrics["PPGN / G2N2"]
+    ratio = CellRecord.read(path).metrics["PPGN / G2N2"]
     assert ratio, "a timing has a positive ratio"
     return epochs_in_equal_time(config.effective_recipe().epochs, ratio)
 

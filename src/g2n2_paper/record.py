@@ -1,4 +1,4 @@
-"""Record: the result of one cell and seed, as a JSON file with everything needed to trace it."""
+"""Records: the result of one cell and seed, as a JSON file with all that is needed to trace it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EARLIER = "earlier slices"
 
 
 @dataclass(frozen=True)
-class Record:
+class CellRecord:
     """The result of one cell for one seed.
 
     Attributes:
@@ -59,7 +59,7 @@ class Record:
         return path
 
     @classmethod
-    def read(cls, path: Path) -> Record:
+    def read(cls, path: Path) -> CellRecord:
         """Read a record.
 
         Raises:
@@ -99,7 +99,7 @@ def record_path(results: Path, question: str, cell: str, seed: int) -> Path:
     return results / question / f"{cell.replace('/', '-')}.s{seed}.json"
 
 
-def read_records(results: Path) -> list[Record]:
+def read_records(results: Path) -> list[CellRecord]:
     """All records of a results folder, sorted by question and file name.
 
     Raises:
@@ -108,7 +108,7 @@ def read_records(results: Path) -> list[Record]:
     if not results.is_dir():
         raise DataError(f"no folder {results}; `g2n2-paper q4` writes records to --results")
     return [
-        Record.read(path)
+        CellRecord.read(path)
         for question in QUESTIONS
         for path in sorted((results / question).glob("*.json"))
     ]

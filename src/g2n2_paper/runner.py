@@ -28,7 +28,7 @@ from g2n2.locks import sole_writer
 from g2n2.training.config import RunConfig
 from g2n2.whole_files import replace_file
 
-from .record import EARLIER, QUESTIONS, Record, record_path
+from .record import EARLIER, QUESTIONS, CellRecord, record_path
 
 if TYPE_CHECKING:
     import torch
@@ -80,7 +80,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a cell measured; the attributes are those of `Record`."""
+    """What a cell measured; the attributes are those of `CellRecord`."""
 
     done: int
     unit: str
@@ -119,7 +119,7 @@ class Cell:
     def label(self) -> str:
         return f"{self.question} {self.name}, seed {self.seed}"
 
-    def matches(self, record: Record) -> bool:
+    def matches(self, record: CellRecord) -> bool:
         """Whether a record has this cell's settings.
 
         A setting of a training run that did not exist at the time had its default value.
@@ -128,10 +128,10 @@ class Cell:
         recorded = _with_defaults({k: _with_defaults(v) for k, v in record.config.items()})
         return all(recorded.get(name, value) == value for name, value in settings.items())
 
-    def record(self, results: Path) -> Record | None:
+    def record(self, results: Path) -> CellRecord | None:
         """The record of this cell with its present settings, if there is one."""
         path = record_path(results, self.question, self.name, self.seed)
-        record = Record.read(path) if path.exists() else None
+        record = CellRecord.read(path) if path.exists() else None
         return record if record and self.matches(record) else None
 
     def folder(self, work: Path) -> Path:
@@ -143,7 +143,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CellOutcome:
     """What happened to a cell; `reason` says why it failed or was left out."""
 
     label: str
@@ -186,8 +186,8 @@ def run_cells(
     cells: Sequence[Cell],
     job: Job,
     jobs: int = 1,
-    tell: Callable[[Outcome], None] = lambda _: None,
-) -> list[Outcome]:
+    tell: Callable[[CellOutcome], None] = lambda _: None,
+) -> list[CellOutcome]:
     """Run all cells without a record: those that measure time first and alone, then the others.
 
     Args:
@@ -199,9 +199,9 @@ def run_cells(
     Raises:
         KeyboardInterrupt: Ctrl-C. Finished work is kept.
     """
-    outcomes: list[Outcome] = []
+    outcomes: list[CellOutcome] = []
 
-    def add(outcome: Outcome) -> None:
+    def add(outcome: CellOutcome) -> None:
         outcomes.append(outcome)
         tell(outcome)
 
@@ -210,10 +210,10 @@ def run_cells(
         try:
             known = cell.record(job.results)
         except DataError as error:
-            add(Outcome(cell.label, "failed", str(error)))
+            add(CellOutcome(cell.label, "failed", str(error)))
             continue
         if known:
-            add(Outcome(cell.label, "kept", f"{known.done} {known.unit}"))
+            add(CellOutcome(cell.label, "kept", f"{known.done} {known.unit}"))
         else:
             missing.append(cell)
     timed = [cell for cell in missing if cell.timed or jobs == 1]
@@ -225,7 +225,7 @@ def run_cells(
 
 
 def _run_parallel(
-    cells: Sequence[Cell], job: Job, jobs: int, add: Callable[[Outcome], None]
+    cells: Sequence[Cell], job: Job, jobs: int, add: Callable[[CellOutcome], None]
 ) -> None:
     threads = max(1, (os.cpu_count() or 1) // jobs)
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (threads,))
@@ -236,7 +236,7 @@ def _run_parallel(
                 add(future.result())
             except BrokenProcessPool:
                 reason = "a worker process died; run the same command again, with fewer --jobs"
-                add(Outcome(futures[future].label, "failed", reason))
+                add(CellOutcome(futures[future].label, "failed", reason))
     except KeyboardInterrupt:
         for process in active_children():
             if process.pid:
@@ -253,20 +253,20 @@ def _start_worker(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def run_by_name(question: str, name: str, seed: int, job: Job) -> Outcome:
+def run_by_name(question: str, name: str, seed: int, job: Job) -> CellOutcome:
     """Run a cell in a worker process, which cannot be sent the cell itself."""
     found = (c for c in cells_of(question, job.smoke) if (c.name, c.seed) == (name, seed))
     return run_cell(next(found), job)
 
 
-def run_cell(cell: Cell, job: Job) -> Outcome:
+def run_cell(cell: Cell, job: Job) -> CellOutcome:
     """Run one cell and write its record; a failure is an outcome, not an exception."""
     from .runs import missing_data
 
     if reason := next(filter(None, (missing_data(name, job) for name in cell.needs)), ""):
-        return Outcome(cell.label, "left out", reason)
+        return CellOutcome(cell.label, "left out", reason)
     if cell.needs_gpu and job.torch_device().type != "cuda":
-        return Outcome(cell.label, "left out", "it measures a GPU, and the device is a CPU")
+        return CellOutcome(cell.label, "left out", "it measures a GPU, and the device is a CPU")
     folder = cell.folder(job.work)
     try:
         with sole_writer(folder, "wait for it or choose another --work"):
@@ -275,12 +275,12 @@ def run_cell(cell: Cell, job: Job) -> Outcome:
                 measured = cell.run(own)
             _record(cell, measured, attempts).write(job.results)
     except G2N2Error as error:
-        return Outcome(cell.label, "failed", str(error))
+        return CellOutcome(cell.label, "failed", str(error))
     except Exception as error:  # one faulty cell must not stop the others
         log = folder.with_name(f"{folder.name}.error.txt")
         log.write_text(traceback.format_exc(), encoding="utf-8")
-        return Outcome(cell.label, "failed", f"{type(error).__name__}: {error}; see {log}")
-    return Outcome(cell.label, "done", f"{measured.done} {measured.unit}")
+        return CellOutcome(cell.label, "failed", f"{type(error).__name__}: {error}; see {log}")
+    return CellOutcome(cell.label, "done", f"{measured.done} {measured.unit}")
 
 
 @contextmanager
@@ -310,12 +310,12 @@ def _source_digest() -> str:
     return digest.hexdigest()
 
 
-def _record(cell: Cell, measured: Measurement, attempts: list[dict[str, Any]]) -> Record:
+def _record(cell: Cell, measured: Measurement, attempts: list[dict[str, Any]]) -> CellRecord:
     *before, last = ({k: v for k, v in one.items() if k != "seconds"} for one in attempts)
     places = [{name: one.get(name) for name in PLACE} for one in before]
     here = {name: last.get(name) for name in PLACE}
     others = [place for i, place in enumerate(places) if place != here and place not in places[:i]]
-    return Record(
+    return CellRecord(
         question=cell.question,
         cell=cell.name,
         seed=cell.seed,

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from g2n2.cli import app
 from g2n2.demo import settings
 from g2n2.demo.folder import take
-from g2n2.demo.page import Code, Heading, Table, Text, inline, markdown, page
+from g2n2.demo.page import Code, Heading, PageTable, Text, inline, markdown, page
 from g2n2.demo.training_runs import TrainedNetwork, claims, configs, minus
 from g2n2.demo.what_wl_sees import compare_tests
 from g2n2.errors import DataError
@@ -234,7 +234,7 @@ def test_blocks_in_both_forms():
         Heading("A < B"),
         Text("`a<b` **c** *d e* f*g*h"),
         Code("x & y"),
-        Table(("n", "v"), (("a", "1"),)),
+        PageTable(("n", "v"), (("a", "1"),)),
     ]
     assert (
         markdown("T", blocks)

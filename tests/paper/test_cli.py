@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from g2n2.errors import DataError
 from g2n2_paper import runner
 from g2n2_paper.cli import app
-from g2n2_paper.runner import Outcome
+from g2n2_paper.runner import CellOutcome
 
 
 def run(*words: str):
@@ -37,7 +37,7 @@ def test_the_list_says_which_cells_have_a_record(tmp_path):
 )
 def test_exit_codes_say_what_became_of_the_cells(monkeypatch, tmp_path, states, code):
     def run_cells(cells, job, jobs, tell):
-        outcomes = [Outcome(f"cell {n}", state, "why") for n, state in enumerate(states)]
+        outcomes = [CellOutcome(f"cell {n}", state, "why") for n, state in enumerate(states)]
         for outcome in outcomes:
             tell(outcome)
         return outcomes

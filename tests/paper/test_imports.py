@@ -36,7 +36,7 @@ def test_the_library_never_imports_the_paper():
     [
         "import g2n2_paper",
         "import g2n2_paper.runner as runner",
-        "def late():\n    from g2n2_paper.record import Record",
+        "def late():\n    from g2n2_paper.record import CellRecord",
         "from importlib import import_module\nimport_module('g2n2_paper.q1')",
     ],
 )

@@ -12,13 +12,13 @@ from g2n2_paper import q1, q2
 from g2n2_paper.q2 import (
     JOINT,
     R2_EXTENT,
-    Variant,
+    Qm9Run,
     epochs_in_equal_time,
     equal_time_epochs,
     single,
     spread_of_predictions,
 )
-from g2n2_paper.record import Record, record_path
+from g2n2_paper.record import CellRecord, record_path
 from g2n2_paper.runner import Job
 from g2n2_paper.runs import epoch_seconds, training_cell
 
@@ -60,7 +60,7 @@ def test_names_say_what_a_run_is():
         (single("r2"), "tf32", None, 60),
         (single("mu"), "bf16", None, 50),
         (single("zpve"), "tf32", None, 50),
-        (Variant("r2", 64, "bonds", "G2N2"), "bf16", None, 60),
+        (Qm9Run("r2", 64, "bonds", "G2N2"), "bf16", None, 60),
         (replace(single("u0"), recipe="paper"), "tf32", None, 10),
         (q2.R2_LONG, "tf32", None, 300),
     ],
@@ -79,7 +79,7 @@ def test_equal_time_gives_a_slower_network_fewer_epochs(tmp_path):
         equal_time_epochs(single("r2").config(), job, "speed/single/distance")
     path = record_path(job.results, "q2", "speed/single/distance", 0)
     metrics = {"PPGN / G2N2": 1.5}
-    Record("q2", "speed/single/distance", 0, 2, "networks", metrics, {}, {}, {}, 1.0).write(
+    CellRecord("q2", "speed/single/distance", 0, 2, "networks", metrics, {}, {}, {}, 1.0).write(
         job.results
     )
     assert path.is_file()

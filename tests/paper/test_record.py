@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from g2n2.errors import DataError
-from g2n2_paper.record import QUESTIONS, Record, read_records
+from g2n2_paper.record import QUESTIONS, CellRecord, read_records
 from g2n2_paper.runner import cells_of
 
 ROOT = Path(__file__).parents[2]
@@ -19,19 +19,19 @@ MISSING = {
 """Cells that have not been run to their end."""
 
 
-def made_up(**changes) -> Record:
+def made_up(**changes) -> CellRecord:
     content = {
         "question": "q2", "cell": "single/r2", "seed": 1, "done": 3, "unit": "epochs",
         "metrics": {"test MAE": 0.5, "absent": None}, "config": {"width": 8}, "data": {"qm9": "abc"},
         "provenance": {"device": "cpu", "commit": "0123456789"}, "seconds": 1.5, "detail": {},
     }  # fmt: skip
-    return Record(**{**content, **changes})
+    return CellRecord(**{**content, **changes})
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path):
     path = made_up().write(tmp_path)
     assert path == tmp_path / "q2" / "single-r2.s1.json"
-    assert Record.read(path) == made_up()
+    assert CellRecord.read(path) == made_up()
     assert read_records(tmp_path) == [made_up()]
 
 
@@ -73,7 +73,7 @@ def test_every_committed_record_has_the_settings_of_its_cell():
 
 def test_a_record_of_other_settings_does_not_match():
     cell = next(c for c in cells_of("q1") if c.name == "train/r-G_L3")
-    record = Record.read(ROOT / "results" / "q1" / "train-r-G_L3.s0.json")
+    record = CellRecord.read(ROOT / "results" / "q1" / "train-r-G_L3.s0.json")
     assert cell.matches(record)
     for changed in ({"width": 64}, {"epochs": 13}, {"grammar": "G_L3"}):
         other = made_up(config={**record.config, **changed})

@@ -14,7 +14,7 @@ import pytest
 from benchmark_files import real_file
 from g2n2.errors import DataError
 from g2n2.locks import sole_writer
-from g2n2_paper.record import Record
+from g2n2_paper.record import CellRecord
 from g2n2_paper.runner import Cell, Job, Measurement, cells_of, choose, run_cells
 
 
@@ -47,7 +47,7 @@ def test_a_cell_with_a_record_is_not_run_again(job):
     assert states(run_cells([cell(run=run)], job)) == ["kept"]
     assert len(ran) == 1
     assert str(told[0]) == "q1 a, seed 0: done, 3 parts"
-    record = Record.read(job.results / "q1" / "a.s0.json")
+    record = CellRecord.read(job.results / "q1" / "a.s0.json")
     assert (record.done, record.metrics, record.data) == (3, {"value": 1.0}, {"made up": "abc"})
     assert {"commit", "source", "paper source", "torch", "device", "cpu"} <= set(record.provenance)
     assert record.seconds >= 0
@@ -100,7 +100,7 @@ def test_a_stopped_cell_goes_on_with_the_parts_it_has(job):
     assert not job.results.exists()
     assert states(run_cells([cell(run=run)], job)) == ["done"]
     assert computed == [0, 1, 1, 2]
-    assert Record.read(job.results / "q1" / "a.s0.json").metrics == {"value": 30.0}
+    assert CellRecord.read(job.results / "q1" / "a.s0.json").metrics == {"value": 30.0}
 
 
 def test_time_and_place_of_stopped_attempts_are_recorded(job, monkeypatch):
@@ -121,7 +121,7 @@ def test_time_and_place_of_stopped_attempts_are_recorded(job, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             run_cells([cell(run=run)], job)
     run_cells([cell(run=run)], job)
-    record = Record.read(job.results / "q1" / "a.s0.json")
+    record = CellRecord.read(job.results / "q1" / "a.s0.json")
     assert record.provenance["commit"] == "second"
     assert [place["commit"] for place in record.provenance["earlier slices"]] == ["first"]
     assert record.seconds >= 0.15
@@ -204,6 +204,6 @@ def test_ctrl_c_keeps_the_work_and_the_same_command_ends_it(tmp_path):
         assert "the same command continues" in out
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    record = Record.read(tmp_path / "results" / "q3" / "MUTAG-G2N2.s0.json")
+    record = CellRecord.read(tmp_path / "results" / "q3" / "MUTAG-G2N2.s0.json")
     assert json.loads(kept["whole-1.json"]) == record.detail["test curves"][0]
     assert len(record.detail["nested"]) == 2

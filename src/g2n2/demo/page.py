@@ -27,7 +27,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """Cells as text; columns after the first are numbers unless they are `words`."""
 
     headers: tuple[str, ...]
@@ -49,7 +49,7 @@ class Picture:
     wide: bool = False
 
 
-Block = Heading | Text | Code | Table | Picture
+Block = Heading | Text | Code | PageTable | Picture
 
 
 def markdown(title: str, blocks: Sequence[Block]) -> str:
@@ -63,7 +63,7 @@ def markdown(title: str, blocks: Sequence[Block]) -> str:
                 parts.append(text)
             case Code(text):
                 parts.append(f"```text\n{text}\n```")
-            case Table(headers, rows, words):
+            case PageTable(headers, rows, words):
                 rule = ["---"] + ["---" if words else "---:"] * (len(headers) - 1)
                 lines = (headers, rule, *rows)
                 parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
@@ -105,7 +105,7 @@ def _html(block: Block) -> str:
             return f"<p>{_spans(text)}</p>"
         case Code(text):
             return f"<pre>{escape(text)}</pre>"
-        case Table(headers, rows, words):
+        case PageTable(headers, rows, words):
             kind = ' class="words"' if words else ""
             head = "".join(f"<th>{escape(cell)}</th>" for cell in headers)
             lines = ("".join(f"<td>{_spans(cell)}</td>" for cell in row) for row in rows)

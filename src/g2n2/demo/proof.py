@@ -12,7 +12,7 @@ from ..reduction.checker import Verdict, check
 
 
 @dataclass(frozen=True)
-class Proof:
+class DemoProof:
     """A derivation, and what the checker says of its certificate."""
 
     derivation: Derivation
@@ -25,7 +25,7 @@ class Proof:
         return len(set(self.derivation.exhaustive.all_rules) - kept)
 
 
-def prove(fragment: str, path: Path) -> Proof:
+def prove(fragment: str, path: Path) -> DemoProof:
     """Derive a grammar, write its certificate, and check the file as anyone else would.
 
     Raises:
@@ -36,4 +36,4 @@ def prove(fragment: str, path: Path) -> Proof:
     verdict = check(read_certificate(path))
     if not verdict.valid:
         raise ReductionError(f"the checker refuses {path}: {verdict.failure}")
-    return Proof(derivation, verdict)
+    return DemoProof(derivation, verdict)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from ..compiler.diagrams import layer_svg
 from ..compiler.planning import plan_network
-from .page import Block, Code, Heading, Picture, Table, Text
-from .proof import Proof
+from .page import Block, Code, Heading, PageTable, Picture, Text
+from .proof import DemoProof
 from .settings import DEGREE, TARGETS, DemoSettings
-from .training_runs import Claim, TrainedNetwork, minus
+from .training_runs import R2Claim, TrainedNetwork, minus
 from .what_wl_sees import WlView
 
 
@@ -30,11 +30,11 @@ class DemoOutcome:
     """
 
     settings: DemoSettings
-    proof: Proof
+    proof: DemoProof
     wl_view: WlView
     derived: TrainedNetwork
     gin: TrainedNetwork
-    claims: tuple[Claim, ...]
+    claims: tuple[R2Claim, ...]
     seconds: Mapping[str, float]
 
     @property
@@ -80,7 +80,7 @@ def blocks(outcome: DemoOutcome, panels: str) -> Iterator[Block]:
         "sideways because counts are integers.",
         panels,
     )
-    yield Table(*score_rows(outcome))
+    yield PageTable(*score_rows(outcome))
     if outcome.claims:
         marks = ("**does not hold**", "holds")
         yield Text(" ".join(f"{c.text}: {marks[c.holds]}." for c in outcome.claims))
@@ -106,7 +106,7 @@ def blocks(outcome: DemoOutcome, panels: str) -> Iterator[Block]:
     yield Code(f"make demo\ng2n2 demo --seed {settings.seed} --out DIR")
 
 
-def _derivation(proof: Proof, settings: DemoSettings) -> Iterator[Block]:
+def _derivation(proof: DemoProof, settings: DemoSettings) -> Iterator[Block]:
     derived, verdict = proof.derivation, proof.verdict
     total = len(derived.exhaustive.all_rules)
     yield Heading("The network, derived")
@@ -152,7 +152,7 @@ def _training(outcome: DemoOutcome) -> Iterator[Block]:
         "regular graphs of one size without features every GIN is constant. The loss is the mean "
         "absolute error, so that its one answer is near the median, and R² may be below 0."
     )
-    yield Table(
+    yield PageTable(
         ("step", "seconds"),
         tuple((step, f"{seconds:.1f}") for step, seconds in outcome.seconds.items()),
     )

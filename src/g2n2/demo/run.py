@@ -20,7 +20,7 @@ from ..training.session import Watch
 from . import folder
 from .figure import draw, panels
 from .page import markdown, page
-from .proof import Proof, prove
+from .proof import DemoProof, prove
 from .report import DemoOutcome, blocks, colours, score_rows, title
 from .settings import DEGREE, FRAGMENT, TARGETS, DemoSettings
 from .training_runs import TrainedNetwork, claims, configs, train_network
@@ -104,7 +104,7 @@ def _watch(display: Display, console: Console, config: RunConfig) -> Watch:
     return Watch(summary, display.start, display.step, display.epoch, display.note)
 
 
-def _tell_proof(console: Console, proof: Proof) -> None:
+def _tell_proof(console: Console, proof: DemoProof) -> None:
     derived = proof.derivation
     total = len(derived.exhaustive.all_rules)
     console.print(f"   {derived.fragment} gives {total} rules; proofs leave", soft_wrap=True)

@@ -91,24 +91,24 @@ def train_network(
 
 
 @dataclass(frozen=True)
-class Claim:
+class R2Claim:
     """A bound on R² and whether it held."""
 
     text: str
     holds: bool
 
 
-def claims(derived: TrainedNetwork, gin: TrainedNetwork) -> tuple[Claim, Claim]:
+def claims(derived: TrainedNetwork, gin: TrainedNetwork) -> tuple[R2Claim, R2Claim]:
     """What the demonstration claims of the two, for each target."""
 
     def claim(
         who: TrainedNetwork, sign: str, bound: float, holds: Callable[[float], bool]
-    ) -> Claim:
+    ) -> R2Claim:
         got = ", ".join(
             f"{minus(value)} on {words}"
             for value, words in zip(who.r2(), TARGETS.values(), strict=True)
         )
-        return Claim(f"{who.name}: R² {sign} {bound:g}; got {got}", all(map(holds, who.r2())))
+        return R2Claim(f"{who.name}: R² {sign} {bound:g}; got {got}", all(map(holds, who.r2())))
 
     return (
         claim(derived, "≥", DERIVED_AT_LEAST, lambda r2: r2 >= DERIVED_AT_LEAST),

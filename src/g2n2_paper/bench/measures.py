@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g2n2.bench import TOLERANCE, Effort, Equality, Precision, Timing, measure, relative_error
+from g2n2.bench import TOLERANCE, Effort, EqualityCheck, Precision, Timing, measure, relative_error
 from g2n2.data.graph_set import Ints
 from g2n2.ops.precision import float32_products
 from g2n2.ops.rules.spec import MOST_NODES
@@ -160,7 +160,7 @@ def operands(case: Case, device: torch.device) -> tuple[Tensor, Tensor]:
     return x, y
 
 
-def compare_product(x: Tensor, y: Tensor, product: Product, precision: Precision) -> Equality:
+def compare_product(x: Tensor, y: Tensor, product: Product, precision: Precision) -> EqualityCheck:
     """Outputs and gradients of the product against the batched product in float64."""
     x, y = (value[:1].clone().requires_grad_() for value in (x, y))
     left, right = (channel_major(value.detach()).double().requires_grad_() for value in (x, y))
@@ -171,7 +171,7 @@ def compare_product(x: Tensor, y: Tensor, product: Product, precision: Precision
     errors = [relative_error(channel_major(a), b) for a, b in zip(ours, exact, strict=True)]
     outputs = relative_error(channel_major(value.detach()), truth.detach())
     least = TOLERANCE[precision]
-    return Equality(outputs, max(errors), "xy"[errors.index(max(errors))], least, least)
+    return EqualityCheck(outputs, max(errors), "xy"[errors.index(max(errors))], least, least)
 
 
 def time_products(

@@ -21,7 +21,7 @@ import torch
 from g2n2.bench import (
     QUICK,
     Effort,
-    Equality,
+    EqualityCheck,
     Pass,
     Precision,
     Workload,
@@ -311,7 +311,7 @@ def _threshold(device: torch.device) -> tuple[ModuleType, str]:
     return plain, "KEPT_BYTES"
 
 
-def _accepted(checked: Equality) -> dict[str, Any]:
+def _accepted(checked: EqualityCheck) -> dict[str, Any]:
     if not checked.holds:
         raise DiffersError(str(checked))
     return asdict(checked)

@@ -86,6 +86,7 @@ def q2(results: Results) -> dict[str, Any]:
         "alone_extent": _not_below(results, "qm9-single", {**alone, "r2": R2_EXTENT.name}),
         **{name: _not_below(results, "qm9-joint", cells) for name, cells in joint.items()},
     }
+    results.need("q2", "collapse/u0", SPREAD)
     spreads = [record.metrics[SPREAD] or 0.0 for record in results.of("q2", "collapse/u0")]
     facts["dead"] = sum(spread < LEAST_SPREAD for spread in spreads)
     facts["seeds"], facts["least_spread"] = len(spreads), f"{min(spreads):.2f}"
@@ -170,10 +171,9 @@ def power(results: Results) -> dict[str, Any]:
     counts = {}
     for name in CONTENDERS:
         trained, beyond = (
-            results.value("power", f"brec/{name}", metric) for metric in (TRAINED, BEYOND)
+            results.need("power", f"brec/{name}", metric) for metric in (TRAINED, BEYOND)
         )
-        if trained and beyond:
-            counts[name] = trained.mean - beyond.mean
+        counts[name] = trained.mean - beyond.mean
     published = cited("brec").rows["PPGN"]["total (400)"].text
     texts = {name: whole(count) for name, count in counts.items()}
     return {"brec": texts, "published": published, "enough": counts["G2N2-8"] >= 258}

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..brec import CLEAR, TRAINED
 from ..q1 import GRAMMARS
-from ..q2 import JOINT, JOINT_EXTENT, WIDE_EXTENT, Variant
+from ..q2 import JOINT, JOINT_EXTENT, WIDE_EXTENT, Qm9Run
 from ..q3 import GIN, MODELS, NESTED, RELEASED, SETS
 from ..suites import BOUND, CONTENDERS, SEPARATED
 from . import tables_filters, tables_power, tables_qm9, tables_tu
@@ -34,8 +34,8 @@ Q2_OURS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
         "G²N², ours": (JOINT.name, BLUE, "o"),
         "G²N², ours, less the extent": (JOINT_EXTENT.name, BLUE, "^"),
         "G²N², ours, width 64, less the extent": (WIDE_EXTENT.name, BLUE, "*"),
-        "PPGN, ours": (Variant(None, 32, "distance", "PPGN").name, ORANGE, "s"),
-        "G²N², ours, bonds only": (Variant(None, 32, "bonds", "G2N2").name, GREEN, "D"),
+        "PPGN, ours": (Qm9Run(None, 32, "distance", "PPGN").name, ORANGE, "s"),
+        "G²N², ours, bonds only": (Qm9Run(None, 32, "bonds", "G2N2").name, GREEN, "D"),
     },
 }
 Q3_MARKS = {NESTED: (GREEN, "s"), GIN: (BLUE, "o"), RELEASED: (ORANGE, "^")}

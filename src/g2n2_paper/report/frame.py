@@ -12,7 +12,7 @@ import pandas as pd
 
 from g2n2.errors import DataError
 
-from ..record import EARLIER, Record, read_records
+from ..record import EARLIER, CellRecord, read_records
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Value:
 class Results:
     """All records of a results folder."""
 
-    records: tuple[Record, ...]
+    records: tuple[CellRecord, ...]
 
     @classmethod
     def read(cls, folder: Path) -> Results:
@@ -86,11 +86,11 @@ class Results:
             return value
         raise DataError(f"{question} {cell} has no record: g2n2-paper {question} --only {cell}")
 
-    def of(self, question: str, cell: str) -> list[Record]:
+    def of(self, question: str, cell: str) -> list[CellRecord]:
         """The records of a cell, one for each seed."""
         return [r for r in self.records if (r.question, r.cell) == (question, cell)]
 
-    def first(self, question: str, cell: str) -> Record | None:
+    def first(self, question: str, cell: str) -> CellRecord | None:
         return next(iter(self.of(question, cell)), None)
 
     def work(self, question: str, cell: str, unit: bool = True) -> str:
@@ -119,7 +119,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-def _places(record: Record, key: str) -> list[str]:
+def _places(record: CellRecord, key: str) -> list[str]:
     """Devices or commits of all attempts; a commit has `+` if the files differed from it."""
     attempts: list[dict[str, Any]] = [
         dict(record.provenance),

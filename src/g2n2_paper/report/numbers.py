@@ -38,7 +38,7 @@ whole, r2 = fixed(0), fixed(4)
 
 
 @dataclass(frozen=True)
-class Entry:
+class TableEntry:
     """Text of a table cell, and the number it is compared by, if it is one."""
 
     text: str
@@ -50,14 +50,14 @@ class Entry:
         return self.text.partition(" ")[0]
 
 
-def entry(value: Value | None, digits: Digits = significant) -> Entry:
+def entry(value: Value | None, digits: Digits = significant) -> TableEntry:
     """A number of ours, `mean ± deviation` if it has several seeds."""
     if value is None:
-        return Entry(EMPTY)
+        return TableEntry(EMPTY)
     text = digits(value.mean)
     if value.spread is not None:
         text += f" ± {value.spread:.{len(text.partition('.')[2])}f}"
-    return Entry(text, value.mean)
+    return TableEntry(text, value.mean)
 
 
 class Notes:
@@ -66,19 +66,19 @@ class Notes:
     def __init__(self) -> None:
         self.letters: dict[str, str] = {}
 
-    def entry(self, number: Cited) -> Entry:
+    def entry(self, number: Cited) -> TableEntry:
         """A published number, with a letter if there is a remark on it."""
         if not number.note:
-            return Entry(number.text, number.value)
+            return TableEntry(number.text, number.value)
         letter = self.letters.setdefault(number.note, f"({chr(ord('a') + len(self.letters))})")
         likely = number.value if number.likely is None else number.likely  # a misprint is not best
-        return Entry(f"{number.text} {letter}", likely)
+        return TableEntry(f"{number.text} {letter}", likely)
 
     def __str__(self) -> str:
         return " ".join(f"{letter} {note}." for note, letter in self.letters.items())
 
 
-def bold(entries: Sequence[Entry], best: Callable[[Iterable[float]], float]) -> list[str]:
+def bold(entries: Sequence[TableEntry], best: Callable[[Iterable[float]], float]) -> list[str]:
     """Texts of some entries; the best number, and those that print the same, in bold."""
     values = [one.value for one in entries if one.value is not None]
     if len(values) < 2:

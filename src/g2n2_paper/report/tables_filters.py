@@ -8,10 +8,10 @@ from statistics import median
 import pandas as pd
 
 from ..q4 import BEST, MEDIAN, NETWORKS, WORST
-from ..record import Record
+from ..record import CellRecord
 from .cited import cited
 from .frame import Results
-from .numbers import EMPTY, Entry, bold, entry, r2, whole
+from .numbers import EMPTY, TableEntry, bold, entry, r2, whole
 
 FILTERS = ("low", "high", "band")
 LABELS = {
@@ -69,27 +69,27 @@ def score(results: Results, name: str, place: Place) -> float | None:
     return value.mean if value else None
 
 
-def score_entry(results: Results, name: str, place: Place) -> Entry:
+def score_entry(results: Results, name: str, place: Place) -> TableEntry:
     """The median, and in brackets the worst and the best run."""
     ends = [results.value("q4", cell(name, place), metric) for metric in (WORST, BEST)]
     value = score(results, name, place)
     if value is None:
-        return Entry(EMPTY)
-    return Entry(f"{r2(value)} ({'–'.join(r2(end.mean) for end in ends if end)})", value)
+        return TableEntry(EMPTY)
+    return TableEntry(f"{r2(value)} ({'–'.join(r2(end.mean) for end in ends if end)})", value)
 
 
 def q4(results: Results, chosen: Iterable[Place] | None = None) -> pd.DataFrame:
     """Networks beside the published rows; all of them, or those chosen."""
     table = cited("filters")
-    rows: list[tuple[str, str, list[Entry], tuple[str, ...]]] = []
+    rows: list[tuple[str, str, list[TableEntry], tuple[str, ...]]] = []
     for name, cells in table.rows.items():
-        published = [Entry(cells[f].text, cells[f].value) for f in FILTERS]
+        published = [TableEntry(cells[f].text, cells[f].value) for f in FILTERS]
         rows.append((f"{name}, cited", "3" if name == "G²N²" else "", published, ("", "", "10")))
     for place in places() if chosen is None else chosen:
         entries = [score_entry(results, name, place) for name in FILTERS]
         records = [results.first("q4", cell(name, place)) for name in FILTERS]
-        size = next(entry(results.value("q4", r.cell, "parameters"), whole) for r in records if r)
-        behind = (_best_steps(records), size.text, _runs(records))
+        sizes = [entry(results.value("q4", r.cell, "parameters"), whole).text for r in records if r]
+        behind = (_best_steps(records), next(iter(sizes), EMPTY), _runs(records))
         rows.append((label(place[0]), str(place[1]), entries, behind))
     columns = [bold(column, max) for column in zip(*(row[2] for row in rows), strict=True)]
     lines = [
@@ -102,7 +102,7 @@ def q4(results: Results, chosen: Iterable[Place] | None = None) -> pd.DataFrame:
     return frame if chosen is None else frame[["network", "layers", *scores]]
 
 
-def _best_steps(records: list[Record | None]) -> str:
+def _best_steps(records: list[CellRecord | None]) -> str:
     """Median best step of each filter's runs, `+` if it is the last one: `120 / 400+ / 0`."""
     texts = []
     for record in records:
@@ -114,10 +114,13 @@ def _best_steps(records: list[Record | None]) -> str:
     return " / ".join(texts)
 
 
-def _runs(records: list[Record | None]) -> str:
+def _runs(records: list[CellRecord | None]) -> str:
     """Runs, steps and rate: `10; at most 400 steps at rate 0.005`."""
     done = [str(record.done) if record else EMPTY for record in records]
-    config = next(record.config for record in records if record)
+    configs = [record.config for record in records if record]
+    if not configs:
+        return EMPTY
+    config = configs[0]
     counts = done[0] if len(set(done)) == 1 else " / ".join(done)
     return f"{counts}; at most {config['steps']:,} steps at rate {config['rate']}"
 

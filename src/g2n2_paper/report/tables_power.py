@@ -20,7 +20,7 @@ from ..power import ACCURACY, COUNTS, DEVIATION, EPOCHS, MERGED, normalised_key,
 from ..suites import BOUND, CONTENDERS, PAIRS, PPGN_ALIKE, SEPARATED, Contender
 from .cited import cited
 from .frame import Results, Value
-from .numbers import EMPTY, Entry, Notes, bold, entry, fixed, whole
+from .numbers import EMPTY, Notes, TableEntry, bold, entry, fixed, whole
 
 CATEGORIES = {
     "basic (60)": ("Basic",),
@@ -62,7 +62,7 @@ def brec(results: Results) -> pd.DataFrame:
     rows = []
     for name, cells in table.rows.items():
         test = name == "3-WL, the test"  # no network, so it is not compared
-        entries = [Entry(c.text) if test else notes.entry(c) for c in cells.values()]
+        entries = [TableEntry(c.text) if test else notes.entry(c) for c in cells.values()]
         rows.append((f"{name}, cited", entries))
     for contender in CONTENDERS.values():
         cell = f"brec/{contender.name}"
@@ -71,7 +71,9 @@ def brec(results: Results) -> pd.DataFrame:
             for parts in CATEGORIES.values()
         ]
         total = entry(results.value("power", cell, TRAINED), whole)
-        rows.append((f"{label(contender)}, ours", [*(Entry(whole(n), n) for n in counts), total]))
+        rows.append(
+            (f"{label(contender)}, ours", [*(TableEntry(whole(n), n) for n in counts), total])
+        )
     columns = [bold(column, max) for column in zip(*(entries for _, entries in rows), strict=True)]
     frame = pd.DataFrame(dict(zip(table.columns, columns, strict=True)))
     frame.insert(0, "network", [name for name, _ in rows])

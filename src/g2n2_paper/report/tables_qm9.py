@@ -19,14 +19,14 @@ from ..q2 import (
     R2_LONG,
     WIDE_EXTENT,
     Epochs,
-    Variant,
+    Qm9Run,
     seconds_key,
     single,
 )
 from ..runs import mae_key
 from .cited import cited
 from .frame import Results, Value
-from .numbers import EMPTY, Entry, Notes, bold, entry, fixed, minus, whole
+from .numbers import EMPTY, Notes, TableEntry, bold, entry, fixed, minus, whole
 
 TARGETS = {target.name: target for target in QM9_TARGETS}
 SUMS = {"sums of elements": "sums/elements", "with the extent": "sums/extent"}
@@ -156,10 +156,10 @@ def _changes(target: str) -> dict[str, str]:
     }
 
 
-def _with_work(results: Results, cell: str, target: str) -> Entry:
+def _with_work(results: Results, cell: str, target: str) -> TableEntry:
     """A number and, in brackets, seeds × epochs."""
     found = entry(mae(results, cell, target))
-    return Entry(f"{found.text} ({results.work('q2', cell, unit=False)})", found.value)
+    return TableEntry(f"{found.text} ({results.work('q2', cell, unit=False)})", found.value)
 
 
 def _sizes(results: Results, cells: Iterable[str]) -> list[str]:
@@ -181,7 +181,7 @@ def q2_bonds(results: Results) -> pd.DataFrame:
     """All targets at once, bonds only."""
     columns: dict[str, str] = {}
     for width in (32, 64):
-        plain = Variant(None, width, "bonds", "G2N2")
+        plain = Qm9Run(None, width, "bonds", "G2N2")
         ppgn = replace(plain, network="PPGN").name
         columns |= {f"G²N², width {width}": plain.name, f"PPGN, width {width}": ppgn}
         columns |= {"PPGN, width 32, equal time": f"{ppgn}/equal-time"} if width == 32 else {}
@@ -191,7 +191,7 @@ def q2_bonds(results: Results) -> pd.DataFrame:
 def _joint(
     results: Results,
     columns: Mapping[str, str],
-    published: Mapping[str, list[Entry]],
+    published: Mapping[str, list[TableEntry]],
     headers: Sequence[str],
 ) -> pd.DataFrame:
     rows = []

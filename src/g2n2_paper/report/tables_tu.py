@@ -22,7 +22,7 @@ from ..q3 import (
 )
 from .cited import KERNELS, cited
 from .frame import Results, Value
-from .numbers import EMPTY, Entry, Notes, bold, entry, fixed, minus
+from .numbers import EMPTY, Notes, TableEntry, bold, entry, fixed, minus
 
 IMDB = tuple(name for name, settings in SETS.items() if settings.options == DEGREE)
 OTHERS = tuple(model for model in MODELS if model != "G2N2")
@@ -50,7 +50,7 @@ def last_epoch(results: Results, cell: str) -> Value | None:
     return Value(fmean(last), pstdev(last), 1)
 
 
-def _row(results: Results, model: str, statistic: str) -> list[Entry]:
+def _row(results: Results, model: str, statistic: str) -> list[TableEntry]:
     return [entry(accuracy(results, f"{name}/{model}", statistic), fixed(1)) for name in SETS]
 
 
@@ -76,7 +76,7 @@ def q3_all(results: Results) -> pd.DataFrame:
     ]
     rows += [(f"{label(model)}, ours", _row(results, model, GIN)) for model in MODELS]
     larger = cited("tu-larger-class").rows["the larger class"]
-    rows.append(("always the larger class", [Entry(larger[name].text) for name in SETS]))
+    rows.append(("always the larger class", [TableEntry(larger[name].text) for name in SETS]))
     columns = [bold(column, max) for column in zip(*(entries for _, entries in rows), strict=True)]
     frame = pd.DataFrame(dict(zip(SETS, columns, strict=True)))
     frame.insert(0, "%", [name for name, _ in rows])

@@ -14,7 +14,7 @@ from g2n2_paper.cli import app
 from g2n2_paper.report import facts, tables_filters, tables_power, tables_qm9, tables_tu
 from g2n2_paper.report.cited import cited
 from g2n2_paper.report.frame import Results, provenance_table
-from g2n2_paper.report.numbers import Entry, Notes, bold, fixed, significant
+from g2n2_paper.report.numbers import Notes, TableEntry, bold, fixed, significant
 from g2n2_paper.report.pages import Pages
 
 ROOT = Path(__file__).parents[3]
@@ -170,7 +170,12 @@ def test_how_numbers_look():
         "0.000423", "1.23", "171", "−0.500", "0",
     ]  # fmt: skip
     assert fixed(1)(1234.56) == "1,234.6"
-    entries = [Entry("1.20 ± 0.1", 1.201), Entry("1.20", 1.204), Entry("–"), Entry("3", 3.0)]
+    entries = [
+        TableEntry("1.20 ± 0.1", 1.201),
+        TableEntry("1.20", 1.204),
+        TableEntry("–"),
+        TableEntry("3", 3.0),
+    ]
     assert bold(entries, min) == ["**1.20 ± 0.1**", "**1.20**", "–", "3"]
     assert bold(entries[:1], min) == ["1.20 ± 0.1"], "one number is not the best of any"
     notes = Notes()
