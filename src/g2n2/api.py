@@ -194,7 +194,7 @@ def _suite(suite: str | Path | Suite, pairs: bool, data: str | Path | None) -> S
 
     if isinstance(suite, Suite):
         return suite
-    if str(suite) not in SUITE_NAMES and Path(suite).exists():
+    if str(suite) not in SUITE_NAMES and os.path.exists(suite):
         return graph6_suite(suite, pairs)
     return load_suite(str(suite), data)
 
@@ -277,11 +277,11 @@ def load(path: str | Path, device: str = "auto") -> GrammarGNN | Run:
         DataError: It is neither; the message says what it is and what reads it.
     """
     place = Path(path)
-    if place.is_dir():
+    if os.path.isdir(place):
         from .training.trained import Run
 
         return Run(place, device)
-    if not place.exists():
+    if not os.path.exists(place):
         raise DataError(f"no file or folder {str(path)!r}: check the path")
     if other := _other_content(place):
         raise DataError(f"{path} holds {other}")

@@ -55,10 +55,8 @@ def seeded(folder: Path, count: int) -> list[list[str]]:
     return [["train", "--config", "settings.json", "--seed", str(seed)] for seed in range(count)]
 
 
-@pytest.mark.parametrize("count", [12, pytest.param(100, marks=pytest.mark.slow)])
-def test_runs_started_at_once_have_a_folder_each(
-    processes: Any, tmp_path: Path, count: int
-) -> None:
+def test_runs_started_at_once_have_a_folder_each(processes: Any, tmp_path: Path) -> None:
+    count = 12  # `make torture` starts 100
     ended = at_once(processes, tmp_path, seeded(tmp_path, count))
     assert [code for code, _ in ended] == [0] * count, ended
     folders = sorted((tmp_path / "runs").iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -225,7 +226,7 @@ def wl(
 def _load(name: str, pairs: bool, data: Path | None) -> Suite:
     from ..power.suites import SUITE_NAMES, graph6_suite, load_suite
 
-    if name not in SUITE_NAMES and Path(name).exists():
+    if name not in SUITE_NAMES and os.path.exists(name):
         return graph6_suite(name, pairs)
     return load_suite(name, data)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -238,7 +239,7 @@ def _check_out(out: Path, *sources: str) -> None:
 
     check_output(out)
     for source in map(Path, sources):
-        if out.exists() and source.exists() and out.samefile(source):
+        if os.path.exists(out) and os.path.exists(source) and out.samefile(source):
             raise DataError(
                 f"--out {out} would overwrite the graphs that are read or were trained on; "
                 "name another file"

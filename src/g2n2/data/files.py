@@ -26,7 +26,7 @@ _TIMEOUT_SECONDS = 15
 
 def search_folders(data: str | Path | None) -> list[Path]:
     """The folders in which a data file is sought, first to last."""
-    if data is not None and not Path(data).is_dir():
+    if data is not None and not os.path.isdir(data):
         raise DataError(f"the data folder {str(data)!r} is no folder: correct it or leave it out")
     named = (data, os.environ.get(DATA_VARIABLE))
     return [*(Path(folder) for folder in named if folder), cache_folder()]

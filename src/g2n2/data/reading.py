@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
@@ -128,6 +129,15 @@ def reading_options(given: Mapping[str, Any]) -> Options:
         if value not in get_args(choices) and (value is not None or name == "on_bad"):
             expected = ", ".join(map(repr, get_args(choices)))
             raise DataError(f"{name} is {value!r}, expected {expected}")
+    for name in ("smiles", "id", "split_column", "name"):
+        if not isinstance(value := getattr(options, name), str | None):
+            raise DataError(f"{name} is {value!r}, expected text")
+    for name in ("hydrogens", "largest", "directed"):
+        if type(value := getattr(options, name)) is not bool:
+            raise DataError(f"{name} is {value!r}, expected true or false")
+    names = options.target or ()
+    if not (isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)):
+        raise DataError(f"target is {options.target!r}, expected names of targets")
     return options
 
 
@@ -149,7 +159,7 @@ def _refuse_unused(options: Options, what: str) -> None:
 
 def recognise(path: Path, options: Options) -> tuple[str, Reader]:
     """The format of a path and its reader, by its ending and, in a CSV, its columns."""
-    if not path.exists():
+    if not os.path.exists(path):  # pathlib raises on a name the system refuses
         raise DataError(f"no file or folder {str(path)!r}: check the path")
     if not path.is_dir():
         require_regular(path)

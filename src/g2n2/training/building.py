@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,7 +84,7 @@ def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> Gr
         rest = {name: value for name, value in options.items() if name != "target"}
         return load_dataset(source, data, rest)
     path = Path(source)
-    if not path.exists():
+    if not os.path.exists(path):
         if path.suffix or len(path.parts) > 1:
             raise DataError(f"no file or folder {source!r}: check the path")
         return load_dataset(source)  # names the nearest data set
@@ -285,7 +286,7 @@ def refuse_unknown_names(config: RunConfig, *, resume: bool) -> None:
         return
     refuse_unknown_split(config.split)
     kind, _, path = config.split.partition(":")
-    if kind == "file" and not Path(path).exists():
+    if kind == "file" and not os.path.exists(path):
         raise DataError(f"no file {path!r} to split by: check the path")
 
 

@@ -21,6 +21,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
@@ -98,7 +99,7 @@ class RunFolder:
     @property
     def started(self) -> bool:
         """Whether there is a run, finished or not."""
-        return (self.path / "config.json").is_file()
+        return os.path.isfile(self.path / "config.json")
 
     def sole_writer(self) -> AbstractContextManager[None]:
         """Make the folder and be its only writer, for as long as the run lasts.
@@ -212,7 +213,7 @@ class RunFolder:
     def foreign(self) -> list[str]:
         """What the folder holds that no run killed at its very start has left there."""
         own = (*DESCRIPTION, MANIFEST, LOCK, HOLDER)
-        found = self.path.iterdir() if self.path.is_dir() else ()
+        found = self.path.iterdir() if os.path.isdir(self.path) else ()
         return sorted(p.name for p in found if p.name not in own and not p.name.endswith(".part"))
 
     def forget(self) -> None:

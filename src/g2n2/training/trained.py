@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +22,7 @@ from ..data.reading import SMILES, read_with, reading_options
 from ..data.streaming import GraphStream, open_stream
 from ..described import Described, some
 from ..errors import DataError
+from ..input_files import read_text_file
 from ..validation import check
 from .alignment import align
 from .building import (
@@ -235,13 +237,22 @@ class Run:
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """Loss and validation scores of each epoch."""
+        """Loss and validation scores of each epoch.
+
+        Raises:
+            DataError: No epoch was finished, or metrics.csv is damaged.
+        """
+        path = self.folder / "metrics.csv"
+        if not path.exists():
+            raise DataError(f"{self.folder} has no metrics.csv: no epoch was finished")
+        rows = csv.DictReader(read_text_file(path, "expected a table of epochs").splitlines())
         try:
-            text = (self.folder / "metrics.csv").read_text(encoding="utf-8")
-        except OSError:
-            raise DataError(f"{self.folder} has no metrics.csv: no epoch was finished") from None
-        rows = csv.DictReader(text.splitlines())
-        return [{name: float(value) for name, value in row.items()} for row in rows]
+            return [{name: float(value) for name, value in row.items()} for row in rows]
+        except (ValueError, TypeError, csv.Error):  # no number, or more or fewer cells than names
+            raise DataError(
+                f"{path} is damaged in line {rows.line_num}: expected numbers; "
+                f"g2n2 train --resume {self.folder} writes it again"
+            ) from None
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r})"
@@ -372,7 +383,7 @@ class Run:
         if isinstance(source, GraphSet):
             return GraphStream.of_graphs(source, source.name, Options(target=()))
         name, said = str(source), self._reading(source, options, targets=False)
-        if names_dataset(name) or not Path(source).exists():
+        if names_dataset(name) or not os.path.exists(source):
             return GraphStream.of_graphs(
                 read_source(name, self.config.data, said), name, Options(target=())
             )
@@ -409,7 +420,7 @@ class Run:
     ) -> dict[str, Any]:
         """How a file is read: as the training file was, where nothing else is said."""
         carried = {k: v for k, v in self.config.options.items() if k in CARRIED}
-        if not Path(source).exists():
+        if not os.path.exists(source):
             carried = dict(self.config.options)  # a data set by name: its own options hold
         wanted = tuple(column.name for column in self.task.columns) if targets else ()
         return {"target": wanted, **carried, **(options or {})}
