@@ -27,7 +27,7 @@ from g2n2.power.graph_names import graph_name
 from g2n2.power.refinement import refine
 from g2n2.power.suites import load_suite
 from g2n2.power.wl_tests import ONE_WL, THREE_WL, WLTest
-from g2n2.power.words.word_classes import graph_classes
+from g2n2.power.word_classes import graph_classes
 from g2n2.testing import registered
 from g2n2.verdict import (
     comparison_verdict,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from g2n2.errors import DataError
-from g2n2.graph_text import (
+from .errors import DataError
+from .graph_text import (
     FORMATS,
     GRAPH6_HEADER,
     bonds,
@@ -24,7 +24,7 @@ from g2n2.graph_text import (
     parse_graph_text,
     read_only,
 )
-from g2n2.input_files import read_text_file, require_regular
+from .input_files import read_text_file, require_regular
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .compiler.plan import NetworkPlan
-    from .power.colours.memories import Mixing
-    from .power.probes import Pool, Probe
+    from .power.colour_memories import Mixing
     from .power.table import PowerRow
+    from .power.wl_witnesses import Pool, Probe
     from .reduction.compare import Comparison, Inclusion
 
 __all__ = [
@@ -219,7 +219,7 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
         plan: The plan of the network.
         depth: Layers, those of the plan where None.
     """
-    from .power.probes import Colours, all_graphs
+    from .power.wl_witnesses import Colours, all_graphs
 
     base = grammar_verdict(plan.grammar)
     exceptions = plan.exceptions()
@@ -277,7 +277,7 @@ def _network_placed(
     describes: Literal["exactly", "from above", "not at all"],
 ) -> Statement:
     """A network against a WL test: what it merges and separates among small graphs, and bounds."""
-    from .power.probes import known_pairs
+    from .power.wl_witnesses import known_pairs
 
     above = below = None
     for graphs in (known_pairs(), pool):
@@ -357,7 +357,7 @@ def _added(rules: Sequence[Rule]) -> list[str]:
 
 def _beyond_words(grammar: Grammar, probe: Probe, pool: Pool) -> str | None:
     """Two graphs a network tells apart and no sentence of its grammar does."""
-    from .power.probes import Words, witness
+    from .power.wl_witnesses import Words, witness
 
     words = as_words(grammar)
     classes = Words(words).classes(pool) if words is not None and words.sentence_rules else None

@@ -19,12 +19,12 @@ from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.rules import Rule
 from g2n2.graphs import adjacency
 from g2n2.language.sorts import SORTS, M, R, S, V
-from g2n2.power.colours.grammar_test_reference import reference_grammar_test
 from g2n2.power.grammar_test import grammar_test, pooled_readout, words_of_test
+from g2n2.power.grammar_test_reference import reference_grammar_test
 from g2n2.power.refinement import refine
 from g2n2.power.separation import separate
 from g2n2.power.suites import load_suite
-from g2n2.power.words.word_classes import graph_classes
+from g2n2.power.word_classes import graph_classes
 from random_grammars import random_grammar
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from g2n2.errors import DataError
 from g2n2.graphs import adjacency, parse_graph6, read_graph, to_graph6
+from g2n2.power.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
 from g2n2.power.graph_names import graph_name, graph_of_name, graph_text, pair_text
-from g2n2.power.graph_sets.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
 from g2n2.power.suites import load_suite
 
 NAMED = [

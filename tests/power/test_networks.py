@@ -20,7 +20,7 @@ from torch import nn
 
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency, adjacency
-from g2n2.power.graph_sets.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
+from g2n2.power.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
 from g2n2.power.networks import compare_embeddings, network_separates
 from g2n2.power.refinement import refine
 from g2n2.power.suites import Suite, load_suite

@@ -20,15 +20,15 @@ from g2n2.language.evaluation import evaluate_mod
 from g2n2.language.parsing import parse_body
 from g2n2.language.sorts import M, V
 from g2n2.language.terms import holes, operation_count
-from g2n2.power.words.closure import Place, close
-from g2n2.power.words.descent import Functional, _Search, descend
-from g2n2.power.words.layered_grammar import LayeredGrammar
-from g2n2.power.words.mixing import mix, mix_pair
-from g2n2.power.words.mixing_schedule import Schedule, check_memory
-from g2n2.power.words.modular import LARGEST_INNER, PRIMES, combined, product, reduced
-from g2n2.power.words.row_space import RowSpace
-from g2n2.power.words.rule_values import Stack, pairing
-from g2n2.power.words.separation_reference import first_depth
+from g2n2.power.closure import Place, close
+from g2n2.power.descent import Functional, _Search, descend
+from g2n2.power.layered_grammar import LayeredGrammar
+from g2n2.power.modular import LARGEST_INNER, PRIMES, combined, product, reduced
+from g2n2.power.probe_schedule import Schedule, check_memory
+from g2n2.power.random_probes import mix, mix_pair
+from g2n2.power.row_space import RowSpace
+from g2n2.power.rule_values import Stack, pairing
+from g2n2.power.separation_reference import first_depth
 
 P = PRIMES[0]
 BOTH = (Place(0), Place(1))
@@ -365,7 +365,7 @@ def test_large_graphs_are_run_word_by_word_with_the_same_result(
     graphs = [adjacency(GRAPHS[name]) for name in ("decalin", "bicyclopentyl")]
     layered = LayeredGrammar.of(find_grammar("r-G_L3"))
     usual = [close(layered, graphs, BOTH).difference, mix_pair(layered, graphs, BOTH)]
-    monkeypatch.setattr("g2n2.power.words.word_memory.BATCH_ENTRIES", 10)  # each graph is large now
+    monkeypatch.setattr("g2n2.power.word_memory.BATCH_ENTRIES", 10)  # each graph is large now
     small = [close(layered, graphs, BOTH).difference, mix_pair(layered, graphs, BOTH)]
     for before, after in zip(usual, small, strict=True):
         assert before is not None

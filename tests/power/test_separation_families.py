@@ -12,14 +12,14 @@ import pytest
 from g2n2.errors import DataError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.graphs import Adjacency, adjacency
+from g2n2.power.closure import Place, close
+from g2n2.power.layered_grammar import LayeredGrammar
+from g2n2.power.modular import PRIMES
+from g2n2.power.random_probes import mix
 from g2n2.power.refinement import refine
 from g2n2.power.separation import separate
 from g2n2.power.suites import Suite, load_suite
-from g2n2.power.words.closure import Place, close
-from g2n2.power.words.layered_grammar import LayeredGrammar
-from g2n2.power.words.mixing import mix
-from g2n2.power.words.modular import PRIMES
-from g2n2.power.words.word_classes import graph_classes
+from g2n2.power.word_classes import graph_classes
 
 MATES: dict[tuple[str, str | None], tuple[int, int, int]] = {
     ("{·,Tr}", None): (2, 10, 110),  # the known numbers of graphs with a cospectral mate

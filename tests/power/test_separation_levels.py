@@ -10,10 +10,10 @@ from g2n2.errors import DataError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.graphs import Adjacency, adjacency
 from g2n2.language.evaluation import evaluate
+from g2n2.power.modular import PRIMES
 from g2n2.power.refinement import refine
 from g2n2.power.separation import separate, separate_nodes, separate_pairs
-from g2n2.power.words.modular import PRIMES
-from g2n2.power.words.word_classes import node_classes, pair_classes
+from g2n2.power.word_classes import node_classes, pair_classes
 
 K1_K2 = nx.disjoint_union(nx.empty_graph(1), nx.complete_graph(2))
 THREE_K1 = nx.empty_graph(3)

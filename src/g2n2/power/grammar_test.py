@@ -30,24 +30,19 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from g2n2.errors import DataError, GrammarError
-from g2n2.grammars.grammar import Grammar
-from g2n2.grammars.rules import Rule
-from g2n2.graphs import Adjacency, GraphLike, adjacency
-from g2n2.language.sorts import S, Sort
-from g2n2.power.colours.colour_hashing import Colours, joint_ranks
-from g2n2.power.colours.exact_constants import (
-    EXACT_FUNCTIONS,
-    Constants,
-    applied_functions,
-    check_supports,
-)
-from g2n2.power.colours.grammar_colours import GrammarColours, class_count
-from g2n2.power.colours.memories import ColourMemory, Memory, Mixing, ValueMemory, ranked, renewed
-from g2n2.power.colours.rule_sums import Body, RuleSums
-from g2n2.power.words.functions_as_rules import mixing_by_sort, words_of_test
-from g2n2.power.words.mixing import mix
-from g2n2.power.words.word_classes import graph_classes
+from ..errors import DataError, GrammarError
+from ..grammars.grammar import Grammar
+from ..grammars.rules import Rule
+from ..graphs import Adjacency, GraphLike, adjacency
+from ..language.sorts import S, Sort
+from .colour_hashing import Colours, joint_ranks
+from .colour_memories import ColourMemory, Memory, Mixing, ValueMemory, ranked, renewed
+from .exact_constants import EXACT_FUNCTIONS, Constants, applied_functions, check_supports
+from .functions_as_rules import mixing_by_sort, words_of_test
+from .grammar_colours import GrammarColours, class_count
+from .random_probes import mix
+from .rule_sums import Body, RuleSums
+from .word_classes import graph_classes
 
 __all__ = ["GrammarColours", "Mixing", "grammar_test", "pooled_readout", "words_of_test"]
 

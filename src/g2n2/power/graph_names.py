@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import DataError
 from ..graph_text import read_only
 from ..graphs import Adjacency, GraphLike, adjacency, is_simple, to_graph6
-from .graph_sets.families import (
+from .families import (
     CSL_NODES,
     CSL_SKIPS,
     bicyclopentyl,

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from g2n2.errors import DataError
-from g2n2.graphs import GraphLike, adjacency
-from g2n2.power.trials.network_inputs import Embeddings, MakeModel, Style, build, embed, relabelled
+from ..errors import DataError
+from ..graphs import GraphLike, adjacency
+from .trials.network_inputs import Embeddings, MakeModel, Style, build, embed, relabelled
 
 MARGIN = 10.0
 # In 7-layer PPGNs, pairs of BREC that 2-FWL merges stay below 0.3 of what these two ask for, and

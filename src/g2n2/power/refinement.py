@@ -14,12 +14,12 @@ from itertools import combinations
 
 import numpy as np
 
-from g2n2.described import Described
-from g2n2.errors import DataError
-from g2n2.graphs import Adjacency, GraphLike, adjacency
-from g2n2.power.colours.colour_hashing import Colours, joint_ranks
-from g2n2.power.colours.fingerprints import Fingerprints, Variant, neighbours
-from g2n2.power.colours.pair_types import Labels, PairTypes, first_colours, pair_types
+from ..described import Described
+from ..errors import DataError
+from ..graphs import Adjacency, GraphLike, adjacency
+from .colour_hashing import Colours, joint_ranks
+from .fingerprints import Fingerprints, Variant, neighbours
+from .pair_types import Labels, PairTypes, first_colours, pair_types
 
 DEFAULT_MEMORY_LIMIT = 8 * 2**30
 # Measured peak, all colours distinct: per pair of nodes for k = 1, per k-tuple otherwise.

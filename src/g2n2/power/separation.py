@@ -2,21 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 
-from g2n2.errors import DataError, GrammarError
-from g2n2.grammars.coercion import GrammarLike, as_grammar
-from g2n2.graphs import Adjacency, GraphLike, adjacency
-from g2n2.language.operations import BUILT_IN, OPERATIONS
-from g2n2.language.terms import Term
-from g2n2.options import check_option
-from g2n2.power.refinement import refine
-from g2n2.power.wl_tests import WLTest
-from g2n2.power.words.closure import DEFAULT_MEMORY_LIMIT, Difference, Place, close
-from g2n2.power.words.descent import Word, descend
-from g2n2.power.words.exact_values import exact_value
-from g2n2.power.words.layered_grammar import LEVELS, LayeredGrammar, Level
-from g2n2.power.words.mixing import LAYERS, WIDTH, mix_pair
-from g2n2.power.words.modular import PRIMES
-from g2n2.power.words.separation_input import (
+from ..errors import DataError, GrammarError
+from ..grammars.coercion import GrammarLike, as_grammar
+from ..graphs import Adjacency, GraphLike, adjacency
+from ..language.operations import BUILT_IN, OPERATIONS
+from ..language.terms import Term
+from ..options import check_option
+from .closure import DEFAULT_MEMORY_LIMIT, Difference, Place, close
+from .descent import Word, descend
+from .exact_values import exact_value
+from .layered_grammar import LEVELS, LayeredGrammar, Level
+from .modular import PRIMES
+from .random_probes import LAYERS, WIDTH, mix_pair
+from .refinement import refine
+from .separation_input import (
     ENGINES,
     Engine,
     Pair,
@@ -25,10 +24,11 @@ from g2n2.power.words.separation_input import (
     choose_engine,
     compared_places,
 )
-from g2n2.power.words.separation_result import Separation
-from g2n2.power.words.sharing import regrouped, with_shared_subterms
-from g2n2.power.words.shortest import MAX_SIZE, Shortest, shortest_sentence
-from g2n2.power.words.word_memory import Batch
+from .separation_result import Separation
+from .sharing import regrouped, with_shared_subterms
+from .shortest import MAX_SIZE, Shortest, shortest_sentence
+from .wl_tests import WLTest
+from .word_memory import Batch
 
 __all__ = [
     "Engine",

@@ -14,12 +14,12 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.described import Described, some, span
-from g2n2.errors import DataError
-from g2n2.graphs import Adjacency, adjacency, read_graph6_file
-from g2n2.power.graph_sets.families import CSL_NODES, CSL_SKIPS, cfi, circular_skip_link
-from g2n2.power.graph_sets.small_graphs import connected_graphs
-from g2n2.power.graph_sets.suite_files import BREC_CATEGORIES, read_brec, read_exp, read_sr25
+from ..data.suite_files import BREC_CATEGORIES, read_brec, read_exp, read_sr25
+from ..described import Described, some, span
+from ..errors import DataError
+from ..graphs import Adjacency, adjacency, read_graph6_file
+from .families import CSL_NODES, CSL_SKIPS, cfi, circular_skip_link
+from .small_graphs import connected_graphs
 
 
 @dataclass(frozen=True, repr=False)

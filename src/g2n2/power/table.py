@@ -15,11 +15,11 @@ from typing import Any
 from ..errors import DataError
 from ..grammars.grammar import Grammar
 from .graph_names import graph_text
+from .random_probes import LAYERS, mix
 from .refinement import refine
 from .separation import bounded_by_2fwl
 from .suites import SameSizePairs, Suite
 from .wl_tests import WLTest
-from .words.mixing import LAYERS, mix
 
 MOST_LISTED = 1000
 """Merged pairs a row lists; a weak grammar merges millions in a large suite."""

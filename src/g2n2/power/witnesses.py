@@ -12,8 +12,8 @@ import numpy as np
 from ..grammars.grammar import Grammar, Rule
 from ..graphs import Adjacency, is_simple, parse_graph6, to_graph6
 from .graph_names import graph_name, graph_text, pair_text
+from .random_probes import mix
 from .separation import Separation, separate
-from .words.mixing import mix
 
 SMALL_PAIRS = (
     ("A?", "A_"),  # two nodes without and with an edge

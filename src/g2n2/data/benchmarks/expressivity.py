@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from g2n2.data.assembly import frozen, one_hot, plain_graphs, stratified_folds
-from g2n2.data.graph_set import GraphSet, Target
-from g2n2.graphs import adjacency
-from g2n2.power.graph_sets.families import CSL_SKIPS
-from g2n2.power.suites import load_suite
+from ...graphs import adjacency
+from ...power.families import CSL_SKIPS
+from ...power.suites import load_suite
+from ..assembly import frozen, one_hot, plain_graphs, stratified_folds
+from ..graph_set import GraphSet, Target
 
 CSL_COPIES = 15
 

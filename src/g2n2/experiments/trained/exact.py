@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ...grammars.catalogue import find_grammar
+from ...power.random_probes import mix
 from ...power.suites import SameSizePairs, Suite
 from ...power.table import wl_classes
-from ...power.words.mixing import mix
 from ..kept import keep, read_kept
 from .contenders import Contender
 

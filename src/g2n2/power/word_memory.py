@@ -1,0 +1,230 @@
+"""The words an engine has made: their values, and the rule and combinations each came from.
+
+An element of the memory is a constant, or a rule applied to linear combinations of elements of
+earlier layers. Both engines grow it layer by layer; they differ in how many elements they add.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from itertools import product as tuples
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from ..grammars.rules import Rule
+from ..graphs import Adjacency
+from ..language.sorts import Sort
+from .layered_grammar import LayeredGrammar
+from .modular import Residues, combined, reduced
+from .rule_values import Stack
+
+Batch = list[Residues]
+"""Words of one sort, `[K, g, rows, columns]` per stack of graphs."""
+
+
+BATCH_ENTRIES = 2**22
+"""Numbers in a batch: large enough to keep BLAS busy, small enough not to matter in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Application:
+    """A rule applied to combinations of elements.
+
+    Attributes:
+        rule: The rule.
+        coefficients: For each variable of it q combinations `[q, K]` of the first K elements.
+    """
+
+    rule: Rule
+    coefficients: tuple[Residues, ...]
+
+    @property
+    def count(self) -> int:
+        """How many words it makes; a constant is one."""
+        return len(self.coefficients[0]) if self.coefficients else 1
+
+    def some(self, part: slice) -> "Application":
+        """A run of the q applications."""
+        return Application(self.rule, tuple(rows[part] for rows in self.coefficients))
+
+    def only(self, index: int) -> "Application":
+        """One of the q applications."""
+        return self.some(slice(index, index + 1))
+
+
+class Origin(NamedTuple):
+    """How an element was made, and at which layer; a constant at layer 0."""
+
+    application: Application
+    layer: int
+
+
+class WordMemory:
+    """Elements of every sort on some stacks of graphs; starts with the constants.
+
+    Args:
+        grammar: Whose words they are.
+        stacks: The graphs.
+        capacity: How many elements of each sort to expect, where that is known.
+    """
+
+    def __init__(
+        self,
+        grammar: LayeredGrammar,
+        stacks: Sequence[Stack],
+        capacity: Mapping[Sort, int] | None = None,
+    ) -> None:
+        self.grammar, self.stacks = grammar, stacks
+        self.prime = stacks[0].prime
+        expected = capacity or {}
+        # A body may hold a matrix on the way, even where no word is one: diag(V)V.
+        order = grammar.largest_order
+        entries = max(stack.count * stack.nodes**order for stack in stacks)
+        self.batch_size = max(1, BATCH_ENTRIES // entries)
+        self.origins: dict[Sort, list[Origin]] = {sort: [] for sort in grammar.sorts}
+        self._buffers: dict[Sort, Batch] = {
+            sort: [np.empty((expected.get(sort, 0), *stack.shape(sort))) for stack in stacks]
+            for sort in grammar.sorts
+        }
+        for rule in grammar.constants:
+            constant = Application(rule, ())
+            self.add(constant, self.apply([constant])[0], [0], 0)
+
+    def counts(self) -> dict[Sort, int]:
+        """How many elements each sort has."""
+        return {sort: len(origins) for sort, origins in self.origins.items()}
+
+    def values(self, sort: Sort) -> Batch:
+        """The elements of a sort."""
+        return [buffer[: len(self.origins[sort])] for buffer in self._buffers[sort]]
+
+    def parts(self, application: Application) -> Iterator[Application]:
+        """Cut an application into runs of at most `batch_size` words."""
+        for start in range(0, application.count, self.batch_size):
+            yield application.some(slice(start, start + self.batch_size))
+
+    def apply(self, applications: Sequence[Application]) -> list[Batch]:
+        """Apply rules to combinations of elements.
+
+        Args:
+            applications: All must combine the same first K elements of a sort.
+
+        Returns:
+            For each application its values, `[q, g, rows, columns]` per stack.
+        """
+        per_stack = [
+            self._apply_on(index, stack, applications) for index, stack in enumerate(self.stacks)
+        ]
+        return [list(batch) for batch in zip(*per_stack, strict=True)]
+
+    def _apply_on(self, index: int, stack: Stack, applications: Sequence[Application]) -> Batch:
+        rows: dict[Sort, list[Residues]] = defaultdict(list)
+        for application in applications:
+            for sort, part in zip(application.rule.holes, application.coefficients, strict=True):
+                rows[sort].append(part)
+        # One product per sort: the elements, which are many, are read once for all rules.
+        arguments = {
+            sort: iter(np.split(self._combined(sort, index, parts), _bounds(parts)))
+            for sort, parts in rows.items()
+        }
+        return [
+            stack.values(one.rule.body, [next(arguments[sort]) for sort in one.rule.holes])
+            for one in applications
+        ]
+
+    def _combined(self, sort: Sort, index: int, parts: Sequence[Residues]) -> Residues:
+        known = parts[0].shape[1]
+        return combined(np.concatenate(parts), self._buffers[sort][index][:known], self.prime)
+
+    def add(self, application: Application, batch: Batch, chosen: list[int], layer: int) -> None:
+        """Keep the chosen ones of a batch that `apply` made."""
+        sort = application.rule.head
+        start = len(self.origins[sort])
+        self.origins[sort] += [Origin(application.only(index), layer) for index in chosen]
+        for index, new in enumerate(batch):
+            buffer = self._buffers[sort][index]
+            if len(buffer) < start + len(chosen):
+                grown = np.empty((2 * (start + len(chosen)), *buffer.shape[1:]))
+                grown[:start] = buffer[:start]
+                self._buffers[sort][index] = buffer = grown
+            buffer[start : start + len(chosen)] = new[chosen]
+
+    def rows(self, batch: Batch) -> Residues:
+        """A batch as rows over all graphs: `[q, entries]`.
+
+        Where sums are about, a column of ones is added: then an affine relation between words is a
+        linear one between rows.
+        """
+        parts = [part.reshape(len(part), prod(part.shape[1:])) for part in batch]
+        if self.grammar.affine:
+            parts.append(np.ones((len(batch[0]), 1)))
+        return np.concatenate(parts, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """A source of random combinations.
+
+    Attributes:
+        prime: The modulus.
+        rng: The source of randomness.
+        affine: Whether coefficients must sum to one.
+    """
+
+    prime: int
+    rng: np.random.Generator
+    affine: bool
+
+    def random(self, count: int, rule: Rule, counts: dict[Sort, int]) -> Application:
+        """Draw `count` combinations for each variable of a rule."""
+        return Application(rule, tuple(self._rows(count, counts[sort]) for sort in rule.holes))
+
+    def _rows(self, count: int, elements: int) -> Residues:
+        rows = self.rng.integers(0, self.prime, size=(count, elements)).astype(np.float64)
+        if self.affine:
+            others = reduced(rows[:, 1:].sum(axis=1), self.prime)
+            rows[:, 0] = reduced(self.prime + 1 - others, self.prime)
+        return rows
+
+
+def choices(rule: Rule, counts: dict[Sort, int]) -> int:
+    """How many ways there are to fill a rule's variables with single elements."""
+    return prod(counts[sort] for sort in rule.holes)
+
+
+def single_elements(rule: Rule, counts: dict[Sort, int]) -> Application:
+    """All ways to fill a rule's variables with single elements."""
+    sizes = [counts[sort] for sort in rule.holes]
+    ways = np.array(list(tuples(*map(range, sizes))), dtype=np.int64)
+    picks = ways.reshape(prod(sizes), len(sizes))  # without variables one way that fills nothing
+    return Application(rule, tuple(np.eye(size)[picks[:, at]] for at, size in enumerate(sizes)))
+
+
+def stacked(
+    graphs: Sequence[Adjacency], grammar: LayeredGrammar, prime: int
+) -> tuple[list[Stack], list[tuple[int, int]]]:
+    """Group graphs by size, large ones each on their own to keep batches small.
+
+    Returns:
+        The stacks, and for each graph its stack and its place there.
+    """
+    groups: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for index, graph in enumerate(graphs):
+        large = 4 * len(graph) ** 2 > BATCH_ENTRIES
+        groups[len(graph), index if large else -1].append(index)
+    places: dict[int, tuple[int, int]] = {}
+    for number, group in enumerate(groups.values()):
+        places |= {index: (number, place) for place, index in enumerate(group)}
+    stacks = [
+        Stack([graphs[index] for index in group], grammar.supports, prime)
+        for group in groups.values()
+    ]
+    return stacks, [places[index] for index in range(len(graphs))]
+
+
+def _bounds(parts: Sequence[Residues]) -> list[int]:
+    """Where each part after the first begins, once they are joined."""
+    return list(accumulate(len(part) for part in parts))[:-1]
