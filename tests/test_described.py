@@ -15,10 +15,10 @@ import g2n2
 from g2n2.data.batch import GraphBatch
 from g2n2.data.graph_set import GraphSet
 from g2n2.data.reading import read_graphs
+from g2n2.data.suites import load_suite
 from g2n2.described import some, span
 from g2n2.power.grammar_test import grammar_test
 from g2n2.power.refinement import refine
-from g2n2.power.suites import load_suite
 from g2n2.training.evaluation import Predictions
 from small_runs import small_graphs
 

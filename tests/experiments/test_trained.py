@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from g2n2.data.benchmarks.expressivity import load_csl
+from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.experiments import running
 from g2n2.experiments.cell import Slice
@@ -41,7 +42,7 @@ from g2n2.experiments.trained.exact import exact_power, some_pairs
 from g2n2.experiments.trained.graph8c_cells import close_pairs, graph8c
 from g2n2.experiments.trained.siamese import plain_embedding
 from g2n2.graphs import adjacency
-from g2n2.power.suites import Suite, load_suite
+from g2n2.power.suites import Suite
 from g2n2.power.trials.brec_training import Training
 from g2n2.training.building import make_model, prepare
 from g2n2.training.config import RunConfig

@@ -24,7 +24,7 @@ from g2n2.language.signatures import Signature
 from g2n2.language.sorts import SORTS, M, R, S, Sort, V
 from g2n2.language.terms import Hole, Leaf, apply
 from g2n2.power.modular import PRIMES
-from g2n2.power.rule_values import Stack
+from g2n2.power.word_memory import Stack
 from g2n2.reduction.slots import SIGNATURES, SlotGraph
 from g2n2.testing import registered
 

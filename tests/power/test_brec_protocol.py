@@ -16,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.graphs import adjacency
+from g2n2.graphs.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
 from g2n2.power.brec_protocol import BrecResult, brec_protocol
-from g2n2.power.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
-from g2n2.power.suites import Suite, load_suite
+from g2n2.power.suites import Suite
 from g2n2.power.trials.brec_statistics import (
     RELEASED_THRESHOLD,
     f_quantile,

@@ -18,12 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency, adjacency
-from g2n2.power.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
+from g2n2.graphs.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
 from g2n2.power.networks import compare_embeddings, network_separates
 from g2n2.power.refinement import refine
-from g2n2.power.suites import Suite, load_suite
+from g2n2.power.suites import Suite
 from g2n2.power.trials import network_inputs
 from g2n2.power.trials.network_inputs import build, embed, relabelled
 

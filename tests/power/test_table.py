@@ -6,11 +6,12 @@ from itertools import combinations
 
 import pytest
 
+from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.fragments import Fragment
 from g2n2.power.separation import separate
-from g2n2.power.suites import SameSizePairs, Suite, load_suite
+from g2n2.power.suites import SameSizePairs, Suite
 from g2n2.power.table import (
     check_plot,
     plot,

@@ -18,10 +18,9 @@ from .reduction_commands import AsJson
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..graphs import Adjacency
+    from ..power.refinement import WLTest
     from ..power.separation import Separation
-    from ..power.suites import Suite
     from ..power.table import PowerRow
-    from ..power.wl_tests import WLTest
     from ..verdict import Verdict
 
 
@@ -68,8 +67,8 @@ def separate(
 ) -> None:
     """Whether a grammar tells two graphs apart, and the sentence that does."""
     from ..graphs import read_graph
+    from ..power.refinement import WLTest
     from ..power.separation import separate as run
-    from ..power.wl_tests import WLTest
     from ..reduction.compare import with_functions
 
     taken = of_words_or_test(grammar, reduce)
@@ -127,8 +126,9 @@ def power(
     json: AsJson = False,
 ) -> None:
     """How many pairs of a suite each grammar tells apart, by number of layers."""
+    from ..data.suites import find_suite
     from ..power import table
-    from ..power.wl_tests import WLTest
+    from ..power.refinement import WLTest
     from ..reduction.compare import with_functions
 
     if plot is not None:
@@ -142,7 +142,7 @@ def power(
     rows: list[PowerRow] = []
     for name in suite:
         with waiting(f"loading {name}"):
-            loaded = _load(name, pairs, data)
+            loaded = find_suite(name, pairs, data)
             table.wl_classes(loaded, 1)
             table.wl_classes(loaded, 2)
         for grammar in chosen:
@@ -174,7 +174,7 @@ def power(
 def _power_verdict(rows: list[PowerRow], asked: list[Grammar | WLTest], with_f: bool) -> Verdict:
     """What was measured on the suites, and what holds for all graphs."""
     from ..placement import functions_statements
-    from ..power.wl_tests import WLTest
+    from ..power.refinement import WLTest
     from ..verdict import Verdict, grammar_verdict, suite_statements
 
     verdict = Verdict(tuple(s for row in rows for s in suite_statements(row)))
@@ -220,14 +220,6 @@ def wl(
         show.say(f"different from round {at} on ({k}-{variant.value.upper()}){why}")
     else:
         show.say(f"same: stable after {found.rounds} rounds ({k}-{variant.value.upper()})")
-
-
-def _load(name: str, pairs: bool, data: Path | None) -> Suite:
-    from ..power.suites import SUITE_NAMES, graph6_suite, load_suite
-
-    if name not in SUITE_NAMES and Path(name).exists():
-        return graph6_suite(name, pairs)
-    return load_suite(name, data)
 
 
 @contextmanager

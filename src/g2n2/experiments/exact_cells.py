@@ -61,7 +61,7 @@ def exact_record(
     given: Slice,
 ) -> Record:
     """Measure one row of the power table; a few minutes at most, so never in slices."""
-    from ..power.suites import load_suite
+    from ..data.suites import load_suite
     from ..power.table import power_row
 
     begun = time.monotonic()

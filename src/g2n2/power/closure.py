@@ -12,8 +12,10 @@ with h variables, so in a space of 2,450 dimensions a layer ends too early with 
 square of it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,10 +24,19 @@ from ..errors import DataError
 from ..grammars.rules import Rule
 from ..graphs import Adjacency
 from ..language.sorts import Sort
+from ..language.terms import Term, fill, operation_count
 from .layered_grammar import LayeredGrammar
-from .modular import PRIMES
-from .row_space import RowSpace
-from .word_memory import Application, Draws, WordMemory, choices, single_elements, stacked
+from .modular import PRIMES, Residues, RowSpace, combined, reduced
+from .word_memory import (
+    Batch,
+    Draws,
+    RuleApplication,
+    WordMemory,
+    choices,
+    pairing,
+    single_elements,
+    stacked,
+)
 
 DEFAULT_MEMORY_LIMIT = 8 * 2**30
 EXHAUSTIVE = 256
@@ -43,7 +54,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Difference:
+class SentenceDifference:
     """A sentence over combinations of elements whose values at two places differ.
 
     Attributes:
@@ -54,7 +65,7 @@ class Difference:
     """
 
     memory: WordMemory
-    sentence: Application
+    sentence: RuleApplication
     layer: int
     places: tuple[tuple[int, int, int, int], ...]
 
@@ -73,7 +84,7 @@ class Closure:
     memory: WordMemory
     graphs: list[tuple[int, int]]
     layers: int
-    difference: Difference | None = None
+    difference: SentenceDifference | None = None
 
 
 def close(
@@ -119,7 +130,7 @@ def find_difference(
     targets: tuple[tuple[int, int, int, int], ...],
     layer: int,
     draws: Draws,
-) -> Difference | None:
+) -> SentenceDifference | None:
     """Look for a sentence over the elements so far that differs at two places."""
     counts = memory.counts()
     for rule in memory.grammar.sentences:
@@ -134,7 +145,7 @@ def find_difference(
             first, second = (batch[stack][:, graph, i, j] for stack, graph, i, j in targets)
             found = np.flatnonzero(first != second)
             if found.size:
-                return Difference(memory, part.only(int(found[0])), layer, targets)
+                return SentenceDifference(memory, part.only(int(found[0])), layer, targets)
     return None
 
 
@@ -160,7 +171,9 @@ def _saturate(
         size = min(2 * size, _LARGEST_BATCH, memory.batch_size)
 
 
-def _insert(application: Application, memory: WordMemory, space: RowSpace, layer: int) -> list[int]:
+def _insert(
+    application: RuleApplication, memory: WordMemory, space: RowSpace, layer: int
+) -> list[int]:
     (batch,) = memory.apply([application])
     chosen = space.insert(memory.rows(batch))
     if chosen:
@@ -186,3 +199,115 @@ def _check_memory(memory: WordMemory, limit: int) -> None:
             f"the basis has grown to {16 * entries / 2**30:,.1f} GiB, the limit is "
             f"{limit / 2**30:,.1f} GiB: use engine='mixing', or raise memory_limit"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class SeparatingWord:
+    """A word, its values on all graphs (a batch of one), its depth and its number of operations."""
+
+    term: Term
+    values: Batch
+    depth: int
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Functional:
+    """`x -> <dual, x> + offset`; the offset is not zero only where a body holds a sum."""
+
+    dual: Batch
+    offset: int
+
+
+def descend(difference: SentenceDifference) -> SeparatingWord:
+    """Find one sentence (at node or pair level one word) that differs at the two places."""
+    memory = difference.memory
+    dual = [
+        np.zeros((1, *stack.shape(difference.sentence.rule.body.sort))) for stack in memory.stacks
+    ]
+    for (stack, graph, row, column), sign in zip(difference.places, (1, -1), strict=True):
+        entry = dual[stack][0, graph, row, column]
+        dual[stack][0, graph, row, column] = (entry + sign) % memory.prime
+    search = _Descent(memory)
+    return search.application(difference.sentence, Functional(dual, 0), difference.layer)
+
+
+class _Descent:
+    """Keeps the words it has settled on, to use them again: shared parts make short sentences."""
+
+    def __init__(self, memory: WordMemory) -> None:
+        self.memory = memory
+        self.found: dict[Sort, list[SeparatingWord]] = {sort: [] for sort in memory.origins}
+        for sort, origins in memory.origins.items():
+            for index, origin in enumerate(origins):
+                if not origin.application.coefficients:
+                    values = [part[[index]] for part in memory.values(sort)]
+                    body = origin.application.rule.body
+                    self._keep(sort, SeparatingWord(body, values, 0, operation_count(body)))
+
+    def application(
+        self, application: RuleApplication, goal: Functional, depth: int
+    ) -> SeparatingWord:
+        """Replace combinations by words of at most `depth` layers, one variable after the other.
+
+        The goal is not zero on the combinations given, nor on the word returned.
+        """
+        rule, coefficients = application.rule, application.coefficients
+        arguments: list[Batch] = [
+            [combined(rows, part[: rows.shape[1]], self.memory.prime) for part in self._all(sort)]
+            for sort, rows in zip(rule.holes, coefficients, strict=True)
+        ]
+        words: list[SeparatingWord] = []
+        for at, sort in enumerate(rule.holes):
+            pulled = self._pulled(rule, arguments, goal, at)
+            words.append(self._chosen(sort, coefficients[at].shape[1], pulled, depth))
+            arguments[at] = words[at].values
+        term = fill(rule.body, [word.term for word in words])
+        deepest = max((word.depth for word in words), default=0)
+        size = operation_count(rule.body) + sum(word.size for word in words)
+        return SeparatingWord(term, self._values(rule, arguments), deepest, size)
+
+    def _chosen(self, sort: Sort, known: int, goal: Functional, depth: int) -> SeparatingWord:
+        """A word in the span of the first `known` elements on which the goal is not zero."""
+        for word in self.found[sort]:
+            if word.depth <= depth and self._apply(goal, word.values)[0]:
+                return word
+        scores = self._apply(goal, [part[:known] for part in self._all(sort)])
+        application, layer = self.memory.origins[sort][int(np.flatnonzero(scores)[0])]
+        inner = self.application(application, goal, layer - 1)
+        word = replace(inner, depth=inner.depth + 1)
+        self._keep(sort, word)
+        return word
+
+    def _all(self, sort: Sort) -> Batch:
+        return self.memory.values(sort)
+
+    def _pulled(
+        self, rule: Rule, arguments: Sequence[Batch], goal: Functional, at: int
+    ) -> Functional:
+        """The goal as a functional of variable number `at`, the other arguments held fixed."""
+        dual = [
+            stack.pull_back(rule.body, [batch[s] for batch in arguments], goal.dual[s], at)
+            for s, stack in enumerate(self.memory.stacks)
+        ]
+        total = self._apply(goal, self._values(rule, arguments))[0]
+        own = self._apply(Functional(dual, 0), arguments[at])[0]
+        return Functional(dual, int(total - own) % self.memory.prime)
+
+    def _values(self, rule: Rule, arguments: Sequence[Batch]) -> Batch:
+        return [
+            stack.values(rule.body, [batch[s] for batch in arguments])
+            for s, stack in enumerate(self.memory.stacks)
+        ]
+
+    def _apply(self, goal: Functional, batch: Batch) -> Residues:
+        prime = self.memory.prime
+        total: Residues = np.full(len(batch[0]), float(goal.offset))
+        for dual, values in zip(goal.dual, batch, strict=True):
+            total = total + pairing(dual, values, prime)
+        return reduced(total, prime)
+
+    def _keep(self, sort: Sort, word: SeparatingWord) -> None:
+        """Smallest words first: they are tried first."""
+        self.found[sort].append(word)
+        self.found[sort].sort(key=lambda each: each.size)

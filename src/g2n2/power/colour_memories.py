@@ -10,18 +10,18 @@ graphs. Before the first round the vector is the terminals' values. After it, it
   where all numbers are at least 0.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .colour_hashing import Colours, joint_ranks
+from ..grammars.network_rules import Mixing
+from .colours import Colours, joint_ranks
 from .exact_constants import inverses
 from .modular import Residues, combined, reduced
-
-Mixing = Literal["any", "zero", "homogeneous", "linear"]
-MIXINGS: tuple[Mixing, ...] = ("any", "zero", "homogeneous", "linear")
 
 DRAWS = 4
 """Random points per prime."""

@@ -8,6 +8,8 @@ have equal residues. `relu` and `abs` of rational numbers are exact. Any other f
 random number for each of its values, which is what a function that nothing is known of can do.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache

@@ -5,6 +5,8 @@ The depth of a word is the number of rule applications on its longest path; a ru
 sorts at once. The read-out adds no layer.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,9 +15,9 @@ from typing import Literal
 from ..errors import GrammarError
 from ..grammars.grammar import Grammar
 from ..grammars.rules import ARROWS, Rule, parse_rules
+from ..language.operations import OPERATIONS
 from ..language.sorts import M, S, Sort, V
 from ..language.terms import Apply, Hole, Term, leaves, operators, subterms
-from .rule_values import largest_order
 
 Level = Literal["graph", "node", "pair"]
 LEVELS: tuple[Level, ...] = ("graph", "node", "pair")
@@ -51,7 +53,7 @@ class LayeredGrammar:
     @classmethod
     def of(
         cls, grammar: Grammar, readout: str | None = None, level: Level = "graph"
-    ) -> "LayeredGrammar":
+    ) -> LayeredGrammar:
         """Sort the rules of a grammar into layers, leaving out what no sentence can use.
 
         Args:
@@ -87,7 +89,7 @@ class LayeredGrammar:
     def largest_order(self) -> int:
         """The most axes of size n a value has on the way; a matrix at least."""
         bodies = [rule.body for rule in (*self.constants, *self.rules, *self.sentences)]
-        return max(map(largest_order, [*bodies, *(term for _, term in self.supports)]))
+        return max(map(_largest_order, [*bodies, *(term for _, term in self.supports)]))
 
     @property
     def sorts(self) -> tuple[Sort, ...]:
@@ -188,3 +190,13 @@ def _function(term: Term) -> str:
 
 def _holds_sum(body: Term) -> bool:
     return any(isinstance(t, Apply) and t.op == "add" for t in subterms(body))
+
+
+def _largest_order(body: Term) -> int:
+    """The most axes of size n a value has while a body is evaluated; a matrix at least."""
+    orders = [
+        OPERATIONS[part.op].contraction(tuple(arg.sort for arg in part.args)).peak
+        for part in subterms(body)
+        if isinstance(part, Apply) and OPERATIONS[part.op].multilinear
+    ]
+    return max(2, *orders) if orders else 2

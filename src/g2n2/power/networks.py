@@ -6,6 +6,8 @@ graphs are told apart only where the gap between their embeddings stands clear o
 no difference: narrow or saturating networks lose what their architecture could express.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal

@@ -1,9 +1,10 @@
-"""What is known of a pair of nodes before any refinement: its atomic type.
+"""The atomic type of a pair of nodes: what is known of it before any refinement.
 
 The type of `(i, j)` is whether `i = j`, the entries `A[i, j]` and `A[j, i]`, the edge labels both
-ways, and of either node its label and loop. Types are numbered jointly, so they compare between
-graphs.
+ways, and the label and loop of either node. Types are numbered jointly over all graphs.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import DataError
 from ..graphs import Adjacency
-from .colour_hashing import Colours, joint_ranks
+from .colours import Colours, joint_ranks
 
 Labels: TypeAlias = Sequence[ArrayLike | None]
 
@@ -36,12 +37,7 @@ class PairTypes:
 def pair_types(
     graphs: Sequence[Adjacency], node_labels: Labels | None, edge_labels: Labels | None
 ) -> PairTypes:
-    """Find the atomic types of all pairs of nodes and number them jointly over the graphs.
-
-    Args:
-        graphs: Adjacency matrices.
-        node_labels: Per graph an array `[n]` or `[n, d]`.
-        edge_labels: Per graph an array `[n, n]` or `[n, n, d]`; read only where there is an edge.
+    """Number the atomic types of all pairs of nodes jointly over the graphs; labels as for `refine`.
 
     Raises:
         DataError: If labels are missing for a graph, or do not fit it.
@@ -73,15 +69,7 @@ def pair_types(
 
 
 def first_colours(types: Sequence[Colours], k: int) -> tuple[list[Colours], int]:
-    """Colour every k-tuple by the atomic types of its pairs.
-
-    Args:
-        types: Atomic types of stacks of equal-sized graphs, each `[g, n, n]`.
-        k: Length of the tuples.
-
-    Returns:
-        The colours of each stack, `[g] + [n] * k`, and how many colours there are.
-    """
+    """Colour the k-tuples of stacks `[g, n, n]` by the types of their pairs: `[g] + [n] * k`, count."""
     parts: list[list[Colours]] = []
     for stack in types:
         graphs, nodes, _ = stack.shape

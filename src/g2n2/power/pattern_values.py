@@ -7,6 +7,8 @@ over it. With two factors left that is a matrix product, which goes to BLAS (`wo
 Arrays are `[draws, graphs] + [n] * axes`; an array that does not depend on the draw has 1 in front.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import prod

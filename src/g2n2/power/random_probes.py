@@ -8,57 +8,177 @@ may be more layers. In exchange nothing is ever reduced, and memory grows with l
 instead of with the square of the number of entries.
 """
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import DataError
 from ..grammars.grammar import Grammar
+from ..grammars.rules import Rule
 from ..graphs import Adjacency, GraphLike, adjacency
-from .closure import DEFAULT_MEMORY_LIMIT, Difference, Place, find_difference
+from ..language.sorts import Sort
+from .closure import DEFAULT_MEMORY_LIMIT, Place, SentenceDifference, close, find_difference
+from .colours import ColourHistory
 from .layered_grammar import LayeredGrammar
 from .modular import PRIMES
-from .probe_schedule import Schedule, check_memory, grow
-from .rule_values import Stack
-from .word_memory import Batch, Draws, WordMemory, stacked
+from .word_memory import (
+    BATCH_ENTRIES,
+    Batch,
+    Draws,
+    RuleApplication,
+    Stack,
+    WordMemory,
+    choices,
+    stacked,
+)
 
 Classes = NDArray[np.int64]
 
 LAYERS = 8
 WIDTH = 2
 _CHUNK_ENTRIES = 2**22
+_READOUTS = 3  # random sentences per rule and layer
+_BATCHES = 12  # arrays of a batch's size that are alive at once, measured
 
 
 @dataclass(frozen=True, eq=False)
-class Mixing:
-    """Classes of graphs by layer.
+class Schedule:
+    """All random choices of a run, made before any graph is seen.
 
     Attributes:
-        history: For each layer from 0 on, one class number per graph; graphs of one class have
-            not been told apart by that many layers.
+        grammar: Whose rules they are for.
+        layers: Per layer the rules to apply and the combinations to apply them to.
+        readouts: Per layer from 0 on, the sentences to compare.
+        counts: How many words of each sort there are in the end.
+        width: The number of combinations per rule and layer.
+    """
+
+    grammar: LayeredGrammar
+    layers: tuple[tuple[RuleApplication, ...], ...]
+    readouts: tuple[tuple[RuleApplication, ...], ...]
+    counts: dict[Sort, int]
+    width: int
+
+    @classmethod
+    def draw(cls, grammar: LayeredGrammar, layers: int, width: int, prime: int) -> Schedule:
+        """Draw the combinations of every layer.
+
+        Raises:
+            DataError: If `layers` or `width` makes no sense.
+        """
+        if layers < 0 or width < 1:
+            raise DataError(
+                f"mixing with {layers} layers and width {width}: expected 0 or more layers and a "
+                "width of 1 or more"
+            )
+        draws = Draws(prime, np.random.default_rng(prime + width), grammar.affine)
+        counts = dict.fromkeys(grammar.sorts, 0)
+        for rule in grammar.constants:
+            counts[rule.head] += 1
+        steps, readouts = [], [_draw_all(draws, grammar.sentences, counts, _READOUTS)]
+        for _ in range(layers):
+            step = _draw_all(draws, grammar.rules, counts, width)
+            for application in step:
+                counts[application.rule.head] += application.count
+            steps.append(step)
+            readouts.append(_draw_all(draws, grammar.sentences, counts, _READOUTS))
+        return cls(grammar, tuple(steps), tuple(readouts), counts, width)
+
+    def entries(self, nodes: int) -> int:
+        """How many numbers the words of one graph take."""
+        return sum(count * int(nodes**sort.boundary) for sort, count in self.counts.items())
+
+    def needed(self, sizes: Sequence[int]) -> int:
+        """Bytes a run takes on graphs of these sizes, all held at the same time."""
+        matrices = [size**2 for size in sizes]
+        batch = max(BATCH_ENTRIES, *matrices)
+        return 8 * (sum(map(self.entries, sizes)) + 2 * sum(matrices) + _BATCHES * batch)
+
+
+def _draw_all(
+    draws: Draws, rules: Sequence[Rule], counts: dict[Sort, int], width: int
+) -> tuple[RuleApplication, ...]:
+    """Combinations for each rule, no more of them than there are ways to apply it."""
+    return tuple(
+        draws.random(min(width, choices(rule, counts)), rule, counts)
+        for rule in rules
+        if choices(rule, counts)
+    )
+
+
+def grow(schedule: Schedule, memory: WordMemory) -> Iterator[list[Batch]]:
+    """Follow a schedule layer by layer, adding words to the memory.
+
+    Yields:
+        For each layer from 0 on, the values of the scheduled sentences; the memory then holds the
+        words up to that layer.
+    """
+    for layer, readouts in enumerate(schedule.readouts):
+        step = schedule.layers[layer] if layer < len(schedule.layers) else ()
+        if sum(each.count for each in (*readouts, *step)) <= memory.batch_size:
+            batches = memory.apply([*readouts, *step])  # all at once, which is faster
+            yield batches[: len(readouts)]
+            for application, batch in zip(step, batches[len(readouts) :], strict=True):
+                memory.add(application, batch, list(range(application.count)), layer + 1)
+            continue
+        yield [memory.apply([application])[0] for application in readouts]
+        for application in step:
+            for part in memory.parts(application):
+                memory.add(part, memory.apply([part])[0], list(range(part.count)), layer + 1)
+
+
+def check_memory(schedule: Schedule, sizes: Sequence[int], limit: int) -> None:
+    """Refuse before allocating what would not fit.
+
+    Args:
+        schedule: What is to be run.
+        sizes: Nodes of the graphs that are held at the same time.
+        limit: Bytes.
+
+    Raises:
+        DataError: Saying what it would take, and how many layers fit.
+    """
+    needed = schedule.needed(sizes)
+    if needed <= limit:
+        return
+    shown = " and ".join(f"{size:,}" for size in sizes)
+    raise DataError(
+        f"engine 'mixing' with {len(schedule.layers)} layers of width {schedule.width} keeps "
+        f"{sum(schedule.counts.values())} words on {shown} nodes and takes "
+        f"{needed / 2**30:,.1f} GiB, the limit is {limit / 2**30:,.1f} GiB: "
+        f"{_advice(schedule, sizes, limit)}, or raise memory_limit"
+    )
+
+
+def _advice(schedule: Schedule, sizes: Sequence[int], limit: int) -> str:
+    """How many layers would fit."""
+    for width in (schedule.width, 1):
+        for layers in reversed(range(len(schedule.layers))):
+            if Schedule.draw(schedule.grammar, layers, width, PRIMES[0]).needed(sizes) <= limit:
+                return f"{layers} layers of width {width} would fit"
+    return "not even the constants fit"
+
+
+@dataclass(frozen=True, eq=False)
+class ProbedClasses(ColourHistory):
+    """Classes of graphs by layer: graphs of one class have not been told apart up to it.
+
+    Attributes:
+        graph_history: For each layer from 0 on, one class number per graph.
         readout: The read-out, in words.
         primes: The moduli used.
     """
 
-    history: tuple[Classes, ...]
+    graph_history: tuple[Classes, ...]
     readout: str
     primes: tuple[int, ...]
 
-    def separated_at(self, first: int, second: int) -> int | None:
-        """The first layer at which two graphs differ; None if none does."""
-        for layer, classes in enumerate(self.history):
-            if classes[first] != classes[second]:
-                return layer
-        return None
 
-    def separated_by_layer(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
-        """How many of the pairs are told apart at layers 0, 1, 2 …"""
-        left, right = (np.array([pair[side] for pair in pairs], dtype=np.int64) for side in (0, 1))
-        return [int((classes[left] != classes[right]).sum()) for classes in self.history]
-
-
-def mix(
+def probe_graphs(
     grammar: Grammar,
     graphs: Sequence[GraphLike],
     layers: int = LAYERS,
@@ -67,7 +187,7 @@ def mix(
     primes: Sequence[int] = PRIMES[:2],
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
     progress: Callable[[int], None] | None = None,
-) -> Mixing:
+) -> ProbedClasses:
     """Sort graphs into classes by random sentences of growing depth.
 
     Args:
@@ -99,11 +219,12 @@ def mix(
         classes, sizes = np.unique(history[-1], return_counts=True)
         left = np.flatnonzero(np.isin(history[-1], classes[sizes > 1]))
         if not left.size:
-            return Mixing(tuple(history), layered.readout, tuple(primes[: number + 1]))
-    return Mixing(tuple(history), layered.readout, tuple(primes))
+            primes = primes[: number + 1]
+            break
+    return ProbedClasses(tuple(history), layered.readout, tuple(primes))
 
 
-def mix_pair(
+def probe_pair(
     grammar: LayeredGrammar,
     graphs: Sequence[Adjacency],
     places: Sequence[Place],
@@ -111,7 +232,7 @@ def mix_pair(
     width: int = WIDTH,
     prime: int = PRIMES[0],
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
-) -> Difference | None:
+) -> SentenceDifference | None:
     """Look for a difference between two places, layer by layer, keeping what it was made from."""
     schedule = Schedule.draw(replace(grammar, sentences=()), layers, width, prime)
     check_memory(schedule, [len(graph) for graph in graphs], memory_limit)
@@ -126,11 +247,6 @@ def mix_pair(
     return None
 
 
-def _joined(batches: Sequence[Batch], graphs: int) -> NDArray[np.float64]:
-    """The sentences' values on the one stack there is, `[graphs, sentences]`."""
-    return np.concatenate([np.zeros((0, graphs)), *(batch[0][..., 0, 0] for batch in batches)]).T
-
-
 def _features(
     schedule: Schedule,
     graphs: Sequence[Adjacency],
@@ -141,7 +257,7 @@ def _features(
     by_size: dict[int, list[int]] = {}
     for index, graph in enumerate(graphs):
         by_size.setdefault(len(graph), []).append(index)
-    found: list[list[NDArray[np.float64]]] = []
+    by_layer: list[list[NDArray[np.float64]]] = []
     order: list[int] = []
     for nodes, group in by_size.items():
         step = max(1, _CHUNK_ENTRIES // max(1, schedule.entries(nodes)))
@@ -149,12 +265,18 @@ def _features(
             some = group[start : start + step]
             stack = Stack([graphs[index] for index in some], schedule.grammar.supports, prime)
             memory = WordMemory(schedule.grammar, [stack], schedule.counts)
-            found.append([_joined(batches, len(some)) for batches in grow(schedule, memory)])
+            none = np.zeros((0, len(some)))  # [sentences, graphs], for a grammar without sentences
+            by_layer.append(
+                [
+                    np.concatenate([none, *(batch[0][..., 0, 0] for batch in batches)]).T
+                    for batches in grow(schedule, memory)
+                ]
+            )
             order += some
             if progress is not None:
                 progress(len(some))
-    place = np.argsort(np.array(order, dtype=np.int64))
-    return [np.concatenate(parts)[place] for parts in zip(*found, strict=True)]
+    back = np.argsort(np.array(order, dtype=np.int64))
+    return [np.concatenate(parts)[back] for parts in zip(*by_layer, strict=True)]
 
 
 def _refined(
@@ -173,3 +295,37 @@ def _refined(
         numbers = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
         new[layer, members[whole]] = old.max(initial=0) + 1 + numbers
     return new
+
+
+def graph_classes(
+    grammar: Grammar,
+    graphs: Sequence[GraphLike],
+    readout: str | None = None,
+    layers: int = LAYERS,
+    width: int = WIDTH,
+) -> Classes:
+    """Sort graphs into classes that no sentence tells apart, exactly: one class number per graph.
+
+    Random probes split them first, which is exact where they split; what they leave together is
+    compared by closure, each graph with one member of each class so far.
+    """
+    layered = LayeredGrammar.of(grammar, readout)
+    matrices = [adjacency(graph) for graph in graphs]
+    rough = probe_graphs(grammar, graphs, layers, readout, width).graph_colours
+
+    def same(first: int, second: int) -> bool:
+        pair, places = (matrices[first], matrices[second]), (Place(0), Place(1))
+        return all(close(layered, pair, places, p).difference is None for p in PRIMES[:2])
+
+    members: dict[int, list[int]] = {}  # of each rough class, the first graph of each exact class
+    classes = np.empty(len(matrices), dtype=np.int64)
+    number = 0
+    for index in sorted(range(len(matrices)), key=lambda index: int(rough[index])):
+        firsts = members.setdefault(int(rough[index]), [])
+        like = next((first for first in firsts if same(first, index)), None)
+        if like is None:
+            firsts.append(index)
+            classes[index], number = number, number + 1
+        else:
+            classes[index] = classes[like]
+    return classes

@@ -9,6 +9,8 @@ A function inside a body, as in relu(AV_c), is taken as free: what stands in it 
 itself, and the colours are the operand.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -46,12 +48,12 @@ class Body:
 
     combination: tuple[tuple[Pattern, Fraction], ...]
     sort: Sort
-    operands: "tuple[tuple[str, Sort | Body], ...]"
+    operands: tuple[tuple[str, Sort | Body], ...]
     constants: tuple[tuple[str, Term], ...]
     free: bool
 
     @classmethod
-    def of(cls, term: Term) -> "Body":
+    def of(cls, term: Term) -> Body:
         """Read a body off its term."""
         operands: list[tuple[str, Sort | Body]] = []
         constants: list[tuple[str, Term]] = []
@@ -140,7 +142,7 @@ class RuleSums:
         """Whether all memories a rule reads hold something."""
         return self.body(rule).variables <= memories.keys()
 
-    def joined(self, rules: Sequence[Rule], memories: Mapping[Sort, Memory]) -> "PerStack | None":
+    def joined(self, rules: Sequence[Rule], memories: Mapping[Sort, Memory]) -> PerStack | None:
         """Sums of the forms of several rules of one sort; None without a rule.
 
         Every form has random numbers of its own, so that their sum identifies each; what a body
@@ -223,7 +225,7 @@ def added(first: PerStack, second: PerStack, primes: Sequence[int]) -> PerStack:
     ]
 
 
-def _column(weights: "np.typing.NDArray[np.int64]", axes: int) -> Residues:
+def _column(weights: np.typing.NDArray[np.int64], axes: int) -> Residues:
     return weights.astype(np.float64).reshape(-1, *[1] * (axes - 1))
 
 

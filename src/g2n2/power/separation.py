@@ -1,6 +1,11 @@
 """Whether a grammar tells two graphs (nodes, pairs of nodes) apart, by which sentence, how deep."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import numpy as np
 
 from ..errors import DataError, GrammarError
 from ..grammars.coercion import GrammarLike, as_grammar
@@ -8,26 +13,13 @@ from ..graphs import Adjacency, GraphLike, adjacency
 from ..language.operations import BUILT_IN, OPERATIONS
 from ..language.terms import Term
 from ..options import check_option
-from .closure import DEFAULT_MEMORY_LIMIT, Difference, Place, close
-from .descent import Word, descend
-from .exact_values import exact_value
+from .closure import DEFAULT_MEMORY_LIMIT, Place, SentenceDifference, SeparatingWord, close, descend
 from .layered_grammar import LEVELS, LayeredGrammar, Level
 from .modular import PRIMES
-from .random_probes import LAYERS, WIDTH, mix_pair
-from .refinement import refine
-from .separation_input import (
-    ENGINES,
-    Engine,
-    Pair,
-    check_closure_memory,
-    check_symmetric,
-    choose_engine,
-    compared_places,
-)
-from .separation_result import Separation
-from .sharing import regrouped, with_shared_subterms
-from .shortest import MAX_SIZE, Shortest, shortest_sentence
-from .wl_tests import WLTest
+from .random_probes import LAYERS, WIDTH, probe_pair
+from .refinement import WLTest, refine
+from .separation_result import Separation, regrouped, with_shared_subterms
+from .shortest import MAX_SIZE, Shortest, exact_value, shortest_sentence
 from .word_memory import Batch
 
 __all__ = [
@@ -114,12 +106,12 @@ def separate(
     chosen = choose_engine(engine, layered, graphs)
     if chosen == "closure":
         check_closure_memory(layered, graphs, memory_limit)
-    difference: Difference | None = None
+    difference: SentenceDifference | None = None
     for prime in PRIMES[:2]:
         if chosen == "closure":
             difference = close(layered, graphs, places, prime, memory_limit).difference
         else:
-            difference = mix_pair(layered, graphs, places, layers, width, prime, memory_limit)
+            difference = probe_pair(layered, graphs, places, layers, width, prime, memory_limit)
         if difference is not None:
             break
     if difference is None:
@@ -172,9 +164,9 @@ def _different(
     places: tuple[Place, Place],
     level: Level,
     engine: str,
-    difference: Difference,
+    difference: SentenceDifference,
     shortest: Shortest,
-    word: Word | None,
+    word: SeparatingWord | None,
 ) -> Separation:
     if word is None:
         assert shortest.term is not None
@@ -209,7 +201,7 @@ def _different(
     )
 
 
-def _batch(term: Term, difference: Difference) -> Batch:
+def _batch(term: Term, difference: SentenceDifference) -> Batch:
     """The values of a word modulo the prime."""
     return [stack.values(term, ()) for stack in difference.memory.stacks]
 
@@ -252,3 +244,76 @@ def _same(
 def _size_note(graphs: Sequence[Adjacency]) -> str:
     first, second = map(len, graphs)
     return "" if first == second else f"the graphs have {first} and {second} nodes"
+
+
+Engine = Literal["auto", "closure", "mixing"]
+ENGINES: tuple[Engine, ...] = ("auto", "closure", "mixing")
+Pair = tuple[int, int]
+
+CLOSURE_ENTRIES = 2 * 35**2
+"""Up to so many numbers per word, `auto` closes a basis: two graphs of 35 nodes with M."""
+
+_LEAST_BASIS = 32  # words; a closure that cannot hold so many is not begun
+
+
+def choose_engine(engine: Engine, grammar: LayeredGrammar, graphs: Sequence[Adjacency]) -> str:
+    if engine != "auto":
+        return engine
+    return "closure" if _word_entries(grammar, graphs) <= CLOSURE_ENTRIES else "mixing"
+
+
+def _word_entries(grammar: LayeredGrammar, graphs: Sequence[Adjacency]) -> int:
+    """Numbers in one word of the largest sort, on all graphs."""
+    largest = max((sort.boundary for sort in grammar.sorts), default=0)
+    return sum(len(graph) ** largest for graph in graphs)
+
+
+def check_closure_memory(grammar: LayeredGrammar, graphs: Sequence[Adjacency], limit: int) -> None:
+    entries = _word_entries(grammar, graphs)
+    if 16 * entries * _LEAST_BASIS > limit:
+        shown = " and ".join(f"{len(graph):,}" for graph in graphs)
+        raise DataError(
+            f"engine 'closure' on {shown} nodes keeps words of {16 * entries / 2**30:,.2f} GiB "
+            f"each, {_LEAST_BASIS} of them or far more, "
+            f"{16 * entries * _LEAST_BASIS / 2**30:,.1f} GiB at least; the limit is "
+            f"{limit / 2**30:,.1f} GiB: use engine='mixing', whose memory grows with its layers "
+            "only"
+        )
+
+
+def check_symmetric(graphs: Sequence[Adjacency]) -> None:
+    for number, graph in enumerate(graphs, start=1):
+        odd = np.argwhere(graph != graph.T)
+        if len(odd):
+            i, j = (int(index) for index in odd[0])
+            raise DataError(
+                f"graph {number} is directed: A[{i}, {j}] = {graph[i, j]:g} and A[{j}, {i}] = "
+                f"{graph[j, i]:g}; pass directed=True to compare digraphs (and give the grammar Aᵀ)"
+            )
+
+
+def compared_places(
+    level: Level,
+    at: tuple[int, int] | tuple[Pair, Pair] | None,
+    graphs: tuple[Adjacency, Adjacency],
+) -> tuple[Place, Place]:
+    if level == "graph":
+        if at is not None:
+            raise DataError("`at` names nodes or pairs; pass level='node' or level='pair' with it")
+        return Place(0), Place(1)
+    example = "(i, j)" if level == "node" else "((i, k), (j, l))"
+    if at is None or len(at) != 2:
+        raise DataError(f"level {level!r} compares one {level} of each graph: pass at={example}")
+    first, second = (_place(level, number, at[number], graphs[number]) for number in (0, 1))
+    return first, second
+
+
+def _place(level: Level, number: int, entry: int | Pair, graph: Adjacency) -> Place:
+    wanted = (entry,) if isinstance(entry, int | np.integer) else tuple(entry)
+    if len(wanted) != (1 if level == "node" else 2):
+        raise DataError(f"{entry!r} is no {level} of graph {number + 1}")
+    if not all(0 <= node < len(graph) for node in wanted):
+        raise DataError(
+            f"{entry!r} is not in graph {number + 1}: its nodes are 0 to {len(graph) - 1}"
+        )
+    return Place(number, *wanted)

@@ -5,8 +5,11 @@ the smallest word is kept (of equally small ones the shallowest). Values are com
 by three random projections; that unequal ones are merged has probability below 2 ** -77 per pair.
 """
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import prod
 from typing import NamedTuple
 
@@ -14,8 +17,10 @@ import numpy as np
 
 from ..grammars.rules import Rule
 from ..graphs import Adjacency
+from ..language.evaluation import evaluate_mod
+from ..language.operations import OPERATIONS
 from ..language.sorts import Sort
-from ..language.terms import Term, fill, operation_count
+from ..language.terms import Apply, Leaf, Number, Term, fill, operation_count, substitute
 from .closure import Place
 from .layered_grammar import LayeredGrammar
 from .modular import PRIMES, Residues, product
@@ -29,7 +34,7 @@ _PROJECTIONS = 3
 _CHUNK_ENTRIES = 2**20
 
 
-class Made(NamedTuple):
+class WordOrigin(NamedTuple):
     """The rule that made a word, the words in its variables (sort, size, index), and its depth."""
 
     rule: Rule
@@ -38,11 +43,11 @@ class Made(NamedTuple):
 
 
 @dataclass(eq=False)
-class Words:
+class WordsOfSize:
     """The words of one sort and size: values, and how each was made."""
 
     values: Batch
-    made: list[Made] = field(default_factory=list)
+    made: list[WordOrigin] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ def shortest_sentence(
         budget: Matrix entries that may be computed.
         prime: The modulus; a difference is exact.
     """
-    search = _Search(grammar, graphs, budget, prime)
+    search = _ShortestSearch(grammar, graphs, budget, prime)
     for size in range(max_size + 1):
         try:
             found = search.sentence(size, places)
@@ -93,7 +98,7 @@ class _BudgetSpent(Exception):
     """The next batch of words would exceed the budget."""
 
 
-class _Search:
+class _ShortestSearch:
     def __init__(
         self, grammar: LayeredGrammar, graphs: Sequence[Adjacency], budget: int, prime: int
     ) -> None:
@@ -108,17 +113,17 @@ class _Search:
             sort: rng.integers(0, prime, size=(self._columns(sort), _PROJECTIONS)).astype(float)
             for sort in grammar.sorts
         }
-        self.words: dict[tuple[Sort, int], Words] = {}
+        self.words: dict[tuple[Sort, int], WordsOfSize] = {}
         self.seen: dict[Sort, dict[bytes, tuple[int, int]]] = {s: {} for s in grammar.sorts}
         self.sizes = 0  # words of fewer operations than this are complete
 
-    def sentence(self, size: int, places: Sequence[Place]) -> Made | None:
+    def sentence(self, size: int, places: Sequence[Place]) -> WordOrigin | None:
         """The shallowest sentence of that size whose values differ."""
         rules = [(rule, operation_count(rule.body)) for rule in self.grammar.sentences]
         while self.sizes <= size - min(own for _, own in rules):
             self._complete(self.sizes)
             self.sizes += 1
-        best: Made | None = None
+        best: WordOrigin | None = None
         targets = [(*self.where[place.graph], place.row, place.column) for place in places]
         for rule, own in rules:
             for made, batch in self._applications(rule, size - own):
@@ -130,7 +135,7 @@ class _Search:
                         best = candidate
         return best
 
-    def term(self, made: Made) -> Term:
+    def term(self, made: WordOrigin) -> Term:
         """Spell a word out."""
         parts = [self.term(self.words[sort, size].made[index]) for sort, size, index in made.parts]
         return fill(made.rule.body, parts)
@@ -138,7 +143,9 @@ class _Search:
     def _complete(self, size: int) -> None:
         """Make all words of exactly this size that equal no smaller one."""
         for sort in self.grammar.sorts:
-            self.words[sort, size] = Words([np.empty((0, *s.shape(sort))) for s in self.stacks])
+            self.words[sort, size] = WordsOfSize(
+                [np.empty((0, *s.shape(sort))) for s in self.stacks]
+            )
         fresh: dict[Sort, list[Batch]] = {sort: [] for sort in self.grammar.sorts}
         for rule in (*self.grammar.constants, *self.grammar.rules):
             for made, batch in self._applications(rule, size - operation_count(rule.body)):
@@ -151,7 +158,7 @@ class _Search:
                 for s, empty in enumerate(words.values)
             ]
 
-    def _new(self, sort: Sort, size: int, made: list[Made], batch: Batch) -> list[int]:
+    def _new(self, sort: Sort, size: int, made: list[WordOrigin], batch: Batch) -> list[int]:
         """Which words of a batch have a value not seen before; equal ones may become shallower."""
         rows = np.concatenate([part.reshape(len(made), -1) for part in batch], axis=1)
         keys = product(rows, self.projections[sort], self.prime)
@@ -166,7 +173,7 @@ class _Search:
                 words[known[1]] = made[index]
         return new
 
-    def _applications(self, rule: Rule, spare: int) -> Iterator[tuple[list[Made], Batch]]:
+    def _applications(self, rule: Rule, spare: int) -> Iterator[tuple[list[WordOrigin], Batch]]:
         """Apply a rule to all words that have `spare` operations between them."""
         for sizes in _splits(spare, len(rule.holes)):
             slots = [self.words[key] for key in zip(rule.holes, sizes, strict=True)]
@@ -181,8 +188,12 @@ class _Search:
                 yield self._applied(rule, sizes, slots, picks)
 
     def _applied(
-        self, rule: Rule, sizes: tuple[int, ...], slots: Sequence[Words], picks: Sequence[object]
-    ) -> tuple[list[Made], Batch]:
+        self,
+        rule: Rule,
+        sizes: tuple[int, ...],
+        slots: Sequence[WordsOfSize],
+        picks: Sequence[object],
+    ) -> tuple[list[WordOrigin], Batch]:
         chosen = [np.asarray(pick) for pick in picks[: len(slots)]]
         batch: list[Residues] = [
             stack.values(
@@ -195,7 +206,9 @@ class _Search:
         for indices in zip(*(pick.tolist() for pick in chosen), strict=True) if chosen else [()]:
             depths = [slot.made[at].depth for slot, at in zip(slots, indices, strict=True)]
             depth = 1 + max(depths) if depths else 0
-            made.append(Made(rule, tuple(zip(rule.holes, sizes, indices, strict=True)), depth))
+            made.append(
+                WordOrigin(rule, tuple(zip(rule.holes, sizes, indices, strict=True)), depth)
+            )
         return made, batch
 
     def _columns(self, sort: Sort) -> int:
@@ -211,3 +224,77 @@ def _splits(total: int, parts: int) -> Iterator[tuple[int, ...]]:
         for first in reversed(range(total + 1)) if parts > 1 else (total,):
             for rest in _splits(total - first, parts - 1):
                 yield first, *rest
+
+
+MAX_STEPS = 20_000_000
+"""Multiplications of Python integers spent on one value, some ten seconds."""
+
+
+def exact_value(
+    term: Term, graph: Adjacency, supports: Mapping[str, Term], row: int, column: int
+) -> int | Fraction | None:
+    """The value of a term on a graph at one entry; None where it would take too long.
+
+    Args:
+        term: A term without grammar variables and without pointwise functions.
+        graph: An adjacency matrix of integers.
+        supports: Definitions of the matrices it names besides A.
+        row: Row of the entry.
+        column: Column of the entry.
+    """
+    written = substitute(term, dict(supports))
+    nodes = len(graph)
+    if _steps(written, nodes, {}) > MAX_STEPS:
+        return None
+    largest = int(np.abs(graph).max())
+    denominator = _denominator(written, {})
+    bound = max(1, int(_bound(written, nodes, largest, {}) * denominator))
+    # Odd and even denominators alike are units modulo a number that is 1 modulo all of them.
+    modulus = 2 * bound * denominator + 1
+    residue = int(evaluate_mod(written, graph, modulus)[row, column]) * denominator % modulus
+    numerator = residue - modulus if residue > modulus // 2 else residue
+    value = Fraction(numerator, denominator)
+    return int(value) if value.denominator == 1 else value
+
+
+def _steps(term: Term, nodes: int, known: dict[Term, int]) -> int:
+    """Multiplications the interpreter makes, which evaluates a shared part each time it occurs."""
+    if not isinstance(term, Apply):
+        return 0
+    if term not in known:
+        own: int = nodes ** (term.sort.boundary + len(_summed(term)))
+        known[term] = own + sum(_steps(arg, nodes, known) for arg in term.args)
+    return known[term]
+
+
+def _denominator(term: Term, known: dict[Term, int]) -> int:
+    """A number whose product with the value is an integer."""
+    if isinstance(term, Number):
+        return term.value.denominator
+    if not isinstance(term, Apply):
+        return 1
+    if term not in known:
+        known[term] = prod(_denominator(arg, known) for arg in term.args)
+    return known[term]
+
+
+def _bound(term: Term, nodes: int, largest: int, known: dict[Term, Fraction]) -> Fraction:
+    """A bound on the absolute value of every entry."""
+    if isinstance(term, Number):
+        return abs(term.value)
+    if isinstance(term, Leaf):
+        return Fraction(largest if term.name == "A" else 1)
+    assert isinstance(term, Apply), term
+    if term not in known:
+        bounds = [_bound(arg, nodes, largest, known) for arg in term.args]
+        total = sum(bounds, Fraction(0)) if term.op == "add" else Fraction(prod(bounds))
+        known[term] = total * nodes ** len(_summed(term))
+    return known[term]
+
+
+def _summed(term: Apply) -> str:
+    """The letters of its signature an operation sums over."""
+    operation = OPERATIONS[term.op]
+    if not operation.multilinear:
+        return ""
+    return operation.contraction(tuple(arg.sort for arg in term.args)).summed

@@ -6,20 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from html import escape
 from importlib.util import find_spec
 from itertools import combinations, islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, overload
 
 from ..errors import DataError
 from ..grammars.grammar import Grammar
-from .graph_names import graph_text
-from .random_probes import LAYERS, mix
-from .refinement import refine
+from ..graphs.names import graph_text
+from .random_probes import LAYERS, probe_graphs
+from .refinement import WLTest, refine
 from .separation import bounded_by_2fwl
 from .suites import SameSizePairs, Suite
-from .wl_tests import WLTest
 
 MOST_LISTED = 1000
 """Merged pairs a row lists; a weak grammar merges millions in a large suite."""
@@ -135,8 +135,8 @@ def power_row(
     if readout is None and not grammar.sentence_rules:  # a valid grammar: it tells nothing apart
         shown, history = "none", [[0] * len(suite.graphs)] * 2
     else:
-        mixing = mix(grammar, suite.graphs, layers or LAYERS, readout, progress=progress)
-        shown, history = mixing.readout, [classes.tolist() for classes in mixing.history]
+        mixing = probe_graphs(grammar, suite.graphs, layers or LAYERS, readout, progress=progress)
+        shown, history = mixing.readout, [classes.tolist() for classes in mixing.graph_history]
     while layers is None and len(history) <= DEEPEST and _gained(suite, history):
         history += _deeper(grammar, suite, readout, history, two)
     seconds = perf_counter() - start
@@ -224,9 +224,11 @@ def _deeper(
         mates.setdefault(own, set()).add(bound[i] if bounded else i)
     left = [i for i, own in enumerate(history[-1]) if len(mates[own]) > 1]
     first = len(history)
-    found = mix(grammar, [suite.graphs[i] for i in left], layers=first + 3, readout=readout)
+    found = probe_graphs(
+        grammar, [suite.graphs[i] for i in left], layers=first + 3, readout=readout
+    )
     more = []
-    for classes in found.history[first:]:
+    for classes in found.graph_history[first:]:
         of = dict(zip(left, classes.tolist(), strict=True))
         joint = [(own, of.get(i, -1)) for i, own in enumerate(history[-1])]
         number = {pair: n for n, pair in enumerate(dict.fromkeys(joint))}
@@ -374,3 +376,50 @@ def plot(rows: Sequence[PowerRow], path: Path) -> None:
         raise DataError(f"cannot write {path}: {fault}") from None
     finally:
         plt.close(figure)
+
+
+@dataclass(frozen=True)
+class PowerTable(Sequence[PowerRow]):
+    """Rows of a power table, suite by suite.
+
+    Attributes:
+        rows: One for each grammar and suite.
+    """
+
+    rows: tuple[PowerRow, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> PowerRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[PowerRow, ...]: ...
+    def __getitem__(self, index: int | slice) -> PowerRow | tuple[PowerRow, ...]:
+        return self.rows[index]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[PowerRow]:
+        return iter(self.rows)
+
+    def __str__(self) -> str:
+        shown = [HEADERS, *map(cells, self.rows)]
+        widths = [max(len(row[place]) for row in shown) for place in range(len(HEADERS))]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in shown]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def __repr__(self) -> str:
+        return f"PowerTable({len(self)} rows)"
+
+    def _repr_html_(self) -> str:
+        def line(tag: str, row: Sequence[str]) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+
+        rows = "".join(line("td", cells(row)) for row in self.rows)
+        return f"<table>{line('th', HEADERS)}{rows}</table>"
+
+    def to_markdown(self) -> str:
+        return to_markdown(self.rows)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """What `g2n2 power --json` prints."""
+        return [row.to_json() for row in self.rows]

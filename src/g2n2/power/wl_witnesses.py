@@ -11,15 +11,15 @@ from typing import Any, Protocol
 from ..errors import G2N2Error
 from ..grammars.grammar import Grammar
 from ..graphs import Adjacency, parse_graph6, to_graph6
+from ..graphs.names import graph_name, graph_text, pair_text
 from ..language.operations import Operation, registered
 from ..language.sorts import Sort
-from .grammar_colours import GrammarColours
-from .grammar_test import Inputs, Mixing, grammar_test
-from .graph_names import graph_name, graph_text, pair_text
-from .random_probes import mix
+from .grammar_test import GrammarColours, Inputs, Mixing, grammar_test
+from .random_probes import probe_graphs
+from .refinement import WLTest
 from .separation import separate
+from .suites import atlas
 from .witnesses import LARGER_PAIRS, SMALL_PAIRS, TWO_SIZES
-from .wl_tests import WLTest
 
 Classes = Sequence[int]
 Pair = tuple[int, int]
@@ -97,9 +97,7 @@ def _of_pairs(text: str, pairs: Sequence[tuple[str, str]]) -> Pool:
 @cache
 def all_graphs(nodes: int) -> Pool:
     """All graphs of at most so many nodes, up to 7."""
-    from .suites import load_suite
-
-    graphs = tuple(graph for graph in load_suite("atlas").graphs if len(graph) <= nodes)
+    graphs = tuple(graph for graph in atlas().graphs if len(graph) <= nodes)
     return Pool(f"all {len(graphs):,} graphs of at most {nodes} nodes", graphs)
 
 
@@ -114,7 +112,7 @@ class Probe(Protocol):
 
 
 @dataclass(frozen=True)
-class Words:
+class WordProbe:
     """The words of a grammar, exactly."""
 
     grammar: Grammar
@@ -136,12 +134,12 @@ class Words:
 
 @cache
 def _word_classes(grammar: Grammar, pool: Pool, operations: tuple[Operation, ...]) -> Classes:
-    found: list[int] = mix(grammar, pool.graphs).history[-1].tolist()
+    found: list[int] = probe_graphs(grammar, pool.graphs).graph_colours.tolist()
     return found
 
 
 @dataclass(frozen=True, eq=False)
-class Colours:
+class ColourProbe:
     """The WL test of a grammar, to the end or for some rounds.
 
     Attributes:
@@ -192,16 +190,16 @@ class Colours:
         if not apart or self.words is None:
             return ""
         try:
-            return Words(self.words).confirmed(first, second, apart) or ""
+            return WordProbe(self.words).confirmed(first, second, apart) or ""
         except G2N2Error:
             return ""
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded:
+class BoundProbe:
     """A grammar that cannot be evaluated, bounded from above by a test: only merges are certain."""
 
-    bound: Colours
+    bound: ColourProbe
 
     def classes(self, pool: Pool) -> Classes | None:
         return self.bound.classes(pool)

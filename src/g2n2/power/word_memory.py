@@ -4,6 +4,8 @@ An element of the memory is a constant, or a rule applied to linear combinations
 earlier layers. Both engines grow it layer by layer; they differ in how many elements they add.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +16,136 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..errors import GrammarError
 from ..grammars.rules import Rule
 from ..graphs import Adjacency
+from ..language.operations import OPERATIONS
+from ..language.signatures import Contraction
 from ..language.sorts import Sort
+from ..language.terms import Apply, Hole, Leaf, Number, Term, holes
 from .layered_grammar import LayeredGrammar
-from .modular import Residues, combined, reduced
-from .rule_values import Stack
+from .modular import Residues, combined, contracted, product, reduced, residue_matrix
+
+Supports = Sequence[tuple[str, Term]]
+
+
+class Stack:
+    """Some graphs of equal size, and what the leaves of a grammar are worth on them.
+
+    Args:
+        graphs: Adjacency matrices of one size.
+        supports: Definitions of the matrices a grammar names besides A.
+        prime: The modulus.
+    """
+
+    def __init__(self, graphs: Sequence[Adjacency], supports: Supports, prime: int) -> None:
+        self.prime, self.count, self.nodes = prime, len(graphs), len(graphs[0])
+        matrices = [residue_matrix(graph, prime, "A") for graph in graphs]
+        self.matrices: dict[str, Residues] = {"A": np.stack(matrices)[None]}
+        for name, definition in supports:
+            self.matrices[name] = self.values(definition, ())
+
+    def shape(self, sort: Sort) -> tuple[int, ...]:
+        """The shape `[g, rows, columns]` of one word of a sort on all graphs."""
+        return self.count, *self._axes(sort)
+
+    def _axes(self, sort: Sort) -> tuple[int, ...]:
+        return tuple(self.nodes if axis == "n" else 1 for axis in sort.axes)
+
+    def values(self, body: Term, arguments: Sequence[Residues]) -> Residues:
+        """Evaluate a body whose variables, left to right, have the given values."""
+        value = self._value(body, iter(arguments))
+        words = max((len(argument) for argument in arguments), default=1)
+        return np.broadcast_to(value, (words, *self.shape(body.sort)))
+
+    def _value(self, term: Term, arguments: Iterator[Residues]) -> Residues:
+        match term:
+            case Hole():
+                return next(arguments)
+            case Leaf(name=name):
+                return self._leaf(name)
+            case Number(value=value):
+                number = value.numerator * pow(value.denominator, -1, self.prime) % self.prime
+                return np.full((1, 1, 1, 1), float(number))
+            case Apply(op="add", args=(a, b)):
+                # In this order: the variables are consumed left to right.
+                x, y = self._value(a, arguments), self._value(b, arguments)
+                return reduced(x + y, self.prime)
+            case Apply(op=op, args=args) if OPERATIONS[op].multilinear:
+                values = [self._value(arg, arguments) for arg in args]
+                sorts = tuple(arg.sort for arg in args)
+                contraction = OPERATIONS[op].contraction(sorts)
+                return self._contracted(contraction, values, sorts, term.sort)
+        raise GrammarError(f"{term} has no exact value: {_symbol(term)} is not multilinear")
+
+    def _contracted(
+        self,
+        contraction: Contraction,
+        values: Sequence[Residues],
+        sorts: Sequence[Sort],
+        result: Sort,
+    ) -> Residues:
+        """Apply a contraction, whose values have no axes of size 1, to values that have them."""
+        operands = [
+            x.reshape(*x.shape[:2], *(self.nodes,) * sort.boundary)
+            for x, sort in zip(values, sorts, strict=True)
+        ]
+        made = contracted(contraction, operands, self.nodes, self.prime)
+        return made.reshape(*made.shape[:2], *self._axes(result))
+
+    def _leaf(self, name: str) -> Residues:
+        if name == "1":
+            return np.ones((1, 1, self.nodes, 1))
+        if name in self.matrices:
+            return self.matrices[name]
+        diagonal = np.eye(self.nodes)[None, None]  # made anew: cheap beside any product
+        return diagonal if name == "I" else 1.0 - diagonal
+
+    def pull_back(
+        self, body: Term, arguments: Sequence[Residues], dual: Residues, target: int
+    ) -> Residues:
+        """Turn a functional of the body's value into one of its variable number `target`.
+
+        Args:
+            body: A rule body.
+            arguments: Values of its variables, one word each: `[1, g, rows, columns]`.
+            dual: The functional, as the array its argument is multiplied with entry by entry.
+            target: Which variable, counted left to right.
+        """
+        match body:
+            case Hole():
+                return dual
+            case Apply(op=op, args=args):
+                counts = [len(holes(arg)) for arg in args]
+                starts = [sum(counts[:i]) for i in range(len(args))]
+                at = max(i for i, start in enumerate(starts) if start <= target and counts[i])
+                own = [arguments[i : i + k] for i, k in zip(starts, counts, strict=True)]
+                if op != "add":
+                    values = [
+                        self._value(arg, iter(given))
+                        for i, (arg, given) in enumerate(zip(args, own, strict=True))
+                        if i != at
+                    ]
+                    sorts = [arg.sort for i, arg in enumerate(args) if i != at]
+                    contraction = OPERATIONS[op].contraction(tuple(arg.sort for arg in args))
+                    dual = self._contracted(
+                        contraction.adjoint(at),
+                        [*values, dual],
+                        [*sorts, body.sort],
+                        args[at].sort,
+                    )
+                return self.pull_back(args[at], own[at], dual, target - starts[at])
+        raise AssertionError(f"no variable in {body!r}")
+
+
+def _symbol(term: Term) -> str:
+    return OPERATIONS[term.op].symbol if isinstance(term, Apply) else str(term)
+
+
+def pairing(dual: Residues, values: Residues, prime: int) -> Residues:
+    """Apply a functional `[1, g, r, c]` to words `[K, g, r, c]`: one number per word, `[K]`."""
+    return product(values.reshape(len(values), dual.size), dual.reshape(-1, 1), prime)[:, 0]
+
 
 Batch = list[Residues]
 """Words of one sort, `[K, g, rows, columns]` per stack of graphs."""
@@ -30,7 +156,7 @@ BATCH_ENTRIES = 2**22
 
 
 @dataclass(frozen=True, eq=False)
-class Application:
+class RuleApplication:
     """A rule applied to combinations of elements.
 
     Attributes:
@@ -46,11 +172,11 @@ class Application:
         """How many words it makes; a constant is one."""
         return len(self.coefficients[0]) if self.coefficients else 1
 
-    def some(self, part: slice) -> "Application":
+    def some(self, part: slice) -> RuleApplication:
         """A run of the q applications."""
-        return Application(self.rule, tuple(rows[part] for rows in self.coefficients))
+        return RuleApplication(self.rule, tuple(rows[part] for rows in self.coefficients))
 
-    def only(self, index: int) -> "Application":
+    def only(self, index: int) -> RuleApplication:
         """One of the q applications."""
         return self.some(slice(index, index + 1))
 
@@ -58,7 +184,7 @@ class Application:
 class Origin(NamedTuple):
     """How an element was made, and at which layer; a constant at layer 0."""
 
-    application: Application
+    application: RuleApplication
     layer: int
 
 
@@ -90,7 +216,7 @@ class WordMemory:
             for sort in grammar.sorts
         }
         for rule in grammar.constants:
-            constant = Application(rule, ())
+            constant = RuleApplication(rule, ())
             self.add(constant, self.apply([constant])[0], [0], 0)
 
     def counts(self) -> dict[Sort, int]:
@@ -101,12 +227,12 @@ class WordMemory:
         """The elements of a sort."""
         return [buffer[: len(self.origins[sort])] for buffer in self._buffers[sort]]
 
-    def parts(self, application: Application) -> Iterator[Application]:
+    def parts(self, application: RuleApplication) -> Iterator[RuleApplication]:
         """Cut an application into runs of at most `batch_size` words."""
         for start in range(0, application.count, self.batch_size):
             yield application.some(slice(start, start + self.batch_size))
 
-    def apply(self, applications: Sequence[Application]) -> list[Batch]:
+    def apply(self, applications: Sequence[RuleApplication]) -> list[Batch]:
         """Apply rules to combinations of elements.
 
         Args:
@@ -120,7 +246,7 @@ class WordMemory:
         ]
         return [list(batch) for batch in zip(*per_stack, strict=True)]
 
-    def _apply_on(self, index: int, stack: Stack, applications: Sequence[Application]) -> Batch:
+    def _apply_on(self, index: int, stack: Stack, applications: Sequence[RuleApplication]) -> Batch:
         rows: dict[Sort, list[Residues]] = defaultdict(list)
         for application in applications:
             for sort, part in zip(application.rule.holes, application.coefficients, strict=True):
@@ -139,7 +265,9 @@ class WordMemory:
         known = parts[0].shape[1]
         return combined(np.concatenate(parts), self._buffers[sort][index][:known], self.prime)
 
-    def add(self, application: Application, batch: Batch, chosen: list[int], layer: int) -> None:
+    def add(
+        self, application: RuleApplication, batch: Batch, chosen: list[int], layer: int
+    ) -> None:
         """Keep the chosen ones of a batch that `apply` made."""
         sort = application.rule.head
         start = len(self.origins[sort])
@@ -178,9 +306,9 @@ class Draws:
     rng: np.random.Generator
     affine: bool
 
-    def random(self, count: int, rule: Rule, counts: dict[Sort, int]) -> Application:
+    def random(self, count: int, rule: Rule, counts: dict[Sort, int]) -> RuleApplication:
         """Draw `count` combinations for each variable of a rule."""
-        return Application(rule, tuple(self._rows(count, counts[sort]) for sort in rule.holes))
+        return RuleApplication(rule, tuple(self._rows(count, counts[sort]) for sort in rule.holes))
 
     def _rows(self, count: int, elements: int) -> Residues:
         rows = self.rng.integers(0, self.prime, size=(count, elements)).astype(np.float64)
@@ -195,12 +323,12 @@ def choices(rule: Rule, counts: dict[Sort, int]) -> int:
     return prod(counts[sort] for sort in rule.holes)
 
 
-def single_elements(rule: Rule, counts: dict[Sort, int]) -> Application:
+def single_elements(rule: Rule, counts: dict[Sort, int]) -> RuleApplication:
     """All ways to fill a rule's variables with single elements."""
     sizes = [counts[sort] for sort in rule.holes]
     ways = np.array(list(tuples(*map(range, sizes))), dtype=np.int64)
     picks = ways.reshape(prod(sizes), len(sizes))  # without variables one way that fills nothing
-    return Application(rule, tuple(np.eye(size)[picks[:, at]] for at, size in enumerate(sizes)))
+    return RuleApplication(rule, tuple(np.eye(size)[picks[:, at]] for at, size in enumerate(sizes)))
 
 
 def stacked(

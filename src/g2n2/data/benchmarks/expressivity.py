@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from ...graphs import adjacency
-from ...power.families import CSL_SKIPS
-from ...power.suites import load_suite
+from ...graphs.families import CSL_SKIPS
 from ..assembly import frozen, one_hot, plain_graphs, stratified_folds
 from ..graph_set import GraphSet, Target
+from ..suites import load_suite
 
 CSL_COPIES = 15
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...described import Described, some
 from ...errors import DataError
-from ...graph_text import DECIMAL_COMMA
+from ...graphs.text import DECIMAL_COMMA
 from ...input_files import read_text_file
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})

@@ -10,7 +10,8 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-from ...power.suites import Suite, load_suite
+from ...data.suites import load_suite
+from ...power.suites import Suite
 from ..cell import Cell, Slice
 from ..exact_cells import suite_checksum
 from ..kept import NOT_UNDERSTOOD

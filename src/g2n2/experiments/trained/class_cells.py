@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...data.assembly import frozen, plain_graphs, stratified_folds
-from ...power.suites import Suite, load_suite
+from ...data.suites import load_suite
+from ...power.suites import Suite
 from ...power.trials.network_inputs import relabelled
 from ...training.config import RunConfig
 from ..cell import Cell, Slice

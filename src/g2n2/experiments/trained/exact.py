@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...grammars.catalogue import find_grammar
-from ...power.random_probes import mix
+from ...power.random_probes import probe_graphs
 from ...power.suites import SameSizePairs, Suite
 from ...power.table import wl_classes
 from ..kept import keep, read_kept
@@ -91,7 +91,9 @@ def word_classes(contender: Contender, suite: Suite) -> list[int] | None:
     if contender.grammar is None:
         return None
     grammar = find_grammar(contender.grammar)
-    found: list[int] = mix(grammar, suite.graphs, contender.layers, "network").history[-1].tolist()
+    found: list[int] = probe_graphs(
+        grammar, suite.graphs, contender.layers, "network"
+    ).graph_colours.tolist()
     return found
 
 

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...data.suites import load_suite
 from ...graphs import Adjacency
 from ...power.networks import FLOOR_ULPS, MARGIN
-from ...power.suites import SameSizePairs, Suite, load_suite
+from ...power.suites import SameSizePairs, Suite
 from ...power.trials.network_inputs import build
 from ..cell import Cell, Slice
 from ..exact_cells import suite_checksum

@@ -11,8 +11,7 @@ import networkx as nx
 import numpy as np
 
 from ..errors import DataError
-from ..graph_text import read_only
-from ..graphs import Adjacency, GraphLike, adjacency, is_simple, to_graph6
+from .conversion import Adjacency, GraphLike, adjacency, is_simple, to_graph6
 from .families import (
     CSL_NODES,
     CSL_SKIPS,
@@ -23,6 +22,7 @@ from .families import (
     rook_graph,
     shrikhande_graph,
 )
+from .text import read_only
 
 LARGEST_SEARCHED = 16
 """Nodes up to which a graph is recognised whatever its node order is; larger ones as they are."""

@@ -1,5 +1,7 @@
 """Hard graphs made by rule: circulants, CFI pairs, strongly regular graphs, two molecules."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import chain, combinations, product
 
@@ -8,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import DataError
-from ..graphs import Adjacency, GraphLike, adjacency, is_simple
+from .conversion import Adjacency, GraphLike, adjacency, is_simple
 
 CSL_NODES = 41
 CSL_SKIPS = (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)

@@ -6,11 +6,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.graphs import adjacency, parse_graph6, read_graph, to_graph6
-from g2n2.power.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
-from g2n2.power.graph_names import graph_name, graph_of_name, graph_text, pair_text
-from g2n2.power.suites import load_suite
+from g2n2.graphs.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
+from g2n2.graphs.names import graph_name, graph_of_name, graph_text, pair_text
 
 NAMED = [
     ("K1", nx.empty_graph(1)),

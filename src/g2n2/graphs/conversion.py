@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import DataError
-from .graph_text import (
+from ..errors import DataError
+from ..input_files import read_text_file, require_regular
+from .text import (
     FORMATS,
     GRAPH6_HEADER,
     bonds,
@@ -24,7 +25,6 @@ from .graph_text import (
     parse_graph_text,
     read_only,
 )
-from .input_files import read_text_file, require_regular
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -38,7 +38,6 @@ __all__ = [
     "parse_graph6",
     "read_graph",
     "read_graph6_file",
-    "read_text",
     "to_graph6",
 ]
 

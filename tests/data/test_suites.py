@@ -16,10 +16,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from g2n2.data import suite_files
+from g2n2.data import suites as suite_files
+from g2n2.data.suites import SUITE_NAMES, load_suite
 from g2n2.errors import DataError
 from g2n2.graphs import to_graph6
-from g2n2.power.suites import SUITE_NAMES, SameSizePairs, Suite, graph6_suite, load_suite
+from g2n2.power.suites import SameSizePairs, Suite, graph6_suite
 
 FILES = {
     "sr25": "sr251256.g6",

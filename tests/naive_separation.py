@@ -7,12 +7,12 @@ nor elimination with `closure`. For graphs of a handful of nodes.
 from collections.abc import Sequence
 from itertools import product
 
-from ..grammars.grammar import Grammar
-from ..grammars.rules import Rule
-from ..graphs import Adjacency
-from ..language.evaluation import PRIME, Array, evaluate_mod
-from ..language.sorts import Sort
-from ..language.terms import Leaf, fill, substitute
+from g2n2.grammars.grammar import Grammar
+from g2n2.grammars.rules import Rule
+from g2n2.graphs import Adjacency
+from g2n2.language.evaluation import PRIME, Array, evaluate_mod
+from g2n2.language.sorts import Sort
+from g2n2.language.terms import Leaf, fill, substitute
 
 Values = tuple[Array, ...]
 """A word's value on each graph."""

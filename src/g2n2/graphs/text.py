@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DataError, G2N2Warning
+from ..errors import DataError, G2N2Warning
 
 GRAPH6_HEADER = ">>graph6<<"
 FORMATS = ("graph6", "sparse6", "digraph6", "smiles", "name")
@@ -194,13 +194,13 @@ def _molecule(text: str) -> Any:
 
 def _of_name(text: str) -> NDArray[np.float64] | None:
     """The graph of a name such as `C6`; None where there is none."""
-    from .power.graph_names import graph_of_name  # upward: names belong to known graphs
+    from .names import graph_of_name
 
     return graph_of_name(text)
 
 
 def _read_name(text: str) -> NDArray[np.float64]:
-    from .power.graph_names import named_graph
+    from .names import named_graph
 
     return named_graph(text)
 

@@ -5,6 +5,8 @@ invariant order of node colours. The colours only shorten the search, so a colli
 costs time and never correctness. Nothing here uses `refinement`, whose tests run on these graphs.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 from functools import cache
 from itertools import permutations, product

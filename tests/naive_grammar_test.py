@@ -12,10 +12,10 @@ from fractions import Fraction
 from itertools import count
 from typing import Any
 
-from ..grammars.grammar import Grammar
-from ..grammars.rules import Rule
-from ..language.sorts import S, Sort
-from ..language.terms import Apply, Hole, Leaf, Number, Term
+from g2n2.grammars.grammar import Grammar
+from g2n2.grammars.rules import Rule
+from g2n2.language.sorts import S, Sort
+from g2n2.language.terms import Apply, Hole, Leaf, Number, Term
 
 Monomial = tuple[tuple[int, Hashable], ...]
 Polynomial = dict[Monomial, Fraction]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from g2n2.errors import DataError
-from g2n2.power.families import (
+from g2n2.graphs.families import (
     bicyclopentyl,
     cfi,
     circular_skip_link,

@@ -9,7 +9,7 @@ import pytest
 
 from g2n2.errors import DataError
 from g2n2.graphs import read_graph6_file
-from g2n2.power.small_graphs import canonical_codes, connected_graphs, decode
+from g2n2.graphs.small_graphs import canonical_codes, connected_graphs, decode
 
 
 def stack_of_order(nodes: int) -> np.ndarray:

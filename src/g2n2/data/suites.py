@@ -1,9 +1,10 @@
-"""Suites read from files: SR25, EXP and BREC. No pickle is ever opened."""
+"""Suites of hard graphs by name; SR25, EXP and BREC are read from files, never from a pickle."""
 
 import gzip
 import io
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..graphs import Adjacency, adjacency, graph6_lines, parse_graph6
+from ..power.suites import GENERATED, SameSizePairs, Suite, consecutive_pairs, graph6_suite
 from .files import (
     Subfolder,
     check_sha256,
@@ -154,3 +156,61 @@ def _brec_base_graphs(entries: NDArray[Any], source: str) -> Iterator[str]:
 
 def _brec_text(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _sr25(data: str | Path | None) -> Suite:
+    graphs = read_sr25(data)
+    return Suite("sr25", graphs, SameSizePairs.of(graphs))
+
+
+def _exp(data: str | Path | None) -> Suite:
+    graphs, labels = read_exp(data)
+    return Suite("exp", graphs, consecutive_pairs(len(graphs)), node_labels=labels)
+
+
+def _brec(data: str | Path | None) -> Suite:
+    graphs = read_brec(data)
+    categories = tuple(name for name, count in BREC_CATEGORIES for _ in range(count))
+    return Suite("brec", graphs, consecutive_pairs(len(graphs)), categories)
+
+
+_READ: dict[str, Callable[[str | Path | None], Suite]] = {
+    "sr25": _sr25,
+    "exp": _exp,
+    "brec": _brec,
+}
+SUITE_NAMES = ("atlas", "graph8c", "sr25", "csl", "exp", "brec", "cfi")
+
+
+def load_suite(name: str, data: str | Path | None = None) -> Suite:
+    """Generate or read the suite of that name.
+
+    Args:
+        name: One of `SUITE_NAMES`.
+        data: Folder in which files are sought before `$G2N2_DATA`, the user cache and the official
+            source; generated suites need none.
+
+    Raises:
+        DataError: If there is no such suite, or its file is missing or damaged.
+    """
+    if name in GENERATED:
+        return GENERATED[name]()
+    if name in _READ:
+        return _READ[name](data)
+    close = get_close_matches(name, SUITE_NAMES, n=2, cutoff=0.4)
+    guess = f" (did you mean {' or '.join(close)}?)" if close else ""
+    raise DataError(
+        f"no suite {name!r}{guess}: expected one of {', '.join(SUITE_NAMES)}, "
+        "or a path to a graph6 file"
+    )
+
+
+def find_suite(
+    name: str | Path | Suite, pairs: bool = False, data: str | Path | None = None
+) -> Suite:
+    """A suite, the suite of that name, or that of a graph6 file; `pairs` as for `graph6_suite`."""
+    if isinstance(name, Suite):
+        return name
+    if str(name) not in SUITE_NAMES and Path(name).exists():
+        return graph6_suite(name, pairs)
+    return load_suite(str(name), data)
