@@ -1,4 +1,4 @@
-"""Graphs: from objects, arrays, text, names or files to adjacency matrices, and families of them."""
+"""Graphs from objects, arrays, text, names or files, as adjacency matrices; families of graphs."""
 
 from .conversion import (
     Adjacency,

@@ -72,18 +72,13 @@ class SentenceDifference:
 
 @dataclass(frozen=True, eq=False)
 class Closure:
-    """The outcome of a closure.
+    """A basis of all words (up to the layer of the difference, if there is one).
 
-    Attributes:
-        memory: A basis of all words, or of those up to the layer of the difference.
-        graphs: For each graph its stack and its place there.
-        layers: The last layer that added anything.
-        difference: What was looked for, if it is there.
+    `graphs` has for each graph its stack and its index there.
     """
 
     memory: WordMemory
     graphs: list[tuple[int, int]]
-    layers: int
     difference: SentenceDifference | None = None
 
 
@@ -94,35 +89,34 @@ def close(
     prime: int = PRIMES[0],
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
 ) -> Closure:
-    """Close the span of a grammar's words on some graphs.
+    """Close the span of a grammar's words on some graphs, modulo a prime.
 
-    Args:
-        grammar: The grammar.
-        graphs: Adjacency matrices, of any sizes.
-        places: Two entries; the closure stops at the first layer where a sentence differs there.
-        prime: The modulus.
-        memory_limit: Bytes the basis may take.
+    With two `places`, the closure stops at the first layer where a sentence differs there.
 
     Raises:
-        DataError: If the basis would take more memory than allowed.
+        DataError: If the basis would take more than `memory_limit` bytes.
     """
     stacks, where = stacked(graphs, grammar, prime)
     memory = WordMemory(grammar, stacks)
     draws = Draws(prime, np.random.default_rng(prime), grammar.affine)
-    spaces = _spaces(memory)
+    spaces = {}
+    for sort in memory.origins:  # the span of the constants
+        rows = memory.rows(memory.values(sort))
+        spaces[sort] = RowSpace(rows.shape[1], prime)
+        spaces[sort].insert(rows)
     targets = tuple((*where[place.graph], place.row, place.column) for place in places)
     layer = 0
     while True:
         difference = find_difference(memory, targets, layer, draws) if targets else None
         if difference is not None:
-            return Closure(memory, where, layer, difference)
+            return Closure(memory, where, difference)
         before = memory.counts()
         layer += 1
         for rule in grammar.rules:
             _saturate(rule, memory, spaces[rule.head], before, layer, draws)
             _check_memory(memory, memory_limit)
         if memory.counts() == before:
-            return Closure(memory, where, layer - 1)
+            return Closure(memory, where)
 
 
 def find_difference(
@@ -143,9 +137,9 @@ def find_difference(
         for part in memory.parts(application):
             (batch,) = memory.apply([part])
             first, second = (batch[stack][:, graph, i, j] for stack, graph, i, j in targets)
-            found = np.flatnonzero(first != second)
-            if found.size:
-                return SentenceDifference(memory, part.only(int(found[0])), layer, targets)
+            different = np.flatnonzero(first != second)
+            if different.size:
+                return SentenceDifference(memory, part.only(int(different[0])), layer, targets)
     return None
 
 
@@ -179,16 +173,6 @@ def _insert(
     if chosen:
         memory.add(application, batch, chosen, layer)
     return chosen
-
-
-def _spaces(memory: WordMemory) -> dict[Sort, RowSpace]:
-    """The span of the constants of each sort."""
-    spaces = {}
-    for sort in memory.origins:
-        rows = memory.rows(memory.values(sort))
-        spaces[sort] = RowSpace(rows.shape[1], memory.prime)
-        spaces[sort].insert(rows)
-    return spaces
 
 
 def _check_memory(memory: WordMemory, limit: int) -> None:
@@ -233,11 +217,17 @@ def descend(difference: SentenceDifference) -> SeparatingWord:
 
 
 class _Descent:
-    """Keeps the words it has settled on, to use them again: shared parts make short sentences."""
+    """From a difference between random combinations to one word that differs.
+
+    The difference is a linear functional of the element chosen for each variable, and a combination
+    on which it does not vanish has a member on which it does not. Taking that member, then the
+    combinations it was made from, down to the constants, leaves a word whose values differ modulo
+    the prime, hence differ. Words settled on are used again: shared parts make short sentences.
+    """
 
     def __init__(self, memory: WordMemory) -> None:
         self.memory = memory
-        self.found: dict[Sort, list[SeparatingWord]] = {sort: [] for sort in memory.origins}
+        self.settled: dict[Sort, list[SeparatingWord]] = {sort: [] for sort in memory.origins}
         for sort, origins in memory.origins.items():
             for index, origin in enumerate(origins):
                 if not origin.application.coefficients:
@@ -254,7 +244,10 @@ class _Descent:
         """
         rule, coefficients = application.rule, application.coefficients
         arguments: list[Batch] = [
-            [combined(rows, part[: rows.shape[1]], self.memory.prime) for part in self._all(sort)]
+            [
+                combined(rows, part[: rows.shape[1]], self.memory.prime)
+                for part in self.memory.values(sort)
+            ]
             for sort, rows in zip(rule.holes, coefficients, strict=True)
         ]
         words: list[SeparatingWord] = []
@@ -267,20 +260,17 @@ class _Descent:
         size = operation_count(rule.body) + sum(word.size for word in words)
         return SeparatingWord(term, self._values(rule, arguments), deepest, size)
 
-    def _chosen(self, sort: Sort, known: int, goal: Functional, depth: int) -> SeparatingWord:
-        """A word in the span of the first `known` elements on which the goal is not zero."""
-        for word in self.found[sort]:
+    def _chosen(self, sort: Sort, count: int, goal: Functional, depth: int) -> SeparatingWord:
+        """A word in the span of the first `count` elements on which the goal is not zero."""
+        for word in self.settled[sort]:
             if word.depth <= depth and self._apply(goal, word.values)[0]:
                 return word
-        scores = self._apply(goal, [part[:known] for part in self._all(sort)])
+        scores = self._apply(goal, [part[:count] for part in self.memory.values(sort)])
         application, layer = self.memory.origins[sort][int(np.flatnonzero(scores)[0])]
         inner = self.application(application, goal, layer - 1)
         word = replace(inner, depth=inner.depth + 1)
         self._keep(sort, word)
         return word
-
-    def _all(self, sort: Sort) -> Batch:
-        return self.memory.values(sort)
 
     def _pulled(
         self, rule: Rule, arguments: Sequence[Batch], goal: Functional, at: int
@@ -291,8 +281,8 @@ class _Descent:
             for s, stack in enumerate(self.memory.stacks)
         ]
         total = self._apply(goal, self._values(rule, arguments))[0]
-        own = self._apply(Functional(dual, 0), arguments[at])[0]
-        return Functional(dual, int(total - own) % self.memory.prime)
+        linear = self._apply(Functional(dual, 0), arguments[at])[0]
+        return Functional(dual, int(total - linear) % self.memory.prime)
 
     def _values(self, rule: Rule, arguments: Sequence[Batch]) -> Batch:
         return [
@@ -309,5 +299,5 @@ class _Descent:
 
     def _keep(self, sort: Sort, word: SeparatingWord) -> None:
         """Smallest words first: they are tried first."""
-        self.found[sort].append(word)
-        self.found[sort].sort(key=lambda each: each.size)
+        self.settled[sort].append(word)
+        self.settled[sort].sort(key=lambda each: each.size)

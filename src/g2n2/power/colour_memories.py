@@ -52,21 +52,14 @@ class Memory(Protocol):
 
 
 class ValueMemory:
-    """Values of terminals.
-
-    Args:
-        channels: Per stack and prime, `[channels, graphs] + [n] * axes`.
-    """
+    """Values of terminals: per stack and prime, `[channels, graphs] + [n] * axes`."""
 
     def __init__(self, channels: PerStack) -> None:
         self.channels = channels
         self.colours, self.count = joint_ranks(
             [[column for field in stack for column in field] for stack in channels]
         )
-        self.zero = [
-            np.logical_and.reduce([(field == 0).all(axis=0) for field in stack])
-            for stack in channels
-        ]
+        self.zero = _all_zero(channels)
 
     def sample(self, primes: Sequence[int], rng: np.random.Generator) -> PerStack:
         width = len(self.channels[0][0])
@@ -100,24 +93,14 @@ class ColourMemory:
 
 
 class RayMemory:
-    """Unit vectors by ray, times a length that every draw measures for itself.
-
-    Args:
-        rays: Per stack, the number of each entry's ray.
-        count: How many rays there are.
-        lengths: Per stack and prime, `[DRAWS, graphs] + [n] * axes`.
-        primes: The primes.
-    """
+    """Unit vectors by the number of their ray, times a length that every draw measures itself."""
 
     def __init__(
         self, rays: list[Colours], count: int, lengths: PerStack, primes: Sequence[int]
     ) -> None:
         self.rays, self.count, self.lengths = rays, count, lengths
         self.colours, _ = joint_ranks([_packed(stack, primes) for stack in lengths])
-        self.zero = [
-            np.logical_and.reduce([(field == 0).all(axis=0) for field in stack])
-            for stack in lengths
-        ]
+        self.zero = _all_zero(lengths)
 
     def sample(self, primes: Sequence[int], rng: np.random.Generator) -> PerStack:
         tables = [_random(rng, prime, self.count) for prime in primes]
@@ -146,13 +129,8 @@ def renewed(
     before: list[Columns] = [[old.colours[i]] if old is not None else [] for i in range(stacks)]
     memory = ranked(before, sums, primes)
     if mixing == "zero":
-        zero = [np.ones(part.shape, dtype=np.bool_) for part in memory.colours]
-        if old is not None:
-            zero = [a & b for a, b in zip(zero, old.zero, strict=True)]
-        for number, fields in enumerate(sums or []):
-            for field in fields:
-                zero[number] &= (field == 0).all(axis=0)
-        memory.zero = zero
+        parts = [*([old.zero] if old is not None else []), *([_all_zero(sums)] if sums else [])]
+        memory.zero = [np.logical_and.reduce(zeros) for zeros in zip(*parts, strict=True)]
     return memory
 
 
@@ -173,10 +151,7 @@ def _rays(
         assert sums is not None
         lengths = sums
     elif sums is not None:
-        lengths = [
-            [reduced(a + b, prime) for a, b, prime in zip(x, y, primes, strict=True)]
-            for x, y in zip(lengths, sums, strict=True)
-        ]
+        lengths = added(lengths, sums, primes)
     keys = []
     for stack in lengths:
         directions = []
@@ -187,6 +162,18 @@ def _rays(
         keys.append(_packed(directions, primes))
     rays, count = joint_ranks(keys)
     return RayMemory(rays, count, lengths, primes)
+
+
+def added(first: PerStack, second: PerStack, primes: Sequence[int]) -> PerStack:
+    """The sums of two arrays per stack and prime."""
+    return [
+        [reduced(a + b, prime) for a, b, prime in zip(x, y, primes, strict=True)]
+        for x, y in zip(first, second, strict=True)
+    ]
+
+
+def _all_zero(values: PerStack) -> list[NDArray[np.bool_]]:
+    return [np.logical_and.reduce([(x == 0).all(axis=0) for x in stack]) for stack in values]
 
 
 def _random(rng: np.random.Generator, prime: int, size: int) -> Residues:

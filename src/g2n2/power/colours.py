@@ -5,8 +5,8 @@ each colour combination is the coefficient of a multilinear form, for instance
 `sum_w x[c(i, w)] * y[c(w, j)] = sum_ab m[a, b] * x[a] * y[b]`, evaluated at random points of the
 field of PRIME elements. Equal multisets have equal values, so a split is exact. Two unequal ones
 (counts below PRIME) agree at one point with probability at most `degree / PRIME` (Schwartz-Zippel)
-and at all six points of a fingerprint below `(3 / PRIME) ** 6 < 2 ** -110`; over a hundred rounds on
-a hundred million tuples the chance of any wrong merge is below 2 ** -50.
+and at all six points of a fingerprint below `(3 / PRIME) ** 6 < 2 ** -110`; over a hundred rounds
+on a hundred million tuples the chance of any wrong merge is below 2 ** -50.
 
 PRIME is small, so that products of matrices stay below 2 ** 53 and float64 BLAS is exact.
 """

@@ -10,6 +10,7 @@ random number for each of its values, which is what a function that nothing is k
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
@@ -69,7 +70,7 @@ class Constants:
         supports: Definitions of the matrices a grammar names besides A.
         given: Per stack, values `[graphs, n, n]` of supports without a definition.
         terms: Every constant term that applies a function: the primes depend on them.
-        rng: Where values of functions nothing is known of are drawn.
+        rng: For the values of functions about which nothing is known.
     """
 
     def __init__(
@@ -151,14 +152,9 @@ class Constants:
         written = substitute(term, dict(self.supports))
         parts = []
         for index, matrix in enumerate(self.stacks[stack]):
-            own = {name: values[index] for name, values in self.given[stack].items()}
-            value = evaluate_float(written, matrix, own)
-            kept = tuple(
-                length
-                for length, axis in zip(value.shape, written.sort.axes, strict=True)
-                if axis == "n"
-            )
-            parts.append(value.reshape(kept))
+            given = {name: values[index] for name, values in self.given[stack].items()}
+            value = evaluate_float(written, matrix, given)
+            parts.append(value.reshape((len(matrix),) * written.sort.boundary))
         return np.stack(parts)
 
     def _primes(self, terms: Sequence[Term]) -> tuple[int, int]:
@@ -176,10 +172,10 @@ def check_supports(
     bodies: Iterable[Term], supports: Mapping[str, Term], given: Iterable[str]
 ) -> None:
     """Refuse a matrix that has no value."""
-    known = {"A", "1", "I", "J", *supports, *given}
+    defined = {"A", "1", "I", "J", *supports, *given}
     for body in bodies:
         for leaf in leaves(body):
-            if leaf.name not in known:
+            if leaf.name not in defined:
                 raise GrammarError(
                     f"the support {leaf.name} has no definition; add a line such as "
                     f"{leaf.name} = A, or give its values with supports="
@@ -197,17 +193,16 @@ def _rational(value: float) -> Fraction:
     return near
 
 
-def _factors(number: int) -> dict[int, int]:
-    found: dict[int, int] = {}
+def _factors(number: int) -> Counter[int]:
+    powers: Counter[int] = Counter()
     divisor = 2
-    while divisor * divisor <= number:
+    while number > 1:
+        divisor = number if divisor * divisor > number else divisor
         while number % divisor == 0:
-            found[divisor] = found.get(divisor, 0) + 1
+            powers[divisor] += 1
             number //= divisor
         divisor += 1
-    if number > 1:
-        found[number] = found.get(number, 0) + 1
-    return found
+    return powers
 
 
 def _odd_primes(value: Fraction) -> set[int]:

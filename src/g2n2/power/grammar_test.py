@@ -12,8 +12,8 @@ of that depth separates two graphs iff the test does.
 
 **How multisets are compared.** The weights `m[a, b, …]` of a rule are the coefficients of a
 multilinear form in random numbers, one for each operand and colour. It is the rule itself evaluated
-on matrices of random numbers, `colour_memories.DRAWS` times modulo each of two primes near 2 ** 26, drawn
-once for all graphs. Equal multisets have equal values, so "different" is exact. Unequal ones agree
+on matrices of random numbers, `DRAWS` times modulo each of two primes near 2 ** 26, drawn once for
+all graphs. Equal multisets have equal values, so "different" is exact. Unequal ones agree
 at one point with chance at most `degree / prime` (Schwartz-Zippel), where the degree is the number
 of operands plus one; for up to three operands that is 2 ** -24, so 2 ** -96 over the draws of one
 prime and 2 ** -192 over both. (A weight difference that one of the primes divides leaves the other;

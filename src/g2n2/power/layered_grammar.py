@@ -24,7 +24,7 @@ LEVELS: tuple[Level, ...] = ("graph", "node", "pair")
 
 NETWORK = "network"
 _CHOICE = " | "
-_NETWORK_READOUT: dict[Sort, tuple[str, ...]] = {V: ("1ᵀV",), M: ("Tr(M)", "1ᵀM1")}
+_NETWORK_READOUT = {V: "1ᵀV", M: "Tr(M) | 1ᵀM1"}
 _LEVEL_SORTS: dict[Level, Sort] = {"node": V, "pair": M}
 
 
@@ -56,11 +56,7 @@ class LayeredGrammar:
     ) -> LayeredGrammar:
         """Sort the rules of a grammar into layers, leaving out what no sentence can use.
 
-        Args:
-            grammar: Any grammar without pointwise functions.
-            readout: None for the grammar's own, `network` for 1ᵀV, Tr(M) and 1ᵀM1 as far as it has
-                the variables, or rules such as `S → VᵀV | Tr(M)`.
-            level: What is compared.
+        The arguments are those of `separate`.
 
         Raises:
             GrammarError: If a rule or a support applies a function, a support has no definition,
@@ -75,36 +71,32 @@ class LayeredGrammar:
             sentences=sentences,
             supports=grammar.supports,
             readout=shown,
-            affine=any(_holds_sum(rule.body) for rule in (*used, *sentences) if rule.holes),
+            affine=any(
+                isinstance(part, Apply) and part.op == "add"
+                for rule in (*used, *sentences)
+                if rule.holes
+                for part in subterms(rule.body)
+            ),
         )
 
     @property
     def operations(self) -> frozenset[str]:
         """The operations its words use, supports written out."""
-        bodies = [rule.body for rule in (*self.constants, *self.rules, *self.sentences)]
-        definitions = [definition for _, definition in self.supports]
-        return frozenset().union(*map(operators, [*bodies, *definitions]))
+        return frozenset().union(*map(operators, self._bodies()))
 
     @property
     def largest_order(self) -> int:
         """The most axes of size n a value has on the way; a matrix at least."""
-        bodies = [rule.body for rule in (*self.constants, *self.rules, *self.sentences)]
-        return max(map(_largest_order, [*bodies, *(term for _, term in self.supports)]))
+        return max(map(_largest_order, self._bodies()))
+
+    def _bodies(self) -> list[Term]:
+        rules = (*self.constants, *self.rules, *self.sentences)
+        return [*(rule.body for rule in rules), *(term for _, term in self.supports)]
 
     @property
     def sorts(self) -> tuple[Sort, ...]:
         """The sorts of the words that are kept between layers."""
         return tuple(dict.fromkeys(rule.head for rule in (*self.constants, *self.rules)))
-
-
-def network_readout(grammar: Grammar) -> str:
-    """The read-out of a network on the grammar's variables, as rules of S."""
-    bodies = [
-        body for sort, texts in _NETWORK_READOUT.items() if grammar.of_sort(sort) for body in texts
-    ]
-    if not bodies:
-        raise GrammarError("the grammar has neither V nor M, so a network has nothing to read out")
-    return f"S → {_CHOICE.join(bodies)}"
 
 
 def _sentences(grammar: Grammar, readout: str | None, level: Level) -> tuple[tuple[Rule, ...], str]:
@@ -117,13 +109,19 @@ def _sentences(grammar: Grammar, readout: str | None, level: Level) -> tuple[tup
                 f"for instance {NETWORK!r} or 'S → 1ᵀV'"
             )
         return grammar.sentence_rules, grammar.readout_text
-    text = network_readout(grammar) if readout == NETWORK else readout
+    text = readout
+    if readout == NETWORK:
+        sorts = [sort for sort in _NETWORK_READOUT if grammar.of_sort(sort)]
+        if not sorts:
+            raise GrammarError(
+                "the grammar has neither V nor M, so a network has nothing to read out"
+            )
+        text = f"S → {_CHOICE.join(_NETWORK_READOUT[sort] for sort in sorts)}"
     lines = [line for line in re.split(r"[\n;]", text) if line.strip()]
-    arrows = [any(sign in line for sign in ARROWS) for line in lines]
     rules = tuple(
         rule
-        for line, arrow in zip(lines, arrows, strict=True)
-        for rule in parse_rules(line if arrow else f"S → {line}")
+        for line in lines
+        for rule in parse_rules(line if any(a in line for a in ARROWS) else f"S → {line}")
     )
     if not rules:
         raise GrammarError("the read-out is empty; write for instance 'S → 1ᵀV'")
@@ -154,10 +152,10 @@ def _used_rules(grammar: Grammar, sentences: Iterable[Rule]) -> tuple[Rule, ...]
     """The rules whose words can end up in a sentence."""
     reached = {hole for rule in sentences for hole in rule.holes}
     while True:
-        found = {hole for rule in grammar.all_rules if rule.head in reached for hole in rule.holes}
-        if found <= reached:
-            return tuple(rule for rule in grammar.all_rules if rule.head in reached)
-        reached |= found
+        used = tuple(rule for rule in grammar.all_rules if rule.head in reached)
+        if all(hole in reached for rule in used for hole in rule.holes):
+            return used
+        reached |= {hole for rule in used for hole in rule.holes}
 
 
 def _check_exact(grammar: Grammar, rules: Iterable[Rule]) -> None:
@@ -186,10 +184,6 @@ def _check_exact(grammar: Grammar, rules: Iterable[Rule]) -> None:
 def _function(term: Term) -> str:
     """The first pointwise function a term applies, or nothing."""
     return next((t.function for t in subterms(term) if isinstance(t, Apply) and t.function), "")
-
-
-def _holds_sum(body: Term) -> bool:
-    return any(isinstance(t, Apply) and t.op == "add" for t in subterms(body))
 
 
 def _largest_order(body: Term) -> int:

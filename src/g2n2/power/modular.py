@@ -59,13 +59,7 @@ def product(left: Residues, right: Residues, prime: int) -> Residues:
 
 
 def combined(coefficients: Residues, stack: Residues, prime: int) -> Residues:
-    """Form linear combinations `[q, ...]` of the K entries of a stack `[K, ...]`.
-
-    Args:
-        coefficients: `[q, K]`.
-        stack: `[K, ...]`.
-        prime: The modulus.
-    """
+    """Linear combinations `[q, ...]`, with coefficients `[q, K]`, of a stack `[K, ...]`."""
     high = np.floor(coefficients / _HALF)
     # Both halves in one product: the stack, which is large, is read once.
     halves = np.concatenate([high, coefficients - high * _HALF]) @ stack.reshape(len(stack), -1)
@@ -92,12 +86,7 @@ def residue_matrix(values: NDArray[np.float64], prime: int, name: str) -> Residu
 
 
 class RowSpace:
-    """The span of the rows inserted so far, as a reduced echelon basis.
-
-    Args:
-        columns: Length of a row.
-        prime: The modulus.
-    """
+    """The span modulo a prime of the rows inserted so far, as a reduced echelon basis."""
 
     def __init__(self, columns: int, prime: int) -> None:
         self.prime = prime
@@ -116,7 +105,10 @@ class RowSpace:
     def insert(self, rows: Residues) -> list[int]:
         """Add rows; return the indices of those outside the span of all rows before them."""
         prime = self.prime
-        rest = self._remainder(rows)
+        rest = rows.copy()
+        if self.dimension:  # subtract what the span explains
+            factors = reduced(prime - rows[:, self.pivots], prime)
+            rest = reduced(rows + product(factors, self.basis, prime), prime)
         kept: list[int] = []
         columns: list[int] = []
         for index in np.flatnonzero(rest.any(axis=1)).tolist():
@@ -141,13 +133,6 @@ class RowSpace:
             self.basis = np.concatenate([self.basis, fresh])
             self.pivots = np.concatenate([self.pivots, np.array(columns)])
         return kept
-
-    def _remainder(self, rows: Residues) -> Residues:
-        """Subtract from each row what the span explains of it."""
-        if not self.dimension:
-            return rows.copy()
-        factors = reduced(self.prime - rows[:, self.pivots], self.prime)
-        return reduced(rows + product(factors, self.basis, self.prime), self.prime)
 
 
 MAX_ENTRIES = 2**29
@@ -195,7 +180,7 @@ def _joined(x: Residues, xs: str, y: Residues, ys: str, left: str, prime: int) -
     """The product of two values, summed over the letters that are left out."""
     summed = [letter for letter in xs if letter not in left]
     if not summed:
-        first, second = _turned(x, xs, left), _turned(y, ys, left)
+        first, second = _transposed(x, xs, left), _transposed(y, ys, left)
         size = prod(np.broadcast_shapes(first.shape, second.shape))
         if size > MAX_ENTRIES:
             raise DataError(
@@ -208,28 +193,28 @@ def _joined(x: Residues, xs: str, y: Residues, ys: str, left: str, prime: int) -
     columns = [letter for letter in ys if letter not in xs]
     n = x.shape[2 + xs.index(summed[0])]
     batch, inner = (n,) * len(shared), n ** len(summed)
-    one = _turned(x, xs, "".join((*shared, *rows, *summed)))
-    two = _turned(y, ys, "".join((*shared, *summed, *columns)))
-    one = one.reshape(*one.shape[:2], *batch, n ** len(rows), inner)
-    two = two.reshape(*two.shape[:2], *batch, inner, n ** len(columns))
-    made = product(one, two, prime)
-    made = made.reshape(*made.shape[:2], *batch, *(n,) * len(rows), *(n,) * len(columns))
-    return _turned(made, "".join((*shared, *rows, *columns)), left)
+    first = _transposed(x, xs, "".join((*shared, *rows, *summed)))
+    second = _transposed(y, ys, "".join((*shared, *summed, *columns)))
+    first = first.reshape(*first.shape[:2], *batch, n ** len(rows), inner)
+    second = second.reshape(*second.shape[:2], *batch, inner, n ** len(columns))
+    value = product(first, second, prime)
+    value = value.reshape(*value.shape[:2], *batch, *(n,) * len(rows), *(n,) * len(columns))
+    return _transposed(value, "".join((*shared, *rows, *columns)), left)
 
 
-def _turned(value: Residues, held: str, wanted: str) -> Residues:
+def _transposed(value: Residues, held: str, wanted: str) -> Residues:
     """A value with its axes in the wanted order, of length 1 for letters it does not have."""
     order = [2 + held.index(letter) for letter in wanted if letter in held]
-    turned = value.transpose(0, 1, *order)
+    ordered = value.transpose(0, 1, *order)
     places = tuple(2 + at for at, letter in enumerate(wanted) if letter not in held)
-    return np.expand_dims(turned, places)
+    return np.expand_dims(ordered, places)
 
 
 def _written(value: Residues, held: str, output: str, nodes: int) -> Residues:
     """A value along the axes of the output: the same along fresh letters, zero off diagonals."""
     letters = "".join(dict.fromkeys(output))
     shape = (*value.shape[:2], *(nodes,) * len(letters))
-    whole = np.broadcast_to(_turned(value, held, letters), shape)
+    whole = np.broadcast_to(_transposed(value, held, letters), shape)
     if letters == output:
         return whole
     written = np.zeros((*value.shape[:2], *(nodes,) * len(output)))

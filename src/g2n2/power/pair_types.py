@@ -37,7 +37,7 @@ class PairTypes:
 def pair_types(
     graphs: Sequence[Adjacency], node_labels: Labels | None, edge_labels: Labels | None
 ) -> PairTypes:
-    """Number the atomic types of all pairs of nodes jointly over the graphs; labels as for `refine`.
+    """Number the atomic types of all pairs of nodes jointly; labels as for `refine`.
 
     Raises:
         DataError: If labels are missing for a graph, or do not fit it.
@@ -69,7 +69,7 @@ def pair_types(
 
 
 def first_colours(types: Sequence[Colours], k: int) -> tuple[list[Colours], int]:
-    """Colour the k-tuples of stacks `[g, n, n]` by the types of their pairs: `[g] + [n] * k`, count."""
+    """Colours `[g] + [n] * k` of k-tuples by the types `[g, n, n]` of their pairs, and their count."""
     parts: list[list[Colours]] = []
     for stack in types:
         graphs, nodes, _ = stack.shape

@@ -111,11 +111,9 @@ def _draw_all(
 
 
 def grow(schedule: Schedule, memory: WordMemory) -> Iterator[list[Batch]]:
-    """Follow a schedule layer by layer, adding words to the memory.
+    """Follow a schedule: yield the scheduled sentences' values of each layer from 0 on.
 
-    Yields:
-        For each layer from 0 on, the values of the scheduled sentences; the memory then holds the
-        words up to that layer.
+    The memory then holds the words up to that layer.
     """
     for layer, readouts in enumerate(schedule.readouts):
         step = schedule.layers[layer] if layer < len(schedule.layers) else ()
@@ -132,12 +130,7 @@ def grow(schedule: Schedule, memory: WordMemory) -> Iterator[list[Batch]]:
 
 
 def check_memory(schedule: Schedule, sizes: Sequence[int], limit: int) -> None:
-    """Refuse before allocating what would not fit.
-
-    Args:
-        schedule: What is to be run.
-        sizes: Nodes of the graphs that are held at the same time.
-        limit: Bytes.
+    """Refuse what would not fit before allocating it, for graphs of `sizes` held at one time.
 
     Raises:
         DataError: Saying what it would take, and how many layers fit.
@@ -188,17 +181,10 @@ def probe_graphs(
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
     progress: Callable[[int], None] | None = None,
 ) -> ProbedClasses:
-    """Sort graphs into classes by random sentences of growing depth.
+    """Sort graphs into classes by random sentences of growing depth; options as for `separate`.
 
-    Args:
-        grammar: Any grammar without pointwise functions.
-        graphs: Graphs of any sizes.
-        layers: How deep to go.
-        readout: As for `separate`.
-        width: Random combinations per rule and layer.
-        primes: The first is used on all graphs, each further one on those that still share a class.
-        memory_limit: Bytes the words of one graph may take.
-        progress: Called with the number of graphs done since the last call.
+    The first prime is used on all graphs, each further one on those that still share a class.
+    `progress` is called with the number of graphs done since the last call.
 
     Raises:
         DataError: If a graph is malformed or too large for the memory.

@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..grammars.rules import Rule
 from ..language.patterns import Pattern, normal_form
 from ..language.sorts import Sort
 from ..language.terms import Apply, Hole, Leaf, Term, holes
-from .colour_memories import DRAWS, ColourMemory, Memory, PerStack, ranked
+from .colour_memories import DRAWS, Memory, PerStack, added, ranked
 from .exact_constants import Constants
 from .modular import Residues, reduced
 from .pattern_values import evaluate, joint_size
@@ -115,17 +116,12 @@ def _labelled(
 def _applies_named_function(term: Term) -> bool:
     if not isinstance(term, Apply):
         return False
-    own = term.function not in ("", "f") and bool(holes(term))
-    return own or any(map(_applies_named_function, term.args))
+    here = term.function not in ("", "f") and bool(holes(term))
+    return here or any(map(_applies_named_function, term.args))
 
 
 class RuleSums:
-    """The sums of rules on all stacks at random points.
-
-    Args:
-        constants: Values of the constants on each stack.
-        rng: Where the points are drawn.
-    """
+    """The sums of rules on all stacks at random points."""
 
     def __init__(self, constants: Constants, rng: np.random.Generator) -> None:
         self.constants, self.rng = constants, rng
@@ -143,13 +139,10 @@ class RuleSums:
         return self.body(rule).variables <= memories.keys()
 
     def joined(self, rules: Sequence[Rule], memories: Mapping[Sort, Memory]) -> PerStack | None:
-        """Sums of the forms of several rules of one sort; None without a rule.
+        """The sum of the forms of several rules of one sort; None without a rule.
 
-        Every form has random numbers of its own, so that their sum identifies each; what a body
-        has beside them, a part without operands, is multiplied by one.
-
-        Returns:
-            Per stack and prime, `[DRAWS, graphs] + [n] * axes`.
+        Every form has random numbers of its own, so that their sum identifies each; a part without
+        operands gets one of its own too.
         """
         total: PerStack | None = None
         for rule in rules:
@@ -159,10 +152,10 @@ class RuleSums:
             if not self.body(rule).has_constant_part:
                 total = part if total is None else added(total, part, self.primes)
                 continue
-            weights = [self.rng.integers(1, prime, size=DRAWS) for prime in self.primes]
+            weights = [self.rng.integers(1, p, size=DRAWS).astype(np.float64) for p in self.primes]
             scaled = [
                 [
-                    reduced(value * _column(weight, value.ndim), prime)
+                    reduced(value * weight.reshape(-1, *[1] * (value.ndim - 1)), prime)
                     for value, weight, prime in zip(values, weights, self.primes, strict=True)
                 ]
                 for values in part
@@ -174,15 +167,17 @@ class RuleSums:
         """The sums of one body, every operand at a random point of its own."""
         samples: dict[str, PerStack] = {}
         for label, source in body.operands:
-            memory = self._coloured(source, memories) if isinstance(source, Body) else None
-            samples[label] = (memory or memories[_sort(source)]).sample(self.primes, self.rng)
+            memory: Memory
+            if isinstance(source, Body):  # a function: the colours of its argument are the operand
+                nothing: list[list[NDArray[np.int64]]] = [[] for _ in self.shapes]
+                memory = ranked(nothing, self.values(source, memories), self.primes)
+            else:
+                memory = memories[source]
+            samples[label] = memory.sample(self.primes, self.rng)
         return [
             [self._on_stack(body, samples, stack, field) for field in range(len(self.primes))]
             for stack in range(len(self.shapes))
         ]
-
-    def _coloured(self, body: Body, memories: Mapping[Sort, Memory]) -> ColourMemory:
-        return ranked([[]] * len(self.shapes), self.values(body, memories), self.primes)
 
     def _on_stack(
         self, body: Body, samples: Mapping[str, PerStack], stack: int, field: int
@@ -211,24 +206,6 @@ class RuleSums:
             )
             for start in range(0, graphs, step)
         ]
-        value = np.concatenate(
+        return np.concatenate(
             [np.broadcast_to(part, (DRAWS, *part.shape[1:])) for part in parts], axis=1
         )
-        return value
-
-
-def added(first: PerStack, second: PerStack, primes: Sequence[int]) -> PerStack:
-    """The sums of two arrays per stack and prime."""
-    return [
-        [reduced(a + b, prime) for a, b, prime in zip(x, y, primes, strict=True)]
-        for x, y in zip(first, second, strict=True)
-    ]
-
-
-def _column(weights: np.typing.NDArray[np.int64], axes: int) -> Residues:
-    return weights.astype(np.float64).reshape(-1, *[1] * (axes - 1))
-
-
-def _sort(source: Sort | Body) -> Sort:
-    assert isinstance(source, Sort)
-    return source

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 
 from ..errors import DataError, GrammarError
 from ..grammars.coercion import GrammarLike, as_grammar
+from ..grammars.shared_subterms import Definition, regrouped, with_shared_subterms
 from ..graphs import Adjacency, GraphLike, adjacency
+from ..language.exact_values import exact_value
 from ..language.operations import BUILT_IN, OPERATIONS
 from ..language.terms import Term
 from ..options import check_option
@@ -18,9 +22,7 @@ from .layered_grammar import LEVELS, LayeredGrammar, Level
 from .modular import PRIMES
 from .random_probes import LAYERS, WIDTH, probe_pair
 from .refinement import WLTest, refine
-from .separation_result import Separation, regrouped, with_shared_subterms
-from .shortest import MAX_SIZE, Shortest, exact_value, shortest_sentence
-from .word_memory import Batch
+from .shortest import MAX_SIZE, Shortest, shortest_sentence
 
 __all__ = [
     "Engine",
@@ -30,6 +32,65 @@ __all__ = [
     "separate_pairs",
     "with_shared_subterms",
 ]
+
+
+@dataclass(frozen=True)
+class Separation:
+    """The verdict on two graphs, nodes or pairs.
+
+    Attributes:
+        verdict: `different`, `same`, or `same up to d layers`.
+        level: What was compared: graph, node or pair.
+        readout: The read-out, in words.
+        engine: `closure` or `mixing`.
+        primes: The moduli the verdict rests on; a difference needs one.
+        depth: The fewest layers at which any sentence differs.
+        sentence: One that differs, in the grammar's own notation; at node and pair level a word.
+        values: Its values on both sides.
+        modulus: The prime the values are residues of; None where they are exact.
+        sentence_depth: The layers this sentence takes; the shortest may take more than `depth`.
+        shortest: Whether no sentence with fewer operations differs.
+        searched: All sentences with at most so many operations have been tried.
+        note: What else a reader should know.
+    """
+
+    verdict: str
+    level: Level
+    readout: str
+    engine: str
+    primes: tuple[int, ...]
+    depth: int | None = None
+    sentence: Term | None = None
+    values: tuple[int | Fraction, ...] | None = None
+    modulus: int | None = None
+    sentence_depth: int | None = None
+    shortest: bool = False
+    searched: int | None = None
+    note: str = ""
+
+    @property
+    def different(self) -> bool:
+        return self.verdict == "different"
+
+    def definitions(self) -> list[Definition]:
+        """The sentence with its shared parts named, last; empty where there is none."""
+        return [] if self.sentence is None else with_shared_subterms(self.sentence)
+
+    def __str__(self) -> str:
+        lines = [self.verdict]
+        if self.sentence is not None and self.values is not None:
+            what = "shortest" if self.shortest else "not proved shortest"
+            lines += [f"  {definition}" for definition in self.definitions()[:-1]]
+            last = self.definitions()[-1].term
+            shown = " against ".join(map(str, self.values))
+            modulo = f" (modulo {self.modulus})" if self.modulus else ""
+            lines.append(f"  {last}: {shown}{modulo}, {what}")
+        if self.depth is not None:
+            lines.append(f"  layers: {self.depth}")
+        lines.append(f"  read-out: {self.readout}")
+        if self.note:
+            lines.append(f"  {self.note}")
+        return "\n".join(lines)
 
 
 def bounded_by_2fwl(operations: Iterable[str]) -> bool:
@@ -131,12 +192,10 @@ def _by_test(test: WLTest, graphs: tuple[GraphLike, GraphLike], level: Level) ->
             "nodes and pairs"
         )
     matrices = [adjacency(graph) for graph in graphs]
-    found = test.refine(matrices)
-    verdict = "different" if found.separated() else "same"
+    at = test.refine(matrices).separated_at()
+    verdict = "same" if at is None else "different"
     note = _size_note(matrices)
-    return Separation(
-        verdict, level, "colours", test.name, (), depth=found.separated_at(), note=note
-    )
+    return Separation(verdict, level, "colours", test.name, (), depth=at, note=note)
 
 
 def separate_nodes(
@@ -182,7 +241,8 @@ def _different(
     modulus = None
     if len(values) < len(exact):
         modulus = prime
-        batch = word.values if word is not None else _batch(term, difference)
+        stacks = difference.memory.stacks
+        batch = [stack.values(term, ()) for stack in stacks] if word is None else word.values
         values = tuple(int(batch[s][0, g, i, j]) for s, g, i, j in difference.places)
     return Separation(
         "different",
@@ -199,11 +259,6 @@ def _different(
         searched=shortest.searched if shortest.searched >= 0 else None,
         note=_size_note(graphs),
     )
-
-
-def _batch(term: Term, difference: SentenceDifference) -> Batch:
-    """The values of a word modulo the prime."""
-    return [stack.values(term, ()) for stack in difference.memory.stacks]
 
 
 def _same(
@@ -235,8 +290,8 @@ def _same(
         )
         merged = bool(first == second)
     if merged:
-        own = grammar.operations <= set(BUILT_IN)
-        which = "no grammar within L3 + Tr sees" if own else "words of treewidth 2 see no"
+        built_in = grammar.operations <= set(BUILT_IN)
+        which = "no grammar within L3 + Tr sees" if built_in else "words of treewidth 2 see no"
         return "same", f"2-FWL merges them too, and {which} more"
     return verdict, "2-FWL tells them apart; more layers, or engine 'closure', may do so too"
 

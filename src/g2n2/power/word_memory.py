@@ -30,13 +30,7 @@ Supports = Sequence[tuple[str, Term]]
 
 
 class Stack:
-    """Some graphs of equal size, and what the leaves of a grammar are worth on them.
-
-    Args:
-        graphs: Adjacency matrices of one size.
-        supports: Definitions of the matrices a grammar names besides A.
-        prime: The modulus.
-    """
+    """Some graphs of equal size, and what the leaves of a grammar are worth on them."""
 
     def __init__(self, graphs: Sequence[Adjacency], supports: Supports, prime: int) -> None:
         self.prime, self.count, self.nodes = prime, len(graphs), len(graphs[0])
@@ -76,7 +70,8 @@ class Stack:
                 sorts = tuple(arg.sort for arg in args)
                 contraction = OPERATIONS[op].contraction(sorts)
                 return self._contracted(contraction, values, sorts, term.sort)
-        raise GrammarError(f"{term} has no exact value: {_symbol(term)} is not multilinear")
+        symbol = OPERATIONS[term.op].symbol if isinstance(term, Apply) else str(term)
+        raise GrammarError(f"{term} has no exact value: {symbol} is not multilinear")
 
     def _contracted(
         self,
@@ -106,11 +101,8 @@ class Stack:
     ) -> Residues:
         """Turn a functional of the body's value into one of its variable number `target`.
 
-        Args:
-            body: A rule body.
-            arguments: Values of its variables, one word each: `[1, g, rows, columns]`.
-            dual: The functional, as the array its argument is multiplied with entry by entry.
-            target: Which variable, counted left to right.
+        `arguments` are the values `[1, g, rows, columns]` of its variables, left to right. A
+        functional is the array its argument is multiplied with entry by entry.
         """
         match body:
             case Hole():
@@ -119,11 +111,11 @@ class Stack:
                 counts = [len(holes(arg)) for arg in args]
                 starts = [sum(counts[:i]) for i in range(len(args))]
                 at = max(i for i, start in enumerate(starts) if start <= target and counts[i])
-                own = [arguments[i : i + k] for i, k in zip(starts, counts, strict=True)]
+                inner = [arguments[i : i + k] for i, k in zip(starts, counts, strict=True)]
                 if op != "add":
                     values = [
                         self._value(arg, iter(given))
-                        for i, (arg, given) in enumerate(zip(args, own, strict=True))
+                        for i, (arg, given) in enumerate(zip(args, inner, strict=True))
                         if i != at
                     ]
                     sorts = [arg.sort for i, arg in enumerate(args) if i != at]
@@ -134,12 +126,8 @@ class Stack:
                         [*sorts, body.sort],
                         args[at].sort,
                     )
-                return self.pull_back(args[at], own[at], dual, target - starts[at])
+                return self.pull_back(args[at], inner[at], dual, target - starts[at])
         raise AssertionError(f"no variable in {body!r}")
-
-
-def _symbol(term: Term) -> str:
-    return OPERATIONS[term.op].symbol if isinstance(term, Apply) else str(term)
 
 
 def pairing(dual: Residues, values: Residues, prime: int) -> Residues:
@@ -191,10 +179,7 @@ class Origin(NamedTuple):
 class WordMemory:
     """Elements of every sort on some stacks of graphs; starts with the constants.
 
-    Args:
-        grammar: Whose words they are.
-        stacks: The graphs.
-        capacity: How many elements of each sort to expect, where that is known.
+    `capacity` is how many elements of each sort to expect, where that is known.
     """
 
     def __init__(
@@ -233,13 +218,9 @@ class WordMemory:
             yield application.some(slice(start, start + self.batch_size))
 
     def apply(self, applications: Sequence[RuleApplication]) -> list[Batch]:
-        """Apply rules to combinations of elements.
+        """The values of rules applied to combinations of elements, `[q, g, …]` per stack.
 
-        Args:
-            applications: All must combine the same first K elements of a sort.
-
-        Returns:
-            For each application its values, `[q, g, rows, columns]` per stack.
+        All applications must combine the same first K elements of a sort.
         """
         per_stack = [
             self._apply_on(index, stack, applications) for index, stack in enumerate(self.stacks)
@@ -252,18 +233,15 @@ class WordMemory:
             for sort, part in zip(application.rule.holes, application.coefficients, strict=True):
                 rows[sort].append(part)
         # One product per sort: the elements, which are many, are read once for all rules.
-        arguments = {
-            sort: iter(np.split(self._combined(sort, index, parts), _bounds(parts)))
-            for sort, parts in rows.items()
-        }
+        arguments = {}
+        for sort, parts in rows.items():
+            elements = self._buffers[sort][index][: parts[0].shape[1]]
+            values = combined(np.concatenate(parts), elements, self.prime)
+            arguments[sort] = iter(np.split(values, [*accumulate(map(len, parts))][:-1]))
         return [
-            stack.values(one.rule.body, [next(arguments[sort]) for sort in one.rule.holes])
-            for one in applications
+            stack.values(a.rule.body, [next(arguments[sort]) for sort in a.rule.holes])
+            for a in applications
         ]
-
-    def _combined(self, sort: Sort, index: int, parts: Sequence[Residues]) -> Residues:
-        known = parts[0].shape[1]
-        return combined(np.concatenate(parts), self._buffers[sort][index][:known], self.prime)
 
     def add(
         self, application: RuleApplication, batch: Batch, chosen: list[int], layer: int
@@ -294,13 +272,7 @@ class WordMemory:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """A source of random combinations.
-
-    Attributes:
-        prime: The modulus.
-        rng: The source of randomness.
-        affine: Whether coefficients must sum to one.
-    """
+    """A source of random combinations; if `affine`, their coefficients sum to one."""
 
     prime: int
     rng: np.random.Generator
@@ -334,11 +306,7 @@ def single_elements(rule: Rule, counts: dict[Sort, int]) -> RuleApplication:
 def stacked(
     graphs: Sequence[Adjacency], grammar: LayeredGrammar, prime: int
 ) -> tuple[list[Stack], list[tuple[int, int]]]:
-    """Group graphs by size, large ones each on their own to keep batches small.
-
-    Returns:
-        The stacks, and for each graph its stack and its place there.
-    """
+    """Stacks of graphs of one size (large graphs alone), and each graph's stack and index there."""
     groups: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, graph in enumerate(graphs):
         large = 4 * len(graph) ** 2 > BATCH_ENTRIES
@@ -351,8 +319,3 @@ def stacked(
         for group in groups.values()
     ]
     return stacks, [places[index] for index in range(len(graphs))]
-
-
-def _bounds(parts: Sequence[Residues]) -> list[int]:
-    """Where each part after the first begins, once they are joined."""
-    return list(accumulate(len(part) for part in parts))[:-1]
