@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pytest
 
-from g2n2.compiler.planning import plan_network
+from g2n2.compiler.grammar_to_plan import plan_network
 from g2n2.data.suites import load_suite
 from g2n2.grammars.catalogue import TEXTS, find_grammar
 from g2n2.grammars.fragments import Fragment

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from .api import export as export
     from .api import load as load
     from .api import predict as predict
-    from .compiler.formulas.counting import formula as formula
-    from .compiler.formulas.planning import requirements as requirements
+    from .compiler.formula_plan import requirements as requirements
+    from .compiler.subgraph_counts import formula as formula
     from .compiler.trace import trace as trace
     from .data.batch import GraphBatch as GraphBatch
     from .data.reading import read_graphs as read_graphs
@@ -88,8 +88,8 @@ _HOMES = {
     "parse": "language.parsing",
     "Operation": "language.operations",
     "register": "language.registry",
-    "formula": "compiler.formulas.counting",
-    "requirements": "compiler.formulas.planning",
+    "formula": "compiler.subgraph_counts",
+    "requirements": "compiler.formula_plan",
     "trace": "compiler.trace",
     "write_formula": "nn.writing",
     "G2N2Error": "errors",

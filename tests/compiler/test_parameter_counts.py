@@ -6,7 +6,7 @@ Each is counted twice: by the plan, and by the PyTorch module made of it.
 import pytest
 
 from g2n2.compiler.costs import NetworkCost
-from g2n2.compiler.planning import plan_network
+from g2n2.compiler.grammar_to_plan import plan_network
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.nn.model import GrammarGNN
 

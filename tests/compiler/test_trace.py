@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from g2n2.compiler.shallowest import shallowest
+from g2n2.compiler.least_depth import shallowest
 from g2n2.compiler.trace import trace
 from g2n2.compiler.trace_text import trace_json
 from g2n2.errors import GrammarError

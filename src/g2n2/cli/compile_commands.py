@@ -121,8 +121,8 @@ def compile_grammar(
 ) -> None:
     """The network of a grammar with its shapes, parameters, FLOPs and memory."""
     from ..compiler.costs import NetworkCost
-    from ..compiler.plan_text import plan_as_json, plan_text
-    from ..compiler.planning import plan_network, undefined_supports
+    from ..compiler.grammar_to_plan import plan_network, undefined_supports
+    from ..compiler.plan_to_text import plan_as_json, plan_text
     from ..verdict import network_verdict
 
     chosen = of_network(grammar, reduce)
@@ -181,7 +181,7 @@ def trace_word(
     chosen = of_words(grammar, reduce)
     found = trace(chosen.grammar, word, parse_graph6(graph6) if graph6 else None)
     if diagram is not None:
-        from ..compiler.diagrams import trace_svg
+        from ..compiler.plan_to_svg import trace_svg
 
         _write_svg(trace_svg(found), diagram)
     if json:
@@ -241,8 +241,8 @@ def show_formula(
     json: AsJson = False,
 ) -> None:
     """A ready formula as a sentence, and the network that can hold it."""
-    from ..compiler.formulas.counting import FORMULAS, formula
-    from ..compiler.formulas.planning import requirements
+    from ..compiler.formula_plan import requirements
+    from ..compiler.subgraph_counts import FORMULAS, formula
 
     if not name:
         show.say("\n".join(FORMULAS))

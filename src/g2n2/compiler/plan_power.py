@@ -16,9 +16,9 @@ from ..language.patterns import normal_form
 from ..language.sorts import M, Sort
 from ..language.terms import IDENTITY, ONE, Hole, Term, apply, fill, multilinear
 from .free_functions import CONSTANTS, FreeFunctions, free_functions
+from .grammar_to_plan import UPDATE_ORDER
 from .memories import widths_before
 from .plan import Mixing, NetworkPlan, Selector, WLTestOptions
-from .planning import UPDATE_ORDER
 from .readout_plan import is_pooled
 
 _READ = {"graph": "", "node": "nodes", "edge": "pairs"}

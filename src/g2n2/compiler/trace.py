@@ -19,10 +19,10 @@ from ..graphs import GraphLike
 from ..language.evaluation import Array, evaluate
 from ..language.sorts import M, S, Sort
 from ..language.terms import IDENTITY, ONE, Term, apply, substitute
+from .grammar_to_plan import UPDATE_ORDER
 from .inputs import plan_inputs
-from .planning import UPDATE_ORDER
+from .least_depth import shallowest
 from .presets import PRESETS
-from .shallowest import shallowest
 
 Memories = Mapping[Sort, tuple[Term, ...]]
 _DIAGONAL = apply("diag", ONE)

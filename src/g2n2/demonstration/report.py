@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..compiler.diagrams import layer_svg
-from ..compiler.planning import plan_network
+from ..compiler.grammar_to_plan import plan_network
+from ..compiler.plan_to_svg import layer_svg
 from .blocks import Block, Code, Heading, Picture, Table, Text
 from .contest import Claim, Contestant, minus
 from .proof import Proof

@@ -23,7 +23,7 @@ from safetensors import torch as safetensors
 from torch import Tensor, nn
 
 from .. import __version__
-from ..compiler.plan_text import plan_text
+from ..compiler.plan_to_text import plan_text
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import readout_options
 from ..errors import DataError, G2N2Error, GrammarError, LoweringError

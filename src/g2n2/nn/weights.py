@@ -9,10 +9,10 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from ..compiler.formulas.atoms import Application, Atom, Combination, Constant, Pointwise
-from ..compiler.formulas.hinges import IDENTITY, Unit, hinges
-from ..compiler.formulas.planning import FormulaPlan, Occurrence
-from ..compiler.formulas.schedule import Basis, Stage
+from ..compiler.atoms import Application, Atom, Combination, Constant, Pointwise
+from ..compiler.atoms_to_schedule import Basis, Stage
+from ..compiler.formula_plan import FormulaPlan, Occurrence
+from ..compiler.piecewise_linear import IDENTITY, Unit, hinges
 from ..compiler.plan import LayerPlan
 from ..errors import LoweringError
 from ..language.sorts import M, R, S, Sort, V

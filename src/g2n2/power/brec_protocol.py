@@ -14,25 +14,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from g2n2.errors import DataError
-from g2n2.power.suites import Suite
-from g2n2.power.trials.brec_statistics import (
+from ..errors import DataError
+from .suites import Suite
+from .trials.brec_statistics import (
     RELEASED_THRESHOLD,
     hotelling_t2,
     hotelling_threshold,
     released_separates,
     released_statistic,
 )
-from g2n2.power.trials.brec_training import Training, train_apart
-from g2n2.power.trials.network_inputs import (
-    Embeddings,
-    MakeModel,
-    Precision,
-    Style,
-    build,
-    embed,
-    relabelled,
-)
+from .trials.brec_training import Training, train_apart
+from .trials.network_inputs import Embeddings, MakeModel, Precision, Style, build, embed, relabelled
 
 BrecVerdict = Literal["separated", "merged", "unreliable", "not finite"]
 Statistic = Literal["released", "correct"]

@@ -69,7 +69,7 @@ def pair_types(
 
 
 def first_colours(types: Sequence[Colours], k: int) -> tuple[list[Colours], int]:
-    """Colours `[g] + [n] * k` of k-tuples by the types `[g, n, n]` of their pairs, and their count."""
+    """Colours `[g] + [n] * k` of k-tuples by the types `[g, n, n]` of their pairs; the count."""
     parts: list[list[Colours]] = []
     for stack in types:
         graphs, nodes, _ = stack.shape

@@ -26,8 +26,8 @@ from math import exp, inf, isqrt, lgamma, log
 
 import numpy as np
 
-from g2n2.errors import DataError
-from g2n2.power.trials.network_inputs import Embeddings
+from ...errors import DataError
+from .network_inputs import Embeddings
 
 RELEASED_THRESHOLD = 72.34
 # Released: a statistic this close to that of the reliability check does not count.

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from g2n2.errors import DataError
-from g2n2.graphs import Adjacency
-from g2n2.power.trials.network_inputs import GRAPHS_PER_CALL, Network, Precision, Style, forward
+from ...errors import DataError
+from ...graphs import Adjacency
+from .network_inputs import GRAPHS_PER_CALL, Network, Precision, Style, forward
 
 
 @dataclass(frozen=True)

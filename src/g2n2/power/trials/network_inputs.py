@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.errors import DataError
-from g2n2.graphs import Adjacency
+from ...errors import DataError
+from ...graphs import Adjacency
 
 if TYPE_CHECKING:
     import torch

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
-from ...language.sorts import S, Sort
-from ...language.terms import ONE, Apply, Hole, Leaf, Term, apply, substitute
+from ..language.sorts import S, Sort
+from ..language.terms import ONE, Apply, Hole, Leaf, Term, apply, substitute
 
 EYE = apply("diag", ONE)
 ROW_OF_ONES = apply("transpose", ONE)

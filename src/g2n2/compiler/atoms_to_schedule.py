@@ -12,8 +12,8 @@ from fractions import Fraction
 from functools import cached_property
 from math import gcd, lcm
 
-from ...grammars.rules import Rule
-from ...language.sorts import SORTS, Sort
+from ..grammars.rules import Rule
+from ..language.sorts import SORTS, Sort
 from .atoms import Application, Atom, Channel, Combination, Pointwise
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...language.sorts import M, R, S, Sort, V
+from ..grammar_to_plan import UPDATE_ORDER
 from ..memories import SYMBOLS, shape, widths_before
 from ..plan import NetworkPlan
 from ..plan_rows import input_text, local_texts, pool_texts, sizes_text
-from ..planning import UPDATE_ORDER
 from . import palette
 from .icons import BELOW, SIZE, memory_icon
 from .layer_layout import body_label

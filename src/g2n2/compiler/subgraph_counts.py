@@ -15,9 +15,9 @@ from itertools import combinations
 
 import networkx as nx
 
-from ...errors import LoweringError
-from ...language.parsing import parse
-from ...language.terms import ONE, Term, power
+from ..errors import LoweringError
+from ..language.parsing import parse
+from ..language.terms import ONE, Term, power
 from .homomorphisms import automorphisms, homomorphisms, images, product_of
 
 MOST_VERTICES = 9

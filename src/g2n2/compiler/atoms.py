@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ...grammars.rules import Rule
-from ...language.sorts import S, Sort
+from ..grammars.rules import Rule
+from ..language.sorts import S, Sort
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ...grammars.grammar import Grammar
 from ...grammars.rules import Rule
 from ...language.operations import OPERATIONS
+from ..grammar_to_plan import plan_network
 from ..plan import NetworkPlan
-from ..planning import plan_network
 from ..presets import Preset
 from . import palette
 from .layer import draw_layer

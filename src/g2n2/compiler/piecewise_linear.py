@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...errors import LoweringError
-from ...language.evaluation import FUNCTION_VALUES
+from ..errors import LoweringError
+from ..language.evaluation import FUNCTION_VALUES
 
 Unit = tuple[float, float, float]
 """(a, b, weight): the hidden unit relu(a·x + b) and its weight in the output."""

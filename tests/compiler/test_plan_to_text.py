@@ -5,8 +5,9 @@ import json
 import pytest
 
 from g2n2.compiler.costs import Cost, NetworkCost
+from g2n2.compiler.grammar_to_plan import plan_network, unsupported
 from g2n2.compiler.plan_rows import plan_rows
-from g2n2.compiler.plan_text import (
+from g2n2.compiler.plan_to_text import (
     HEADERS,
     bytes_text,
     flops_text,
@@ -14,7 +15,6 @@ from g2n2.compiler.plan_text import (
     plan_table,
     plan_text,
 )
-from g2n2.compiler.planning import plan_network, unsupported
 from g2n2.grammars.catalogue import catalogue, find_grammar
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from ...language.operations import OPERATIONS
-from ...language.sorts import M, R, S, V
-from ...language.terms import HOLLOW, ONE, Apply, Number, Term, apply
+from ..language.operations import OPERATIONS
+from ..language.sorts import M, R, S, V
+from ..language.terms import HOLLOW, ONE, Apply, Number, Term, apply
 from .matching import EYE, ROW_OF_ONES, joined, run_sort, spread, transposed
 
 

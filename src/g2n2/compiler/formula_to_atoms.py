@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from ...errors import LoweringError
-from ...grammars.grammar import Grammar
-from ...grammars.rules import Rule
-from ...language.printing import to_text
-from ...language.sorts import M, S, Sort, V
-from ...language.terms import Apply, Hole, Leaf, Number, Term, apply, subterms
-from ..inputs import InputPlan
-from ..planning import steps_of
+from ..errors import LoweringError
+from ..grammars.grammar import Grammar
+from ..grammars.rules import Rule
+from ..language.printing import to_text
+from ..language.sorts import M, S, Sort, V
+from ..language.terms import Apply, Hole, Leaf, Number, Term, apply, subterms
 from .atoms import AtomTable, Combination, combined, layer_of, work
-from .hinges import is_exact
+from .grammar_to_plan import steps_of
+from .inputs import InputPlan
 from .matching import instances, spread, written_out
+from .piecewise_linear import is_exact
 from .rewriting import shorter, simpler
 
 _Key = tuple[str, tuple[Term, ...]]

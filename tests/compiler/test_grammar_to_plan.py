@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from g2n2.compiler.grammar_to_plan import plan_network, undefined_supports, unsupported
 from g2n2.compiler.plan import LayerPlan, NetworkPlan
-from g2n2.compiler.planning import plan_network, undefined_supports, unsupported
 from g2n2.errors import G2N2Error, LoweringError
 from g2n2.grammars.catalogue import catalogue, find_grammar
 from g2n2.grammars.grammar import Grammar

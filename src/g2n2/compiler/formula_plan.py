@@ -11,24 +11,24 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 
-from ...errors import LoweringError
-from ...grammars.coercion import GrammarLike, as_grammar
-from ...grammars.grammar import Grammar
-from ...grammars.rules import Rule
-from ...grammars.words import parse_word
-from ...language.printing import to_text
-from ...language.sorts import SORTS, M, R, S, Sort, V
-from ...language.terms import ONE, Apply, Number, Term, apply, multilinear
-from ..inputs import InputPlan, plan_inputs
-from ..planning import steps_of
-from ..presets import find_preset
-from ..readout_plan import PARTS, Pooling, is_linear, is_pooled, readout_options
+from ..errors import LoweringError
+from ..grammars.coercion import GrammarLike, as_grammar
+from ..grammars.grammar import Grammar
+from ..grammars.rules import Rule
+from ..grammars.words import parse_word
+from ..language.printing import to_text
+from ..language.sorts import SORTS, M, R, S, Sort, V
+from ..language.terms import ONE, Apply, Number, Term, apply, multilinear
 from .atoms import Combination, Pointwise, combined, layer_of, work
-from .hinges import IDENTITY, hinges
+from .atoms_to_schedule import Stage, stages
+from .formula_to_atoms import Realiser
+from .grammar_to_plan import steps_of
+from .inputs import InputPlan, plan_inputs
 from .matching import EYE, ROW_OF_ONES, instances, joined, spread, transposed, written_out
-from .realisation import Realiser
+from .piecewise_linear import IDENTITY, hinges
+from .presets import find_preset
+from .readout_plan import PARTS, Pooling, is_linear, is_pooled, readout_options
 from .rewriting import simpler, sums
-from .schedule import Stage, stages
 
 Formula = Term | str
 Occurrence = tuple[Rule, tuple[Combination, ...]]

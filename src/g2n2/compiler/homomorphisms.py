@@ -14,8 +14,8 @@ from math import factorial, prod
 import networkx as nx
 from networkx.algorithms.isomorphism import GraphMatcher
 
-from ...grammars.membership import factors, joined
-from ...language.terms import ONE, A, Term, apply
+from ..grammars.membership import factors, joined
+from ..language.terms import ONE, A, Term, apply
 
 Blocks = tuple[tuple[int, ...], ...]
 
