@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .api import load as load
     from .api import predict as predict
     from .compiler.formula_plan import requirements as requirements
-    from .compiler.subgraph_counts import formula as formula
     from .compiler.trace import trace as trace
     from .data.batch import GraphBatch as GraphBatch
     from .data.reading import read_graphs as read_graphs
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from .grammars.catalogue import find_grammar as find_grammar
     from .grammars.fragments import Fragment as Fragment
     from .grammars.grammar import Grammar as Grammar
+    from .grammars.subgraph_counts import formula as formula
     from .grammars.words import enumerate_words as enumerate_words
     from .graphs import adjacency as adjacency
     from .language.evaluation import evaluate as evaluate
@@ -88,7 +88,7 @@ _HOMES = {
     "parse": "language.parsing",
     "Operation": "language.operations",
     "register": "language.registry",
-    "formula": "compiler.subgraph_counts",
+    "formula": "grammars.subgraph_counts",
     "requirements": "compiler.formula_plan",
     "trace": "compiler.trace",
     "write_formula": "nn.writing",

@@ -305,7 +305,7 @@ def _stronger_notes(
     plan: NetworkPlan, words: Verdict, probe: Probe, pool: Pool, exact: bool
 ) -> list[str]:
     """Which rules MLPs, biases and pooling add to the words, and whether they add power."""
-    from .compiler.power_text import rules_text
+    from .compiler.plan_to_text import rules_text
 
     name = plan.grammar.name or "the grammar"
     functions = plan.added_rules()

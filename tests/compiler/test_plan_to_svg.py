@@ -14,7 +14,7 @@ from matplotlib import font_manager
 from matplotlib.ft2font import FT2Font
 
 from g2n2.compiler.grammar_to_plan import plan_network, unsupported
-from g2n2.compiler.memories import numbered_selectors
+from g2n2.compiler.plan import numbered_selectors
 from g2n2.compiler.plan_to_svg import architecture_svg, layer_svg, overview_svg, trace_svg
 from g2n2.compiler.trace import trace
 from g2n2.errors import LoweringError

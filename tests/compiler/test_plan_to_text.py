@@ -6,12 +6,12 @@ import pytest
 
 from g2n2.compiler.costs import Cost, NetworkCost
 from g2n2.compiler.grammar_to_plan import plan_network, unsupported
-from g2n2.compiler.plan_rows import plan_rows
 from g2n2.compiler.plan_to_text import (
     HEADERS,
     bytes_text,
     flops_text,
     plan_as_json,
+    plan_rows,
     plan_table,
     plan_text,
 )

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from g2n2.compiler.least_depth import shallowest
-from g2n2.compiler.trace import trace
-from g2n2.compiler.trace_text import trace_json
+from g2n2.compiler.trace import trace, trace_json
 from g2n2.errors import GrammarError
 from g2n2.grammars.catalogue import catalogue, find_grammar
 from g2n2.grammars.derivations import derive_word

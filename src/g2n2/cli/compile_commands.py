@@ -174,8 +174,7 @@ def trace_word(
     json: AsJson = False,
 ) -> None:
     """How a network makes a word, rule by rule: the memories after each step, the layers needed."""
-    from ..compiler.trace import trace
-    from ..compiler.trace_text import trace_json
+    from ..compiler.trace import trace, trace_json
     from ..graphs import parse_graph6
 
     chosen = of_words(grammar, reduce)
@@ -242,7 +241,7 @@ def show_formula(
 ) -> None:
     """A ready formula as a sentence, and the network that can hold it."""
     from ..compiler.formula_plan import requirements
-    from ..compiler.subgraph_counts import FORMULAS, formula
+    from ..grammars.subgraph_counts import FORMULAS, formula
 
     if not name:
         show.say("\n".join(FORMULAS))

@@ -19,16 +19,14 @@ from ..grammars.words import parse_word
 from ..language.printing import to_text
 from ..language.sorts import SORTS, M, R, S, Sort, V
 from ..language.terms import ONE, Apply, Number, Term, apply, multilinear
-from .atoms import Combination, Pointwise, combined, layer_of, work
-from .atoms_to_schedule import Stage, stages
-from .formula_to_atoms import Realiser
+from .atoms_to_schedule import Combination, Pointwise, Stage, combined, layer_of, stages, work
+from .formula_to_atoms import Realiser, simpler, sums
 from .grammar_to_plan import steps_of
 from .inputs import InputPlan, plan_inputs
 from .matching import EYE, ROW_OF_ONES, instances, joined, spread, transposed, written_out
 from .piecewise_linear import IDENTITY, hinges
 from .presets import find_preset
 from .readout_plan import PARTS, Pooling, is_linear, is_pooled, readout_options
-from .rewriting import simpler, sums
 
 Formula = Term | str
 Occurrence = tuple[Rule, tuple[Combination, ...]]

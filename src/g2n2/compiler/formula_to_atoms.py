@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import TypeGuard
 
 from ..errors import LoweringError
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
+from ..language.operations import OPERATIONS
 from ..language.printing import to_text
-from ..language.sorts import M, S, Sort, V
-from ..language.terms import Apply, Hole, Leaf, Number, Term, apply, subterms
-from .atoms import AtomTable, Combination, combined, layer_of, work
+from ..language.sorts import M, R, S, Sort, V
+from ..language.terms import HOLLOW, ONE, Apply, Hole, Leaf, Number, Term, apply, subterms
+from .atoms_to_schedule import AtomTable, Combination, combined, layer_of, work
 from .grammar_to_plan import steps_of
 from .inputs import InputPlan
-from .matching import instances, spread, written_out
+from .matching import EYE, ROW_OF_ONES, instances, joined, run_sort, spread, transposed, written_out
 from .piecewise_linear import is_exact
-from .rewriting import shorter, simpler
 
 _Key = tuple[str, tuple[Term, ...]]
 """A term as `spread` gives it: how its products are bracketed cannot be seen."""
@@ -185,3 +186,116 @@ class Realiser:
         if not bodies:
             return f"{sort.variable} has no rule"
         return f"the rules are {sort.variable} → {bodies}"
+
+
+def shorter(term: Term, entrywise: bool) -> Iterator[Term]:
+    """Equal terms that may take fewer layers.
+
+    Args:
+        term: Any term, I written as diag(1).
+        entrywise: Whether columns can be multiplied entrywise, so that diag(u)w is u⊙w; else u⊙w
+            is diag(u)w.
+    """
+    op, run = spread(term)
+    if op == "matmul":
+        if EYE in run and any(factor != EYE for factor in run):
+            yield joined(op, tuple(factor for factor in run if factor != EYE))
+        for place, factor in enumerate(run[:-1]):
+            if entrywise and run[-1].sort == V and _is(factor, "diag"):
+                scaled = apply("hadamard", factor.args[0], joined(op, run[place + 1 :]))
+                yield joined(op, (*run[:place], scaled))
+    elif op == "hadamard" and term.sort == V and not entrywise:
+        yield apply("matmul", apply("diag", run[0]), joined(op, run[1:]))
+    elif _is(term, "transpose"):
+        pushed = transposed(term.args[0])
+        if pushed != term:
+            yield pushed
+
+
+def simpler(term: Term) -> Iterator[Term]:
+    """Equal terms made of smaller parts: products of sums as sums, J and scalars written out."""
+    op, run = spread(term)
+    if not op:
+        yield from _simpler_single(term)
+        return
+    for place, factor in enumerate(run):
+        before, after = run[:place], run[place + 1 :]
+        if _is(factor, "add"):
+            parts = [joined(op, (*before, part, *after)) for part in factor.args]
+            yield apply("add", *parts)
+            return
+        if _is(factor, "scale"):
+            yield apply("scale", factor.args[0], joined(op, (*before, factor.args[1], *after)))
+            return
+        if factor == HOLLOW:
+            if op == "hadamard":
+                rest = joined(op, before + after)
+                yield rest - apply("hadamard", rest, EYE)
+            else:
+                yield joined(op, (*before, _hollow(), *after))
+            return
+
+
+def _simpler_single(term: Term) -> Iterator[Term]:
+    if term == HOLLOW:
+        yield _hollow()
+    if not isinstance(term, Apply) or not term.args:
+        return
+    inner = term.args[0]
+    if term.op == "scale" and not isinstance(inner, Number):
+        scaled = term.args[1]
+        if scaled.sort == M:
+            yield apply("hadamard", joined("matmul", (ONE, inner, ROW_OF_ONES)), scaled)
+        elif scaled.sort == V:
+            yield apply("matmul", scaled, inner)
+        else:
+            yield apply("matmul", inner, scaled)
+    elif term.op in ("transpose", "diag", "trace"):
+        if _is(inner, "add"):
+            yield apply("add", *(apply(term.op, part) for part in inner.args))
+        elif _is(inner, "scale"):
+            yield apply("scale", inner.args[0], apply(term.op, inner.args[1]))
+        elif inner.sort == S:
+            yield inner  # diag, Tr and ᵀ keep a number
+        elif term.op == "diag":
+            yield apply("hadamard", apply("matmul", inner, ROW_OF_ONES), EYE)
+        elif term.op == "trace":
+            inside = inner.args[0] if _is(inner, "diag") else None
+            column = inside or apply("matmul", apply("hadamard", inner, EYE), ONE)
+            yield joined("matmul", (ROW_OF_ONES, *_factors(column)))
+    elif OPERATIONS[term.op].multilinear:
+        yield from _distributed(term)
+
+
+def _distributed(term: Apply) -> Iterator[Term]:
+    """A sum or a multiple among the operands of a multilinear operation, in front of it."""
+    for place, operand in enumerate(term.args):
+        before, after = term.args[:place], term.args[place + 1 :]
+        if _is(operand, "add"):
+            yield apply("add", *(apply(term.op, *before, x, *after) for x in operand.args))
+            return
+        if _is(operand, "scale"):
+            factor, rest = operand.args
+            yield apply("scale", factor, apply(term.op, *before, rest, *after))
+            return
+
+
+def _factors(column: Term) -> tuple[Term, ...]:
+    """The factors of a product of matrices and a column; the column itself else."""
+    op, run = spread(column)
+    return run if op == "matmul" else (column,)
+
+
+def sums(run: tuple[Term, ...]) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:
+    """A sentence's factors cut into a row and a column."""
+    for cut in range(1, len(run)):
+        if run_sort(run[:cut]) == R and run_sort(run[cut:]) == V:
+            yield run[:cut], run[cut:]
+
+
+def _is(term: Term, op: str) -> TypeGuard[Apply]:
+    return isinstance(term, Apply) and term.op == op and not term.function
+
+
+def _hollow() -> Term:
+    return apply("matmul", ONE, ROW_OF_ONES) - EYE

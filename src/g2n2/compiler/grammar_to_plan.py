@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ..errors import GrammarError, LoweringError
+from ..grammars.free_functions import free_functions
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
 from ..language.operations import OPERATIONS
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import leaves, operators
 from ..validation import MOST_LAYERS, MOST_WIDTH
-from .free_functions import free_functions
 from .inputs import plan_inputs
 from .plan import LayerPlan, Linear, MemoryUpdate, NetworkPlan, RuleStep, Selector
 from .presets import Preset, find_preset

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..errors import LoweringError
+from ..grammars.free_functions import identity_is_a_word
 from ..grammars.grammar import Grammar
 from ..language.operations import OPERATIONS
 from ..language.printing import to_text
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import IDENTITY, ONE, A, Apply, Term, apply, subterms
-from .free_functions import identity_is_a_word
 from .presets import Preset
 
 

@@ -9,8 +9,15 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from ..compiler.atoms import Application, Atom, Combination, Constant, Pointwise
-from ..compiler.atoms_to_schedule import Basis, Stage
+from ..compiler.atoms_to_schedule import (
+    Application,
+    Atom,
+    Basis,
+    Combination,
+    Constant,
+    Pointwise,
+    Stage,
+)
 from ..compiler.formula_plan import FormulaPlan, Occurrence
 from ..compiler.piecewise_linear import IDENTITY, Unit, hinges
 from ..compiler.plan import LayerPlan

@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...language.sorts import M, R, S, Sort, V
-from ..grammar_to_plan import UPDATE_ORDER
-from ..memories import SYMBOLS, shape, widths_before
-from ..plan import NetworkPlan
-from ..plan_rows import input_text, local_texts, pool_texts, sizes_text
+from ..plan import SYMBOLS, NetworkPlan, shape
+from ..plan_to_text import input_text, local_texts, pool_texts, sizes_text
 from . import palette
-from .icons import BELOW, SIZE, memory_icon
-from .layer_layout import body_label
-from .rich_text import text_width
-from .svg import FAINT, Box, Canvas, Point
+from .layer import body_label
+from .svg import BELOW, FAINT, SIZE, Box, Canvas, Point, memory_icon, text_width
 
 _GAP = 58.0
 """Room for an arrow between two columns."""
@@ -50,12 +46,11 @@ class _Architecture:
 
     def __init__(self, canvas: Canvas, plan: NetworkPlan) -> None:
         self.canvas, self.plan, self.x = canvas, plan, 0.0
-        self.final = widths_before(plan, len(plan.layers))
+        self.final = plan.widths_before(len(plan.layers))
         self.parts = _readout_parts(plan)
-        sorts = [sort for sort in UPDATE_ORDER if sort in self.final]
         self.rows: dict[Sort, Box] = {}
         y = 0.0
-        for sort in sorts:
+        for sort in self.final:
             height = self._row_height(sort)
             self.rows[sort] = Box(0, y, 0, height)
             y += height + 30
@@ -91,7 +86,7 @@ class _Architecture:
 
     def _arrows(self, layer: int, end: float, start: float) -> None:
         """One arrow for each memory that goes into layer number `layer`, with its channels."""
-        for sort, width in widths_before(self.plan, layer).items():
+        for sort, width in self.plan.widths_before(layer).items():
             y = self._axis(sort)
             self.canvas.arrow([(start, y), (end, y)], palette.MEMORY[sort])
             self.canvas.text((start + end) / 2 - 3, y - 11, str(width), 11, FAINT)
@@ -126,12 +121,12 @@ class _Architecture:
             self.canvas.text(box.x + 14, y, name, 14, palette.INPUT, "start", bold=True)
             self.canvas.text(box.right - 14, y, size, 11, FAINT, "end")
         self.x = box.right + _GAP
-        ends = [self._axis(sort) for sort in widths_before_inputs(self.plan)]
+        ends = [self._axis(sort) for sort in _input_widths(self.plan)]
         self._fan((box.right, box.cy), ends, self.x, palette.INPUT)
 
     def _memories(self, layer: int, formulas: bool = False) -> None:
         """A column of memories: the inputs, or what the last layer made."""
-        widths = widths_before_inputs(self.plan) if formulas else widths_before(self.plan, layer)
+        widths = _input_widths(self.plan) if formulas else self.plan.widths_before(layer)
         if not formulas:
             self._arrows(layer, self.x + _GAP, self.x)
             self.x += _GAP
@@ -231,7 +226,7 @@ class _Architecture:
         self.canvas.text(end.cx, middle + 10, shape(plan.sort, plan.out), 11, FAINT)
 
 
-def widths_before_inputs(plan: NetworkPlan) -> dict[Sort, int]:
+def _input_widths(plan: NetworkPlan) -> dict[Sort, int]:
     """Channels of the first memories, before any embedding."""
     return {sort: width for sort, width in plan.inputs.widths.items() if width}
 

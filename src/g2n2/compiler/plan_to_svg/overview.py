@@ -13,8 +13,7 @@ from ..plan import NetworkPlan
 from ..presets import Preset
 from . import palette
 from .layer import draw_layer
-from .rich_text import text_width
-from .svg import FAINT, INK, Box, Canvas
+from .svg import FAINT, INK, Box, Canvas, text_width
 
 if TYPE_CHECKING:
     from ...grammars.fragments import Fragment

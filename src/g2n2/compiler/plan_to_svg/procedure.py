@@ -6,11 +6,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ...language.terms import Term
-from ..trace import Memories, Trace, TraceStep
-from ..trace_text import title, word_text
+from ..trace import Memories, Trace, TraceStep, title, word_text
 from . import palette
-from .rich_text import text_width
-from .svg import FAINT, Box, Canvas
+from .svg import FAINT, Box, Canvas, text_width
 
 _CHIP, _PITCH, _SPACE = 28.0, 36.0, 8.0
 _LABEL = 44.0

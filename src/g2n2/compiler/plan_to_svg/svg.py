@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Literal, NamedTuple
 
-from .rich_text import FONTS, runs, text_width
+from ...language.sorts import M, R, S, Sort, V
+from ..plan import SYMBOLS
+from . import palette
 
 Point = tuple[float, float]
 Anchor = Literal["start", "middle", "end"]
@@ -176,3 +179,96 @@ def _spans(text: str, size: float) -> str:
 def _n(value: float) -> str:
     """A coordinate with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+FONTS = "DejaVu Sans, Verdana, Arial, Helvetica, sans-serif"
+_SHRINK = 0.72
+_DROP = 0.22
+_RAISE = -0.38
+_SHIFTED = re.compile(r"([_^])(?:\{((?:[^{}]|\{[^{}]*\})*)\}|(L?\d+|\w))")
+
+_ADVANCES: dict[int, str] = {
+    29: "ijlIJ'",
+    34: " ,./:;|·",
+    40: "()[]-!tfᵀ⁰¹²³⁴⁵⁶⁷⁸⁹",
+    50: '*^_`"rsz‖–ₖ?',
+    60: "ckvxyFLPTY",
+    64: "0123456789abdeghnopquESZΣ{}∖",
+    70: "ABCKRVX",
+    76: "DGHNU∪&",
+    86: "MOQ#+<=>~⊙→×−w",
+    100: "mW@%…",
+}
+_EM = {letter: width / 100 for width, letters in _ADVANCES.items() for letter in letters}
+"""Advance widths in em, rounded up from DejaVu Sans, the widest of the fonts asked for."""
+
+_BOLD = 1.16
+
+
+class TextRun(NamedTuple):
+    """A piece of text: how far it is moved down and how much it is shrunk, relative to 1 em."""
+
+    text: str
+    drop: float
+    scale: float
+
+
+def runs(text: str, drop: float = 0.0, scale: float = 1.0) -> Iterator[TextRun]:
+    """Cut `MLP_{V_c}` or `C^{(l+1)}` into pieces; `_x` shifts one letter, `_12` a number."""
+    place = 0
+    for found in _SHIFTED.finditer(text):
+        if found.start() > place:
+            yield TextRun(text[place : found.start()], drop, scale)
+        shift = (_DROP if found[1] == "_" else _RAISE) * scale
+        yield from runs(found[2] or found[3] or "", drop + shift, scale * _SHRINK)
+        place = found.end()
+    if place < len(text):
+        yield TextRun(text[place:], drop, scale)
+
+
+def text_width(text: str, size: float, bold: bool = False) -> float:
+    """How wide a text is drawn at most."""
+    total = sum(run.scale * sum(_EM.get(letter, 1.0) for letter in run.text) for run in runs(text))
+    return size * total * (_BOLD if bold else 1.0)
+
+
+SIZE = 52.0
+"""Height and width of every icon."""
+
+BELOW = 40.0
+"""Room for the two lines below an icon."""
+
+
+def memory_icon(
+    canvas: Canvas, x: float, cy: float, sort: Sort, exponent: str, channels: int, side: str
+) -> Box:
+    """A memory with its name and size below, as C^(l), and the box around the drawing."""
+    frame = Box(x, cy - (SIZE + BELOW) / 2, SIZE, SIZE)
+    stroke, fill = palette.MEMORY[sort], palette.MEMORY_FILL[sort]
+    canvas.box(frame, "none", "none", "memory", f"{SYMBOLS[sort]} {side}", radius=0)
+    for part in _parts(sort, frame):
+        canvas.patch(part, stroke, fill)
+    name = f"{SYMBOLS[sort]}^{{({exponent})}}"
+    canvas.text(frame.cx, frame.bottom + 15, name, 15, stroke, bold=True)
+    canvas.text(frame.cx, frame.bottom + 32, size_text(sort, channels), 11, FAINT)
+    return frame
+
+
+def size_text(sort: Sort, channels: int) -> str:
+    """`n×n×64`: the size of a memory for one graph."""
+    return {M: "n×n×", V: "n×", R: "n×"}.get(sort, "") + str(channels)
+
+
+def _parts(sort: Sort, frame: Box) -> list[Box]:
+    """The rectangles of an icon; together they reach all four sides of the frame."""
+    x, y, size = frame.x, frame.y, frame.width
+    step = size / 4
+    if sort == M:
+        side = size - 2 * 8
+        return [Box(x + 8 * k, y + 8 * (2 - k), side, side) for k in (2, 1, 0)]
+    if sort == V:
+        return [Box(x + k * step, y, step, size) for k in range(4)]
+    if sort == R:
+        return [Box(x, y + k * step, size, step) for k in range(4)]
+    assert sort == S
+    return [Box(x + k * step, y + 1.5 * step, step, step) for k in range(4)]

@@ -14,18 +14,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
-from ..grammars.grammar import Grammar
-from ..grammars.rules import Rule
 from ..language.operations import Operation, registered
 from ..language.patterns import BARE, DIAGONAL, Pattern, normal_form
-from ..language.sorts import M, R, Sort, V
-from ..language.terms import ONE, Apply, Hole, Leaf, Term, apply, fill, multilinear
+from ..language.sorts import M, R, S, Sort, V
+from ..language.terms import Apply, Hole, Leaf, Term, apply, fill, multilinear
+from .grammar import Grammar
+from .network_rules import ONES
+from .rules import Rule
 
-CONSTANTS: dict[Sort, Term] = {
-    V: ONE,
-    R: apply("transpose", ONE),
-    M: apply("matmul", ONE, apply("transpose", ONE)),
-}
+CONSTANTS = {sort: word for sort, word in ONES.items() if sort != S}
 """The word a bias of a memory stands for; a scalar's is a number and no word."""
 
 _FULL = Pattern(2, (), (0, 1))
@@ -115,11 +112,10 @@ def _keep(term: Term, found: dict[Sort, dict[Pattern, Term]]) -> bool:
     inner = set(range(pattern.vertices)) - set(pattern.boundary)
     if inner or any(edge.label not in _FACTORS for edge in pattern.edges):
         return False
-    known = found.setdefault(term.sort, {})
-    if pattern in known:
-        return False
-    known[pattern] = term
-    return True
+    patterns = found.setdefault(term.sort, {})
+    is_new = pattern not in patterns
+    patterns.setdefault(pattern, term)
+    return is_new
 
 
 def identity_is_a_word(grammar: Grammar) -> bool:
