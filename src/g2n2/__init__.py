@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .grammars.catalogue import find_grammar as find_grammar
     from .grammars.fragments import Fragment as Fragment
     from .grammars.grammar import Grammar as Grammar
+    from .grammars.registry import register as register
     from .grammars.subgraph_counts import formula as formula
     from .grammars.words import enumerate_words as enumerate_words
     from .graphs import adjacency as adjacency
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from .language.operations import Operation as Operation
     from .language.parsing import parse as parse
     from .language.patterns import equal as equal
-    from .language.registry import register as register
     from .nn.explaining import explain as explain
     from .nn.model import G2N2 as G2N2
     from .nn.model import GrammarGNN as GrammarGNN
@@ -87,7 +87,7 @@ _HOMES = {
     "evaluate_mod": "language.evaluation",
     "parse": "language.parsing",
     "Operation": "language.operations",
-    "register": "language.registry",
+    "register": "grammars.registry",
     "formula": "grammars.subgraph_counts",
     "requirements": "compiler.formula_plan",
     "trace": "compiler.trace",

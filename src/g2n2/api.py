@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from .power.refinement import WLTest
     from .power.suites import Suite
     from .power.table import PowerTable
-    from .reduction.checker import Verdict
+    from .reduction.checker import CheckResult
     from .reduction.compare import Comparison, Mode
     from .training.trained import Outcome, Run
 
 
-def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> Verdict:
+def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> CheckResult:
     """Check a certificate with the checker that shares no code with the search.
 
     >>> from g2n2 import check, derive
@@ -223,29 +223,10 @@ def compile(
         GrammarError: There is no such grammar.
         LoweringError: The grammar cannot be compiled as asked.
     """
+    options = dict(locals())  # before any other name is bound here
     from .nn.model import GrammarGNN
 
-    return GrammarGNN(
-        grammar,
-        node_features=node_features,
-        edge_features=edge_features,
-        width=width,
-        layers=layers,
-        out=out,
-        task=task,
-        readout=readout,
-        preset=preset,
-        pooling=pooling,
-        functions=functions,
-        pair_bias=pair_bias,
-        decision=decision,
-        context=context,
-        directed=directed,
-        supports=supports,
-        typical_size=typical_size,
-        memory_budget=memory_budget,
-        backend=backend,
-    )
+    return GrammarGNN(**options)
 
 
 def load(path: str | Path, device: str = "auto") -> GrammarGNN | Run:

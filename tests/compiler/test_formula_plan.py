@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from g2n2.compiler.formula_plan import requirements
-from g2n2.compiler.piecewise_linear import hinges
+from g2n2.compiler.piecewise_linear import relu_units
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.subgraph_counts import FORMULAS, formula, laplacian_power, subgraph_count
@@ -179,7 +179,7 @@ def test_row_sums_of_the_read_out_stand_in_for_a_product_with_ones() -> None:
 
 
 def test_hinges_meet_every_integer_of_the_domain() -> None:
-    units, start = hinges(("sqrt", "inv"), range(0, 30))
+    units, start = relu_units(("sqrt", "inv"), range(0, 30))
     for x in range(30):
         value = start + sum(w * max(a * x + b, 0.0) for a, b, w in units)
         assert value == pytest.approx(0.0 if x == 0 else x**-0.5, abs=1e-13)

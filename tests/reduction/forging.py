@@ -15,7 +15,14 @@ from g2n2.language.patterns import Assumption, canonical_with_order, collapsed, 
 from g2n2.language.sorts import M, R, S, V
 from g2n2.language.terms import Leaf, Term
 from g2n2.reduction.certificates import certificate, digest
-from g2n2.reduction.forms import Claim, Form, Level, Obligation, obligations, transpose_obligations
+from g2n2.reduction.invariants import (
+    Claim,
+    Form,
+    Level,
+    Obligation,
+    obligations,
+    transpose_obligations,
+)
 from g2n2.reduction.reduce import reduce
 from g2n2.reduction.simulation import combined
 

@@ -24,7 +24,7 @@ from .formula_to_atoms import Realiser, simpler, sums
 from .grammar_to_plan import steps_of
 from .inputs import InputPlan, plan_inputs
 from .matching import EYE, ROW_OF_ONES, instances, joined, spread, transposed, written_out
-from .piecewise_linear import IDENTITY, hinges
+from .piecewise_linear import IDENTITY, relu_units
 from .presets import find_preset
 from .readout_plan import PARTS, Pooling, is_linear, is_pooled, readout_options
 
@@ -136,7 +136,7 @@ class FormulaPlan:
             count += len(IDENTITY) if linear else 0
         for atom in stage.pointwise(sort):
             assert isinstance(atom.made, Pointwise)
-            count += len(hinges(atom.made.functions, self.realiser.domain)[0])
+            count += len(relu_units(atom.made.functions, self.realiser.domain)[0])
         return count
 
     def _mlp(self, stage: Stage, sort: Sort) -> int:

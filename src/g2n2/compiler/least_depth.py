@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import product
 
-from ..grammars.derivations import Derivation, derive_word
+from ..grammars.derivations import DerivationTree, derive_word
 from ..grammars.grammar import Grammar
-from ..grammars.membership import Chain, Goal, Recogniser, arguments, factors
+from ..grammars.membership import Chain, Recogniser, SpanGoal, arguments, factors
 from ..grammars.rules import Rule
 from ..language.sorts import Sort
 from ..language.terms import Hole, Term
@@ -17,7 +17,9 @@ _Depth = tuple[int, int]
 """Layers, then rules applied: the fewest layers first, and among those the fewest rules."""
 
 
-def shallowest(grammar: Grammar, term: Term, given: Collection[Term] = ()) -> Derivation:
+def least_depth_derivation(
+    grammar: Grammar, term: Term, given: Collection[Term] = ()
+) -> DerivationTree:
     """Derive a word in as few layers as any derivation of it takes.
 
     A product may be bracketed as one likes, so A⁴ takes two layers and not three: (A²)(A²).
@@ -32,17 +34,17 @@ def shallowest(grammar: Grammar, term: Term, given: Collection[Term] = ()) -> De
     """
     derive_word(grammar, term)  # says what is wrong with a term that is not a word
     recogniser = Recogniser(grammar, term)
-    search = _Search(recogniser, given)
+    search = _LeastDepthSearch(recogniser, given)
     return search.derivation(recogniser.goal, term)
 
 
-class _Search:
+class _LeastDepthSearch:
     """The best rule for every run of factors, shorter runs and inner chains first."""
 
     def __init__(self, recogniser: Recogniser, given: Collection[Term]) -> None:
         self.recogniser = recogniser
         self.given = {factors(term) for term in given}
-        self.best: dict[_Key, tuple[_Depth, Rule, list[Goal]]] = {}
+        self.best: dict[_Key, tuple[_Depth, Rule, list[SpanGoal]]] = {}
         for chain in recogniser.chains.values():  # inner chains stand before those around them
             count = len(chain.factors)
             for length in range(1, count + 1):
@@ -51,11 +53,11 @@ class _Search:
 
     def _fill(self, chain: Chain, start: int, end: int) -> None:
         for sort in chain.ends[start]:
-            goal = Goal(chain, start, end, sort)
+            goal = SpanGoal(chain, start, end, sort)
             if goal.holds:
                 self.best[_key(goal)] = min(self._ways(goal), key=lambda way: way[0])
 
-    def _ways(self, goal: Goal) -> Iterator[tuple[_Depth, Rule, list[Goal]]]:
+    def _ways(self, goal: SpanGoal) -> Iterator[tuple[_Depth, Rule, list[SpanGoal]]]:
         if goal.chain.factors[goal.start : goal.end] in self.given:
             yield (0, 0), Rule(goal.sort, goal.term), []
             return
@@ -69,7 +71,7 @@ class _Search:
             rule, below = self.recogniser.step(goal)
             yield (0, 0), rule, below
 
-    def _depth(self, below: list[Goal]) -> _Depth:
+    def _depth(self, below: list[SpanGoal]) -> _Depth:
         if not below:
             return 0, 0
         depths = [self.best[_key(goal)][0] for goal in below]
@@ -77,7 +79,7 @@ class _Search:
 
     def _laid(
         self, chain: Chain, items: tuple[Term, ...], start: int, end: int
-    ) -> Iterator[list[Goal]]:
+    ) -> Iterator[list[SpanGoal]]:
         """Every way to lay a rule's body over the factors from `start` to `end`."""
         if not items:
             if start == end:
@@ -88,7 +90,7 @@ class _Search:
             return
         if isinstance(item, Hole):
             for cut in range(start + 1 if rest else end, end - len(rest) + 1):
-                goal = Goal(chain, start, cut, item.sort)
+                goal = SpanGoal(chain, start, cut, item.sort)
                 if goal.holds:
                     for after in self._laid(chain, rest, cut, end):
                         yield [goal, *after]
@@ -103,24 +105,24 @@ class _Search:
                 for chosen in product(*inner):
                     yield [*(goal for goals in chosen for goal in goals), *after]
 
-    def _whole(self, part: Term, argument: Term) -> Iterator[list[Goal]]:
+    def _whole(self, part: Term, argument: Term) -> Iterator[list[SpanGoal]]:
         chain = self.recogniser.chains[argument]
         return self._laid(chain, factors(part), 0, len(chain.factors))
 
-    def derivation(self, goal: Goal, term: Term) -> Derivation:
+    def derivation(self, goal: SpanGoal, term: Term) -> DerivationTree:
         """The tree of a goal; loops, because a tree may be deep."""
-        waiting: list[Goal] = [goal]
+        waiting: list[SpanGoal] = [goal]
         steps: list[tuple[Rule, Term, int]] = []
         while waiting:
             here = waiting.pop()
             _, rule, below = self.best[_key(here)]
             steps.append((rule, here.term if steps else term, len(below)))
             waiting.extend(reversed(below))
-        built: list[Derivation] = []
+        built: list[DerivationTree] = []
         for rule, word, count in reversed(steps):
-            built.append(Derivation(rule, word, tuple(built.pop() for _ in range(count))))
+            built.append(DerivationTree(rule, word, tuple(built.pop() for _ in range(count))))
         return built[0]
 
 
-def _key(goal: Goal) -> _Key:
+def _key(goal: SpanGoal) -> _Key:
     return id(goal.chain), goal.start, goal.end, goal.sort

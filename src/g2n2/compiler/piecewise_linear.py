@@ -27,7 +27,7 @@ def is_exact(function: str) -> bool:
     return function in _EXACT
 
 
-def hinges(
+def relu_units(
     functions: tuple[str, ...], domain: Sequence[int] | None
 ) -> tuple[tuple[Unit, ...], float]:
     """Hidden units and an output bias that are a composed function on the integers of a domain.

@@ -84,8 +84,8 @@ class PlanPower:
         Its rules are those of the layers and the terminals the compiler adds (I beside diag(V_c),
         Aᵀ, and the constant where a linear map has a bias). Its read-out are the rules of S applied
         to the last memories, pooling as `S → 1ᵀV_c | V_r1 | Tr(M) | 1ᵀ(M⊙J)1` as far as there are
-        such memories. For outputs of nodes and edges those are the rules of S that `context` gives, and
-        the grammar's own without it.
+        such memories. For outputs of nodes and edges those are the rules of S that `context` gives,
+        and the grammar's own without it.
         """
         grammar, readout = self.grammar, self.readout
         terms = dict(self.inputs.terms)

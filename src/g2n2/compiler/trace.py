@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..grammars.coercion import GrammarLike, as_grammar
-from ..grammars.derivations import Derivation
+from ..grammars.derivations import DerivationTree
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
 from ..grammars.words import parse_word
@@ -22,7 +22,7 @@ from ..language.sorts import M, S, Sort
 from ..language.terms import IDENTITY, ONE, Term, apply, substitute
 from .grammar_to_plan import UPDATE_ORDER
 from .inputs import plan_inputs
-from .least_depth import shallowest
+from .least_depth import least_depth_derivation
 from .presets import PRESETS
 
 Memories = Mapping[Sort, tuple[Term, ...]]
@@ -93,7 +93,7 @@ def trace(grammar: GrammarLike, word: Term | str, graph: GraphLike | None = None
     grammar = as_grammar(grammar)
     term = parse_word(grammar, word) if isinstance(word, str) else word
     identity = "I" in plan_inputs(grammar, PRESETS["paper"], 0, 0, False).matrix
-    derivation = shallowest(grammar, term, (_DIAGONAL, IDENTITY) if identity else ())
+    derivation = least_depth_derivation(grammar, term, (_DIAGONAL, IDENTITY) if identity else ())
     start = _start(grammar, derivation, identity)
     steps: list[TraceStep] = []
     memories = start
@@ -107,13 +107,13 @@ def trace(grammar: GrammarLike, word: Term | str, graph: GraphLike | None = None
     return Trace(grammar, term, start, tuple(steps), depth)
 
 
-def _in_layers(root: Derivation) -> list[tuple[Derivation, int | None]]:
+def _in_layers(root: DerivationTree) -> list[tuple[DerivationTree, int | None]]:
     """Every word that is computed, once, by layer; the read-out, which is no layer, last.
 
     The last rule of a sentence is applied by the read-out, also where scalars feed back into words.
     """
     layers: dict[Term, int] = {}
-    found: dict[Term, tuple[Derivation, int | None]] = {}
+    found: dict[Term, tuple[DerivationTree, int | None]] = {}
     for node in reversed(list(root.nodes())):  # children stand before their parents
         if node.children:
             layer = 1 + max(layers[child.term] for child in node.children)
@@ -126,7 +126,7 @@ def _in_layers(root: Derivation) -> list[tuple[Derivation, int | None]]:
     return sorted(found.values(), key=lambda item: end if item[1] is None else item[1])
 
 
-def _start(grammar: Grammar, derivation: Derivation, identity: bool) -> Memories:
+def _start(grammar: Grammar, derivation: DerivationTree, identity: bool) -> Memories:
     """The rules without variables, and what the derivation takes as given."""
     given = [(rule.head, rule.body) for rule in grammar.rules if not rule.holes]
     given += [(node.rule.head, node.term) for node in derivation.nodes() if not node.children]

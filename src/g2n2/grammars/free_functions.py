@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
-from ..language.operations import Operation, registered
+from ..language.operations import Operation, registered_operations
 from ..language.patterns import BARE, DIAGONAL, Pattern, normal_form
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import Apply, Hole, Leaf, Term, apply, fill, multilinear
@@ -60,7 +60,7 @@ class FreeFunctions:
 
 def free_functions(grammar: Grammar, sort: Sort) -> FreeFunctions:
     """What is free on the memory of a variable, in the words of a grammar."""
-    return _free_functions(grammar, sort, registered())
+    return _free_functions(grammar, sort, registered_operations())
 
 
 @lru_cache(maxsize=1000)

@@ -28,7 +28,8 @@ from ..compiler.presets import Preset
 from ..compiler.readout_plan import readout_options
 from ..errors import DataError, G2N2Error, GrammarError, LoweringError
 from ..grammars.grammar import Grammar
-from ..language.registry import described, from_description, register
+from ..grammars.registry import register
+from ..language.registry import described, from_description
 from ..validation import Int, check
 from ..whole_files import replace_file
 from .baselines import WithoutEdgeFeatures

@@ -19,7 +19,7 @@ from ..compiler.atoms_to_schedule import (
     Stage,
 )
 from ..compiler.formula_plan import FormulaPlan, Occurrence
-from ..compiler.piecewise_linear import IDENTITY, Unit, hinges
+from ..compiler.piecewise_linear import IDENTITY, Unit, relu_units
 from ..compiler.plan import LayerPlan
 from ..errors import LoweringError
 from ..language.sorts import M, R, S, Sort, V
@@ -93,7 +93,7 @@ class _Mixer:
                 self.units(IDENTITY, form, [(channel, 1.0)])
         for atom, channels in readers.items():
             assert isinstance(atom.made, Pointwise)
-            units, start = hinges(atom.made.functions, domain)
+            units, start = relu_units(atom.made.functions, domain)
             self.units(units, self.form(atom.made.argument), channels)
             for channel, factor in channels:
                 self.add_bias(last, channel, factor * start)

@@ -10,17 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from ..errors import GrammarError
-from ..grammars.grammar import Grammar
+from ..grammars.grammar import Grammar, Level
 from ..grammars.rules import ARROWS, Rule, parse_rules
 from ..language.operations import OPERATIONS
 from ..language.sorts import M, S, Sort, V
 from ..language.terms import Apply, Hole, Term, leaves, operators, subterms
-
-Level = Literal["graph", "node", "pair"]
-LEVELS: tuple[Level, ...] = ("graph", "node", "pair")
 
 NETWORK = "network"
 _CHOICE = " | "

@@ -67,7 +67,7 @@ class NetworkVerdict:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class EmbeddingComparison:
     """One network on one pair: the outcome and the numbers of the clearest coordinate."""
 
     outcome: Outcome
@@ -125,7 +125,7 @@ def network_separates(
     return verdicts
 
 
-def compare_embeddings(first: Embeddings, second: Embeddings, margin: float) -> Comparison:
+def compare_embeddings(first: Embeddings, second: Embeddings, margin: float) -> EmbeddingComparison:
     """Compare the embeddings `[relabelings, d]` of two graphs, coordinate by coordinate.
 
     A coordinate tells the graphs apart if its two means differ by more than `margin` times its
@@ -138,7 +138,7 @@ def compare_embeddings(first: Embeddings, second: Embeddings, margin: float) -> 
             "the other, expected the same positive count: read out the graph, not its nodes"
         )
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        return Comparison("not finite", np.nan, np.nan, np.nan)
+        return EmbeddingComparison("not finite", np.nan, np.nan, np.nan)
     eps = float(np.finfo(first.dtype).eps)
     with np.errstate(over="ignore"):
         gap = np.abs(first.mean(axis=0) - second.mean(axis=0))
@@ -152,14 +152,14 @@ def compare_embeddings(first: Embeddings, second: Embeddings, margin: float) -> 
     # as the whole output may be a cancelled zero.
     if noise.max() > eps**INVARIANCE_POWER * max(size.max(), 1e-4):
         outcome, clearest = "not invariant", int(np.argmax(noise))
-    return Comparison(
+    return EmbeddingComparison(
         outcome, float(gap[clearest]), float(noise[clearest]), float(needed[clearest])
     )
 
 
-def _verdict(comparisons: Sequence[Comparison], seeds: tuple[int, ...]) -> NetworkVerdict:
+def _verdict(comparisons: Sequence[EmbeddingComparison], seeds: tuple[int, ...]) -> NetworkVerdict:
     """Join what the seeds say; the order of the outcomes below is their precedence."""
-    by_outcome: dict[Outcome, list[Comparison]] = {}
+    by_outcome: dict[Outcome, list[EmbeddingComparison]] = {}
     for comparison in comparisons:
         by_outcome.setdefault(comparison.outcome, []).append(comparison)
     precedence: tuple[Outcome, ...] = ("not invariant", "separated", "not finite", "merged")

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import DataError, GrammarError
 from ..grammars.coercion import GrammarLike, as_grammar
+from ..grammars.grammar import LEVELS, Level
 from ..grammars.shared_subterms import Definition, regrouped, with_shared_subterms
 from ..graphs import Adjacency, GraphLike, adjacency
 from ..language.exact_values import exact_value
@@ -18,7 +19,7 @@ from ..language.operations import BUILT_IN, OPERATIONS
 from ..language.terms import Term
 from ..options import check_option
 from .closure import DEFAULT_MEMORY_LIMIT, Place, SentenceDifference, SeparatingWord, close, descend
-from .layered_grammar import LEVELS, LayeredGrammar, Level
+from .layered_grammar import LayeredGrammar
 from .modular import PRIMES
 from .random_probes import LAYERS, WIDTH, probe_pair
 from .refinement import WLTest, refine

@@ -12,7 +12,7 @@ from ..errors import G2N2Error
 from ..grammars.grammar import Grammar
 from ..graphs import Adjacency, parse_graph6, to_graph6
 from ..graphs.names import graph_name, graph_text, pair_text
-from ..language.operations import Operation, registered
+from ..language.operations import Operation, registered_operations
 from ..language.sorts import Sort
 from .grammar_test import GrammarColours, Inputs, Mixing, grammar_test
 from .random_probes import probe_graphs
@@ -119,7 +119,7 @@ class WordProbe:
 
     def classes(self, pool: Pool) -> Classes | None:
         try:
-            return _word_classes(self.grammar, pool, registered())
+            return _word_classes(self.grammar, pool, registered_operations())
         except G2N2Error:
             return None
 

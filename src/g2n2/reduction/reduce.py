@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..grammars.grammar import Grammar, Rule
+from ..grammars.grammar import Grammar, Level, Rule
 from ..language.operations import OPERATIONS
 from ..language.patterns import Assumption
 from ..language.sorts import M, R, S, V
 from ..language.terms import multilinear, operators
 from .certificates import certificate
 from .checker import check
-from .forms import OUTPUTS, Claim, Form, Level, owed_rules
+from .invariants import OUTPUTS, Claim, Form, owed_rules
 from .lemmas import Lemma, free_rules
 from .search import MAX_OPERANDS, cost, smallest
 from .simulation import Proof, prove

@@ -32,7 +32,8 @@ import numpy as np
 from ..data.graph_set import GraphSet, Ints, Target
 from ..errors import DataError, GrammarError
 from ..grammars.catalogue import find_grammar
-from ..language.registry import described, from_description, register
+from ..grammars.registry import register
+from ..language.registry import described, from_description
 from ..locks import HOLDER, LOCK, sole_writer
 from ..validation import Int, check
 from .building import Parts, distance_kinds

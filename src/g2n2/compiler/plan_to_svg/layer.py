@@ -63,7 +63,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Columns:
+class LayerColumns:
     """Where each column begins, and how wide its boxes are."""
 
     memory: float
@@ -90,7 +90,7 @@ def bands(layer: LayerPlan, y: float) -> list[Band]:
     return placed
 
 
-def columns(layer: LayerPlan, x: float, mixers: Sequence[str]) -> Columns:
+def columns(layer: LayerPlan, x: float, mixers: Sequence[str]) -> LayerColumns:
     """Columns wide enough for every text in them; `mixers` are the lines in the MLPs' boxes."""
     steps = [step for update in layer.updates for step in update.steps]
     norm = x + SIZE + 24
@@ -106,7 +106,7 @@ def columns(layer: LayerPlan, x: float, mixers: Sequence[str]) -> Columns:
     mixer = join + 24 + 34
     mixer_width = max(text_width(line, 13, bold=True) for line in mixers) + 24
     output = mixer + mixer_width + 40
-    return Columns(
+    return LayerColumns(
         x,
         norm,
         lanes,
@@ -182,7 +182,7 @@ def draw_layer(canvas: Canvas, plan: NetworkPlan, index: int, x: float, y: float
 
 
 def _draw_memories(
-    canvas: Canvas, plan: NetworkPlan, index: int, placed: list[Band], at: Columns
+    canvas: Canvas, plan: NetworkPlan, index: int, placed: list[Band], at: LayerColumns
 ) -> None:
     """Each memory, its upright line, and a branch to every reader of it."""
     widths = plan.widths_before(index)
@@ -211,7 +211,7 @@ def _draw_lane(
     lane: float,
     branches: list[tuple[float, float]],
     sort: Sort,
-    at: Columns,
+    at: LayerColumns,
 ) -> None:
     color = palette.MEMORY[sort]
     heights = [start, *(y for _, y in branches)]
@@ -230,7 +230,7 @@ def _draw_lane(
             canvas.dot(lane, y, color)
 
 
-def _readers(placed: list[Band], at: Columns, sort: Sort) -> list[tuple[float, float]]:
+def _readers(placed: list[Band], at: LayerColumns, sort: Sort) -> list[tuple[float, float]]:
     """Where the branches of a memory end: its skip connection, and the selectors that read it."""
     found = []
     for band in placed:
@@ -252,7 +252,7 @@ def _free_height(frame: Box, own: list[float], others: list[float]) -> float:
     return frame.cy
 
 
-def _draw_rules(canvas: Canvas, band: Band, at: Columns) -> None:
+def _draw_rules(canvas: Canvas, band: Band, at: LayerColumns) -> None:
     for rule in band.rules:
         box = Box(at.rules, rule.top, at.rule_width, rule.bottom - rule.top)
         canvas.box(box, palette.RULE, palette.RULE_FILL, "rule", str(rule.step.rule))
@@ -271,7 +271,7 @@ def _draw_rules(canvas: Canvas, band: Band, at: Columns) -> None:
         canvas.text(middle, box.cy - 10, f"b = {rule.step.copies}", 11, palette.SELECTOR)
 
 
-def _draw_mixer(canvas: Canvas, band: Band, at: Columns, lines: list[str]) -> None:
+def _draw_mixer(canvas: Canvas, band: Band, at: LayerColumns, lines: list[str]) -> None:
     sort = band.update.sort
     box = Box(at.mixer, band.axis - _MIXER / 2, at.mixer_width, _MIXER)
     kind = "rule" if band.update.kind == "bilinear" else "mixer"
@@ -299,7 +299,7 @@ def _draw_mixer(canvas: Canvas, band: Band, at: Columns, lines: list[str]) -> No
     )
 
 
-def _draw_new_c(canvas: Canvas, placed: list[Band], at: Columns) -> None:
+def _draw_new_c(canvas: Canvas, placed: list[Band], at: LayerColumns) -> None:
     """The released code's node update reads the new C, straight from the MLP above it."""
     for above, band in pairwise(placed):
         if band.update.kind == "bilinear":

@@ -10,7 +10,7 @@ from math import factorial, prod
 from ..language.patterns import Assumption, Pattern, beside, canonical, collapsed, pattern_of
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import Hole, Leaf, Term, apply
-from .forms import Form, Obligation
+from .invariants import Form, Obligation
 
 Need = tuple[Sort, Pattern]
 """A pattern that must be a word of the smaller grammar, of this sort."""

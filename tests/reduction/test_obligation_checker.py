@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from g2n2.reduction.checker import Verdict, check
-from g2n2.reduction.forms import Form
+from g2n2.reduction.checker import CheckResult, check
+from g2n2.reduction.invariants import Form
 from reduction.forging import Claimed, changed, forge, look_up, sealed
 
 
-def verdict_on(larger: str, smaller: str, form: Form, claimed: Claimed, **options: Any) -> Verdict:
+def verdict_on(
+    larger: str, smaller: str, form: Form, claimed: Claimed, **options: Any
+) -> CheckResult:
     """The verdict on a certificate that lists one obligation only."""
     return check(forge(larger, smaller, form, [claimed], **options))
 

@@ -24,17 +24,14 @@ from functools import cached_property
 from itertools import product
 from typing import Literal
 
-from ..grammars.grammar import Grammar, Rule
+from ..grammars.grammar import Grammar, Level, Rule
 from ..language.operations import OPERATIONS
 from ..language.patterns import Assumption
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import Leaf, Term, apply, fill, operators
 
 Form = Literal["exact", "plain", "shape", "action", "broadcast", "diagonal"]
-Level = Literal["graph", "node", "pair"]
 
-FORMS: tuple[Form, ...] = ("exact", "plain", "shape", "action", "broadcast", "diagonal")
-LEVELS: tuple[Level, ...] = ("graph", "node", "pair")
 OUTPUTS: dict[Level, tuple[Sort, ...]] = {"graph": (S,), "node": (S, V), "pair": (S, V, M)}
 """Whose words are compared at each level."""
 PROBE = Leaf("x", V)

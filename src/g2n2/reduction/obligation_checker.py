@@ -11,11 +11,11 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from ..language.operations import OPERATIONS, Operation, registered
+from ..language.operations import OPERATIONS, Operation, registered_operations
 from ..language.parsing import CONSTANTS, parse, parse_body
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import ONE, Apply, Hole, Leaf, Term, apply, fill, holes, operators
-from .slots import SlotGraph, require
+from .checker_patterns import SlotGraph, require
 
 Rule = tuple[Sort, Term]
 _HEADS = {"S": S, "V_c": V, "V_r": R, "M": M}
@@ -266,12 +266,12 @@ def _leaf(sort: Sort, index: int) -> Leaf:
 
 
 def _term(text: str) -> Term:
-    return _parsed_term(text, registered())
+    return _parsed_term(text, registered_operations())
 
 
 def parse_rule(text: str) -> Rule:
     """A rule as a certificate writes it; its body must have the head's sort."""
-    return _parsed_rule(text, registered())
+    return _parsed_rule(text, registered_operations())
 
 
 @lru_cache(maxsize=10_000)
