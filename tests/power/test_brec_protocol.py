@@ -20,6 +20,7 @@ from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.graphs import adjacency
 from g2n2.graphs.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
+from g2n2.nn.expressivity import build, relabelled
 from g2n2.power.brec_protocol import BrecResult, brec_protocol
 from g2n2.power.suites import Suite
 from g2n2.power.trials.brec_statistics import (
@@ -32,7 +33,6 @@ from g2n2.power.trials.brec_statistics import (
     released_statistic,
 )
 from g2n2.power.trials.brec_training import Training, train_apart
-from g2n2.power.trials.network_inputs import build, relabelled
 
 # The same irregular rest beside each graph: relabelings of a cycle alone give the same floats.
 REST = nx.gnp_random_graph(7, 0.5, seed=3)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import DataError
+from ..nn.expressivity import Embeddings, MakeModel, Precision, Style, build, embed, relabelled
 from .suites import Suite
 from .trials.brec_statistics import (
     RELEASED_THRESHOLD,
@@ -24,7 +25,6 @@ from .trials.brec_statistics import (
     released_statistic,
 )
 from .trials.brec_training import Training, train_apart
-from .trials.network_inputs import Embeddings, MakeModel, Precision, Style, build, embed, relabelled
 
 BrecVerdict = Literal["separated", "merged", "unreliable", "not finite"]
 Statistic = Literal["released", "correct"]

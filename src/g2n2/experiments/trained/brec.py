@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ...nn.expressivity import FLOOR_ULPS, MARGIN, Embeddings, embed, relabelled
 from ...power.brec_protocol import brec_protocol
-from ...power.networks import FLOOR_ULPS, MARGIN
 from ...power.suites import Suite
 from ...power.trials.brec_training import Training
-from ...power.trials.network_inputs import Embeddings, embed, relabelled
 from ..kept import NOT_UNDERSTOOD
 from .contenders import Contender
 

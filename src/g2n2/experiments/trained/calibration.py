@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...power.networks import FLOOR_ULPS
+from ...nn.expressivity import FLOOR_ULPS
 
 
 class Standardise(nn.Module):

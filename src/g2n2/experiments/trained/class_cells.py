@@ -26,8 +26,8 @@ import numpy as np
 
 from ...data.assembly import frozen, plain_graphs, stratified_folds
 from ...data.suites import load_suite
+from ...nn.expressivity import relabelled
 from ...power.suites import Suite
-from ...power.trials.network_inputs import relabelled
 from ...training.config import RunConfig
 from ..cell import Cell, Slice
 from ..kept import NOT_UNDERSTOOD, keep, percentages, read_kept

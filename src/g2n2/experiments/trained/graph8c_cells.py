@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from ...data.suites import load_suite
 from ...graphs import Adjacency
-from ...power.networks import FLOOR_ULPS, MARGIN
+from ...nn.expressivity import FLOOR_ULPS, MARGIN, build
 from ...power.suites import SameSizePairs, Suite
-from ...power.trials.network_inputs import build
 from ..cell import Cell, Slice
 from ..exact_cells import suite_checksum
 from ..kept import keep, read_kept

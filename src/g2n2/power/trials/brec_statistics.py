@@ -27,7 +27,7 @@ from math import exp, inf, isqrt, lgamma, log
 import numpy as np
 
 from ...errors import DataError
-from .network_inputs import Embeddings
+from ...nn.expressivity import Embeddings
 
 RELEASED_THRESHOLD = 72.34
 # Released: a statistic this close to that of the reliability check does not count.

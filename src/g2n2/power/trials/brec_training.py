@@ -6,7 +6,7 @@ from itertools import chain
 
 from ...errors import DataError
 from ...graphs import Adjacency
-from .network_inputs import GRAPHS_PER_CALL, Network, Precision, Style, forward
+from ...nn.expressivity import GRAPHS_PER_CALL, Network, Precision, Style, forward
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Networks with random weights tell apart what their architecture can, and nothing by rounding."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec
@@ -22,11 +21,10 @@ from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency, adjacency
 from g2n2.graphs.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
-from g2n2.power.networks import compare_embeddings, network_separates
+from g2n2.nn import expressivity
+from g2n2.nn.expressivity import build, compare_embeddings, embed, network_separates, relabelled
 from g2n2.power.refinement import refine
 from g2n2.power.suites import Suite
-from g2n2.power.trials import network_inputs
-from g2n2.power.trials.network_inputs import build, embed, relabelled
 
 HEXAGON_TRIANGLES = (
     adjacency(nx.cycle_graph(6)),
@@ -241,7 +239,7 @@ def test_the_margin_decides() -> None:
 
 
 def test_pyg_style_equals_the_dense_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_inputs, "find_spec", lambda _: None)
+    monkeypatch.setattr(expressivity, "find_spec", lambda _: None)
     dense, sparse = (build(lambda _, t=t: t(), 7, "float64") for t in (MessagePassing, Sparse))
     graphs = [*STAR_SQUARE, *MOLECULES, adjacency(nx.empty_graph(2))]
     expected = embed(dense, graphs, "dense", "float64")
@@ -343,32 +341,3 @@ def test_graphs_of_two_sizes_in_one_call_need_one_length() -> None:
         embed(lambda a: a.sum(-1), [*STAR_SQUARE, decalin()], "batch", "float64")
     with pytest.raises(DataError, match="different lengths"):
         embed(lambda a: a.sum(-1), [*STAR_SQUARE * 8, decalin()], "dense", "float64")
-
-
-def test_importing_does_not_load_torch() -> None:
-    code = (
-        "import g2n2.power.brec_protocol, g2n2.power.networks, sys; print('torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-
-
-def test_message_passing_separates_no_basic_pair_of_brec() -> None:
-    pairs = chosen(brec(), range(60))
-    assert set(outcomes(lambda _: MessagePassing(), *pairs, style="batch")) == {"merged"}
-
-
-def test_matrix_products_separate_basic_pairs_of_brec() -> None:
-    pairs = chosen(brec(), range(0, 60, 5))
-    options = {"style": "batch", "seeds": (0,), "relabelings": 4}
-    assert set(outcomes(lambda _: MatrixProducts(), *pairs, **options)) == {"separated"}
-
-
-@pytest.mark.slow
-def test_matrix_products_separate_the_270_pairs_of_brec_that_2_fwl_does() -> None:
-    pairs = chosen(brec(), range(400))
-    options = {"style": "batch", "seeds": (0,), "relabelings": 3}
-    found = outcomes(lambda _: MatrixProducts(), *pairs, **options)
-    separated = [index for index, outcome in enumerate(found) if outcome == "separated"]
-    assert separated == [*range(110), *range(160, 320)]
-    assert set(found) == {"separated", "merged"}
