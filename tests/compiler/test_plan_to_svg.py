@@ -19,6 +19,8 @@ from g2n2.compiler.plan_to_svg import architecture_svg, layer_svg, overview_svg,
 from g2n2.compiler.trace import trace
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import catalogue, find_grammar
+from g2n2.grammars.fragments import Fragment
+from g2n2.reduction.reduce import reduce
 
 SVG = "{http://www.w3.org/2000/svg}"
 GRAMMARS = [name for name in catalogue() if not name.endswith("-3")]
@@ -224,7 +226,8 @@ def test_architecture_of_g2n2():
 
 @pytest.mark.parametrize("fragment", ["L1", "L3"])
 def test_overview(fragment):
-    picture = Picture(overview_svg(fragment))
+    larger = Fragment.parse(fragment).exhaustive()
+    picture = Picture(overview_svg(larger, reduce(larger).reduced, Fragment.parse(fragment)))
     check(picture)
     assert picture.named("stage") == ["operations", f"G_{fragment}", f"r-G_{fragment}", "layer"]
     rules = {
@@ -247,7 +250,8 @@ def test_overview(fragment):
     ],
 )
 def test_overview_of_any_grammar(grammar, removed, rules):
-    picture = Picture(overview_svg(find_grammar(grammar)))
+    larger = find_grammar(grammar)
+    picture = Picture(overview_svg(larger, reduce(larger).reduced))
     check(picture)
     assert sorted(picture.named("rule")) == rules
     assert any(text.text.startswith(removed) for text in picture.texts)

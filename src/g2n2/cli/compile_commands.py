@@ -194,23 +194,25 @@ def trace_word(
 
 
 def _drawn(plan: NetworkPlan, figure: Figure, grammar: str) -> str:
-    from ..compiler import diagrams
+    from ..compiler import plan_to_svg
 
     match figure:
         case Figure.layer:
-            return diagrams.layer_svg(plan)
+            return plan_to_svg.layer_svg(plan)
         case Figure.architecture:
-            return diagrams.architecture_svg(plan)
+            return plan_to_svg.architecture_svg(plan)
         case Figure.overview:
-            return diagrams.overview_svg(
-                _start(grammar, plan.grammar),
-                max(plan.layers[-1].widths().values()),
-                plan.preset,
-            )
+            from ..reduction.reduce import reduce
+
+            fragment = _fragment(grammar)
+            larger = plan.grammar if fragment is None else fragment.exhaustive()
+            width = max(plan.layers[-1].widths().values())
+            reduced = reduce(larger).reduced
+            return plan_to_svg.overview_svg(larger, reduced, fragment, width, plan.preset)
 
 
-def _start(text: str, grammar: Grammar) -> Fragment | Grammar:
-    """What an overview starts from: the paper's grammars from their operations, others as given."""
+def _fragment(text: str) -> Fragment | None:
+    """The operations an overview starts from; None for grammars that are no fragment's."""
     from ..errors import GrammarError
     from ..grammars.fragments import Fragment
 
@@ -218,7 +220,7 @@ def _start(text: str, grammar: Grammar) -> Fragment | Grammar:
     try:
         return Fragment.parse(named[1] if named else text)
     except GrammarError:
-        return grammar
+        return None
 
 
 def _write_svg(content: str, path: Path) -> None:

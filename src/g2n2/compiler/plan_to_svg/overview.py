@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from ...grammars.fragments import Fragment
 from ...grammars.grammar import Grammar
 from ...grammars.rules import Rule
 from ...language.operations import OPERATIONS
@@ -15,9 +15,6 @@ from . import palette
 from .layer import draw_layer
 from .svg import FAINT, INK, Box, Canvas, text_width
 
-if TYPE_CHECKING:
-    from ...grammars.fragments import Fragment
-
 Piece = tuple[str, str, bool]
 """Text, colour, bold."""
 
@@ -27,28 +24,26 @@ _WIDEST = 400.0
 
 
 def overview_svg(
-    start: Fragment | Grammar | str, width: int = 64, preset: str | Preset = "paper"
+    larger: Grammar,
+    reduced: Grammar,
+    fragment: Fragment | None = None,
+    width: int = 64,
+    preset: str | Preset = "paper",
 ) -> str:
-    """The figure of a fragment, or of any grammar, on its way to a layer.
+    """The figure of a grammar on its way to a layer.
 
     Args:
-        start: A set of operations, such as `L3` or `· ᵀ 1 diag ⊙`, or a grammar to reduce.
+        larger: The exhaustive grammar of a fragment, or any other.
+        reduced: What its reduction keeps.
+        fragment: The operations; None where the rules of `larger` were given.
         width: Channels of the memories of the layer shown.
         preset: What the layer looks like around its rules.
 
     Raises:
         LoweringError: No network can be made of the reduced grammar.
     """
-    from ...grammars.fragments import Fragment
-    from ...reduction.reduce import reduce
-
-    fragment = Fragment.parse(start) if isinstance(start, str) else start
-    if isinstance(fragment, Grammar):
-        larger, caption = fragment, "the rules given"
-        fragment = Fragment(larger.operations)
-    else:
-        larger, caption = fragment.exhaustive(), "every typed rule"
-    reduced = reduce(larger).reduced
+    caption = "the rules given" if fragment is None else "every typed rule"
+    fragment = fragment or Fragment(larger.operations)
     reduced = reduced.named(reduced.name or f"r-{larger.name}")
     plan = plan_network(reduced, width=width, layers=3, preset=preset, supports=True)
     kept = set(reduced.all_rules)
