@@ -16,6 +16,7 @@ from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.registry import register
 from g2n2.language.evaluation import PRIME, _Float, evaluate, evaluate_mod
+from g2n2.language.modular import PRIMES
 from g2n2.language.operations import BUILT_IN, OPERATIONS, Operation
 from g2n2.language.parsing import parse
 from g2n2.language.patterns import equal, normal_form
@@ -23,7 +24,6 @@ from g2n2.language.printing import to_ascii, to_latex, to_text
 from g2n2.language.signatures import Signature
 from g2n2.language.sorts import SORTS, M, R, S, Sort, V
 from g2n2.language.terms import Hole, Leaf, apply
-from g2n2.power.modular import PRIMES
 from g2n2.power.word_memory import Stack
 from g2n2.reduction.checker_patterns import SIGNATURES, SlotGraph
 from g2n2.testing import registered

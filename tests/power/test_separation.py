@@ -18,11 +18,11 @@ from g2n2.graphs import GraphLike, adjacency
 from g2n2.graphs.families import cfi
 from g2n2.language.evaluation import evaluate, evaluate_mod
 from g2n2.language.exact_values import exact_value
+from g2n2.language.modular import PRIMES
 from g2n2.language.parsing import parse
 from g2n2.language.terms import Term, operation_count, substitute
 from g2n2.power.closure import Place
 from g2n2.power.layered_grammar import LayeredGrammar
-from g2n2.power.modular import PRIMES
 from g2n2.power.random_probes import graph_classes
 from g2n2.power.separation import Separation, check_closure_memory, separate, with_shared_subterms
 from g2n2.power.shortest import shortest_sentence

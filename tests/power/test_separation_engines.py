@@ -17,12 +17,12 @@ from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.rules import parse_rules
 from g2n2.graphs import adjacency
 from g2n2.language.evaluation import evaluate_mod
+from g2n2.language.modular import LARGEST_INNER, PRIMES, RowSpace, combined, product, reduced
 from g2n2.language.parsing import parse_body
 from g2n2.language.sorts import M, V
 from g2n2.language.terms import holes, operation_count
 from g2n2.power.closure import Functional, Place, _Descent, close, descend
 from g2n2.power.layered_grammar import LayeredGrammar
-from g2n2.power.modular import LARGEST_INNER, PRIMES, RowSpace, combined, product, reduced
 from g2n2.power.random_probes import Schedule, check_memory, probe_graphs, probe_pair
 from g2n2.power.word_memory import Stack, pairing
 from naive_separation import first_depth

@@ -130,9 +130,10 @@ def power(
     from ..power import table
     from ..power.refinement import WLTest
     from ..reduction.compare import with_functions
+    from .power_plot import check_plot, draw_plot
 
     if plot is not None:
-        table.check_plot(plot)
+        check_plot(plot)
     taken = [of_words_or_test(text, reduce) for text in grammars]
     notes = [one.note for one in taken if not isinstance(one, WLTest) and one.note]
     asked = [one if isinstance(one, WLTest) else one.grammar for one in taken]
@@ -168,7 +169,7 @@ def power(
             show.say(f"\n{note}")
         show.say(f"\n{_power_verdict(rows, [] if readout else asked, with_f)}")
     if plot is not None:
-        table.plot(rows, plot)
+        draw_plot(rows, plot)
 
 
 def _power_verdict(rows: list[PowerRow], asked: list[Grammar | WLTest], with_f: bool) -> Verdict:

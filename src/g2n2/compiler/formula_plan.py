@@ -14,6 +14,7 @@ from math import ceil
 from ..errors import LoweringError
 from ..grammars.coercion import GrammarLike, as_grammar
 from ..grammars.grammar import Grammar
+from ..grammars.matching import EYE, ROW_OF_ONES, instances, joined, spread, transposed, written_out
 from ..grammars.rules import Rule
 from ..grammars.words import parse_word
 from ..language.printing import to_text
@@ -23,7 +24,6 @@ from .atoms_to_schedule import Combination, Pointwise, Stage, combined, layer_of
 from .formula_to_atoms import Realiser, simpler, sums
 from .grammar_to_plan import steps_of
 from .inputs import InputPlan, plan_inputs
-from .matching import EYE, ROW_OF_ONES, instances, joined, spread, transposed, written_out
 from .piecewise_linear import IDENTITY, relu_units
 from .presets import find_preset
 from .readout_plan import PARTS, Pooling, is_linear, is_pooled, readout_options

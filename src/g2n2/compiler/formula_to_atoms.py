@@ -8,6 +8,16 @@ from typing import TypeGuard
 
 from ..errors import LoweringError
 from ..grammars.grammar import Grammar
+from ..grammars.matching import (
+    EYE,
+    ROW_OF_ONES,
+    instances,
+    joined,
+    run_sort,
+    spread,
+    transposed,
+    written_out,
+)
 from ..grammars.rules import Rule
 from ..language.operations import OPERATIONS
 from ..language.printing import to_text
@@ -16,7 +26,6 @@ from ..language.terms import HOLLOW, ONE, Apply, Hole, Leaf, Number, Term, apply
 from .atoms_to_schedule import AtomTable, Combination, combined, layer_of, work
 from .grammar_to_plan import steps_of
 from .inputs import InputPlan
-from .matching import EYE, ROW_OF_ONES, instances, joined, run_sort, spread, transposed, written_out
 from .piecewise_linear import is_exact
 
 _Key = tuple[str, tuple[Term, ...]]

@@ -23,10 +23,10 @@ import numpy as np
 from ..errors import DataError
 from ..grammars.rules import Rule
 from ..graphs import Adjacency
+from ..language.modular import PRIMES, Residues, RowSpace, combined, reduced
 from ..language.sorts import Sort
 from ..language.terms import Term, fill, operation_count
 from .layered_grammar import LayeredGrammar
-from .modular import PRIMES, Residues, RowSpace, combined, reduced
 from .word_memory import (
     Batch,
     Draws,

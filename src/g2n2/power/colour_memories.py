@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..grammars.network_rules import Mixing
+from ..language.modular import Residues, combined, reduced
 from .colours import Colours, joint_ranks
 from .exact_constants import inverses
-from .modular import Residues, combined, reduced
 
 DRAWS = 4
 """Random points per prime."""

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from ..errors import DataError, GrammarError
 from ..graphs import Adjacency
 from ..language.evaluation import evaluate as evaluate_float
+from ..language.modular import PRIMES, Residues, reduced
+from ..language.pattern_values import evaluate
 from ..language.patterns import normal_form
 from ..language.terms import Apply, Leaf, Term, leaves, substitute, subterms
-from .modular import PRIMES, Residues, reduced
-from .pattern_values import evaluate
 
 EXACT_FUNCTIONS = frozenset(("inv", "sqrt", "relu", "abs"))
 FIELD_BITS = 26

@@ -20,11 +20,11 @@ from ..errors import DataError
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
 from ..graphs import Adjacency, GraphLike, adjacency
+from ..language.modular import PRIMES
 from ..language.sorts import Sort
 from .closure import DEFAULT_MEMORY_LIMIT, Place, SentenceDifference, close, find_difference
 from .colours import ColourHistory
 from .layered_grammar import LayeredGrammar
-from .modular import PRIMES
 from .word_memory import (
     BATCH_ENTRIES,
     Batch,

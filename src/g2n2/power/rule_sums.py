@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..grammars.rules import Rule
+from ..language.modular import Residues, reduced
+from ..language.pattern_values import evaluate, joint_size
 from ..language.patterns import Pattern, normal_form
 from ..language.sorts import Sort
 from ..language.terms import Apply, Hole, Leaf, Term, holes
 from .colour_memories import DRAWS, Memory, PerStack, added, ranked
 from .exact_constants import Constants
-from .modular import Residues, reduced
-from .pattern_values import evaluate, joint_size
 
 LARGEST_ARRAY = 2**27
 """Numbers an intermediate array may hold, for one graph and all draws: 1 GiB."""

@@ -15,12 +15,12 @@ from ..grammars.grammar import LEVELS, Level
 from ..grammars.shared_subterms import Definition, regrouped, with_shared_subterms
 from ..graphs import Adjacency, GraphLike, adjacency
 from ..language.exact_values import exact_value
+from ..language.modular import PRIMES
 from ..language.operations import BUILT_IN, OPERATIONS
 from ..language.terms import Term
 from ..options import check_option
 from .closure import DEFAULT_MEMORY_LIMIT, Place, SentenceDifference, SeparatingWord, close, descend
 from .layered_grammar import LayeredGrammar
-from .modular import PRIMES
 from .random_probes import LAYERS, WIDTH, probe_pair
 from .refinement import WLTest, refine
 from .shortest import MAX_SIZE, Shortest, shortest_sentence

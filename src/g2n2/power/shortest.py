@@ -16,11 +16,11 @@ import numpy as np
 
 from ..grammars.rules import Rule
 from ..graphs import Adjacency
+from ..language.modular import PRIMES, Residues, product
 from ..language.sorts import Sort
 from ..language.terms import Term, fill, operation_count
 from .closure import Place
 from .layered_grammar import LayeredGrammar
-from .modular import PRIMES, Residues, product
 from .word_memory import Batch, stacked
 
 MAX_SIZE = 12

@@ -19,12 +19,12 @@ import numpy as np
 from ..errors import GrammarError
 from ..grammars.rules import Rule
 from ..graphs import Adjacency
+from ..language.modular import Residues, combined, contracted, product, reduced, residue_matrix
 from ..language.operations import OPERATIONS
 from ..language.signatures import Contraction
 from ..language.sorts import Sort
 from ..language.terms import Apply, Hole, Leaf, Number, Term, holes
 from .layered_grammar import LayeredGrammar
-from .modular import Residues, combined, contracted, product, reduced, residue_matrix
 
 Supports = Sequence[tuple[str, Term]]
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
-from ..language.signatures import Contraction
+from .signatures import Contraction
 
 Residues = NDArray[np.float64]
 

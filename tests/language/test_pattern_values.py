@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from g2n2.language.evaluation import evaluate_mod
+from g2n2.language.modular import PRIMES
+from g2n2.language.pattern_values import evaluate, joint_size
 from g2n2.language.patterns import Edge, Pattern, normal_form
 from g2n2.language.terms import FREE_VARIABLES
-from g2n2.power.modular import PRIMES
-from g2n2.power.pattern_values import evaluate, joint_size
 from strategies import LINEAR_TERMS, random_inputs, random_terms
 
 PRIME = PRIMES[0]

@@ -15,8 +15,8 @@ from math import prod
 
 import numpy as np
 
-from ..language.patterns import Pattern
 from .modular import Residues, product, reduced
+from .patterns import Pattern
 
 Combination = Sequence[tuple[Pattern, Fraction]]
 
