@@ -30,7 +30,9 @@ from .reduction.checker import check
 from .reduction.compare import Comparison, Inclusion, Mode, with_functions
 from .reduction.compare import compare as prove_comparison
 from .reduction.explain import ProofStep, steps
-from .reduction.reduce import Order, Reduction, reduce
+from .reduction.reduce import Order as Order
+from .reduction.reduce import Reduction as Reduction
+from .reduction.reduce import reduce as reduce
 from .reduction.theorems import by_theorem
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .compiler.plan import NetworkPlan
-    from .power.colour_memories import Mixing
+    from .grammars.network_rules import Mixing
     from .power.table import PowerRow
     from .power.wl_witnesses import Pool, Probe
     from .reduction.compare import Comparison, Inclusion

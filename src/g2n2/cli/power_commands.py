@@ -128,9 +128,9 @@ def power(
     """How many pairs of a suite each grammar tells apart, by number of layers."""
     from ..data.suites import find_suite
     from ..power import table
+    from ..power.plot import check_plot, draw_plot
     from ..power.refinement import WLTest
     from ..reduction.compare import with_functions
-    from .power_plot import check_plot, draw_plot
 
     if plot is not None:
         check_plot(plot)

@@ -6,7 +6,7 @@ atoms are put into layers (`schedule`), and `nn.writing` turns the schedule into
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
@@ -260,25 +260,19 @@ class _Readings:
 
 
 def _total(*readings: tuple[Fraction, Reading]) -> Reading:
+    applications: dict[Occurrence, Fraction] = {}
+    for x, reading in readings:
+        for occurrence, number in reading.applications.items():
+            applications[occurrence] = applications.get(occurrence, Fraction(0)) + x * number
     parts = dict.fromkeys(name for _, reading in readings for name in reading.parts)
     return Reading(
         {
             name: combined((x, reading.parts.get(name, ())) for x, reading in readings)
             for name in parts
         },
-        _totals((x, reading.applications) for x, reading in readings),
+        applications,
         sum((x * reading.constant for x, reading in readings), Fraction(0)),
     )
-
-
-def _totals(
-    parts: Iterable[tuple[Fraction, Mapping[Occurrence, Fraction]]],
-) -> dict[Occurrence, Fraction]:
-    total: dict[Occurrence, Fraction] = {}
-    for number, applications in parts:
-        for occurrence, coefficient in applications.items():
-            total[occurrence] = total.get(occurrence, Fraction(0)) + number * coefficient
-    return total
 
 
 def plan_formulas(

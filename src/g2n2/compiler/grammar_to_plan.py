@@ -81,7 +81,9 @@ def plan_network(
     ):
         _check_count(name, count, least)
     _check_count("layers", layers, 1, MOST_LAYERS)
-    _refuse_unsupported(grammar, chosen, supports)
+    if reasons := unsupported(grammar, chosen, supports):
+        name = grammar.name or "this grammar"
+        raise LoweringError(f"{name} cannot be compiled:\n  " + "\n  ".join(reasons))
     mode, pooling = readout_options(readout, pooling)
     mode = mode or chosen.readout
     mixing = _mixing(grammar, chosen, functions, pair_bias)
@@ -114,9 +116,9 @@ def steps_of(grammar: Grammar) -> tuple[Rule, ...]:
 
 def undefined_supports(grammar: Grammar) -> tuple[str, ...]:
     """The supports a grammar names and does not define."""
-    known = {"A", "1", "I", "J", *(name for name, _ in grammar.supports)}
+    defined = {"A", "1", "I", "J", *(name for name, _ in grammar.supports)}
     named = [leaf.name for rule in grammar.all_rules for leaf in leaves(rule.body)]
-    return tuple(dict.fromkeys(name for name in named if name not in known))
+    return tuple(dict.fromkeys(name for name in named if name not in defined))
 
 
 @dataclass(frozen=True)
@@ -178,8 +180,9 @@ def _plan_layer(
         total = width_in + sum(step.copies for step in steps)
         if not total:
             continue
-        hidden = preset.hidden * (total if preset.copies == "written" else _blocks(steps, width_in))
-        hidden = hidden if mixing[sort].mlp else 0
+        # The released code doubles the number of blocks and not their true widths: 8e for G²N².
+        width = total if preset.copies == "written" else (1 + len(steps)) * width_in
+        hidden = preset.hidden * width if mixing[sort].mlp else 0
         sizes = [total, *([hidden] if hidden else []), target[sort]]
         mixer = tuple(Linear(a, b, mixing[sort].bias) for a, b in pairwise(sizes))
         residual = preset.normalised and width_in == target[sort]
@@ -259,18 +262,13 @@ def _refuse_unreadable(
 def _sentence_givers(grammar: Grammar) -> str:
     """`Tr (S → Tr(M))`: operations a grammar lacks with which its words would end in scalars."""
     rules = (Rule.parse("S → Tr(M)"), Rule.parse("S → 1ᵀV_c"), Rule.parse("S → V_r1"))
-    found = []
+    givers = []
     for rule in rules:
         if _has_memory(grammar, rule.holes[0]):
             missing = operators(rule.body) - grammar.operations
             symbols = [OPERATIONS[op].symbol for op in sorted(missing)]
-            found.append(f"{' and '.join(symbols)} ({rule})" if symbols else str(rule))
-    return " or ".join(found)
-
-
-def _blocks(steps: tuple[RuleStep, ...], width_in: int) -> int:
-    """The released code doubles the number of blocks and not their true widths: 8e for G²N²."""
-    return (1 + len(steps)) * width_in
+            givers.append(f"{' and '.join(symbols)} ({rule})" if symbols else str(rule))
+    return " or ".join(givers)
 
 
 def _widths(grammar: Grammar, width: int | Mapping[str, int]) -> dict[Sort, int]:
@@ -335,9 +333,3 @@ def unsupported(
                 "V_c, and MV_c as the only rule of V_c; use another preset for this grammar"
             )
     return reasons
-
-
-def _refuse_unsupported(grammar: Grammar, preset: Preset, supports: bool) -> None:
-    if reasons := unsupported(grammar, preset, supports):
-        name = grammar.name or "this grammar"
-        raise LoweringError(f"{name} cannot be compiled:\n  " + "\n  ".join(reasons))

@@ -124,17 +124,6 @@ class NetworkPlan(PlanPower):
     readout: ReadoutPlan
     only_free: bool = False
 
-    def widths_before(self, layer: int) -> dict[Sort, int]:
-        """Channels of each memory that a layer reads, counted from 0, M first; empty ones left out.
-
-        After the last layer: `plan.widths_before(len(plan.layers))`.
-        """
-        widths = dict(self.inputs.widths)
-        widths |= {sort: linear.width_out for sort, linear in self.embeddings}
-        for earlier in self.layers[:layer]:
-            widths |= earlier.widths()
-        return {sort: width for sort, width in widths.items() if width}
-
 
 SYMBOLS: dict[Sort, str] = {M: "C", V: "H", R: "R", S: "s"}
 """C and H as in the paper; R holds rows and s scalars, where a grammar has them."""

@@ -17,10 +17,12 @@ from ..grammars.rules import Rule
 from ..language.patterns import normal_form
 from ..language.sorts import M, Sort
 from ..language.terms import IDENTITY, ONE, Hole, Term, apply, fill, multilinear
-from .readout_plan import is_pooled
+from .inputs import InputPlan
+from .presets import Preset
+from .readout_plan import ReadoutPlan, is_pooled
 
 if TYPE_CHECKING:
-    from .plan import NetworkPlan, Selector
+    from .plan import LayerPlan, Linear, Selector
 
 _READ = {"graph": "", "node": "nodes", "edge": "pairs"}
 _BILINEAR = (
@@ -78,7 +80,25 @@ class WLTestOptions:
 class PlanPower:
     """The methods of a `NetworkPlan` that say what its network can tell apart."""
 
-    def test_grammar(self: NetworkPlan) -> Grammar:
+    grammar: Grammar
+    preset: Preset
+    inputs: InputPlan
+    embeddings: tuple[tuple[Sort, Linear], ...]
+    layers: tuple[LayerPlan, ...]
+    readout: ReadoutPlan
+
+    def widths_before(self, layer: int) -> dict[Sort, int]:
+        """Channels of each memory that a layer reads, counted from 0, M first; empty ones left out.
+
+        After the last layer: `plan.widths_before(len(plan.layers))`.
+        """
+        widths = dict(self.inputs.widths)
+        widths |= {sort: linear.width_out for sort, linear in self.embeddings}
+        for earlier in self.layers[:layer]:
+            widths |= earlier.widths()
+        return {sort: width for sort, width in widths.items() if width}
+
+    def test_grammar(self) -> Grammar:
         """The grammar whose test describes the network.
 
         Its rules are those of the layers and the terminals the compiler adds (I beside diag(V_c),
@@ -105,7 +125,7 @@ class PlanPower:
             name += ", pooled"
         return replace(grammar, rules=rules, readout=sentences, name=name)
 
-    def functions(self: NetworkPlan) -> dict[Sort, Mixing]:
+    def functions(self) -> dict[Sort, Mixing]:
         """What the mixing of each memory can compute.
 
         An MLP with biases: any function. Without: one that keeps zero, and where neither norm nor
@@ -124,7 +144,7 @@ class PlanPower:
                 found[sort] = "homogeneous"
         return found
 
-    def test_options(self: NetworkPlan) -> WLTestOptions:
+    def test_options(self) -> WLTestOptions:
         """How the test that describes the network is run.
 
         A norm in front of the first layer reads inputs as colours, an MLP in a selector computes
@@ -150,7 +170,7 @@ class PlanPower:
         )
         return WLTestOptions(mixing, last, inputs, describes)
 
-    def added_rules(self: NetworkPlan) -> tuple[Rule, ...]:
+    def added_rules(self) -> tuple[Rule, ...]:
         """The rules X → X⊙X and X → constant that MLPs and biases add to the words.
 
         With them the words of the grammar tell apart, in the limit, what networks do. A bias on S
@@ -165,7 +185,7 @@ class PlanPower:
                 rules.append(Rule(sort, CONSTANTS[sort]))
         return tuple(rules)
 
-    def exceptions(self: NetworkPlan) -> tuple[str, ...]:
+    def exceptions(self) -> tuple[str, ...]:
         """Why the test bounds the network from above only, or does not describe it at all."""
         preset, readout, other = self.preset, self.readout, _other_pooling(self)
         names = [name for parts in self.inputs.parts.values() for name in parts]
@@ -185,28 +205,28 @@ class PlanPower:
         )
         return tuple(text for holds, text in reasons if holds)
 
-    def reads_sentences(self: NetworkPlan) -> bool:
+    def reads_sentences(self) -> bool:
         """Whether the read-out contains every rule of S."""
         applied = {step.rule for step in self.readout.steps}
         return all(r in applied or _is_read(self, r) for r in self.grammar.sentence_rules)
 
 
-def _other_pooling(plan: NetworkPlan) -> list[str]:
+def _other_pooling(plan: PlanPower) -> list[str]:
     """Ways of pooling other than the sum, which the test takes all for sums."""
     ways = dict(plan.readout.pools) if plan.readout.pooled_width else {}
     return sorted({how for part, how in ways.items() if how != "sum" and part != "scalars"})
 
 
-def _free(plan: NetworkPlan, sort: Sort) -> FreeFunctions:
+def _free(plan: PlanPower, sort: Sort) -> FreeFunctions:
     return free_functions(plan.grammar, sort)
 
 
-def _selectors(plan: NetworkPlan) -> list[Selector]:
+def _selectors(plan: PlanPower) -> list[Selector]:
     steps = [step for layer in plan.layers for update in layer.updates for step in update.steps]
     return [selector for step in steps for selector in step.selectors]
 
 
-def _computes_functions(plan: NetworkPlan, sort: Sort) -> bool:
+def _computes_functions(plan: PlanPower, sort: Sort) -> bool:
     """Whether anything but a linear map is applied to the entries of a memory."""
     mixers = [u.mixer for layer in plan.layers for u in layer.updates if u.sort == sort]
     selectors = [s.maps for s in _selectors(plan) if s.sort == sort]
@@ -214,17 +234,17 @@ def _computes_functions(plan: NetworkPlan, sort: Sort) -> bool:
     return norms or plan.preset.between or any(len(maps) > 1 for maps in (*mixers, *selectors))
 
 
-def _has_bias(plan: NetworkPlan, sort: Sort) -> bool:
+def _has_bias(plan: PlanPower, sort: Sort) -> bool:
     mixers = [u.mixer for layer in plan.layers for u in layer.updates if u.sort == sort]
     selectors = [s.maps for s in _selectors(plan) if s.sort == sort]
     return any(linear.bias for maps in (*mixers, *selectors) for linear in maps)
 
 
-def _is_read(plan: NetworkPlan, rule: Rule) -> bool:
+def _is_read(plan: PlanPower, rule: Rule) -> bool:
     return is_pooled(rule, plan.readout.pools, len(plan.readout.maps) > 1)
 
 
-def _sees_size(plan: NetworkPlan) -> bool:
+def _sees_size(plan: PlanPower) -> bool:
     """Whether a rule of S, applied to constants, gives a power of the number of nodes."""
     fillings: dict[Sort, list[Term]] = {}
     for sort, mixing in plan.functions().items():

@@ -96,7 +96,7 @@ def columns(layer: LayerPlan, x: float, mixers: Sequence[str]) -> LayerColumns:
     norm = x + SIZE + 24
     lanes = norm + (74 if layer.norms else 0)
     selectors = lanes + LANE * len(layer.updates) + 20
-    labels = [selector_label(item) for item in numbered_selectors(layer)]
+    labels = [sizes_text(item.selector.maps) for item in numbered_selectors(layer)]
     selector_width = max((text_width("L_{99}", 14) + text_width(w, 11) for w in labels), default=0)
     selector_width += 26 if steps else 0
     rules = selectors + selector_width + (30 if steps else 0)
@@ -106,23 +106,8 @@ def columns(layer: LayerPlan, x: float, mixers: Sequence[str]) -> LayerColumns:
     mixer = join + 24 + 34
     mixer_width = max(text_width(line, 13, bold=True) for line in mixers) + 24
     output = mixer + mixer_width + 40
-    return LayerColumns(
-        x,
-        norm,
-        lanes,
-        selectors,
-        selector_width,
-        rules,
-        rule_width,
-        join,
-        mixer,
-        mixer_width,
-        output,
-    )
-
-
-def selector_label(item: NumberedSelector) -> str:
-    return sizes_text(item.selector.maps)
+    edges = (x, norm, lanes, selectors, selector_width, rules, rule_width)
+    return LayerColumns(*edges, join, mixer, mixer_width, output)
 
 
 def body_label(step: RuleStep) -> str:
@@ -264,7 +249,7 @@ def _draw_rules(canvas: Canvas, band: Band, at: LayerColumns) -> None:
             canvas.text(
                 chosen.x + 9, y, f"L_{{{item.number}}}", 14, palette.SELECTOR, "start", bold=True
             )
-            canvas.text(chosen.right - 9, y, selector_label(item), 11, FAINT, "end")
+            canvas.text(chosen.right - 9, y, sizes_text(item.selector.maps), 11, FAINT, "end")
             canvas.arrow([(chosen.right, y), (box.x, y)], palette.SELECTOR)
         canvas.arrow([(box.right, box.cy), (at.join, box.cy)], palette.RULE)
         middle = (box.right + at.join - 8) / 2
@@ -275,10 +260,8 @@ def _draw_mixer(canvas: Canvas, band: Band, at: LayerColumns, lines: list[str]) 
     sort = band.update.sort
     box = Box(at.mixer, band.axis - _MIXER / 2, at.mixer_width, _MIXER)
     kind = "rule" if band.update.kind == "bilinear" else "mixer"
-    stroke, fill = {
-        "rule": (palette.RULE, palette.RULE_FILL),
-        "mixer": (palette.MIXER, palette.MIXER_FILL),
-    }[kind]
+    rule, mixer = (palette.RULE, palette.RULE_FILL), (palette.MIXER, palette.MIXER_FILL)
+    stroke, fill = rule if kind == "rule" else mixer
     if kind == "mixer":
         join = Box(at.join, band.top, _JOIN, band.bottom - band.top)
         canvas.box(join, palette.MIXER, palette.MIXER_FILL, "join", f"‖ {SYMBOLS[sort]}")
@@ -288,15 +271,8 @@ def _draw_mixer(canvas: Canvas, band: Band, at: LayerColumns, lines: list[str]) 
     canvas.text(box.cx, box.cy - 9, lines[0], 14, bold=True)
     canvas.text(box.cx, box.cy + 11, lines[1], 11, FAINT)
     canvas.arrow([(box.right, band.axis), (at.output, band.axis)])
-    memory_icon(
-        canvas,
-        at.output,
-        (band.top + band.bottom) / 2,
-        sort,
-        "l+1",
-        band.update.width_out,
-        "out",
-    )
+    middle = (band.top + band.bottom) / 2
+    memory_icon(canvas, at.output, middle, sort, "l+1", band.update.width_out, "out")
 
 
 def _draw_new_c(canvas: Canvas, placed: list[Band], at: LayerColumns) -> None:

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..errors import DataError
-from ..power.table import PowerRow
+from .table import PowerRow
 
 
 def check_plot(path: Path) -> None:
