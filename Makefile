@@ -11,12 +11,13 @@ TORCH ?= $(REMEMBERED)
 BIN := .venv/bin
 # One test process for each core, each with one thread; the tests of a file stay together.
 SPREAD := -n auto --dist loadfile
+TORTURE := OMP_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/src:$(CURDIR)/tests $(BIN)/python -m torture
 # -qq keeps errors and drops warnings, such as those about index locations pip passes over.
 PIPFLAGS ?= -qq
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check --no-input install $(PIPFLAGS)
 FAILED := { echo "pip could not install this. To see all it says, add PIPFLAGS= to the command."; exit 1; }
 
-.PHONY: env demo test test-slow gpu lint clean help FORCE
+.PHONY: env demo test test-slow torture torture-sample gpu lint clean help FORCE
 
 env: $(READY)
 	@echo "Environment ready in .venv; next: make demo, make test, make help."
@@ -26,6 +27,7 @@ help:
 	@echo "make demo       derive a network with its proof, train it against a GIN, write a report"
 	@echo "make test       style, types and the default tests"
 	@echo "make test-slow  the tests marked slow"
+	@echo "make torture    kill, starve and feed junk to everything; writes docs/reliability.md"
 	@echo "make gpu        on a machine with a GPU: its tests, then all benchmarks"
 	@echo "make lint       style and types only"
 	@echo "make clean      remove .venv, build/ and caches"
@@ -49,6 +51,13 @@ test-slow: $(READY)
 	    echo "pytest: the slow tests"; \
 	    OMP_NUM_THREADS=1 $(BIN)/pytest $(SPREAD) -m "slow and not gpu"; \
 	fi
+
+torture: $(READY)
+	@$(TORTURE)
+
+torture-sample: $(READY)
+	@echo "torture: a sample"
+	@$(TORTURE) --sample
 
 gpu: $(READY)
 	@$(BIN)/pytest -m gpu

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 
 from g2n2.data.benchmarks.counting import regular_counting_set
 from g2n2.data.graph_set import GraphSet
-from g2n2.training.checkpoints import load_checkpoint
+from g2n2.training.checkpoints import NAME, load_checkpoint
 from g2n2.training.config import RunConfig
 
 # The smallest grammar with matrices: quick, and every part of training is the same.
@@ -86,13 +87,20 @@ def largest_difference(left: dict[str, Any], right: dict[str, Any]) -> float:
     return max(float((a - b).abs().max()) for a, b in pairs)
 
 
-def command_line(words: list[str], log: Path, slow: bool, largest_file: int) -> None:
+Moment = tuple[str, int, signal.Signals]
+"""A signal that a process sends itself: before its `step` of that number, or halfway through the
+`write` of that number of its checkpoint."""
+
+
+def command_line(
+    words: list[str], log: Path, moment: Moment | None = None, largest_file: int = 0
+) -> None:
     """Run `g2n2 WORDS` in this process, its output in a file.
 
     Args:
         words: Of the command line.
         log: Where output goes.
-        slow: Make steps take 25 ms at least, and write checkpoints in two pieces with a pause.
+        moment: When to be hit by a signal.
         largest_file: In bytes, as on a disk that is full; 0 for no limit.
     """
     from g2n2 import whole_files
@@ -102,9 +110,10 @@ def command_line(words: list[str], log: Path, slow: bool, largest_file: int) -> 
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(file, 1)
     os.dup2(file, 2)
-    if slow:
-        stepping.Stepper.step = _paused(stepping.Stepper.step)  # type: ignore[method-assign]
-        whole_files.put = _in_pieces
+    if moment is not None and moment[0] == "step":
+        stepping.Stepper.step = _hit_before(stepping.Stepper.step, moment)  # type: ignore[method-assign]
+    if moment is not None and moment[0] == "write":
+        whole_files.put = _hit_halfway(moment)
     if largest_file:
         _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, hard))
@@ -113,17 +122,26 @@ def command_line(words: list[str], log: Path, slow: bool, largest_file: int) -> 
         main()
 
 
-def _paused(step: Callable[..., None]) -> Callable[..., None]:
-    def paused(*arguments: Any) -> None:
-        time.sleep(0.025)
+def _hit_before(step: Callable[..., None], moment: Moment) -> Callable[..., None]:
+    numbers = count(1)
+
+    def watched(*arguments: Any) -> None:
+        if next(numbers) == moment[1]:
+            os.kill(os.getpid(), moment[2])
         step(*arguments)
 
-    return paused
+    return watched
 
 
-def _in_pieces(file: Any, content: bytes) -> None:
-    half = len(content) // 2
-    file.write(content[:half])
-    file.flush()
-    time.sleep(0.03)
-    file.write(content[half:])
+def _hit_halfway(moment: Moment) -> Callable[[Any, bytes], None]:
+    numbers = count(1)
+
+    def put(file: Any, content: bytes) -> None:
+        half = len(content) // 2
+        file.write(content[:half])
+        file.flush()
+        if NAME in str(file.name) and next(numbers) == moment[1]:
+            os.kill(os.getpid(), moment[2])
+        file.write(content[half:])
+
+    return put

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -14,13 +16,23 @@ import torch
 import g2n2
 from g2n2.data.batch import GraphBatch
 from g2n2.data.graph_set import GraphSet
+from g2n2.data.pyg_fields import PyGTensors
 from g2n2.data.reading import read_graphs
 from g2n2.data.suites import load_suite
 from g2n2.described import some, span
 from g2n2.power.grammar_test import grammar_test
 from g2n2.power.refinement import refine
+from g2n2.spectral.response import response, spectrum
+from g2n2.training.building import prepare
 from g2n2.training.evaluation import Predictions
-from small_runs import small_graphs
+from g2n2.training.session import Result
+from small_runs import small_config, small_graphs
+
+
+def result() -> Result:
+    parts = prepare(small_config(), small_graphs())
+    history = [{"loss": 1.0}] * 500
+    return Result(Path("run"), parts, {"all": {"mae": 0.5}}, {}, history, 3, (4, 5), False)
 
 
 def many() -> GraphSet:
@@ -35,6 +47,11 @@ MADE: dict[str, Callable[[], Any]] = {
     "Refinement": lambda: refine(["C~", "Bw"] * 20, 2),
     "GrammarColours": lambda: grammar_test(g2n2.find_grammar("r-G_L1"), ["C~", "Bw"] * 20),
     "Predictions": lambda: Predictions(np.arange(5000), np.ones((5000, 2)), np.ones((5000, 2))),
+    "Result": result,
+    "Parts": lambda: result().parts,
+    "PyGTensors": lambda: PyGTensors(torch.ones(5000, 3), torch.zeros(2, 9000, dtype=torch.long)),
+    "Spectrum": lambda: spectrum(nx.path_graph(300)),
+    "SpectralResponse": lambda: response("A²", nx.path_graph(300)),
     "PowerTable": lambda: g2n2.power("GNNML1", "csl"),
 }
 

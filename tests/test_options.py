@@ -15,6 +15,7 @@ import g2n2
 from g2n2.errors import DataError, G2N2Error, GrammarError, ReductionError
 from g2n2.language.operations import OPERATIONS
 
+R_G_L1 = g2n2.find_grammar("r-G_L1")
 HEXAGON, TRIANGLES = "EhEG", "EJaG"
 
 
@@ -29,6 +30,10 @@ HEXAGON, TRIANGLES = "EhEG", "EJaG"
         (lambda **o: g2n2.derive("L1", **o), "level", "foo", ["graph", "node", "pair"]),
         (lambda **o: g2n2.derive("L1", **o), "order", "foo", ["direct", "paper"]),
         (lambda **o: g2n2.derive("L1", **o), "typing", "foo", ["paper", "full"]),
+        (lambda **o: R_G_L1.reduce(**o), "assume", "foo", ["none", "symmetric", "simple"]),
+        (lambda **o: R_G_L1.reduce(**o), "level", "foo", ["graph", "node", "pair"]),
+        (lambda **o: R_G_L1.reduce(**o), "order", "foo", ["direct", "paper"]),
+        (lambda **o: g2n2.enumerate_words("r-G_L1", **o), "assume", "foo", ["symmetric"]),
         (lambda **o: g2n2.equal("A", "A", **o), "assume", "foo", ["none", "symmetric", "simple"]),
         (lambda **o: g2n2.separate("r-G_L3", HEXAGON, TRIANGLES, **o), "engine", "foo", ["mixing"]),
         (lambda **o: g2n2.separate("r-G_L3", HEXAGON, TRIANGLES, **o), "level", "foo", ["pair"]),

@@ -248,11 +248,11 @@ def load(path: str | Path, device: str = "auto") -> GrammarGNN | Run:
         DataError: It is neither; the message says what it is and what reads it.
     """
     place = Path(path)
-    if place.is_dir():
+    if os.path.isdir(place):
         from .training.trained import Run
 
         return Run(place, device)
-    if not place.exists():
+    if not os.path.exists(place):
         raise DataError(f"no file or folder {str(path)!r}: check the path")
     if other := _other_content(place):
         raise DataError(f"{path} holds {other}")
@@ -429,7 +429,7 @@ def _outputs(
                 values: NDArray[np.float64] = model(graphs).double().cpu().numpy()
             return values
         found = _fitting(model, _graph_set(model, graphs, options))
-        store = GraphStore(found, weight.device, (), weight.dtype)
+        store = GraphStore(found, weight.device, (), weight.dtype, model.columns_only)
         made, rows = outputs(model, store, np.arange(len(found)))
         return made[np.argsort(rows)]
     finally:

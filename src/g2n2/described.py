@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from typing import Any
 
 MOST_NAMES = 4
 
@@ -34,6 +35,11 @@ def some(names: Iterable[str]) -> str:
     listed = [name if len(name) <= 40 else name[:37] + "..." for name in names]
     rest = len(listed) - MOST_NAMES
     return " ".join(listed[:MOST_NAMES]) + (f" and {rest:,} more" if rest > 0 else "") or "none"
+
+
+def shape(values: Any) -> str:
+    """The shape of an array or a tensor, `none` where there is no such thing."""
+    return "none" if values is None else str(list(values.shape))
 
 
 def span(least: int, most: int) -> str:

@@ -6,7 +6,9 @@ memory. A gzip file is expanded only if its whole content stays within a size an
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import io
 import json
 import os
 import stat
@@ -14,7 +16,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TextIO
 
 from .errors import DataError
 
@@ -23,6 +25,8 @@ LARGEST_TEXT = 2**31
 LARGEST_EXPANDED = 2**30
 """Bytes any compressed file may expand to."""
 LARGEST_RATIO = 200
+LONGEST_LINE = 2**26
+"""Bytes of a line of a text that is read line by line."""
 HARMLESS = 2**26
 """Under this size no ratio is dangerous, and honest text of equal lines compresses a thousandfold.
 """
@@ -56,6 +60,16 @@ def require_regular(path: str | Path) -> None:
         raise _not_a_file(path, kind)
 
 
+def require_readable_at_once(path: str | Path) -> None:
+    """Refuse a file too large to be kept in memory.
+
+    Raises:
+        DataError: Saying so.
+    """
+    if os.path.isfile(path) and os.path.getsize(path) > LARGEST_TEXT:
+        raise _too_large(path, LARGEST_TEXT)
+
+
 def read_file(path: str | Path, largest: int = LARGEST_TEXT) -> bytes:
     """Read a regular file as it is stored.
 
@@ -69,7 +83,7 @@ def read_file(path: str | Path, largest: int = LARGEST_TEXT) -> bytes:
     with _opened(path) as file:
         content = file.read(largest + 1)
     if len(content) > largest:
-        raise DataError(f"{path} holds more than {largest:,} bytes: split it")
+        raise _too_large(path, largest)
     return content
 
 
@@ -99,10 +113,70 @@ def read_text_file(path: str | Path, expected: str) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text (byte {error.start}); {expected}") from error
+        raise _no_utf8(str(path), error.start, expected) from error
     if "\0" in text:
-        raise DataError(f"{path} is not text: it holds zero bytes; {expected}")
+        raise _zero_bytes(str(path), expected)
     return text
+
+
+@contextmanager
+def open_text(path: str | Path, expected: str, newline: str | None = None) -> Iterator[TextIO]:
+    """A UTF-8 file, plain or gzipped, as text to read line by line; a byte order mark is dropped.
+
+    Memory does not grow with the file, so that only gzipped ones are bounded in size.
+
+    Args:
+        path: The file.
+        expected: What should have been there, for the message.
+        newline: Where a line ends, as `open` takes it.
+
+    Raises:
+        DataError: As `read_text_file`, when the place at fault is reached; or a line is too long.
+    """
+    with _opened(path) as file:
+        content: IO[bytes] | gzip.GzipFile = file
+        if str(path).lower().endswith(".gz"):
+            _refuse_bomb(file, str(path))
+            content = gzip.GzipFile(fileobj=file, mode="rb")
+        checked = _CheckedText(content, str(path), expected)
+        with io.TextIOWrapper(
+            io.BufferedReader(checked, _CHUNK), encoding="utf-8-sig", newline=newline
+        ) as text:
+            yield text
+
+
+class _CheckedText(io.RawIOBase):
+    """The bytes of a text, looked through on their way; what is wrong with them is a DataError."""
+
+    def __init__(self, content: IO[bytes] | gzip.GzipFile, label: str, expected: str) -> None:
+        self._content, self._label, self._expected = content, label, expected
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._total = self._line = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        chunk = self._content.read(len(buffer))
+        self._check(chunk)
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+    def _check(self, chunk: bytes) -> None:
+        before, self._total = self._total, self._total + len(chunk)
+        try:
+            self._decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as error:
+            at = before - (len(error.object) - len(chunk)) + error.start
+            raise _no_utf8(self._label, at, self._expected) from error
+        if b"\0" in chunk:
+            raise _zero_bytes(self._label, self._expected)
+        ended = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+        self._line = len(chunk) - ended - 1 if ended >= 0 else self._line + len(chunk)
+        if self._line > LONGEST_LINE:
+            raise DataError(
+                f"{self._label} has a line of more than {LONGEST_LINE:,} bytes; {self._expected}"
+            )
 
 
 def parse_json(text: str) -> Any:
@@ -179,22 +253,40 @@ def _not_a_file(path: str | Path, kind: str) -> DataError:
 
 def _expanded(file: IO[bytes], label: str) -> bytes:
     """The content of a gzip file, measured before any of it is kept."""
-    stored = os.fstat(file.fileno()).st_size
-    most = min(LARGEST_EXPANDED, max(HARMLESS, LARGEST_RATIO * stored))
-    if stored * _DEFLATE_RATIO > most:
-        with gzip.GzipFile(fileobj=file, mode="rb") as measured:
-            total = 0
-            while chunk := measured.read(_CHUNK):
-                total += len(chunk)
-                if total > most:
-                    raise DataError(
-                        f"{label} would expand from {stored:,} to more than {most:,} bytes, the "
-                        f"limits are {LARGEST_EXPANDED:,} bytes and {LARGEST_RATIO} times: it is "
-                        "no honest data file, or must be cut into parts"
-                    )
-        file.seek(0)
+    _refuse_bomb(file, label)
     with gzip.GzipFile(fileobj=file, mode="rb") as content:
         return content.read()
+
+
+def _refuse_bomb(file: IO[bytes], label: str) -> None:
+    """Measure what a gzip file expands to, where it may be too much."""
+    stored = os.fstat(file.fileno()).st_size
+    most = min(LARGEST_EXPANDED, max(HARMLESS, LARGEST_RATIO * stored))
+    if stored * _DEFLATE_RATIO <= most:
+        return
+    with gzip.GzipFile(fileobj=file, mode="rb") as measured:
+        total = 0
+        while chunk := measured.read(_CHUNK):
+            total += len(chunk)
+            if total > most:
+                raise DataError(
+                    f"{label} would expand from {stored:,} to more than {most:,} bytes, the "
+                    f"limits are {LARGEST_EXPANDED:,} bytes and {LARGEST_RATIO} times: it is "
+                    "no honest data file, or must be cut into parts"
+                )
+    file.seek(0)
+
+
+def _too_large(path: str | Path, largest: int) -> DataError:
+    return DataError(f"{path} holds more than {largest:,} bytes: split it")
+
+
+def _no_utf8(label: str, at: int, expected: str) -> DataError:
+    return DataError(f"{label} is not UTF-8 text (byte {at}); {expected}")
+
+
+def _zero_bytes(label: str, expected: str) -> DataError:
+    return DataError(f"{label} is not text: it holds zero bytes; {expected}")
 
 
 def _reason(error: OSError | ValueError) -> str:

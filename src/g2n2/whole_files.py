@@ -35,7 +35,7 @@ def replace_file(
         OSError: The disk refuses, or a folder, a block device or a socket stands there; what was
             there before is untouched.
     """
-    if _is_stream(path):
+    if is_stream(path):
         _write_through(path, content)
         return
     path = Path(os.path.realpath(path)) if path.is_symlink() else path
@@ -53,7 +53,7 @@ def replace_file(
         with suppress(OSError):
             part.unlink()
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def check_output(path: Path) -> None:
@@ -64,7 +64,7 @@ def check_output(path: Path) -> None:
             and is not below the working folder, where it would be made.
     """
     try:
-        if _is_stream(path):
+        if is_stream(path):
             return
         folder = Path(os.path.realpath(path)).parent
         if not folder.is_dir():
@@ -83,11 +83,27 @@ def write_output(path: Path, content: bytes) -> None:
     """
     check_output(path)
     try:
-        if not _is_stream(path):
+        if not is_stream(path):
             Path(os.path.realpath(path)).parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, content, shared=True)
     except OSError as fault:
         raise DataError(f"cannot write {path}: {fault.strerror or fault}") from None
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a place where no folder can be made, before the work for it is done.
+
+    Raises:
+        DataError: Something else stands there, or the folder above it does not exist and is not
+            below the working folder, where it would be made.
+    """
+    try:
+        if os.path.lexists(path) and not path.is_dir():
+            raise FileExistsError(errno.EEXIST, "it is there and is no folder; name a new one")
+        if not path.parent.is_dir():
+            _require_below_working_folder(path.parent)
+    except OSError as fault:
+        raise DataError(f"cannot make the folder {path}: {fault.strerror or fault}") from None
 
 
 def make_folder(path: Path) -> None:
@@ -102,10 +118,13 @@ def make_folder(path: Path) -> None:
 
 
 def put(file: IO[bytes], content: bytes) -> None:
-    file.write(content)
+    """Write all of it, where the system takes a part at a time too."""
+    left = memoryview(content)
+    while left:
+        left = left[file.write(left) :]
 
 
-def _is_stream(path: Path) -> bool:
+def is_stream(path: Path) -> bool:
     """Whether bytes are written to what stands there as it is.
 
     Raises:
@@ -124,6 +143,16 @@ def _is_stream(path: Path) -> bool:
 
 
 def _write_through(path: Path, content: bytes) -> None:
+    with open_stream_for_writing(path) as file:
+        put(file, content)
+
+
+def open_stream_for_writing(path: Path) -> IO[bytes]:
+    """Open a FIFO, a character device or a file another program holds open, as it is.
+
+    Raises:
+        OSError: It is a FIFO that nobody reads, or the system refuses it.
+    """
     try:
         # Without O_NONBLOCK a FIFO that nobody reads would be waited for without end.
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
@@ -132,10 +161,10 @@ def _write_through(path: Path, content: bytes) -> None:
             raise OSError(errno.ENXIO, "it is a FIFO and nobody reads it; name a file") from None
         raise
     os.set_blocking(descriptor, True)
-    with os.fdopen(descriptor, "wb") as file:
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            file.truncate()
-        file.write(content)
+    file = os.fdopen(descriptor, "wb", buffering=0)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.truncate()
+    return file
 
 
 def _require_below_working_folder(folder: Path) -> None:
@@ -145,7 +174,7 @@ def _require_below_working_folder(folder: Path) -> None:
         )
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Bring the new name itself to the disk, which file systems do in their own time."""
     with suppress(OSError):  # some file systems cannot; the rename is whole all the same
         descriptor = os.open(folder, os.O_RDONLY)

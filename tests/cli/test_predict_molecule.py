@@ -45,9 +45,16 @@ def test_one_molecule_is_predicted_as_in_a_file(trained: Path) -> None:
     with open(trained / "p.csv", newline="") as file:
         in_file = [float(row["y"]) for row in csv.DictReader(file)]
     for text, value in zip(MOLECULES, in_file, strict=True):
-        name, shown = predict(trained, "--smiles", text).split()
-        assert name == "y"
-        assert float(shown) == pytest.approx(value, rel=1e-4)
+        shown = predict(trained, "--smiles", text, "--interval", "0").splitlines()
+        assert shown[0].split()[0] == "y"
+        assert float(shown[0].split()[1]) == pytest.approx(value, rel=1e-4)
+        assert not any(line.startswith("y ") for line in shown[1:]), "no interval was asked for"
+
+
+def test_a_molecule_unlike_those_of_training_is_said_beside_its_number(trained: Path) -> None:
+    shown = predict(trained, "--smiles", "[U]")
+    assert [line.split("  ")[0] for line in shown.splitlines()] == ["y", "y low", "y high", "note"]
+    assert "U was never seen in training; 1 atom, fewer than any training graph (3)" in shown
 
 
 def test_a_salt_and_a_file_of_its_own(trained: Path) -> None:
@@ -56,7 +63,7 @@ def test_a_salt_and_a_file_of_its_own(trained: Path) -> None:
     largest = predict(trained, *words)
     assert largest != salt
     assert largest == predict(trained, "--smiles", "CCO")
-    assert (trained / "one.csv").read_text().startswith("id,y\nCCO.Cl,")
+    assert (trained / "one.csv").read_text().startswith("id,y,y low,y high,note\nCCO.Cl,")
 
 
 @pytest.mark.parametrize(
@@ -84,5 +91,5 @@ def test_where_predictions_may_go(trained: Path, tmp_path: Path) -> None:
     assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode)
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
     assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "target.csv").read_text().startswith("id,y\n")
+    assert (tmp_path / "target.csv").read_text().startswith("id,y,")
     assert sorted(os.listdir(tmp_path)) == ["fifo", "link", "target.csv"]

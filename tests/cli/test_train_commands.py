@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import random
 import re
 import subprocess
@@ -98,7 +99,9 @@ def test_predictions_keep_ids_order_and_every_row(here):
     assert [row["id"] for row in rows] == [f"new-{i}" for i in range(40)]
     assert rows[3]["logp"] == ""
     assert rows[3]["note"] == "not predicted: 'C1CC(': not SMILES"
-    assert all(row["logp"] and not row["note"] for row in rows if row["id"] != "new-3")
+    for row in (row for row in rows if row["id"] != "new-3"):
+        assert float(row["logp low"]) < float(row["logp"]) < float(row["logp high"])
+        assert all("training" in part for part in row["note"].split("; ") if part)
 
 
 def test_predictions_do_not_depend_on_the_rows_beside_them(here):
@@ -136,6 +139,12 @@ def test_evaluate_on_a_part_and_on_a_file(here):
     errors = [abs(float(r["true logp"]) - float(r["logp"])) for r in read("part-preds.csv")]
     found = json.loads(text)["scores"]["logp"]["mae"]
     assert found == pytest.approx(sum(errors) / len(errors), rel=1e-4)
+    inside = [
+        float(r["logp low"]) <= float(r["true logp"]) <= float(r["logp high"])
+        for r in read("part-preds.csv")
+    ]
+    told = json.loads(text)["reliability"]["logp"]
+    assert told["coverage"] == pytest.approx(sum(inside) / len(inside))
 
 
 def test_a_run_is_repeated_from_its_own_config(here):
@@ -210,6 +219,42 @@ def test_mistakes_are_named(here, words, message):
     assert {path: path.read_bytes() for path in here.glob("*.csv")} == before
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--out", "file"], "cannot make the folder file: it is there and is no folder"),
+        (["--out", "fifo"], "it is there and is no folder; name a new one"),
+        (["--out", "/dev/null"], "it is there and is no folder; name a new one"),
+        (["--out", "dangling"], "it is there and is no folder; name a new one"),
+        (["--out", "/no-such-folder/run"], "the folder /no-such-folder does not exist; make it"),
+        (["--split", "nope"], "no split is called 'nope'; expected random, scaffold"),
+        (["--split", "fold:"], "no split is called 'fold:'"),
+        (["--split", "file:none.json"], "no file 'none.json' to split by: check the path"),
+        (["--config", "far.toml"], "no distance channel is called 'metres'; known: raw"),
+        (["--preset", "nope"], "no preset is called 'nope'"),
+        (["--recipe", "nope"], "no recipe is called 'nope'"),
+        (["--grammar", "r-G_L9"], "r-G_L9"),
+    ],
+)
+def test_what_can_be_known_without_the_data_is_refused_before_it_is_read(
+    here, monkeypatch, words, message
+):
+    def read_nothing(_config):
+        raise AssertionError("the data was read")
+
+    monkeypatch.setattr("g2n2.training.session.load_graphs", read_nothing)
+    (here / "far.toml").write_text('distance = ["metres"]\n')
+    (here / "file").touch()
+    if not (here / "fifo").exists():
+        os.mkfifo(here / "fifo")
+        (here / "dangling").symlink_to("nothing")
+    runs = {path.name for path in (here / "runs").iterdir()}
+    code, text = run("train", "molecules.csv", "--target", "logp", *words)
+    assert code == 2, text
+    assert message in " ".join(text.split())
+    assert {path.name for path in (here / "runs").iterdir()} == runs
+
+
 @pytest.mark.parametrize("target", ["id", "note"])
 def test_a_target_called_as_a_column_of_ours_takes_nothing_away(here, target):
     rows = [(row["name"], row["smiles"], row["logp"]) for row in read("molecules.csv")]
@@ -222,9 +267,11 @@ def test_a_target_called_as_a_column_of_ours_takes_nothing_away(here, target):
     assert "39 predictions written to named-preds.csv" in text
     assert "1 record has no prediction: new-3, 'C1CC(': not SMILES" in text
     found = read("named-preds.csv")
-    assert list(found[0]) == ["id", f"predicted {target}", "note"]
+    ends = [f"{target} low", f"{target} high"]
+    assert list(found[0]) == ["id", f"predicted {target}", *ends, "note"]
     assert [row["id"] for row in found] == [f"new-{i}" for i in range(40)]
-    assert all(float(row[f"predicted {target}"]) for row in found if not row["note"])
+    predicted = [row[f"predicted {target}"] for row in found]
+    assert [bool(text and float(text)) for text in predicted] == [i != 3 for i in range(40)]
 
 
 def test_ids_that_repeat_are_kept_and_said(here):

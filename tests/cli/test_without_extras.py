@@ -64,6 +64,7 @@ def without(package: str, commands: list[list[str]], folder: Path) -> tuple[list
 
 @pytest.mark.parametrize("package", ["triton", "torch_geometric", "pandas"])
 def test_every_command_runs_without(package: str, tmp_path: Path) -> None:
+    pytest.importorskip("rdkit", reason="molecules need rdkit")
     codes, said = without(package, [*COMMANDS, MOLECULES], tmp_path)
     assert codes == [0] * len(codes), said
 
@@ -80,3 +81,7 @@ def test_only_training_needs_lightning(tmp_path: Path) -> None:
     assert codes == [0, 0, 0, 0, 2], said
     assert 'training needs lightning: pip install "g2n2[train]"' in said
     assert not (tmp_path / "run").exists()
+    codes, said = without("nothing", COMMANDS[4:5], tmp_path)
+    assert codes == [0], said
+    codes, said = without("lightning", COMMANDS[6:], tmp_path)
+    assert codes == [0, 0], said

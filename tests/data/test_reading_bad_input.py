@@ -61,7 +61,6 @@ FILES: list[tuple[str, str | bytes, dict[str, Any], str]] = [
     ("a.csv", "smiles,y\n,1\n", {}, "line 2: no SMILES"),
     ("a.csv", "smiles,y\nCC ethane,1\n", {}, "holds white space"),
     ("a.csv", "x,y\n1,2\n3,4\n", {}, "no column of"),
-    ("a.csv", "id,smiles\nm,CC\nm,CCO\n", {"id": "id"}, "id 'm' of"),
     ("a.smi", "", {}, "expected one SMILES per line"),
     ("a.sdf", "", {}, "expected SDF records"),
     ("a.sdf", "not a molecule\n", {}, "none of the 1 records"),

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from g2n2.errors import GrammarError
 from g2n2.grammars.catalogue import catalogue, find_grammar
 from g2n2.grammars.derivations import derive_word
 from g2n2.grammars.fragments import Fragment
@@ -94,6 +95,12 @@ def test_words_come_smallest_first_and_stop_at_the_limit() -> None:
     assert [w.size for w in words] == [2, 3, 4, 4]
     assert list(enumerate_words(R_G_L3, limit=0)) == []
     assert list(enumerate_words(R_G_L3, max_size=1)) == []
+
+
+@pytest.mark.parametrize(("option", "value"), [("max_size", -1), ("limit", 2.5), ("sort", "W")])
+def test_what_an_option_does_not_take_is_refused_at_the_call(option: str, value: object) -> None:
+    with pytest.raises(GrammarError, match=str(value)):
+        enumerate_words(R_G_L3, **{option: value})
 
 
 def test_the_limit_is_reached_without_listing_everything() -> None:

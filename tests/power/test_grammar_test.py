@@ -17,10 +17,11 @@ from g2n2.errors import DataError, GrammarError
 from g2n2.grammars.catalogue import catalogue, find_grammar
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
+from g2n2.grammars.network_rules import pooled_readout
 from g2n2.grammars.rules import Rule
 from g2n2.graphs import adjacency
 from g2n2.language.sorts import SORTS, M, R, S, V
-from g2n2.power.grammar_test import grammar_test, pooled_readout, words_of_test
+from g2n2.power.grammar_test import grammar_test, words_of_test
 from g2n2.power.random_probes import graph_classes
 from g2n2.power.refinement import refine
 from g2n2.power.separation import separate

@@ -13,7 +13,7 @@ from g2n2.errors import DataError
 from g2n2.training import checkpoints, manifest
 from g2n2.training.checkpoints import NAME, PREVIOUS, load_checkpoint, save_checkpoint
 from g2n2.training.manifest import Manifest
-from g2n2.training.run_folder import BEST, DESCRIPTION, RunFolder
+from g2n2.training.run_folder import BEST, CALIBRATION, DESCRIPTION, RunFolder
 from g2n2.training.session import Watch, train_config
 from g2n2.training.trained import Run
 from small_runs import no_pictures, small_config, small_graphs
@@ -172,7 +172,7 @@ def test_after_its_end_a_run_knows_its_last_best_weights_only(folder):
     known = Manifest.read(folder)
     assert known is not None
     assert len(known.files[BEST]) == 1
-    assert set(known.files) == {*DESCRIPTION, BEST, NAME} - {"operations.json"}
+    assert set(known.files) == {*DESCRIPTION, BEST, CALIBRATION, NAME} - {"operations.json"}
 
 
 def test_ids_that_changed_are_noticed(folder):

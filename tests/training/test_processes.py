@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from g2n2.training.run_folder import RunFolder
 from g2n2.training.stepping import BAD_BATCH
 from small_runs import SMALL, largest_difference, learned_state
 from two_processes import run
@@ -18,9 +21,11 @@ from two_processes import run
 pytestmark = pytest.mark.slow
 
 TESTS = Path(__file__).parents[1]
-QUIET = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(TESTS)}
+PATHS = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+QUIET = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": PATHS}
 
 
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 STOPPED = "TrainingError: another process of this run stopped and says why"
 
 
@@ -34,8 +39,7 @@ def finished(words: list[str]) -> subprocess.CompletedProcess[str]:
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which two processes have done everything in `two_processes.py`."""
     folder = tmp_path_factory.mktemp("two")
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    finished([*torchrun, "--nproc_per_node", "2", str(TESTS / "two_processes.py"), str(folder)])
+    finished([*TORCHRUN, str(TESTS / "two_processes.py"), str(folder)])
     return folder
 
 
@@ -102,3 +106,35 @@ def test_the_command_line_starts_the_processes_itself(tmp_path: Path) -> None:
     one, two = learned_state(tmp_path / "one"), learned_state(tmp_path / "two")
     assert largest_difference(one, two) < 1e-9
     assert one["progress"]["steps"] == two["progress"]["steps"] == 8
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_process_ends_the_other_with_a_sentence_and_the_run_can_be_taken_up(
+    tmp_path: Path, victim: int
+) -> None:
+    settings, run = tmp_path / "settings.json", tmp_path / "run"
+    settings.write_text(json.dumps({**SMALL, "epochs": 1000, "checkpoint_seconds": 0.0}))
+    words = [*TORCHRUN, str(TESTS / "numbered_process.py"), str(tmp_path), "train"]
+    with open(tmp_path / "log", "w") as log:
+        torchrun = subprocess.Popen(
+            [*words, "--config", str(settings), "--out", str(run)],
+            env=QUIET,
+            stdout=log,
+            stderr=log,
+        )
+        while not RunFolder(run).finished_epochs():
+            assert torchrun.poll() is None, (tmp_path / "log").read_text()
+            time.sleep(0.01)
+        os.kill(int((tmp_path / f"{victim}.pid").read_text()), signal.SIGKILL)
+        torchrun.wait()
+    said = (tmp_path / "log").read_text()
+    assert said.count("another of the 2 processes of this run was killed") == 1
+    assert f"g2n2 train --resume {run}" in said
+    assert "gloo/" not in said
+    assert "[rank" not in said, "no traceback of a process"
+    steps = learned_state(run)["progress"]["steps"]
+    made = finished(
+        [sys.executable, "-m", "g2n2", "train", "--resume", str(run), "--minutes", "1e-9"]
+    )
+    assert "the time is up after" in made.stdout
+    assert learned_state(run)["progress"]["steps"] > steps > 0

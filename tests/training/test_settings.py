@@ -70,7 +70,7 @@ def test_bad_files_are_refused_by_name(tmp_path, name, text, message):
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path):
-    with pytest.raises(DataError, match="cannot read"):
+    with pytest.raises(DataError, match="no file"):
         read_settings(tmp_path / "none.toml")
 
 

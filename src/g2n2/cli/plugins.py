@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -30,7 +31,7 @@ def load_plugin(name: str) -> ModuleType:
 
 
 def _from_file(path: Path) -> ModuleType:
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise DataError(f"there is no file {str(path)!r}")
     spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
     if spec is None or spec.loader is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +18,9 @@ if TYPE_CHECKING:
 
 Run = Annotated[Path, typer.Argument(help="A run folder written by g2n2 train.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Interval = Annotated[
+    float, typer.Option(help="Share of true values an interval is to hold; 0: no intervals.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -35,33 +37,43 @@ def evaluate(
     id_column: Id = None,
     option: OptionList = None,
     device: Device = "auto",
+    interval: Interval = 0.9,
     json: AsJson = False,
 ) -> None:
     """Scores of a run's best weights on a part of its data, or on a file with targets."""
-    from ..training.display import plain_console, score_table
+    from ..training.calibration import check_interval
+    from ..training.display import plain_console, reliability_sentences, score_table
     from ..training.metrics import for_json
-    from ..training.prediction_rows import prediction_rows, write_rows
     from ..training.trained import Run as TrainedRun
 
+    check_interval(interval)
     trained = TrainedRun(run, device)
-    _note(trained.note)
+    _say_notes(trained, interval)
     if out is not None:
         _check_out(out, on, trained.config.dataset)
     options = _options(smiles, id_column, option)
     if on in ("train", "validation", "test"):
-        outcome = trained.evaluate(on)
+        outcome = trained.evaluate(on, interval=interval)
     else:
-        outcome = trained.predict(on, options, targets=True)
+        outcome = trained.predict(on, options, targets=True, interval=interval)
     if out is not None:
-        rows = prediction_rows(outcome.graphs, trained.task, outcome.made, truth=True, unread=False)
-        write_rows(out, rows)
+        outcome.to_csv(out, truth=True)
     if json:
-        scores = for_json(outcome.scores)
-        show.as_json({"run": str(run), "data": outcome.graphs.name, "on": on, "scores": scores})
+        show.as_json(
+            {
+                "run": str(run),
+                "data": outcome.graphs.name,
+                "on": on,
+                "scores": for_json(outcome.scores),
+                "reliability": for_json(outcome.reliability),
+            }
+        )
         return
     what = {"graph": "graphs", "node": "nodes", "edge": "edges"}[outcome.graphs.level]
     show.title(f"{run} on {on}: {len(outcome.made.rows):,} {what}")
     plain_console().print(score_table(trained.task, outcome.scores))
+    for sentence in reliability_sentences(trained.task, outcome.reliability, what):
+        show.say(sentence)
     if out is not None:
         show.say(f"\npredictions and targets: {out}")
 
@@ -79,34 +91,65 @@ def predict(
     id_column: Id = None,
     option: OptionList = None,
     device: Device = "auto",
+    interval: Interval = 0.9,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with predictions that were cut off.")
+    ] = False,
+    engine: Annotated[
+        str, typer.Option(help="local, or ray: actors of a Ray cluster (extra scale).")
+    ] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option(help="Of the cluster: auto or HOST:PORT; else RAY_ADDRESS, or one made here."),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Actors of the cluster.")] = 2,
 ) -> None:
-    """Predictions for new graphs, as CSV with the input's ids, in the input's order."""
-    from ..training.prediction_rows import prediction_rows, write_rows
+    """Predictions for new graphs, as CSV with the input's ids, in the input's order.
+
+    The output is OUT.partial while it is made; cut off, it goes on with --resume.
+    """
+    from ..training.calibration import check_interval
+    from ..training.display import Advance
     from ..training.trained import Run as TrainedRun
 
+    check_interval(interval)
     trained = TrainedRun(run, device)
-    _note(trained.note)
+    _say_notes(trained, interval)
     if file is None:
-        _predict_molecule(trained, smiles, id_column, option, out)
+        _predict_molecule(trained, smiles, id_column, option, out, interval)
         return
     out = out or Path("predictions.csv")
     _check_out(out, file, trained.config.dataset)
-    outcome = trained.predict(file, _options(smiles, id_column, option))
-    rows = prediction_rows(outcome.graphs, trained.task, outcome.made, truth=False, unread=True)
-    write_rows(out, rows)
-    lost = outcome.graphs.source.get("unread", {})
-    show.say(f"{len(rows) - len(lost):,} predictions written to {out}")
-    if lost:
-        some = next(row for row in rows if "note" in row)
-        several = f"{len(lost):,} records have no prediction (see the column note); the first:"
+    with Advance("records") as advance:
+        try:
+            made = trained.predict_to(
+                file,
+                out,
+                _options(smiles, id_column, option),
+                interval,
+                resume=resume,
+                engine=engine,
+                ray_address=ray_address,
+                workers=workers,
+                progress=advance,
+            )
+        except KeyboardInterrupt:
+            made = None
+    if made is None:
+        done = f"after {advance.done:,} records, which are kept; go on with --resume"
+        show.say(f"stopped {done if advance.done else 'before the first prediction'}")
+        raise typer.Exit(130)
+    show.say(f"{made.rows:,} predictions written to {out}")
+    if made.first_unread:
+        several = f"{made.unread:,} records have no prediction (see the column note); the first:"
         show.say(
-            f"{several if len(lost) > 1 else '1 record has no prediction:'} {some['id']}, "
-            f"{lost[min(lost)]}"
+            f"{several if made.unread > 1 else '1 record has no prediction:'} "
+            f"{', '.join(made.first_unread)}"
         )
-    if repeated := _repeated(outcome.graphs.source.get("record_ids", ())):
+    if made.repeated:
         show.say(
-            f"the id {repeated!r} stands in several rows of {file}, as it does in {out}: tell them "
-            "apart by their order, which is the same"
+            f"the id {made.repeated!r} stands in several rows of {file}, as it does in {out}: tell "
+            "them apart by their order, which is the same"
         )
 
 
@@ -116,11 +159,12 @@ def _predict_molecule(
     id_column: str | None,
     option: list[str] | None,
     out: Path | None,
+    interval: float,
 ) -> None:
     """What a run says of one SMILES: on the screen, and in a file where one is named."""
     from ..data.reading import SMILES
     from ..errors import DataError
-    from ..training.prediction_rows import prediction_rows, write_rows
+    from ..training.prediction_rows import write_rows
 
     if smiles is None:
         raise DataError(
@@ -130,10 +174,10 @@ def _predict_molecule(
         raise DataError("--id names a column of FILE, and there is none; leave it out")
     if out is not None:
         _check_out(out, trained.config.dataset)
-    outcome = trained.predict([f"{SMILES}{smiles}"], parsed_options(option))
-    rows = prediction_rows(outcome.graphs, trained.task, outcome.made, truth=False, unread=True)
+    outcome = trained.predict([f"{SMILES}{smiles}"], parsed_options(option), interval=interval)
+    rows = outcome.rows()
     if out is not None:
-        write_rows(out, [{**row, "id": smiles} for row in rows])
+        write_rows(out, [{**row, "id": smiles} for row in rows], outcome.columns())
     for row in rows:
         shown = {name: value for name, value in row.items() if name != "id"}
         width = max(map(len, shown))
@@ -180,9 +224,11 @@ def _described(row: Dataset) -> dict[str, Any]:
     }
 
 
-def _note(sentence: str) -> None:
-    """Beside the output, which may be JSON."""
-    if sentence:
+def _say_notes(trained: TrainedRun, interval: float) -> None:
+    """What there is to say about a run, beside the output, which may be JSON."""
+    calibration = trained.calibration
+    lacking = [] if calibration is None else calibration.lacking(interval)
+    for sentence in filter(None, (trained.note, *lacking)):
         typer.echo(f"note: {sentence}", err=True)
 
 
@@ -193,17 +239,11 @@ def _check_out(out: Path, *sources: str) -> None:
 
     check_output(out)
     for source in map(Path, sources):
-        if out.exists() and source.exists() and out.samefile(source):
+        if os.path.exists(out) and os.path.exists(source) and out.samefile(source):
             raise DataError(
                 f"--out {out} would overwrite the graphs that are read or were trained on; "
                 "name another file"
             )
-
-
-def _repeated(names: Sequence[str]) -> str | None:
-    """The first name, if any, that more than one record has."""
-    counts = Counter(name for name in names if name)
-    return next((name for name, count in counts.items() if count > 1), None)
 
 
 def _options(smiles: str | None, id_column: str | None, pairs: list[str] | None) -> dict[str, Any]:

@@ -104,6 +104,7 @@ def train(
     """
     from ..errors import DataError
     from ..training.settings import new_run_folder, with_chosen_rules
+    from ..whole_files import check_folder
 
     said = {
         "dataset": dataset,
@@ -146,6 +147,8 @@ def train(
         settings = _resumed(resume, device, devices, minutes)
         _run(settings, resume, resume=True)
         return
+    if out is not None:
+        check_folder(out)
     settings = _settings(config, said, options)
     if reduce is not None and (settings.baseline or settings.rules):
         raise DataError("--reduce and --exhaustive say what a fragment of --grammar stands for")
@@ -157,18 +160,30 @@ def sweep(
     config: Annotated[Path, typer.Argument(help="A TOML file: settings, and a table [sweep].")],
     trials: Annotated[int, typer.Option(min=1, help="Trials in all, those already done counted.")],
     storage: Annotated[
-        Path, typer.Option(help="File that keeps the trials; go on by naming it again.")
-    ] = Path("sweep.db"),
+        str,
+        typer.Option(
+            help="File that keeps the trials, or the URL of a database several machines share; "
+            "go on by naming it again."
+        ),
+    ] = "sweep.db",
     out: Annotated[Path, typer.Option(help="Folder of the trials' runs.")] = Path("runs/sweep"),
 ) -> None:
-    """Search hyper-parameters and grammars with Optuna; resumable."""
+    """Search hyper-parameters and grammars with Optuna; resumable, alone or several at once."""
     from ..training.sweeps import Sweep, run_sweep
 
     plan = Sweep.read(config)
-    finished = run_sweep(plan, trials, storage, out, note=show.say)
+    try:
+        finished = run_sweep(plan, trials, storage, out, note=show.say)
+    except KeyboardInterrupt:
+        show.say("\nstopped, and saved; the same command goes on")
+        raise typer.Exit(130) from None
     show.title(f"Trials of {config}, the best first")
     show.table(finished.headers, finished.rows)
-    show.say(f"\nscores on test graphs: g2n2 evaluate {finished.best}")
+    if finished.host:
+        show.say(f"\nthe best trial's run is not here: {finished.best} on {finished.host}; there:")
+    else:
+        show.say("")
+    show.say(f"scores on test graphs: g2n2 evaluate {finished.best}")
     show.say(f"predict:               g2n2 predict {finished.best} FILE --out preds.csv")
 
 
@@ -297,7 +312,7 @@ def _say_stopped(result: Result) -> None:
 
 
 def _say_result(result: Result, console: Any) -> None:
-    from ..training.display import score_table, shown_path
+    from ..training.display import reliability_sentences, score_table, shown_path
 
     count, folder = len(result.parts.splits["test"]), shown_path(result.folder)
     if result.scores:
@@ -307,6 +322,9 @@ def _say_result(result: Result, console: Any) -> None:
             f"weights of epoch {result.best_epoch}"
         )
         console.print(score_table(result.parts.task, result.scores, result.guesses))
+        what = f"test {result.parts.graphs.level}s"
+        for sentence in reliability_sentences(result.parts.task, result.reliability, what):
+            show.say(sentence)
     else:
         why = "No test graph has a known target" if count else "There are no test graphs"
         show.say(f"\n{why} to score.")

@@ -103,6 +103,19 @@ def contraction(op: str, sorts: tuple[Sort, ...]) -> Callable[..., Tensor]:
 
 
 def _lower(term: Term, next_operand: Callable[[], int]) -> Lowered:
+    return lower_node(term, next_operand, lambda part: _lower(part, next_operand))
+
+
+def lower_node(
+    term: Term, next_operand: Callable[[], int], lowered: Callable[[Term], Lowered]
+) -> Lowered:
+    """The function of a term, from those of its parts.
+
+    Args:
+        term: Any term.
+        next_operand: The place of the operand of a variable; asked in the order of writing.
+        lowered: Lowers a part.
+    """
     match term:
         case Hole():
             place = next_operand()
@@ -113,12 +126,12 @@ def _lower(term: Term, next_operand: Callable[[], int]) -> Lowered:
             number = float(value)
             return lambda x, c: torch.full_like(c["1"][:, 0], number)
         case Apply(function=function, args=(argument,), sort=sort) if function:
-            inner = _lower(argument, next_operand)
+            inner = lowered(argument)
             apply = ops.FUNCTIONS[function]
             return lambda x, c: _masked(apply(inner(x, c)), sort, c)
         case Apply(op=op, args=args):
             sorts = tuple(argument.sort for argument in args)
-            parts = [_lower(argument, next_operand) for argument in args]
+            parts = [lowered(argument) for argument in args]
             if (op, sorts) in OPERATIONS:
                 operation = OPERATIONS[op, sorts]
                 return lambda x, c: operation(*(part(x, c) for part in parts))

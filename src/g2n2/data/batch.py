@@ -14,6 +14,9 @@ from ..errors import DataError
 from ..graphs import GraphLike, adjacency
 from .pyg_fields import columns, edge_weights, graph_of_node, nodes_and_edges
 
+LARGE = 1024
+"""Nodes of a graph from which on A is sparse, for networks that take it so."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GraphBatch(Described):
@@ -25,7 +28,8 @@ class GraphBatch(Described):
     (2, [4, 3], (2, 4, 4))
 
     Attributes:
-        adjacency: `[B, N, N]`, `A[b, i, j]` the edge from `i` to `j` with its weight.
+        adjacency: `[B, N, N]`, `A[b, i, j]` the edge from `i` to `j` with its weight; a sparse COO
+            tensor for networks that are `columns_only`.
         nodes: `[B, N, F]` node features, F may be 0.
         edges: `[B, N, N, E]` edge features, E may be 0.
         mask: `[B, N]`, true where a node is.
@@ -132,7 +136,7 @@ class GraphBatch(Described):
         return batch.checked()
 
     @classmethod
-    def from_pyg(cls, data: Any, distance: bool = False) -> GraphBatch:
+    def from_pyg(cls, data: Any, distance: bool = False, columns_only: bool = False) -> GraphBatch:
         """A batch of a PyG `Data` or `Batch`: `edge_index`, `x`, `edge_attr`, `edge_weight`, `y`.
 
         Parallel edges add up, in A and in the edge features.
@@ -140,6 +144,7 @@ class GraphBatch(Described):
         Args:
             data: One graph or a batch of them; PyG itself is not imported.
             distance: Append the distances between `pos` as one more edge channel, for all pairs.
+            columns_only: For a network that is: A is sparse where a graph is large.
         """
         count, edge_index = nodes_and_edges(data)
         owner = graph_of_node(data, count, edge_index)
@@ -152,15 +157,25 @@ class GraphBatch(Described):
             )
         if distance and getattr(data, "pos", None) is None:
             raise DataError("distances were asked for, but the PyG data has no pos")
-        batch = dense(
-            sizes,
-            graph_of_edge,
-            edge_index - (torch.cumsum(sizes, 0) - sizes)[graph_of_edge],
-            nodes=columns(data, "x", count),
-            edges=columns(data, "edge_attr", edge_index.shape[1]),
-            weights=edge_weights(data, edge_index.shape[1]),
-            positions=data.pos if distance else None,
-        )
+        ends = edge_index - (torch.cumsum(sizes, 0) - sizes)[graph_of_edge]
+        nodes = columns(data, "x", count)
+        edges = columns(data, "edge_attr", edge_index.shape[1])
+        weights = edge_weights(data, edge_index.shape[1])
+        if columns_only and not distance and int(sizes.max()) >= LARGE:
+            channels = 0 if edges is None else edges.shape[1]
+            batch = sparse(
+                sizes, graph_of_edge, ends, nodes=nodes, weights=weights, edge_features=channels
+            )
+        else:
+            batch = dense(
+                sizes,
+                graph_of_edge,
+                ends,
+                nodes=nodes,
+                edges=edges,
+                weights=weights,
+                positions=data.pos if distance else None,
+            )
         return replace(batch, targets=getattr(data, "y", None)).checked()
 
     def checked(self) -> GraphBatch:
@@ -181,7 +196,11 @@ class GraphBatch(Described):
         ):
             if bool(values.sum().isfinite()):
                 continue  # a finite sum has finite terms
-            for place in (~torch.isfinite(values)).nonzero().tolist():
+            if values.is_sparse:
+                places = values._indices().T[~torch.isfinite(values._values())]
+            else:
+                places = (~torch.isfinite(values)).nonzero()
+            for place in places.tolist():
                 raise DataError(
                     f"{what} of graph {place[0]} hold NaN or infinity at {place[1:]}; "
                     "fill them in or drop the graph"
@@ -217,7 +236,7 @@ def dense(
     device = sizes.device
     dtype = _dtype(nodes, edges, weights)
     count, n = len(sizes), widest or int(sizes.max())
-    mask = torch.arange(n, device=device) < sizes[:, None]
+    mask, features = _padded(nodes, sizes, n, dtype)
     flat = (graph_of_edge * n + ends[0]) * n + ends[1]
     entries = torch.ones(flat.shape, dtype=dtype, device=device) if weights is None else weights
     matrix = torch.zeros(count * n * n, dtype=dtype, device=device)
@@ -227,11 +246,6 @@ def dense(
     )
     if edges is not None:
         pairs.index_add_(0, flat, edges.to(dtype))
-    features = torch.zeros(
-        count, n, 0 if nodes is None else nodes.shape[1], dtype=dtype, device=device
-    )
-    if nodes is not None:
-        features[mask] = nodes.to(dtype)
     matrix = matrix.view(count, n, n)
     pairs = pairs.view(count, n, n, pairs.shape[1])
     if positions is not None:
@@ -239,6 +253,64 @@ def dense(
     if directed is None:
         directed = not bool((matrix == matrix.transpose(1, 2)).all())
     return GraphBatch(matrix, features, pairs, mask, directed)
+
+
+def sparse(
+    sizes: Tensor,
+    graph_of_edge: Tensor,
+    ends: Tensor,
+    *,
+    nodes: Tensor | None = None,
+    weights: Tensor | None = None,
+    edge_features: int = 0,
+    directed: bool | None = None,
+    widest: int | None = None,
+) -> GraphBatch:
+    """The same with a sparse A, its entries in the order of the edges.
+
+    Edge features have no place in it: those there are show in the shape, and are zero.
+    """
+    dtype = _dtype(nodes, weights)
+    count, n = len(sizes), widest or int(sizes.max())
+    mask, features = _padded(nodes, sizes, n, dtype)
+    entries = torch.ones(ends.shape[1], device=sizes.device) if weights is None else weights
+    matrix = torch.sparse_coo_tensor(
+        torch.stack([graph_of_edge, *ends]),
+        entries.to(dtype),
+        (count, n, n),
+        check_invariants=False,
+    )
+    if directed is None:
+        one_way, back = (m.coalesce() for m in (matrix, matrix.transpose(1, 2)))
+        same = torch.equal(one_way.indices(), back.indices())
+        directed = not (same and torch.equal(one_way.values(), back.values()))
+    pairs = features.new_zeros(()).expand(count, n, n, edge_features)
+    return GraphBatch(matrix, features, pairs, mask, directed)
+
+
+def block_diagonal(adjacency: Tensor) -> Tensor:
+    """A sparse `[B, N, N]` as one `[BN, BN]`, its entries in the same order."""
+    count, n, _ = adjacency.shape
+    graph, start, end = adjacency._indices()
+    return torch.sparse_coo_tensor(
+        torch.stack([graph * n + start, graph * n + end]),
+        adjacency._values(),
+        (count * n, count * n),
+        is_coalesced=adjacency.is_coalesced(),
+        check_invariants=False,
+    )
+
+
+def _padded(
+    nodes: Tensor | None, sizes: Tensor, n: int, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """The mask `[B, n]` and the node features `[B, n, F]`."""
+    mask = torch.arange(n, device=sizes.device) < sizes[:, None]
+    width = 0 if nodes is None else nodes.shape[1]
+    features = torch.zeros(*mask.shape, width, dtype=dtype, device=sizes.device)
+    if nodes is not None:
+        features[mask] = nodes.to(dtype)
+    return mask, features
 
 
 def _distances(positions: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:

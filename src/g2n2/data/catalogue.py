@@ -120,9 +120,18 @@ def load_dataset(
                 f"dataset {row.name} has no option {option!r}{guess}: "
                 f"expected {', '.join(known) or 'none'}"
             )
+        _check_kind(option, chosen[option], inspect.signature(load).parameters[option].default)
     if "data" in inspect.signature(load).parameters:
         chosen["data"] = data
     return load(**dict(row.fixed), **chosen)
+
+
+def _check_kind(option: str, value: Any, default: Any) -> None:
+    """Refuse a value of another kind than the option has by default."""
+    if type(default) is int and not (type(value) is int and 0 <= value < 2**63):
+        raise DataError(f"option {option} should be a whole number from 0, got {value!r}")
+    if type(default) is bool and type(value) is not bool:
+        raise DataError(f"option {option} should be true or false, got {value!r}")
 
 
 def dataset_options(row: Dataset) -> list[str]:

@@ -32,7 +32,7 @@ def search_folders(data: str | Path | None) -> list[Path]:
     Raises:
         DataError: If the folder the user named does not exist.
     """
-    if data is not None and not Path(data).is_dir():
+    if data is not None and not os.path.isdir(data):
         raise DataError(f"the data folder {str(data)!r} is no folder: correct it or leave it out")
     named = (data, os.environ.get(DATA_VARIABLE))
     return [*(Path(folder) for folder in named if folder), cache_folder()]

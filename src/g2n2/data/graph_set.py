@@ -6,7 +6,7 @@ Numpy only, so a data file can be read, checked and summarised without torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -22,6 +22,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Level = Literal["graph", "node", "edge"]
 Kind = Literal["regression", "binary", "multiclass"]
+PER_GRAPH = ("rows", "elements", "smiles")
+"""Entries of a source that say something of each graph: its record, its elements, its SMILES."""
 
 
 @dataclass(frozen=True)
@@ -166,12 +168,24 @@ class GraphSet(Described):
             source=self._source_of(wanted),
         )
 
+    def blocks(self, size: int, start: int = 0) -> Iterator[GraphSet]:
+        """The graphs from one on, so many at a time, as directed as the whole set is."""
+        for first in range(start, len(self), size):
+            numbers = np.arange(first, min(first + size, len(self)))
+            block = self.select(numbers)
+            if not self.ids:
+                block = replace(block, ids=tuple(map(str, numbers)))
+            vars(block)["directed"] = self.directed
+            yield block
+
     def _source_of(self, wanted: Ints) -> Mapping[str, Any]:
-        """The source with the rows of some graphs in place of those of all."""
-        rows = self.source.get("rows")
-        if rows is None or len(rows) != len(self):
-            return self.source
-        return MappingProxyType({**self.source, "rows": tuple(rows[i] for i in wanted)})
+        """The source with what it says of some graphs in place of what it says of all."""
+        of_each = {
+            name: tuple(self.source[name][i] for i in wanted)
+            for name in PER_GRAPH
+            if len(self.source.get(name, ())) == len(self)
+        }
+        return MappingProxyType({**self.source, **of_each})
 
     def adjacency(self, index: int) -> NDArray[np.float64]:
         """`[n, n]` matrix A of one graph; parallel edges add up."""

@@ -8,13 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..described import Described, shape
 from ..errors import DataError
 
 WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
-@dataclass(frozen=True, eq=False)
-class PyGTensors:
+@dataclass(frozen=True, eq=False, repr=False)
+class PyGTensors(Described):
     """What PyG models are called with, under the names `Data` has for it.
 
     Attributes:
@@ -30,6 +31,10 @@ class PyGTensors:
     edge_attr: Tensor | None = None
     batch: Tensor | None = None
     edge_weight: Tensor | None = None
+
+    def facts(self) -> dict[str, str]:
+        """The shapes, for `repr` and notebooks."""
+        return {name: shape(value) for name, value in vars(self).items()}
 
     @property
     def num_nodes(self) -> int:

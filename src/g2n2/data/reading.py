@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -15,6 +16,8 @@ from ..errors import DataError
 from ..input_files import require_regular
 from .graph_set import GraphSet, Level
 from .readers.options import OnBad, Options, Task
+
+Reader = Callable[[Options], GraphSet]
 
 _ANYWHERE = {"target", "name", "on_bad"}
 _ABOUT_TARGETS = _ANYWHERE | {"task"}
@@ -87,31 +90,46 @@ def read_graphs(
     """
     if isinstance(source, GraphSet):
         return source
-    options = Options(
-        target=(target,) if isinstance(target, str) else target,
-        task=task,
-        smiles=smiles,
-        id=id,
-        split_column=split_column,
-        on_bad=on_bad,
-        hydrogens=hydrogens,
-        largest=largest,
-        directed=directed,
-        level=level,
-        name=name,
+    options = reading_options(
+        {
+            "target": target,
+            "task": task,
+            "smiles": smiles,
+            "id": id,
+            "split_column": split_column,
+            "on_bad": on_bad,
+            "hydrogens": hydrogens,
+            "largest": largest,
+            "directed": directed,
+            "level": level,
+            "name": name,
+        }
     )
-    _check_choices(options)
     if not isinstance(source, str | Path):
         return _read_list(source, options)
     path = Path(source)
-    if not path.exists():
-        raise DataError(f"no file or folder {str(source)!r}: check the path")
+    return read_recognised(path, recognise(path, options)[1], options)
+
+
+def read_recognised(path: Path, read: Reader, options: Options) -> GraphSet:
+    """What a reader finds, with where it comes from."""
+    graphs = read(options)
+    return replace(graphs, source=MappingProxyType({**provenance(path), **graphs.source}))
+
+
+def recognise(path: Path, options: Options) -> tuple[str, Reader]:
+    """Which format a path holds and how to read it, by its ending and, in a CSV, its columns.
+
+    Raises:
+        DataError: It holds none that is known, or an option says nothing about it.
+    """
+    if not os.path.exists(path):  # pathlib raises on a name the system refuses
+        raise DataError(f"no file or folder {str(path)!r}: check the path")
     if not path.is_dir():
         require_regular(path)
     what, read = _recognise(path, options)
     _refuse_unfitting(options, what)
-    graphs = read(options)
-    return replace(graphs, source=MappingProxyType({**_provenance(path), **graphs.source}))
+    return what, read
 
 
 def read_with(source: str | Path | Iterable[Any], options: Mapping[str, Any]) -> GraphSet:
@@ -120,17 +138,33 @@ def read_with(source: str | Path | Iterable[Any], options: Mapping[str, Any]) ->
     Raises:
         DataError: As `read_graphs`, or there is no such option.
     """
+    _refuse_unknown(options)
+    return read_graphs(source, **options)
+
+
+def reading_options(said: Mapping[str, Any]) -> Options:
+    """Options of `read_graphs` by name.
+
+    Raises:
+        DataError: There is no such option, or it has no such value.
+    """
+    _refuse_unknown(said)
+    target = said.get("target")
+    options = Options(**{**said, "target": (target,) if isinstance(target, str) else target})
+    _check_choices(options)
+    return options
+
+
+def _refuse_unknown(options: Mapping[str, Any]) -> None:
     allowed = [name for name in signature(read_graphs).parameters if name != "source"]
     for name in options:
         if name not in allowed:
             raise DataError(
                 f"there is no option {name!r} for your own graphs; known: {', '.join(allowed)}"
             )
-    return read_graphs(source, **options)
 
 
-def _recognise(path: Path, options: Options) -> tuple[str, Callable[[Options], GraphSet]]:
-    """Which format a path holds and how to read it, by its ending and, in a CSV, its columns."""
+def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
     from .readers.molecule_files import is_molecule_file, read_molecule_files
 
     if path.is_dir():
@@ -169,17 +203,16 @@ def _recognise(path: Path, options: Options) -> tuple[str, Callable[[Options], G
     raise DataError(f"{str(path)!r} has no known ending; expected {_KNOWN}")
 
 
-def _recognise_table(
-    path: Path, options: Options, ending: str
-) -> tuple[str, Callable[[Options], GraphSet]]:
+def _recognise_table(path: Path, options: Options, ending: str) -> tuple[str, Reader]:
     from .readers.edge_lists import is_edge_list, read_edge_lists
     from .readers.smiles_tables import read_smi, read_smiles_table
-    from .readers.tables import read_table
+    from .readers.tables import TableFile, read_table
 
-    table = read_table(path) if ending.endswith(_TABLES) else read_smi(path)
-    if is_edge_list(table) and options.smiles is None:
-        return "an edge list", lambda options: read_edge_lists(table, path, options)
-    return "molecules in a table", lambda options: read_smiles_table(table, options)
+    if not ending.endswith(_TABLES):
+        return "molecules in a table", lambda options: read_smiles_table(read_smi(path), options)
+    if is_edge_list(TableFile.of(path).without_rows()) and options.smiles is None:
+        return "an edge list", lambda options: read_edge_lists(read_table(path), path, options)
+    return "molecules in a table", lambda options: read_smiles_table(read_table(path), options)
 
 
 def _read_tu(path: Path, options: Options) -> GraphSet:
@@ -238,6 +271,15 @@ def _check_choices(options: Options) -> None:
         if got not in known:
             expected = ", ".join(repr(value) for value in known if value)
             raise DataError(f"{what} is {got!r}, expected {expected}")
+    for what in ("smiles", "id", "split_column", "name"):
+        if not isinstance(got := getattr(options, what), str | None):
+            raise DataError(f"{what} is {got!r}, expected text")
+    for what in ("hydrogens", "largest", "directed"):
+        if type(got := getattr(options, what)) is not bool:
+            raise DataError(f"{what} is {got!r}, expected true or false")
+    named = options.target or ()
+    if not (isinstance(named, list | tuple) and all(isinstance(one, str) for one in named)):
+        raise DataError(f"target is {options.target!r}, expected names of targets")
 
 
 def _refuse_unfitting(options: Options, what: str) -> None:
@@ -248,7 +290,8 @@ def _refuse_unfitting(options: Options, what: str) -> None:
             raise DataError(f"{option.name}={given!r} says nothing about {what}; leave it out")
 
 
-def _provenance(path: Path) -> dict[str, str]:
+def provenance(path: Path) -> dict[str, str]:
+    """Where graphs come from, with the checksum of a file."""
     if path.is_dir():
         return {"path": str(path)}
     with path.open("rb") as file:

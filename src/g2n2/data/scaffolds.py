@@ -12,9 +12,7 @@ from .readers.molecules import chemistry
 def smiles_of(graphs: GraphSet) -> list[str] | None:
     """Canonical SMILES of every graph where the reader kept them, else None."""
     kept = graphs.source.get("smiles")
-    if not isinstance(kept, dict) or not all(name in kept for name in graphs.ids):
-        return None
-    return [kept[name] for name in graphs.ids] if graphs.ids else None
+    return list(kept) if isinstance(kept, tuple) and len(kept) == len(graphs) else None
 
 
 def scaffolds_of(graphs: GraphSet) -> list[str]:

@@ -47,6 +47,7 @@ def split(
     Raises:
         DataError: If the way is unknown, needs what the set lacks, or leaves a part empty.
     """
+    refuse_unknown_split(how)
     shares = _checked_fractions(fractions)
     kind, _, argument = how.partition(":")
     if how == "random":
@@ -57,13 +58,24 @@ def split(
         return _completed(graphs, _given(graphs, kind, argument), seed, shares)
     if kind == "fold":
         return _completed(graphs, _fold(graphs, argument), seed, shares)
-    if how == "110k/10k/rest":
-        drawn = qm9_splits(len(graphs), "110k/10k/rest", seed)
-        return {name: np.sort(part) for name, part in drawn.items()}
-    raise DataError(
-        f"no split is called {how!r}; expected random, scaffold, stored, column:NAME, fold:K, "
-        "file:PATH or 110k/10k/rest"
-    )
+    drawn = qm9_splits(len(graphs), "110k/10k/rest", seed)
+    return {name: np.sort(part) for name, part in drawn.items()}
+
+
+def refuse_unknown_split(how: str) -> None:
+    """Refuse a way to split that there is not, before there are graphs.
+
+    Raises:
+        DataError: Naming those there are.
+    """
+    kind, _, argument = how.partition(":")
+    if how not in ("random", "scaffold", "stored", "110k/10k/rest") and not (
+        kind in ("column", "fold", "file") and argument
+    ):
+        raise DataError(
+            f"no split is called {how!r}; expected random, scaffold, stored, column:NAME, fold:K, "
+            "file:PATH or 110k/10k/rest"
+        )
 
 
 def check_parts(graphs: GraphSet, parts: Mapping[str, Ints]) -> None:

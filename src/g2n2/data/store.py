@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .batch import GraphBatch, dense
+from .batch import LARGE, GraphBatch, dense, sparse
 from .distances import distance_channels, distance_width
 from .graph_set import GraphSet, Ints
 
@@ -25,6 +25,7 @@ class GraphStore:
         device: Where the tensors live and batches are made.
         distance: Edge channels made of the positions: `raw`, `square`, `inverse`, `rbf16` ….
         dtype: Of features and targets.
+        columns_only: Whether the batches are for a network that is: A of large graphs is sparse.
 
     Attributes:
         designed: Spectral supports of all graphs, where somebody has made them.
@@ -38,8 +39,9 @@ class GraphStore:
         device: torch.device | str = "cpu",
         distance: tuple[str, ...] = (),
         dtype: torch.dtype = torch.float32,
+        columns_only: bool = False,
     ) -> None:
-        self.graphs, self.distance = graphs, distance
+        self.graphs, self.distance, self.columns_only = graphs, distance, columns_only
         self.device, self.dtype = torch.device(device), dtype
         self.node_offsets = graphs.node_offsets
         self.edge_offsets = graphs.edge_offsets
@@ -61,6 +63,10 @@ class GraphStore:
         extra = sum(map(distance_width, self.distance)) if self.positions is not None else 0
         return int(self.graphs.edge_features.shape[1]) + extra
 
+    def sparse(self, nodes: int) -> bool:
+        """Whether A is sparse in a batch whose largest graph has that many nodes."""
+        return self.columns_only and nodes >= LARGE
+
     def bytes(self) -> int:
         """Device memory the set takes."""
         kept = (self.edges, self.node_features, self.edge_features, self.targets, self.weights)
@@ -70,7 +76,8 @@ class GraphStore:
     def batch(self, indices: Ints) -> GraphBatch:
         """The graphs of these indices as one batch, targets included.
 
-        Targets of nodes are `[B, N, T]` and of edges `[B, N, N, T]`, NaN where there is none.
+        Targets of nodes are `[B, N, T]` and of edges `[B, N, N, T]`, NaN where there is none; those
+        of edges `[E, T]` where A is sparse.
         """
         sizes = self.graphs.sizes[indices]
         counts = self.graphs.edge_counts[indices]
@@ -83,18 +90,33 @@ class GraphStore:
             output_size=int(counts.sum()),
         )
         ends = self.edges[:, edge_rows]
-        made = dense(
-            on_device,
-            owner,
-            ends,
-            nodes=self.node_features[node_rows],
-            edges=self.edge_features[edge_rows],
-            weights=None if self.weights is None else self.weights[edge_rows],
-            directed=self.graphs.directed,
-            widest=int(sizes.max()),
-        )
+        nodes = self.node_features[node_rows]
+        weights = None if self.weights is None else self.weights[edge_rows]
+        widest, directed = int(sizes.max()), self.graphs.directed
+        if self.sparse(widest):
+            made = sparse(
+                on_device,
+                owner,
+                ends,
+                nodes=nodes,
+                weights=weights,
+                edge_features=self.edge_features.shape[1],
+                directed=directed,
+                widest=widest,
+            )
+        else:
+            made = dense(
+                on_device,
+                owner,
+                ends,
+                nodes=nodes,
+                edges=self.edge_features[edge_rows],
+                weights=weights,
+                directed=directed,
+                widest=widest,
+            )
         edges = made.edges
-        if self.positions is not None:
+        if self.positions is not None and not made.adjacency.is_sparse:
             place = self.positions.new_zeros(*made.mask.shape, 3)
             place[made.mask] = self.positions[node_rows]
             edges = torch.cat([edges, distance_channels(place, made.mask, self.distance)], dim=-1)
@@ -145,6 +167,8 @@ class GraphStore:
             values = self.targets.new_full((*batch.mask.shape, columns), torch.nan)
             values[batch.mask] = self.targets[node_rows]
             return values
+        if batch.adjacency.is_sparse:
+            return self.targets[edge_rows]
         values = self.targets.new_full((*batch.adjacency.shape, columns), torch.nan)
         values[owner, ends[0], ends[1]] = self.targets[edge_rows]
         return values

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
@@ -211,6 +212,6 @@ def find_suite(
     """A suite, the suite of that name, or that of a graph6 file; `pairs` as for `graph6_suite`."""
     if isinstance(name, Suite):
         return name
-    if str(name) not in SUITE_NAMES and Path(name).exists():
+    if str(name) not in SUITE_NAMES and os.path.exists(name):
         return graph6_suite(name, pairs)
     return load_suite(str(name), data)

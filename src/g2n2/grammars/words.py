@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from ..errors import GrammarError
 from ..language.parsing import TERM_NAMES, parse
-from ..language.patterns import Assumption, normal_form
+from ..language.patterns import ASSUMPTIONS, Assumption, normal_form
 from ..language.sorts import SORTS, S, Sort
 from ..language.terms import Apply, Term, fill, leaves, operation_count
+from ..options import check_option
 from .coercion import GrammarLike, as_grammar
 from .grammar import Grammar, Rule
 from .membership import factors, joined
@@ -46,11 +47,18 @@ def enumerate_words(
         max_size: The most operations a word may apply.
         assume: What is known of A when two words are compared.
         limit: The most words to list.
+
+    Raises:
+        GrammarError: No such variable or assumption, or a number that is none.
     """
+    check_option("assume", assume, ASSUMPTIONS, GrammarError)
+    for name, number in (("max_size", max_size), ("limit", limit)):
+        if number is not None and (not isinstance(number, int) or number < 0):
+            raise GrammarError(f"{name}: got {number!r}, expected a whole number, at least 0")
     sort = _sort(sort)
     table = _Table(as_grammar(grammar), assume)
     # islice asks for nothing after the last word, so no larger size is built in vain.
-    yield from islice(
+    return islice(
         (
             Word(_flat(term), size)
             for size in range(max_size + 1)

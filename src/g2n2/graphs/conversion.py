@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import DataError
-from ..input_files import read_text_file, require_regular
+from ..input_files import open_text, read_text_file, require_regular
 from .text import (
     FORMATS,
     GRAPH6_HEADER,
@@ -59,6 +59,7 @@ class _Sparse(Protocol):
 GraphLike: TypeAlias = "nx.Graph | ArrayLike | str | bytes | Path | _EdgeIndex | _Sparse"
 """One graph, as `adjacency` takes it."""
 
+_EXPECTED = "expected graph6 lines or an edge list"
 _ACCEPTED = (
     "a networkx graph, a PyG Data, an RDKit molecule, a square array of real numbers (numpy, "
     "scipy.sparse, torch or lists), a Path, or text: graph6, sparse6, digraph6, a name or SMILES"
@@ -230,11 +231,12 @@ def graph6_lines(path: str | Path) -> Iterator[tuple[int, str]]:
         DataError: If the file cannot be read or holds no graph.
     """
     empty = True
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
-        body = line.strip().removeprefix(GRAPH6_HEADER)
-        if body:
-            empty = False
-            yield number, body
+    with open_text(path, _EXPECTED) as lines:
+        for number, line in enumerate(lines, start=1):
+            body = line.strip().removeprefix(GRAPH6_HEADER)
+            if body:
+                empty = False
+                yield number, body
     if empty:
         raise DataError(f"{path} holds no graph: expected one graph6 string per line")
 
@@ -279,7 +281,7 @@ def read_graph(text_or_path: str | Path, directed: bool = False) -> Adjacency:
 
 def read_text(path: str | Path) -> str:
     """Read a text file, gunzipping `.gz`, with every failure told as a DataError."""
-    return read_text_file(path, "expected graph6 lines or an edge list")
+    return read_text_file(path, _EXPECTED)
 
 
 def _checked(values: Any) -> Adjacency:

@@ -100,7 +100,7 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> GrammarGNN:
     tensors, metadata = _read(path)
     found = metadata.get("format", "")
     if found not in map(str, range(1, FORMAT + 1)):
-        newer = found.isdecimal() and int(found) > FORMAT
+        newer = found.isdecimal() and len(found) < 10 and int(found) > FORMAT
         raise DataError(
             f"{path} has format {found}, written by g2n2 {metadata.get('g2n2')}; this g2n2 "
             f"({__version__}) reads formats 1 to {FORMAT}: upgrade g2n2"

@@ -19,11 +19,21 @@ if TYPE_CHECKING:
     from .model import GrammarGNN
 
 GIB = 1024**3
+_SPARSE_ENTRY = 150
+"""Bytes of an entry of a sparse A: its places as listed, in `[B, N, N]`, in one matrix, turned."""
 _HARMLESS = 2**26  # bytes that are not worth asking the system for
 
 
-def refuse_over_budget(model: GrammarGNN, count: int, nodes: int) -> None:
+def refuse_over_budget(
+    model: GrammarGNN, count: int, nodes: int, entries: int | None = None
+) -> None:
     """Compare what `count` graphs of up to `nodes` nodes need with the memory budget.
+
+    Args:
+        model: The network.
+        count: Graphs.
+        nodes: Of the largest.
+        entries: Of a sparse A; None where it is dense.
 
     Raises:
         MemoryBudgetError: With the estimate, the budget and what to do.
@@ -32,36 +42,44 @@ def refuse_over_budget(model: GrammarGNN, count: int, nodes: int) -> None:
         return  # sizes are symbols there, and the batch exists already
     weight = next(model.parameters())
     training = torch.is_grad_enabled() and model.training
-    need = estimate(model, count, nodes, weight.element_size(), training)
+    need = estimate(model, count, nodes, weight.element_size(), training, entries)
     budget = model.memory_budget
     if budget is None:
         limit = device_memory if need <= _HARMLESS else available_memory
         budget = limit(weight.device)
     if need > budget:
         advice = "smaller batches" if count > 1 else "fewer channels (width) or layers"
+        if not model.columns_only:
+            advice += ", a grammar without matrices such as GNNML1"
         raise MemoryBudgetError(
             f"{count} graphs of up to {nodes} nodes need about {_size(need)}, the memory "
-            f"budget is {_size(budget)}: use {advice}, a grammar without matrices such as "
-            "GNNML1 (A itself stays a dense matrix), or raise memory_budget"
+            f"budget is {_size(budget)}: use {advice}, or raise memory_budget"
         )
 
 
 def estimate(
-    model: GrammarGNN, count: int, nodes: int, bytes_each: int = 4, training: bool = True
+    model: GrammarGNN,
+    count: int,
+    nodes: int,
+    bytes_each: int = 4,
+    training: bool = True,
+    entries: int | None = None,
 ) -> int:
-    """Bytes of one pass: the dense batch, and all activations in training.
+    """Bytes of one pass: the batch, the activations of all layers, the gradients of one.
 
-    Without gradients, the activations of the largest layer count. A and the edge features are dense
-    `[B, N, N]`, whatever the grammar, so that memory grows with the square of the nodes.
+    Without gradients, the activations of the largest part count. A sparse A takes memory for its
+    `entries`; where it is dense (None) it is `[B, N, N]`, as the edge features are.
     """
     cost = NetworkCost(model.plan, count, nodes)
-    batch = count * nodes**2 * _dense_matrices(model) * bytes_each
-    if training:
-        return batch + cost.activation_bytes(bytes_each)
-    return batch + max(part.activations for part in cost.parts.values()) * bytes_each
+    if entries is None:
+        batch = count * nodes**2 * _dense_matrices(model, training) * bytes_each
+    else:
+        batch = entries * _SPARSE_ENTRY
+    largest = max(part.activations for part in cost.parts.values()) * bytes_each
+    return batch + largest + (cost.activation_bytes(bytes_each) if training else 0)
 
 
-def _dense_matrices(model: GrammarGNN) -> int:
+def _dense_matrices(model: GrammarGNN, training: bool) -> int:
     """Matrices `[B, N, N]` beside the activations: A with two copies of it, E, and the supports."""
     parts = {
         part
@@ -69,13 +87,24 @@ def _dense_matrices(model: GrammarGNN) -> int:
         for part in subterms(definition)
         if isinstance(part, Apply) and part.sort == M
     }
-    return 3 + model.plan.inputs.edge_features + len(parts)
+    return 3 + model.plan.inputs.edge_features + len(parts) + _given_matrices(model, training)
+
+
+def _given_matrices(model: GrammarGNN, training: bool) -> int:
+    """Matrices that a module which gives supports makes on its way; as measured."""
+    if model.supports is None:
+        return 0
+    learned = any(True for _ in model.supports.parameters())
+    each = (16 if training else 9) if learned else 3
+    return 8 + each * len(model.undefined)
 
 
 def available_memory(device: torch.device) -> int:
     """Bytes a batch may take: what is free, within the limits of the control groups on a CPU."""
-    whole = device_memory(device)
-    return whole if device.type == "cuda" else min(whole, _free(), _within_control_groups())
+    if device.type == "cuda":
+        held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + held
+    return min(device_memory(device), _free(), _within_control_groups())
 
 
 def _free(meminfo: Path = Path("/proc/meminfo")) -> int:

@@ -9,13 +9,14 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from ..compiler.columns import columns_only, on_either
 from ..compiler.costs import NetworkCost
 from ..compiler.grammar_to_plan import plan_network, undefined_supports
 from ..compiler.lowering import Constants, lower
 from ..compiler.plan import NetworkPlan
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task
-from ..data.batch import GraphBatch
+from ..data.batch import LARGE, GraphBatch, block_diagonal
 from ..data.pyg_fields import pyg_data, pyg_shape
 from ..errors import DataError, ShapeError
 from ..grammars.coercion import GrammarLike, as_network_grammar
@@ -27,11 +28,11 @@ from .fast import FastLayer, Surroundings, choose, embedded
 from .first import first_memories
 from .fitting import refuse_misfit
 from .initialisation import initialise
-from .layer import Memories, PlannedLayer, linear
+from .layer import ApplyRule, Memories, PlannedLayer, linear
 from .memory import refuse_over_budget
 from .naming import Named
 from .pyg_layout import as_pyg
-from .readout import Readout
+from .readout import Readout, SentenceRule
 from .size_groups import LIGHT, SMALL, by_size
 from .supports import SpectralSupports
 
@@ -66,7 +67,7 @@ class GrammarGNN(nn.Module):
         supports: A module (adjacency `[B, N, N]`, mask) -> `[B, N, N, k]` that gives the values
             of supports without a definition.
         typical_size: Mean number of nodes of the graphs to come; scales sums in `modern`.
-        memory_budget: Bytes one forward and backward pass may take, all of the device's where None.
+        memory_budget: Bytes one forward and backward pass may take; what is free where None.
         backend: `reference` as the plan reads, `plain` with less work, `triton` with fused kernels;
             `auto` takes the fastest there is.
         pooling: `sum`, `mean` or `max`, for all parts or by part; the preset's where None.
@@ -79,7 +80,11 @@ class GrammarGNN(nn.Module):
 
     Input is a `GraphBatch`, a PyG `Data` or `Batch`, or PyG's tensors. Output is `[B, out]` for
     graphs; for nodes and edges `[B, N, out]` and `[B, N, N, out]` from a GraphBatch, and one row
-    per node or per column of `edge_index` from PyG.
+    per node or per column of `edge_index` from PyG. Where the batch's A is sparse, edges have one
+    row for each of its entries.
+
+    Attributes:
+        columns_only: Whether a sparse A will do: rules use it only in products with columns.
     """
 
     def __init__(
@@ -152,6 +157,19 @@ class GrammarGNN(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.fast = [FastLayer(layer) for layer in layers]
         self.readout = Readout(plan.readout, plan.preset, self.typical_size)
+        self.columns_only = self.supports is None and columns_only(plan.grammar)
+        if self.columns_only:
+            self._take_sparse()
+
+    def _take_sparse(self) -> None:
+        """Let every rule and word take a sparse A."""
+        grammar = self.plan.grammar
+        supports = dict(grammar.supports)
+        for module in self.modules():
+            if isinstance(module, ApplyRule | SentenceRule):
+                module.compute = on_either(module.compute, module.rule.body, supports)
+        for name, term in self.plan.inputs.terms:
+            self.words[name] = on_either(self.words[name], term, supports)
 
     def forward(
         self,
@@ -175,9 +193,15 @@ class GrammarGNN(nn.Module):
         if isinstance(x, GraphBatch):
             return self.network(*self.checked(x))
         data = pyg_data(x, edge_index, edge_attr, batch, edge_weight)
-        refuse_over_budget(self, *pyg_shape(data))
-        graphs = GraphBatch.from_pyg(data)
+        graphs = self.batch_of(data)
         return as_pyg(self.network(*self.checked(graphs)), data, graphs, self.plan.readout.task)
+
+    def batch_of(self, data: Any) -> GraphBatch:
+        """The batch of PyG's data for this network, refused before it is made if too large."""
+        count, nodes = pyg_shape(data)
+        sparse = self.columns_only and nodes >= LARGE and data.edge_index is not None
+        refuse_over_budget(self, count, nodes, data.edge_index.shape[-1] if sparse else None)
+        return GraphBatch.from_pyg(data, columns_only=self.columns_only)
 
     def checked(self, batch: GraphBatch) -> tuple[Tensor, ...]:
         """The four tensors of a batch that fits this network, or five where supports are known.
@@ -196,7 +220,15 @@ class GrammarGNN(nn.Module):
                 f"{self.plan.grammar.name or 'this grammar'} reads Aᵀ: {reads}, "
                 "or symmetrise the graphs"
             )
-        refuse_over_budget(self, *batch.mask.shape)
+        sparse = batch.adjacency.is_sparse
+        if sparse and not self.columns_only:
+            raise DataError(
+                f"the batch has a sparse A, and {self.plan.grammar.name or 'this grammar'} reads "
+                "its entries: make it dense, dataclasses.replace(batch, "
+                "adjacency=batch.adjacency.to_dense())"
+            )
+        count, nodes = batch.mask.shape
+        refuse_over_budget(self, count, nodes, batch.adjacency._nnz() if sparse else None)
         four = batch.adjacency, batch.nodes, batch.edges, batch.mask
         if batch.designed is None or not isinstance(self.supports, SpectralSupports):
             return four
@@ -211,6 +243,8 @@ class GrammarGNN(nn.Module):
         designed: Tensor | None = None,
     ) -> Tensor:
         """Tensors in, tensors out: what is compiled and exported."""
+        if adjacency.is_sparse:
+            return self._network(adjacency, nodes, edges, mask, designed)
         if mask.device.type == "cpu" and choose(self.backend, mask.device) == "plain":
             small = SMALL if self.plan.inputs.matrix else LIGHT
             return by_size(self._network, adjacency, nodes, edges, mask, designed, small=small)
@@ -306,7 +340,8 @@ class GrammarGNN(nn.Module):
         """What a rule may name, zero at the padding.
 
         Args:
-            adjacency: `[B, N, N]`.
+            adjacency: `[B, N, N]`; where it is sparse, A is one sparse matrix for all graphs, and
+                `ends` has the ends of every edge.
             mask: `[B, N]`.
             designed: Spectral supports, where they are known.
         """
@@ -318,6 +353,11 @@ class GrammarGNN(nn.Module):
             "A": lambda c: adjacency.unsqueeze(-1) * c["11ᵀ"],
             "1/√n": lambda c: c["1"].sum((1, 2)).rsqrt(),
         }
+        if adjacency.is_sparse:
+            made |= {
+                "A": lambda c: block_diagonal(adjacency),
+                "ends": lambda c: c["A"]._indices(),
+            }
         if self.supports is not None:
             made |= self._supported(adjacency, mask, designed)
         for name, value in self.defined.items():

@@ -24,6 +24,9 @@ class Named(Mapping[str, Tensor]):
             self.made[name] = self.makers[name](self)
         return self.made[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.makers
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.makers)
 

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from ..compiler.presets import Preset
 from ..data.batch import GraphBatch
-from ..data.pyg_fields import PyGTensors, nodes_and_edges, pyg_data, pyg_shape
+from ..data.pyg_fields import PyGTensors, nodes_and_edges, pyg_data
+from ..described import shape
 from ..errors import DataError, LoweringError, ShapeError
 from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..language.sorts import M, S
-from .memory import refuse_over_budget
 from .model import GrammarGNN
 
 
@@ -35,6 +35,9 @@ class PairFeatures(NamedTuple):
 
     values: Tensor
     mask: Tensor
+
+    def __repr__(self) -> str:
+        return f"PairFeatures(values={shape(self.values)}, mask={shape(self.mask)})"
 
     @property
     def channels(self) -> int:
@@ -110,7 +113,7 @@ class GrammarLayer(nn.Module):
         pair_bias: Whether MLPs on M have biases; the preset's where None.
         directed: Read Aᵀ too, which directed graphs need.
         supports: A module that gives supports without a definition, as for `GrammarGNN`.
-        memory_budget: Bytes a pass may take, all of the device's where None.
+        memory_budget: Bytes a pass may take; what is free where None.
         backend: As for `GrammarGNN`.
 
     Raises:
@@ -199,8 +202,7 @@ class GrammarLayer(nn.Module):
                 read, or numbers of another dtype or device than the weights.
         """
         data = pyg_data(x, edge_index, edge_attr, batch, edge_weight)
-        refuse_over_budget(self.network, *pyg_shape(data))
-        graphs = GraphBatch.from_pyg(data)
+        graphs = self.network.batch_of(data)
         self._check_channels(graphs, pairs)
         if pairs is not None:
             graphs = replace(graphs, edges=torch.cat([graphs.edges, pairs.values], dim=-1))

@@ -16,6 +16,8 @@ def as_pyg(value: Tensor, data: Any, batch: GraphBatch, task: str) -> Tensor:
         return value
     if task == "node":
         return value[batch.mask]
+    if batch.adjacency.is_sparse:
+        return value
     ends = batch.mask.nonzero().new_zeros(2, 0) if data.edge_index is None else data.edge_index
     owner = getattr(data, "batch", None)
     graph = torch.zeros_like(ends[0]) if owner is None else owner[ends[0]]

@@ -114,22 +114,37 @@ class Readout(nn.Module):
             value = value + self.straight(features)
         if self.plan.task == "node":
             return value * constants["1"]
-        return value * constants["11ᵀ"] if self.plan.task == "edge" else value
+        if self.plan.task == "graph" or "ends" in constants:
+            return value
+        return value * constants["11ᵀ"]
 
     def features(
         self, memories: Memories, mask: Tensor, constants: Constants, kernels: bool = False
     ) -> Tensor:
-        """What the decision layers read: `[B, P]`, `[B, N, P]` or `[B, N, N, P]`."""
+        """What the decision layers read: `[B, P]`, `[B, N, P]`, `[B, N, N, P]` or `[E, P]`."""
         plan = self.plan
         of_graph = self.of_graph(memories, mask, constants, kernels) if plan.graph_width else None
         if plan.task == "graph":
             assert of_graph is not None, "a graph read-out is never empty"
             return of_graph
+        if plan.task == "edge" and "ends" in constants:
+            return self._at_edges(memories, of_graph, constants["ends"])
         local = _NODE_PARTS if plan.task == "node" else _EDGE_PARTS
         parts = [local[name](self, memories, mask, kernels) for name in plan.local]
         if of_graph is not None:
             spread = of_graph[:, None] if plan.task == "node" else of_graph[:, None, None]
             parts.append(spread.expand(*parts[0].shape[:-1], -1))
+        return torch.cat(parts, dim=-1)
+
+    def _at_edges(self, memories: Memories, of_graph: Tensor | None, ends: Tensor) -> Tensor:
+        """`[E, P]` for edges alone; `ends` `[2, E]` counts the nodes of all graphs, padded."""
+        parts = [
+            memories["V" if name.startswith("H") else "R"].flatten(0, 1)[ends[int(name[-1] == "j")]]
+            for name in self.plan.local
+        ]
+        if of_graph is not None:
+            nodes = next(iter(memories.values())).shape[1]
+            parts.append(of_graph[ends[0] // nodes])
         return torch.cat(parts, dim=-1)
 
     def of_graph(

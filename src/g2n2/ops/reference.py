@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from .precision import without_autocast
+
 
 def matrix_matrix(x: Tensor, y: Tensor) -> Tensor:
     """`(XY)_ij = Σ_k X_ik Y_kj` for each channel."""
@@ -25,6 +27,17 @@ def matrix_column(x: Tensor, v: Tensor) -> Tensor:
     if x.shape[-1] == 1:
         return x[..., 0] @ v
     return torch.einsum("bikc,bkc->bic", x, v)
+
+
+def sparse_column(x: Tensor, v: Tensor) -> Tensor:
+    """`Xv` for each channel, the matrices of all graphs in one sparse `[BN, BN]`.
+
+    Sums run in float32 at least, whatever the dtype of the column.
+    """
+    exact = torch.promote_types(v.dtype, torch.float32)
+    with without_autocast(v.device.type):
+        made: Tensor = torch.sparse.mm(x.to(exact), v.flatten(0, 1).to(exact))
+    return made.view(*v.shape[:2], -1).to(v.dtype)
 
 
 def row_matrix(r: Tensor, x: Tensor) -> Tensor:

@@ -45,7 +45,7 @@ DIRECTED_PAIRS = (
 """Arcs of digraphs on four nodes, tried first where A need not be symmetric."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Witness:
     """Two graphs a grammar tells apart and a weaker one does not, and the sentence that does it."""
 
@@ -63,6 +63,9 @@ class Witness:
             "depth": found.depth,
             "readout": found.readout,
         }
+
+    def __repr__(self) -> str:
+        return f"Witness({self})"
 
     def __str__(self) -> str:
         values = " against ".join(map(str, self.separation.values or ()))

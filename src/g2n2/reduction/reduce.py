@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from ..grammars.grammar import Grammar, Level, Rule
+from ..errors import GrammarError
+from ..grammars.grammar import LEVELS, Grammar, Level, Rule
 from ..language.operations import OPERATIONS
-from ..language.patterns import Assumption
+from ..language.patterns import ASSUMPTIONS, Assumption
 from ..language.sorts import M, R, S, V
 from ..language.terms import multilinear, operators
+from ..options import check_option
 from .certificates import certificate
 from .checker import check
 from .invariants import OUTPUTS, Claim, Form, owed_rules
@@ -107,7 +109,13 @@ def reduce(
 
     Returns:
         A reduction whose certificate the checker accepts; at worst the grammar itself, no link.
+
+    Raises:
+        GrammarError: An option takes no such word.
     """
+    check_option("assume", assume, ASSUMPTIONS, GrammarError)
+    check_option("level", level, LEVELS, GrammarError)
+    check_option("order", order, get_args(Order), GrammarError)
     links: list[Link] = []
     core = grammar
     lemma = free_rules(grammar)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..described import Described, some
 from ..errors import DataError, LoweringError
 from ..graphs import GraphLike, adjacency
 from ..language.evaluation import evaluate
@@ -28,8 +29,8 @@ SAME_EIGENVALUE = 1e-8
 """Eigenvalues closer than this, relative to the largest, are one eigenspace."""
 
 
-@dataclass(frozen=True, eq=False)
-class Spectrum:
+@dataclass(frozen=True, eq=False, repr=False)
+class Spectrum(Described):
     """Eigenvalues and eigenvectors of a graph's Laplacian.
 
     Attributes:
@@ -42,14 +43,18 @@ class Spectrum:
     vectors: Array
     laplacian: Laplacian
 
+    def facts(self) -> dict[str, str]:
+        """The spectrum in a few words, for `repr` and notebooks."""
+        return {"laplacian": self.laplacian, "eigenvalues": f"{len(self.eigenvalues):,}"}
+
     def filter(self, values: ArrayLike) -> Array:
         """`U diag(values) Uᵀ`: the matrix whose response is `values`."""
         scaled: Array = (self.vectors * np.asarray(values)) @ self.vectors.T
         return scaled
 
 
-@dataclass(frozen=True, eq=False)
-class SpectralResponse:
+@dataclass(frozen=True, eq=False, repr=False)
+class SpectralResponse(Described):
     """Responses of one or more matrices on one graph.
 
     Attributes:
@@ -66,6 +71,15 @@ class SpectralResponse:
     residues: Array
     laplacian: Laplacian
     names: tuple[str, ...]
+
+    def facts(self) -> dict[str, str]:
+        """The responses in a few words, for `repr` and notebooks."""
+        return {
+            "laplacian": self.laplacian,
+            "eigenvalues": f"{len(self.eigenvalues):,}",
+            "matrices": some(self.names),
+            "residues": some(f"{share:.3g}" for share in self.residues),
+        }
 
     def plot(self, path: str | Path) -> Path:
         """Draw every response over the spectrum; the ending of the path chooses the format."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +13,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..compiler.columns import columns_only
 from ..compiler.presets import find_preset
 from ..data.graph_set import GraphSet, Ints
 from ..data.store import GraphStore
+from ..described import Described, some
 from ..errors import DataError
 from ..language.sorts import M
 from ..nn.readout import Readout
@@ -26,8 +29,8 @@ from .tasks import Task
 SMALLEST_BATCH = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Parts:
+@dataclass(frozen=True, eq=False, repr=False)
+class Parts(Described):
     """What a run works with.
 
     Attributes:
@@ -43,6 +46,14 @@ class Parts:
     task: Task
     scaling: Scaling
     notes: tuple[str, ...]
+
+    def facts(self) -> dict[str, str]:
+        """What there is in a few words, for `repr` and notebooks."""
+        return {
+            "graphs": self.graphs.name,
+            **{name: f"{len(indices):,}" for name, indices in self.splits.items()},
+            "targets": some(column.name for column in self.task.columns),
+        }
 
 
 def load_graphs(config: RunConfig) -> GraphSet:
@@ -78,19 +89,26 @@ def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> Gr
 
     `target`, an option of the user's own graphs, is no option of a data set: it has them all.
     """
-    from ..data.catalogue import DATASETS, load_dataset
+    from ..data.catalogue import load_dataset
     from ..data.reading import read_with
 
-    known = {row.name.replace("_", "-") for row in DATASETS}
-    if source.lower().replace("_", "-") in known:
+    if names_dataset(source):
         rest = {name: value for name, value in options.items() if name != "target"}
         return load_dataset(source, data, rest)
     path = Path(source)
-    if not path.exists():
+    if not os.path.exists(path):
         if path.suffix or len(path.parts) > 1:
             raise DataError(f"no file or folder {source!r}: check the path")
         return load_dataset(source)  # names the nearest data set
     return read_with(source, options)
+
+
+def names_dataset(source: str) -> bool:
+    """Whether a source is the name of a data set, which wins over a file of that name."""
+    from ..data.catalogue import DATASETS
+
+    known = {row.name.replace("_", "-") for row in DATASETS}
+    return source.lower().replace("_", "-") in known
 
 
 def _reading_options(config: RunConfig) -> dict[str, Any]:
@@ -201,7 +219,8 @@ def make_store(
     config: RunConfig, graphs: GraphSet, device: torch.device, dtype: torch.dtype
 ) -> GraphStore:
     """The graphs on the device."""
-    return GraphStore(graphs, device, distance_kinds(config, graphs), dtype)
+    columns = config.baseline is None and columns_only(run_grammar(config))
+    return GraphStore(graphs, device, distance_kinds(config, graphs), dtype, columns)
 
 
 def make_model(config: RunConfig, parts: Parts) -> nn.Module:
@@ -254,18 +273,33 @@ def _network(config: RunConfig, parts: Parts) -> nn.Module:
     )
 
 
-def refuse_unknown_network(config: RunConfig) -> None:
-    """Refuse a baseline or a preset nobody knows before any data is read.
+def refuse_unknown_names(config: RunConfig, *, resume: bool) -> None:
+    """Refuse a baseline, preset, distance or split nobody knows before any data is read.
+
+    Args:
+        config: The settings.
+        resume: Whether the split is already made.
 
     Raises:
-        LoweringError: Naming the known ones.
+        G2N2Error: Naming the known ones.
     """
+    from ..data.distances import distance_width
+    from ..data.splits import refuse_unknown_split
+
     if config.preset is not None:
         find_preset(config.preset)
     if config.baseline:
         from ..nn.baselines import find_baseline
 
         find_baseline(config.baseline)
+    for kind in config.distance or ():
+        distance_width(kind)
+    if resume or config.split == "auto":
+        return
+    refuse_unknown_split(config.split)
+    kind, _, path = config.split.partition(":")
+    if kind == "file" and not os.path.exists(path):
+        raise DataError(f"no file {path!r} to split by: check the path")
 
 
 def takes_edges(config: RunConfig) -> bool:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
@@ -15,9 +16,11 @@ from torch import nn
 
 from ..compiler.costs import NetworkCost
 from ..compiler.grammar_to_plan import plan_network
+from ..data.batch import LARGE
 from ..grammars.grammar import Grammar
 from ..nn.model import GrammarGNN
 from .building import Parts
+from .calibration import Reliability, percent
 from .config import RunConfig
 from .evaluation import Scores
 from .loop import Loop
@@ -139,6 +142,50 @@ class Display(AbstractContextManager["Display"]):
         return "  ".join(parts)
 
 
+class Advance(AbstractContextManager["Advance"]):
+    """How far a long piece of work is, with its speed and the time left; silent off a terminal.
+
+    Attributes:
+        done: How many of `what` are done.
+    """
+
+    def __init__(self, what: str, console: Console | None = None) -> None:
+        self.what, self.console = what, console or Console(stderr=True)
+        self.done = 0
+        self._start: tuple[float, int] | None = None
+        self._bar: Progress | None = None
+        self._row: Any = None
+
+    def __call__(self, done: int, total: int) -> None:
+        """Told after every step, and once before the first."""
+        self.done, now = done, time.monotonic()
+        if self._start is None:
+            self._start = now, done
+        if not self.console.is_terminal:
+            return
+        if self._bar is None:
+            self._bar = Progress(
+                BarColumn(bar_width=20), TextColumn("{task.fields[text]}"), console=self.console
+            )
+            self._row = self._bar.add_task("", total=total, text="")
+            self._bar.start()
+        self._bar.update(self._row, completed=done, text=self.line(done, total, now))
+
+    def line(self, done: int, total: int, now: float) -> str:
+        """`2,048 of 5,000 records  310 records/s  10 s left`."""
+        began, before = self._start or (now, done)
+        parts = [f"{done:,} of {total:,} {self.what}"]
+        if now > began and done > before:
+            rate = (done - before) / (now - began)
+            parts += [f"{rate:,.0f} {self.what}/s", f"{duration((total - done) / rate)} left"]
+        return "  ".join(parts)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
 class Speed:
     """How fast a run goes, counted from where this process took it up."""
 
@@ -188,12 +235,20 @@ def data_sentences(config: RunConfig, parts: Parts, model: nn.Module) -> list[st
 
     def bytes_of(batch: int, nodes: int, width: int, layers: int) -> float:
         if isinstance(model, GrammarGNN):
-            return float(estimate(model, batch, nodes))
+            return float(estimate(model, batch, nodes, entries=_entries(parts, model, batch)))
         return activation_bytes(batch, nodes, width, layers)
 
     batch = config.effective_recipe().batch
     shown = summarise(parts.graphs, parts.splits, batch, config.width, config.layers, bytes_of)
     return [*shown.sentences, *parts.notes]
+
+
+def _entries(parts: Parts, model: GrammarGNN, batch: int) -> int | None:
+    """Entries of a sparse A in the largest batch; None where A is dense."""
+    graphs = parts.graphs
+    if not model.columns_only or int(graphs.sizes.max()) < LARGE:
+        return None
+    return int(np.sort(graphs.edge_counts)[-batch:].sum())
 
 
 def score_table(task: Task, scores: Scores, guesses: Scores | None = None) -> Table:
@@ -220,6 +275,35 @@ def score_table(task: Task, scores: Scores, guesses: Scores | None = None) -> Ta
         unit = f" {task.columns[0].unit}".rstrip() if len(task.columns) == 1 else ""
         table.add_row(label, *(_cell(name, guesses["all"][name], unit) for name in names))
     return table
+
+
+def reliability_sentences(task: Task, reliability: Reliability, what: str) -> list[str]:
+    """How intervals or calibrated probabilities do, a sentence for each target.
+
+    Args:
+        task: Whose targets.
+        reliability: By target.
+        what: Whose: `test graphs`.
+    """
+    said = []
+    for column in task.columns:
+        if (row := reliability.get(column.name)) is None:
+            continue
+        of = f"{column.name}: " if len(task.columns) > 1 else ""
+        if "temperature" in row:
+            said.append(
+                f"{of}probabilities are calibrated by a temperature of {row['temperature']:.3g}; "
+                f"on {row['rows']:,} {what} the negative log-likelihood is {row['nll']:.4g} "
+                f"(before: {row['nll_before']:.4g}), the expected calibration error "
+                f"{percent(row['ece'])} (before: {percent(row['ece_before'])})"
+            )
+        elif row["width"] < float("inf"):
+            unit = f" {column.unit}" if column.unit else ""
+            said.append(
+                f"{of}{percent(row['level'])} intervals (± {row['width'] / 2:.4g}{unit}) hold "
+                f"{100 * row['coverage']:.1f} % of {row['rows']:,} {what}"
+            )
+    return said
 
 
 def measured(task: Task, value: float) -> str:

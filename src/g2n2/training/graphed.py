@@ -297,6 +297,8 @@ def record_steps(
 def _recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
     if store.device.type != "cuda" or store.graphs.level != "graph":
         return False
+    if store.sparse(int(store.graphs.sizes.max())):
+        return False
     if not isinstance(model, GrammarGNN) or find_spec("triton") is None:
         return False
     if model.supports is not None and store.designed is None:

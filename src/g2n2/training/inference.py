@@ -70,7 +70,7 @@ def outputs(
             rows = rows[made.mask]
             places.append(_rows(store.node_offsets, graphs))
         elif level == "edge":
-            rows = _at_edges(rows, store, graphs)
+            rows = _at_edges(rows, store, graphs, made.adjacency.is_sparse)
             places.append(_rows(store.edge_offsets, graphs))
         else:
             places.append(graphs)
@@ -78,15 +78,25 @@ def outputs(
     return np.concatenate(values), np.concatenate(places)
 
 
-def _at_edges(values: Tensor, store: GraphStore, graphs: Ints) -> Tensor:
+def _at_edges(values: Tensor, store: GraphStore, graphs: Ints, listed: bool) -> Tensor:
+    """Outputs of the edges; `listed` says that there are no others."""
     rows = torch.from_numpy(_rows(store.edge_offsets, graphs)).to(values.device)
     counts = store.graphs.edge_counts[graphs]
     owner = torch.from_numpy(np.repeat(np.arange(len(graphs)), counts)).to(values.device)
-    ends = store.edges[:, rows]
-    one_way = values[owner, ends[0], ends[1]]
+    start, end = store.edges[:, rows]
     if store.graphs.directed:
-        return one_way
-    return (one_way + values[owner, ends[1], ends[0]]) / 2  # an undirected edge has one answer
+        return values if listed else values[owner, start, end]
+    # An undirected edge has one answer.
+    if listed:
+        return (values + values[_back(owner, start, end)]) / 2
+    return (values[owner, start, end] + values[owner, end, start]) / 2
+
+
+def _back(owner: Tensor, start: Tensor, end: Tensor) -> Tensor:
+    """For each edge the place of the one that leads back, which an undirected graph has."""
+    n = int(torch.maximum(start, end).max()) + 1 if len(start) else 1
+    ordered, places = ((owner * n + start) * n + end).sort()
+    return places[torch.searchsorted(ordered, (owner * n + end) * n + start)]
 
 
 def _rows(offsets: Ints, graphs: Ints) -> Ints:

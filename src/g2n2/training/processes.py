@@ -6,9 +6,11 @@ forever, so whatever ends or pauses a run is agreed on first.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -18,6 +20,9 @@ from ..data.graph_set import Ints
 from ..errors import G2N2Error, TrainingError
 
 Made = TypeVar("Made")
+
+LOST = ("gloo/", "closed by peer", "reset by peer", "Broken pipe")
+"""In what a backend says of a process it no longer reaches."""
 
 
 class Processes:
@@ -31,6 +36,29 @@ class Processes:
         self._hosts: Any = None
         if self.count > 1:
             self._hosts = distributed.new_group(timeout=timedelta(days=1), backend="gloo")
+
+    @contextmanager
+    def ending_together(self, folder: Path) -> Iterator[None]:
+        """Say in a sentence that another process was killed, or its machine is gone.
+
+        Raises:
+            TrainingError: It was.
+        """
+        try:
+            yield
+        except G2N2Error:
+            raise
+        except RuntimeError as error:
+            if self.count == 1 or not _of_lost_process(error):
+                raise
+            with suppress(ValueError):  # in a thread: torchrun ends us before this can be said
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            begun = (folder / "config.json").is_file()
+            advice = f"go on: g2n2 train --resume {folder}" if begun else "start it again"
+            raise TrainingError(
+                f"another of the {self.count} processes of this run was killed or cannot be "
+                f"reached any more, so all stop; {advice}"
+            ) from None
 
     def in_turn(self, work: Callable[[], Made]) -> Made:
         """Work the first process does before the others, who then find its cache file.
@@ -87,3 +115,7 @@ class Processes:
         for gradient, piece in zip(gradients, pieces, strict=True):
             gradient.copy_(piece.view_as(gradient))
         return flat[0]
+
+
+def _of_lost_process(error: RuntimeError) -> bool:
+    return isinstance(error, distributed.DistError) or any(said in str(error) for said in LOST)

@@ -7,6 +7,7 @@ metrics.csv       one row for each epoch; no times, so that the same run gives t
 checkpoint.pt     to resume; checkpoint.previous.pt is the one before it
 operations.json   the operations its grammar uses that are not built in, if any
 best.safetensors  the best weights, with the grammar and the plan
+calibration.json  how far predictions can be trusted; written when the run has ended
 manifest.json     checksums of all the above but metrics.csv: they belong together
 result.json       scores on the test graphs, and what they were got with
 test.csv          what the best weights say of each test graph
@@ -20,6 +21,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
@@ -37,15 +39,18 @@ from ..language.registry import described, from_description
 from ..locks import HOLDER, LOCK, sole_writer
 from ..validation import Int, check
 from .building import Parts, distance_kinds
+from .calibration import Calibration
 from .checkpoints import NAME as CHECKPOINT
-from .checkpoints import PREVIOUS, cannot_write, write_whole
+from .checkpoints import PREVIOUS, cannot_write, write_announced, write_whole
 from .config import RunConfig, as_then
 from .manifest import NAME as MANIFEST
 from .manifest import Manifest, refuse_altered, sha256
 from .scaling import Scaling
 from .settings import rules_of
+from .tasks import Task
 
 BEST = "best.safetensors"
+CALIBRATION = "calibration.json"
 OPERATIONS = "operations.json"
 PARTS = ("train", "validation", "test")
 DATA = {
@@ -95,7 +100,7 @@ class RunFolder:
     @property
     def started(self) -> bool:
         """Whether there is a run, finished or not."""
-        return (self.path / "config.json").is_file()
+        return os.path.isfile(self.path / "config.json")
 
     def sole_writer(self) -> AbstractContextManager[None]:
         """Make the folder and be its only writer, for as long as the run lasts.
@@ -138,7 +143,7 @@ class RunFolder:
             ) from None
         except (ValueError, RecursionError) as error:
             raise DataError(f"{self.path / name} is damaged: {error}") from None
-        if name in DESCRIPTION:
+        if name in (*DESCRIPTION, CALIBRATION):
             refuse_altered(self.path, name, content)
         return found
 
@@ -154,7 +159,7 @@ class RunFolder:
 
     def adopt(self) -> None:
         """Give a folder of an earlier version its checksums, as its files are now."""
-        names = (*DESCRIPTION, BEST, PREVIOUS, CHECKPOINT)
+        names = (*DESCRIPTION, CALIBRATION, BEST, PREVIOUS, CHECKPOINT)
         manifest = Manifest({})
         for path in (self.path / name for name in names):
             if path.is_file():
@@ -165,8 +170,9 @@ class RunFolder:
     def keep_only_best(self) -> None:
         """Once a run has ended, know its last best weights only, not those it had before."""
         manifest = Manifest.read(self.path)
-        if manifest is not None and (known := manifest.files.get(BEST)):
-            Manifest({**manifest.files, BEST: known[:1]}).write(self.path)
+        if manifest is not None:
+            last = {k: v[:1] for k, v in manifest.files.items() if k in (BEST, CALIBRATION)}
+            Manifest({**manifest.files, **last}).write(self.path)
 
     def describe(self, config: RunConfig, parts: Parts) -> None:
         """Write what the run depends on, before its first step."""
@@ -208,7 +214,7 @@ class RunFolder:
     def foreign(self) -> list[str]:
         """What the folder holds that no run killed at its very start has left there."""
         own = (*DESCRIPTION, MANIFEST, LOCK, HOLDER)
-        found = self.path.iterdir() if self.path.is_dir() else ()
+        found = self.path.iterdir() if os.path.isdir(self.path) else ()
         return sorted(p.name for p in found if p.name not in own and not p.name.endswith(".part"))
 
     def forget(self) -> None:
@@ -272,6 +278,31 @@ class RunFolder:
                 f"than 0 for each of {count} columns"
             )
         return scaling
+
+    def write_calibration(self, calibration: Calibration) -> None:
+        write_announced(self.path / CALIBRATION, _json(calibration.as_dict()))
+
+    def calibration(self, task: Task) -> Calibration | None:
+        """How far predictions can be trusted; None where the run has not said it yet.
+
+        Raises:
+            DataError: The file is damaged, was altered, or is of another run.
+        """
+        if self.uncalibrated:
+            return None
+        path = self.path / CALIBRATION
+        return Calibration.from_dict(self.read_json(CALIBRATION), task, path)
+
+    @property
+    def uncalibrated(self) -> str:
+        """A sentence where the folder does not say how far to trust predictions; else empty."""
+        if (self.path / CALIBRATION).exists():
+            return ""
+        return (
+            f"{self.path} has no {CALIBRATION}, as it has not come to its end or is of an earlier "
+            "version: predictions have no interval, and no note where a graph is unlike the "
+            f"training graphs; make it: g2n2 train --resume {self.path}"
+        )
 
     def refuse_other_data(self, graphs: GraphSet) -> None:
         """Compare the data with what the run was started on.

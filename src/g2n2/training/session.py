@@ -14,17 +14,20 @@ from torch import nn
 from .. import __version__
 from ..data.graph_set import GraphSet
 from ..data.store import GraphStore
+from ..described import Described
 from ..errors import DataError
 from ..ops.precision import float32_products
 from .building import (
     Parts,
+    distance_kinds,
     load_graphs,
     make_model,
     make_store,
     prepare,
-    refuse_unknown_network,
+    refuse_unknown_names,
     with_batch,
 )
+from .calibration import Calibration, Reliability
 from .checkpoints import load_checkpoint
 from .config import RunConfig
 from .curves import TensorBoardCurves
@@ -62,8 +65,8 @@ class Watch:
     note: Callable[[str], None] = lambda _: None
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Described):
     """How a run ended.
 
     Attributes:
@@ -71,6 +74,7 @@ class Result:
         parts: What it worked with.
         scores: Of the best model on the test graphs, by target; empty where there are none.
         guesses: The same for a guess that looks at no graph: the mean, or the commonest class.
+        reliability: How intervals or probabilities do on the test graphs, by target.
         history: One row for each epoch.
         best_epoch: Counted from 1; 0 before there is one.
         epochs: Finished so far, and planned at most.
@@ -82,10 +86,22 @@ class Result:
     parts: Parts
     scores: Scores
     guesses: Scores
+    reliability: Reliability
     history: list[dict[str, float]]
     best_epoch: int
     epochs: tuple[int, int]
     stopped: bool
+
+    def facts(self) -> dict[str, str]:
+        """The result in a few words, for `repr` and notebooks."""
+        done, planned = self.epochs
+        return {
+            "folder": str(self.folder),
+            "epochs": f"{done:,} of {planned:,}",
+            "best_epoch": f"{self.best_epoch:,}",
+            **{name: f"{value:.4g}" for name, value in self.scores.get("all", {}).items()},
+            "stopped": "yes" if self.stopped else "no",
+        }
 
 
 def train_config(
@@ -142,7 +158,7 @@ def _settled(
         free = {name: getattr(config, name) for name in ("device", "devices", "minutes")}
         config = replace(RunFolder(folder).config(), **free)
     config = with_rules(config)
-    refuse_unknown_network(config)
+    refuse_unknown_names(config, resume=resume)
     # Beside bfloat16, what is left in float32 may lose as much. For this run only: the next one in
     # this process may ask for every digit.
     with float32_products(tf32=config.checked().precision in ("tf32", "bf16")):
@@ -161,6 +177,23 @@ def _train(
     fabric = make_fabric(config)
     files = RunFolder(fabric.broadcast(str(folder)))
     processes = Processes(fabric)
+    with processes.ending_together(files.path):
+        return _in_processes(
+            config, files, fabric, processes, resume, graphs, watch, pictures, recorded
+        )
+
+
+def _in_processes(
+    config: RunConfig,
+    files: RunFolder,
+    fabric: Any,
+    processes: Processes,
+    resume: bool,
+    graphs: GraphSet | None,
+    watch: Watch,
+    pictures: bool,
+    recorded: Recorded | None,
+) -> Result:
     everything = processes.in_turn(
         lambda: load_graphs(config) if graphs is None else graphs.check()
     )
@@ -217,14 +250,19 @@ def _train(
     if curves is not None:
         curves.close()
     if not loop.finished:
-        return Result(files.path, parts, {}, {}, history, best + 1, epochs, stopped=True)
-    made, scores = _test(config, parts, files, store, fabric)
+        return Result(files.path, parts, {}, {}, {}, history, best + 1, epochs, stopped=True)
+    made, calibration = _ended(config, parts, files, store, fabric)
+    known = bool(np.isfinite(made.targets).any())
+    scores = metrics(parts.task, made.values, made.targets) if known else {}
     guesses = metrics(parts.task, *constant_guess(parts, made)) if scores else {}
-    result = Result(files.path, parts, scores, guesses, history, best + 1, epochs, stopped=False)
+    trust = calibration.reliability(parts.task, made)
+    result = Result(
+        files.path, parts, scores, guesses, trust, history, best + 1, epochs, stopped=False
+    )
     if curves is not None:
         if pictures and not draw(files.path, parts.task, result.history, made):
             watch.note('matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"')
-        _write_result(config, result, loop, made)
+        _write_result(config, result, loop, made, calibration)
     return result
 
 
@@ -278,22 +316,30 @@ def _take_up(loop: Loop, files: RunFolder, watch: Watch) -> None:
         refuse_lost_best(files)
 
 
-def _test(
+def _ended(
     config: RunConfig, parts: Parts, files: RunFolder, store: GraphStore, fabric: Any
-) -> tuple[Predictions, Scores]:
-    """What the best weights say of the test graphs, and how good that is."""
+) -> tuple[Predictions, Calibration]:
+    """What the best weights say of the test graphs, and how far it can be trusted."""
     fabric.barrier()
     model = load_best(files, config, parts).to(fabric.device)
-    made = predict(model, parts, store, parts.splits["test"], fabric)
-    known = bool(np.isfinite(made.targets).any())
-    return made, metrics(parts.task, made.values, made.targets) if known else {}
+    train, validation, test = (
+        predict(model, parts, store, parts.splits[part], fabric)
+        for part in ("train", "validation", "test")
+    )
+    distances = bool(distance_kinds(config, parts.graphs))
+    return test, Calibration.fit(parts, train, validation, distances=distances)
 
 
-def _write_result(config: RunConfig, result: Result, loop: Loop, made: Predictions) -> None:
+def _write_result(
+    config: RunConfig, result: Result, loop: Loop, made: Predictions, calibration: Calibration
+) -> None:
     """Everything the run leaves behind besides its weights."""
     files, parts = RunFolder(result.folder), result.parts
+    files.write_calibration(calibration)
     files.keep_only_best()
-    rows = prediction_rows(parts.graphs, parts.task, made, truth=True, unread=False)
+    rows = prediction_rows(
+        parts.graphs, parts.task, made, truth=True, unread=False, calibration=calibration
+    )
     write_rows(files.path / "test.csv", rows)
     files.write_json(
         "result.json",
@@ -301,6 +347,7 @@ def _write_result(config: RunConfig, result: Result, loop: Loop, made: Predictio
             "data": parts.graphs.name,
             "test": for_json(result.scores),
             "test_of_constant_guess": for_json(result.guesses),
+            "test_reliability": for_json(result.reliability),
             "units": {column.name: column.unit for column in parts.task.columns},
             "best_epoch": result.best_epoch,
             "epochs": loop.progress.epoch,

@@ -14,6 +14,7 @@ from ..errors import DataError
 from ..grammars.catalogue import GIVEN
 from ..grammars.grammar import Grammar
 from ..grammars.rules import ARROWS
+from ..input_files import read_text_file
 from ..pipeline import choose_grammar
 from .config import RunConfig, respelled
 
@@ -26,11 +27,11 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     """
     kind = "JSON" if str(path).lower().endswith(".json") else "TOML"
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text_file(path, f"expected settings in {kind}")
         found = json.loads(text) if kind == "JSON" else tomllib.loads(text)
-    except OSError as error:
-        raise DataError(f"cannot read {str(path)!r}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # both decoders', and text that is no UTF-8
+    except DataError:
+        raise
+    except (ValueError, RecursionError) as error:  # both decoders'
         raise DataError(f"{path} is not {kind}: {error}") from None
     if not isinstance(found, dict):
         raise DataError(f"{path} holds no settings: expected names and values")
@@ -130,7 +131,7 @@ def rooted(config: RunConfig) -> RunConfig:
 
     known = {row.name.replace("_", "-") for row in DATASETS}
     path = Path(config.dataset)
-    if config.dataset.lower().replace("_", "-") in known or not path.exists():
+    if config.dataset.lower().replace("_", "-") in known or not os.path.exists(path):
         return config
     return replace(config, dataset=str(path.resolve()))
 

@@ -11,6 +11,7 @@ from ..data.reading import read_with
 from ..errors import DataError
 from ..grammars.catalogue import GIVEN
 from ..grammars.coercion import GrammarLike, as_network_grammar
+from ..whole_files import check_folder
 from .building import chosen_graphs
 from .config import RunConfig
 from .session import train_config
@@ -131,6 +132,8 @@ def train(
         DataError: Bad settings or data, or a folder that holds another run.
         TrainingError: The run cannot go on.
     """
+    if out is not None:
+        check_folder(Path(out))
     targets = (target,) if isinstance(target, str) else tuple(target)
     network = {"baseline": baseline} if baseline else _recorded(grammar)  # before the data is read
     graphs = None if isinstance(dataset, str | Path) else _in_memory(dataset, targets, options)

@@ -215,7 +215,7 @@ class Stepper:
             made,
             indices=indices,
             ids=np.array([names[i] if names else str(i) for i in indices]),
-            adjacency=batch.adjacency.cpu().numpy(),
+            **_matrix(batch.adjacency.cpu()),
             nodes=batch.nodes.cpu().numpy(),
             edges=batch.edges.cpu().numpy(),
             mask=batch.mask.cpu().numpy(),
@@ -227,6 +227,14 @@ class Stepper:
         except DataError as error:
             return f"the batch could not be saved ({error})"
         return f"the batch is saved in {path}"
+
+
+def _matrix(adjacency: Tensor) -> dict[str, Any]:
+    """A as arrays: itself, or where its entries are and what they are."""
+    if not adjacency.is_sparse:
+        return {"adjacency": adjacency.numpy()}
+    places, values = adjacency._indices(), adjacency._values()
+    return {"adjacency_places": places.numpy(), "adjacency_values": values.numpy()}
 
 
 class _OnTensors(nn.Module):

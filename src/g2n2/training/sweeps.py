@@ -1,4 +1,4 @@
-"""Sweeps over hyper-parameters and grammars with Optuna, kept in a file and resumable.
+"""Sweeps over hyper-parameters and grammars with Optuna, kept in a storage that may be shared.
 
 A TOML file holds the settings all trials share, and a table of those that vary:
 
@@ -17,15 +17,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import os
+import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, G2N2Error
+from ..locks import InUseError
+from ..whole_files import make_folder
 from .config import RunConfig
 from .settings import read_settings, rooted
+from .shared_study import HEARTBEAT, SharedStudy
 
 Note = Callable[[str], None]
 
@@ -38,7 +45,7 @@ class Sweep:
     """What is varied, and around what.
 
     Attributes:
-        name: Of the study in the storage file.
+        name: Of the study in the storage.
         shared: Settings of every trial.
         varied: Setting to its list of values, or to `low`, `high` and `log`.
     """
@@ -88,7 +95,7 @@ class Sweep:
         """Every choice of values, as Optuna names them; empty where numbers vary in a range."""
         if any(isinstance(space, dict) for space in self.varied.values()):
             return []
-        choices = [[_label(value) for value in space] for space in self.varied.values()]
+        choices = [dict.fromkeys(map(_label, space)) for space in self.varied.values()]
         return [dict(zip(self.varied, chosen, strict=True)) for chosen in product(*choices)]
 
 
@@ -100,60 +107,184 @@ class Finished:
         headers: Of the table.
         rows: One for each finished trial, the best first.
         best: The run folder of the best trial.
+        host: The machine that folder is on, where it is not here; else empty.
     """
 
     headers: tuple[str, ...]
     rows: list[tuple[str, ...]]
     best: Path
+    host: str
 
 
 def run_sweep(
-    sweep: Sweep, trials: int, storage: str | Path, out: str | Path, note: Note
+    sweep: Sweep,
+    trials: int,
+    storage: str | Path,
+    out: str | Path,
+    note: Note,
+    heartbeat: int = HEARTBEAT,
 ) -> Finished:
-    """Run a sweep until the storage file holds that many finished trials.
+    """Run a sweep until the storage holds that many finished trials.
 
-    Where lists alone vary and all combinations fit, each is tried once. A trial cut off by a
-    crash goes on from its checkpoint the next time. Trials are judged by validation graphs.
+    Several processes may do so at once, on several machines if all reach the storage: they share
+    the trials. Where lists alone vary and all combinations fit, each is tried once. A trial cut off
+    goes on from its checkpoint, in the next call or in another process that is there, once its
+    heartbeat has stopped. Trials are judged by validation graphs.
 
     Args:
         sweep: What to run.
-        trials: How many in all, those of earlier calls counted.
-        storage: SQLite file; made where it is not there.
-        out: Folder of the trials' run folders.
+        trials: How many in all, those of earlier calls and other processes counted.
+        storage: SQLite file, made where it is not there, or the address of a database.
+        out: Folder of the trials' run folders, on this machine.
         note: Told what happens.
+        heartbeat: Seconds between two signs of life of a trial, the same in all processes.
 
     Raises:
-        DataError: Optuna is not installed, or trials fail one after the other.
+        DataError: The storage cannot be used, or trials fail one after the other.
+        KeyboardInterrupt: Ctrl-C or SIGTERM; the trial goes on in the next call.
     """
-    optuna, study = _open(sweep, storage)
-    combinations = sweep.combinations()
-    if combinations and len(combinations) <= trials:
-        trials = len(combinations)
-        for chosen in combinations:
-            study.enqueue_trial(chosen, skip_if_exists=True)
-    failed_in_a_row = 0
-    while (done := len(_finished(optuna, study))) < trials:
-        trial = study.ask()
-        chosen = sweep.suggest(trial)
-        note(f"trial {done + 1} of {trials}: {_listed(chosen)}")
-        try:
-            folder = trial_folder(out, chosen)
-            value, measured = _train(sweep.config(chosen), folder)
-        except G2N2Error as error:
-            study.tell(trial, state=optuna.trial.TrialState.FAIL)
-            note(f"  failed: {error}")
-            failed_in_a_row += 1
+    _refuse_several_processes(sweep)
+    shared = SharedStudy(sweep.name, storage, heartbeat)
+    with shared.faults():
+        with shared.alone():
+            _refuse_another(sweep, shared)
+            aim = _Aim.of(sweep, trials, first=len(shared.trials()))
+        _make_folder(Path(out))
+        failed_in_a_row, waiting = 0, ""
+        while True:
+            with ExitStack() as alone:
+                alone.enter_context(shared.alone())
+                shared.take_over()
+                if aim.reached(shared.trials()):
+                    return _table(sweep, shared.trials("complete"))
+                if missing := aim.missing(shared.trials()):
+                    chosen, number = missing[0], aim.trials - len(missing) + 1
+                    if chosen and not shared.trials("waiting"):
+                        shared.study.enqueue_trial(chosen)
+                    turn = _Turn(sweep, shared, Path(out), note, f"{number} of {aim.trials}", alone)
+                    turn.run()
+            if not missing:
+                if (running := _running(shared)) != waiting:
+                    note(f"waiting for {running}")
+                waiting = running
+                time.sleep(heartbeat / 5)
+                continue
+            failed_in_a_row = failed_in_a_row + 1 if turn.error else 0
             if failed_in_a_row == PATIENCE:
                 raise DataError(
-                    f"{PATIENCE} trials failed one after the other; the last: {error}"
-                ) from None
-            continue
-        failed_in_a_row = 0
-        trial.set_user_attr("folder", str(folder))
+                    f"{PATIENCE} trials failed one after the other; the last: {turn.error}"
+                )
+
+
+@dataclass(frozen=True)
+class _Aim:
+    """When a sweep is at its end, and what is missing until then.
+
+    Attributes:
+        trials: How many there should be in all.
+        combinations: The values of each, where all are tried; else none.
+        first: Number of the first trial after this call began. A combination that failed since
+            then is not tried again; one that failed in an earlier call is.
+    """
+
+    trials: int
+    combinations: list[dict[str, Any]]
+    first: int
+
+    @classmethod
+    def of(cls, sweep: Sweep, trials: int, first: int) -> _Aim:
+        every = sweep.combinations()
+        return cls(len(every), every, first) if 0 < len(every) <= trials else cls(trials, [], first)
+
+    def reached(self, found: list[Any]) -> bool:
+        ended = [trial for trial in found if self._ended(trial)]
+        if not self.combinations:
+            return len(ended) >= self.trials
+        return {_key(values) for values in self.combinations} <= {_key(_values(t)) for t in ended}
+
+    def missing(self, found: list[Any]) -> list[dict[str, Any]]:
+        """Values of trials to start, empty where Optuna chooses them."""
+        taken = [t for t in found if t.state.name == "RUNNING" or self._ended(t)]
+        if not self.combinations:
+            return [{}] * (self.trials - len(taken))
+        keys = {_key(_values(trial)) for trial in taken}
+        return [values for values in self.combinations if _key(values) not in keys]
+
+    def _ended(self, trial: Any) -> bool:
+        gave_up = "error" in trial.user_attrs and trial.number >= self.first
+        return trial.state.name == "COMPLETE" or (
+            bool(self.combinations) and trial.state.name == "FAIL" and gave_up
+        )
+
+
+@dataclass
+class _Turn:
+    """One trial, from the choice of its values to its result.
+
+    Attributes:
+        sweep: What is varied.
+        shared: Where trials are kept.
+        out: Folder of run folders.
+        note: Told what happens.
+        position: `3 of 20`.
+        alone: Left as soon as others may start a trial.
+        error: Why it failed; None where it did not.
+    """
+
+    sweep: Sweep
+    shared: SharedStudy
+    out: Path
+    note: Note
+    position: str
+    alone: ExitStack
+    error: G2N2Error | None = None
+    _said: str = ""
+    _number: int = 0
+
+    def run(self) -> None:
+        """Run a trial inside `optimize`, as heartbeats are sent there and nowhere else."""
+        study = self.shared.study
+        self.shared.propose(int(self.sweep.shared.get("seed", 0)) + len(self.shared.trials()))
+        try:
+            study.optimize(self._objective, n_trials=1, catch=(G2N2Error,))
+        except (AssertionError, RuntimeError, ValueError):  # Optuna's, of a trial failed by others
+            if not self._said or self.shared.trials()[self._number].state.name == "RUNNING":
+                raise
+            self._said, self.error = "another sweep took over the trial: its heartbeat failed", None
+        self.note(f"  {self._said}")
+
+    def _objective(self, trial: Any) -> float:
+        self._number, chosen = trial.number, self.sweep.suggest(trial)
+        folder = trial_folder(self.out, chosen)
+        self.shared.claim(trial, folder=str(folder))
+        self.alone.close()
+        self.note(f"trial {self.position}: {_listed(chosen)}")
+        try:
+            value, measured = self._train(self.sweep.config(chosen), folder)
+            if math.isnan(value):
+                raise DataError(f"{measured}, by which it cannot be compared")
+        except KeyboardInterrupt:
+            self.shared.retry(trial.number)
+            raise
+        except G2N2Error as error:
+            self.error, self._said = error, f"failed: {error}"
+            trial.set_user_attr("error", str(error))
+            raise
+        self._said = f"{measured}, in {folder}"
         trial.set_user_attr("measured", measured)
-        study.tell(trial, value)
-        note(f"  {measured}, in {folder}")
-    return _table(sweep, _finished(optuna, study))
+        return value
+
+    def _train(self, config: RunConfig, folder: Path) -> tuple[float, str]:
+        """Train, after another process that has the same values has done so."""
+        waited = False
+        while True:
+            try:
+                return _train(config, folder)
+            except InUseError as error:
+                if not waited:
+                    self.note(f"  {error}; waiting for it")
+                waited = True
+                time.sleep(self.shared.heartbeat / 5)
 
 
 def trial_folder(out: str | Path, chosen: Mapping[str, Any]) -> Path:
@@ -162,36 +293,33 @@ def trial_folder(out: str | Path, chosen: Mapping[str, Any]) -> Path:
     return Path(out) / f"trial-{digest[:8]}"
 
 
-def _open(sweep: Sweep, storage: str | Path) -> tuple[Any, Any]:
-    """Optuna and the study of a sweep, with trials a crash has left behind queued anew."""
-    try:
-        import optuna
-    except ImportError:
-        raise DataError('sweeps need Optuna: pip install "g2n2[sweep]"') from None
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    address = f"sqlite:///{Path(storage).resolve()}"
-    try:
-        study = optuna.create_study(study_name=sweep.name, storage=address, load_if_exists=True)
-    except Exception as error:  # Optuna hands on what SQLAlchemy and SQLite raise
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+def _refuse_several_processes(sweep: Sweep) -> None:
+    """Processes of one run would each take trials of their own."""
+    counts = sweep.varied.get("devices", sweep.shared.get("devices", 1))
+    if counts not in (1, [1]) or int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise DataError(
-            f"{storage} cannot keep the trials of a sweep ({reason}): it should be a file in a "
-            "folder that is there, new or written by g2n2 sweep; name another --storage"
-        ) from None
-    description = json.dumps({"shared": sweep.shared, "varied": sweep.varied}, sort_keys=True)
-    if study.user_attrs.setdefault("sweep", description) != description:
-        raise DataError(
-            f"{storage} holds the trials of another sweep called {sweep.name}; "
-            "name another --storage, or restore the file's settings"
+            "a trial of a sweep is one process: leave out devices and torchrun, and start one "
+            "g2n2 sweep for each GPU with the same --storage (CUDA_VISIBLE_DEVICES=1 g2n2 sweep …)"
         )
-    study.set_user_attr("sweep", description)
-    for trial in study.get_trials(states=(optuna.trial.TrialState.RUNNING,)):
-        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-        study.enqueue_trial(trial.params)
-    # Another seed each time: the same one would propose the first trials again.
-    seed = int(sweep.shared.get("seed", 0)) + len(study.trials)
-    study.sampler = optuna.samplers.TPESampler(seed=seed)
-    return optuna, study
+
+
+def _refuse_another(sweep: Sweep, shared: SharedStudy) -> None:
+    description = json.dumps({"shared": sweep.shared, "varied": sweep.varied}, sort_keys=True)
+    if shared.study.user_attrs.get("sweep", description) != description:
+        raise DataError(
+            f"{shared.place} holds the trials of another sweep called {sweep.name}; "
+            "name another --storage, rename the file of the sweep, or restore its settings"
+        )
+    shared.study.set_user_attr("sweep", description)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise DataError(
+            f"cannot make {folder} ({error.strerror or error}); name a folder with --out"
+        ) from None
 
 
 def _train(config: RunConfig, folder: Path) -> tuple[float, str]:
@@ -208,12 +336,26 @@ def _train(config: RunConfig, folder: Path) -> tuple[float, str]:
     return (-value if task.higher_is_better else value), f"validation {measured(task, value)}"
 
 
-def _finished(optuna: Any, study: Any) -> list[Any]:
-    found: list[Any] = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
-    return found
+def _running(shared: SharedStudy) -> str:
+    found = [
+        f"trial {trial.number} on {trial.user_attrs.get('host', 'another machine')}"
+        for trial in shared.trials("running")
+    ]
+    return f"another sweep ({', '.join(found)})"
+
+
+def _values(trial: Any) -> dict[str, Any]:
+    """A trial's values, also those it was queued with and has not read yet."""
+    return {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+
+
+def _key(values: Mapping[str, Any]) -> str:
+    return json.dumps(dict(values), sort_keys=True)
 
 
 def _table(sweep: Sweep, trials: list[Any]) -> Finished:
+    if not trials:
+        raise DataError("every trial failed; the reasons are above")
     ordered = sorted(trials, key=lambda trial: trial.value)
     rows = [
         (
@@ -225,7 +367,10 @@ def _table(sweep: Sweep, trials: list[Any]) -> Finished:
         for trial in ordered
     ]
     headers = ("trial", *sweep.varied, "result", "folder")
-    return Finished(headers, rows, Path(ordered[0].user_attrs["folder"]))
+    best = Path(ordered[0].user_attrs["folder"])
+    here = (best / "config.json").is_file()
+    host = "" if here else ordered[0].user_attrs.get("host", "another machine")
+    return Finished(headers, rows, best, host)
 
 
 def _check_space(name: str, space: Any, path: str | Path) -> None:

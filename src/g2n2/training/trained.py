@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,27 +18,35 @@ from ..data.graph_set import GraphSet, Ints
 from ..data.readers.molecules import ATOM_FEATURES
 from ..data.readers.options import Options
 from ..data.readers.smiles_tables import read_smiles_list
-from ..data.reading import SMILES, read_with
+from ..data.reading import SMILES, read_with, reading_options
+from ..data.streaming import GraphStream, open_stream
 from ..described import Described, some
 from ..errors import DataError
+from ..input_files import read_text_file
 from ..validation import check
 from .alignment import align
 from .building import (
     Parts,
     load_graphs,
     make_store,
+    names_dataset,
     prepare,
     read_source,
     takes_edges,
     without_edge_features,
 )
+from .calibration import INTERVAL, Calibration, Reliability, check_interval
 from .config import RunConfig
 from .evaluation import Predictions, Scores, predict
 from .metrics import metrics
 from .models import load_best
-from .prediction_rows import Row, prediction_rows, write_rows
+from .prediction_rows import Row, prediction_columns, prediction_rows, write_rows
 from .run_folder import RunFolder
+from .scaling import Scaling
 from .tasks import Task, Values
+
+if TYPE_CHECKING:
+    from .predicting import Predicted
 
 CARRIED = ("smiles", "id", "hydrogens", "largest", "directed")
 """Options of reading that hold for new files as they did for the training file."""
@@ -63,17 +72,47 @@ class Outcome(Described):
         made: A row for each graph, node or listed edge.
         scores: By target, where some targets are known; else empty.
         task: What the values mean.
+        calibration: How far they can be trusted; None where the run does not say it.
+        interval: The level of the intervals; 0 for none.
     """
 
     graphs: GraphSet
     made: Predictions
     scores: Scores
     task: Task
+    calibration: Calibration | None = None
+    interval: float = INTERVAL
 
     @property
     def values(self) -> Values:
-        """`[rows, out]` predictions in their units, or probabilities."""
-        return self.made.values
+        """`[rows, out]` predictions in their units, or calibrated probabilities."""
+        if self.calibration is None:
+            return self.made.values
+        return self.calibration.probabilities(self.task, self.made.values)
+
+    @property
+    def intervals(self) -> tuple[Values, Values] | None:
+        """Lower and upper ends, each `[rows, T]`; infinite with too few validation graphs.
+
+        None for classes, for a run that has no calibration, and where none are asked for.
+        """
+        if self.calibration is None or self.task.kind != "regression" or not self.interval:
+            return None
+        return self.calibration.bounds(self.made.values, self.interval)
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """For each row in what it is unlike the training graphs; empty where it is not."""
+        if self.calibration is None:
+            return [""] * len(self)
+        return self.calibration.notes(self.graphs, self.task, self.made)
+
+    @property
+    def reliability(self) -> Reliability:
+        """How intervals or probabilities do where targets are known; see `Calibration`."""
+        if self.calibration is None:
+            return {}
+        return self.calibration.reliability(self.task, self.made, self.interval)
 
     def __len__(self) -> int:
         return len(self.made.rows)
@@ -93,16 +132,31 @@ class Outcome(Described):
     def rows(self, truth: bool = False) -> list[Row]:
         """One dict for each prediction, with the input's ids in its order, units in the names.
 
-        A record that could not be read has a row that says why.
+        A record that could not be read has a row that says why. Columns `NAME low` and `NAME high`
+        are the ends of the interval; `note` says in what a graph is unlike the training graphs.
 
         Args:
             truth: Whether the known targets stand beside the predictions.
         """
-        return prediction_rows(self.graphs, self.task, self.made, truth=truth, unread=not truth)
+        return prediction_rows(
+            self.graphs,
+            self.task,
+            self.made,
+            truth=truth,
+            unread=not truth,
+            calibration=self.calibration,
+            interval=self.interval,
+        )
 
     def to_csv(self, path: str | Path, truth: bool = False) -> None:
         """Write `rows` as CSV, whole or not at all."""
-        write_rows(Path(path), self.rows(truth))
+        write_rows(Path(path), self.rows(truth), self.columns(truth))
+
+    def columns(self, truth: bool = False) -> list[str]:
+        """The names of all columns `rows` may fill, `note` last."""
+        return prediction_columns(
+            self.graphs.level, self.task, self.calibration, truth=truth, interval=self.interval
+        )
 
 
 class Run:
@@ -123,8 +177,9 @@ class Run:
     Attributes:
         config: Its settings.
         task: What it learned.
-        note: What there is to say about the folder: that its files are not checked, where an
-            earlier version wrote it; else empty.
+        note: What there is to say about the folder: that its files are not checked, or that it does
+            not say how far to trust predictions, where an earlier version wrote it or the run has
+            not ended; else empty.
 
     Raises:
         DataError: It is no run folder, or its files do not belong together.
@@ -135,7 +190,7 @@ class Run:
     ) -> None:
         self.files = RunFolder.existing(folder)
         self._graphs = graphs
-        self.note = self.files.unchecked
+        self.note = "; ".join(filter(None, (self.files.unchecked, self.files.uncalibrated)))
         self.config: RunConfig = self.files.config()
         columns = self.files.columns()
         self.task = Task(columns, columns[0].kind)
@@ -156,6 +211,15 @@ class Run:
         parts = self._parts() if self.config.baseline else None
         return load_best(self.files, self.config, parts).to(self.device).eval()
 
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """How far predictions can be trusted; None where the folder does not say it.
+
+        Raises:
+            DataError: Its file is damaged, was altered, or is of another run.
+        """
+        return self.files.calibration(self.task)
+
     @property
     def scores(self) -> Scores:
         """Of the best network on the test graphs, by target; empty where there were none."""
@@ -173,13 +237,22 @@ class Run:
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """Loss and validation scores of each epoch."""
+        """Loss and validation scores of each epoch.
+
+        Raises:
+            DataError: No epoch was finished, or metrics.csv is damaged.
+        """
+        path = self.folder / "metrics.csv"
+        if not path.exists():
+            raise DataError(f"{self.folder} has no metrics.csv: no epoch was finished")
+        rows = csv.DictReader(read_text_file(path, "expected a table of epochs").splitlines())
         try:
-            text = (self.folder / "metrics.csv").read_text(encoding="utf-8")
-        except OSError:
-            raise DataError(f"{self.folder} has no metrics.csv: no epoch was finished") from None
-        rows = csv.DictReader(text.splitlines())
-        return [{name: float(value) for name, value in row.items()} for row in rows]
+            return [{name: float(value) for name, value in row.items()} for row in rows]
+        except (ValueError, TypeError, csv.Error):  # no number, or more or fewer cells than names
+            raise DataError(
+                f"{path} is damaged in line {rows.line_num}: expected numbers; "
+                f"g2n2 train --resume {self.folder} writes it again"
+            ) from None
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r})"
@@ -193,12 +266,15 @@ class Run:
         lines.append(f"  run folder: {self.folder}")
         return "\n".join([*lines, *([f"  note: {self.note}"] if self.note else [])])
 
-    def evaluate(self, part: str = "test", graphs: GraphSet | None = None) -> Outcome:
+    def evaluate(
+        self, part: str = "test", graphs: GraphSet | None = None, interval: float = INTERVAL
+    ) -> Outcome:
         """Predictions and scores on a part of the run's own data.
 
         Args:
             part: `train`, `validation` or `test`.
             graphs: The run's graphs, where they are in memory; else they are read again.
+            interval: The level of the intervals; 0 for none.
 
         Raises:
             DataError: There is no such part, it has no target to compare with, or the data is no
@@ -212,7 +288,7 @@ class Run:
         parts = self._parts(graphs)
         self.files.refuse_other_data(parts.graphs)
         self._refuse_unknown(parts.graphs.select(splits[part]), f"the part {part} of this run")
-        return self._outcome(replace(parts, scaling=self.files.scaling()), splits[part])
+        return self._outcome(replace(parts, scaling=self.files.scaling()), splits[part], interval)
 
     def _parts(self, graphs: GraphSet | None = None) -> Parts:
         """What the run worked with."""
@@ -225,6 +301,7 @@ class Run:
         source: str | Path | GraphSet | Iterable[Any],
         options: Mapping[str, Any] | None = None,
         targets: bool = False,
+        interval: float = INTERVAL,
     ) -> Outcome:
         """Predictions for new graphs, in their order.
 
@@ -234,6 +311,8 @@ class Run:
                 `g2n2.graphs.adjacency` takes for one on graphs without features.
             options: Of reading; those of the training file hold where they are not named.
             targets: Whether the source must hold the targets, to score the predictions.
+            interval: The share of graphs whose interval is to hold the true value; 0 for no
+                interval.
 
         Raises:
             DataError: It cannot be read, or its features are not those of the training graphs.
@@ -244,14 +323,86 @@ class Run:
             graphs = self._read(source, options, targets)
         else:
             graphs = self._read_list(source, options)
-        if not takes_edges(self.config):
-            graphs = without_edge_features(graphs)
-        described = {name: self.files.data(name) for name in READ_BACK}
-        graphs = align(graphs.check(), described, self.task).check()
+        parts = self.parts_of(graphs)
         if targets:
-            self._refuse_unknown(graphs, graphs.name)
-        parts = Parts(graphs, {}, self.task, self.files.scaling(), ())
-        return self._outcome(parts, np.arange(len(graphs)))
+            self._refuse_unknown(parts.graphs, graphs.name)
+        return self._outcome(parts, np.arange(len(graphs)), interval)
+
+    def parts_of(self, graphs: GraphSet) -> Parts:
+        """New graphs as the network takes them.
+
+        Raises:
+            DataError: Their features are not those of the training graphs.
+        """
+        known = graphs if takes_edges(self.config) else without_edge_features(graphs)
+        aligned = align(known.check(), self._described, self.task).check()
+        vars(aligned)["directed"] = graphs.directed  # which that of some of them need not be
+        return Parts(aligned, {}, self.task, self._scaling, ())
+
+    @cached_property
+    def _described(self) -> dict[str, Any]:
+        return {name: self.files.data(name) for name in READ_BACK}
+
+    @cached_property
+    def _scaling(self) -> Scaling:
+        return self.files.scaling()
+
+    def predict_to(
+        self,
+        source: str | Path | GraphSet,
+        out: str | Path,
+        options: Mapping[str, Any] | None = None,
+        interval: float = INTERVAL,
+        **how: Any,
+    ) -> Predicted:
+        """Predictions for the graphs of a file, written to a CSV file chunk by chunk.
+
+        The rows are those of `predict(source).to_csv(out)`, and memory does not grow with the
+        file where its format has one record after the other: CSV with SMILES, `.smi`, SDF, XYZ,
+        graph6. While it is made the output is called `OUT.partial`.
+
+        Args:
+            source: A file, a folder, a data set's name, or graphs.
+            out: The CSV file.
+            options: Of reading; those of the training file hold where they are not named.
+            interval: As of `predict`.
+            how: Of `g2n2.training.predicting.predict_to`: `resume`, `chunk`, `engine`, `progress`.
+
+        Raises:
+            DataError: As `predict`; another process writes the output; or it cannot be written.
+            KeyboardInterrupt: Ctrl-C or SIGTERM; what was made is kept for `resume=True`.
+        """
+        from .predicting import predict_to
+
+        return predict_to(self, source, Path(out), options, interval, **how)
+
+    def stream(
+        self, source: str | Path | GraphSet, options: Mapping[str, Any] | None = None
+    ) -> GraphStream:
+        """The graphs of a file, to be read a chunk at a time with the options of `predict`."""
+        if isinstance(source, GraphSet):
+            return GraphStream.of_graphs(source, source.name, Options(target=()))
+        name, said = str(source), self._reading(source, options, targets=False)
+        if names_dataset(name) or not os.path.exists(source):
+            return GraphStream.of_graphs(
+                read_source(name, self.config.data, said), name, Options(target=())
+            )
+        return open_stream(source, reading_options(said))
+
+    def network(self, parts: Parts) -> nn.Module:
+        """The network with the best weights, as it is in the folder now.
+
+        Args:
+            parts: Graphs as the network takes them, after which a baseline is made.
+        """
+        return load_best(self.files, self.config, parts).to(self.device)
+
+    def made_by(self, model: nn.Module, parts: Parts, indices: Ints) -> Predictions:
+        """What the network says of some graphs."""
+        dtype = torch.float64 if self.config.precision == "64" else torch.float32
+        return predict(
+            model, parts, make_store(self.config, parts.graphs, self.device, dtype), indices
+        )
 
     def _refuse_unknown(self, graphs: GraphSet, what: str) -> None:
         if not np.isfinite(graphs.targets).any():
@@ -261,12 +412,18 @@ class Run:
     def _read(
         self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
     ) -> GraphSet:
+        said = self._reading(source, options, targets)
+        return read_source(str(source), self.config.data, said)
+
+    def _reading(
+        self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
+    ) -> dict[str, Any]:
+        """How a file is read: as the training file was, where nothing else is said."""
         carried = {k: v for k, v in self.config.options.items() if k in CARRIED}
-        if not Path(source).exists():
+        if not os.path.exists(source):
             carried = dict(self.config.options)  # a data set by name: its own options hold
         wanted = tuple(column.name for column in self.task.columns) if targets else ()
-        chosen = {"target": wanted, **carried, **(options or {})}
-        return read_source(str(source), self.config.data, chosen)
+        return {"target": wanted, **carried, **(options or {})}
 
     def _read_list(self, source: Iterable[Any], options: Mapping[str, Any] | None) -> GraphSet:
         """Graphs in memory; bare strings are SMILES where the run was trained on molecules."""
@@ -285,14 +442,12 @@ class Run:
             return read_smiles_list(texts, chosen)
         return read_with(items, options or {})
 
-    def _outcome(self, parts: Parts, indices: Ints) -> Outcome:
-        dtype = torch.float64 if self.config.precision == "64" else torch.float32
-        model = load_best(self.files, self.config, parts).to(self.device)
-        store = make_store(self.config, parts.graphs, self.device, dtype)
-        made = predict(model, parts, store, indices)
+    def _outcome(self, parts: Parts, indices: Ints, interval: float) -> Outcome:
+        calibration, interval = self.calibration, check_interval(interval)
+        made = self.made_by(self.network(parts), parts, indices)
         known = bool(np.isfinite(made.targets).any())
         scores = metrics(self.task, made.values, made.targets) if known else {}
-        return Outcome(parts.graphs, made, scores, self.task)
+        return Outcome(parts.graphs, made, scores, self.task, calibration, interval)
 
 
 def _numbers(scores: dict[str, dict[str, float | None]]) -> Scores:

@@ -30,6 +30,8 @@ _FILES = {
     "er": ("er_graphs.npz", "e2267fe23197c2a830aa458fcd82149a11f71fe0b952b1dc02f5fc1dffce6fa5"),
 }
 # Chen et al. 2020: a random regular graph of (nodes, degree), less as many edges as it has nodes.
+MOST_ENTRIES = 10**8
+"""Of all adjacency matrices of a generated set together, which are made dense."""
 _CHEN_SHAPES = ((10, 6), (15, 6), (20, 5), (30, 5))
 
 
@@ -68,6 +70,7 @@ def generate_counting(count: int = 5000, seed: int = 0) -> GraphSet:
         count: How many graphs.
         seed: Of all random choices.
     """
+    _check_size(count, 16)
     random = np.random.default_rng(seed)
     matrices = []
     for _ in range(count):
@@ -102,6 +105,7 @@ def regular_counting_set(
             f"no graph with {nodes} nodes, all of degree {degree}: expected 0 < degree < nodes "
             "and an even product"
         )
+    _check_size(count, nodes)
     random = np.random.default_rng(seed)
     matrices = [adjacency(_regular(nodes, degree, random)) for _ in range(count)]
     source = {
@@ -113,6 +117,14 @@ def regular_counting_set(
     }
     splits = _shares(count, 0.6, 0.2)
     return labelled("regular", matrices, splits, source, ("triangle", "4_cycle"))
+
+
+def _check_size(count: int, nodes: int) -> None:
+    if not 0 < count * nodes**2 <= MOST_ENTRIES:
+        raise DataError(
+            f"cannot make {count} graphs of {nodes} nodes: expected at least 1 and at most "
+            f"{MOST_ENTRIES:,} entries in all adjacency matrices"
+        )
 
 
 def labelled(

@@ -13,6 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from ...errors import DataError
+from ...locks import sole_builder
 from ..files import cache_folder
 from ..graph_set import GraphSet, Ints
 from .build import build_qm9
@@ -126,7 +127,9 @@ def qm9_cache(
     default = "qm9-sdf.cache" if has_raw_files(data) else "qm9.cache"
     path = cache_folder() / default if cache is None else Path(cache)
     if rebuild or not path.exists():
-        build_qm9(path, data, progress=progress)
+        with sole_builder(path):
+            if rebuild or not path.exists():  # another process may have built it meanwhile
+                build_qm9(path, data, progress=progress)
     return path
 
 

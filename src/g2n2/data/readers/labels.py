@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError
+from ...graphs.text import DECIMAL_COMMA
 from ..graph_set import Ints, Target
 from .options import Options
-from .tables import WITH_POINT, Table, decimal_comma, is_missing, shortened
+from .tables import WITH_POINT, Table, decimal_comma, is_missing, is_number, shortened
 from .targets import from_cells, infer_together, numbers
 
 ID_NAMES = ("id", "mol_id", "molecule_id", "compound_id", "graph_id", "name", "index", "idx")
@@ -56,12 +59,12 @@ def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels
     wanted = None if options.target is None else [table.find(name) for name in options.target]
     split_column, splits = _splits(table, options, [c for c in free if c not in (wanted or ())])
     open_for_id = [c for c in free if c != split_column and c not in (wanted or ())]
-    id_column = _id_column(table, options, open_for_id)
+    id_column, usual = _id_column(table, options, open_for_id, _facts_in(table))
     ids = tuple(table.columns[id_column]) if id_column else tuple(map(str, table.rows))
     notes = [f"Column {id_column} gives the ids."] if id_column else []
-    if id_column is None and (passed := _usual_ids(table, open_for_id)):
-        why = _why_no_ids(table.columns[passed[0]])
-        notes.append(f"Column {passed[0]} gives no ids, as {why}: rows are numbered from 0.")
+    if id_column is None and usual:
+        why = _why_no_ids(table.columns[usual[0]])
+        notes.append(f"Column {usual[0]} gives no ids, as {why}: rows are numbered from 0.")
     if split_column:
         notes.append(f"Column {split_column} gives the split.")
     if wanted is None:
@@ -82,11 +85,75 @@ def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels
 
 def row_names(table: Table, options: Options, used: Collection[str]) -> tuple[str, ...]:
     """What the user calls each row: the cells of the id column, repeated or empty as they stand."""
+    column = naming_column(table, options, used, _facts_in(table))
+    return tuple(table.columns[column]) if column else tuple(map(str, table.rows))
+
+
+def naming_column(
+    table: Table, options: Options, used: Collection[str], facts_of: FactsOf
+) -> str | None:
+    """The column by which the user knows the rows of a table; None where they have numbers only.
+
+    Args:
+        table: Its columns; the rows may be elsewhere.
+        options: What the user said: `id`, `target`.
+        used: Columns that hold the graphs themselves.
+        facts_of: Looks through all rows of some columns.
+
+    Raises:
+        DataError: If a column the user named does not exist.
+    """
     targets = {table.find(name) for name in options.target or ()}
     free = [column for column in table.columns if column not in {*used, *targets}]
-    usual = _usual_ids(table, free)
-    column = _id_column(table, options, free) or (usual[0] if usual else None)
-    return tuple(table.columns[column]) if column else tuple(map(str, table.rows))
+    chosen, usual = _id_column(table, options, free, facts_of)
+    return chosen or next(iter(usual), None)
+
+
+class ColumnFacts:
+    """What can be said of a column once all its cells were seen; eight bytes are kept of each."""
+
+    def __init__(self) -> None:
+        self.rows = self.missing = self.odd = self.commas = 0
+        self._hashes = array("q")
+
+    def seen(self, cells: Sequence[str]) -> ColumnFacts:
+        """Take note of further cells."""
+        self.rows += len(cells)
+        self._hashes.extend(map(hash, cells))
+        for cell in cells:
+            if is_missing(cell):
+                self.missing += 1
+                continue
+            self.odd += not is_number(cell)
+            self.commas += DECIMAL_COMMA.fullmatch(cell) is not None
+        return self
+
+    @property
+    def all_missing(self) -> bool:
+        return self.missing == self.rows
+
+    @property
+    def of_text(self) -> bool:
+        """Whether most cells are text that is no number written with a comma."""
+        return 2 * self.odd > self.rows and self.commas < self.odd
+
+    @cached_property
+    def repeated_hashes(self) -> frozenset[int]:
+        """`hash` of the cells that occur more than once."""
+        ranked = np.sort(np.frombuffer(self._hashes, dtype=np.int64))
+        return frozenset(np.unique(ranked[1:][ranked[1:] == ranked[:-1]]).tolist())
+
+    @property
+    def distinct(self) -> bool:
+        """Whether the cells tell rows apart."""
+        return not self.missing and not self.repeated_hashes
+
+
+FactsOf = Callable[[Collection[str]], Mapping[str, ColumnFacts]]
+
+
+def _facts_in(table: Table) -> FactsOf:
+    return lambda columns: {name: ColumnFacts().seen(table.columns[name]) for name in columns}
 
 
 def part_of(names: Sequence[str], where: str) -> dict[str, Ints]:
@@ -127,29 +194,22 @@ def _splits(
     return None, {}
 
 
-def _id_column(table: Table, options: Options, free: Sequence[str]) -> str | None:
+def _id_column(
+    table: Table, options: Options, free: Sequence[str], facts_of: FactsOf
+) -> tuple[str | None, list[str]]:
     """The column named, one with a usual name, or the first of text; all distinct unless named.
 
-    Text is no id where a column is called one, even if that one cannot tell rows apart.
+    Text is no id where a column is called one, even if that one cannot tell rows apart. Columns
+    called as ids are, but for empty ones such as the titles of most SDF files, come with it.
     """
     if options.id is not None:
-        return table.find(options.id)
-    of_text = [
-        column
-        for column in free
-        if 2 * len(_odd(table.columns[column])) > len(table)
-        and decimal_comma(table.columns[column]) is None
-    ]
-    for column in _usual_ids(table, free) or of_text:
-        if not _why_no_ids(table.columns[column]):
-            return column
-    return None
-
-
-def _usual_ids(table: Table, free: Sequence[str]) -> list[str]:
-    """Columns called as ids are, but for empty ones such as the titles of most SDF files."""
-    named = [column for name in ID_NAMES for column in free if column.lower() == name]
-    return [column for column in named if not all(map(is_missing, table.columns[column]))]
+        return table.find(options.id), []
+    facts = facts_of([column for name in ID_NAMES for column in free if column.lower() == name])
+    usual = [column for column, found in facts.items() if not found.all_missing]
+    if not usual:
+        facts = facts_of(free)
+    candidates = usual or [column for column, found in facts.items() if found.of_text]
+    return next((column for column in candidates if facts[column].distinct), None), usual
 
 
 def _why_no_ids(cells: Sequence[str]) -> str:

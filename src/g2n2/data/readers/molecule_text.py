@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ...errors import DataError
 
 Atom = tuple[str, float, float, float]
 _DATA_ITEM = re.compile(r"^>.*?<([^>\n]+)>[^\n]*\n(.*?)(?:\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
 _MOST_DIGITS = 30  # of a number of atoms: int() refuses more than 4,300
+_MOST_ATOMS = 10**6
+_LARGEST_RECORD = 2**26  # characters of an SDF between two $$$$
 _NOT_TARGETS = frozenset({"properties", "lattice", "pbc", "origin"})  # of extended XYZ
 
 
@@ -38,61 +42,89 @@ class FoundMolecule:
         return replace(self, place=place, properties={"name": name, **_without_name(self)})
 
 
-def split_sdf(text: str, source: str) -> list[FoundMolecule]:
+def sdf_molecules(lines: Iterable[str], source: str) -> Iterator[FoundMolecule]:
     """The molecules of an SDF or a mol file, with their data items.
 
+    Args:
+        lines: Of the file, each with its end.
+        source: What it is called.
+
     Raises:
-        DataError: If there is none.
+        DataError: If there is none, or one is endless.
     """
-    found: list[FoundMolecule] = []
-    for record in re.split(r"^\$\$\$\$.*\n?", text.replace("\r\n", "\n"), flags=re.MULTILINE):
+    number = 0
+    for record in _sdf_records(lines, source):
         if not record.strip():
             continue
+        number += 1
         head, _, tail = record.partition("M  END")
         properties = {"name": record.partition("\n")[0].strip()}
         properties |= {key: value.strip() for key, value in _DATA_ITEM.findall(tail)}
-        found.append(FoundMolecule(f"molecule {len(found) + 1}", properties, f"{head}M  END\n"))
-    if not found:
+        yield FoundMolecule(f"molecule {number}", properties, f"{head}M  END\n")
+    if not number:
         raise DataError(f"{source} is empty; expected SDF records that end with $$$$")
-    return found
 
 
-def split_xyz(text: str, source: str) -> list[FoundMolecule]:
+def _sdf_records(lines: Iterable[str], source: str) -> Iterator[str]:
+    kept: list[str] = []
+    size = 0
+    for line in lines:
+        if line.startswith("$$$$"):
+            yield "".join(kept)
+            kept, size = [], 0
+            continue
+        kept.append(line.replace("\r\n", "\n"))
+        size += len(line)
+        if size > _LARGEST_RECORD:
+            raise DataError(
+                f"{source} has a record of more than {_LARGEST_RECORD:,} characters; expected SDF "
+                "records that end with $$$$"
+            )
+    yield "".join(kept)
+
+
+def xyz_molecules(lines: Iterable[str], source: str) -> Iterator[FoundMolecule]:
     """The molecules of an XYZ file: a count, a comment, then an atom a line; any number of these.
 
     A molecule with a line that is no atom is given with its fault.
 
+    Args:
+        lines: Of the file.
+        source: What it is called.
+
     Raises:
         DataError: Naming the line where no molecule begins, or the file ends too early.
     """
-    lines = text.splitlines()
-    found: list[FoundMolecule] = []
-    at = 0
-    while at < len(lines):
-        if not lines[at].strip():
-            at += 1
+    numbered = enumerate(lines, start=1)
+    found = 0
+    for at, line in numbered:
+        count = line.strip()
+        if not count:
             continue
-        count = lines[at].strip()
         if not count.isdecimal() or len(count) > _MOST_DIGITS or int(count) == 0:
             raise DataError(
-                f"{source}, line {at + 1}: got {count[:40]!r}, expected the number of atoms"
+                f"{source}, line {at}: got {count[:40]!r}, expected the number of atoms"
             )
-        stop = at + 2 + int(count)
-        if stop > len(lines):
+        body = list(islice(numbered, min(int(count), _MOST_ATOMS) + 1))
+        if len(body) > _MOST_ATOMS:
             raise DataError(
-                f"{source}, line {at + 1}: {count} atoms are announced and "
-                f"{max(0, len(lines) - at - 2)} follow; the file is cut short"
+                f"{source}, line {at}: {count} atoms are announced, expected fewer than "
+                f"{_MOST_ATOMS:,}"
             )
-        place, comment = f"molecule {len(found) + 1}", _comment(lines[at + 1])
+        if len(body) < int(count) + 1:
+            raise DataError(
+                f"{source}, line {at}: {count} atoms are announced and {max(0, len(body) - 1)} "
+                "follow; the file is cut short"
+            )
+        found += 1
+        place, comment = f"molecule {found}", _comment(body[0][1].rstrip("\r\n"))
         try:
-            atoms = tuple(_atom(lines[line], f"line {line + 1}") for line in range(at + 2, stop))
-            found.append(FoundMolecule(place, comment, atoms=atoms))
+            atoms = tuple(_atom(text, f"line {number}") for number, text in body[1:])
+            yield FoundMolecule(place, comment, atoms=atoms)
         except DataError as fault:
-            found.append(FoundMolecule(place, comment, fault=str(fault)))
-        at = stop
+            yield FoundMolecule(place, comment, fault=str(fault))
     if not found:
         raise DataError(f"{source} is empty; expected the number of atoms on its first line")
-    return found
 
 
 def _atom(line: str, where: str) -> Atom:

@@ -11,7 +11,7 @@ from ..graph_set import Level
 
 Task = Literal["regression", "binary", "multiclass", "multilabel"]
 OnBad = Literal["skip", "refuse"]
-_SHOWN = 5
+SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ def settle_bad_records(bad: Sequence[str], total: int, what: str, on_bad: OnBad)
     """
     if not bad:
         return []
-    listed = "; ".join(bad[:_SHOWN])
-    if len(bad) > _SHOWN:
-        listed += f"; and {len(bad) - _SHOWN} more"
+    listed = "; ".join(bad[:SHOWN])
+    if len(bad) > SHOWN:
+        listed += f"; and {len(bad) - SHOWN} more"
     if len(bad) == total:
         raise DataError(f"none of the {total} records of {what} can be read: {listed}")
     if on_bad == "refuse":

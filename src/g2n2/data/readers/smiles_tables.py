@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
+from ...input_files import require_readable_at_once
 from ..graph_set import GraphSet
 from .labels import read_labels, row_names
-from .molecules import (
-    ATOM_FEATURES,
-    BOND_FEATURES,
-    ReadMolecule,
-    chemistry,
-    fragment_notes,
-    graph_and_smiles,
-    parse_smiles,
-)
+from .molecule_parsing import parse_records
+from .molecules import ATOM_FEATURES, BOND_FEATURES, chemistry, fragment_notes, parse_smiles
 from .options import Options, settle_bad_records
 from .records import assemble
-from .tables import Table, read_utf8, shortened
+from .tables import Table, shortened, text_lines
 from .targets import numbers
 
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "molecule", "mol")
-_SAMPLE = 200
+SAMPLE = 200
 
 
 def read_smiles_table(table: Table, options: Options) -> GraphSet:
@@ -32,32 +27,18 @@ def read_smiles_table(table: Table, options: Options) -> GraphSet:
 
     The SMILES column is the one named, one with a usual name, or the one RDKit reads best. A row
     whose SMILES cannot be read is named and skipped, or refused. Hydrogens stay implicit unless
-    `options.hydrogens`. `source["smiles"]` keeps the canonical SMILES of each id.
+    `options.hydrogens`. `source["smiles"]` keeps the canonical SMILES of each.
 
     Raises:
         DataError: If no column holds SMILES, no row can be read, or a column does not fit.
     """
     with chemistry() as chem:
         column = smiles_column(chem, table, options.smiles)
-        kept: list[int] = []
-        molecules: list[ReadMolecule] = []
-        bad: list[tuple[int, str]] = []
-        for row, text in enumerate(table.columns[column]):
-            molecule = parse_smiles(chem, text)
-            read = (
-                molecule
-                if isinstance(molecule, str)
-                else graph_and_smiles(chem, molecule, options.hydrogens, options.largest)
-            )
-            if isinstance(read, str):
-                bad.append((row, read))
-                continue
-            molecules.append(read)
-            kept.append(row)
-    notes = name_bad_rows(table, bad, options, column)
+    parsed = parse_records(table.columns[column], options)
+    molecules = parsed.molecules
+    notes = name_bad_rows(table, parsed.bad, options, column)
     notes += fragment_notes(molecules, options.largest)
-    labels = read_labels(table.keep(kept), options, {column})
-    canonical = [molecule.smiles for molecule in molecules]
+    labels = read_labels(table.keep(parsed.kept), options, {column})
     return assemble(
         [molecule.record for molecule in molecules],
         name=options.name or Path(table.name).name.partition(".")[0],
@@ -70,12 +51,13 @@ def read_smiles_table(table: Table, options: Options) -> GraphSet:
         notes=(f"Column {column} gives the molecules.", *notes, *labels.notes),
         source={
             "format": "smiles",
-            "smiles": smiles_by_id(labels.ids, canonical, table.name),
+            "smiles": tuple(molecule.smiles for molecule in molecules),
             "split_column": labels.split_column,
-            "rows": tuple(kept),
+            "rows": tuple(parsed.kept),
+            "elements": tuple(molecule.elements for molecule in molecules),
             "records": len(table),
             "record_ids": row_names(table, options, {column}),
-            "unread": dict(bad),
+            "unread": dict(parsed.bad),
         },
     )
 
@@ -87,21 +69,58 @@ def read_smiles_list(texts: Sequence[str], options: Options) -> GraphSet:
     return read_smiles_table(table, options)
 
 
+@dataclass(frozen=True)
+class SmiFile:
+    """A `.smi` file: each line a SMILES and, after white space, an optional name.
+
+    Attributes:
+        name: The file, as the user wrote it.
+        columns: `smiles`, and `name` where every molecule has one.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, path: str | Path) -> SmiFile:
+        """A file with its columns, for which it is read once.
+
+        Raises:
+            DataError: It is no text, or empty.
+        """
+        name, fewest = str(path), 2
+        for _, cells in cls(name, ("smiles", "name")).rows():
+            fewest = min(fewest, len(cells))
+        return cls(name, ("smiles", "name")[:fewest])
+
+    def rows(self) -> Iterator[tuple[str, list[str]]]:
+        """The place and the cells of each molecule.
+
+        Raises:
+            DataError: There is none.
+        """
+        first = empty = True
+        with text_lines(self.name) as lines:
+            for number, line in enumerate(lines, start=1):
+                cells = line.split(None, 1)
+                if not cells or line.startswith("#"):
+                    continue
+                heads, first = first and cells[0].lower() in SMILES_NAMES, False
+                if not heads:
+                    empty = False
+                    yield f"line {number}", [cell.strip() for cell in cells[: len(self.columns)]]
+        if empty:
+            raise DataError(f"{self.name} is empty; expected one SMILES per line")
+
+
 def read_smi(path: str | Path) -> Table:
-    """A `.smi` file as a table: each line a SMILES and, after white space, an optional name."""
-    lines = [
-        (f"line {number}", line.split(None, 1))
-        for number, line in enumerate(read_utf8(path).splitlines(), start=1)
-        if line.strip() and not line.startswith("#")
-    ]
-    if lines and lines[0][1][0].lower() in SMILES_NAMES:
-        lines = lines[1:]
-    if not lines:
-        raise DataError(f"{path} is empty; expected one SMILES per line")
-    columns = {"smiles": [cells[0] for _, cells in lines]}
-    if all(len(cells) == 2 for _, cells in lines):
-        columns["name"] = [cells[1].strip() for _, cells in lines]
-    return Table(str(path), columns, tuple(range(len(lines))), tuple(place for place, _ in lines))
+    """A `.smi` file as a table."""
+    require_readable_at_once(path)
+    file = SmiFile.of(path)
+    places, rows = zip(*file.rows(), strict=True)
+    cells = zip(*rows, strict=True)
+    columns = {name: list(column) for name, column in zip(file.columns, cells, strict=True)}
+    return Table(file.name, columns, tuple(range(len(places))), places)
 
 
 def smiles_column(chem: Any, table: Table, named: str | None) -> str:
@@ -116,7 +135,7 @@ def smiles_column(chem: Any, table: Table, named: str | None) -> str:
         return usual
     shares: dict[str, tuple[float, float]] = {}
     for column, cells in table.columns.items():
-        sample = [cell for cell in cells if cell][:_SAMPLE]
+        sample = [cell for cell in cells if cell][:SAMPLE]
         if not sample or numbers(sample) is not None:
             continue
         read = sum(not isinstance(parse_smiles(chem, cell), str) for cell in sample)
@@ -144,15 +163,3 @@ def name_bad_rows(
         f"{table.places[row]}{'' if numbered else f' ({ids[row]})'}: {why}" for row, why in bad
     ]
     return settle_bad_records(named, len(table), table.name, options.on_bad)
-
-
-def smiles_by_id(ids: tuple[str, ...], smiles: list[str], where: str) -> dict[str, str]:
-    """Canonical SMILES by id, so that they follow a selection of the graphs."""
-    found: dict[str, str] = {}
-    for name, text in zip(ids, smiles, strict=True):
-        if found.setdefault(name, text) != text:
-            raise DataError(
-                f"id {name!r} of {where} names two molecules, {found[name]} and {text}; "
-                "name another column with id=, or leave it out to number the rows"
-            )
-    return found

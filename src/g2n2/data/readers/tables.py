@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, TextIO
 
 from ...described import Described, some
 from ...errors import DataError
 from ...graphs.text import DECIMAL_COMMA
-from ...input_files import read_text_file
+from ...input_files import open_text, read_text_file, require_readable_at_once
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 # One of these makes a first line a header even where other columns are called 0, 1, 2.
@@ -83,48 +84,107 @@ class Table(Described):
         )
 
 
+@dataclass(frozen=True)
+class TableFile:
+    """A CSV file, gone through row by row as often as one likes.
+
+    Attributes:
+        name: The file, as the user wrote it.
+        columns: Names of the columns.
+        separator: Between two cells.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    separator: str
+
+    @classmethod
+    def of(cls, path: str | Path) -> TableFile:
+        """A file with a header: comma, semicolon, tab or |, UTF-8, gzipped or not.
+
+        Raises:
+            DataError: It is no text, empty, or has no header.
+        """
+        name = str(path)
+        with text_lines(name, "") as lines:
+            separator = _separator(lines.readline())
+        with text_lines(name, "") as lines, _csv_rows(name, lines, separator) as rows:
+            header = [cell.strip() for cell in next(rows, [])]
+        _check_header(name, header)
+        return cls(name, tuple(header), separator)
+
+    def without_rows(self) -> Table:
+        """Its columns alone."""
+        return Table(self.name, {name: [] for name in self.columns}, (), ())
+
+    def rows(self) -> Iterator[tuple[str, list[str]]]:
+        """The place and the cells of each row that is not empty.
+
+        Raises:
+            DataError: A row has more or fewer cells than the header, or there is none.
+        """
+        empty = True
+        with (
+            text_lines(self.name, "") as lines,
+            _csv_rows(self.name, lines, self.separator) as rows,
+        ):
+            next(rows)
+            for row in rows:
+                cells = [cell.strip() for cell in row]
+                if not any(cells):
+                    continue
+                if len(cells) != len(self.columns):
+                    raise DataError(
+                        f"{self.name}, line {rows.line_num}: got {len(cells)} cells, expected "
+                        f"{len(self.columns)} as in the header; put text that holds a separator "
+                        "in quotes"
+                    )
+                empty = False
+                yield f"line {rows.line_num}", cells
+        if empty:
+            raise DataError(f"{self.name} has a header and no row; expected one row per record")
+
+
 def read_table(path: str | Path) -> Table:
     """Read a CSV file with a header: comma, semicolon, tab or |, UTF-8, gzipped or not.
 
     Raises:
         DataError: If it is no text, empty, has no header, or a row has more or fewer cells.
     """
-    name, text = str(path), read_utf8(path)
-    separator = _separator(text.partition("\n")[0])
-    # Not StringIO, which keeps four bytes for each character.
-    lines = io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8", newline="")
-    rows = csv.reader(lines, delimiter=separator, strict=True)
-    cells: list[list[str]] = []
+    require_readable_at_once(path)
+    file = TableFile.of(path)
     places: list[str] = []
+    columns: dict[str, list[str]] = {name: [] for name in file.columns}
+    for place, cells in file.rows():
+        places.append(place)
+        for column, cell in zip(columns.values(), cells, strict=True):
+            column.append(cell)
+    return Table(file.name, columns, tuple(range(len(places))), tuple(places))
+
+
+@contextmanager
+def _csv_rows(name: str, lines: TextIO, separator: str) -> Iterator[Any]:
+    rows = csv.reader(lines, delimiter=separator, strict=True)
     try:
-        header = [cell.strip() for cell in next(rows, [])]
-        _check_header(name, header)
-        for row in rows:
-            if not any(cell.strip() for cell in row):
-                continue
-            if len(row) != len(header):
-                raise DataError(
-                    f"{name}, line {rows.line_num}: got {len(row)} cells, expected {len(header)} "
-                    "as in the header; put text that holds a separator in quotes"
-                )
-            cells.append([cell.strip() for cell in row])
-            places.append(f"line {rows.line_num}")
+        yield rows
     except csv.Error as error:
         raise DataError(
             f"{name}, line {rows.line_num}: {error}; expected plain CSV, "
             "so look for a quote that is never closed"
         ) from error
-    if not cells:
-        raise DataError(f"{name} has a header and no row; expected one row per record")
-    columns = {key: [row[place] for row in cells] for place, key in enumerate(header)}
-    return Table(name, columns, tuple(range(len(cells))), tuple(places))
+
+
+_EXPECTED = "save it as UTF-8, or give it the ending of its format if it is no text at all"
+
+
+def text_lines(path: str | Path, newline: str | None = None) -> AbstractContextManager[TextIO]:
+    """A text file to read line by line, gunzipped up to a bound, every failure a DataError."""
+    return open_text(path, _EXPECTED, newline)
 
 
 def read_utf8(path: str | Path) -> str:
     """Read a text file, gunzipping `.gz` up to a bound, with every failure told as a DataError."""
-    return read_text_file(
-        path, "save it as UTF-8, or give it the ending of its format if it is no text at all"
-    )
+    return read_text_file(path, _EXPECTED)
 
 
 def is_missing(cell: str) -> bool:
@@ -138,7 +198,7 @@ def decimal_comma(cells: Sequence[str]) -> int | None:
     for row, cell in enumerate(cells):
         if DECIMAL_COMMA.fullmatch(cell):
             first = row if first is None else first
-        elif not (is_missing(cell) or _is_number(cell)):
+        elif not (is_missing(cell) or is_number(cell)):
             return None
     return first
 
@@ -169,14 +229,15 @@ def _check_header(name: str, header: list[str]) -> None:
     if repeated := [cell for place, cell in enumerate(header) if cell in header[:place]]:
         raise DataError(f"{name} has two columns {repeated[0]!r}; expected distinct names")
     named = any(cell.lower() in _USUAL_NAMES for cell in header)
-    if not named and any(_is_number(cell) for cell in header):
+    if not named and any(is_number(cell) for cell in header):
         raise DataError(
             f"{name} begins with {shortened(header)}: numbers where column names are expected; "
             "add a header such as id,smiles,y as its first line"
         )
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number as Python writes it; one that says nothing is none."""
     try:
         float(cell)
     except ValueError:

@@ -10,14 +10,17 @@ the one of TUDataset and most PyG papers (14.3 nodes, hydrogens removed).
 
 import hashlib
 import re
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
 from ...errors import DataError
+from ...locks import sole_builder
 from ..assembly import frozen
 from ..files import (
+    cache_folder,
     check_sha256,
     download,
     find_file,
@@ -132,10 +135,21 @@ def _read(path: Path, name: str | None, folds: Folds, options: dict[str, Any]) -
 def _download(
     name: str, data: str | Path | None, folds: Folds, options: dict[str, Any]
 ) -> GraphSet:
-    """Fetch the official zip; it enters the cache, with its sum, only after it was read whole."""
-    url = TU_URL.format(name=name)
+    """Fetch the official zip, unless another process has done so meanwhile."""
     if name in _NOT_OFFICIAL:
         raise missing_file(name, f"{name}.zip", data, "tu", _NOT_OFFICIAL[name])
+    with ExitStack() as alone:
+        with suppress(DataError):  # a cache that cannot be written is said when there is a file
+            alone.enter_context(sole_builder(cache_folder() / "tu" / f"{name}.zip"))
+        path = _find(name, data)
+        if path is None:
+            return _fetch(name, data, folds, options)
+    return _read(path, name, folds, options)
+
+
+def _fetch(name: str, data: str | Path | None, folds: Folds, options: dict[str, Any]) -> GraphSet:
+    """The official zip; it enters the cache, with its sum, only after it was read whole."""
+    url = TU_URL.format(name=name)
     try:
         content = download(url)
     except OSError as error:

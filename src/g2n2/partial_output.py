@@ -1,0 +1,252 @@
+"""A file that is written piece by piece, and goes on where it was cut off.
+
+While `OUT` is made its pieces are in `OUT.partial`, and a line for each is in
+`OUT.partial.jsonl`: the records and bytes so far and their checksum, after a first line that says
+what they are made of. At the end `OUT.partial` becomes `OUT` and the other file goes, so that a
+file called `OUT` is always whole. A FIFO or a character device gets the pieces as they come.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from .errors import DataError
+from .locks import sole_writer_of_file
+from .whole_files import (
+    check_output,
+    is_stream,
+    open_stream_for_writing,
+    put,
+    replace_file,
+    sync_folder,
+)
+
+FORMAT = 1
+_BLOCK = 2**20
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """How far an output has come.
+
+    Attributes:
+        records: Of the input that are done.
+        bytes: Of the output that hold them.
+        checksum: CRC-32 of those.
+        counts: Whatever else is counted.
+    """
+
+    records: int = 0
+    bytes: int = 0
+    checksum: int = 0
+    counts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class PartialOutput:
+    """An output that grows; made by `partial_output`.
+
+    Attributes:
+        done: How far it has come; when it is opened, how far it had come before.
+        dropped: Set where it is of no use: nothing is kept if the context ends with an error.
+    """
+
+    def __init__(self, path: Path, file: IO[bytes], journal: IO[bytes] | None, done: Piece) -> None:
+        self._path, self._file, self._journal = path, file, journal
+        self.done, self.dropped = done, False
+
+    def add(self, content: bytes, records: int, counts: Mapping[str, Any]) -> None:
+        """Append what further records gave; once it returns, they are not lost.
+
+        Args:
+            content: Their rows.
+            records: How many.
+            counts: Whatever else is counted, up to here.
+
+        Raises:
+            DataError: The disk refuses; what was there before is kept.
+        """
+        done = Piece(
+            self.done.records + records,
+            self.done.bytes + len(content),
+            zlib.crc32(content, self.done.checksum),
+            counts,
+        )
+        try:
+            put(self._file, content)
+            if self._journal is not None:
+                os.fsync(self._file.fileno())
+                put(self._journal, _line(vars(done)))
+                os.fsync(self._journal.fileno())
+        except OSError as error:
+            raise self._refused(error) from None
+        self.done = done
+
+    def _refused(self, error: OSError) -> DataError:
+        why = error.strerror or str(error)
+        if self._journal is None:
+            return DataError(f"cannot write {self._path}: {why}")
+        advice = "free space" if error.errno in _FULL else "check that the folder can be written"
+        return DataError(
+            f"cannot write {partial_path(self._path)} ({why}): {self.done.records:,} records are "
+            f"in it; {advice}, and go on with --resume"
+        )
+
+
+def partial_path(path: Path) -> Path:
+    """Where an output is while it is made."""
+    return path.with_name(f"{path.name}.partial")
+
+
+@contextmanager
+def partial_output(
+    path: Path, made_of: Mapping[str, str], head: bytes, *, resume: bool
+) -> Iterator[PartialOutput]:
+    """Open an output to be written piece by piece; it gets its name at the end of the context.
+
+    Args:
+        path: What it will be called. A link is followed.
+        made_of: What it depends on, each in words; an output made of other things is not gone on
+            with.
+        head: What it begins with.
+        resume: Go on with one that was cut off, and begin anew where there is none.
+
+    Raises:
+        DataError: Another process writes it; or it cannot be written; or there is one that was cut
+            off and `resume` was not said, or that is made of other things or was altered.
+    """
+    check_output(path)
+    if is_stream(path):
+        if resume:
+            raise DataError(f"{path} is no regular file, so nothing of it is kept: drop --resume")
+        with _written_through(path, head) as output:
+            yield output
+        return
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path
+    with sole_writer_of_file(path, "wait for it to end, or name another file: --out FILE"):
+        if resume:
+            done = _taken_up(path, made_of, head)
+        else:
+            _refuse_to_lose(path, head)
+            done = None
+        with _said(path), ExitStack() as files:
+            first = [{"format": FORMAT, **made_of}, *([vars(done)] if done else ())]
+            replace_file(_journal_path(path), b"".join(map(_line, first)))
+            file = files.enter_context(_unbuffered(partial_path(path), "r+b" if done else "wb"))
+            journal = files.enter_context(_unbuffered(_journal_path(path), "ab"))
+            output = PartialOutput(path, file, journal, done or Piece())
+            file.seek(file.truncate(output.done.bytes))
+            closing = files.pop_all()
+        try:
+            with closing:
+                if done is None:
+                    output.add(head, 0, {})
+                yield output
+        except BaseException:
+            if output.dropped or not output.done.records:
+                _remove(path)
+            raise
+        with _said(path):
+            os.replace(partial_path(path), path)
+            _remove(path)
+            sync_folder(path.parent)
+
+
+def _unbuffered(path: Path, mode: str) -> IO[bytes]:
+    """Nothing is kept back that a full disk would refuse once more when the file is closed."""
+    return open(path, mode, buffering=0)
+
+
+@contextmanager
+def _said(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as fault:
+        raise DataError(f"cannot write {path}: {fault.strerror or fault}") from None
+
+
+def _remove(path: Path) -> None:
+    for file in (partial_path(path), _journal_path(path)):
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+
+
+@contextmanager
+def _written_through(path: Path, head: bytes) -> Iterator[PartialOutput]:
+    with _said(path):
+        file = open_stream_for_writing(path)
+    with file:
+        output = PartialOutput(path, file, None, Piece())
+        output.add(head, 0, {})
+        yield output
+
+
+def _journal_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.partial.jsonl")
+
+
+def _line(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, ensure_ascii=False).encode(errors="replace") + b"\n"
+
+
+def _journal(path: Path) -> tuple[Mapping[str, Any], list[Piece]]:
+    """What an output is made of, and how far it had come time after time; a torn line is none."""
+    said: list[Any] = []
+    with suppress(OSError, ValueError), open(_journal_path(path), encoding="utf-8") as lines:
+        for line in lines:
+            said.append(json.loads(line))
+    try:
+        return dict(said[0]), [Piece(**row) for row in said[1:]]
+    except (IndexError, TypeError, ValueError):
+        return {}, []
+
+
+def _refuse_to_lose(path: Path, head: bytes) -> None:
+    partial, (made_of, pieces) = partial_path(path), _journal(path)
+    if partial.is_file() and partial.stat().st_size > len(head):
+        count = f"{pieces[-1].records:,} records" if pieces else "records"
+        raise DataError(
+            f"{partial} holds {count} of an interrupted prediction of "
+            f"{made_of.get('input', 'another file')}: go on with --resume, or remove it to begin "
+            "anew"
+        )
+
+
+def _taken_up(path: Path, made_of: Mapping[str, str], head: bytes) -> Piece | None:
+    """The last piece that is whole; None where there is nothing to go on with."""
+    partial, (before, pieces) = partial_path(path), _journal(path)
+    if not partial.is_file():
+        if path.exists():
+            raise DataError(
+                f"there is no {partial} to go on with, and {path} is whole: leave out --resume to "
+                "make it anew"
+            )
+        return None
+    anew = f"remove {partial} and leave out --resume to begin anew"
+    wanted = {"format": FORMAT, **made_of}
+    for name in [name for name in wanted if before and before.get(name) != wanted[name]]:
+        raise DataError(
+            f"{partial} was made with another {name} ({before.get(name, 'not known')}, now "
+            f"{wanted[name]}): {anew}"
+        )
+    with open(partial, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        whole = [piece for piece in pieces if len(head) <= piece.bytes <= size]
+        if not whole and size <= len(head):
+            return None
+        if not whole:
+            raise DataError(f"{_journal_path(path)} is lost or damaged: {anew}")
+        checksum, left = 0, whole[-1].bytes
+        while left and (block := file.read(min(_BLOCK, left))):
+            checksum, left = zlib.crc32(block, checksum), left - len(block)
+    if checksum != whole[-1].checksum:
+        raise DataError(f"{partial} was altered since it was written: {anew}")
+    return whole[-1]

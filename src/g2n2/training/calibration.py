@@ -1,0 +1,381 @@
+"""How far a prediction can be trusted: intervals, calibrated probabilities, notes.
+
+Fitted once, when a run has ended, on its validation graphs, and kept in its folder as
+`calibration.json`. Intervals of regression are split conformal: of n absolute errors on validation
+graphs, the one of rank ⌈(n + 1) · level⌉ is the half-width. A new graph drawn as the validation
+graphs were is then inside with a probability of at least the level. Logits of classes are divided
+by a temperature, which leaves the most probable class as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..data.graph_set import GraphSet
+from ..errors import DataError
+from ..validation import Int, check
+from .building import Parts
+from .evaluation import Predictions
+from .tasks import Task, Values
+from .training_range import Range, TrainingRange, joined, spread
+
+INTERVAL = 0.9
+"""The level of an interval, where none is asked for."""
+KEPT_ERRORS = 1000
+"""Order statistics of the validation errors that are kept: levels are exact to a thousandth."""
+LEAST_FOR_TEMPERATURE = 10
+"""Validation rows below which probabilities stay as the network gives them."""
+COLDEST, HOTTEST = 0.05, 20.0
+SMALLEST_PROBABILITY = 1e-12
+BINS = 15
+"""Of equal width, for the expected calibration error."""
+SLACK = 0.01
+"""Of the training range: a prediction that leaves it by less says nothing."""
+FORMAT = 1
+SHAPE = {
+    "format": Int(FORMAT, FORMAT),
+    "columns": [str],
+    "validation": [Int()],
+    "errors": [[float]],
+    "temperatures": [float],
+    "predictions": [[float]],
+    "training": {},
+}
+
+Reliability = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a run knows about its own errors and about its training graphs.
+
+    Attributes:
+        columns: Names of the targets.
+        validation: For each target the number of validation rows with a known value.
+        errors: For each target of regression its absolute errors on validation graphs in ascending
+            order, or `KEPT_ERRORS` of them in even steps; else empty.
+        temperatures: For each target of classes what its logits are divided by; else empty.
+        predictions: For each target of regression the range of what is known of the training
+            graphs and of what the network says of them; else empty.
+        training: What the training graphs were like.
+    """
+
+    columns: tuple[str, ...]
+    validation: tuple[int, ...]
+    errors: tuple[tuple[float, ...], ...]
+    temperatures: tuple[float, ...]
+    predictions: tuple[Range, ...]
+    training: TrainingRange
+
+    @classmethod
+    def fit(
+        cls, parts: Parts, train: Predictions, validation: Predictions, *, distances: bool
+    ) -> Calibration:
+        """Fit on what the best weights say.
+
+        Args:
+            parts: What the run worked with.
+            train: Of the training graphs.
+            validation: Of the validation graphs.
+            distances: Whether the network reads distances.
+        """
+        task = parts.task
+        known = np.isfinite(validation.targets)
+        graphs = parts.graphs.select(parts.splits["train"])
+        errors, temperatures, predictions = [], [], []
+        for place in range(len(task.columns)):
+            rows = known[:, place]
+            truth = validation.targets[rows, place]
+            if task.kind == "regression":
+                residual = np.abs(validation.values[rows, place] - truth)
+                errors.append(tuple(_order_statistics(np.nan_to_num(residual, nan=np.inf))))
+                seen = np.concatenate([train.values[:, place], graphs.targets[:, place]])
+                seen = np.nan_to_num(seen[~np.isnan(seen)])
+                predictions.append((float(seen.min()), float(seen.max())))
+            else:
+                logits = _logits(task, validation.values[rows], place)
+                temperatures.append(fit_temperature(logits, truth.astype(np.int64)))
+        return cls(
+            tuple(column.name for column in task.columns),
+            tuple(known.sum(axis=0).tolist()),
+            tuple(errors),
+            tuple(temperatures),
+            tuple(predictions),
+            TrainingRange.of(graphs, distances),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `calibration.json`."""
+        return {
+            "format": FORMAT,
+            "columns": self.columns,
+            "validation": self.validation,
+            "errors": self.errors,
+            "temperatures": self.temperatures,
+            "predictions": self.predictions,
+            "training": self.training.as_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any], task: Task, source: object) -> Calibration:
+        """What a file says, for a run of this task.
+
+        Raises:
+            DataError: It is damaged, of another run, or of a newer version.
+        """
+        check(said, {"format": Int()}, "calibration", source)
+        if said["format"] > FORMAT:
+            raise DataError(f"{source} was written by a newer g2n2: upgrade")
+        check(said, SHAPE, "calibration", source)
+        names = [column.name for column in task.columns]
+        of_numbers = task.kind == "regression"
+        lengths = {
+            "validation": len(names),
+            "errors": len(names) * of_numbers,
+            "temperatures": len(names) * (not of_numbers),
+            "predictions": len(names) * of_numbers,
+        }
+        wrong = [name for name, count in lengths.items() if len(said[name]) != count]
+        for count, errors in zip(said["validation"], said["errors"], strict=False):
+            kept = min(count, KEPT_ERRORS)
+            if len(errors) != kept or errors != sorted(errors) or min(errors, default=0) < 0:
+                wrong.append("errors")
+        if any(not COLDEST <= t <= HOTTEST for t in said["temperatures"]):
+            wrong.append("temperatures")
+        if any(len(pair) != 2 or pair[0] > pair[1] for pair in said["predictions"]):
+            wrong.append("predictions")
+        if said["columns"] != names:
+            wrong.append("columns")
+        if wrong:
+            raise DataError(
+                f"{source} is damaged: its {wrong[0]} do not fit the targets "
+                f"{', '.join(names)}; restore it from a copy"
+            )
+        return cls(
+            tuple(names),
+            tuple(said["validation"]),
+            tuple(tuple(errors) for errors in said["errors"]),
+            tuple(said["temperatures"]),
+            tuple((low, high) for low, high in said["predictions"]),
+            TrainingRange.from_dict(said["training"], source),
+        )
+
+    def half_widths(self, interval: float = INTERVAL) -> Values:
+        """`[T]` how far an interval goes to each side; infinite with too few validation rows.
+
+        Args:
+            interval: The level, above 0 and below 1.
+        """
+        return np.array(
+            [
+                _at_rank(errors, count, conformal_rank(count, interval))
+                for errors, count in zip(self.errors, self.validation, strict=False)
+            ]
+        )
+
+    def bounds(self, values: Values, interval: float = INTERVAL) -> tuple[Values, Values]:
+        """Lower and upper ends of intervals, each of the shape of the predictions."""
+        half = self.half_widths(interval)
+        return values - half, values + half
+
+    def probabilities(self, task: Task, values: Values) -> Values:
+        """Calibrated probabilities; predictions of regression as they are.
+
+        The most probable class of a row is the same as before.
+        """
+        if not self.temperatures:
+            return values
+        if task.kind == "multiclass":
+            return task.decode(_log(values) / self.temperatures[0])
+        odds = _log(values) - _log(1.0 - values)
+        found = task.decode(odds / np.array(self.temperatures))
+        below = np.nextafter(0.5, 0.0)
+        return np.where(values < 0.5, np.minimum(found, below), np.maximum(found, 0.5))
+
+    def notes(self, graphs: GraphSet, task: Task, made: Predictions) -> list[str]:
+        """For each row in what it is unlike the training graphs; empty where it is not."""
+        of_graph = self.training.notes(graphs)
+        if graphs.level == "graph":
+            owners = made.rows
+        else:
+            offsets = graphs.node_offsets if graphs.level == "node" else graphs.edge_offsets
+            owners = np.searchsorted(offsets, made.rows, side="right") - 1
+        phrases = [list(of_graph[graph]) for graph in owners]
+        for place, (low, high) in enumerate(self.predictions):
+            values, slack = made.values[:, place], SLACK * (high - low)
+            column = task.columns[place]
+            unit = f" {column.unit}" if column.unit else ""
+            for row in np.flatnonzero(~((values >= low - slack) & (values <= high + slack))):
+                phrases[row].append(
+                    f"{column.name} {values[row]:.4g}{unit} predicted, in training "
+                    f"{spread((low, high))}"
+                )
+        return [joined(own) for own in phrases]
+
+    def reliability(self, task: Task, made: Predictions, interval: float = INTERVAL) -> Reliability:
+        """How intervals or probabilities do where targets are known, by target.
+
+        `rows` counts the known targets. For regression `level`, `coverage` (the share of rows
+        inside their interval) and `width`. For classes `temperature`, and the mean negative
+        log-likelihood (`nll`) and the expected calibration error (`ece`: of the probability given
+        to the most probable class, in bins of equal width), each also `_before` the temperature.
+
+        Args:
+            task: What the values mean.
+            made: Predictions as the network gives them.
+            interval: The level; with 0 regression has no entry.
+        """
+        table: Reliability = {}
+        if task.kind == "regression" and not interval:
+            return table
+        for place, column in enumerate(task.columns):
+            rows = np.isfinite(made.targets[:, place])
+            truth = made.targets[rows, place]
+            if not len(truth):
+                continue
+            if task.kind == "regression":
+                half = float(self.half_widths(interval)[place])
+                inside = np.abs(made.values[rows, place] - truth) <= half
+                table[column.name] = {
+                    "rows": len(truth),
+                    "level": interval,
+                    "coverage": float(inside.mean()),
+                    "width": 2 * half,
+                }
+                continue
+            logits, labels = _logits(task, made.values[rows], place), truth.astype(np.int64)
+            temperature = self.temperatures[place]
+            before, after = _softmax(logits), _softmax(logits / temperature)
+            table[column.name] = {
+                "rows": len(truth),
+                "temperature": temperature,
+                "nll": _nll(after, labels),
+                "nll_before": _nll(before, labels),
+                "ece": _ece(after, labels),
+                "ece_before": _ece(before, labels),
+            }
+        return table
+
+    def lacking(self, interval: float = INTERVAL) -> list[str]:
+        """A sentence for each target with too few validation rows for what is asked for."""
+        said = []
+        least = LEAST_FOR_TEMPERATURE
+        if self.errors:
+            share = Fraction(repr(interval))
+            least = math.ceil(share / (1 - share)) if interval else 0
+        for name, count in zip(self.columns, self.validation, strict=True):
+            if count >= least:
+                continue
+            had = f"needs {least:,} validation rows with a known value, and the run had {count:,}"
+            what = f"an interval of {percent(interval)}" if self.errors else "a calibration"
+            instead = "it is left empty" if self.errors else "probabilities are the network's own"
+            said.append(f"{what} for {name} {had}; {instead}")
+        return said
+
+
+def check_interval(interval: float) -> float:
+    """A level of intervals that can be had; 0 asks for none.
+
+    Raises:
+        DataError: It is not from 0 to below 1.
+    """
+    if not 0 <= interval < 1:
+        raise DataError(
+            f"the level of an interval is {interval:g}; expected a share below 1, such as 0.9, or "
+            "0 for no interval"
+        )
+    return interval
+
+
+def conformal_rank(count: int, interval: float) -> int:
+    """⌈(n + 1) · level⌉, the level taken as it is written: 0.9 is nine tenths."""
+    return math.ceil((count + 1) * Fraction(repr(interval)))
+
+
+def fit_temperature(logits: Values, labels: np.ndarray[Any, np.dtype[np.int64]]) -> float:
+    """The temperature that makes the labels most likely.
+
+    The likelihood is concave in the inverse temperature, so its slope is bisected. A label counts
+    as (n + 1) / (n + 2) of one, as in Platt scaling: else a few rows, all of them right, would make
+    every probability 0 or 1.
+
+    Args:
+        logits: `[n, classes]`.
+        labels: `[n]` numbers of classes.
+    """
+    rows, classes = logits.shape
+    if rows < LEAST_FOR_TEMPERATURE:
+        return 1.0
+    counted = np.full(logits.shape, 1.0 / ((rows + 2) * max(1, classes - 1)))
+    counted[np.arange(rows), labels] = (rows + 1) / (rows + 2)
+    wanted = float((counted * logits).sum())
+    low, high = 1.0 / HOTTEST, 1.0 / COLDEST
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        if float((_softmax(logits * middle) * logits).sum()) < wanted:
+            low = middle
+        else:
+            high = middle
+    return float(np.clip(1.0 / math.sqrt(low * high), COLDEST, HOTTEST))
+
+
+def percent(share: float) -> str:
+    """`90 %`."""
+    return f"{100 * share:.4g} %"
+
+
+def _order_statistics(errors: Values) -> list[float]:
+    """All errors in ascending order; of many, those of ranks ⌈k·n / 1000⌉."""
+    ordered = np.sort(np.minimum(errors, np.finfo(np.float64).max))
+    if len(ordered) <= KEPT_ERRORS:
+        return [float(error) for error in ordered]
+    steps = np.arange(1, KEPT_ERRORS + 1)
+    ranks = -(-steps * len(ordered) // KEPT_ERRORS)
+    return [float(error) for error in ordered[ranks - 1]]
+
+
+def _at_rank(errors: tuple[float, ...], count: int, rank: int) -> float:
+    """The error of a rank from 1, or the next larger one kept; infinite past the last."""
+    if rank > count:
+        return math.inf
+    kept = rank if count <= KEPT_ERRORS else -(-rank * KEPT_ERRORS // count)
+    return errors[max(1, kept) - 1]
+
+
+def _log(probabilities: Values) -> Values:
+    found: Values = np.log(np.maximum(probabilities, SMALLEST_PROBABILITY))
+    return found
+
+
+def _logits(task: Task, values: Values, place: int) -> Values:
+    """`[rows, classes]` logits, up to a constant a row, out of probabilities."""
+    if task.kind == "multiclass":
+        return _log(values)
+    positive = values[:, place]
+    return np.stack([_log(1.0 - positive), _log(positive)], axis=1)
+
+
+def _softmax(logits: Values) -> Values:
+    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    found: Values = shifted / shifted.sum(axis=1, keepdims=True)
+    return found
+
+
+def _nll(probabilities: Values, labels: np.ndarray[Any, np.dtype[np.int64]]) -> float:
+    given = probabilities[np.arange(len(labels)), labels]
+    return float(-_log(given).mean())
+
+
+def _ece(probabilities: Values, labels: np.ndarray[Any, np.dtype[np.int64]]) -> float:
+    """Mean over rows of the gap between probability and share of hits in the row's bin."""
+    given = probabilities.max(axis=1)
+    right = probabilities.argmax(axis=1) == labels
+    bins = np.minimum((given * BINS).astype(np.int64), BINS - 1)
+    gaps = np.bincount(bins, weights=right - given, minlength=BINS)
+    return float(np.abs(gaps).sum() / len(labels))

@@ -1,0 +1,247 @@
+"""What the training graphs were like, and in what a new graph is unlike all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.graph_set import GraphSet
+from ..data.readers.molecules import ELEMENTS, OTHER_ELEMENT
+from ..errors import DataError
+from ..validation import check
+
+Range = tuple[float, float]
+Numbers = NDArray[Any]
+
+MOST_SENTENCES = 4
+"""About one graph; further ones are counted."""
+ENTRIES = 2**22
+"""Of the distance matrices made at a time."""
+ROUNDING = 1e-5
+"""Relative: distances of one graph may differ by that between two machines."""
+_PAIRS = [[float]]
+SHAPE = {
+    "elements": [str],
+    "nodes": _PAIRS,
+    "neighbours": _PAIRS,
+    "node_features": _PAIRS,
+    "edge_features": _PAIRS,
+    "weights": _PAIRS,
+    "distances": _PAIRS,
+}
+
+
+@dataclass(frozen=True)
+class TrainingRange:
+    """Smallest and largest value of everything about the training graphs a network reads.
+
+    Each field but the first is a tuple of ranges, empty where there was nothing to measure.
+
+    Attributes:
+        elements: Symbols of all atoms, sorted; empty where the graphs are not known as molecules.
+        nodes: One range: nodes in a graph.
+        neighbours: One range: edges that start or end at a node, whichever are more.
+        node_features: One for each column.
+        edge_features: One for each column.
+        weights: One range: entries of A at edges.
+        distances: One range: between two nodes of a graph, where the network reads distances.
+    """
+
+    elements: tuple[str, ...]
+    nodes: tuple[Range, ...]
+    neighbours: tuple[Range, ...]
+    node_features: tuple[Range, ...]
+    edge_features: tuple[Range, ...]
+    weights: tuple[Range, ...]
+    distances: tuple[Range, ...]
+
+    @classmethod
+    def of(cls, graphs: GraphSet, distances: bool) -> TrainingRange:
+        """The ranges of training graphs.
+
+        Args:
+            graphs: With the features the network reads.
+            distances: Whether it reads distances between positions.
+        """
+        elements = _elements(graphs) or ()
+        apart = np.stack(_distances(graphs), axis=1) if distances else np.zeros((0, 2))
+        apart = apart[np.isfinite(apart).all(axis=1)]  # a single node has no distance
+        return cls(
+            tuple(sorted(set().union(*elements))),
+            _ranges(graphs.sizes),
+            _ranges(_neighbours(graphs)),
+            _ranges(graphs.node_features),
+            _ranges(graphs.edge_features),
+            _ranges(_weights(graphs)),
+            ((float(apart[:, 0].min()), float(apart[:, 1].max())),) if len(apart) else (),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any], source: object) -> TrainingRange:
+        """The ranges as a file says them.
+
+        Raises:
+            DataError: They are no ranges.
+        """
+        check(said, SHAPE, "training", source)
+        for name in SHAPE:
+            if name == "elements":
+                continue
+            several = name.endswith("_features")
+            if (len(said[name]) > 1 and not several) or any(
+                len(pair) != 2 or pair[0] > pair[1] for pair in said[name]
+            ):
+                raise DataError(
+                    f"{source} is damaged: training.{name} should be a list of ranges, each a "
+                    "smallest and a largest value"
+                )
+        ranges = {k: tuple((x[0], x[1]) for x in said[k]) for k in SHAPE if k != "elements"}
+        return cls(tuple(said["elements"]), **ranges)
+
+    def notes(self, graphs: GraphSet) -> list[list[str]]:
+        """For each graph a phrase for everything in which it is unlike all training graphs."""
+        notes = _Notes(graphs)
+        node, edge = ("an atom", "a bond") if self.elements else ("a node", "an edge")
+        nodes = f"{node.split()[1]}s"
+        elements = _elements(graphs) if self.elements else None
+        for graph, own in enumerate(elements or ()):
+            if unseen := sorted(own - set(self.elements)):
+                verb = "was" if len(unseen) == 1 else "were"
+                notes.found[graph].append(f"{' and '.join(unseen)} {verb} never seen in training")
+        notes.sizes(self.nodes, nodes)
+        notes.columns(
+            self.neighbours, _neighbours(graphs), notes.of_node, [f"{node} with {{}} neighbours"]
+        )
+        said_above = (*ELEMENTS, OTHER_ELEMENT) if elements is not None else ()
+        notes.features(self.node_features, node, said_above)
+        notes.features(self.edge_features, edge, of_edges=True)
+        notes.columns(self.weights, _weights(graphs), notes.of_edge, ["an edge of weight {}"])
+        if self.distances and graphs.positions is not None:
+            low, high = self.distances[0]
+            allowed = ((low * (1 - ROUNDING), high * (1 + ROUNDING)),)
+            for values in _distances(graphs):
+                kept = np.flatnonzero(np.isfinite(values))
+                notes.columns(allowed, values[kept], kept, [f"{nodes} {{}} Å apart"])
+        return notes.found
+
+
+class _Notes:
+    """Phrases about graphs, collected graph by graph."""
+
+    def __init__(self, graphs: GraphSet) -> None:
+        self.graphs = graphs
+        self.found: list[list[str]] = [[] for _ in range(len(graphs))]
+        self.of_node = np.repeat(np.arange(len(graphs)), graphs.sizes)
+        self.of_edge = np.repeat(np.arange(len(graphs)), graphs.edge_counts)
+
+    def sizes(self, ranges: tuple[Range, ...], nodes: str) -> None:
+        for low, high in ranges:
+            for graph in np.flatnonzero((self.graphs.sizes < low) | (self.graphs.sizes > high)):
+                size = int(self.graphs.sizes[graph])
+                how, limit = ("more", high) if size > high else ("fewer", low)
+                one = nodes.removesuffix("s") if size == 1 else nodes
+                self.found[graph].append(
+                    f"{size:,} {one}, {how} than any training graph ({limit:,.0f})"
+                )
+
+    def columns(
+        self, ranges: Sequence[Range], values: Numbers, owner: Numbers, phrases: Sequence[str]
+    ) -> None:
+        """A phrase for each column of `values`, once a graph, where it leaves its range."""
+        if not len(values) or not ranges:
+            return
+        table = values.reshape(len(values), -1)
+        low, high = np.array(ranges).T
+        rows, columns = np.nonzero((table < low) | (table > high))
+        first = np.unique(np.stack([owner[rows], columns]), axis=1, return_index=True)[1]
+        for row, column in zip(rows[first], columns[first], strict=True):
+            shown = phrases[column].format(f"{table[row, column]:.4g}")
+            self.found[owner[row]].append(f"{shown}, in training {spread(ranges[column])}")
+
+    def features(
+        self, ranges: Sequence[Range], of: str, left_out: Sequence[str] = (), of_edges: bool = False
+    ) -> None:
+        """`columns` for the features of nodes or edges; an element that is new is said as such."""
+        owner = self.of_edge if of_edges else self.of_node
+        values = self.graphs.edge_features if of_edges else self.graphs.node_features
+        names: Sequence[str] = self.graphs.edge_names if of_edges else self.graphs.node_names
+        names = names or [f"feature {place}" for place in range(values.shape[1])]
+        if len(ranges) != len(names):  # no training graph had an edge
+            return
+        kept = [place for place, name in enumerate(names) if name not in left_out]
+        new = [p for p in kept if names[p] in ELEMENTS and tuple(ranges[p]) == (0.0, 0.0)]
+        for place in new:
+            for graph in np.unique(owner[values[:, place] != 0]):
+                self.found[graph].append(f"{names[place]} was never seen in training")
+        kept = [place for place in kept if place not in new]
+        phrases = [f"{_literal(names[place])} {{}} of {of}" for place in kept]
+        self.columns([ranges[place] for place in kept], values[:, kept], owner, phrases)
+
+
+def joined(phrases: Sequence[str]) -> str:
+    """Phrases as one note."""
+    rest = len(phrases) - MOST_SENTENCES
+    return "; ".join([*phrases[:MOST_SENTENCES], *([f"and {rest} more"] if rest > 0 else [])])
+
+
+def spread(between: Range) -> str:
+    """`-1 to 2`, or `always 0`."""
+    low, high = (f"{value:.4g}" for value in between)
+    return f"always {low}" if low == high else f"{low} to {high}"
+
+
+def _literal(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _ranges(values: Numbers) -> tuple[Range, ...]:
+    """Of each column; none where there are no rows."""
+    if not len(values):
+        return ()
+    table = values.reshape(len(values), -1)
+    lows, highs = table.min(axis=0).tolist(), table.max(axis=0).tolist()
+    return tuple((float(low), float(high)) for low, high in zip(lows, highs, strict=True))
+
+
+def _elements(graphs: GraphSet) -> Sequence[frozenset[str]] | None:
+    """The elements of each graph, where its reader knows them."""
+    known: Sequence[frozenset[str]] | None = graphs.source.get("elements")
+    return known if known is not None and len(known) == len(graphs) else None
+
+
+def _neighbours(graphs: GraphSet) -> Numbers:
+    begin = np.repeat(graphs.node_offsets[:-1], graphs.edge_counts)
+    nodes = int(graphs.sizes.sum())
+    starts, ends = (np.bincount(begin + side, minlength=nodes) for side in graphs.edges)
+    return np.maximum(starts, ends)
+
+
+def _weights(graphs: GraphSet) -> Numbers:
+    return np.ones(graphs.edges.shape[1]) if graphs.weights is None else graphs.weights
+
+
+def _distances(graphs: GraphSet) -> tuple[Numbers, Numbers]:
+    """Smallest and largest distance between two nodes of each graph; infinite for one node."""
+    import torch
+
+    assert graphs.positions is not None
+    low, high = np.full(len(graphs), np.inf), np.full(len(graphs), -np.inf)
+    for size in np.unique(graphs.sizes[graphs.sizes > 1]).tolist():
+        members = np.flatnonzero(graphs.sizes == size)
+        at_once = max(1, ENTRIES // size**2)
+        for start in range(0, len(members), at_once):
+            chosen = members[start : start + at_once]
+            rows = graphs.node_offsets[chosen][:, None] + np.arange(size)
+            points = torch.from_numpy(graphs.positions[rows])
+            apart = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+            high[chosen] = apart.amax((1, 2)).numpy()
+            apart.diagonal(dim1=1, dim2=2).fill_(torch.inf)
+            low[chosen] = apart.amin((1, 2)).numpy()
+    return low, high

@@ -1,0 +1,71 @@
+"""One pass of a network, as large as an estimate says fits, and what it really took.
+
+`python measured_pass.py NAME PRESET DEVICE MODE MIBYTES` prints measured over estimated bytes.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+
+from g2n2.compiler.grammar_to_plan import undefined_supports
+from g2n2.data.batch import LARGE, dense, sparse
+from g2n2.grammars.catalogue import catalogue
+from g2n2.nn.memory import estimate
+from g2n2.nn.model import GrammarGNN
+from g2n2.nn.supports import SpectralSupports
+
+GRAPHS = 2
+DEGREE = 8
+
+
+def network(name: str, preset: str) -> GrammarGNN:
+    grammar = catalogue()[name]
+    unknown = undefined_supports(grammar)
+    torch.manual_seed(0)
+    supports = SpectralSupports(len(unknown)) if unknown else None
+    return GrammarGNN(grammar, 1, width=16, layers=2, preset=preset, supports=supports)
+
+
+def ratio(model: GrammarGNN, device: str, training: bool, room: int) -> float:
+    """Measured over estimated bytes of a pass on the largest graphs that `room` is said to hold."""
+    model.to(device).train(training)
+
+    def need(nodes: int) -> int:
+        entries = GRAPHS * DEGREE * nodes if model.columns_only and nodes >= LARGE else None
+        return estimate(model, GRAPHS, nodes, 4, training, entries)
+
+    def run(nodes: int) -> None:
+        count = GRAPHS * DEGREE * nodes // 2
+        ends = torch.randint(0, nodes, (2, count), device=device)
+        ends = torch.cat([ends, ends.flip(0)], 1)
+        owner = (torch.arange(count, device=device) * GRAPHS // count).repeat(2)
+        make = sparse if model.columns_only and nodes >= LARGE else dense
+        sizes = torch.full((GRAPHS,), nodes, device=device)
+        features = torch.ones(GRAPHS * nodes, 1, device=device)
+        batch = make(sizes, owner, ends, nodes=features, directed=False)
+        with torch.set_grad_enabled(training):
+            outputs = model(batch).sum()
+        if training:
+            outputs.backward()
+
+    nodes = 8
+    while need(nodes + nodes // 8) < room:
+        nodes += nodes // 8
+    run(8)
+    before = _peak(device)
+    run(nodes)
+    return (_peak(device) - before) / need(nodes)
+
+
+def _peak(device: str) -> int:
+    if device == "cuda":
+        return torch.cuda.max_memory_allocated()
+    with open("/proc/self/status", encoding="ascii") as status:
+        return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) * 1024
+
+
+if __name__ == "__main__":
+    _, name, preset, device, mode, size = sys.argv
+    print(ratio(network(name, preset), device, mode == "train", int(size) * 2**20))

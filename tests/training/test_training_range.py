@@ -1,0 +1,119 @@
+"""Graphs unlike the training graphs are noted; training graphs are not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from g2n2.training.training_range import MOST_SENTENCES, TrainingRange, joined
+from small_sets import small_set
+
+TRAIN = small_set(graphs=40)
+RANGE = TrainingRange.of(TRAIN, distances=False)
+
+
+def placed(seed: int, scale: float = 1.0):
+    """Graphs with positions."""
+    graphs = small_set(graphs=20, seed=seed)
+    points = np.random.default_rng(seed).normal(size=(graphs.sizes.sum(), 3)) * scale
+    return replace(graphs, positions=points.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    "graphs", [TRAIN, small_set("edge", graphs=30), placed(0), placed(1).select([3, 1])]
+)
+def test_the_graphs_themselves_have_no_note_in_any_company(graphs):
+    found = TrainingRange.of(graphs, distances=graphs.positions is not None)
+    assert not any(found.notes(graphs))
+    assert not any(found.notes(graphs.select([1])))
+    assert TrainingRange.from_dict(json.loads(json.dumps(found.as_dict())), "a file") == found
+
+
+def test_what_is_out_of_range_is_named_for_its_graph_only():
+    graphs = small_set(graphs=5, seed=3)
+    inside = np.clip(graphs.node_features, *np.array(RANGE.node_features).T)
+    graphs = replace(graphs, node_features=inside.astype(np.float32))
+    assert not any(RANGE.notes(graphs))
+    odd = graphs.node_features.copy()
+    odd[graphs.node_offsets[2] : graphs.node_offsets[2] + 2, 1] = -50.0
+    weights = np.ones(graphs.edges.shape[1], np.float32)
+    weights[graphs.edge_offsets[4]] = 0.5
+    notes = RANGE.notes(replace(graphs, node_features=odd, weights=weights))
+    low, high = RANGE.node_features[1]
+    assert notes[2] == [f"b -50 of a node, in training {low:.4g} to {high:.4g}"]
+    assert notes[4] == ["an edge of weight 0.5, in training always 1"]
+    assert notes[0] == notes[1] == notes[3] == []
+
+
+def test_sizes_and_neighbours_on_either_side():
+    star = replace(
+        small_set(graphs=1),
+        sizes=np.array([2000, 1]),
+        edge_counts=np.array([2 * 1999, 0]),
+        edges=np.array([[0] * 1999 + [*range(1, 2000)], [*range(1, 2000)] + [0] * 1999]),
+        node_features=np.zeros((2001, 2), np.float32),
+        edge_features=np.zeros((2 * 1999, 0), np.float32),
+        targets=np.zeros((2, 1)),
+        ids=(),
+    ).check()
+    large, small = RANGE.notes(star)
+    low, high = RANGE.neighbours[0]
+    assert large == [
+        "2,000 nodes, more than any training graph (8)",
+        f"a node with 1999 neighbours, in training {low:g} to {high:g}",
+    ]
+    assert small[0] == "1 node, fewer than any training graph (4)"
+
+
+def test_distances_nearer_and_farther_than_any():
+    near, far = placed(2, 1e-3), placed(2, 1e3)
+    found = TrainingRange.of(placed(0), distances=True)
+    pairs = [
+        np.linalg.norm(p[:, None] - p[None], axis=-1)[np.triu_indices(len(p), 1)]
+        for p in np.split(placed(0).positions, placed(0).node_offsets[1:-1])
+    ]
+    every = np.concatenate(pairs)
+    np.testing.assert_allclose(found.distances[0], (every.min(), every.max()), rtol=1e-5)
+    for graphs, nearer in ((near, True), (far, False)):
+        for note in found.notes(graphs):
+            assert any("Å apart, in training" in phrase for phrase in note)
+            shown = float(next(p for p in note if "apart" in p).split()[1])
+            assert (shown < every.min()) == nearer
+
+
+def test_long_lists_are_cut():
+    assert joined([]) == ""
+    phrases = [f"p{k}" for k in range(MOST_SENTENCES + 3)]
+    assert joined(phrases).endswith("; and 3 more")
+
+
+def test_molecules_unlike_those_of_training_are_noted(tmp_path: Path):
+    pytest.importorskip("rdkit", reason="molecules need RDKit")
+    pytest.importorskip("lightning.fabric", reason="training needs lightning")
+    from g2n2 import train
+
+    chains = ["C" * (2 + i % 7) + "ON"[i % 2] * (i % 3 > 0) + "C" for i in range(60)]
+    lines = [f"{smiles},{len(smiles) / 3}" for smiles in chains]
+    path = tmp_path / "mol.csv"
+    path.write_text("\n".join(["smiles,logp", *lines]))
+    run = train(
+        str(path), target="logp", out=str(tmp_path / "run"), grammar="GNNML1", width=4, layers=1,
+        epochs=2, device="cpu", threads=1, pictures=False,
+    )  # fmt: skip
+    assert set(run.calibration.training.elements) == {"C", "N", "O"}
+    assert not any(run.evaluate("train").notes)
+    uranium, chain, charged, fluorine, usual = run.predict(
+        ["[U]", "C" * 1200, "CC[NH3+]", "CCCF", "CCOC"]
+    ).notes
+    assert uranium.startswith("U was never seen in training; 1 atom, fewer than any training")
+    assert chain.startswith("1,200 atoms, more than any training graph (10)")
+    assert chain.split("; ")[1].startswith("logp ")
+    assert "formal charge 1 of an atom, in training always 0" in charged
+    assert fluorine == "F was never seen in training"
+    assert usual == ""
+    bare = replace(run._read_list(["CCCF"], None), source={})
+    assert run.predict(bare).notes == ["F was never seen in training"], "by its feature alone"
