@@ -146,7 +146,7 @@ def test_pages_are_written_whole_or_not_at_all(root, monkeypatch):
     def full(file, content):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("g2n2.whole_files.put", full)
+    monkeypatch.setattr("g2n2.atomic_files.put", full)
     before = pages(root)
     with pytest.raises(DataError, match=r"cannot write .*README\.md: No space left"):
         filled(root)

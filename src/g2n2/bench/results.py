@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from ..atomic_files import make_folder, replace_file
 from ..errors import DataError
-from ..whole_files import make_folder, replace_file
 from .cases import Floor
 
 Status = Literal["measured", "differs", "skipped", "failed"]

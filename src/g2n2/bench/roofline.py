@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..atomic_files import make_folder
 from ..errors import DataError
-from ..whole_files import make_folder
 from .results import Result, writing
 
 APART = 1.13

@@ -224,8 +224,8 @@ def _fragment(text: str) -> Fragment | None:
 
 
 def _write_svg(content: str, path: Path) -> None:
+    from ..atomic_files import write_output
     from ..errors import DataError
-    from ..whole_files import write_output
 
     if path.suffix.lower() != ".svg":
         raise DataError(f"a diagram is written as SVG; name it for instance {path.stem}.svg")

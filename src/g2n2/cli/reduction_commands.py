@@ -73,9 +73,9 @@ def derive(
     latex: Annotated[bool, typer.Option(help="Print both grammars as LaTeX.")] = False,
 ) -> None:
     """From a fragment to its exhaustive grammar, and by proof to a reduced one."""
+    from ..atomic_files import check_output
     from ..pipeline import derive as run
     from ..reduction.certificates import write_certificate
-    from ..whole_files import check_output
 
     if out is not None:
         check_output(out)
@@ -160,11 +160,11 @@ def compare(
     json: AsJson = False,
 ) -> None:
     """Which of two grammars tells more graphs apart, with and without pointwise f."""
+    from ..atomic_files import check_output
     from ..errors import ReductionError
     from ..pipeline import compare as run
     from ..power.refinement import WLTest
     from ..verdict import comparison_verdict
-    from ..whole_files import check_output
 
     if out is not None:
         check_output(out)

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from ..atomic_files import replace_file
 from ..errors import DataError
-from ..whole_files import replace_file
 
 BUDGETS = ("smoke", "short", "full")
 """From a check that the harness works to what the tables should hold, cheapest first."""

@@ -17,8 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from ..atomic_files import make_folder
 from ..errors import DataError, G2N2Error
-from ..whole_files import make_folder
 from .cell import Cell, NothingYetError
 from .kept import held
 from .machines import device_called

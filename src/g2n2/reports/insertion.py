@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ..atomic_files import replace_file
 from ..errors import DataError
-from ..whole_files import replace_file
 from .figures.drawing import can_draw
 from .report import draw, other_figures, parts
 from .section import Section

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..atomic_files import make_folder
 from ..demonstration.blocks import Block, Heading, Picture, Table, Text, markdown, page
 from ..errors import DataError
 from ..experiments.record import Record
-from ..whole_files import make_folder
 from . import power, q1, q2, q3, q4
 from .figures.drawing import Drawing, can_draw, save, shows
 from .numbers import LEGEND

@@ -16,8 +16,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
+from ...atomic_files import sole_builder
 from ...errors import DataError
-from ...locks import sole_builder
 from ..assembly import frozen
 from ..files import (
     cache_folder,

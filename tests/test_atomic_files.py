@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from g2n2 import whole_files
+from g2n2 import atomic_files
+from g2n2.atomic_files import check_output, make_folder, replace_file, write_output
 from g2n2.errors import DataError
-from g2n2.whole_files import check_output, make_folder, replace_file, write_output
 
 
 def test_the_old_content_stays_until_the_new_is_whole(tmp_path, monkeypatch):
@@ -24,7 +24,7 @@ def test_the_old_content_stays_until_the_new_is_whole(tmp_path, monkeypatch):
         raise OSError("pulled the plug")
 
     with monkeypatch.context() as patch:
-        patch.setattr(whole_files, "put", half)
+        patch.setattr(atomic_files, "put", half)
         with pytest.raises(OSError, match="plug"):
             replace_file(path, b"new content")
     assert os.listdir(tmp_path) == ["a.txt"]
@@ -95,7 +95,7 @@ def test_a_device_is_written_to_and_stays(tmp_path):
     before = os.stat("/dev/null")
     link = tmp_path / "null"
     link.symlink_to("/dev/null")
-    for path in (whole_files.Path("/dev/null"), link):
+    for path in (atomic_files.Path("/dev/null"), link):
         replace_file(path, b"x")
     assert os.stat("/dev/null").st_rdev == before.st_rdev
     assert link.is_symlink()
@@ -105,7 +105,7 @@ def test_a_device_is_written_to_and_stays(tmp_path):
 def test_standard_output_is_written_to(tmp_path, to_file):
     code = (
         "from pathlib import Path\n"
-        "from g2n2.whole_files import write_output\n"
+        "from g2n2.atomic_files import write_output\n"
         "write_output(Path('/dev/stdout'), b'content')\n"
     )
     target = tmp_path / "target"
@@ -141,12 +141,12 @@ def test_folders_are_made_below_the_working_folder_only(tmp_path, monkeypatch):
     work.mkdir()
     elsewhere.mkdir()
     monkeypatch.chdir(work)
-    write_output(whole_files.Path("a/b/c.txt"), b"x")
+    write_output(atomic_files.Path("a/b/c.txt"), b"x")
     assert (work / "a" / "b" / "c.txt").read_bytes() == b"x"
     make_folder(work / "d" / "e")
     make_folder(elsewhere / "run")
     assert (elsewhere / "run").is_dir()
-    for path in (elsewhere / "typo" / "c.txt", whole_files.Path("../elsewhere/typo/c.txt")):
+    for path in (elsewhere / "typo" / "c.txt", atomic_files.Path("../elsewhere/typo/c.txt")):
         with pytest.raises(DataError, match="does not exist; make it first"):
             write_output(path, b"x")
         with pytest.raises(DataError, match="does not exist; make it first"):
