@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.errors import DataError
-from g2n2.input_files import HARMLESS, LARGEST_EXPANDED, LARGEST_RATIO, require_regular
+from ..errors import DataError
+from ..input_files import HARMLESS, LARGEST_EXPANDED, LARGEST_RATIO, require_regular
 
 MOST_MEMBERS = 100_000
 

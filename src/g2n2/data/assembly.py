@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.data.graph_set import Floats, GraphSet, Ints
-from g2n2.errors import DataError
-from g2n2.graphs import Adjacency
+from ..errors import DataError
+from ..graphs import Adjacency
+from .graph_set import Floats, GraphSet, Ints
 
 
 def plain_graphs(

@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from g2n2.data.graph_set import GraphSet
-from g2n2.errors import DataError
+from ..errors import DataError
+from .graph_set import GraphSet
 
 
 @dataclass(frozen=True)

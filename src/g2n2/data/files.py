@@ -12,9 +12,9 @@ import urllib.request
 from pathlib import Path
 from typing import Literal
 
-from g2n2.errors import DataError
-from g2n2.input_files import read_file
-from g2n2.whole_files import replace_file
+from ..atomic_files import replace_file
+from ..errors import DataError
+from ..input_files import read_file
 
 Subfolder = Literal["expressivity", "tu", "filtering", "counting", "zinc"]
 

@@ -13,11 +13,11 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.data.archives import read_npz
-from g2n2.data.assembly import frozen, plain_graphs
-from g2n2.data.files import find_file, missing_file, read_checked
-from g2n2.data.graph_set import GraphSet, Target
-from g2n2.errors import DataError
+from ...errors import DataError
+from ..archives import read_npz
+from ..assembly import frozen, plain_graphs
+from ..files import find_file, missing_file, read_checked
+from ..graph_set import GraphSet, Target
 
 Origin = Literal["any", "mat", "image"]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from g2n2.data.archives import read_npz
-from g2n2.data.assembly import both_directions, frozen, one_hot
-from g2n2.data.files import find_file, missing_file, read_checked
-from g2n2.data.graph_set import GraphSet, Target
+from ..archives import read_npz
+from ..assembly import both_directions, frozen, one_hot
+from ..files import find_file, missing_file, read_checked
+from ..graph_set import GraphSet, Target
 
 ZINC_FILE = "zinc12k_val_test_and_surrogate_train.npz"
 ZINC_SHA256 = "09b8fc967cf67bd271b7f11854db1d2734ab9cc940830e507dafd6df8cc3d0b8"

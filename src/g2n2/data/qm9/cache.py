@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...atomic_files import replace_file
 from ...described import Described
 from ...errors import DataError
-from ...whole_files import replace_file
 
 RESOLUTION = 1e-5
 """Å to which positions are kept; the targets are kept as they are."""

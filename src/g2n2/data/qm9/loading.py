@@ -12,8 +12,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from ...atomic_files import sole_builder
 from ...errors import DataError
-from ...locks import sole_builder
 from ..files import cache_folder
 from ..graph_set import GraphSet, Ints
 from .build import build_qm9

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import DataError
-from ...graph_text import NEGATIVE_NODE, are_numbers, negative_node
+from ...graphs.text import NEGATIVE_NODE, are_numbers, negative_node
 from ..graph_set import Ints
 from .tables import Table
 

@@ -11,10 +11,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.data.assembly import frozen, stratified_folds
-from g2n2.data.graph_set import GraphSet, Ints
-from g2n2.data.tu.text import RawFiles
-from g2n2.errors import DataError
+from ...errors import DataError
+from ..assembly import frozen, stratified_folds
+from ..graph_set import GraphSet, Ints
+from .text import RawFiles
 
 Folds = Literal["stored", "gin", "none"]
 

@@ -5,10 +5,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.data.assembly import one_hot
-from g2n2.data.graph_set import Floats, GraphSet, Ints, Target
-from g2n2.data.tu.text import RawFiles, Table
-from g2n2.errors import DataError
+from ...errors import DataError
+from ..assembly import one_hot
+from ..graph_set import Floats, GraphSet, Ints, Target
+from .text import RawFiles, Table
 
 Degree = Literal["one-hot", "value", "none"]
 Columns = tuple[Floats, tuple[str, ...]]

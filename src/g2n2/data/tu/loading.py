@@ -16,8 +16,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
-from g2n2.data.assembly import frozen
-from g2n2.data.files import (
+from ...atomic_files import sole_builder
+from ...errors import DataError
+from ..assembly import frozen
+from ..files import (
     cache_folder,
     check_sha256,
     download,
@@ -27,12 +29,10 @@ from g2n2.data.files import (
     read_bytes,
     store_in_cache,
 )
-from g2n2.data.graph_set import GraphSet
-from g2n2.data.tu.folds import Folds, with_folds
-from g2n2.data.tu.graphs import Degree, graph_set_of
-from g2n2.data.tu.text import read_raw_files
-from g2n2.errors import DataError
-from g2n2.locks import sole_builder
+from ..graph_set import GraphSet
+from .folds import Folds, with_folds
+from .graphs import Degree, graph_set_of
+from .text import read_raw_files
 
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets/{name}.zip"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")

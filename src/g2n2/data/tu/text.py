@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.data.archives import read_zip
-from g2n2.data.files import read_bytes
-from g2n2.data.graph_set import Ints
-from g2n2.errors import DataError
+from ...errors import DataError
+from ..archives import read_zip
+from ..files import read_bytes
+from ..graph_set import Ints
 
 _PARTS = "graph_indicator|graph_labels|graph_attributes|node_labels|node_attributes"
 _WANTED = re.compile(
