@@ -9,7 +9,7 @@ import sys
 
 import torch
 
-from g2n2.compiler.planning import undefined_supports
+from g2n2.compiler.grammar_to_plan import undefined_supports
 from g2n2.data.batch import LARGE, dense, sparse
 from g2n2.grammars.catalogue import catalogue
 from g2n2.nn.memory import estimate

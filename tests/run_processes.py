@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from g2n2.locks import sole_writer
+from g2n2.atomic_files import sole_writer
 from g2n2.training import settings
 from small_runs import command_line
 

@@ -103,7 +103,7 @@ def command_line(
         moment: When to be hit by a signal.
         largest_file: In bytes, as on a disk that is full; 0 for no limit.
     """
-    from g2n2 import whole_files
+    from g2n2 import atomic_files
     from g2n2.cli import main
     from g2n2.training import stepping
 
@@ -113,7 +113,7 @@ def command_line(
     if moment is not None and moment[0] == "step":
         stepping.Stepper.step = _hit_before(stepping.Stepper.step, moment)  # type: ignore[method-assign]
     if moment is not None and moment[0] == "write":
-        whole_files.put = _hit_halfway(moment)
+        atomic_files.put = _hit_halfway(moment)
     if largest_file:
         _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, hard))

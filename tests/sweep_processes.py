@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+from g2n2.atomic_files import sole_writer
 from g2n2.errors import G2N2Error
-from g2n2.locks import sole_writer
 from g2n2.training import sweeps
 from g2n2.training.config import RunConfig
 

@@ -18,10 +18,10 @@ from g2n2.data.batch import GraphBatch
 from g2n2.data.graph_set import GraphSet
 from g2n2.data.pyg_fields import PyGTensors
 from g2n2.data.reading import read_graphs
+from g2n2.data.suites import load_suite
 from g2n2.described import some, span
 from g2n2.power.grammar_test import grammar_test
 from g2n2.power.refinement import refine
-from g2n2.power.suites import load_suite
 from g2n2.spectral.response import response, spectrum
 from g2n2.training.building import prepare
 from g2n2.training.evaluation import Predictions
@@ -32,7 +32,7 @@ from small_runs import small_config, small_graphs
 def result() -> Result:
     parts = prepare(small_config(), small_graphs())
     history = [{"loss": 1.0}] * 500
-    return Result(Path("run"), parts, {"all": {"mae": 0.5}}, {}, history, 3, (4, 5), False)
+    return Result(Path("run"), parts, {"all": {"mae": 0.5}}, {}, {}, history, 3, (4, 5), False)
 
 
 def many() -> GraphSet:

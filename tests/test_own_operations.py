@@ -18,7 +18,7 @@ import torch
 
 import g2n2
 from g2n2.compiler.costs import kept, rule_flops
-from g2n2.compiler.formulas.planning import requirements
+from g2n2.compiler.formula_plan import requirements
 from g2n2.compiler.lowering import sums_over_nodes
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import DataError, GrammarError, ReductionError

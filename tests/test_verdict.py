@@ -8,11 +8,13 @@ from itertools import combinations
 
 import pytest
 
-from g2n2.compiler.planning import plan_network
+from g2n2.compiler.grammar_to_plan import plan_network
+from g2n2.data.suites import load_suite
 from g2n2.grammars.catalogue import TEXTS, find_grammar
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
 from g2n2.graphs import adjacency
+from g2n2.graphs.names import graph_name
 from g2n2.language.operations import Operation
 from g2n2.pipeline import compare, derive
 from g2n2.placement import (
@@ -23,11 +25,8 @@ from g2n2.placement import (
     words_statements,
 )
 from g2n2.power.grammar_test import words_of_test
-from g2n2.power.graph_names import graph_name
-from g2n2.power.refinement import refine
-from g2n2.power.suites import load_suite
-from g2n2.power.wl_tests import ONE_WL, THREE_WL, WLTest
-from g2n2.power.words.word_classes import graph_classes
+from g2n2.power.random_probes import graph_classes
+from g2n2.power.refinement import ONE_WL, THREE_WL, WLTest, refine
 from g2n2.testing import registered
 from g2n2.verdict import (
     comparison_verdict,

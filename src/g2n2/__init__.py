@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from .api import export as export
     from .api import load as load
     from .api import predict as predict
-    from .compiler.formulas.counting import formula as formula
-    from .compiler.formulas.planning import requirements as requirements
+    from .compiler.formula_plan import requirements as requirements
     from .compiler.trace import trace as trace
     from .data.batch import GraphBatch as GraphBatch
     from .data.reading import read_graphs as read_graphs
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     from .grammars.catalogue import find_grammar as find_grammar
     from .grammars.fragments import Fragment as Fragment
     from .grammars.grammar import Grammar as Grammar
+    from .grammars.registry import register as register
+    from .grammars.subgraph_counts import formula as formula
     from .grammars.words import enumerate_words as enumerate_words
     from .graphs import adjacency as adjacency
     from .language.evaluation import evaluate as evaluate
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from .language.operations import Operation as Operation
     from .language.parsing import parse as parse
     from .language.patterns import equal as equal
-    from .language.registry import register as register
     from .nn.explaining import explain as explain
     from .nn.model import G2N2 as G2N2
     from .nn.model import GrammarGNN as GrammarGNN
@@ -87,9 +87,9 @@ _HOMES = {
     "evaluate_mod": "language.evaluation",
     "parse": "language.parsing",
     "Operation": "language.operations",
-    "register": "language.registry",
-    "formula": "compiler.formulas.counting",
-    "requirements": "compiler.formulas.planning",
+    "register": "grammars.registry",
+    "formula": "grammars.subgraph_counts",
+    "requirements": "compiler.formula_plan",
     "trace": "compiler.trace",
     "write_formula": "nn.writing",
     "G2N2Error": "errors",

@@ -1,6 +1,6 @@
 """`python -m g2n2`: the same commands as the `g2n2` script."""
 
-from g2n2.cli import main
+from .cli import main
 
 if __name__ == "__main__":
     main()

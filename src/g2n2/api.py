@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from .nn.model import GrammarGNN
     from .pipeline import Derivation
     from .placement import Statement
-    from .power.power_table import PowerTable
+    from .power.refinement import WLTest
     from .power.suites import Suite
-    from .power.wl_tests import WLTest
-    from .reduction.checker import Verdict
+    from .power.table import PowerTable
+    from .reduction.checker import CheckResult
     from .reduction.compare import Comparison, Mode
     from .training.trained import Outcome, Run
 
 
-def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> Verdict:
+def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> CheckResult:
     """Check a certificate with the checker that shares no code with the search.
 
     >>> from g2n2 import check, derive
@@ -119,7 +119,7 @@ def compare(
     """
     from .language.patterns import ASSUMPTIONS
     from .pipeline import compare as compare_grammars
-    from .power.wl_tests import WLTest
+    from .power.refinement import WLTest
     from .reduction.compare import MODES
 
     check_option("mode", mode, MODES, GrammarError)
@@ -132,7 +132,7 @@ def compare(
 
 def _with_test(first: WLTest | Grammar, second: WLTest | Grammar, mode: Mode) -> WLComparison:
     from .placement import Statement, against_test, compared_tests, turned
-    from .power.wl_tests import WLTest
+    from .power.refinement import WLTest
 
     left, right = (one.name or "given" for one in (first, second))
     if isinstance(first, WLTest) and isinstance(second, WLTest):
@@ -160,10 +160,10 @@ def measure_power(
     data: str | Path | None,
 ) -> PowerTable:
     """Every grammar on every suite; `g2n2.power` says what the arguments mean."""
-    from .power.power_table import PowerTable
+    from .data.suites import find_suite
+    from .power.refinement import WLTest
     from .power.suites import Suite
-    from .power.table import power_row, wl_row
-    from .power.wl_tests import WLTest
+    from .power.table import PowerTable, power_row, wl_row
     from .reduction.compare import with_functions
 
     given = list(grammars) if isinstance(grammars, list | tuple) else [cast(GrammarLike, grammars)]
@@ -172,7 +172,7 @@ def measure_power(
         raise DataError("nothing to measure: give at least one grammar and one suite")
     chosen = [_test_or_grammar(grammar) for grammar in given]
     rows = []
-    for loaded in [_suite(one, pairs, data) for one in suites]:
+    for loaded in [find_suite(suite, pairs, data) for suite in suites]:
         for one in chosen:
             if isinstance(one, WLTest):
                 rows.append(wl_row(one, loaded))
@@ -183,20 +183,10 @@ def measure_power(
 
 
 def _test_or_grammar(grammar: GrammarLike) -> WLTest | Grammar:
-    from .power.wl_tests import WLTest
+    from .power.refinement import WLTest
 
     test = WLTest.find(grammar) if isinstance(grammar, str) else None
     return test or as_grammar(grammar)
-
-
-def _suite(suite: str | Path | Suite, pairs: bool, data: str | Path | None) -> Suite:
-    from .power.suites import SUITE_NAMES, Suite, graph6_suite, load_suite
-
-    if isinstance(suite, Suite):
-        return suite
-    if str(suite) not in SUITE_NAMES and os.path.exists(suite):
-        return graph6_suite(suite, pairs)
-    return load_suite(str(suite), data)
 
 
 def compile(
@@ -233,29 +223,10 @@ def compile(
         GrammarError: There is no such grammar.
         LoweringError: The grammar cannot be compiled as asked.
     """
+    options = dict(locals())  # before any other name is bound here
     from .nn.model import GrammarGNN
 
-    return GrammarGNN(
-        grammar,
-        node_features=node_features,
-        edge_features=edge_features,
-        width=width,
-        layers=layers,
-        out=out,
-        task=task,
-        readout=readout,
-        preset=preset,
-        pooling=pooling,
-        functions=functions,
-        pair_bias=pair_bias,
-        decision=decision,
-        context=context,
-        directed=directed,
-        supports=supports,
-        typical_size=typical_size,
-        memory_budget=memory_budget,
-        backend=backend,
-    )
+    return GrammarGNN(**options)
 
 
 def load(path: str | Path, device: str = "auto") -> GrammarGNN | Run:

@@ -18,16 +18,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from .errors import DataError
-from .locks import sole_writer_of_file
-from .whole_files import (
+from .atomic_files import (
     check_output,
     is_stream,
     open_stream_for_writing,
     put,
     replace_file,
+    sole_writer_of_file,
     sync_folder,
 )
+from .errors import DataError
 
 FORMAT = 1
 _BLOCK = 2**20

@@ -15,7 +15,7 @@ from .errors import G2N2Warning, GrammarError, ReductionError
 from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_of, reduced_name
 from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import TYPINGS, Fragment, Typing
-from .grammars.grammar import Grammar, Rule
+from .grammars.grammar import LEVELS, Grammar, Level, Rule
 from .input_files import parse_json
 from .language.patterns import ASSUMPTIONS, Assumption
 from .options import check_option
@@ -29,9 +29,10 @@ from .reduction.certificates import (
 from .reduction.checker import check
 from .reduction.compare import Comparison, Inclusion, Mode, with_functions
 from .reduction.compare import compare as prove_comparison
-from .reduction.explain import Step, steps
-from .reduction.forms import LEVELS, Level
-from .reduction.reduce import Order, Reduction, reduce
+from .reduction.explain import ProofStep, steps
+from .reduction.reduce import Order as Order
+from .reduction.reduce import Reduction as Reduction
+from .reduction.reduce import reduce as reduce
 from .reduction.theorems import by_theorem
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Derivation:
     typing: Typing
     exhaustive: Grammar
     reduction: Reduction
-    steps: tuple[Step, ...]
+    steps: tuple[ProofStep, ...]
     kept: tuple[Kept, ...]
 
     @property
@@ -271,7 +272,7 @@ def choose_grammar(text: str, *, reduce: bool, exhaustive: bool = False) -> Chos
     content = sys.stdin.read() if piped else file_text(text)
     if piped or (content is not None and content.lstrip().startswith("{")):
         return _read_grammar(content or "", STDIN if piped else text, exhaustive)
-    from .power.wl_tests import WLTest
+    from .power.refinement import WLTest
 
     if (test := WLTest.find(text)) is not None:
         raise test.refusal()

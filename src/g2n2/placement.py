@@ -16,7 +16,7 @@ from .grammars.grammar import Grammar, Rule
 from .graphs import to_graph6
 from .language.sorts import Sort
 from .language.terms import Apply, Hole, leaves, multilinear, operators, subterms
-from .power.wl_tests import ONE_WL, THREE_WL, WLTest
+from .power.refinement import ONE_WL, THREE_WL, WLTest
 from .reduction.compare import included, with_functions
 from .reduction.theorems import (
     BOUNDED,
@@ -32,7 +32,7 @@ from .reduction.theorems import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .power.probes import Pool, Probe
+    from .power.wl_witnesses import Pool, Probe
 
 Relation = Literal[
     "equals",
@@ -118,12 +118,12 @@ def words_statements(grammar: Grammar, about: str) -> tuple[Statement, ...]:
 
 def _words_probe(grammar: Grammar) -> tuple[Grammar, Probe]:
     """The words of a grammar; where they cannot be evaluated, what bounds them."""
-    from .power.probes import Bounded, Colours, Words
+    from .power.wl_witnesses import BoundProbe, ColourProbe, WordProbe
 
     evaluated = as_words(grammar)
     if evaluated is not None:
-        return evaluated, Words(evaluated)
-    return grammar, Bounded(Colours(without_functions(grammar)[0]))
+        return evaluated, WordProbe(evaluated)
+    return grammar, BoundProbe(ColourProbe(without_functions(grammar)[0]))
 
 
 def functions_statements(grammar: Grammar, about: str) -> tuple[Statement, ...]:
@@ -140,11 +140,11 @@ def _equal_first(statements: Iterable[Statement]) -> tuple[Statement, ...]:
 def _functions_probe(grammar: Grammar) -> tuple[Grammar, Probe]:
     """The WL test of a grammar, and the grammar whose words decide the same."""
     from .power.grammar_test import words_of_test
-    from .power.probes import Colours
+    from .power.wl_witnesses import ColourProbe
 
     plain = without_functions(grammar)[0]
     words = words_of_test(plain)
-    return words, Colours(plain, words)
+    return words, ColourProbe(plain, words)
 
 
 def against_test(grammar: Grammar, test: WLTest, functions: bool, about: str) -> Statement:
@@ -186,8 +186,8 @@ def compared_tests(left: WLTest, right: WLTest) -> Statement:
 
 def _strict_pair(folklore: int, low: str, high: str) -> tuple[str, dict[str, Any]]:
     """Two graphs that k-FWL merges and the next test tells apart."""
-    from .power.graph_names import graph_text
-    from .power.graph_sets.families import rook_graph, shrikhande_graph
+    from .graphs.families import rook_graph, shrikhande_graph
+    from .graphs.names import graph_text
 
     graphs = ("EhEG", "EJaG") if folklore == 1 else (rook_graph(4), shrikhande_graph())
     first, second = (graph_text(graph) for graph in graphs)
@@ -233,7 +233,7 @@ def _is_function(rule: Rule) -> bool:
 
 def _placed(about: str, grammar: Grammar, test: WLTest, probe: Probe) -> Statement:
     """A grammar against a WL test, from above and from below."""
-    from .power.probes import known_pairs
+    from .power.wl_witnesses import known_pairs
 
     if test.folklore > THREE_WL.folklore and within_three_indices(grammar):
         text, content = _strict_pair(THREE_WL.folklore, "3-WL", test.name)
@@ -264,7 +264,7 @@ def bounded_statement(about: str, against: str, upper: Bound, lower: Bound) -> S
 
 def refuted(probe: Probe, test: WLTest, pool: Pool, *, more: bool) -> Bound | None:
     """A bound that two graphs of a pool refute."""
-    from .power.probes import witness
+    from .power.wl_witnesses import witness
 
     found = witness(probe, pool, pool.wl(test.folklore), test.name, more=more)
     return None if found is None else Bound(False, *found)
@@ -272,14 +272,14 @@ def refuted(probe: Probe, test: WLTest, pool: Pool, *, more: bool) -> Bound | No
 
 def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
     """A bound that some small graphs refute, or that is open after all of them were tried."""
-    from .power.probes import Bounded, all_graphs, last_pairs
+    from .power.wl_witnesses import BoundProbe, all_graphs, last_pairs
 
     small, largest = all_graphs(6), all_graphs(7)
     for pool in (small, largest, last_pairs()):
         if (found := refuted(probe, test, pool, more=more)) is not None:
             return found
     side = "at most" if more else "at least"
-    if isinstance(probe, Bounded) or probe.classes(largest) is None:
+    if isinstance(probe, BoundProbe) or probe.classes(largest) is None:
         untested = "not tested: its functions or supports have no exact values"
         return Bound(None, f"{side}: open, no proof found; {untested}")
     tried = f"no pair of {largest.text} refutes it"

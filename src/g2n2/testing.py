@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .language.registry import registered as registered
+from .grammars.registry import registered as registered
 
 if TYPE_CHECKING:
     from torch import Tensor

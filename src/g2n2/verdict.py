@@ -31,15 +31,15 @@ from .placement import (
     refuted,
     words_statements,
 )
-from .power.wl_tests import ONE_WL, THREE_WL, WLTest
+from .power.refinement import ONE_WL, THREE_WL, WLTest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .compiler.plan import NetworkPlan
-    from .power.colours.memories import Mixing
-    from .power.probes import Pool, Probe
+    from .grammars.network_rules import Mixing
     from .power.table import PowerRow
+    from .power.wl_witnesses import Pool, Probe
     from .reduction.compare import Comparison, Inclusion
 
 __all__ = [
@@ -219,7 +219,7 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
         plan: The plan of the network.
         depth: Layers, those of the plan where None.
     """
-    from .power.probes import Colours, all_graphs
+    from .power.wl_witnesses import ColourProbe, all_graphs
 
     base = grammar_verdict(plan.grammar)
     exceptions = plan.exceptions()
@@ -227,7 +227,9 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
         return replace(base, notes=(*base.notes, *exceptions))
     layers = len(plan.layers) if depth is None else depth
     tested, options = plan.test_grammar(), plan.test_options()
-    probe = Colours(tested, None, options.functions, layers, options.last_functions, options.inputs)
+    probe = ColourProbe(
+        tested, None, options.functions, layers, options.last_functions, options.inputs
+    )
     pool = all_graphs(6)
     try:
         colours = probe.colours(pool)
@@ -277,7 +279,7 @@ def _network_placed(
     describes: Literal["exactly", "from above", "not at all"],
 ) -> Statement:
     """A network against a WL test: what it merges and separates among small graphs, and bounds."""
-    from .power.probes import known_pairs
+    from .power.wl_witnesses import known_pairs
 
     above = below = None
     for graphs in (known_pairs(), pool):
@@ -303,7 +305,7 @@ def _stronger_notes(
     plan: NetworkPlan, words: Verdict, probe: Probe, pool: Pool, exact: bool
 ) -> list[str]:
     """Which rules MLPs, biases and pooling add to the words, and whether they add power."""
-    from .compiler.power_text import rules_text
+    from .compiler.plan_to_text import rules_text
 
     name = plan.grammar.name or "the grammar"
     functions = plan.added_rules()
@@ -357,10 +359,10 @@ def _added(rules: Sequence[Rule]) -> list[str]:
 
 def _beyond_words(grammar: Grammar, probe: Probe, pool: Pool) -> str | None:
     """Two graphs a network tells apart and no sentence of its grammar does."""
-    from .power.probes import Words, witness
+    from .power.wl_witnesses import WordProbe, witness
 
     words = as_words(grammar)
-    classes = Words(words).classes(pool) if words is not None and words.sentence_rules else None
+    classes = WordProbe(words).classes(pool) if words is not None and words.sentence_rules else None
     found = None if classes is None else witness(probe, pool, classes, "words", more=True)
     if found is None:
         return None

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from g2n2.power.networks import FLOOR_ULPS, MARGIN
-from g2n2.power.suites import Suite, load_suite
-from g2n2.power.trials.network_inputs import Embeddings, embed, relabelled
+from g2n2.data.suites import load_suite
+from g2n2.nn.expressivity import FLOOR_ULPS, MARGIN, Embeddings, embed, relabelled
+from g2n2.power.suites import Suite
 
 from .brec_protocol import BrecTraining, brec_tests
 from .runner import Cell, Job, Measurement

@@ -3,7 +3,7 @@
 Both statistics of `brec_statistics` are computed on the same embeddings. Unlike the released code,
 which counts such pairs and lists them separately, a pair whose reliability check fails does not
 count as separated. `brec_statistics` says how each statistic can be wrong;
-`g2n2.power.networks.network_separates` is more robust.
+`g2n2.nn.expressivity.network_separates` is more robust.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency
-from g2n2.power.trials.network_inputs import (
+from g2n2.nn.expressivity import (
     GRAPHS_PER_CALL,
     Embeddings,
     MakeModel,

@@ -19,7 +19,7 @@ Neither is a proof. Relabelling noise is not normal, and where it is of differen
 graphs, a network that amplifies it strongly turns that into a mean. A PPGN of 7 layers (8 layers)
 in float64 exceeded the limit on 9 (15) of 25 strongly regular pairs it cannot tell apart; the
 released test, 32 times as strict, on 0 (1). The reliability check, which sees one graph only,
-passed all of these. `g2n2.power.networks.network_separates` merges all 25.
+passed all of these. `g2n2.nn.expressivity.network_separates` merges all 25.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import numpy as np
 from scipy.stats import f as f_distribution
 
 from g2n2.errors import DataError
-from g2n2.power.trials.network_inputs import Embeddings
+from g2n2.nn.expressivity import Embeddings
 
 RELEASED_THRESHOLD = 72.34
 # Released: a statistic this close to that of the reliability check does not count.

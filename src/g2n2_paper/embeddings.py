@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from g2n2.graphs import Adjacency
 from g2n2.nn.baselines import baseline
-from g2n2.power.networks import FLOOR_ULPS
+from g2n2.nn.expressivity import FLOOR_ULPS
 
 from .suites import Contender
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from g2n2.data.suites import load_suite
 from g2n2.graphs import Adjacency
-from g2n2.power.networks import FLOOR_ULPS, MARGIN
-from g2n2.power.suites import SameSizePairs, Suite, load_suite
-from g2n2.power.trials.network_inputs import build
+from g2n2.nn.expressivity import FLOOR_ULPS, MARGIN, build
+from g2n2.power.suites import SameSizePairs, Suite
 
 from .runner import Cell, Job, Measurement
 from .suites import Contender, exact_power, suite_checksum

@@ -38,8 +38,9 @@ import numpy as np
 from g2n2.data.assembly import frozen, plain_graphs, stratified_folds
 from g2n2.data.benchmarks.counting import SUBSTRUCTURES
 from g2n2.data.benchmarks.expressivity import load_csl, load_exp, load_sr25
-from g2n2.power.suites import Suite, load_suite
-from g2n2.power.trials.network_inputs import relabelled
+from g2n2.data.suites import load_suite
+from g2n2.nn.expressivity import relabelled
+from g2n2.power.suites import Suite
 from g2n2.training.config import RunConfig
 
 from .brec import BrecSettings, brec_cell

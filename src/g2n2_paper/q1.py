@@ -71,7 +71,7 @@ def exact_cell(name: str, suite: str, readout: str) -> Cell:
     """A row of the power table."""
 
     def run(job: Job) -> Measurement:
-        from g2n2.power.suites import load_suite
+        from g2n2.data.suites import load_suite
         from g2n2.power.table import power_row
 
         loaded = load_suite(suite, job.data)

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from g2n2.atomic_files import replace_file
 from g2n2.errors import DataError
-from g2n2.whole_files import replace_file
 
 QUESTIONS = ("q1", "q2", "q3", "q4", "power")
 EARLIER = "earlier slices"

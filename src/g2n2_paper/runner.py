@@ -23,10 +23,9 @@ from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from g2n2.atomic_files import replace_file, sole_writer
 from g2n2.errors import DataError, G2N2Error
-from g2n2.locks import sole_writer
 from g2n2.training.config import RunConfig
-from g2n2.whole_files import replace_file
 
 from .record import EARLIER, QUESTIONS, CellRecord, record_path
 

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from g2n2.grammars.catalogue import find_grammar
+from g2n2.power.random_probes import probe_graphs
 from g2n2.power.suites import SameSizePairs, Suite
 from g2n2.power.table import wl_classes
-from g2n2.power.words.mixing import mix
 
 SEPARATED, BOUND, PAIRS = "exact separated", "exact bound", "pairs"
 
@@ -117,7 +117,7 @@ def word_classes(contender: Contender, suite: Suite) -> list[int] | None:
         return None
     grammar = find_grammar(contender.grammar)
     classes: list[int] = (
-        mix(grammar, suite.graphs, contender.layers, "network").history[-1].tolist()
+        probe_graphs(grammar, suite.graphs, contender.layers, "network").graph_history[-1].tolist()
     )
     return classes
 

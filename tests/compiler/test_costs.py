@@ -5,8 +5,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from g2n2.compiler.costs import VECTOR_WORK, Cost, NetworkCost
+from g2n2.compiler.grammar_to_plan import unsupported
 from g2n2.compiler.lowering import FUSED
-from g2n2.compiler.planning import unsupported
 from g2n2.grammars.catalogue import catalogue
 from g2n2.nn.model import GrammarGNN
 

@@ -6,7 +6,7 @@ Each is counted twice: by the plan, and by the PyTorch module made of it.
 import pytest
 
 from g2n2.compiler.costs import NetworkCost
-from g2n2.compiler.planning import plan_network
+from g2n2.compiler.grammar_to_plan import plan_network
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.nn.model import GrammarGNN
 
@@ -64,7 +64,11 @@ def test_layers_hold_five_and_two_times_those_of_the_reduced_grammar(width):
     counts = {}
     for grammar, squares in (("G_L3", 293), ("i-G_L3", 120), ("r-G_L3", 59)):
         plan = plan_network(find_grammar(grammar), node_features=11, width=width, layers=5)
-        steady = [x for part, _, x in plan.linears() if part == "layer 5"]
+        updates = plan.layers[4].updates
+        selectors = [s for u in updates for step in u.steps for s in step.selectors]
+        steady = [x for part in [*selectors] for x in part.maps] + [
+            x for u in updates for x in u.mixer
+        ]
         assert sum(x.width_in * x.width_out for x in steady) == squares * width**2
         counts[grammar] = sum(x.parameters for x in steady)
     assert counts["G_L3"] / counts["r-G_L3"] == pytest.approx(5, rel=0.02)

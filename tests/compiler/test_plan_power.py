@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from g2n2.compiler.free_functions import free_functions
+from g2n2.compiler.grammar_to_plan import plan_network
 from g2n2.compiler.plan import NetworkPlan
-from g2n2.compiler.planning import plan_network
 from g2n2.compiler.presets import PRESETS
 from g2n2.grammars.catalogue import find_grammar
+from g2n2.grammars.free_functions import free_functions
 from g2n2.grammars.grammar import Grammar
 from g2n2.language.sorts import M, R, S, V
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from g2n2.compiler.plan_text import plan_as_json, plan_text
-from g2n2.compiler.planning import plan_network, unsupported
+from g2n2.compiler.grammar_to_plan import plan_network, unsupported
+from g2n2.compiler.plan_to_text import plan_as_json, plan_text
 from g2n2.compiler.readout_plan import is_linear, is_pooled
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar

@@ -4,9 +4,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from g2n2.compiler.shallowest import shallowest
-from g2n2.compiler.trace import trace
-from g2n2.compiler.trace_text import trace_json
+from g2n2.compiler.least_depth import least_depth_derivation
+from g2n2.compiler.trace import trace, trace_json
 from g2n2.errors import GrammarError
 from g2n2.grammars.catalogue import catalogue, find_grammar
 from g2n2.grammars.derivations import derive_word
@@ -111,7 +110,7 @@ def _depth(node):
 
 @pytest.mark.parametrize("name", ["r-G_L3", "G_L3", "i-G_L3", "2-IGN"])
 def test_no_enumerated_derivation_is_shallower(name):
-    """By brute force: words built layer by layer first appear in the layer `shallowest` says."""
+    """By brute force: words built layer by layer first appear in the layer `least_depth_derivation` says."""
     grammar = catalogue()[name]
     seen = {sort: {} for sort in grammar.variables}
     for layer in range(3):
@@ -129,8 +128,10 @@ def test_no_enumerated_derivation_is_shallower(name):
         for term, layer in found.items():  # a word is a string: brackets of a product do not count
             texts[str(term)] = min(layer, texts.get(str(term), layer))
         for term in list(found)[:80]:
-            assert _depth(shallowest(grammar, term)) <= texts[str(term)]
-            assert _depth(shallowest(grammar, term)) <= _depth(derive_word(grammar, term))
+            assert _depth(least_depth_derivation(grammar, term)) <= texts[str(term)]
+            assert _depth(least_depth_derivation(grammar, term)) <= _depth(
+                derive_word(grammar, term)
+            )
             checked += 1
     assert checked > 20
 

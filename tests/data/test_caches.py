@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from g2n2.atomic_files import sole_builder
 from g2n2.errors import DataError
-from g2n2.locks import sole_builder
 from run_processes import need_cache
 
 

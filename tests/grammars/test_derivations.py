@@ -10,7 +10,7 @@ import pytest
 
 from g2n2.errors import GrammarError
 from g2n2.grammars.catalogue import find_grammar
-from g2n2.grammars.derivations import Derivation, derive_word, tree_dot, tree_text
+from g2n2.grammars.derivations import DerivationTree, derive_word, tree_dot, tree_text
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar, Rule
 from g2n2.language.parsing import parse
@@ -113,7 +113,7 @@ def reassociated(rng: Random, term: Term) -> Term:
     return Apply(term.op, args, term.sort, term.function)
 
 
-def check_derivation(grammar: Grammar, tree: Derivation, term: Term) -> None:
+def check_derivation(grammar: Grammar, tree: DerivationTree, term: Term) -> None:
     """Every node applies a rule of the grammar, and its string is its rule's filled in."""
     assert string(tree.term) == string(term)
     for node in tree.nodes():
@@ -303,7 +303,7 @@ def test_the_leaves_of_the_dot_tree_spell_the_sentence(
 
 
 def test_dot_labels_are_escaped() -> None:
-    odd = Derivation(Rule(M, Leaf('a"b\\c', M)), Leaf('a"b\\c', M))
+    odd = DerivationTree(Rule(M, Leaf('a"b\\c', M)), Leaf('a"b\\c', M))
     dot = tree_dot(odd)
     assert r'label="a\"b\\c"' in dot
     assert dot.startswith("digraph derivation {\n")

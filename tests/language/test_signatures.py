@@ -14,18 +14,18 @@ from g2n2.compiler import lowering
 from g2n2.errors import G2N2Error, GrammarError, ParseError, SortError
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
+from g2n2.grammars.registry import register
 from g2n2.language.evaluation import PRIME, _Float, evaluate, evaluate_mod
+from g2n2.language.modular import PRIMES
 from g2n2.language.operations import BUILT_IN, OPERATIONS, Operation
 from g2n2.language.parsing import parse
 from g2n2.language.patterns import equal, normal_form
 from g2n2.language.printing import to_ascii, to_latex, to_text
-from g2n2.language.registry import register
 from g2n2.language.signatures import Signature
 from g2n2.language.sorts import SORTS, M, R, S, Sort, V
 from g2n2.language.terms import Hole, Leaf, apply
-from g2n2.power.words.modular import PRIMES
-from g2n2.power.words.rule_values import Stack
-from g2n2.reduction.slots import SIGNATURES, SlotGraph
+from g2n2.power.word_memory import Stack
+from g2n2.reduction.checker_patterns import SIGNATURES, SlotGraph
 from g2n2.testing import registered
 
 NAMED = [

@@ -16,7 +16,7 @@ from safetensors import safe_open
 from safetensors import torch as safetensors
 
 from g2n2 import __version__, catalogue
-from g2n2.compiler.planning import undefined_supports
+from g2n2.compiler.grammar_to_plan import undefined_supports
 from g2n2.compiler.presets import PRESETS, Preset
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import DataError, LoweringError

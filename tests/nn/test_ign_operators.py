@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from g2n2.compiler.formulas.planning import requirements
+from g2n2.compiler.formula_plan import requirements
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar

@@ -8,7 +8,7 @@ from itertools import cycle, product
 import pytest
 import torch
 
-from g2n2.compiler.planning import undefined_supports, unsupported
+from g2n2.compiler.grammar_to_plan import undefined_supports, unsupported
 from g2n2.compiler.presets import Preset
 from g2n2.data.batch import GraphBatch
 from g2n2.grammars.catalogue import catalogue

@@ -9,7 +9,7 @@ import networkx as nx
 import pytest
 import torch
 
-from g2n2.compiler.planning import undefined_supports, unsupported
+from g2n2.compiler.grammar_to_plan import undefined_supports, unsupported
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import catalogue, find_grammar

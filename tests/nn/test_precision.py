@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from g2n2 import catalogue
-from g2n2.compiler.planning import undefined_supports, unsupported
+from g2n2.compiler.grammar_to_plan import undefined_supports, unsupported
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
 from g2n2.nn import GrammarGNN

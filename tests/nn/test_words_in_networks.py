@@ -18,9 +18,9 @@ import pytest
 import torch
 from torch import nn
 
-from g2n2.compiler.formulas.planning import FormulaPlan, plan_formulas
+from g2n2.compiler.formula_plan import FormulaPlan, plan_formulas
+from g2n2.compiler.grammar_to_plan import steps_of, undefined_supports
 from g2n2.compiler.inputs import plan_inputs
-from g2n2.compiler.planning import steps_of, undefined_supports
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
 from g2n2.grammars.catalogue import catalogue

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from cases import CASES, GRAPHS
-from g2n2.compiler.formulas.counting import FORMULAS, formula
-from g2n2.compiler.formulas.planning import requirements
+from g2n2.compiler.formula_plan import requirements
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
+from g2n2.grammars.subgraph_counts import FORMULAS, formula
 from g2n2.grammars.words import parse_word
 from g2n2.language.evaluation import evaluate
 from g2n2.language.parsing import parse

@@ -12,11 +12,12 @@ import torch
 from torch import nn
 
 from benchmark_files import real_file
+from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.graphs import adjacency
-from g2n2.power.graph_sets.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
-from g2n2.power.suites import Suite, load_suite
-from g2n2.power.trials.network_inputs import build, relabelled
+from g2n2.graphs.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
+from g2n2.nn.expressivity import build, relabelled
+from g2n2.power.suites import Suite
 from g2n2_paper import brec
 from g2n2_paper.brec import BrecSettings, PairVerdict, brec_cell, clearest_gap, judge, sample
 from g2n2_paper.brec_protocol import BrecTest, BrecTraining, brec_tests, train_apart

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from g2n2.data.benchmarks.expressivity import load_csl
+from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
-from g2n2.power.suites import load_suite
 from g2n2.training.building import make_model, prepare
 from g2n2_paper.embeddings import plain_embedding
 from g2n2_paper.graph8c import close_pairs, graph8c, graph8c_cell

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from benchmark_files import real_file
+from g2n2.atomic_files import sole_writer
 from g2n2.errors import DataError
-from g2n2.locks import sole_writer
 from g2n2_paper.record import CellRecord
 from g2n2_paper.runner import Cell, Job, Measurement, cells_of, choose, run_cells
 

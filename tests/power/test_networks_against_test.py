@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import network_trials
-from g2n2.compiler.planning import undefined_supports
+from g2n2.compiler.grammar_to_plan import undefined_supports
 from g2n2.grammars.catalogue import catalogue, find_grammar
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar

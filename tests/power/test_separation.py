@@ -15,18 +15,17 @@ from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.words import enumerate_words
 from g2n2.graphs import GraphLike, adjacency
+from g2n2.graphs.families import cfi
 from g2n2.language.evaluation import evaluate, evaluate_mod
+from g2n2.language.exact_values import exact_value
+from g2n2.language.modular import PRIMES
 from g2n2.language.parsing import parse
 from g2n2.language.terms import Term, operation_count, substitute
-from g2n2.power.graph_sets.families import cfi
-from g2n2.power.separation import Separation, separate, with_shared_subterms
-from g2n2.power.words.closure import Place
-from g2n2.power.words.exact_values import exact_value
-from g2n2.power.words.layered_grammar import LayeredGrammar
-from g2n2.power.words.modular import PRIMES
-from g2n2.power.words.separation_input import check_closure_memory
-from g2n2.power.words.shortest import shortest_sentence
-from g2n2.power.words.word_classes import graph_classes
+from g2n2.power.closure import Place
+from g2n2.power.layered_grammar import LayeredGrammar
+from g2n2.power.random_probes import graph_classes
+from g2n2.power.separation import Separation, check_closure_memory, separate, with_shared_subterms
+from g2n2.power.shortest import shortest_sentence
 from g2n2.reduction.compare import with_functions
 
 C6, TRIANGLES = GRAPHS["C6"], GRAPHS["2·C3"]
@@ -267,7 +266,7 @@ def test_exact_values_are_exact_beyond_floats() -> None:
 
 
 def test_values_that_would_take_too_long_are_residues(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("g2n2.power.words.exact_values.MAX_STEPS", 10)
+    monkeypatch.setattr("g2n2.language.exact_values.MAX_STEPS", 10)
     found = separate(find_grammar("r-G_L3"), C6, TRIANGLES, max_size=0)
     assert found.modulus == PRIMES[0]
     check_sentence(found, C6, TRIANGLES)

@@ -17,18 +17,15 @@ from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.rules import parse_rules
 from g2n2.graphs import adjacency
 from g2n2.language.evaluation import evaluate_mod
+from g2n2.language.modular import LARGEST_INNER, PRIMES, RowSpace, combined, product, reduced
 from g2n2.language.parsing import parse_body
 from g2n2.language.sorts import M, V
 from g2n2.language.terms import holes, operation_count
-from g2n2.power.words.closure import Place, close
-from g2n2.power.words.descent import Functional, _Search, descend
-from g2n2.power.words.layered_grammar import LayeredGrammar
-from g2n2.power.words.mixing import mix, mix_pair
-from g2n2.power.words.mixing_schedule import Schedule, check_memory
-from g2n2.power.words.modular import LARGEST_INNER, PRIMES, combined, product, reduced
-from g2n2.power.words.row_space import RowSpace
-from g2n2.power.words.rule_values import Stack, pairing
-from g2n2.power.words.separation_reference import first_depth
+from g2n2.power.closure import Functional, Place, _Descent, close, descend
+from g2n2.power.layered_grammar import LayeredGrammar
+from g2n2.power.random_probes import Schedule, check_memory, probe_graphs, probe_pair
+from g2n2.power.word_memory import Stack, pairing
+from naive_separation import first_depth
 
 P = PRIMES[0]
 BOTH = (Place(0), Place(1))
@@ -175,7 +172,7 @@ def test_both_engines_find_the_depth_of_the_naive_twin(name: str) -> None:
         for prime in PRIMES[:2]:
             found = close(layered, graphs, BOTH, prime).difference
             assert (found and found.layer) == expected, seed
-            mixed = mix_pair(layered, graphs, BOTH, 5, prime=prime)
+            mixed = probe_pair(layered, graphs, BOTH, 5, prime=prime)
             assert (mixed and mixed.layer) == expected, seed
 
 
@@ -213,7 +210,7 @@ def test_engines_agree_on_hard_pairs(name: str, readout: str | None, pair: str) 
     graphs = [adjacency(GRAPHS[graph]) for graph in PAIRS[pair]]
     layered = LayeredGrammar.of(find_grammar(name), readout)
     closed = close(layered, graphs, BOTH).difference
-    mixed = mix_pair(layered, graphs, BOTH, 6, prime=PRIMES[1])
+    mixed = probe_pair(layered, graphs, BOTH, 6, prime=PRIMES[1])
     assert (closed and closed.layer) == (mixed and mixed.layer)
 
 
@@ -223,7 +220,7 @@ def test_engines_agree_on_regular_graphs(seed: int, name: str) -> None:
     graphs = [adjacency(nx.random_regular_graph(3, 10, seed=2 * seed + i)) for i in range(2)]
     layered = LayeredGrammar.of(find_grammar(name), "network")
     closed = close(layered, graphs, BOTH).difference
-    mixed = mix_pair(layered, graphs, BOTH, 9)
+    mixed = probe_pair(layered, graphs, BOTH, 9)
     assert (closed and closed.layer) == (mixed and mixed.layer)
 
 
@@ -260,7 +257,7 @@ def test_descent_ends_in_a_word_that_differs_at_that_depth(name: str, engine: st
         if engine == "closure":
             found = close(layered, graphs, BOTH).difference
         else:
-            found = mix_pair(layered, graphs, BOTH)
+            found = probe_pair(layered, graphs, BOTH)
         if found is None:
             continue
         word = descend(found)
@@ -278,7 +275,7 @@ def test_a_word_is_used_again_only_where_it_is_shallow_enough() -> None:
     """Otherwise a sentence could be deeper than the layer it was found at."""
     graphs = [adjacency(nx.path_graph(4)), adjacency(nx.cycle_graph(4))]
     memory = close(LayeredGrammar.of(find_grammar("r-G_L1")), graphs).memory
-    search = _Search(memory)
+    search = _Descent(memory)
     (one,) = search.found[V]
     deep = replace(one, depth=3)
     search.found[V] = [deep]
@@ -290,14 +287,14 @@ def test_a_word_is_used_again_only_where_it_is_shallow_enough() -> None:
 def test_mixing_keeps_sums_apart_from_multiples() -> None:
     """Modulo linear combination 2×1 is 1, and 1ᵀAV − 1ᵀA1 would differ a layer too early."""
     grammar = find_grammar("V → V + V | 1; S → 1ᵀAV − 1ᵀA1")
-    mixing = mix(grammar, [nx.path_graph(4), nx.cycle_graph(4)], 2)
+    mixing = probe_graphs(grammar, [nx.path_graph(4), nx.cycle_graph(4)], 2)
     assert mixing.separated_at(0, 1) == 1
 
 
 def test_mixing_classes_of_a_family_are_those_of_its_pairs() -> None:
     graphs = [adjacency(nx.random_regular_graph(3, 8, seed=seed)) for seed in range(12)]
     graphs += [adjacency(nx.cycle_graph(n)) for n in (5, 8, 5)]
-    mixing = mix(find_grammar("r-G_L3"), graphs, 5, "network")
+    mixing = probe_graphs(find_grammar("r-G_L3"), graphs, 5, "network")
     layered = LayeredGrammar.of(find_grammar("r-G_L3"), "network")
     for i in range(len(graphs)):
         for j in range(i):
@@ -306,9 +303,6 @@ def test_mixing_classes_of_a_family_are_those_of_its_pairs() -> None:
     pairs = [(0, 1), (12, 13), (12, 14)]
     at = [mixing.separated_at(*pair) for pair in pairs]
     assert at[2] is None
-    assert mixing.separated_by_layer(pairs) == [
-        sum(a is not None and a <= layer for a in at) for layer in range(6)
-    ]
 
 
 def test_an_unlucky_first_prime_is_overruled_by_the_second() -> None:
@@ -316,9 +310,11 @@ def test_an_unlucky_first_prime_is_overruled_by_the_second() -> None:
     heavy = np.array([[0.0, P], [P, 0.0]])
     edge = np.array([[0.0, 1.0], [1.0, 0.0]])
     empty = np.zeros((2, 2))
-    mixing = mix(find_grammar("r-G_L3"), [heavy, empty, edge], 2, "network", primes=PRIMES[:1])
+    mixing = probe_graphs(
+        find_grammar("r-G_L3"), [heavy, empty, edge], 2, "network", primes=PRIMES[:1]
+    )
     assert mixing.separated_at(0, 1) is None
-    mixing = mix(find_grammar("r-G_L3"), [heavy, empty, edge], 2, "network")
+    mixing = probe_graphs(find_grammar("r-G_L3"), [heavy, empty, edge], 2, "network")
     assert mixing.separated_at(0, 1) == 0
     assert mixing.separated_at(1, 2) == 0
     assert mixing.primes == PRIMES[:2]
@@ -327,7 +323,7 @@ def test_an_unlucky_first_prime_is_overruled_by_the_second() -> None:
 def test_progress_counts_every_graph() -> None:
     graphs = [nx.path_graph(n % 5 + 1) for n in range(23)]
     done: list[int] = []
-    mix(find_grammar("r-G_L3"), graphs, 2, progress=done.append)
+    probe_graphs(find_grammar("r-G_L3"), graphs, 2, progress=done.append)
     assert sum(done) == 23
 
 
@@ -353,7 +349,7 @@ def test_a_run_takes_no_more_memory_than_announced(name: str) -> None:
     layered = LayeredGrammar.of(find_grammar(name))
     graph = adjacency(nx.cycle_graph(700))
     tracemalloc.start()
-    mix_pair(layered, [graph, graph], BOTH, 2)
+    probe_pair(layered, [graph, graph], BOTH, 2)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak <= Schedule.draw(layered, 2, 2, P).needed([700, 700])
@@ -364,9 +360,9 @@ def test_large_graphs_are_run_word_by_word_with_the_same_result(
 ) -> None:
     graphs = [adjacency(GRAPHS[name]) for name in ("decalin", "bicyclopentyl")]
     layered = LayeredGrammar.of(find_grammar("r-G_L3"))
-    usual = [close(layered, graphs, BOTH).difference, mix_pair(layered, graphs, BOTH)]
-    monkeypatch.setattr("g2n2.power.words.word_memory.BATCH_ENTRIES", 10)  # each graph is large now
-    small = [close(layered, graphs, BOTH).difference, mix_pair(layered, graphs, BOTH)]
+    usual = [close(layered, graphs, BOTH).difference, probe_pair(layered, graphs, BOTH)]
+    monkeypatch.setattr("g2n2.power.word_memory.BATCH_ENTRIES", 10)  # each graph is large now
+    small = [close(layered, graphs, BOTH).difference, probe_pair(layered, graphs, BOTH)]
     for before, after in zip(usual, small, strict=True):
         assert before is not None
         assert after is not None
@@ -422,4 +418,4 @@ def test_a_support_without_functions_is_evaluated() -> None:
 @pytest.mark.parametrize(("layers", "width"), [(-1, 2), (3, 0)])
 def test_senseless_schedules_are_refused(layers: int, width: int) -> None:
     with pytest.raises(DataError, match="expected 0 or more layers"):
-        mix(find_grammar("r-G_L3"), ["A_"], layers, width=width)
+        probe_graphs(find_grammar("r-G_L3"), ["A_"], layers, width=width)

@@ -9,17 +9,17 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.graphs import Adjacency, adjacency
+from g2n2.language.modular import PRIMES
+from g2n2.power.closure import Place, close
+from g2n2.power.layered_grammar import LayeredGrammar
+from g2n2.power.random_probes import ProbedClasses, graph_classes, probe_graphs
 from g2n2.power.refinement import refine
 from g2n2.power.separation import separate
-from g2n2.power.suites import Suite, load_suite
-from g2n2.power.words.closure import Place, close
-from g2n2.power.words.layered_grammar import LayeredGrammar
-from g2n2.power.words.mixing import mix
-from g2n2.power.words.modular import PRIMES
-from g2n2.power.words.word_classes import graph_classes
+from g2n2.power.suites import Suite
 
 MATES: dict[tuple[str, str | None], tuple[int, int, int]] = {
     ("{·,Tr}", None): (2, 10, 110),  # the known numbers of graphs with a cospectral mate
@@ -65,7 +65,7 @@ def test_classes_of_the_1wl_grammar_are_those_of_1wl() -> None:
 def test_what_mixing_leaves_together_is_split_by_the_closure() -> None:
     """With no layer at all, mixing merges everything that has as many nodes."""
     graphs = atlas(5)
-    assert len(set(mix(find_grammar("r-G_L3"), graphs, 0).history[-1].tolist())) == 1
+    assert len(set(probe_graphs(find_grammar("r-G_L3"), graphs, 0).graph_colours.tolist())) == 1
     assert len(set(graph_classes(find_grammar("r-G_L3"), graphs, layers=0).tolist())) == 34
 
 
@@ -83,14 +83,14 @@ MERGED = {
 @pytest.mark.parametrize("name", MERGED)
 def test_pairs_of_the_atlas_merged_at_six_layers(name: str) -> None:
     suite = load_suite("atlas")
-    mixing = mix(find_grammar(name), suite.graphs, 6)
-    assert suite.merged(mixing.history[-1].tolist()) == MERGED[name]
+    mixing = probe_graphs(find_grammar(name), suite.graphs, 6)
+    assert suite.merged(mixing.graph_colours.tolist()) == MERGED[name]
 
 
 def test_walk_counts_leave_more_than_1wl() -> None:
     suite = load_suite("atlas")
-    mixing = mix(find_grammar("V → AV | 1"), suite.graphs, 10)
-    assert suite.merged(mixing.history[-1].tolist()) == 48
+    mixing = probe_graphs(find_grammar("V → AV | 1"), suite.graphs, 10)
+    assert suite.merged(mixing.graph_colours.tolist()) == 48
 
 
 # -- larger suites --------------------------------------------------------------------------------
@@ -110,23 +110,23 @@ def test_walk_counts_leave_more_than_1wl() -> None:
 )
 def test_graph8c(name: str, merged: int) -> None:
     suite = load_suite("graph8c")
-    mixing = mix(find_grammar(name), suite.graphs, 6)
-    assert suite.merged(mixing.history[-1].tolist()) == merged
+    mixing = probe_graphs(find_grammar(name), suite.graphs, 6)
+    assert suite.merged(mixing.graph_colours.tolist()) == merged
 
 
 @pytest.mark.slow
 def test_graph8c_walk_counts() -> None:
     suite = load_suite("graph8c")
-    mixing = mix(find_grammar("V → AV | 1"), suite.graphs, 12)
-    assert suite.merged(mixing.history[-1].tolist()) == 881
+    mixing = probe_graphs(find_grammar("V → AV | 1"), suite.graphs, 12)
+    assert suite.merged(mixing.graph_colours.tolist()) == 881
 
 
 def test_circular_skip_links_are_all_told_apart() -> None:
     suite = load_suite("csl")
-    mixing = mix(find_grammar("r-G_L3"), suite.graphs, 4)
-    assert suite.merged(mixing.history[-1].tolist()) == 0
-    weaker = mix(find_grammar("r-G_L3 ∖ {M⊙M}"), suite.graphs, 6)
-    assert suite.merged(weaker.history[-1].tolist()) == 45
+    mixing = probe_graphs(find_grammar("r-G_L3"), suite.graphs, 4)
+    assert suite.merged(mixing.graph_colours.tolist()) == 0
+    weaker = probe_graphs(find_grammar("r-G_L3 ∖ {M⊙M}"), suite.graphs, 6)
+    assert suite.merged(weaker.graph_colours.tolist()) == 45
 
 
 @pytest.mark.parametrize(
@@ -163,11 +163,17 @@ def test_sr25_stays_merged() -> None:
     assert suite.merged(classes.tolist()) == len(suite.pairs) == 105
 
 
+def separated_by_layer(probed: ProbedClasses, suite: Suite) -> list[int]:
+    """How many pairs of a suite are told apart at layers 0, 1, 2 …"""
+    total = len(suite.pairs)
+    return [total - suite.merged(classes.tolist()) for classes in probed.graph_history]
+
+
 @pytest.mark.slow
 def test_exp_is_told_apart() -> None:
     suite = read("exp")
-    mixing = mix(find_grammar("r-G_L3"), suite.graphs, 4)
-    assert mixing.separated_by_layer(suite.pairs)[-1] == len(suite.pairs) == 600
+    mixing = probe_graphs(find_grammar("r-G_L3"), suite.graphs, 4)
+    assert separated_by_layer(mixing, suite)[-1] == len(suite.pairs) == 600
 
 
 # -- BREC -----------------------------------------------------------------------------------------
@@ -193,14 +199,14 @@ BY_LAYER: dict[tuple[str, str | None], list[int]] = {
 def test_brec_by_layers(name: str, readout: str | None) -> None:
     suite = read("brec")
     expected = BY_LAYER[name, readout]
-    mixing = mix(find_grammar(name), suite.graphs, len(expected), readout)
-    assert mixing.separated_by_layer(suite.pairs)[1:] == expected
+    mixing = probe_graphs(find_grammar(name), suite.graphs, len(expected), readout)
+    assert separated_by_layer(mixing, suite)[1:] == expected
 
 
 @pytest.mark.slow
 def test_brec_is_2fwl_pair_for_pair() -> None:
     suite = read("brec")
-    mixing = mix(find_grammar("r-G_L3"), suite.graphs, 8, "network")
+    mixing = probe_graphs(find_grammar("r-G_L3"), suite.graphs, 8, "network")
     apart = [mixing.separated_at(i, j) is not None for i, j in suite.pairs]
     fwl = [refine([suite.graphs[i], suite.graphs[j]], 2, "fwl").separated() for i, j in suite.pairs]
     assert apart == fwl
@@ -218,7 +224,7 @@ def test_both_engines_agree_on_brec_up_to_35_nodes(readout: str | None) -> None:
     suite = read("brec")
     grammar = find_grammar("r-G_L3")
     layered = LayeredGrammar.of(grammar, readout)
-    mixing = mix(grammar, suite.graphs, 9, readout)
+    mixing = probe_graphs(grammar, suite.graphs, 9, readout)
     compared = 0
     for i, j in suite.pairs:
         if len(suite.graphs[i]) > 35:
@@ -237,7 +243,7 @@ def test_sentences_of_large_brec_pairs_really_differ() -> None:
 
     suite = read("brec")
     grammar = find_grammar("r-G_L3")
-    mixing = mix(grammar, suite.graphs, 8, "network")
+    mixing = probe_graphs(grammar, suite.graphs, 8, "network")
     checked = set()
     for i, j in suite.pairs:
         depth = mixing.separated_at(i, j)

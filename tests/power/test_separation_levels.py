@@ -6,14 +6,15 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from g2n2.errors import DataError
 from g2n2.grammars.catalogue import find_grammar
-from g2n2.graphs import Adjacency, adjacency
+from g2n2.grammars.grammar import Grammar, Level
+from g2n2.graphs import Adjacency, GraphLike, adjacency
 from g2n2.language.evaluation import evaluate
+from g2n2.language.modular import PRIMES
+from g2n2.power.closure import close
+from g2n2.power.layered_grammar import LayeredGrammar
 from g2n2.power.refinement import refine
 from g2n2.power.separation import separate, separate_nodes, separate_pairs
-from g2n2.power.words.modular import PRIMES
-from g2n2.power.words.word_classes import node_classes, pair_classes
 
 K1_K2 = nx.disjoint_union(nx.empty_graph(1), nx.complete_graph(2))
 THREE_K1 = nx.empty_graph(3)
@@ -26,20 +27,31 @@ def partition(colours: np.ndarray) -> list[int]:
     return [numbers.setdefault(colour, len(numbers)) for colour in colours.ravel().tolist()]
 
 
-def losing_pairs(name: str, graphs: list[Adjacency]) -> list[bool]:
-    """Whether the words of M split the pairs of each graph otherwise than 2-FWL.
+def entry_classes(grammar: Grammar, graphs: list[GraphLike], level: Level) -> list[np.ndarray]:
+    """Classes of nodes `[n, 1]` or pairs `[n, n]` that no word tells apart, modulo two primes."""
+    layered = LayeredGrammar.of(grammar, level=level)
+    sort = layered.sentences[0].head
+    closures = [close(layered, [adjacency(g) for g in graphs], prime=p) for p in PRIMES[:2]]
+    tables = [
+        np.concatenate(
+            [c.memory.values(sort)[c.graphs[at][0]][:, c.graphs[at][1]] for c in closures]
+        )
+        for at in range(len(graphs))
+    ]
+    joint = np.concatenate([table.reshape(len(table), -1) for table in tables], axis=1)
+    numbers = np.unique(joint, axis=1, return_inverse=True)[1].ravel()
+    parts = np.split(numbers, np.cumsum([table[0].size for table in tables])[:-1])
+    return [part.reshape(table.shape[1:]) for part, table in zip(parts, tables, strict=True)]
 
-    They never split finer, so where mixing already reaches 2-FWL there is nothing left to ask.
-    """
+
+def losing_pairs(name: str, graphs: list[Adjacency]) -> list[bool]:
+    """Whether the words of M split the pairs of each graph otherwise than 2-FWL."""
     grammar = find_grammar(name)
-    found = []
-    for start in range(0, len(graphs), 50):
-        some = graphs[start : start + 50]
-        for graph, classes in zip(some, pair_classes(grammar, some, "mixing"), strict=True):
-            fwl = partition(refine([graph], 2, "fwl").colours[0])
-            reached = partition(classes) == fwl
-            found.append(not reached and partition(pair_classes(grammar, [graph])[0]) != fwl)
-    return found
+    return [
+        partition(entry_classes(grammar, [graph], "pair")[0])
+        != partition(refine([graph], 2, "fwl").colours[0])
+        for graph in graphs
+    ]
 
 
 def colours_between_components(graph: Adjacency) -> int:
@@ -88,33 +100,11 @@ def test_nodes_of_the_1wl_grammar_are_the_colours_of_1wl() -> None:
     graphs = [graph for graph in ATLAS if len(graph) == 6][::7]
     for graph in graphs:
         expected = partition(refine([graph], 1).colours[0])
-        for engine in ("closure", "mixing"):
-            (found,) = node_classes(find_grammar("r-G_L1"), [graph], engine)
-            assert partition(found) == expected
-
-
-def test_classes_compare_between_graphs_of_different_size() -> None:
-    """An end of a long path sees the same as an end of a longer one only for so long."""
-    first, second = node_classes(find_grammar("V → AV | 1"), [nx.path_graph(3), nx.path_graph(4)])
-    assert first.shape == (3,)
-    assert second.shape == (4,)
-    assert first[0] == first[2] != first[1]
-    assert not set(first.tolist()) & set(second.tolist())
-    star, same = node_classes(find_grammar("V → AV | 1"), [nx.path_graph(3), nx.path_graph(3)])
-    assert star.tolist() == same.tolist()
-
-
-@pytest.mark.parametrize("engine", ["closure", "mixing"])
-def test_classes_rest_on_two_primes(engine: str) -> None:
-    """The weight of the second edge is no more than 0 modulo the first prime."""
-    weights = np.zeros((4, 4))
-    weights[0, 1] = weights[1, 0] = PRIMES[0]
-    (found,) = node_classes(find_grammar("V → AV | 1"), [weights], engine)
-    assert found[0] == found[1] != found[2] == found[3]
+        assert partition(entry_classes(find_grammar("r-G_L1"), [graph], "node")[0]) == expected
 
 
 def test_pair_classes_tell_directions_and_the_diagonal_apart() -> None:
-    (found,) = pair_classes(find_grammar("r-G_L3"), [nx.path_graph(3)])
+    (found,) = entry_classes(find_grammar("r-G_L3"), [nx.path_graph(3)], "pair")
     assert found.shape == (3, 3)
     # Edges out of the middle and into it differ: diag(A1)A is not symmetric.
     assert found[0, 1] == found[2, 1] != found[1, 0] == found[1, 2]
@@ -130,12 +120,12 @@ def test_pair_classes_tell_directions_and_the_diagonal_apart() -> None:
 def test_separation_at_a_place_agrees_with_the_classes(engine: str) -> None:
     graphs = [adjacency(nx.lollipop_graph(3, 2)), adjacency(nx.bull_graph())]
     grammar = find_grammar("r-G_L3")
-    nodes = node_classes(grammar, graphs)
-    pairs = pair_classes(grammar, graphs)
+    nodes = entry_classes(grammar, graphs, "node")
+    pairs = entry_classes(grammar, graphs, "pair")
     for i in range(5):
         for j in range(5):
             found = separate_nodes(grammar, graphs[0], i, graphs[1], j, engine)  # type: ignore[arg-type]
-            assert found.different == (nodes[0][i] != nodes[1][j])
+            assert found.different == (nodes[0][i, 0] != nodes[1][j, 0])
             if found.sentence is not None:
                 values = tuple(
                     evaluate(found.sentence, graph)[at, 0]
@@ -169,8 +159,3 @@ def test_a_same_at_node_level_can_rest_on_2fwl() -> None:
     assert (edges.engine, edges.verdict) == ("mixing", "same")
     apart = separate_pairs(find_grammar("r-G_L3"), cycle, (0, 1), cycle, (0, 2))
     assert (str(apart.sentence), apart.values) == ("A", (1, 0))
-
-
-def test_an_unknown_engine_is_refused() -> None:
-    with pytest.raises(DataError, match="expected closure or mixing"):
-        node_classes(find_grammar("r-G_L1"), [nx.path_graph(3)], "auto")

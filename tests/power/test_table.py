@@ -6,16 +6,16 @@ from itertools import combinations
 
 import pytest
 
+from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.fragments import Fragment
+from g2n2.power.plot import check_plot, draw_plot
 from g2n2.power.separation import separate
-from g2n2.power.suites import SameSizePairs, Suite, load_suite
+from g2n2.power.suites import SameSizePairs, Suite
 from g2n2.power.table import (
-    check_plot,
-    plot,
+    _only,
     power_row,
-    same_verdicts,
     to_markdown,
     wl_classes,
 )
@@ -84,14 +84,14 @@ def test_brec_is_2fwl_pair_for_pair_and_goes_as_deep_as_it_must():
     }  # fmt: skip
 
 
-def test_same_verdicts_sees_equal_counts_of_other_pairs():
+def test_verdicts_are_compared_pair_by_pair_with_equal_counts_of_other_pairs():
     graphs = tuple(load_suite("csl").graphs[:4])
     suite = Suite("four", graphs, SameSizePairs.of(graphs))
-    assert not same_verdicts(suite, [0, 0, 1, 2], [0, 1, 1, 2])
-    assert same_verdicts(suite, [0, 0, 1, 2], [5, 5, 3, 4])
+    assert _only(suite, [0, 0, 1, 2], [0, 1, 1, 2]) != (0, 0)
+    assert _only(suite, [0, 0, 1, 2], [5, 5, 3, 4]) == (0, 0)
     listed = Suite("pairs", graphs, ((0, 1), (2, 3)))
-    assert same_verdicts(listed, [0, 0, 1, 2], [7, 7, 7, 8])
-    assert not same_verdicts(listed, [0, 0, 1, 2], [7, 8, 7, 7])
+    assert _only(listed, [0, 0, 1, 2], [7, 7, 7, 8]) == (0, 0)
+    assert _only(listed, [0, 0, 1, 2], [7, 8, 7, 7]) != (0, 0)
 
 
 def test_wl_classes_compare_across_a_suite():
@@ -109,7 +109,7 @@ def test_printed_forms_hold_the_numbers():
 
 def test_the_plot_is_drawn_and_refused_before_anything_is_measured(tmp_path):
     row = power_row(find_grammar("r-G_L3"), load_suite("cfi"), layers=4)
-    plot([row], tmp_path / "power.svg")
+    draw_plot([row], tmp_path / "power.svg")
     drawn = (tmp_path / "power.svg").read_text()
     assert "<svg" in drawn
     assert "layers" in drawn or "path" in drawn

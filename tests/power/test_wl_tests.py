@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from g2n2.data.suites import load_suite
 from g2n2.errors import GrammarError
-from g2n2.power.refinement import refine
-from g2n2.power.suites import load_suite
+from g2n2.power.refinement import WLTest, refine
 from g2n2.power.table import wl_classes, wl_history, wl_row
-from g2n2.power.wl_tests import WLTest
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from g2n2.errors import SortError
 from g2n2.grammars.fragments import Fragment
-from g2n2.grammars.grammar import Grammar
+from g2n2.grammars.grammar import Grammar, Level
 from g2n2.language.parsing import CONSTANTS, parse
 from g2n2.language.patterns import Assumption, canonical_with_order, collapsed, pattern_of
 from g2n2.language.sorts import M, R, S, V
 from g2n2.language.terms import Leaf, Term
 from g2n2.reduction.certificates import certificate, digest
-from g2n2.reduction.forms import Claim, Form, Level, Obligation, obligations, transpose_obligations
+from g2n2.reduction.invariants import Claim, Form, Obligation, obligations, transpose_obligations
 from g2n2.reduction.reduce import reduce
 from g2n2.reduction.simulation import combined
 

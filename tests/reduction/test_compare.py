@@ -11,7 +11,7 @@ from g2n2.grammars.grammar import Grammar
 from g2n2.language.patterns import Assumption
 from g2n2.pipeline import compare as refuting_compare
 from g2n2.reduction.certificates import certificate, digest
-from g2n2.reduction.checker import Verdict, check
+from g2n2.reduction.checker import CheckResult, check
 from g2n2.reduction.compare import Comparison, Inclusion, Mode, compare, with_functions
 
 WALKS = "V → AV | 1"
@@ -232,7 +232,7 @@ def test_what_must_not_be_proved_with_functions(larger: str, smaller: str) -> No
 
 
 def test_what_the_checker_refuses_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = Verdict(valid=False, checked=0, cited=(), failure="link 1: no bijection")
+    refused = CheckResult(valid=False, checked=0, cited=(), failure="link 1: no bijection")
     monkeypatch.setattr("g2n2.reduction.compare.check", lambda _: refused)
     found = compare(find_grammar("G_L1"), find_grammar("r-G_L1"))
     assert (found.relation, found.forward.proof, found.backward.proof) == ("open", None, None)

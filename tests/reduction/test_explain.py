@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from g2n2.grammars.fragments import Fragment
-from g2n2.grammars.grammar import Grammar
+from g2n2.grammars.grammar import Grammar, Level
 from g2n2.language.parsing import parse
 from g2n2.language.patterns import Assumption, equal
 from g2n2.reduction.explain import steps
-from g2n2.reduction.forms import Level
 from g2n2.reduction.reduce import reduce
 from reduction.forging import NAMES
 

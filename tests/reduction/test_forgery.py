@@ -6,20 +6,22 @@ there are any; what is wrong is the mathematics.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import networkx as nx
 import pytest
 
-from g2n2.grammars.grammar import Grammar, Rule
+from g2n2.grammars.grammar import LEVELS, Grammar, Rule
 from g2n2.grammars.words import enumerate_words
 from g2n2.language.evaluation import evaluate_mod
 from g2n2.language.sorts import S
 from g2n2.reduction.checker import check
-from g2n2.reduction.forms import FORMS, LEVELS, Claim, Form
-from g2n2.reduction.judge import parse_rule
+from g2n2.reduction.invariants import Claim, Form
+from g2n2.reduction.obligation_checker import parse_rule
 from g2n2.reduction.simulation import prove
 from reduction.forging import CERTIFICATES, Claimed, Json, forge, lemma_link, sealed, valid
+
+FORMS = get_args(Form)
 
 
 def sentences_agree(grammar: Grammar, one: nx.Graph, other: nx.Graph, size: int) -> bool:

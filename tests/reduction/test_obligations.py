@@ -17,9 +17,9 @@ from g2n2.language.parsing import CONSTANTS, parse
 from g2n2.language.patterns import Assumption, normal_form
 from g2n2.language.sorts import M, R, S, V
 from g2n2.language.terms import Leaf, Term, leaves
-from g2n2.reduction.forms import Claim, Form
+from g2n2.reduction.invariants import Claim, Form
 from g2n2.reduction.reduce import include
-from g2n2.reduction.simulation import Proof, Witness, prove
+from g2n2.reduction.simulation import Proof, SimulationWitness, prove
 
 OPAQUE = {"s": S, "v": V, "w": V, "m": M}
 NAMES: dict[str, Term] = {
@@ -78,7 +78,7 @@ def key(term: Term) -> object:
     return frozenset(normal_form(term).items())
 
 
-def whole_word(witness: Witness) -> Term | None:
+def whole_word(witness: SimulationWitness) -> Term | None:
     """What is left once the sentences are split off, as one term of the obligation's sort."""
     sort, words = witness.obligation.term.sort, witness.words
     if sort == S:
@@ -96,7 +96,7 @@ def from_theory(line: str) -> Triple:
     return triple(term, parts, word)
 
 
-def from_proof(witness: Witness) -> Triple:
+def from_proof(witness: SimulationWitness) -> Triple:
     factors = [f for f in witness.factors if not (isinstance(f, Leaf) and f.sort == S)]
     return triple(witness.obligation.term, factors, whole_word(witness))
 
@@ -157,7 +157,9 @@ def random_values(rng: Random, n: int, assume: Assumption) -> tuple[Value, dict[
     return upper, leaves_of
 
 
-def both_sides(witness: Witness, form: Form, a: Value, given: dict[str, Value]) -> list[Value]:
+def both_sides(
+    witness: SimulationWitness, form: Form, a: Value, given: dict[str, Value]
+) -> list[Value]:
     """The obligation's value, and that of its factors times its words."""
 
     def value(term: Term) -> Value:
@@ -224,7 +226,9 @@ def test_the_numbers_can_fail() -> None:
     for one in proof.witnesses:
         for other in proof.witnesses:
             if one.obligation.term.sort == other.obligation.term.sort:
-                forged = Witness(one.obligation, other.factors, other.words, one.bijection)
+                forged = SimulationWitness(
+                    one.obligation, other.factors, other.words, one.bijection
+                )
                 same = np.array_equal(*both_sides(forged, "shape", a, given))
                 assert same == (from_proof(one)[1] == from_proof(other)[1])
                 wrong += not same

@@ -7,24 +7,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.fragments import Fragment
-from g2n2.grammars.grammar import Grammar, Rule
+from g2n2.grammars.grammar import Grammar, Level, Rule
 from g2n2.graphs import parse_graph6
 from g2n2.language.evaluation import evaluate
 from g2n2.language.parsing import parse
 from g2n2.language.patterns import Assumption
 from g2n2.reduction.certificates import certificate
-from g2n2.reduction.checker import Verdict, check
-from g2n2.reduction.forms import FORMS, Claim, Form, Level
+from g2n2.reduction.checker import CheckResult, check
+from g2n2.reduction.invariants import Claim, Form
 from g2n2.reduction.lemmas import Lemma
 from g2n2.reduction.reduce import Reduction, Simulation, include, reduce
 from g2n2.reduction.simulation import first_failure, prove
 from reduction.hand_written import hand_written
+
+FORMS = get_args(Form)
 
 G_L1, G_L3 = Fragment("L1").exhaustive(), Fragment("L3").exhaustive()
 R_G_L1, R_G_L3 = find_grammar("r-G_L1"), find_grammar("r-G_L3")
@@ -372,7 +375,7 @@ def test_what_is_found_and_not_proved_is_not_found(level: Level, assume: Assumpt
 
 
 def test_what_the_checker_refuses_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("g2n2.reduction.reduce.check", lambda content: Verdict(False, 0, ()))
+    monkeypatch.setattr("g2n2.reduction.reduce.check", lambda content: CheckResult(False, 0, ()))
     reduction = reduce(G_L1)
     assert reduction.reduced == G_L1
     assert (reduction.links, reduction.alternatives) == ((), ())

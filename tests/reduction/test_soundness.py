@@ -22,7 +22,7 @@ from g2n2.language.sorts import S
 from g2n2.language.terms import Apply, Leaf, Term
 from g2n2.reduction.certificates import certificate
 from g2n2.reduction.checker import check
-from g2n2.reduction.goals import split
+from g2n2.reduction.proof_goals import split
 from g2n2.reduction.reduce import Reduction, reduce
 
 Ints = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ import pytest
 
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.grammar import Grammar
-from g2n2.power.words.word_classes import graph_classes
+from g2n2.power.random_probes import graph_classes
 from g2n2.reduction.compare import included
 from g2n2.reduction.theorems import MATRICES, OUTER, by_theorem, within_3wl
 

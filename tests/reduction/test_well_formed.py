@@ -10,7 +10,7 @@ from g2n2 import Fragment, Grammar, find_grammar
 from g2n2.errors import GrammarError
 from g2n2.grammars.grammar import Rule
 from g2n2.language.sorts import M, S, V
-from g2n2.reduction.forms import OUTPUTS
+from g2n2.reduction.invariants import OUTPUTS
 from g2n2.reduction.reduce import reduce
 
 OPERATIONS = ("·", "ᵀ", "1", "diag", "⊙", "Tr", "+", "×", "f")

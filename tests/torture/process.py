@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from g2n2 import whole_files
+from g2n2 import atomic_files
 from g2n2.cli import main
 from g2n2.data.files import store_in_cache
 from g2n2.training import stepping, sweeps
@@ -61,7 +61,7 @@ def command(words: list[str], folder: Path, log: Path, blow: Blow) -> None:
 def _install(blow: Blow) -> list[int]:
     """Strike at the chosen call of this process; the list holds the number of calls so far."""
     calls = [0]
-    put, fsync, replace = whole_files.put, os.fsync, os.replace
+    put, fsync, replace = atomic_files.put, os.fsync, os.replace
 
     def struck(again: bool) -> bool:
         calls[0] += 1
@@ -89,9 +89,9 @@ def _install(blow: Blow) -> list[int]:
 
     if blow.slow:
         stepping.Stepper.step = _paused(stepping.Stepper.step)  # type: ignore[method-assign]
-        whole_files.put = _in_pieces
+        atomic_files.put = _in_pieces
     if blow.at or blow.counted:
-        whole_files.put = half
+        atomic_files.put = half
         os.fsync, os.replace = around(fsync, True), around(replace, False)
     return calls
 

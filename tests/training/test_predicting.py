@@ -17,8 +17,8 @@ import pytest
 
 import g2n2
 from g2n2 import partial_output
+from g2n2.atomic_files import InUseError
 from g2n2.errors import DataError
-from g2n2.locks import InUseError
 from g2n2.training.session import train_config
 from g2n2.training.trained import Run
 from small_runs import no_pictures, small_config

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from g2n2.atomic_files import HOLDER, LOCK, holder, sole_writer
 from g2n2.errors import DataError
-from g2n2.locks import HOLDER, LOCK, holder, sole_writer
 from g2n2.training.config import RunConfig
 from g2n2.training.run_folder import BEST
 from g2n2.training.session import Watch, train_config

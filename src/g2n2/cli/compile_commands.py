@@ -121,8 +121,8 @@ def compile_grammar(
 ) -> None:
     """The network of a grammar with its shapes, parameters, FLOPs and memory."""
     from ..compiler.costs import NetworkCost
-    from ..compiler.plan_text import plan_as_json, plan_text
-    from ..compiler.planning import plan_network, undefined_supports
+    from ..compiler.grammar_to_plan import plan_network, undefined_supports
+    from ..compiler.plan_to_text import plan_as_json, plan_text
     from ..verdict import network_verdict
 
     chosen = of_network(grammar, reduce)
@@ -174,14 +174,13 @@ def trace_word(
     json: AsJson = False,
 ) -> None:
     """How a network makes a word, rule by rule: the memories after each step, the layers needed."""
-    from ..compiler.trace import trace
-    from ..compiler.trace_text import trace_json
+    from ..compiler.trace import trace, trace_json
     from ..graphs import parse_graph6
 
     chosen = of_words(grammar, reduce)
     found = trace(chosen.grammar, word, parse_graph6(graph6) if graph6 else None)
     if diagram is not None:
-        from ..compiler.diagrams import trace_svg
+        from ..compiler.plan_to_svg import trace_svg
 
         _write_svg(trace_svg(found), diagram)
     if json:
@@ -195,23 +194,25 @@ def trace_word(
 
 
 def _drawn(plan: NetworkPlan, figure: Figure, grammar: str) -> str:
-    from ..compiler import diagrams
+    from ..compiler import plan_to_svg
 
     match figure:
         case Figure.layer:
-            return diagrams.layer_svg(plan)
+            return plan_to_svg.layer_svg(plan)
         case Figure.architecture:
-            return diagrams.architecture_svg(plan)
+            return plan_to_svg.architecture_svg(plan)
         case Figure.overview:
-            return diagrams.overview_svg(
-                _start(grammar, plan.grammar),
-                max(plan.layers[-1].widths().values()),
-                plan.preset,
-            )
+            from ..reduction.reduce import reduce
+
+            fragment = _fragment(grammar)
+            larger = plan.grammar if fragment is None else fragment.exhaustive()
+            width = max(plan.layers[-1].widths().values())
+            reduced = reduce(larger).reduced
+            return plan_to_svg.overview_svg(larger, reduced, fragment, width, plan.preset)
 
 
-def _start(text: str, grammar: Grammar) -> Fragment | Grammar:
-    """What an overview starts from: the paper's grammars from their operations, others as given."""
+def _fragment(text: str) -> Fragment | None:
+    """The operations an overview starts from; None for grammars that are no fragment's."""
     from ..errors import GrammarError
     from ..grammars.fragments import Fragment
 
@@ -219,12 +220,12 @@ def _start(text: str, grammar: Grammar) -> Fragment | Grammar:
     try:
         return Fragment.parse(named[1] if named else text)
     except GrammarError:
-        return grammar
+        return None
 
 
 def _write_svg(content: str, path: Path) -> None:
+    from ..atomic_files import write_output
     from ..errors import DataError
-    from ..whole_files import write_output
 
     if path.suffix.lower() != ".svg":
         raise DataError(f"a diagram is written as SVG; name it for instance {path.stem}.svg")
@@ -241,8 +242,8 @@ def show_formula(
     json: AsJson = False,
 ) -> None:
     """A ready formula as a sentence, and the network that can hold it."""
-    from ..compiler.formulas.counting import FORMULAS, formula
-    from ..compiler.formulas.planning import requirements
+    from ..compiler.formula_plan import requirements
+    from ..grammars.subgraph_counts import FORMULAS, formula
 
     if not name:
         show.say("\n".join(FORMULAS))

@@ -8,7 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from ..pipeline import Chosen
-    from ..power.wl_tests import WLTest
+    from ..power.refinement import WLTest
 
 HELP = "A name, rules, a file of either, a certificate, a fragment, or - for a pipe."
 HELP_OR_TEST = "A name, rules, a certificate, a fragment, a WL test such as 3-WL, or - for a pipe."
@@ -36,6 +36,6 @@ def of_network(text: str, reduce: bool | None = None) -> Chosen:
 
 def of_words_or_test(text: str, reduce: bool | None = None) -> Chosen | WLTest:
     """A WL test by its name, else the grammar whose words are asked for."""
-    from ..power.wl_tests import WLTest
+    from ..power.refinement import WLTest
 
     return WLTest.find(text) or of_words(text, reduce)

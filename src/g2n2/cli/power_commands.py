@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -19,10 +18,9 @@ from .reduction_commands import AsJson
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..graphs import Adjacency
+    from ..power.refinement import WLTest
     from ..power.separation import Separation
-    from ..power.suites import Suite
     from ..power.table import PowerRow
-    from ..power.wl_tests import WLTest
     from ..verdict import Verdict
 
 
@@ -69,8 +67,8 @@ def separate(
 ) -> None:
     """Whether a grammar tells two graphs apart, and the sentence that does."""
     from ..graphs import read_graph
+    from ..power.refinement import WLTest
     from ..power.separation import separate as run
-    from ..power.wl_tests import WLTest
     from ..reduction.compare import with_functions
 
     taken = of_words_or_test(grammar, reduce)
@@ -128,12 +126,14 @@ def power(
     json: AsJson = False,
 ) -> None:
     """How many pairs of a suite each grammar tells apart, by number of layers."""
+    from ..data.suites import find_suite
     from ..power import table
-    from ..power.wl_tests import WLTest
+    from ..power.plot import check_plot, draw_plot
+    from ..power.refinement import WLTest
     from ..reduction.compare import with_functions
 
     if plot is not None:
-        table.check_plot(plot)
+        check_plot(plot)
     taken = [of_words_or_test(text, reduce) for text in grammars]
     notes = [one.note for one in taken if not isinstance(one, WLTest) and one.note]
     asked = [one if isinstance(one, WLTest) else one.grammar for one in taken]
@@ -143,7 +143,7 @@ def power(
     rows: list[PowerRow] = []
     for name in suite:
         with waiting(f"loading {name}"):
-            loaded = _load(name, pairs, data)
+            loaded = find_suite(name, pairs, data)
             table.wl_classes(loaded, 1)
             table.wl_classes(loaded, 2)
         for grammar in chosen:
@@ -169,13 +169,13 @@ def power(
             show.say(f"\n{note}")
         show.say(f"\n{_power_verdict(rows, [] if readout else asked, with_f)}")
     if plot is not None:
-        table.plot(rows, plot)
+        draw_plot(rows, plot)
 
 
 def _power_verdict(rows: list[PowerRow], asked: list[Grammar | WLTest], with_f: bool) -> Verdict:
     """What was measured on the suites, and what holds for all graphs."""
     from ..placement import functions_statements
-    from ..power.wl_tests import WLTest
+    from ..power.refinement import WLTest
     from ..verdict import Verdict, grammar_verdict, suite_statements
 
     verdict = Verdict(tuple(s for row in rows for s in suite_statements(row)))
@@ -221,14 +221,6 @@ def wl(
         show.say(f"different from round {at} on ({k}-{variant.value.upper()}){why}")
     else:
         show.say(f"same: stable after {found.rounds} rounds ({k}-{variant.value.upper()})")
-
-
-def _load(name: str, pairs: bool, data: Path | None) -> Suite:
-    from ..power.suites import SUITE_NAMES, graph6_suite, load_suite
-
-    if name not in SUITE_NAMES and os.path.exists(name):
-        return graph6_suite(name, pairs)
-    return load_suite(name, data)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from .grammar_options import HELP_OR_TEST, Reduce, of_words, of_words_or_test
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..pipeline import Chosen
-    from ..power.wl_tests import WLTest
+    from ..power.refinement import WLTest
     from ..reduction.compare import Comparison, Inclusion
 
 
@@ -73,9 +73,9 @@ def derive(
     latex: Annotated[bool, typer.Option(help="Print both grammars as LaTeX.")] = False,
 ) -> None:
     """From a fragment to its exhaustive grammar, and by proof to a reduced one."""
+    from ..atomic_files import check_output
     from ..pipeline import derive as run
     from ..reduction.certificates import write_certificate
-    from ..whole_files import check_output
 
     if out is not None:
         check_output(out)
@@ -160,11 +160,11 @@ def compare(
     json: AsJson = False,
 ) -> None:
     """Which of two grammars tells more graphs apart, with and without pointwise f."""
+    from ..atomic_files import check_output
     from ..errors import ReductionError
     from ..pipeline import compare as run
-    from ..power.wl_tests import WLTest
+    from ..power.refinement import WLTest
     from ..verdict import comparison_verdict
-    from ..whole_files import check_output
 
     if out is not None:
         check_output(out)
@@ -194,7 +194,7 @@ def compare(
 def _compare_with_test(first: Chosen | WLTest, second: Chosen | WLTest, json: bool) -> None:
     """A WL test on one side, or on both: theorems, simulations and pairs of graphs decide."""
     from ..placement import SYMBOLS, against_test, compared_tests, turned
-    from ..power.wl_tests import WLTest
+    from ..power.refinement import WLTest
     from ..verdict import Verdict, no_sentences_verdict
 
     verdict = Verdict()
@@ -234,7 +234,7 @@ def _compare_with_test(first: Chosen | WLTest, second: Chosen | WLTest, json: bo
 
 
 def _side(chosen: Chosen | WLTest) -> str:
-    from ..power.wl_tests import WLTest
+    from ..power.refinement import WLTest
 
     return chosen.name if isinstance(chosen, WLTest) else chosen.grammar.name
 

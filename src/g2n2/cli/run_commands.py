@@ -234,8 +234,8 @@ def _say_notes(trained: TrainedRun, interval: float) -> None:
 
 def _check_out(out: Path, *sources: str) -> None:
     """Refuse, before the work, an output that cannot be written or that would overwrite inputs."""
+    from ..atomic_files import check_output
     from ..errors import DataError
-    from ..whole_files import check_output
 
     check_output(out)
     for source in map(Path, sources):

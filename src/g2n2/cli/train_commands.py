@@ -102,9 +102,9 @@ def train(
 
     Settings on the command line win over those of --config, and those over the defaults.
     """
+    from ..atomic_files import check_folder
     from ..errors import DataError
     from ..training.settings import new_run_folder, with_chosen_rules
-    from ..whole_files import check_folder
 
     said = {
         "dataset": dataset,

@@ -10,7 +10,6 @@ from ..language.printing import to_text
 from ..language.signatures import Contraction
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import Apply, Term, holes
-from .memories import widths_before
 from .plan import Linear, MemoryUpdate, NetworkPlan, RuleStep
 
 VECTOR_WORK = frozenset({"diag(V_c)V_c", "M⊙I"})
@@ -144,7 +143,7 @@ class NetworkCost:
     def pooling(self) -> Cost:
         """One addition for each number pooled, and the vector the decision reads."""
         plan = self.plan.readout
-        widths = widths_before(self.plan, len(self.plan.layers))
+        widths = self.plan.widths_before(len(self.plan.layers))
         pooled = [part for part, _ in plan.pools] if plan.pooled_width else []
         pooled += ["off-diagonal"] if "row sums C" in plan.local else []
         sizes = (POOLED[part] for part in pooled)

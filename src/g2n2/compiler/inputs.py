@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..errors import LoweringError
+from ..grammars.free_functions import identity_is_a_word
 from ..grammars.grammar import Grammar
 from ..language.operations import OPERATIONS
 from ..language.printing import to_text
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import IDENTITY, ONE, A, Apply, Term, apply, subterms
-from .free_functions import identity_is_a_word
 from .presets import Preset
 
 
@@ -83,7 +83,8 @@ def plan_inputs(
         )
     if not {M, V} & heads and not grammar.sentence_rules:
         raise LoweringError(f"{name} has neither matrices, columns nor sentences to compute with")
-    words = {sort: _terminals(grammar, sort) for sort in (M, V, R, S)}
+    terminals = [rule for rule in grammar.rules if not rule.holes]
+    words = {s: [rule.body for rule in terminals if rule.head == s] for s in (M, V, R, S)}
     words[M] = _matrices(grammar, words[M], directed, only_words)
     if preset.ones == "without features" and node_features:
         words[V] = [term for term in words[V] if term != ONE]
@@ -100,11 +101,6 @@ def plan_inputs(
         edge_features,
         directed or _reads_columns(grammar),
     )
-
-
-def _terminals(grammar: Grammar, sort: Sort) -> list[Term]:
-    """The bodies without variables of one variable's rules."""
-    return [rule.body for rule in grammar.rules if rule.head == sort and not rule.holes]
 
 
 def _matrices(

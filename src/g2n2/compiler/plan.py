@@ -10,38 +10,16 @@ memory is still empty cannot be applied yet: its step appears in the first layer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
-from ..language.sorts import Sort
+from ..language.sorts import M, R, S, Sort, V
 from .inputs import InputPlan
+from .plan_power import PlanPower
 from .presets import Preset
 from .readout_plan import ReadoutPlan
-
-Mixing = Literal["any", "zero", "homogeneous", "linear"]
-"""What is mixed into a memory: any function of its channels and of the rules' outputs, any that
-keeps zero, any with f(tx) = t·f(x) for t ≥ 0, or a linear one."""
-
-
-@dataclass(frozen=True)
-class WLTestOptions:
-    """How `power.grammar_test` is called to describe a network, and how well that does.
-
-    Attributes:
-        functions: What the mixing of each memory can compute.
-        last_functions: What it can compute in the last layer, where that differs.
-        inputs: What stands between the inputs and the first layer's rules.
-        describes: `exactly`; `from above` where the network may see less; `not at all` where a
-            layer is no round of the test.
-    """
-
-    functions: dict[Sort, Mixing]
-    last_functions: dict[Sort, Mixing] | None
-    inputs: Literal["values", "colours", "functions"]
-    describes: Literal["exactly", "from above", "not at all"]
 
 
 @dataclass(frozen=True)
@@ -124,7 +102,7 @@ class LayerPlan:
 
 
 @dataclass(frozen=True)
-class NetworkPlan:
+class NetworkPlan(PlanPower):
     """A whole network, ready to be costed, drawn or built.
 
     Attributes:
@@ -146,57 +124,37 @@ class NetworkPlan:
     readout: ReadoutPlan
     only_free: bool = False
 
-    def test_grammar(self) -> Grammar:
-        """The grammar whose own WL test describes this network; see `plan_power`."""
-        from .plan_power import test_grammar
 
-        return test_grammar(self)
+SYMBOLS: dict[Sort, str] = {M: "C", V: "H", R: "R", S: "s"}
+"""C and H as in the paper; R holds rows and s scalars, where a grammar has them."""
 
-    def functions(self) -> dict[Sort, Mixing]:
-        """What a layer's mixing of each memory can compute; see `plan_power`."""
-        from .plan_power import functions
+AXES: dict[Sort, tuple[str, ...]] = {M: ("B", "N", "N"), V: ("B", "N"), R: ("B", "N"), S: ("B",)}
 
-        return functions(self)
+LEGEND = "B graphs of N nodes; the last number counts channels"
 
-    def test_options(self) -> WLTestOptions:
-        """How the WL test of `test_grammar` is run for this network; see `plan_power`."""
-        from .plan_power import test_options
 
-        return test_options(self)
+class NumberedSelector(NamedTuple):
+    """One selector of a layer with its number: L1, L2, …"""
 
-    def added_rules(self) -> tuple[Rule, ...]:
-        """The rules that MLPs and biases add to the grammar; see `plan_power`."""
-        from .plan_power import added_rules
+    number: int
+    step: RuleStep
+    operand: int
+    selector: Selector
 
-        return added_rules(self)
 
-    def exceptions(self) -> tuple[str, ...]:
-        """Why the test of `test_grammar` does not describe this network exactly, if so."""
-        from .plan_power import exceptions
+def shape(sort: Sort, channels: int | str) -> str:
+    """`[B, N, N, 64]` for a matrix memory of 64 channels."""
+    return f"[{', '.join((*AXES[sort], str(channels)))}]"
 
-        return exceptions(self)
 
-    def reads_sentences(self) -> bool:
-        """Whether the read-out contains every rule of S."""
-        from .plan_power import reads_sentences
-
-        return reads_sentences(self)
-
-    def linears(self) -> Iterator[tuple[str, Sort, Linear]]:
-        """Every linear map: where it is, over which entries it runs, and its sizes."""
-        for sort, linear in self.embeddings:
-            yield "embedding", sort, linear
-        for number, layer in enumerate(self.layers, start=1):
-            for update in layer.updates:
-                for step in update.steps:
-                    for selector in step.selectors:
-                        for linear in selector.maps:
-                            yield f"layer {number}", selector.sort, linear
-                for linear in update.mixer:
-                    yield f"layer {number}", update.sort, linear
-        for step in self.readout.steps:
-            for selector in step.selectors:
-                for linear in selector.maps:
-                    yield "read-out", selector.sort, linear
-        for linear in self.readout.maps:
-            yield "decision", self.readout.sort, linear
+def numbered_selectors(part: LayerPlan | ReadoutPlan) -> list[NumberedSelector]:
+    """The selectors of a layer or of a read-out, numbered as in the paper."""
+    updates = part.updates if isinstance(part, LayerPlan) else (part,)
+    selectors = [
+        (step, operand, selector)
+        for update in updates
+        for step in update.steps
+        for operand, selector in enumerate(step.selectors)
+    ]
+    selectors.sort(key=lambda item: list(SYMBOLS).index(item[2].sort))
+    return [NumberedSelector(number, *item) for number, item in enumerate(selectors, start=1)]

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ..errors import LoweringError
+from ..grammars.network_rules import POOL_RULES
 from ..grammars.rules import Rule
 from ..language.patterns import Combination, normal_form
 from ..language.sorts import M, R, S, Sort, V
@@ -33,14 +34,6 @@ PARTS: dict[str, Sort] = {
     "off-diagonal": M,
 }
 """H, the row vectors, the scalars, and the two parts of C: which memory each is a part of."""
-
-POOL_RULES: dict[str, Rule] = {
-    "nodes": Rule.parse("S → 1ᵀV_c"),
-    "rows": Rule.parse("S → V_r1"),
-    "diagonal": Rule.parse("S → Tr(M)"),
-    "off-diagonal": Rule.parse("S → 1ᵀ(M⊙J)1"),
-}
-"""Summing a part is a rule of S."""
 
 WAYS = ("sum", "mean", "max", "none")
 """Ways of pooling; what the option `readout` meant before it named the rules that are read out."""

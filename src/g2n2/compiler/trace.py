@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from ..grammars.coercion import GrammarLike, as_grammar
-from ..grammars.derivations import Derivation
+from ..grammars.derivations import DerivationTree
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
 from ..grammars.words import parse_word
@@ -19,10 +20,10 @@ from ..graphs import GraphLike
 from ..language.evaluation import Array, evaluate
 from ..language.sorts import M, S, Sort
 from ..language.terms import IDENTITY, ONE, Term, apply, substitute
+from .grammar_to_plan import UPDATE_ORDER
 from .inputs import plan_inputs
-from .planning import UPDATE_ORDER
+from .least_depth import least_depth_derivation
 from .presets import PRESETS
-from .shallowest import shallowest
 
 Memories = Mapping[Sort, tuple[Term, ...]]
 _DIAGONAL = apply("diag", ONE)
@@ -68,7 +69,7 @@ class Trace:
     depth: int
 
     def __str__(self) -> str:
-        from .trace_text import trace_text
+        pass
 
         return trace_text(self)
 
@@ -92,7 +93,7 @@ def trace(grammar: GrammarLike, word: Term | str, graph: GraphLike | None = None
     grammar = as_grammar(grammar)
     term = parse_word(grammar, word) if isinstance(word, str) else word
     identity = "I" in plan_inputs(grammar, PRESETS["paper"], 0, 0, False).matrix
-    derivation = shallowest(grammar, term, (_DIAGONAL, IDENTITY) if identity else ())
+    derivation = least_depth_derivation(grammar, term, (_DIAGONAL, IDENTITY) if identity else ())
     start = _start(grammar, derivation, identity)
     steps: list[TraceStep] = []
     memories = start
@@ -106,13 +107,13 @@ def trace(grammar: GrammarLike, word: Term | str, graph: GraphLike | None = None
     return Trace(grammar, term, start, tuple(steps), depth)
 
 
-def _in_layers(root: Derivation) -> list[tuple[Derivation, int | None]]:
+def _in_layers(root: DerivationTree) -> list[tuple[DerivationTree, int | None]]:
     """Every word that is computed, once, by layer; the read-out, which is no layer, last.
 
     The last rule of a sentence is applied by the read-out, also where scalars feed back into words.
     """
     layers: dict[Term, int] = {}
-    found: dict[Term, tuple[Derivation, int | None]] = {}
+    found: dict[Term, tuple[DerivationTree, int | None]] = {}
     for node in reversed(list(root.nodes())):  # children stand before their parents
         if node.children:
             layer = 1 + max(layers[child.term] for child in node.children)
@@ -125,7 +126,7 @@ def _in_layers(root: Derivation) -> list[tuple[Derivation, int | None]]:
     return sorted(found.values(), key=lambda item: end if item[1] is None else item[1])
 
 
-def _start(grammar: Grammar, derivation: Derivation, identity: bool) -> Memories:
+def _start(grammar: Grammar, derivation: DerivationTree, identity: bool) -> Memories:
     """The rules without variables, and what the derivation takes as given."""
     given = [(rule.head, rule.body) for rule in grammar.rules if not rule.holes]
     given += [(node.rule.head, node.term) for node in derivation.nodes() if not node.children]
@@ -145,3 +146,86 @@ def _stored(memories: Memories, sort: Sort, term: Term) -> Memories:
 
 def _value(grammar: Grammar, term: Term, graph: GraphLike) -> Array:
     return evaluate(substitute(term, dict(grammar.supports)), graph)
+
+
+_LARGEST = 12
+"""Values of graphs with more nodes are described and not printed."""
+
+
+def trace_text(trace: Trace) -> str:
+    """Every step with its four parts: rule, inputs, computation, memories."""
+    lines = [title(trace), "", *_memory_lines("start", trace.start)]
+    layer: int | None = 0
+    for number, step in enumerate(trace.steps, start=1):
+        if step.layer != layer:
+            layer = step.layer
+            lines += ["", "read-out" if layer is None else f"layer {layer}"]
+        lines += _step_lines(number, step)
+    return "\n".join(lines)
+
+
+def title(trace: Trace) -> str:
+    """The word, the grammar and how many layers it takes."""
+    depth = trace.depth
+    layers = "no layer" if depth == 0 else "1 layer" if depth == 1 else f"{depth} layers"
+    return f"{word_text(trace.word)} in {trace.grammar.name or 'the given grammar'}: {layers}"
+
+
+def trace_json(trace: Trace) -> dict[str, Any]:
+    """The same as data."""
+    return {
+        "grammar": trace.grammar.name,
+        "word": str(trace.word),
+        "depth": trace.depth,
+        "start": _memories_json(trace.start),
+        "steps": [
+            {
+                "rule": str(step.rule),
+                "inputs": [word_text(term) for term in step.inputs],
+                "output": word_text(step.output),
+                "layer": step.layer,
+                "memories": _memories_json(step.memories),
+                "value": None if step.value is None else step.value.tolist(),
+            }
+            for step in trace.steps
+        ],
+    }
+
+
+def word_text(term: Term) -> str:
+    """A word; diag(1) by its name I."""
+    return "I" if term == apply("diag", ONE) else str(term)
+
+
+def _step_lines(number: int, step: TraceStep) -> list[str]:
+    inputs = ", ".join(f"{word_text(word)} from {word.sort.variable}" for word in step.inputs)
+    lines = [
+        f"  step {number}",
+        f"    1 rule     {step.rule}",
+        f"    2 inputs   {inputs}",
+        f"    3 compute  {word_text(step.output)}",
+    ]
+    if step.value is not None:
+        lines += [f"               {line}" for line in _value_lines(step.value)]
+    return lines + ["  " + line for line in _memory_lines("4 store", step.memories)]
+
+
+def _memory_lines(label: str, memories: Memories) -> list[str]:
+    shown = [
+        f"{sort.variable:<3} {', '.join(map(word_text, words)) or 'empty'}"
+        for sort, words in memories.items()
+    ]
+    return [f"  {label if k == 0 else '':<10} {line}" for k, line in enumerate(shown)]
+
+
+def _value_lines(value: Array) -> list[str]:
+    if max(value.shape) > _LARGEST:
+        return [f"{value.shape[0]}×{value.shape[1]} values from {value.min():g} to {value.max():g}"]
+    rows = value.T if value.shape[1] == 1 else value
+    cells = [[f"{number:g}" for number in row] for row in rows]
+    width = max(len(cell) for row in cells for cell in row)
+    return [" ".join(cell.rjust(width) for cell in row) for row in cells]
+
+
+def _memories_json(memories: Memories) -> dict[str, list[str]]:
+    return {sort.letter: [word_text(word) for word in words] for sort, words in memories.items()}

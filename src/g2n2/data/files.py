@@ -13,9 +13,9 @@ import urllib.request
 from pathlib import Path
 from typing import Literal
 
+from ..atomic_files import replace_file
 from ..errors import DataError
 from ..input_files import read_file
-from ..whole_files import replace_file
 
 Subfolder = Literal["expressivity", "tu", "filtering", "counting", "zinc"]
 

@@ -34,9 +34,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from ..atomic_files import replace_file, sole_builder
 from ..errors import DataError
-from ..locks import sole_builder
-from ..whole_files import replace_file
 from .archives import read_npz
 from .files import cache_folder, sha256_of
 from .graph_set import Floats, GraphSet, Ints, Target

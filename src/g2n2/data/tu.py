@@ -26,9 +26,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from ..atomic_files import sole_builder
 from ..errors import DataError
 from ..input_files import read_file
-from ..locks import sole_builder
 from .archives import read_zip
 from .assembly import frozen, one_hot, stratified_folds
 from .files import cache_folder, check_sha256, download, find_file, missing_file, store_in_cache

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from ..atomic_files import make_folder
 from ..errors import DataError
-from ..whole_files import make_folder
 
 MARK = "demo.json"
 CERTIFICATE = "certificate.json"

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..errors import ReductionError
 from ..pipeline import Derivation, derive
 from ..reduction.certificates import read_certificate, write_certificate
-from ..reduction.checker import Verdict, check
+from ..reduction.checker import CheckResult, check
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class DemoProof:
     """A derivation, and what the checker says of its certificate."""
 
     derivation: Derivation
-    verdict: Verdict
+    verdict: CheckResult
 
     @property
     def removed(self) -> int:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..compiler.diagrams import layer_svg
-from ..compiler.planning import plan_network
+from ..compiler.grammar_to_plan import plan_network
+from ..compiler.plan_to_svg import layer_svg
 from .page import Block, Code, Heading, PageTable, Picture, Text
 from .proof import DemoProof
 from .settings import DEGREE, TARGETS, DemoSettings

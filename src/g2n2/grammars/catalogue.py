@@ -7,17 +7,13 @@ import unicodedata
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import DataError, GrammarError
 from ..input_files import read_text_file, special_kind
 from ..language.patterns import Assumption
 from .fragments import NAMED, Fragment, Typing
-from .grammar import Grammar
+from .grammar import Grammar, Level
 from .rules import ARROWS
-
-if TYPE_CHECKING:
-    from ..reduction.forms import Level
 
 GIVEN = "given"
 """The name of a grammar that comes as its own text."""

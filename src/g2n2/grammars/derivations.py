@@ -21,14 +21,14 @@ _WIDTH = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Derivation:
+class DerivationTree:
     """A rule, the term it derives, and one derivation for each variable of the rule's body."""
 
     rule: Rule
     term: Term
-    children: tuple[Derivation, ...] = ()
+    children: tuple[DerivationTree, ...] = ()
 
-    def nodes(self) -> Iterator[Derivation]:
+    def nodes(self) -> Iterator[DerivationTree]:
         """This node, then those below it left to right: the leftmost derivation."""
         waiting = [self]
         while waiting:
@@ -37,7 +37,7 @@ class Derivation:
             waiting.extend(reversed(node.children))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Derivation) and self._key() == other._key()
+        return isinstance(other, DerivationTree) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash(self._key())
@@ -46,13 +46,13 @@ class Derivation:
         return tree_text(self)
 
     def __repr__(self) -> str:
-        return f"Derivation({self.rule}, {self.term})"
+        return f"DerivationTree({self.rule}, {self.term})"
 
     def _key(self) -> tuple[object, ...]:
         return tuple((node.rule, node.term) for node in self.nodes())
 
 
-def derive_word(grammar: Grammar, term: Term, sort: Sort | None = None) -> Derivation:
+def derive_word(grammar: Grammar, term: Term, sort: Sort | None = None) -> DerivationTree:
     """Derive a term, trying rules in the grammar's order and giving the first variable the least.
 
     Raises:
@@ -74,7 +74,7 @@ def derive_word(grammar: Grammar, term: Term, sort: Sort | None = None) -> Deriv
     return _tree(recogniser, term)
 
 
-def _tree(recogniser: Recogniser, term: Term) -> Derivation:
+def _tree(recogniser: Recogniser, term: Term) -> DerivationTree:
     """The derivation of the recogniser's goal; loops, because a tree may be deep."""
     waiting = [recogniser.goal]
     steps: list[tuple[Rule, Term, int]] = []
@@ -84,9 +84,9 @@ def _tree(recogniser: Recogniser, term: Term) -> Derivation:
         word = (goal.term if below else rule.body) if steps else term
         steps.append((rule, word, len(below)))
         waiting.extend(reversed(below))
-    built: list[Derivation] = []
+    built: list[DerivationTree] = []
     for rule, word, count in reversed(steps):
-        built.append(Derivation(rule, word, tuple(built.pop() for _ in range(count))))
+        built.append(DerivationTree(rule, word, tuple(built.pop() for _ in range(count))))
     return built[0]
 
 
@@ -105,7 +105,7 @@ def _why_not(grammar: Grammar, recogniser: Recogniser, term: Term) -> str:
     return f"no variable derives {blamed}; {rules}"
 
 
-def tree_text(derivation: Derivation) -> str:
+def tree_text(derivation: DerivationTree) -> str:
     """The tree as lines: each rule indented below the one whose variable it replaces."""
     rows: list[tuple[str, str]] = []
     waiting = [(derivation, "", "")]
@@ -123,7 +123,7 @@ def tree_text(derivation: Derivation) -> str:
     )
 
 
-def tree_dot(derivation: Derivation) -> str:
+def tree_dot(derivation: DerivationTree) -> str:
     """The tree for Graphviz: variables, in circles, are replaced until only terminals remain."""
     lines = [
         "digraph derivation {",
@@ -150,7 +150,7 @@ def tree_dot(derivation: Derivation) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _symbols(node: Derivation) -> Iterator[tuple[str, bool]]:
+def _symbols(node: DerivationTree) -> Iterator[tuple[str, bool]]:
     """The body of a rule cut into variables and terminals; brackets only group, so they go."""
     marked = fill(node.rule.body, [Leaf(_MARK, sort) for sort in node.rule.holes])
     text = to_text(marked, powers=False)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import GrammarError
 from ..language.parsing import parse
@@ -17,10 +17,13 @@ from .rules import ARROWS, Rule, parse_rules
 
 if TYPE_CHECKING:
     from ..language.patterns import Assumption
-    from ..reduction.forms import Level
-    from ..reduction.reduce import Order, Reduction
+    from ..pipeline import Order, Reduction
 
-__all__ = ["Grammar", "Rule", "parse_rules"]
+__all__ = ["Grammar", "Level", "Rule", "parse_rules"]
+
+Level = Literal["graph", "node", "pair"]
+"""Whose words are compared."""
+LEVELS: tuple[Level, ...] = ("graph", "node", "pair")
 
 CHOICE = " | "
 NO_SENTENCES = re.compile(rf"S\s*(?:{'|'.join(ARROWS)})\s*(?:∅|none)")
@@ -232,7 +235,7 @@ class Grammar:
         alternatives: bool = True,
     ) -> Reduction:
         """The smallest grammar found with the same power; see `g2n2.reduction.reduce.reduce`."""
-        from ..reduction.reduce import reduce  # the one upward import: a method users expect here
+        from ..pipeline import reduce  # upward: a method users expect here
 
         return reduce(self, assume, level, order, alternatives)
 

@@ -34,7 +34,7 @@ class Chain:
     ends: list[dict[Sort, int]]
 
 
-class Goal(NamedTuple):
+class SpanGoal(NamedTuple):
     """To derive the factors from `start` to `end` of a chain from the variable of a sort."""
 
     chain: Chain
@@ -74,7 +74,7 @@ class Recogniser:
             if part not in self.chains:
                 self.chains[part] = self._recognised(factors(part))
         chain = self.chains[whole]
-        self.goal = Goal(chain, 0, len(chain.factors), term.sort)
+        self.goal = SpanGoal(chain, 0, len(chain.factors), term.sort)
 
     def _recognised(self, run: tuple[Term, ...]) -> Chain:
         if len(run) > MAX_DEPTH:
@@ -141,7 +141,7 @@ class Recogniser:
             )
         )
 
-    def step(self, goal: Goal) -> tuple[Rule, list[Goal]]:
+    def step(self, goal: SpanGoal) -> tuple[Rule, list[SpanGoal]]:
         """The first rule that derives a goal that holds, and what its variables must derive."""
         for rule, items in self.templates:
             if rule.head == goal.sort:
@@ -154,9 +154,9 @@ class Recogniser:
 
     def _laid(
         self, chain: Chain, items: tuple[Term, ...], start: int, end: int
-    ) -> list[Goal] | None:
+    ) -> list[SpanGoal] | None:
         """Goals for the variables of a template laid from `start` to `end`, earliest cuts first."""
-        goals: list[Goal] = []
+        goals: list[SpanGoal] = []
         for place, item in enumerate(items):
             rest = items[place + 1 :]
             cuts = _bits(self._step(chain, item, start))
@@ -164,7 +164,7 @@ class Recogniser:
             if cut is None:
                 return None
             if isinstance(item, Hole):
-                goals.append(Goal(chain, start, cut, item.sort))
+                goals.append(SpanGoal(chain, start, cut, item.sort))
             else:
                 pairs = zip(arguments(item), arguments(chain.factors[start]), strict=True)
                 for part, arg in pairs:
@@ -177,11 +177,11 @@ class Recogniser:
         """The smallest proper part that no variable derives and no rule spells out, if any."""
         spelled = [run for _, items in self.templates for run in _spelled_out(items)]
         goals = [
-            Goal(chain, start, start + 1, factor.sort)
+            SpanGoal(chain, start, start + 1, factor.sort)
             for chain in self.chains.values()
             for start, factor in enumerate(chain.factors)
         ]
-        goals += [Goal(c, 0, len(c.factors), part.sort) for part, c in self.chains.items()]
+        goals += [SpanGoal(c, 0, len(c.factors), part.sort) for part, c in self.chains.items()]
         bad = [
             goal.term
             for goal in goals

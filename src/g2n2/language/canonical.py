@@ -30,7 +30,7 @@ def canonical_order(vertices: int, edges: Edges, boundary: tuple[int, ...]) -> t
     found = []
     for root, group in members.items():
         marks = [(place, number[v]) for place, v in enumerate(boundary) if component[v] == root]
-        encoding, order = _Search(len(group), own[root], marks).result()
+        encoding, order = _CanonicalSearch(len(group), own[root], marks).result()
         found.append(((len(group), encoding), group, order))
     places = [0] * vertices
     offset = 0
@@ -41,7 +41,7 @@ def canonical_order(vertices: int, edges: Edges, boundary: tuple[int, ...]) -> t
     return tuple(places)
 
 
-class _Search:
+class _CanonicalSearch:
     """The canonical order of one connected component; `marks` are (place, vertex) pairs."""
 
     def __init__(self, vertices: int, edges: Edges, marks: list[tuple[int, int]]) -> None:

@@ -217,6 +217,6 @@ def pointwise(sort: Sort) -> str:
     raise SortError(f"functions act on scalars, vectors and matrices, not on {sort.english}")
 
 
-def registered() -> tuple[Operation, ...]:
+def registered_operations() -> tuple[Operation, ...]:
     """The operations that were registered, in this order."""
     return tuple(list(OPERATIONS.values())[len(BUILT_IN) :])

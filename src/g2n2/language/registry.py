@@ -37,22 +37,10 @@ FIELDS = ("name", "symbol", "signature")
 
 
 def register(operation: Operation) -> Operation:
-    """Make an operation known: to the parser, the reductions, the networks, everything.
-
-    Args:
-        operation: A multilinear operation, such as `Operation("dg", "dg", "aa->a1")`.
-
-    Returns:
-        The operation as it is known from now on; one that is there already is not added twice.
+    """Add an operation to the table; `grammars.registry.register` is the public door.
 
     Raises:
         GrammarError: Its name is taken by another operation, or cannot be told from other text.
-
-    Example:
-        >>> from g2n2 import Operation, evaluate, register
-        >>> path2 = register(Operation("path2", "path2", "ab,bc->ac"))
-        >>> evaluate("1ᵀpath2(A, A)1", "Bw")  # walks of length 2 in a triangle
-        array([[12.]])
     """
     if not isinstance(operation, Operation):
         raise GrammarError(
@@ -173,10 +161,6 @@ def _refuse_spelling(spelling: str, operation: Operation) -> None:
         raise GrammarError(f"{shown}: {spelling} is a pointwise function")
     if _FRAGMENT.fullmatch(spelling):
         raise GrammarError(f"{shown}: L1, L2 … are names of fragments")
-    from ..grammars.catalogue import named_grammar  # upward: the names that are taken there
-
-    if (grammar := named_grammar(spelling)) is not None:
-        raise GrammarError(f"{shown}: {grammar.name} is a grammar of the catalogue")
     others = [op for op in OPERATIONS.values() if op.name != operation.name]
     for other in others:
         if spelling in (other.name, other.symbol, *other.aliases):

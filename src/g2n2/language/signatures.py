@@ -23,7 +23,7 @@ MAX_OPERANDS = 8
 _AXES = re.compile(r"[A-Za-z1]*")
 
 
-class Step(NamedTuple):
+class ContractionStep(NamedTuple):
     """One or two values joined into a new one, put after all there are; `letters` are its axes."""
 
     values: tuple[int, ...]
@@ -49,7 +49,7 @@ class Contraction:
         return "".join(x for x in dict.fromkeys(self.output) if x not in held)
 
     @cached_property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[ContractionStep, ...]:
         """Sums and products of two that compute it, letters summed as soon as they can be.
 
         A value is first read along its different letters. The last step leaves the letters of the
@@ -57,7 +57,7 @@ class Contraction:
         """
         letters = ["".join(dict.fromkeys(axes)) for axes in self.inputs]
         waiting = set(range(len(letters)))
-        steps: list[Step] = []
+        steps: list[ContractionStep] = []
 
         def left_of(used: Sequence[int]) -> str:
             """What remains of some values: letters that others, or the output, still need."""
@@ -69,7 +69,7 @@ class Contraction:
             letters.append(left_of(used))
             waiting.difference_update(used)
             waiting.add(len(letters) - 1)
-            steps.append(Step(used, letters[-1]))
+            steps.append(ContractionStep(used, letters[-1]))
 
         for i in sorted(waiting):
             if len(left_of((i,))) < len(letters[i]):

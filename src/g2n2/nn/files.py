@@ -23,14 +23,15 @@ from safetensors import torch as safetensors
 from torch import Tensor, nn
 
 from .. import __version__
-from ..compiler.plan_text import plan_text
+from ..atomic_files import replace_file
+from ..compiler.plan_to_text import plan_text
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import readout_options
 from ..errors import DataError, G2N2Error, GrammarError, LoweringError
 from ..grammars.grammar import Grammar
-from ..language.registry import described, from_description, register
+from ..grammars.registry import register
+from ..language.registry import described, from_description
 from ..validation import Int, check
-from ..whole_files import replace_file
 from .baselines import WithoutEdgeFeatures
 from .model import G2N2, GrammarGNN
 from .supports import SpectralSupports

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from ..compiler.columns import columns_only, on_either
 from ..compiler.costs import NetworkCost
+from ..compiler.grammar_to_plan import plan_network, undefined_supports
 from ..compiler.lowering import Constants, lower
 from ..compiler.plan import NetworkPlan
-from ..compiler.planning import plan_network, undefined_supports
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task
 from ..data.batch import LARGE, GraphBatch, block_diagonal

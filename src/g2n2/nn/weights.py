@@ -9,10 +9,17 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from ..compiler.formulas.atoms import Application, Atom, Combination, Constant, Pointwise
-from ..compiler.formulas.hinges import IDENTITY, Unit, hinges
-from ..compiler.formulas.planning import FormulaPlan, Occurrence
-from ..compiler.formulas.schedule import Basis, Stage
+from ..compiler.atoms_to_schedule import (
+    Application,
+    Atom,
+    Basis,
+    Combination,
+    Constant,
+    Pointwise,
+    Stage,
+)
+from ..compiler.formula_plan import FormulaPlan, Occurrence
+from ..compiler.piecewise_linear import IDENTITY, Unit, relu_units
 from ..compiler.plan import LayerPlan
 from ..errors import LoweringError
 from ..language.sorts import M, R, S, Sort, V
@@ -86,7 +93,7 @@ class _Mixer:
                 self.units(IDENTITY, form, [(channel, 1.0)])
         for atom, channels in readers.items():
             assert isinstance(atom.made, Pointwise)
-            units, start = hinges(atom.made.functions, domain)
+            units, start = relu_units(atom.made.functions, domain)
             self.units(units, self.form(atom.made.argument), channels)
             for channel, factor in channels:
                 self.add_bias(last, channel, factor * start)

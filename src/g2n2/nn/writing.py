@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from ..compiler.formulas.planning import Formula, FormulaPlan, Requirements, plan_formulas
+from ..compiler.formula_plan import Formula, FormulaPlan, Requirements, plan_formulas
 from ..compiler.presets import Preset
 from ..errors import LoweringError
 from ..language.printing import to_text

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..grammars.coercion import GrammarLike
-    from .power_table import PowerTable
     from .suites import Suite
+    from .table import PowerTable
 
 
 class CallablePackage(ModuleType):

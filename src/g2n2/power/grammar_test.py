@@ -12,46 +12,42 @@ of that depth separates two graphs iff the test does.
 
 **How multisets are compared.** The weights `m[a, b, …]` of a rule are the coefficients of a
 multilinear form in random numbers, one for each operand and colour. It is the rule itself evaluated
-on matrices of random numbers, `memories.DRAWS` times modulo each of two primes near 2 ** 26, drawn
-once for all graphs. Equal multisets have equal values, so "different" is exact. Unequal ones agree
+on matrices of random numbers, `DRAWS` times modulo each of two primes near 2 ** 26, drawn once for
+all graphs. Equal multisets have equal values, so "different" is exact. Unequal ones agree
 at one point with chance at most `degree / prime` (Schwartz-Zippel), where the degree is the number
 of operands plus one; for up to three operands that is 2 ** -24, so 2 ** -96 over the draws of one
 prime and 2 ** -192 over both. (A weight difference that one of the primes divides leaves the other;
 one that both divide would have to exceed 2 ** 51.) Supports with square roots are mapped into a
-field that has the roots, which may also be an unlucky one (`colours.exact_constants`).
+field that has the roots, which may also be an unlucky one (`exact_constants`).
 
-`colours.grammar_test_reference` is the naive twin.
+The tests hold it against a naive twin, `tests/naive_grammar_test.py`.
 """
 
-from collections import defaultdict
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from g2n2.errors import DataError, GrammarError
-from g2n2.grammars.grammar import Grammar
-from g2n2.grammars.rules import Rule
-from g2n2.graphs import Adjacency, GraphLike, adjacency
-from g2n2.language.sorts import S, Sort
-from g2n2.power.colours.colour_hashing import Colours, joint_ranks
-from g2n2.power.colours.exact_constants import (
-    EXACT_FUNCTIONS,
-    Constants,
-    applied_functions,
-    check_supports,
-)
-from g2n2.power.colours.grammar_colours import GrammarColours, class_count
-from g2n2.power.colours.memories import ColourMemory, Memory, Mixing, ValueMemory, ranked, renewed
-from g2n2.power.colours.rule_sums import Body, RuleSums
-from g2n2.power.words.functions_as_rules import mixing_by_sort, words_of_test
-from g2n2.power.words.mixing import mix
-from g2n2.power.words.word_classes import graph_classes
+from ..described import Described, some
+from ..errors import DataError, GrammarError
+from ..grammars.grammar import Grammar
+from ..grammars.network_rules import Mixing, mixing_by_sort, pooled_readout, words_of_test
+from ..grammars.rules import Rule
+from ..graphs import Adjacency, GraphLike, adjacency
+from ..language.sorts import M, R, S, Sort, V
+from .colour_memories import ColourMemory, Memory, ValueMemory, ranked, renewed
+from .colours import ColourHistory, Colours, group_by_size, in_order, joint_ranks
+from .exact_constants import EXACT_FUNCTIONS, Constants, applied_functions, check_supports
+from .random_probes import graph_classes, probe_graphs
+from .rule_sums import Body, RuleSums
 
 __all__ = ["GrammarColours", "Mixing", "grammar_test", "pooled_readout", "words_of_test"]
 
-_POOLED = ("S → 1ᵀV", "S → V_r1", "S → Tr(M)", "S → 1ᵀ(M⊙J)1")
 _NOISE = 1e-9
 _SEED = 20230519  # fixed, so that a run can be repeated colour for colour
 
@@ -118,20 +114,68 @@ def grammar_test(
     return GrammarColours(grammar, sentences, history, memories, stable, not note, bool(note), note)
 
 
-def pooled_readout(grammar: Grammar) -> tuple[Rule, ...]:
-    """The rules of S that pooling applies, as far as it has the variables.
+@dataclass(frozen=True, eq=False, repr=False)
+class GrammarColours(ColourHistory, Described):
+    """Colours of several graphs under the WL test of a grammar, comparable between them.
 
-    Raises:
-        GrammarError: If the grammar has neither V nor M.
+    Attributes:
+        grammar: The grammar.
+        readout: The rules of S that were applied.
+        graph_history: After each round from 0 to the last, one colour per graph.
+        memories: Per variable the colours of its entries after the last round, one read-only array
+            per graph: `[n, n]` for M, `[n]` for V_c and V_r, `[]` for S. Variables whose memory is
+            empty are absent.
+        stable: Whether a further round is known to change nothing.
+        exact: Whether graphs of equal colour are the same for every network of that depth, and
+            those of different colours different for some, but for chances below 2 ** -80.
+        bound: Whether this is an upper bound only: graphs of equal colour are merged, others may
+            be.
+        note: Why it is not exact, or nothing.
     """
-    heads = {rule.head for rule in grammar.rules}
-    rules = tuple(rule for rule in map(Rule.parse, _POOLED) if {*rule.holes} <= heads)
-    if not rules and S not in heads:
-        raise GrammarError(
-            f"{grammar.name or 'the grammar'} has neither vectors nor matrices to pool; add rules "
-            "such as V → AV | 1"
-        )
-    return rules
+
+    grammar: Grammar
+    readout: tuple[Rule, ...]
+    graph_history: tuple[Colours, ...]
+    memories: Mapping[Sort, tuple[Colours, ...]]
+    stable: bool
+    exact: bool = True
+    bound: bool = False
+    note: str = ""
+
+    def facts(self) -> dict[str, str]:
+        """What came out, for `repr` and notebooks."""
+        return {
+            "grammar": some([self.grammar.name]),
+            "graphs": f"{len(self.graph_colours):,}",
+            "colours": f"{len(set(self.graph_colours.tolist())):,}",
+            "rounds": str(self.rounds),
+            "stable": "yes" if self.stable else "no",
+            "exact": "yes" if self.exact else "no",
+        }
+
+    def node_colours(self) -> tuple[Colours, ...]:
+        """Return one colour per node and graph, `[n]`: of V_c, else V_r, else the pair (i, i).
+
+        Raises:
+            GrammarError: If the grammar has none of these memories, or the test was decided by
+                words.
+        """
+        for sort in (V, R):
+            if sort in self.memories:
+                return self.memories[sort]
+        if M in self.memories:
+            return tuple(array.diagonal() for array in self.memories[M])
+        raise GrammarError("the test gives no colours to nodes: the grammar has neither V nor M")
+
+    def pair_colours(self) -> tuple[Colours, ...]:
+        """Return one colour per pair of nodes and graph, `[n, n]`.
+
+        Raises:
+            GrammarError: If the grammar has no M, or the test was decided by words.
+        """
+        if M not in self.memories:
+            raise GrammarError("the test gives no colours to pairs: the grammar has no M")
+        return self.memories[M]
 
 
 class _Test:
@@ -145,7 +189,7 @@ class _Test:
         given: Mapping[str, Sequence[NDArray[np.float64]]],
     ) -> None:
         self.rng = np.random.default_rng(_SEED)
-        self.by_size = _group_by_size(matrices)
+        self.by_size = group_by_size(matrices)
         self.rules, self.sentences = grammar.rules, tuple(sentences)
         self.sorts = tuple(dict.fromkeys(rule.head for rule in grammar.rules))
         every = [Body.of(rule.body) for rule in (*self.rules, *self.sentences)]
@@ -188,7 +232,8 @@ class _Test:
             final = new if last is None else self.round(memories, last)
             memories = new
             history.append(self.graph_colours(final))
-        return tuple(history), self.in_order(final), stable
+        entries = {sort: in_order(self.by_size, memory.colours) for sort, memory in final.items()}
+        return tuple(history), entries, stable
 
     def first(self, inputs: Inputs) -> dict[Sort, Memory]:
         """The values of the terminals, or functions of them."""
@@ -245,16 +290,6 @@ class _Test:
             result[group] = part
         result.flags.writeable = False
         return result
-
-    def in_order(self, memories: Mapping[Sort, Memory]) -> dict[Sort, tuple[Colours, ...]]:
-        """The colours of every graph's entries, graphs in the order they came."""
-        found: dict[Sort, tuple[Colours, ...]] = {}
-        for sort, memory in memories.items():
-            by_graph: dict[int, Colours] = {}
-            for group, part in zip(self.by_size, memory.colours, strict=True):
-                by_graph |= dict(zip(group, part, strict=True))
-            found[sort] = tuple(by_graph[index] for index in range(len(by_graph)))
-        return found
 
 
 def _signature(memories: Mapping[Sort, Memory]) -> dict[Sort, tuple[int, bool]]:
@@ -340,9 +375,9 @@ def _decided_by_words(
     limit = _numbered(graph_classes(words, matrices, text))
     if all(mixing[sort] == "linear" for sort in heads):
         if rounds is None:
-            history = _until(mix(grammar, matrices, readout=text).history, limit)
+            history = _until(probe_graphs(grammar, matrices, readout=text).graph_history, limit)
             return GrammarColours(grammar, sentences, history, {}, True)
-        layers = tuple(map(_numbered, mix(grammar, matrices, rounds, text).history))
+        layers = tuple(map(_numbered, probe_graphs(grammar, matrices, rounds, text).graph_history))
         note = "random words of each layer were compared, not all"
         return GrammarColours(grammar, sentences, layers, {}, False, False, False, note)
     note = "linear and other functions together are decided by words, in the limit only"
@@ -356,22 +391,11 @@ def _decided_by_words(
 
 def _until(history: Sequence[Colours], limit: Colours) -> tuple[Colours, ...]:
     """Layers up to the first that tells apart all that any does, which the limit then replaces."""
-    count = class_count(limit)
-    kept: list[Colours] = []
-    for colours in map(_numbered, history):
-        if class_count(colours) == count:
-            break
-        kept.append(colours)
-    return (*kept, limit)
+    count = len(np.unique(limit))
+    coarser = takewhile(lambda colours: len(np.unique(colours)) != count, map(_numbered, history))
+    return (*coarser, limit)
 
 
 def _numbered(classes: NDArray[np.int64]) -> Colours:
     numbers, _ = joint_ranks([[np.asarray(classes, dtype=np.int64)]])
     return numbers[0]
-
-
-def _group_by_size(matrices: Sequence[Adjacency]) -> list[list[int]]:
-    groups: dict[int, list[int]] = defaultdict(list)
-    for index, matrix in enumerate(matrices):
-        groups[len(matrix)].append(index)
-    return list(groups.values())

@@ -3,23 +3,37 @@
 Conventions. 1-WL is colour refinement over neighbours; so is 1-FWL. k-WL is the oblivious
 algorithm on k-tuples and k-FWL the folklore one, so at graph level 2-WL tells apart what 1-WL does
 and 3-WL ("3-WL" of the GNN literature) what 2-FWL does. Neighbours count in both directions; the
-first colour of a tuple is the atomic type of its pairs (`pair_types`).
-`refinement_reference` is the naive twin.
+first colour of a tuple is the atomic type of its pairs (`pair_types`). The tests hold it against a
+naive twin, `tests/naive_refinement.py`.
 """
 
-from collections import defaultdict
+from __future__ import annotations
+
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from functools import partial
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from g2n2.described import Described
-from g2n2.errors import DataError
-from g2n2.graphs import Adjacency, GraphLike, adjacency
-from g2n2.power.colours.colour_hashing import Colours, joint_ranks
-from g2n2.power.colours.fingerprints import Fingerprints, Variant, neighbours
-from g2n2.power.colours.pair_types import Labels, PairTypes, first_colours, pair_types
+from ..described import Described
+from ..errors import DataError, GrammarError
+from ..graphs import Adjacency, GraphLike, adjacency
+from .colours import (
+    EVALUATIONS,
+    PRIME,
+    ColourHistory,
+    Colours,
+    fingerprint_keys,
+    group_by_size,
+    in_order,
+    joint_ranks,
+    product_in_field,
+    random_table,
+)
+from .pair_types import Labels, PairTypes, first_colours, pair_types
 
 DEFAULT_MEMORY_LIMIT = 8 * 2**30
 # Measured peak, all colours distinct: per pair of nodes for k = 1, per k-tuple otherwise.
@@ -27,17 +41,106 @@ _BYTES_PER_TUPLE = {1: 80, 2: 250, 3: 400}
 _SEED = 20230519  # fixed, so that a run can be repeated colour for colour
 
 
+Variant = Literal["wl", "fwl"]
+
+_CHUNK_TUPLES = 2**21
+
+
+class Neighbours(NamedTuple):
+    """The edges of a stack of graphs, from `node` to `other` (numbered through the stack), by type.
+
+    With them 1-WL takes time by edges, not by pairs.
+    """
+
+    node: Colours
+    other: Colours
+    kind: Colours
+
+
+def neighbours(types: Colours, is_edge: NDArray[np.bool_]) -> Neighbours:
+    """List the edges of a stack of graphs, `[g, n, n]`."""
+    graph, node, other = np.nonzero(is_edge[types])
+    offset = graph * types.shape[-1]
+    return Neighbours(offset + node, offset + other, types[graph, node, other])
+
+
+class Fingerprints:
+    """The random points of one round, and the fingerprints of all multisets at them.
+
+    Colours are `[g] + [n] * k` and atomic types `[g, n, n]`, for stacks of g graphs of equal size.
+    """
+
+    def __init__(
+        self,
+        k: int,
+        variant: Variant,
+        colour_count: int,
+        is_edge: NDArray[np.bool_],
+        rng: np.random.Generator,
+    ) -> None:
+        self.k, self.variant = k, variant
+        self.tables = [
+            [random_table(rng, colour_count) for _ in range(k)] for _ in range(EVALUATIONS)
+        ]
+        # A pair without an edge gets 0, so that the sum over all nodes is one over neighbours.
+        self.edge_tables = [random_table(rng, len(is_edge)) * is_edge for _ in range(EVALUATIONS)]
+
+    def keys(self, colours: Colours, types: Colours | Neighbours) -> list[Colours]:
+        """Fingerprint the multiset of every tuple of equal-sized graphs, some graphs at a time."""
+        if isinstance(types, Neighbours):
+            return fingerprint_keys(partial(self._neighbours, colours, types))
+        step = max(1, _CHUNK_TUPLES // int(np.prod(colours.shape[1:])))
+        chunks = [
+            self._chunk_keys(colours[start : start + step], types[start : start + step])
+            for start in range(0, len(colours), step)
+        ]
+        return [np.concatenate(column) for column in zip(*chunks, strict=True)]
+
+    def _chunk_keys(self, colours: Colours, types: Colours) -> list[Colours]:
+        if self.variant == "fwl":
+            return fingerprint_keys(partial(self._folklore, colours))
+        by_position = (partial(self._oblivious, colours, at) for at in range(self.k))
+        return [key for evaluate in by_position for key in fingerprint_keys(evaluate)]
+
+    def _neighbours(self, colours: Colours, edges: Neighbours, point: int) -> Colours:
+        """Colour refinement: `sum_w edge(type(i, w)) * x(c(w))` over neighbours, `[g, n]`."""
+        (table,) = self.tables[point]
+        seen = table[colours.ravel()[edges.other]].astype(np.int64)
+        values = self.edge_tables[point][edges.kind].astype(np.int64) * seen % PRIME
+        # Sums of fewer than 2 ** 26 values below 2 ** 26 are exact in float64.
+        total = np.bincount(edges.node, weights=values, minlength=colours.size)
+        return (total.astype(np.int64) % PRIME).reshape(colours.shape)
+
+    def _oblivious(self, colours: Colours, position: int, point: int) -> Colours:
+        """k-WL: `sum_w x(c(v with w at the position))`, the same for every node there."""
+        values = self.tables[point][position][colours]
+        total = values.sum(axis=position + 1, keepdims=True).astype(np.int64) % PRIME
+        return np.broadcast_to(total, colours.shape)
+
+    def _folklore(self, colours: Colours, point: int) -> Colours:
+        """k-FWL: one product of k colours per node `w`, summed over `w`."""
+        if self.k == 2:  # a matrix product: sum_w x(c(i, w)) * y(c(w, j))
+            first, second = self.tables[point]
+            return product_in_field(first[colours], second[colours])
+        # sum_w x(c(w, j, l)) * y(c(i, w, l)) * z(c(i, j, w)), one w at a time: nothing is n ** 4.
+        x, y, z = (table[colours].astype(np.int64) for table in self.tables[point])
+        total = np.zeros_like(colours)
+        for w in range(colours.shape[1]):
+            pair = x[:, w, None, :, :] * y[:, :, w, None, :] % PRIME
+            total += pair * z[:, :, :, w, None] % PRIME
+        return total % PRIME
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Refinement(Described):
+class Refinement(ColourHistory, Described):
     """Stable colours of several graphs, comparable between them.
 
     Attributes:
         k: Length of the coloured tuples.
         variant: `wl` (oblivious) or `fwl` (folklore).
-        colours: One read-only array `[n] * k` per graph; equal numbers mean equal colours, also
-            across graphs.
-        graph_history: After each round from 0 to the last, one colour per graph; graphs of
-            different size differ from round 0 on.
+        colours: One read-only array `[n] * k` per graph.
+        graph_history: One colour per graph after each round; graphs of different size differ from
+            round 0 on.
         types: The atomic types the refinement began with.
     """
 
@@ -48,41 +151,12 @@ class Refinement(Described):
     types: PairTypes
 
     def facts(self) -> dict[str, str]:
-        """What came out, for `repr` and notebooks."""
         return {
             "test": f"{self.k}-{self.variant.upper()}",
             "graphs": f"{len(self.colours):,}",
             "colours": f"{len(set(self.graph_colours.tolist())):,}",
             "rounds": str(self.rounds),
         }
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds split a colour before the colouring was stable."""
-        return len(self.graph_history) - 1
-
-    @property
-    def graph_colours(self) -> Colours:
-        """One colour per graph: equal for the graphs the test cannot tell apart."""
-        return self.graph_history[-1]
-
-    def separated(self, first: int = 0, second: int = 1) -> bool:
-        """Say whether the test tells two of the graphs apart."""
-        return bool(self.graph_colours[first] != self.graph_colours[second])
-
-    def separated_at(self, first: int = 0, second: int = 1) -> int | None:
-        """Return the round from which two graphs differ; None if they never do."""
-        for number, colours in enumerate(self.graph_history):
-            if colours[first] != colours[second]:
-                return number
-        return None
-
-    def merged_pairs(self) -> list[tuple[int, int]]:
-        """List the pairs of graphs that are not told apart."""
-        classes: dict[int, list[int]] = defaultdict(list)
-        for index, colour in enumerate(self.graph_colours.tolist()):
-            classes[colour].append(index)
-        return [pair for members in classes.values() for pair in combinations(members, 2)]
 
     def node_colours(self) -> tuple[Colours, ...]:
         """Return one colour per node and graph, `[n]`: the colour of the tuple `(i, ..., i)`."""
@@ -145,7 +219,7 @@ def refine(
     matrices = [adjacency(graph) for graph in graphs]
     _check_memory(matrices, k, variant, memory_limit)
     types = pair_types(matrices, node_labels, edge_labels)
-    by_size = _group_by_size(matrices)
+    by_size = group_by_size(matrices)
     stacked_types = [np.stack([types.of_graph[index] for index in group]) for group in by_size]
     colours, count = first_colours(stacked_types, k)
     history = [_graph_colours(colours, by_size)]
@@ -160,31 +234,19 @@ def refine(
             break
         colours, count = new_colours, new_count
         history.append(_graph_colours(colours, by_size))
-    in_order: dict[int, Colours] = {}
-    for group, part in zip(by_size, colours, strict=True):
-        in_order |= dict(zip(group, part, strict=True))
-    return Refinement(
-        k, variant, tuple(in_order[index] for index in range(len(matrices))), tuple(history), types
-    )
+    return Refinement(k, variant, in_order(by_size, colours), tuple(history), types)
 
 
 def _graph_colours(colours: Sequence[Colours], by_size: Sequence[Sequence[int]]) -> Colours:
     """Compare the multisets of tuple colours exactly; a graph's size is part of its own."""
-    found: dict[bytes, int] = {}
+    numbers: dict[bytes, int] = {}
     result = np.empty(sum(len(group) for group in by_size), dtype=np.int64)
     for group, part in zip(by_size, colours, strict=True):
         for index, array in zip(group, part, strict=True):
             multiset = np.sort(array, axis=None).tobytes()
-            result[index] = found.setdefault(multiset, len(found))
+            result[index] = numbers.setdefault(multiset, len(numbers))
     result.flags.writeable = False
     return result
-
-
-def _group_by_size(matrices: Sequence[Adjacency]) -> list[list[int]]:
-    groups: dict[int, list[int]] = defaultdict(list)
-    for index, matrix in enumerate(matrices):
-        groups[len(matrix)].append(index)
-    return list(groups.values())
 
 
 def _check_memory(matrices: Sequence[Adjacency], k: int, variant: str, limit: int) -> None:
@@ -198,3 +260,64 @@ def _check_memory(matrices: Sequence[Adjacency], k: int, variant: str, limit: in
             f"{needed / 2**30:,.1f} GiB, the limit is {limit / 2**30:,.1f} GiB: "
             "take a smaller k, fewer graphs at a time, or raise memory_limit"
         )
+
+
+DEEPEST_FOLKLORE = 3
+"""The largest k of a k-FWL that `refine` runs."""
+
+_SAME_POWER = {1: "r-G_L1", 2: "r-G_L3"}
+
+
+@dataclass(frozen=True)
+class WLTest:
+    """A Weisfeiler-Leman test, by name, so that `3-WL` can stand where a grammar can.
+
+    Attributes:
+        name: As it was asked for, `3-WL` or `2-FWL`.
+        folklore: The k of the folklore test that tells the same graphs apart: (k + 1)-WL and k-FWL
+            do (Grohe and Otto 2015), and 2-WL and 1-WL are both 1.
+    """
+
+    name: str
+    folklore: int
+
+    @classmethod
+    def find(cls, text: str) -> WLTest | None:
+        """The test a text names; None where it names none.
+
+        Raises:
+            GrammarError: It names one that cannot be run.
+        """
+        m = re.fullmatch(r"\s*(\d+)\s*[-_‐‑–]?\s*(f?)wl\s*", text, re.IGNORECASE)
+        if m is None:
+            return None
+        k, folk = int(m[1]), bool(m[2])
+        name = f"{k}-{'FWL' if folk else 'WL'}"
+        level = k if folk else max(k - 1, 1)
+        if k < 1 or level > DEEPEST_FOLKLORE:
+            raise GrammarError(
+                f"{name} cannot be run; known: 1-WL to {DEEPEST_FOLKLORE + 1}-WL, "
+                f"1-FWL to {DEEPEST_FOLKLORE}-FWL"
+            )
+        return cls(name, level)
+
+    @property
+    def grammar(self) -> str | None:
+        """The name of a grammar of the same power, where the catalogue has one."""
+        return _SAME_POWER.get(self.folklore)
+
+    def refine(self, graphs: Sequence[GraphLike]) -> Refinement:
+        """The test on several graphs, by the folklore algorithm, which needs the shorter tuples."""
+        return refine(graphs, self.folklore, "wl" if self.folklore == 1 else "fwl")
+
+    def refusal(self) -> GrammarError:
+        """What is said where rules are needed."""
+        if self.grammar is None:
+            more = "no grammar over · ᵀ 1 diag ⊙ Tr has its power, which 3-WL bounds"
+        else:
+            more = f"{self.grammar} is a grammar of that power"
+        return GrammarError(f"{self.name} has no rules; {more}")
+
+
+ONE_WL = WLTest("1-WL", 1)
+THREE_WL = WLTest("3-WL", 2)

@@ -1,34 +1,29 @@
 """Whether a grammar tells two graphs (nodes, pairs of nodes) apart, by which sentence, how deep."""
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
 
-from g2n2.errors import DataError, GrammarError
-from g2n2.grammars.coercion import GrammarLike, as_grammar
-from g2n2.graphs import Adjacency, GraphLike, adjacency
-from g2n2.language.operations import BUILT_IN, OPERATIONS
-from g2n2.language.terms import Term
-from g2n2.options import check_option
-from g2n2.power.refinement import refine
-from g2n2.power.wl_tests import WLTest
-from g2n2.power.words.closure import DEFAULT_MEMORY_LIMIT, Difference, Place, close
-from g2n2.power.words.descent import Word, descend
-from g2n2.power.words.exact_values import exact_value
-from g2n2.power.words.layered_grammar import LEVELS, LayeredGrammar, Level
-from g2n2.power.words.mixing import LAYERS, WIDTH, mix_pair
-from g2n2.power.words.modular import PRIMES
-from g2n2.power.words.separation_input import (
-    ENGINES,
-    Engine,
-    Pair,
-    check_closure_memory,
-    check_symmetric,
-    choose_engine,
-    compared_places,
-)
-from g2n2.power.words.separation_result import Separation
-from g2n2.power.words.sharing import regrouped, with_shared_subterms
-from g2n2.power.words.shortest import MAX_SIZE, Shortest, shortest_sentence
-from g2n2.power.words.word_memory import Batch
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from ..errors import DataError, GrammarError
+from ..grammars.coercion import GrammarLike, as_grammar
+from ..grammars.grammar import LEVELS, Level
+from ..grammars.shared_subterms import Definition, regrouped, with_shared_subterms
+from ..graphs import Adjacency, GraphLike, adjacency
+from ..language.exact_values import exact_value
+from ..language.modular import PRIMES
+from ..language.operations import BUILT_IN, OPERATIONS
+from ..language.terms import Term
+from ..options import check_option
+from .closure import DEFAULT_MEMORY_LIMIT, Place, SentenceDifference, SeparatingWord, close, descend
+from .layered_grammar import LayeredGrammar
+from .random_probes import LAYERS, WIDTH, probe_pair
+from .refinement import WLTest, refine
+from .shortest import MAX_SIZE, Shortest, shortest_sentence
 
 __all__ = [
     "Engine",
@@ -38,6 +33,65 @@ __all__ = [
     "separate_pairs",
     "with_shared_subterms",
 ]
+
+
+@dataclass(frozen=True)
+class Separation:
+    """The verdict on two graphs, nodes or pairs.
+
+    Attributes:
+        verdict: `different`, `same`, or `same up to d layers`.
+        level: What was compared: graph, node or pair.
+        readout: The read-out, in words.
+        engine: `closure` or `mixing`.
+        primes: The moduli the verdict rests on; a difference needs one.
+        depth: The fewest layers at which any sentence differs.
+        sentence: One that differs, in the grammar's own notation; at node and pair level a word.
+        values: Its values on both sides.
+        modulus: The prime the values are residues of; None where they are exact.
+        sentence_depth: The layers this sentence takes; the shortest may take more than `depth`.
+        shortest: Whether no sentence with fewer operations differs.
+        searched: All sentences with at most so many operations have been tried.
+        note: What else a reader should know.
+    """
+
+    verdict: str
+    level: Level
+    readout: str
+    engine: str
+    primes: tuple[int, ...]
+    depth: int | None = None
+    sentence: Term | None = None
+    values: tuple[int | Fraction, ...] | None = None
+    modulus: int | None = None
+    sentence_depth: int | None = None
+    shortest: bool = False
+    searched: int | None = None
+    note: str = ""
+
+    @property
+    def different(self) -> bool:
+        return self.verdict == "different"
+
+    def definitions(self) -> list[Definition]:
+        """The sentence with its shared parts named, last; empty where there is none."""
+        return [] if self.sentence is None else with_shared_subterms(self.sentence)
+
+    def __str__(self) -> str:
+        lines = [self.verdict]
+        if self.sentence is not None and self.values is not None:
+            what = "shortest" if self.shortest else "not proved shortest"
+            lines += [f"  {definition}" for definition in self.definitions()[:-1]]
+            last = self.definitions()[-1].term
+            shown = " against ".join(map(str, self.values))
+            modulo = f" (modulo {self.modulus})" if self.modulus else ""
+            lines.append(f"  {last}: {shown}{modulo}, {what}")
+        if self.depth is not None:
+            lines.append(f"  layers: {self.depth}")
+        lines.append(f"  read-out: {self.readout}")
+        if self.note:
+            lines.append(f"  {self.note}")
+        return "\n".join(lines)
 
 
 def bounded_by_2fwl(operations: Iterable[str]) -> bool:
@@ -114,12 +168,12 @@ def separate(
     chosen = choose_engine(engine, layered, graphs)
     if chosen == "closure":
         check_closure_memory(layered, graphs, memory_limit)
-    difference: Difference | None = None
+    difference: SentenceDifference | None = None
     for prime in PRIMES[:2]:
         if chosen == "closure":
             difference = close(layered, graphs, places, prime, memory_limit).difference
         else:
-            difference = mix_pair(layered, graphs, places, layers, width, prime, memory_limit)
+            difference = probe_pair(layered, graphs, places, layers, width, prime, memory_limit)
         if difference is not None:
             break
     if difference is None:
@@ -139,12 +193,10 @@ def _by_test(test: WLTest, graphs: tuple[GraphLike, GraphLike], level: Level) ->
             "nodes and pairs"
         )
     matrices = [adjacency(graph) for graph in graphs]
-    found = test.refine(matrices)
-    verdict = "different" if found.separated() else "same"
+    at = test.refine(matrices).separated_at()
+    verdict = "same" if at is None else "different"
     note = _size_note(matrices)
-    return Separation(
-        verdict, level, "colours", test.name, (), depth=found.separated_at(), note=note
-    )
+    return Separation(verdict, level, "colours", test.name, (), depth=at, note=note)
 
 
 def separate_nodes(
@@ -172,9 +224,9 @@ def _different(
     places: tuple[Place, Place],
     level: Level,
     engine: str,
-    difference: Difference,
+    difference: SentenceDifference,
     shortest: Shortest,
-    word: Word | None,
+    word: SeparatingWord | None,
 ) -> Separation:
     if word is None:
         assert shortest.term is not None
@@ -190,7 +242,8 @@ def _different(
     modulus = None
     if len(values) < len(exact):
         modulus = prime
-        batch = word.values if word is not None else _batch(term, difference)
+        stacks = difference.memory.stacks
+        batch = [stack.values(term, ()) for stack in stacks] if word is None else word.values
         values = tuple(int(batch[s][0, g, i, j]) for s, g, i, j in difference.places)
     return Separation(
         "different",
@@ -207,11 +260,6 @@ def _different(
         searched=shortest.searched if shortest.searched >= 0 else None,
         note=_size_note(graphs),
     )
-
-
-def _batch(term: Term, difference: Difference) -> Batch:
-    """The values of a word modulo the prime."""
-    return [stack.values(term, ()) for stack in difference.memory.stacks]
 
 
 def _same(
@@ -243,8 +291,8 @@ def _same(
         )
         merged = bool(first == second)
     if merged:
-        own = grammar.operations <= set(BUILT_IN)
-        which = "no grammar within L3 + Tr sees" if own else "words of treewidth 2 see no"
+        built_in = grammar.operations <= set(BUILT_IN)
+        which = "no grammar within L3 + Tr sees" if built_in else "words of treewidth 2 see no"
         return "same", f"2-FWL merges them too, and {which} more"
     return verdict, "2-FWL tells them apart; more layers, or engine 'closure', may do so too"
 
@@ -252,3 +300,76 @@ def _same(
 def _size_note(graphs: Sequence[Adjacency]) -> str:
     first, second = map(len, graphs)
     return "" if first == second else f"the graphs have {first} and {second} nodes"
+
+
+Engine = Literal["auto", "closure", "mixing"]
+ENGINES: tuple[Engine, ...] = ("auto", "closure", "mixing")
+Pair = tuple[int, int]
+
+CLOSURE_ENTRIES = 2 * 35**2
+"""Up to so many numbers per word, `auto` closes a basis: two graphs of 35 nodes with M."""
+
+_LEAST_BASIS = 32  # words; a closure that cannot hold so many is not begun
+
+
+def choose_engine(engine: Engine, grammar: LayeredGrammar, graphs: Sequence[Adjacency]) -> str:
+    if engine != "auto":
+        return engine
+    return "closure" if _word_entries(grammar, graphs) <= CLOSURE_ENTRIES else "mixing"
+
+
+def _word_entries(grammar: LayeredGrammar, graphs: Sequence[Adjacency]) -> int:
+    """Numbers in one word of the largest sort, on all graphs."""
+    largest = max((sort.boundary for sort in grammar.sorts), default=0)
+    return sum(len(graph) ** largest for graph in graphs)
+
+
+def check_closure_memory(grammar: LayeredGrammar, graphs: Sequence[Adjacency], limit: int) -> None:
+    entries = _word_entries(grammar, graphs)
+    if 16 * entries * _LEAST_BASIS > limit:
+        shown = " and ".join(f"{len(graph):,}" for graph in graphs)
+        raise DataError(
+            f"engine 'closure' on {shown} nodes keeps words of {16 * entries / 2**30:,.2f} GiB "
+            f"each, {_LEAST_BASIS} of them or far more, "
+            f"{16 * entries * _LEAST_BASIS / 2**30:,.1f} GiB at least; the limit is "
+            f"{limit / 2**30:,.1f} GiB: use engine='mixing', whose memory grows with its layers "
+            "only"
+        )
+
+
+def check_symmetric(graphs: Sequence[Adjacency]) -> None:
+    for number, graph in enumerate(graphs, start=1):
+        odd = np.argwhere(graph != graph.T)
+        if len(odd):
+            i, j = (int(index) for index in odd[0])
+            raise DataError(
+                f"graph {number} is directed: A[{i}, {j}] = {graph[i, j]:g} and A[{j}, {i}] = "
+                f"{graph[j, i]:g}; pass directed=True to compare digraphs (and give the grammar Aᵀ)"
+            )
+
+
+def compared_places(
+    level: Level,
+    at: tuple[int, int] | tuple[Pair, Pair] | None,
+    graphs: tuple[Adjacency, Adjacency],
+) -> tuple[Place, Place]:
+    if level == "graph":
+        if at is not None:
+            raise DataError("`at` names nodes or pairs; pass level='node' or level='pair' with it")
+        return Place(0), Place(1)
+    example = "(i, j)" if level == "node" else "((i, k), (j, l))"
+    if at is None or len(at) != 2:
+        raise DataError(f"level {level!r} compares one {level} of each graph: pass at={example}")
+    first, second = (_place(level, number, at[number], graphs[number]) for number in (0, 1))
+    return first, second
+
+
+def _place(level: Level, number: int, entry: int | Pair, graph: Adjacency) -> Place:
+    wanted = (entry,) if isinstance(entry, int | np.integer) else tuple(entry)
+    if len(wanted) != (1 if level == "node" else 2):
+        raise DataError(f"{entry!r} is no {level} of graph {number + 1}")
+    if not all(0 <= node < len(graph) for node in wanted):
+        raise DataError(
+            f"{entry!r} is not in graph {number + 1}: its nodes are 0 to {len(graph) - 1}"
+        )
+    return Place(number, *wanted)

@@ -1,9 +1,10 @@
 """Suites: named families of hard graphs, and which pairs of them are to be told apart."""
 
+from __future__ import annotations
+
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from itertools import chain, combinations
 from math import comb
@@ -14,12 +15,11 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from g2n2.described import Described, some, span
-from g2n2.errors import DataError
-from g2n2.graphs import Adjacency, adjacency, read_graph6_file
-from g2n2.power.graph_sets.families import CSL_NODES, CSL_SKIPS, cfi, circular_skip_link
-from g2n2.power.graph_sets.small_graphs import connected_graphs
-from g2n2.power.graph_sets.suite_files import BREC_CATEGORIES, read_brec, read_exp, read_sr25
+from ..described import Described, some, span
+from ..errors import DataError
+from ..graphs import Adjacency, adjacency, read_graph6_file
+from ..graphs.families import CSL_NODES, CSL_SKIPS, cfi, circular_skip_link
+from ..graphs.small_graphs import connected_graphs
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,7 +33,7 @@ class SameSizePairs(Described, Sequence[tuple[int, int]]):
     groups: tuple[tuple[int, ...], ...]
 
     @staticmethod
-    def of(graphs: Sequence[Adjacency]) -> "SameSizePairs":
+    def of(graphs: Sequence[Adjacency]) -> SameSizePairs:
         """Group graphs by their number of nodes."""
         by_size: dict[int, list[int]] = defaultdict(list)
         for index, matrix in enumerate(graphs):
@@ -118,29 +118,6 @@ class Suite(Described):
         return sum(values[i] == values[j] for i, j in self.pairs)
 
 
-def load_suite(name: str, data: str | Path | None = None) -> Suite:
-    """Generate or read the suite of that name.
-
-    Args:
-        name: One of `SUITE_NAMES`.
-        data: Folder in which files are sought before `$G2N2_DATA`, the user cache and the official
-            source; generated suites need none.
-
-    Raises:
-        DataError: If there is no such suite, or its file is missing or damaged.
-    """
-    if name in _GENERATED:
-        return _GENERATED[name]()
-    if name in _READ:
-        return _READ[name](data)
-    close = get_close_matches(name, SUITE_NAMES, n=2, cutoff=0.4)
-    guess = f" (did you mean {' or '.join(close)}?)" if close else ""
-    raise DataError(
-        f"no suite {name!r}{guess}: expected one of {', '.join(SUITE_NAMES)}, "
-        "or a path to a graph6 file"
-    )
-
-
 def graph6_suite(path: str | Path, pairs: bool = False) -> Suite:
     """Read a user's graph6 file, `.gz` or not.
 
@@ -160,32 +137,32 @@ def graph6_suite(path: str | Path, pairs: bool = False) -> Suite:
             f"{path} holds {len(graphs)} graphs, expected an even number for consecutive pairs: "
             "a line is missing, or the file is one family"
         )
-    return Suite(str(path), graphs, _consecutive(len(graphs)))
+    return Suite(str(path), graphs, consecutive_pairs(len(graphs)))
 
 
 @cache
-def _atlas() -> Suite:
+def atlas() -> Suite:
     """Take all graphs of 1 to 7 nodes, from the networkx atlas."""
     graphs = tuple(adjacency(graph) for graph in nx.graph_atlas_g()[1:])
     return Suite("atlas", graphs, SameSizePairs.of(graphs))
 
 
 @cache
-def _graph8c() -> Suite:
+def graph8c() -> Suite:
     """Grow all 11,117 connected graphs of 8 nodes."""
     graphs = tuple(connected_graphs(8))
     return Suite("graph8c", graphs, SameSizePairs.of(graphs))
 
 
 @cache
-def _csl() -> Suite:
+def csl() -> Suite:
     """Make the ten circular skip link graphs of Murphy et al. 2019."""
     graphs = tuple(circular_skip_link(CSL_NODES, skip) for skip in CSL_SKIPS)
     return Suite("csl", graphs, SameSizePairs.of(graphs))
 
 
 @cache
-def _cfi() -> Suite:
+def cfi_pairs() -> Suite:
     """Make CFI pairs over four small bases; the first three have treewidth 2, K4 has 3."""
     bases = {
         "C3": nx.cycle_graph(3),
@@ -194,41 +171,17 @@ def _cfi() -> Suite:
         "K4": nx.complete_graph(4),
     }
     graphs = tuple(chain.from_iterable(cfi(base) for base in bases.values()))
-    return Suite("cfi", graphs, _consecutive(len(graphs)), tuple(bases))
+    return Suite("cfi", graphs, consecutive_pairs(len(graphs)), tuple(bases))
 
 
-def _sr25(data: str | Path | None) -> Suite:
-    """Read the 15 strongly regular graphs SR(25, 12, 5, 6)."""
-    graphs = read_sr25(data)
-    return Suite("sr25", graphs, SameSizePairs.of(graphs))
-
-
-def _exp(data: str | Path | None) -> Suite:
-    """Read the 600 pairs of EXP, with their node labels (Abboud et al. 2021)."""
-    graphs, labels = read_exp(data)
-    return Suite("exp", graphs, _consecutive(len(graphs)), node_labels=labels)
-
-
-def _brec(data: str | Path | None) -> Suite:
-    """Read the 400 pairs of BREC v3 (Wang and Zhang 2024)."""
-    graphs = read_brec(data)
-    categories = chain.from_iterable([name] * count for name, count in BREC_CATEGORIES)
-    return Suite("brec", graphs, _consecutive(len(graphs)), tuple(categories))
-
-
-def _consecutive(count: int) -> tuple[tuple[int, int], ...]:
+def consecutive_pairs(count: int) -> tuple[tuple[int, int], ...]:
     return tuple((i, i + 1) for i in range(0, count, 2))
 
 
-_GENERATED: dict[str, Callable[[], Suite]] = {
-    "atlas": _atlas,
-    "graph8c": _graph8c,
-    "csl": _csl,
-    "cfi": _cfi,
+GENERATED: dict[str, Callable[[], Suite]] = {
+    "atlas": atlas,
+    "graph8c": graph8c,
+    "csl": csl,
+    "cfi": cfi_pairs,
 }
-_READ: dict[str, Callable[[str | Path | None], Suite]] = {
-    "sr25": _sr25,
-    "exp": _exp,
-    "brec": _brec,
-}
-SUITE_NAMES = ("atlas", "graph8c", "sr25", "csl", "exp", "brec", "cfi")
+"""The suites that need no file; `data.suites.load_suite` knows the others too."""

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from importlib.util import find_spec
+from html import escape
 from itertools import combinations, islice
-from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, overload
 
-from ..errors import DataError
 from ..grammars.grammar import Grammar
-from .graph_names import graph_text
-from .refinement import refine
+from ..graphs.names import graph_text
+from .random_probes import LAYERS, probe_graphs
+from .refinement import WLTest, refine
 from .separation import bounded_by_2fwl
 from .suites import SameSizePairs, Suite
-from .wl_tests import WLTest
-from .words.mixing import LAYERS, mix
 
 MOST_LISTED = 1000
 """Merged pairs a row lists; a weak grammar merges millions in a large suite."""
@@ -45,12 +42,7 @@ class MergedPair:
     category: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "pair": self.pair,
-            "graphs": list(self.graphs),
-            "names": list(self.names),
-            "category": self.category,
-        }
+        return asdict(self) | {"graphs": list(self.graphs), "names": list(self.names)}
 
 
 @dataclass(frozen=True)
@@ -135,13 +127,17 @@ def power_row(
     if readout is None and not grammar.sentence_rules:  # a valid grammar: it tells nothing apart
         shown, history = "none", [[0] * len(suite.graphs)] * 2
     else:
-        mixing = mix(grammar, suite.graphs, layers or LAYERS, readout, progress=progress)
-        shown, history = mixing.readout, [classes.tolist() for classes in mixing.history]
-    while layers is None and len(history) <= DEEPEST and _gained(suite, history):
+        mixing = probe_graphs(grammar, suite.graphs, layers or LAYERS, readout, progress=progress)
+        shown, history = mixing.readout, [classes.tolist() for classes in mixing.graph_history]
+    while (
+        layers is None
+        and len(history) <= DEEPEST
+        and suite.merged(history[-1]) < suite.merged(history[-2])
+    ):
         history += _deeper(grammar, suite, readout, history, two)
     seconds = perf_counter() - start
     bounded = bounded_by_2fwl(grammar.operations)
-    exact = bounded and same_verdicts(suite, history[-1], two)
+    exact = bounded and _only(suite, history[-1], two) == (0, 0)
     return _row(grammar.name or "given", shown, suite, history, exact, seconds)
 
 
@@ -206,10 +202,6 @@ def _merged(suite: Suite, classes: Sequence[int]) -> Iterator[MergedPair]:
             yield MergedPair(number, (i, j), named(i, j), category)
 
 
-def _gained(suite: Suite, history: list[list[int]]) -> bool:
-    return suite.merged(history[-1]) < suite.merged(history[-2])
-
-
 def _deeper(
     grammar: Grammar,
     suite: Suite,
@@ -220,15 +212,17 @@ def _deeper(
     """Four more layers on the graphs whose class 2-FWL still splits (or on all, beyond 3-WL)."""
     bounded = bounded_by_2fwl(grammar.operations)
     mates: dict[int, set[int]] = {}
-    for i, own in enumerate(history[-1]):
-        mates.setdefault(own, set()).add(bound[i] if bounded else i)
-    left = [i for i, own in enumerate(history[-1]) if len(mates[own]) > 1]
+    for i, last in enumerate(history[-1]):
+        mates.setdefault(last, set()).add(bound[i] if bounded else i)
+    left = [i for i, last in enumerate(history[-1]) if len(mates[last]) > 1]
     first = len(history)
-    found = mix(grammar, [suite.graphs[i] for i in left], layers=first + 3, readout=readout)
+    deeper = probe_graphs(
+        grammar, [suite.graphs[i] for i in left], layers=first + 3, readout=readout
+    )
     more = []
-    for classes in found.history[first:]:
+    for classes in deeper.graph_history[first:]:
         of = dict(zip(left, classes.tolist(), strict=True))
-        joint = [(own, of.get(i, -1)) for i, own in enumerate(history[-1])]
+        joint = [(last, of.get(i, -1)) for i, last in enumerate(history[-1])]
         number = {pair: n for n, pair in enumerate(dict.fromkeys(joint))}
         more.append([number[pair] for pair in joint])
     return more
@@ -250,8 +244,9 @@ def wl_history(suite: Suite, k: int) -> tuple[tuple[int, ...], ...]:
         groups = _linked(suite.pairs, len(suite.graphs)).values()  # pairs need no common colours
     refined = []
     for group in groups:
-        found = refine([suite.graphs[i] for i in group], k=k, variant="wl" if k == 1 else "fwl")
-        refined.append((group, [colours.tolist() for colours in found.graph_history]))
+        graphs = [suite.graphs[i] for i in group]
+        history = refine(graphs, k=k, variant="wl" if k == 1 else "fwl").graph_history
+        refined.append((group, [colours.tolist() for colours in history]))
     rounds = max((len(history) for _, history in refined), default=1)
     return tuple(_of_round(number, refined, len(suite.graphs)) for number in range(rounds))
 
@@ -263,9 +258,9 @@ def _of_round(
     colours: dict[int, int] = {}
     offset = 0
     for group, history in refined:
-        own = history[min(number, len(history) - 1)]
-        colours |= {i: colour + offset for i, colour in zip(group, own, strict=True)}
-        offset += max(own) + 1
+        classes = history[min(number, len(history) - 1)]
+        colours |= {i: colour + offset for i, colour in zip(group, classes, strict=True)}
+        offset += max(classes) + 1
     return tuple(colours.get(i, -1 - i) for i in range(count))
 
 
@@ -285,14 +280,6 @@ def _linked(pairs: Iterable[tuple[int, int]], count: int) -> dict[int, list[int]
     for i in range(count):
         groups.setdefault(find(i), []).append(i)
     return groups
-
-
-def same_verdicts(suite: Suite, left: Sequence[Hashable], right: Sequence[Hashable]) -> bool:
-    """Whether two invariants tell exactly the same pairs apart."""
-    if isinstance(suite.pairs, SameSizePairs):
-        joint = suite.merged(list(zip(left, right, strict=True)))
-        return suite.merged(left) == joint == suite.merged(right)
-    return all((left[i] == left[j]) == (right[i] == right[j]) for i, j in suite.pairs)
 
 
 def _by_category(suite: Suite, classes: Sequence[int]) -> dict[str, tuple[int, int]]:
@@ -330,47 +317,48 @@ def cells(row: PowerRow) -> tuple[str, ...]:
     )
 
 
-def check_plot(path: Path) -> None:
-    """Refuse a plot that could not be drawn, before anything is measured.
+@dataclass(frozen=True)
+class PowerTable(Sequence[PowerRow]):
+    """Rows of a power table, suite by suite.
 
-    Raises:
-        DataError: matplotlib is not installed, or the file's ending or folder will not do.
+    Attributes:
+        rows: One for each grammar and suite.
     """
-    if find_spec("matplotlib") is None:
-        raise DataError("plotting needs matplotlib: pip install 'g2n2[plot]'")
-    if path.suffix not in (".svg", ".png", ".pdf"):
-        raise DataError(f"cannot draw {path}: end the name in .svg, .png or .pdf")
-    if not path.parent.is_dir():
-        raise DataError(f"cannot write {path}: there is no folder {path.parent}")
 
+    rows: tuple[PowerRow, ...]
 
-def plot(rows: Sequence[PowerRow], path: Path) -> None:
-    """Pairs told apart against layers, one line per grammar and suite.
+    @overload
+    def __getitem__(self, index: int) -> PowerRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[PowerRow, ...]: ...
+    def __getitem__(self, index: int | slice) -> PowerRow | tuple[PowerRow, ...]:
+        return self.rows[index]
 
-    Raises:
-        DataError: As `check_plot`, or the file cannot be written.
-    """
-    check_plot(path)
-    import matplotlib
+    def __len__(self) -> int:
+        return len(self.rows)
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    def __iter__(self) -> Iterator[PowerRow]:
+        return iter(self.rows)
 
-    suites = list(dict.fromkeys(row.suite for row in rows))
-    figure, axes = plt.subplots(1, len(suites), figsize=(6 * len(suites), 4.2), squeeze=False)
-    for axis, suite in zip(axes[0], suites, strict=True):
-        shown = [row for row in rows if row.suite == suite]
-        for row in shown:
-            label = f"{row.grammar}, read-out {row.readout}"
-            axis.plot(range(len(row.by_layer)), row.by_layer, marker="o", markersize=4, label=label)
-        axis.axhline(shown[0].pairs, color="0.8", linewidth=1)
-        axis.set(title=f"{suite}: {shown[0].pairs} pairs", xlabel="layers", ylabel="told apart")
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.legend(fontsize=8, frameon=False)
-    figure.tight_layout()
-    try:
-        figure.savefig(path)
-    except (OSError, ValueError) as fault:
-        raise DataError(f"cannot write {path}: {fault}") from None
-    finally:
-        plt.close(figure)
+    def __str__(self) -> str:
+        shown = [HEADERS, *map(cells, self.rows)]
+        widths = [max(len(row[place]) for row in shown) for place in range(len(HEADERS))]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in shown]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def __repr__(self) -> str:
+        return f"PowerTable({len(self)} rows)"
+
+    def _repr_html_(self) -> str:
+        def line(tag: str, row: Sequence[str]) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+
+        rows = "".join(line("td", cells(row)) for row in self.rows)
+        return f"<table>{line('th', HEADERS)}{rows}</table>"
+
+    def to_markdown(self) -> str:
+        return to_markdown(self.rows)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """What `g2n2 power --json` prints."""
+        return [row.to_json() for row in self.rows]

@@ -11,9 +11,10 @@ import numpy as np
 
 from ..grammars.grammar import Grammar, Rule
 from ..graphs import Adjacency, is_simple, parse_graph6, to_graph6
-from .graph_names import graph_name, graph_text, pair_text
+from ..graphs.names import graph_name, graph_text, pair_text
+from .random_probes import probe_graphs
 from .separation import Separation, separate
-from .words.mixing import mix
+from .suites import atlas
 
 SMALL_PAIRS = (
     ("A?", "A_"),  # two nodes without and with an edge
@@ -136,11 +137,11 @@ def _atlas_pairs(
     stronger: Grammar, weaker: Grammar | None
 ) -> Iterator[tuple[Adjacency, Adjacency]]:
     """Pairs the weaker grammar seems to merge and the stronger one splits, smallest first."""
-    from .suites import load_suite
-
-    graphs = load_suite("atlas").graphs
-    fine = mix(stronger, graphs).history[-1]
-    coarse = [0] * len(graphs) if weaker is None else mix(weaker, graphs).history[-1].tolist()
+    graphs = atlas().graphs
+    fine = probe_graphs(stronger, graphs).graph_colours
+    coarse = (
+        [0] * len(graphs) if weaker is None else probe_graphs(weaker, graphs).graph_colours.tolist()
+    )
     groups: dict[tuple[int, int], list[int]] = {}
     for i, graph in enumerate(graphs):
         groups.setdefault((len(graph), coarse[i]), []).append(i)

@@ -15,12 +15,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..atomic_files import write_output
 from ..errors import DataError, GrammarError, ReductionError
 from ..grammars.grammar import Grammar
+from ..grammars.registry import register
 from ..input_files import parse_json, printable, read_text_file
 from ..language.printing import to_text
-from ..language.registry import described, from_description, register
-from ..whole_files import write_output
+from ..language.registry import described, from_description
 from .lemmas import LEMMA, Lemma
 from .simulation import Proof
 

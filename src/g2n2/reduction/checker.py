@@ -20,8 +20,8 @@ from ..language.operations import Operation
 from ..language.registry import registered
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import ONE, Apply, Hole, apply, leaves, subterms
-from .judge import FUNCTIONS, Judge, Rule, keys, parse_rule
-from .slots import SIGNATURES, WITHOUT_PATTERN, Refused, require
+from .checker_patterns import SIGNATURES, WITHOUT_PATTERN, Refused, require
+from .obligation_checker import FUNCTIONS, Judge, Rule, keys, parse_rule
 
 _SIGNATURE = re.compile(r"([a-z1]{2,}(,[a-z1]{2,})*)?->[a-z1]{2,}")
 _LONGEST_FAILURE = 300
@@ -29,7 +29,7 @@ _FORMS = ("exact", "plain", "shape", "action", "broadcast", "diagonal")
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckResult:
     """What the checker found.
 
     Attributes:
@@ -49,7 +49,7 @@ class Verdict:
     operations: tuple[str, ...] = ()
 
 
-def check(content: Any) -> Verdict:
+def check(content: Any) -> CheckResult:
     """Check a certificate as read from JSON; never raises on a bad one."""
     cited: list[str] = []
     claims: list[str] = []
@@ -88,14 +88,14 @@ def check(content: Any) -> Verdict:
                 content["digest"] == _digest(content), "the digest does not fit: a field was edited"
             )
     except Refused as fault:
-        return Verdict(False, checked, tuple(cited), _shown(str(fault)))
+        return CheckResult(False, checked, tuple(cited), _shown(str(fault)))
     except (
         G2N2Error, KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError
     ) as fault:  # fmt: skip
         text = _shown(str(fault).split("\n")[0])
-        return Verdict(False, checked, tuple(cited), f"malformed certificate: {text}")
+        return CheckResult(False, checked, tuple(cited), f"malformed certificate: {text}")
     shown = tuple(f"{name} {signature}" for name, signature in declared.items())
-    return Verdict(True, checked, tuple(cited), claims=tuple(claims), operations=shown)
+    return CheckResult(True, checked, tuple(cited), claims=tuple(claims), operations=shown)
 
 
 def _shown(failure: str) -> str:

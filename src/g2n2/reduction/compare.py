@@ -29,9 +29,9 @@ from ..language.terms import (
 )
 from .certificates import certificate
 from .checker import check
-from .forms import Claim, Form
-from .judge import FUNCTIONS
+from .invariants import Claim, Form
 from .lemmas import is_free
+from .obligation_checker import FUNCTIONS
 from .reduce import include
 from .simulation import Proof, first_failure
 

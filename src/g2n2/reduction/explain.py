@@ -9,16 +9,16 @@ from ..grammars.fragments import Fragment
 from ..grammars.grammar import Rule
 from ..language.sorts import M, R, S, V
 from ..language.terms import Apply, Leaf, Term, apply, operators
-from .forms import Form
+from .invariants import Form
 from .lemmas import Lemma
 from .reduce import Link, Simulation, unused_rules
-from .simulation import Witness
+from .simulation import SimulationWitness
 
 MAX_IDENTITIES = 8
 
 
 @dataclass(frozen=True)
-class Step:
+class ProofStep:
     """Rules removed for one reason.
 
     Attributes:
@@ -103,7 +103,7 @@ _QUOTES: dict[str, dict[str, tuple[str, str]]] = {
 """What the paper says of its two exhaustive grammars, step by step, and where we differ."""
 
 
-def steps(links: Iterable[Link]) -> list[Step]:
+def steps(links: Iterable[Link]) -> list[ProofStep]:
     """The steps of a chain of links, in the order in which a proof reads best."""
     chain = list(links)
     quotes = _quotes(chain)
@@ -119,7 +119,7 @@ def _quotes(chain: list[Link]) -> dict[str, tuple[str, str]]:
     return _QUOTES[name] if name else {}
 
 
-def _link_steps(link: Link, quotes: dict[str, tuple[str, str]]) -> list[Step]:
+def _link_steps(link: Link, quotes: dict[str, tuple[str, str]]) -> list[ProofStep]:
     if isinstance(link, Lemma):
         title = "sums and functions"
         return [_step(title, link.removed, (), (), "cited", quotes)]
@@ -151,9 +151,9 @@ def _step(
     identities: tuple[str, ...],
     status: str,
     quotes: dict[str, tuple[str, str]],
-) -> Step:
+) -> ProofStep:
     paper, ours = quotes.get(title, ("", ""))
-    return Step(title, removed, added, _REASONS[title], identities, status, paper, ours)
+    return ProofStep(title, removed, added, _REASONS[title], identities, status, paper, ours)
 
 
 def _title(rule: Rule, link: Simulation) -> str:
@@ -199,7 +199,7 @@ def _identities(title: str, rules: list[Rule], link: Simulation) -> tuple[str, .
     return tuple(shown)[:MAX_IDENTITIES]
 
 
-def _identity(witness: Witness, form: Form) -> str:
+def _identity(witness: SimulationWitness, form: Form) -> str:
     """One equation without the scalars the form carries, or nothing where it says x = x.
 
     The exact form and the transpose lemma carry none: there a scalar is a word like any other.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ..errors import GrammarError
-from ..grammars.grammar import Grammar, Rule
+from ..grammars.grammar import LEVELS, Grammar, Level, Rule
 from ..language.operations import OPERATIONS
 from ..language.patterns import ASSUMPTIONS, Assumption
 from ..language.sorts import M, R, S, V
@@ -15,7 +15,7 @@ from ..language.terms import multilinear, operators
 from ..options import check_option
 from .certificates import certificate
 from .checker import check
-from .forms import LEVELS, OUTPUTS, Claim, Form, Level, owed_rules
+from .invariants import OUTPUTS, Claim, Form, owed_rules
 from .lemmas import Lemma, free_rules
 from .search import MAX_OPERANDS, cost, smallest
 from .simulation import Proof, prove

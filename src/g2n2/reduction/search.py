@@ -13,16 +13,16 @@ from functools import cached_property
 from itertools import product
 from math import prod
 
-from ..grammars.grammar import Grammar, Rule
+from ..grammars.grammar import Grammar, Level, Rule
 from ..language.operations import OPERATIONS
 from ..language.patterns import Assumption, pattern_of
 from ..language.sorts import M, S
 from ..language.terms import Term, multilinear, operation_count
-from .forms import OUTPUTS, Claim, Form, Level, Obligation, obligations, transpose_obligation
-from .goals import Need, action_rules, anonymous, goal_of, hypotheses, opaque_words
+from .invariants import OUTPUTS, Claim, Form, Obligation, obligations, transpose_obligation
+from .proof_goals import Need, action_rules, anonymous, goal_of, hypotheses, opaque_words
 from .simulation import instances_of, universe_of
 from .templates import library, readouts, size_key
-from .universe import Universe
+from .word_universe import Universe
 
 Choice = int
 """A set of templates used together, as a bit mask; the highest bit is the transpose lemma."""

@@ -15,8 +15,8 @@ from ..language.patterns import (
 )
 from ..language.sorts import M, Sort
 from ..language.terms import Term, fill, leaves, multilinear, operation_count, substitute
-from .forms import Claim, Form, Obligation, obligations, transpose_obligations
-from .goals import (
+from .invariants import Claim, Form, Obligation, obligations, transpose_obligations
+from .proof_goals import (
     Need,
     action_rules,
     anonymous,
@@ -26,11 +26,11 @@ from .goals import (
     opaque_scalar,
     opaque_words,
 )
-from .universe import Assignment, Universe, universe_for
+from .word_universe import Assignment, Universe, universe_for
 
 
 @dataclass(frozen=True)
-class Witness:
+class SimulationWitness:
     """How an obligation is met: sentences split off, and the word (or two) that is left."""
 
     obligation: Obligation
@@ -45,7 +45,7 @@ class Proof:
 
     claim: Claim
     transposed: bool
-    witnesses: tuple[Witness, ...]
+    witnesses: tuple[SimulationWitness, ...]
 
 
 def prove(claim: Claim) -> Proof | None:
@@ -83,7 +83,7 @@ class _Prover:
         self.rules = [(r.head, r.body) for r in claim.smaller.all_rules if multilinear(r.body)]
         self.words: dict[tuple[Need, Form], Term | None] = {}
 
-    def meet(self, obligation: Obligation) -> Witness | None:
+    def meet(self, obligation: Obligation) -> SimulationWitness | None:
         goal = goal_of(obligation, self.claim.form, self.claim.assume)
         factors = [self._word(need, obligation) for need in goal.factors]
         if any(f is None for f in factors):
@@ -126,7 +126,7 @@ class _Prover:
 
     def _witness(
         self, obligation: Obligation, factors: tuple[Term, ...], words: tuple[Term, ...]
-    ) -> Witness:
+    ) -> SimulationWitness:
         left = pattern_of(obligation.term, self.claim.assume)
         right = combined(factors, words, obligation.term.sort, self.claim.form, self.claim.assume)
         if self.claim.assume == "simple":
@@ -136,7 +136,7 @@ class _Prover:
         assert form_l == form_r, f"{obligation.term} is not {factors} {words}"
         place = {k: v for v, k in enumerate(order_r)}
         bijection = tuple(place[k] for k in order_l)
-        return Witness(obligation, factors, words, bijection)
+        return SimulationWitness(obligation, factors, words, bijection)
 
 
 def combined(

@@ -25,7 +25,7 @@ from ..language.terms import (
     multilinear,
     operation_count,
 )
-from .forms import Form
+from .invariants import Form
 
 READOUT_STEPS = 3
 MAX_LIBRARY = 30

@@ -102,7 +102,7 @@ class PolynomialFilter:
             DataError: The normalised Laplacian without `max_degree`.
             LoweringError: The grammar cannot make the word.
         """
-        from ..compiler.formulas.planning import requirements
+        from ..compiler.formula_plan import requirements
         from ..grammars.catalogue import find_grammar
         from ..nn.model import GrammarGNN
         from ..nn.writing import write_formula

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import DataError
 from ..graphs import GraphLike
-from ..power.table import check_plot
+from ..power.plot import check_plot
 
 if TYPE_CHECKING:
     from ..nn.model import GrammarGNN

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from .. import __version__
+from ..atomic_files import make_folder, replace_file
 from ..errors import DataError
-from ..whole_files import make_folder, replace_file
 from .manifest import NAME as MANIFEST
 from .manifest import Manifest, announce
 

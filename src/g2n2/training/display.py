@@ -15,7 +15,7 @@ from rich.table import Table
 from torch import nn
 
 from ..compiler.costs import NetworkCost
-from ..compiler.planning import plan_network
+from ..compiler.grammar_to_plan import plan_network
 from ..data.batch import LARGE
 from ..grammars.grammar import Grammar
 from ..nn.model import GrammarGNN

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..atomic_files import replace_file
 from ..errors import DataError
-from ..whole_files import replace_file
 
 NAME = "manifest.json"
 FORMAT = 1

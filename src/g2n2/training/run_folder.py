@@ -31,11 +31,12 @@ from typing import Any
 
 import numpy as np
 
+from ..atomic_files import HOLDER, LOCK, sole_writer
 from ..data.graph_set import GraphSet, Ints, Target
 from ..errors import DataError, GrammarError
 from ..grammars.catalogue import find_grammar
-from ..language.registry import described, from_description, register
-from ..locks import HOLDER, LOCK, sole_writer
+from ..grammars.registry import register
+from ..language.registry import described, from_description
 from ..validation import Int, check
 from .building import Parts, distance_kinds
 from .calibration import Calibration

@@ -17,8 +17,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from ..atomic_files import without_passwords
 from ..errors import DataError, G2N2Error
-from ..locks import without_passwords
 
 HEARTBEAT = 15
 """Seconds between two heartbeats of a running trial."""

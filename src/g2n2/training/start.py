@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..atomic_files import check_folder
 from ..data.graph_set import GraphSet
 from ..data.reading import read_with
 from ..errors import DataError
 from ..grammars.catalogue import GIVEN
 from ..grammars.coercion import GrammarLike, as_network_grammar
-from ..whole_files import check_folder
 from .building import chosen_graphs
 from .config import RunConfig
 from .session import train_config

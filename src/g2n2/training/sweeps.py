@@ -27,9 +27,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from ..atomic_files import InUseError, make_folder
 from ..errors import DataError, G2N2Error
-from ..locks import InUseError
-from ..whole_files import make_folder
 from .config import RunConfig
 from .settings import read_settings, rooted
 from .shared_study import HEARTBEAT, SharedStudy

@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
+from g2n2.atomic_files import replace_file
 from g2n2.errors import DataError
-from g2n2.whole_files import replace_file
 
 from ..report.drawing import Drawing
 from ..report.numbers import markdown

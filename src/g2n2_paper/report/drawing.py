@@ -10,8 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from g2n2.atomic_files import replace_file
 from g2n2.errors import DataError
-from g2n2.whole_files import replace_file
 
 INK, SOFT, FAINT = "#1f2430", "#5b6472", "#c9ced6"
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound
 
+from g2n2.atomic_files import replace_file
 from g2n2.errors import DataError
-from g2n2.whole_files import replace_file
 
 from ..bench import tables as bench
 from ..bench.cases import GROUPS

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from ...graphs import adjacency
-from ...power.graph_sets.families import CSL_SKIPS
-from ...power.suites import load_suite
+from ...graphs.families import CSL_SKIPS
 from ..assembly import frozen, one_hot, plain_graphs, stratified_folds
 from ..graph_set import GraphSet, Target
+from ..suites import load_suite
 
 CSL_COPIES = 15
 
@@ -85,7 +85,7 @@ def load_brec(data: str | Path | None = None) -> GraphSet:
         "brec",
         suite.graphs,
         ids=tuple(f"{suite.categories[i // 2]} {i // 2} {'ab'[i % 2]}" for i in range(800)),
-        notes=("no targets: pairs are compared, see g2n2.power.networks",),
+        notes=("no targets: pairs are compared, see g2n2.nn.expressivity",),
         source=frozen({"suite": "brec"}),
     ).check()
 

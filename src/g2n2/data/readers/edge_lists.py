@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import DataError
-from ...graph_text import NEGATIVE_NODE, are_numbers, negative_node
+from ...graphs.text import NEGATIVE_NODE, are_numbers, negative_node
 from ..assembly import GraphRecord, assemble
 from ..graph_set import Floats, GraphSet, Ints, Level
 from .labels import numbers, read_labels, targets_of_columns

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError
-from ...graph_text import DECIMAL_COMMA
+from ...graphs.text import DECIMAL_COMMA
 from ..graph_set import Ints, Target
 from .options import Options, Task
 from .tables import WITH_POINT, Table, decimal_comma, is_missing, is_number, shortened

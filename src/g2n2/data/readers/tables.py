@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from ...described import Described, some
 from ...errors import DataError
-from ...graph_text import DECIMAL_COMMA
+from ...graphs.text import DECIMAL_COMMA
 from ...input_files import open_text, read_text_file, require_readable_at_once
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})

@@ -1,0 +1,341 @@
+"""Files that are there whole or not at all, and locks that name their holder.
+
+No reader ever sees half of a file. What a user names as output is a file, or something that leads
+to one: a link is followed, a FIFO or a character device (`/dev/stdout`) is written to. Only a
+regular file is ever replaced. A lock ends with the process that holds it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import secrets
+import socket
+import stat
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+from .errors import DataError, G2N2Warning
+
+_OPEN_FILES = ("/dev/", "/proc/")  # names there lead to files other programs hold open
+
+
+def replace_file(
+    path: Path, content: bytes, before: Path | None = None, *, shared: bool = False
+) -> None:
+    """Write a file under another name, bring it to the disk, then give it its own.
+
+    Args:
+        path: The file. A link is followed; a FIFO or a character device gets the content as it is.
+        content: All of it.
+        before: Where to keep what `path` held so far; it is dropped where None.
+        shared: Whether several processes may write it at a time. Else the other name is always the
+            same, so that those of killed processes do not pile up.
+
+    Raises:
+        OSError: The disk refuses, or a folder, a block device or a socket stands there; what was
+            there before is untouched.
+    """
+    if is_stream(path):
+        _write_through(path, content)
+        return
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path
+    own = f".{secrets.token_hex(8)}" if shared else ""
+    part = path.with_name(f".{path.name}{own}.part")
+    try:
+        with open(part, "wb") as file:
+            put(file, content)
+            file.flush()
+            os.fsync(file.fileno())
+        if before is not None and path.exists():
+            os.replace(path, before)
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def check_output(path: Path) -> None:
+    """Refuse a place where no file can be written, before the work for it is done.
+
+    Raises:
+        DataError: A folder, a block device or a socket stands there, or its folder does not exist
+            and is not below the working folder, where it would be made.
+    """
+    try:
+        if is_stream(path):
+            return
+        folder = Path(os.path.realpath(path)).parent
+        if not folder.is_dir():
+            _require_below_working_folder(folder)
+        elif not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, f"the folder {folder} cannot be written")
+    except OSError as fault:
+        raise DataError(f"cannot write {path}: {fault.strerror or fault}") from None
+
+
+def write_output(path: Path, content: bytes) -> None:
+    """Write a file a user named, with its folder where that is below the working folder.
+
+    Raises:
+        DataError: It cannot be written; what was there before is untouched.
+    """
+    check_output(path)
+    try:
+        if not is_stream(path):
+            Path(os.path.realpath(path)).parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, content, shared=True)
+    except OSError as fault:
+        raise DataError(f"cannot write {path}: {fault.strerror or fault}") from None
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a place where no folder can be made, before the work for it is done.
+
+    Raises:
+        DataError: Something else stands there, or the folder above it does not exist and is not
+            below the working folder, where it would be made.
+    """
+    try:
+        if os.path.lexists(path) and not path.is_dir():
+            raise FileExistsError(errno.EEXIST, "it is there and is no folder; name a new one")
+        if not path.parent.is_dir():
+            _require_below_working_folder(path.parent)
+    except OSError as fault:
+        raise DataError(f"cannot make the folder {path}: {fault.strerror or fault}") from None
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder a user named; folders above it are made only below the working folder.
+
+    Raises:
+        OSError: The folder above it does not exist, or the disk refuses.
+    """
+    if not path.parent.is_dir():
+        _require_below_working_folder(path.parent)
+    path.mkdir(parents=True, exist_ok=True)
+
+
+def put(file: IO[bytes], content: bytes) -> None:
+    """Write all of it, where the system takes a part at a time too."""
+    left = memoryview(content)
+    while left:
+        left = left[file.write(left) :]
+
+
+def is_stream(path: Path) -> bool:
+    """Whether bytes are written to what stands there as it is.
+
+    Raises:
+        OSError: It is nothing a file can be written to.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder; name a file in it")
+    if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+        what = "a block device" if stat.S_ISBLK(mode) else "a socket"
+        raise OSError(errno.EINVAL, f"it is {what}; name a file")
+    return not stat.S_ISREG(mode) or os.path.abspath(path).startswith(_OPEN_FILES)
+
+
+def _write_through(path: Path, content: bytes) -> None:
+    with open_stream_for_writing(path) as file:
+        put(file, content)
+
+
+def open_stream_for_writing(path: Path) -> IO[bytes]:
+    """Open a FIFO, a character device or a file another program holds open, as it is.
+
+    Raises:
+        OSError: It is a FIFO that nobody reads, or the system refuses it.
+    """
+    try:
+        # Without O_NONBLOCK a FIFO that nobody reads would be waited for without end.
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as fault:
+        if fault.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "it is a FIFO and nobody reads it; name a file") from None
+        raise
+    os.set_blocking(descriptor, True)
+    file = os.fdopen(descriptor, "wb", buffering=0)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.truncate()
+    return file
+
+
+def _require_below_working_folder(folder: Path) -> None:
+    if not Path(os.path.realpath(folder)).is_relative_to(Path.cwd().resolve()):
+        raise FileNotFoundError(
+            errno.ENOENT, f"the folder {folder} does not exist; make it first, or correct the name"
+        )
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the new name itself to the disk, which file systems do in their own time."""
+    with suppress(OSError):  # some file systems cannot; the rename is whole all the same
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+LOCK = ".lock"
+HOLDER = ".lock.holder"
+TRIES = 100
+"""A folder may be removed between being made and being locked, by a run that failed in it."""
+
+
+class InUseError(DataError):
+    """What another process is writing at this moment."""
+
+
+@contextmanager
+def sole_writer(folder: Path, instead: str) -> Iterator[None]:
+    """Make a folder and be its only writer.
+
+    The operating system drops the lock of a process that ends, however it ends, so that a killed
+    process leaves nothing to clean up. The lock file stays: removing it could let two in.
+
+    Args:
+        folder: Made where it is not there.
+        instead: What to do where another process has it, as `name another --out`.
+
+    Raises:
+        InUseError: Another process writes there.
+        DataError: Nothing can be written there.
+    """
+    with _held(folder, folder, "", instead):
+        yield
+
+
+@contextmanager
+def sole_writer_of_file(path: Path, instead: str) -> Iterator[None]:
+    """Be the only writer of a file, whose folder is made; nothing is left beside it at the end.
+
+    Args:
+        path: It need not be there.
+        instead: What to do where another process has it.
+
+    Raises:
+        InUseError: Another process writes it.
+        DataError: Nothing can be written there.
+    """
+    with _held(path, path.parent, f".{path.name}", instead, leave=False):
+        yield
+
+
+@contextmanager
+def _held(
+    what: Path, folder: Path, prefix: str, instead: str, leave: bool = True
+) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / f"{prefix}{LOCK}", timeout=0, thread_local=False)
+    held_by = folder / f"{prefix}{HOLDER}"
+    try:
+        for attempt in range(TRIES):
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire()
+                break
+            except FileNotFoundError:
+                if attempt == TRIES - 1:
+                    raise
+        replace_file(held_by, _this_process())
+    except Timeout:
+        raise InUseError(f"{what} is being written by {holder(held_by)}; {instead}") from None
+    except OSError as error:
+        lock.release()
+        raise DataError(
+            f"cannot write in {folder} ({error.strerror or error}): check that the folder can be "
+            "written and the disk has space, or copy it to one that can"
+        ) from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            held_by.unlink(missing_ok=True)
+            if not leave:  # who opened it meanwhile notices that it is gone
+                Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
+
+
+@contextmanager
+def sole_builder(path: Path) -> Iterator[None]:
+    """Be the only process that builds a file; wait, and say so, while another one does.
+
+    Whoever had to wait looks whether the file is there before building it again.
+
+    Args:
+        path: The file; its folder is made.
+
+    Raises:
+        DataError: Nothing can be written beside it.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path.with_name(f".{path.name}{LOCK}"), thread_local=False)
+    held_by = path.with_name(f".{path.name}{HOLDER}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            said = f"{path} is being made by {holder(held_by)}; waiting for it"
+            warnings.warn(said, G2N2Warning, stacklevel=3)
+            lock.acquire()
+        replace_file(held_by, _this_process())
+    except OSError as error:
+        lock.release()
+        raise DataError(
+            f"cannot write {str(path)!r} ({error.strerror or error}): free space there, or name "
+            "a place that can be written"
+        ) from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # those who wait notice that the file they wait for is another one
+            held_by.unlink(missing_ok=True)
+            Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
+
+
+def holder(path: Path) -> str:
+    """Who holds a lock: `process 4711 on HOST (g2n2 train …) since 2026-01-31 12:00:00`."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        return (
+            f"process {said['process']} on {said['host']} ({said['command']}) since {said['since']}"
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"
+
+
+def without_passwords(text: str) -> str:
+    """A text with the passwords of the addresses in it replaced by `***`."""
+    text = re.sub(r"(://[^\s:/?#]*):\S*@", r"\1:***@", text)
+    return re.sub(r"(?i)(pass(?:word|wd)?=)[^\s&;]+", r"\1***", text)
+
+
+def _this_process() -> bytes:
+    words = [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv else []
+    said = {
+        "process": os.getpid(),
+        "host": socket.gethostname(),
+        "command": without_passwords(" ".join(words))[:200],
+        "since": f"{datetime.now():%Y-%m-%d %H:%M:%S}",
+    }
+    return json.dumps(said, ensure_ascii=False).encode(errors="replace")

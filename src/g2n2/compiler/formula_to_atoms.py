@@ -1,0 +1,310 @@
+"""Term -> combination of atoms: which rules of a grammar make it, in the fewest layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import TypeGuard
+
+from ..errors import LoweringError
+from ..grammars.grammar import Grammar
+from ..grammars.matching import (
+    EYE,
+    ROW_OF_ONES,
+    instances,
+    joined,
+    run_sort,
+    spread,
+    transposed,
+    written_out,
+)
+from ..grammars.rules import Rule
+from ..language.operations import OPERATIONS
+from ..language.printing import to_text
+from ..language.sorts import M, R, S, Sort, V
+from ..language.terms import HOLLOW, ONE, Apply, Hole, Leaf, Number, Term, apply, subterms
+from .atoms_to_schedule import AtomTable, Combination, combined, layer_of, work
+from .grammar_to_plan import steps_of
+from .inputs import InputPlan
+from .piecewise_linear import is_exact
+
+_Key = tuple[str, tuple[Term, ...]]
+"""A term as `spread` gives it: how its products are bracketed cannot be seen."""
+
+
+class Realiser:
+    """Finds combinations of atoms for terms, sharing every atom between them.
+
+    Args:
+        grammar: Whose rules a layer applies.
+        inputs: What the memories start with.
+        domain: The arguments on which functions other than ReLU and |x| must be exact.
+        names: Which channel a free variable is: of the node features for a column (u, v, w), of
+            the edge features for a matrix (M, N, P).
+        by_rules: Apply a rule wherever one fits, even where a linear map or the MLP would do.
+        symmetric: Whether Aᵀ is A; where None, whether the network takes undirected graphs only.
+    """
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        inputs: InputPlan,
+        domain: Sequence[int] | None = None,
+        names: Mapping[str, int] | None = None,
+        by_rules: bool = False,
+        symmetric: bool | None = None,
+    ) -> None:
+        self.grammar, self.domain, self.by_rules = grammar, domain, by_rules
+        self.atoms = AtomTable()
+        self.rules = [(rule, written_out(rule.body)) for rule in steps_of(grammar)]
+        self.scalars = any(rule.head == S for rule in grammar.rules)
+        self.entrywise = any(
+            rule.head == V and rule.body == apply("hadamard", Hole(V), Hole(V))
+            for rule in grammar.rules
+        )
+        self.given = self._channels(inputs, names or {})
+        self.symmetric = not inputs.directed_safe if symmetric is None else symmetric
+        self.known: dict[_Key, Combination | None] = {}
+
+    def _channels(self, inputs: InputPlan, names: Mapping[str, int]) -> dict[_Key, Combination]:
+        """The terms that channels of the first memories are worth."""
+        features = {"X": "uvw", "diag(X)": "uvw", "E": "MNP"}
+        terms = dict(inputs.terms)
+        given: dict[_Key, Combination] = {}
+        for sort, parts in inputs.parts.items():
+            start = 0
+            for part in parts:
+                if part in terms:
+                    given[spread(written_out(terms[part]))] = self.atoms.channel(sort, start)
+                    start += 1
+                    continue
+                width = inputs.edge_features if part == "E" else inputs.node_features
+                for name in features[part]:
+                    if name not in names:
+                        continue
+                    if not 0 <= names[name] < width:
+                        raise LoweringError(
+                            f"{name} is channel {names[name]} of {part}, of {width}"
+                        )
+                    leaf = Leaf(name, M if part == "E" else V)
+                    term = apply("diag", leaf) if part == "diag(X)" else leaf
+                    given[spread(term)] = self.atoms.channel(sort, start + names[name])
+                start += width
+        return given
+
+    def realise(self, term: Term) -> Combination | None:
+        """The combination of least work that is worth the term, I written as diag(1); or None."""
+        key = spread(term)
+        if key not in self.known:
+            self.known[key] = None
+            self.known[key] = self._best(term)
+        return self.known[key]
+
+    def _best(self, term: Term) -> Combination | None:
+        found = list(self._by_rules(term))
+        if not self.by_rules or not found:
+            found += self._without_rules(term)
+            found += self._of(shorter(term, self.entrywise))
+        if not found:
+            found += self._of(simpler(term))
+        return min(found, key=lambda c: work((c,)), default=None)
+
+    def _of(self, terms: Iterator[Term]) -> Iterator[Combination]:
+        for term in terms:
+            if (found := self.realise(term)) is not None:
+                yield found
+
+    def _by_rules(self, term: Term) -> Iterator[Combination]:
+        """Applications of a rule, those in the earliest layer; a product with zero is zero."""
+        found: dict[int, list[tuple[Rule, tuple[Combination, ...]]]] = {}
+        for rule, body in self.rules:
+            for parts in instances(body, term):
+                operands = self._all(parts)
+                if operands is None:
+                    continue
+                if all(operands):
+                    layer = max(map(layer_of, operands))
+                    found.setdefault(layer, []).append((rule, operands))
+                elif isinstance(body, Apply) and body.op != "add" and not body.function:
+                    yield ()
+        for rule, operands in found[min(found)] if found else ():
+            yield self.atoms.application(rule, operands)
+
+    def _all(self, parts: Sequence[Term]) -> tuple[Combination, ...] | None:
+        found = []
+        for part in parts:
+            operand = self.realise(part)
+            if operand is None:
+                return None
+            found.append(operand)
+        return tuple(found)
+
+    def _without_rules(self, term: Term) -> Iterator[Combination]:
+        if spread(term) in self.given:
+            yield self.given[spread(term)]
+            return
+        match term:
+            case Number(value=value) if self.scalars:
+                one = self.given.get(spread(Number(Fraction(1)))) or self.atoms.constant()
+                yield combined([(value, one)])
+            case Apply(op="transpose", args=(Leaf(name="A") as matrix,)) if self.symmetric:
+                if (found := self.realise(matrix)) is not None:
+                    yield found
+            case Apply(op="add", args=args):
+                if (parts := self._all(args)) is not None:
+                    yield combined((Fraction(1), part) for part in parts)
+            case Apply(op="scale", args=(Number(value=value), inner)):
+                if (part := self.realise(inner)) is not None:
+                    yield combined([(value, part)])
+            case Apply(function=function) if function:
+                yield from self._pointwise(term)
+
+    def _pointwise(self, term: Apply) -> Iterator[Combination]:
+        """A nest of functions is one function, unless each can be had exactly on its own."""
+        functions = [term.function]
+        inner = term.args[0]
+        while isinstance(inner, Apply) and inner.function:
+            functions.append(inner.function)
+            inner = inner.args[0]
+        if all(map(is_exact, functions)):
+            functions, inner = functions[:1], term.args[0]
+        elif self.domain is None:
+            raise LoweringError(
+                f"{to_text(term)}: an MLP with ReLU computes relu and abs exactly, and any other "
+                "function on finitely many integers only; name them, for instance "
+                "domain=range(0, max_degree + 1)"
+            )
+        argument = self.realise(inner)
+        if argument == () and is_exact(functions[0]):
+            yield ()  # ReLU and |x| keep zero
+        elif argument:
+            yield self.atoms.pointwise(term.sort, tuple(reversed(functions)), argument)
+
+    def blamed(self, term: Term) -> Term:
+        """The smallest part of a term, of a sort that has rules, that nothing makes."""
+        heads = {rule.head for rule in self.grammar.rules}
+        missing = [
+            part
+            for part in subterms(term)
+            if part.sort in heads and self.known.get(spread(part), ()) is None
+        ]
+        return min(missing, key=lambda part: part.size, default=term)
+
+    def rules_text(self, sort: Sort) -> str:
+        bodies = " | ".join(rule.body_text() for rule in self.grammar.of_sort(sort))
+        if not bodies:
+            return f"{sort.variable} has no rule"
+        return f"the rules are {sort.variable} → {bodies}"
+
+
+def shorter(term: Term, entrywise: bool) -> Iterator[Term]:
+    """Equal terms that may take fewer layers.
+
+    Args:
+        term: Any term, I written as diag(1).
+        entrywise: Whether columns can be multiplied entrywise, so that diag(u)w is u⊙w; else u⊙w
+            is diag(u)w.
+    """
+    op, run = spread(term)
+    if op == "matmul":
+        if EYE in run and any(factor != EYE for factor in run):
+            yield joined(op, tuple(factor for factor in run if factor != EYE))
+        for place, factor in enumerate(run[:-1]):
+            if entrywise and run[-1].sort == V and _is(factor, "diag"):
+                scaled = apply("hadamard", factor.args[0], joined(op, run[place + 1 :]))
+                yield joined(op, (*run[:place], scaled))
+    elif op == "hadamard" and term.sort == V and not entrywise:
+        yield apply("matmul", apply("diag", run[0]), joined(op, run[1:]))
+    elif _is(term, "transpose"):
+        pushed = transposed(term.args[0])
+        if pushed != term:
+            yield pushed
+
+
+def simpler(term: Term) -> Iterator[Term]:
+    """Equal terms made of smaller parts: products of sums as sums, J and scalars written out."""
+    op, run = spread(term)
+    if not op:
+        yield from _simpler_single(term)
+        return
+    for place, factor in enumerate(run):
+        before, after = run[:place], run[place + 1 :]
+        if _is(factor, "add"):
+            parts = [joined(op, (*before, part, *after)) for part in factor.args]
+            yield apply("add", *parts)
+            return
+        if _is(factor, "scale"):
+            yield apply("scale", factor.args[0], joined(op, (*before, factor.args[1], *after)))
+            return
+        if factor == HOLLOW:
+            if op == "hadamard":
+                rest = joined(op, before + after)
+                yield rest - apply("hadamard", rest, EYE)
+            else:
+                yield joined(op, (*before, _hollow(), *after))
+            return
+
+
+def _simpler_single(term: Term) -> Iterator[Term]:
+    if term == HOLLOW:
+        yield _hollow()
+    if not isinstance(term, Apply) or not term.args:
+        return
+    inner = term.args[0]
+    if term.op == "scale" and not isinstance(inner, Number):
+        scaled = term.args[1]
+        if scaled.sort == M:
+            yield apply("hadamard", joined("matmul", (ONE, inner, ROW_OF_ONES)), scaled)
+        elif scaled.sort == V:
+            yield apply("matmul", scaled, inner)
+        else:
+            yield apply("matmul", inner, scaled)
+    elif term.op in ("transpose", "diag", "trace"):
+        if _is(inner, "add"):
+            yield apply("add", *(apply(term.op, part) for part in inner.args))
+        elif _is(inner, "scale"):
+            yield apply("scale", inner.args[0], apply(term.op, inner.args[1]))
+        elif inner.sort == S:
+            yield inner  # diag, Tr and ᵀ keep a number
+        elif term.op == "diag":
+            yield apply("hadamard", apply("matmul", inner, ROW_OF_ONES), EYE)
+        elif term.op == "trace":
+            inside = inner.args[0] if _is(inner, "diag") else None
+            column = inside or apply("matmul", apply("hadamard", inner, EYE), ONE)
+            yield joined("matmul", (ROW_OF_ONES, *_factors(column)))
+    elif OPERATIONS[term.op].multilinear:
+        yield from _distributed(term)
+
+
+def _distributed(term: Apply) -> Iterator[Term]:
+    """A sum or a multiple among the operands of a multilinear operation, in front of it."""
+    for place, operand in enumerate(term.args):
+        before, after = term.args[:place], term.args[place + 1 :]
+        if _is(operand, "add"):
+            yield apply("add", *(apply(term.op, *before, x, *after) for x in operand.args))
+            return
+        if _is(operand, "scale"):
+            factor, rest = operand.args
+            yield apply("scale", factor, apply(term.op, *before, rest, *after))
+            return
+
+
+def _factors(column: Term) -> tuple[Term, ...]:
+    """The factors of a product of matrices and a column; the column itself else."""
+    op, run = spread(column)
+    return run if op == "matmul" else (column,)
+
+
+def sums(run: tuple[Term, ...]) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:
+    """A sentence's factors cut into a row and a column."""
+    for cut in range(1, len(run)):
+        if run_sort(run[:cut]) == R and run_sort(run[cut:]) == V:
+            yield run[:cut], run[cut:]
+
+
+def _is(term: Term, op: str) -> TypeGuard[Apply]:
+    return isinstance(term, Apply) and term.op == op and not term.function
+
+
+def _hollow() -> Term:
+    return apply("matmul", ONE, ROW_OF_ONES) - EYE

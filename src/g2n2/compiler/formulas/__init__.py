@@ -1,1 +1,0 @@
-"""A term as the exact weights of a network: what it needs, and where each part is computed."""

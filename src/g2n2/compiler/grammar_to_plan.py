@@ -1,0 +1,335 @@
+"""Grammar + widths -> NetworkPlan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ..errors import GrammarError, LoweringError
+from ..grammars.free_functions import free_functions
+from ..grammars.grammar import Grammar
+from ..grammars.rules import Rule
+from ..language.operations import OPERATIONS
+from ..language.sorts import M, R, S, Sort, V
+from ..language.terms import leaves, operators
+from ..validation import MOST_LAYERS, MOST_WIDTH
+from .inputs import plan_inputs
+from .plan import LayerPlan, Linear, MemoryUpdate, NetworkPlan, RuleStep, Selector
+from .presets import Preset, find_preset
+from .readout_plan import Task, is_linear, plan_readout, readout_options
+
+UPDATE_ORDER = (M, V, R, S)
+"""The matrix memory first: the released code updates nodes with the new C."""
+
+
+def plan_network(
+    grammar: Grammar,
+    *,
+    node_features: int = 0,
+    edge_features: int = 0,
+    width: int | Mapping[str, int] = 64,
+    layers: int = 3,
+    out: int = 1,
+    task: Task = "graph",
+    preset: str | Preset = "paper",
+    readout: str | Mapping[str, str] | None = None,
+    pooling: str | Mapping[str, str] | None = None,
+    functions: str = "mlp",
+    pair_bias: bool | None = None,
+    decision: tuple[int, ...] | None = None,
+    context: bool = False,
+    directed: bool = False,
+    supports: bool = False,
+) -> NetworkPlan:
+    """Plan the network of a grammar.
+
+    Args:
+        grammar: Any grammar.
+        node_features: Columns of the node features, 0 for none.
+        edge_features: Channels of the edge features besides A, 0 for none.
+        width: Channels of every memory, or one number for each variable (`{"M": 64, "V": 32}`).
+        layers: How many layers.
+        out: Outputs for each graph, node or edge.
+        task: What an output belongs to.
+        preset: Everything the grammar does not say; see `presets`.
+        readout: `grammar` for the rules of S, `pooled` for pooled memories joined by the rules of S
+            that pooling does not contain, `pooled-only` for pooled memories; the preset's where
+            None. `sum`, `mean` or `max` is the old spelling of `pooling`.
+        pooling: `sum`, `mean` or `max`, for all parts or by part (`{"diagonal": "max"}`).
+        functions: `mlp` for an MLP on every memory; `free` for an MLP only where a function adds
+            nothing to the words of the grammar, and one linear map elsewhere.
+        pair_bias: Whether MLPs on M have biases, which stand for the rule M → 1·1ᵀ; the preset's
+            where None.
+        decision: Hidden widths of the decision layers in place of the preset's.
+        context: Append what is read out of the whole graph to every node or edge (disconnected
+            graphs need it).
+        directed: Give Aᵀ as an input too.
+        supports: Whether values of supports without a definition (C_1, …) will be given.
+
+    Raises:
+        GrammarError: What is given is no grammar.
+        LoweringError: The grammar cannot be compiled as asked; all reasons at once.
+    """
+    if not isinstance(grammar, Grammar):
+        raise GrammarError(f"a grammar is a name, its rules or a Grammar, got {grammar!r}")
+    chosen = find_preset(preset)
+    for name, count, least in (
+        ("node_features", node_features, 0),
+        ("edge_features", edge_features, 0),
+        ("out", out, 1),
+    ):
+        _check_count(name, count, least)
+    _check_count("layers", layers, 1, MOST_LAYERS)
+    if reasons := unsupported(grammar, chosen, supports):
+        name = grammar.name or "this grammar"
+        raise LoweringError(f"{name} cannot be compiled:\n  " + "\n  ".join(reasons))
+    mode, pooling = readout_options(readout, pooling)
+    mode = mode or chosen.readout
+    mixing = _mixing(grammar, chosen, functions, pair_bias)
+    only_free = functions == "free"
+    inputs = plan_inputs(grammar, chosen, node_features, edge_features, directed, only_free)
+    target = _widths(grammar, width)
+    scalars = target[S] if _has_memory(grammar, S) else target.pop(S, 1)
+    widths = dict(inputs.widths)
+    embeddings: list[tuple[Sort, Linear]] = []
+    if chosen.embedding:
+        embeddings = [(s, Linear(w, target[s])) for s, w in widths.items() if w]
+        widths |= {s: linear.width_out for s, linear in embeddings}
+    planned = []
+    for _ in range(layers):
+        layer = _plan_layer(grammar, chosen, mixing, widths, target)
+        planned.append(layer)
+        widths |= layer.widths()
+    maps = chosen.decision if decision is None else _decision(decision)
+    if mode == "grammar":
+        _refuse_unreadable(grammar, widths, task, context)
+    steps = _plan_sentences(grammar, chosen, mixing, widths, scalars)
+    final = plan_readout(widths, task, chosen, pooling, maps, out, context, mode, steps)
+    return NetworkPlan(grammar, chosen, inputs, tuple(embeddings), tuple(planned), final, only_free)
+
+
+def steps_of(grammar: Grammar) -> tuple[Rule, ...]:
+    """The rules a layer applies: those with a variable in their body, the read-out aside."""
+    return tuple(rule for rule in grammar.rules if rule.holes)
+
+
+def undefined_supports(grammar: Grammar) -> tuple[str, ...]:
+    """The supports a grammar names and does not define."""
+    defined = {"A", "1", "I", "J", *(name for name, _ in grammar.supports)}
+    named = [leaf.name for rule in grammar.all_rules for leaf in leaves(rule.body)]
+    return tuple(dict.fromkeys(name for name in named if name not in defined))
+
+
+@dataclass(frozen=True)
+class _Mixing:
+    """Whether the MLP of a memory is one, and whether it has biases."""
+
+    mlp: bool
+    bias: bool
+
+
+def _mixing(
+    grammar: Grammar, preset: Preset, functions: str, pair_bias: bool | None
+) -> dict[Sort, _Mixing]:
+    """The kind of MLP each variable's memory gets."""
+    if functions not in ("mlp", "free"):
+        raise LoweringError(f"functions is mlp or free, got {functions!r}")
+    if pair_bias is not None and not isinstance(pair_bias, bool):
+        raise LoweringError(f"pair_bias is true, false or the preset's (None), got {pair_bias!r}")
+    if functions == "free" and preset.node_update == "bilinear":
+        raise LoweringError(
+            f"the preset {preset.name} has its ReLUs between all layers, so its functions cannot "
+            "be only the free ones; use another preset, such as paper"
+        )
+    pairs = preset.mixer_bias and preset.pair_bias if pair_bias is None else pair_bias
+    mixing = {}
+    for sort in UPDATE_ORDER:
+        bias = pairs if sort == M else preset.mixer_bias
+        if functions == "mlp":
+            mixing[sort] = _Mixing(True, bias)
+        else:
+            free = free_functions(grammar, sort)
+            mixing[sort] = _Mixing(free.mlp, bias and free.mlp and free.bias)
+    return mixing
+
+
+def _has_memory(grammar: Grammar, sort: Sort) -> bool:
+    return any(rule.head == sort for rule in grammar.rules)
+
+
+def _plan_layer(
+    grammar: Grammar,
+    preset: Preset,
+    mixing: Mapping[Sort, _Mixing],
+    widths: Mapping[Sort, int],
+    target: Mapping[Sort, int],
+) -> LayerPlan:
+    updates = []
+    for sort in (s for s in UPDATE_ORDER if s in target):
+        if sort == V and preset.node_update == "bilinear":
+            linear = Linear(target[M] * widths[V], target[V], bias=True)
+            updates.append(MemoryUpdate(V, widths[V], (), (linear,), "bilinear"))
+            continue
+        steps = tuple(
+            _plan_step(rule, preset, mixing, widths, target[sort])
+            for rule in steps_of(grammar)
+            if rule.head == sort and all(widths[hole] for hole in rule.holes)
+        )
+        width_in = widths[sort]
+        total = width_in + sum(step.copies for step in steps)
+        if not total:
+            continue
+        # The released code doubles the number of blocks and not their true widths: 8e for G²N².
+        width = total if preset.copies == "written" else (1 + len(steps)) * width_in
+        hidden = preset.hidden * width if mixing[sort].mlp else 0
+        sizes = [total, *([hidden] if hidden else []), target[sort]]
+        mixer = tuple(Linear(a, b, mixing[sort].bias) for a, b in pairwise(sizes))
+        residual = preset.normalised and width_in == target[sort]
+        updates.append(MemoryUpdate(sort, width_in, steps, mixer, residual=residual))
+    read = ((sort, width) for sort, width in widths.items() if width and mixing[sort].mlp)
+    return LayerPlan(tuple(updates), tuple(read) if preset.normalised else ())
+
+
+def _plan_step(
+    rule: Rule,
+    preset: Preset,
+    mixing: Mapping[Sort, _Mixing],
+    widths: Mapping[Sort, int],
+    written: int,
+) -> RuleStep:
+    read = max(widths[rule.head], *(widths[hole] for hole in rule.holes))
+    copies = written if preset.copies == "written" else read
+    selectors = []
+    for hole in rule.holes:
+        mlp = preset.selector == "mlp" and mixing[hole].mlp
+        maps = [Linear(widths[hole], copies, mlp and mixing[hole].bias)]
+        if mlp:
+            maps.append(Linear(copies, copies, mixing[hole].bias))
+        selectors.append(Selector(hole, tuple(maps)))
+    return RuleStep(rule, copies, tuple(selectors))
+
+
+def _plan_sentences(
+    grammar: Grammar,
+    preset: Preset,
+    mixing: Mapping[Sort, _Mixing],
+    widths: Mapping[Sort, int],
+    written: int,
+) -> tuple[RuleStep, ...]:
+    """The rules of S on the last memories, as far as those hold what the rules need.
+
+    A rule without variables is a step only where no memory of S starts with it.
+    """
+    steps = []
+    for rule in grammar.sentence_rules:
+        if not rule.holes:
+            if not widths[S]:
+                steps.append(RuleStep(rule, 1, ()))
+        elif all(widths[hole] for hole in rule.holes):
+            if is_linear(rule.body):
+                steps.append(RuleStep(rule, widths[rule.holes[0]], ()))
+            else:
+                steps.append(_plan_step(rule, preset, mixing, widths, written))
+    return tuple(steps)
+
+
+def _refuse_unreadable(
+    grammar: Grammar, widths: Mapping[Sort, int], task: Task, context: bool
+) -> None:
+    """Refuse a read-out by the grammar's own rules where it has none for the task."""
+    name = grammar.name or "this grammar"
+    other = 'or use readout="pooled"'
+    if (task == "graph" or context) and not grammar.sentence_rules:
+        raise LoweringError(
+            f"{name} has no sentences, so its own rules read nothing out of a graph; "
+            f"{_sentence_givers(grammar)} would give some, {other}"
+        )
+    needed = {"node": V, "edge": M}.get(task)
+    if needed is not None and not widths[needed]:
+        raise LoweringError(
+            f"{name} has no words of {needed.variable}, which an output for each {task} reads with "
+            f'readout="grammar"; choose a grammar with {needed.variable}, {other}'
+        )
+    usable = (all(widths[hole] for hole in rule.holes) for rule in grammar.sentence_rules)
+    if (task == "graph" or context) and not any(usable):
+        raise LoweringError(
+            f"after so few layers no rule of S of {name} has all its operands; use more layers, "
+            f"{other}"
+        )
+
+
+def _sentence_givers(grammar: Grammar) -> str:
+    """`Tr (S → Tr(M))`: operations a grammar lacks with which its words would end in scalars."""
+    rules = (Rule.parse("S → Tr(M)"), Rule.parse("S → 1ᵀV_c"), Rule.parse("S → V_r1"))
+    givers = []
+    for rule in rules:
+        if _has_memory(grammar, rule.holes[0]):
+            missing = operators(rule.body) - grammar.operations
+            symbols = [OPERATIONS[op].symbol for op in sorted(missing)]
+            givers.append(f"{' and '.join(symbols)} ({rule})" if symbols else str(rule))
+    return " or ".join(givers)
+
+
+def _widths(grammar: Grammar, width: int | Mapping[str, int]) -> dict[Sort, int]:
+    """The channels of each variable's memory; S also where a rule of S needs occurrences."""
+    heads = {rule.head for rule in grammar.rules}
+    heads |= {S for rule in grammar.readout if rule.holes and not is_linear(rule.body)}
+    sorts = [sort for sort in UPDATE_ORDER if sort in heads]
+    if isinstance(width, Mapping):
+        named = {letter.replace("V_c", "V").replace("V_r", "R"): w for letter, w in width.items()}
+        if unknown := set(named) - {sort.letter for sort in sorts}:
+            raise LoweringError(
+                f"width names {', '.join(sorted(unknown))}, but the variables are "
+                + ", ".join(sort.variable for sort in sorts)
+            )
+        rest = max(named.values(), default=64)
+        widths = {sort: named.get(sort.letter, rest) for sort in sorts}
+    else:
+        widths = dict.fromkeys(sorts, width)
+    for given in widths.values():
+        _check_count("a width", given, 1, MOST_WIDTH)
+    return widths
+
+
+def _decision(widths: object) -> tuple[int, ...]:
+    """Hidden widths of the decision layers, checked."""
+    if not isinstance(widths, Sequence) or isinstance(widths, str):
+        raise LoweringError(f"decision lists hidden widths, such as (512, 256), got {widths!r}")
+    _check_count("the number of decision layers", len(widths), 0, MOST_LAYERS)
+    for width in widths:
+        _check_count("a decision layer's width", width, 1, MOST_WIDTH)
+    return tuple(widths)
+
+
+def _check_count(name: str, value: object, least: int, most: int = 10**6) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise LoweringError(f"{name} must be a whole number, at least {least}, got {value!r}")
+    if value > most:
+        raise LoweringError(f"{name} must be at most {most}, got {value}")
+
+
+def unsupported(
+    grammar: Grammar, preset: str | Preset = "paper", supports: bool = False
+) -> list[str]:
+    """Everything that keeps a grammar from being compiled, one sentence each; empty if nothing."""
+    chosen = find_preset(preset)
+    reasons = []
+    if not supports:
+        for name in undefined_supports(grammar):
+            rules = ", ".join(
+                str(r) for r in grammar.all_rules if any(x.name == name for x in leaves(r.body))
+            )
+            reasons.append(
+                f"{rules}: {name} has no definition; add a line such as `{name} = A`, or give "
+                "the values with supports="
+            )
+    if chosen.node_update == "bilinear":
+        heads = {rule.head for rule in grammar.rules}
+        node_rules = [r.body_text() for r in steps_of(grammar) if r.head == V]
+        if heads != {M, V} or node_rules != ["MV_c"]:
+            reasons.append(
+                "the preset official is the released code of r-G_L3: it needs the variables M and "
+                "V_c, and MV_c as the only rule of V_c; use another preset for this grammar"
+            )
+    return reasons

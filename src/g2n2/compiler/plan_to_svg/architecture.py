@@ -1,0 +1,243 @@
+"""The whole network: graph, first memories, layers, read-outs, decision, output."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...language.sorts import M, R, S, Sort, V
+from ..plan import SYMBOLS, NetworkPlan, shape
+from ..plan_to_text import input_text, local_texts, pool_texts, sizes_text
+from . import palette
+from .layer import body_label
+from .svg import BELOW, FAINT, SIZE, Box, Canvas, Point, memory_icon, text_width
+
+_GAP = 58.0
+"""Room for an arrow between two columns."""
+
+_LINE = 19.0
+_PART, _PART_PITCH = 28.0, 38.0
+_SHOWN = 4
+"""Layers drawn one by one; of more, those in the middle stand behind one box."""
+
+_PARTS = {"H": V, "R": R, "s": S}
+
+
+def architecture_svg(plan: NetworkPlan) -> str:
+    """The figure of a whole network."""
+    title = f"{plan.grammar.name or 'The given grammar'}: the whole network"
+    canvas = Canvas()
+    drawing = _Architecture(canvas, plan)
+    heading = f"{title}, preset {plan.preset.name}"
+    canvas.text(0, drawing.top - 62, heading, 17, anchor="start", bold=True)
+    drawing.draw()
+    return canvas.svg(title)
+
+
+class _Part(NamedTuple):
+    """A part of the read-out: its text, the memory it stands beside, the memories it reads."""
+
+    text: str
+    beside: Sort
+    sources: tuple[Sort, ...]
+
+
+class _Architecture:
+    """Draws from left to right; `x` is where the next column begins."""
+
+    def __init__(self, canvas: Canvas, plan: NetworkPlan) -> None:
+        self.canvas, self.plan, self.x = canvas, plan, 0.0
+        self.final = plan.widths_before(len(plan.layers))
+        self.parts = _readout_parts(plan)
+        self.rows: dict[Sort, Box] = {}
+        y = 0.0
+        for sort in self.final:
+            height = self._row_height(sort)
+            self.rows[sort] = Box(0, y, 0, height)
+            y += height + 30
+        self.top, self.bottom = 0.0, y - 30
+
+    def draw(self) -> None:
+        self._graph()
+        self._memories(0, formulas=True)
+        if self.plan.embeddings:
+            self._embeddings()
+        count = len(self.plan.layers)
+        hidden = range(2, count - 1) if count > _SHOWN else range(0)
+        for index in range(count):
+            if index not in hidden:
+                self._layer(index)
+            elif index == hidden[0]:
+                self._hidden_layers(hidden[0] + 1, hidden[-1] + 1, index)
+        self._memories(count)
+        self._readouts()
+
+    def _row_height(self, sort: Sort) -> float:
+        rules = max(
+            len(update.steps)
+            for layer in self.plan.layers
+            for update in layer.updates
+            if update.sort == sort
+        )
+        parts = sum(part.beside == sort for part in self.parts)
+        return max(SIZE + BELOW + 24, _LINE * rules + 20, _PART_PITCH * parts)
+
+    def _axis(self, sort: Sort) -> float:
+        return self.rows[sort].cy
+
+    def _arrows(self, layer: int, end: float, start: float) -> None:
+        """One arrow for each memory that goes into layer number `layer`, with its channels."""
+        for sort, width in self.plan.widths_before(layer).items():
+            y = self._axis(sort)
+            self.canvas.arrow([(start, y), (end, y)], palette.MEMORY[sort])
+            self.canvas.text((start + end) / 2 - 3, y - 11, str(width), 11, FAINT)
+
+    def _fan(
+        self, start: Point, heights: list[float], end: float, color: str, share: float = 0.5
+    ) -> None:
+        """Arrows from one point to several heights, by one upright line, `share` of the way."""
+        if heights == [start[1]]:
+            self.canvas.arrow([start, (end, start[1])], color)
+        elif heights:
+            bend = start[0] + share * (end - start[0])
+            self.canvas.line([start, (bend, start[1])], color)
+            reached = [start[1], *heights]
+            self.canvas.line([(bend, min(reached)), (bend, max(reached))], color)
+            for y in heights:
+                self.canvas.arrow([(bend, y), (end, y)], color)
+
+    def _graph(self) -> None:
+        inputs = self.plan.inputs
+        lines = [("A", "n×n")]
+        if inputs.node_features:
+            lines.append(("X", f"n×{inputs.node_features}"))
+        if inputs.edge_features:
+            lines.append(("E", f"n×n×{inputs.edge_features}"))
+        height = 44 + 24 * len(lines)
+        box = Box(0, (self.top + self.bottom - height) / 2, 116, height)
+        self.canvas.box(box, palette.INPUT, palette.INPUT_FILL, "graph", "graph")
+        self.canvas.text(box.cx, box.y + 20, "graph", 14, palette.INPUT, bold=True)
+        for place, (name, size) in enumerate(lines):
+            y = box.y + 48 + 24 * place
+            self.canvas.text(box.x + 14, y, name, 14, palette.INPUT, "start", bold=True)
+            self.canvas.text(box.right - 14, y, size, 11, FAINT, "end")
+        self.x = box.right + _GAP
+        ends = [self._axis(sort) for sort in _input_widths(self.plan)]
+        self._fan((box.right, box.cy), ends, self.x, palette.INPUT)
+
+    def _memories(self, layer: int, formulas: bool = False) -> None:
+        """A column of memories: the inputs, or what the last layer made."""
+        widths = _input_widths(self.plan) if formulas else self.plan.widths_before(layer)
+        if not formulas:
+            self._arrows(layer, self.x + _GAP, self.x)
+            self.x += _GAP
+        for sort, width in widths.items():
+            cy = self._axis(sort) + BELOW / 2
+            frame = memory_icon(self.canvas, self.x, cy, sort, str(layer), width, f"at {layer}")
+            if formulas:
+                text = input_text(self.plan, sort)
+                self.canvas.text(frame.cx, frame.y - 13, text, 12, palette.INPUT)
+        self.x += SIZE
+
+    def _embeddings(self) -> None:
+        label = max((sizes_text([m]) for _, m in self.plan.embeddings), key=len)
+        width = max(text_width("linear", 13, bold=True), text_width(label, 11)) + 20
+        for sort, linear in self.plan.embeddings:
+            y = self._axis(sort)
+            box = Box(self.x + _GAP, y - 22, width, 44)
+            self.canvas.arrow([(self.x, y), (box.x, y)], palette.MEMORY[sort])
+            self.canvas.box(box, palette.MIXER, palette.MIXER_FILL, "embedding", SYMBOLS[sort])
+            self.canvas.text(box.cx, y - 8, "linear", 13, bold=True)
+            self.canvas.text(box.cx, y + 10, sizes_text([linear]), 11, FAINT)
+        self.x += _GAP + width
+
+    def _layer(self, index: int) -> None:
+        layer = self.plan.layers[index]
+        bodies = {
+            update.sort: [body_label(step) for step in update.steps] for update in layer.updates
+        }
+        texts = [body for found in bodies.values() for body in found]
+        width = max([text_width(text, 13) for text in texts] + [text_width("layer 99", 14, True)])
+        box = self._column(index, width + 32, f"layer {index + 1}")
+        for update in layer.updates:
+            sort = update.sort
+            shown = bodies[sort] or (["Σ_k C_k H W_k"] if update.kind == "bilinear" else [])
+            first = self._axis(sort) - _LINE * (len(shown) - 1) / 2
+            for place, body in enumerate(shown):
+                self.canvas.text(box.cx, first + _LINE * place, body, 13, palette.RULE)
+
+    def _hidden_layers(self, first: int, last: int, index: int) -> None:
+        name = f"layers {first}–{last}" if last > first else f"layer {first}"
+        box = self._column(index, text_width(name, 14, bold=True) + 20, name)
+        self.canvas.text(box.cx, box.cy, "…", 20, palette.RULE)
+
+    def _column(self, index: int, width: float, name: str) -> Box:
+        """A box over all rows with the memories going in."""
+        start = self.x
+        self.x += _GAP
+        self._arrows(index, self.x, start)
+        box = Box(self.x, self.top - 36, width, self.bottom - self.top + 48)
+        self.canvas.box(box, palette.RULE, palette.RULE_FILL, "layer", name)
+        self.canvas.text(box.cx, box.y + 18, name, 14, palette.RULE, bold=True)
+        self.x = box.right
+        return box
+
+    def _readouts(self) -> None:
+        start, x = self.x, self.x + _GAP
+        width = max(text_width(part.text, 13) for part in self.parts) + 24
+        join = x + width + 0.6 * _GAP
+        read: dict[Sort, list[float]] = {sort: [] for sort in self.final}
+        for sort in self.final:
+            owned = [part for part in self.parts if part.beside == sort]
+            top = self._axis(sort) - _PART_PITCH * (len(owned) - 1) / 2
+            for place, (text, _, sources) in enumerate(owned):
+                y = top + _PART_PITCH * place
+                for number, source in enumerate(sources):
+                    read[source].append(y + 8 * (number - (len(sources) - 1) / 2))
+                box = Box(x, y - _PART / 2, width, _PART)
+                self.canvas.box(box, palette.SELECTOR, palette.SELECTOR_FILL, "readout", text)
+                self.canvas.text(box.cx, y, text, 13, palette.SELECTOR)
+                self.canvas.arrow([(box.right, y), (join, y)], palette.SELECTOR)
+        shares = [(place + 1) / (len(read) + 1) for place in range(len(read))]
+        if not any(len(part.sources) > 1 for part in self.parts):
+            shares = [0.5] * len(read)  # no line crosses another
+        for (sort, heights), share in zip(read.items(), shares, strict=True):
+            self._fan((start, self._axis(sort)), heights, x, palette.MEMORY[sort], share)
+        self._decision(join)
+
+    def _decision(self, x: float) -> None:
+        plan = self.plan.readout
+        joined = Box(x, self.top, 24, self.bottom - self.top)
+        middle = joined.cy
+        self.canvas.box(joined, palette.MIXER, palette.MIXER_FILL, "join", "‖")
+        self.canvas.text(joined.cx, middle, "‖", 17, bold=True)
+        maps = plan.maps[1:] if plan.linear_path else plan.maps
+        sizes = sizes_text(maps) + (", + linear" if plan.linear_path else "")
+        width = max(text_width(sizes, 11), text_width("decision", 14, bold=True)) + 24
+        box = Box(joined.right + 0.7 * _GAP, middle - 28, width, 56)
+        self.canvas.arrow([(joined.right, middle), (box.x, middle)])
+        self.canvas.box(box, palette.MIXER, palette.MIXER_FILL, "decision", "decision")
+        self.canvas.text(box.cx, middle - 12, "decision", 14, bold=True)
+        self.canvas.text(box.cx, middle + 11, sizes, 11, FAINT)
+        label = f"{plan.task} output"
+        end = Box(box.right + 0.7 * _GAP, middle - 24, text_width(label, 13, bold=True) + 20, 48)
+        self.canvas.arrow([(box.right, middle), (end.x, middle)])
+        self.canvas.box(end, palette.INPUT, palette.INPUT_FILL, "output", "output")
+        self.canvas.text(end.cx, middle - 9, label, 13, palette.INPUT, bold=True)
+        self.canvas.text(end.cx, middle + 10, shape(plan.sort, plan.out), 11, FAINT)
+
+
+def _input_widths(plan: NetworkPlan) -> dict[Sort, int]:
+    """Channels of the first memories, before any embedding."""
+    return {sort: width for sort, width in plan.inputs.widths.items() if width}
+
+
+def _readout_parts(plan: NetworkPlan) -> list[_Part]:
+    """What is read out; a rule of S stands beside the first memory it reads."""
+    texts = [*local_texts(plan.readout), *pool_texts(plan.readout)]
+    owners = [_PARTS.get(text.split()[-1].split("_")[0], M) for text in texts]
+    parts = [_Part(text, sort, (sort,)) for text, sort in zip(texts, owners, strict=True)]
+    anywhere = next(iter(plan.layers[-1].widths()))
+    for step in plan.readout.steps:
+        sources = tuple(dict.fromkeys(step.rule.holes))
+        parts.append(_Part(body_label(step), (sources or (anywhere,))[0], sources))
+    return parts

@@ -1,0 +1,137 @@
+"""The three steps of the paper: operations, exhaustive grammar, reduced grammar, layer."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from ...grammars.fragments import Fragment
+from ...grammars.grammar import Grammar
+from ...grammars.rules import Rule
+from ...language.operations import OPERATIONS
+from ..grammar_to_plan import plan_network
+from ..plan import NetworkPlan
+from ..presets import Preset
+from . import palette
+from .layer import draw_layer
+from .svg import FAINT, INK, Box, Canvas, text_width
+
+Piece = tuple[str, str, bool]
+"""Text, colour, bold."""
+
+_LINE = 25.0
+_SIZE = 14.0
+_WIDEST = 400.0
+
+
+def overview_svg(
+    larger: Grammar,
+    reduced: Grammar,
+    fragment: Fragment | None = None,
+    width: int = 64,
+    preset: str | Preset = "paper",
+) -> str:
+    """The figure of a grammar on its way to a layer.
+
+    Args:
+        larger: The exhaustive grammar of a fragment, or any other.
+        reduced: What its reduction keeps.
+        fragment: The operations; None where the rules of `larger` were given.
+        width: Channels of the memories of the layer shown.
+        preset: What the layer looks like around its rules.
+
+    Raises:
+        LoweringError: No network can be made of the reduced grammar.
+    """
+    caption = "the rules given" if fragment is None else "every typed rule"
+    fragment = fragment or Fragment(larger.operations)
+    reduced = reduced.named(reduced.name or f"r-{larger.name}")
+    plan = plan_network(reduced, width=width, layers=3, preset=preset, supports=True)
+    kept = set(reduced.all_rules)
+    gone = len(set(larger.all_rules) - kept)
+    operations = [OPERATIONS[name] for name in OPERATIONS if name in fragment]
+    canvas = Canvas()
+    title = f"From {fragment} to a network layer"
+    canvas.text(0, -76, title, 17, bold=True, anchor="start")
+    last = _draw_stages(
+        canvas,
+        [
+            (
+                "operations",
+                [[(f"{o.symbol}  ", INK, True), (o.name, FAINT, False)] for o in operations],
+            ),
+            (larger.name, _grammar_lines(larger, kept)),
+            (reduced.name, _grammar_lines(reduced, kept)),
+        ],
+        [caption, f"{gone} rule{'s' * (gone != 1)} removed by proof"],
+    )
+    _draw_framed_layer(canvas, plan, last)
+    return canvas.svg(title)
+
+
+def _draw_stages(
+    canvas: Canvas, stages: list[tuple[str, list[list[Piece]]]], captions: list[str]
+) -> Box:
+    """Boxes of text from left to right with arrows between them; the last box."""
+    middle = max(len(lines) for _, lines in stages) * _LINE / 2 + 12
+    gap = max(text_width(caption, 11) for caption in captions) + 36
+    box = _text_box(canvas, 0.0, middle, *stages[0])
+    for stage, caption in zip(stages[1:], captions, strict=True):
+        start = box.right
+        box = _text_box(canvas, start + gap, middle, *stage)
+        canvas.arrow([(start, middle), (box.x, middle)])
+        canvas.text(start + gap / 2 - 3, middle - 13, caption, 11, FAINT)
+    return box
+
+
+def _draw_framed_layer(canvas: Canvas, plan: NetworkPlan, last: Box) -> None:
+    """The layer in a frame as wide as the stages above it, which the last of them points at."""
+    trial = Canvas()
+    draw_layer(trial, plan, len(plan.layers) - 1, 0.0, 0.0)
+    needed = trial.bounds
+    top = canvas.bounds.bottom + 62
+    width = max(last.right, needed.width + 60)
+    frame = Box(0.0, top, width, needed.height + 84)
+    canvas.box(frame, palette.MIXER, "#fdfdfe", "stage", "layer")
+    canvas.text(frame.x + 24, frame.y + 24, "layer", 15, anchor="start", bold=True)
+    canvas.arrow([(last.cx, last.bottom), (last.cx, frame.y)])
+    caption = "a memory for each variable, a step for each rule"
+    canvas.text(last.cx - 12, frame.y - 24, caption, 11, FAINT, "end")
+    x = frame.cx - needed.width / 2 - needed.x
+    draw_layer(canvas, plan, len(plan.layers) - 1, x, frame.y + 52 - needed.y)
+
+
+def _grammar_lines(grammar: Grammar, kept: set[Rule]) -> list[list[Piece]]:
+    """The rules of each variable, kept ones in blue, lines broken where they get too long."""
+    lines: list[list[Piece]] = []
+    ordered = sorted(grammar.all_rules, key=lambda rule: grammar.variables.index(rule.head))
+    for sort, rules in groupby(ordered, key=lambda rule: rule.head):
+        line: list[Piece] = [(f"{sort.variable} → ", INK, True)]
+        for place, rule in enumerate(rules):
+            color = palette.RULE if rule in kept else FAINT
+            pieces: list[Piece] = [(" | ", FAINT, False)] if place else []
+            pieces.append((rule.body_text(), color, rule in kept))
+            if _width([*line, *pieces]) > _WIDEST:
+                lines.append(line)
+                line = [("      ", INK, False)]
+            line += pieces
+        lines.append(line)
+    return lines
+
+
+def _text_box(canvas: Canvas, x: float, middle: float, name: str, lines: list[list[Piece]]) -> Box:
+    """A titled box with lines of coloured text, centred on the height `middle`."""
+    width = max([*map(_width, lines), text_width(name, 15, bold=True)]) + 36
+    height = _LINE * len(lines) + 24
+    box = Box(x, middle - height / 2, width, height)
+    canvas.box(box, palette.MIXER, "#fafbfc", "stage", name)
+    canvas.text(box.cx, box.y - 18, name, 15, bold=True)
+    for place, line in enumerate(lines):
+        at, y = x + 18, box.y + 12 + _LINE * (place + 0.5)
+        for text, color, bold in line:
+            canvas.text(at, y, text, _SIZE, color, "start", bold)
+            at += text_width(text, _SIZE, bold)
+    return box
+
+
+def _width(line: list[Piece]) -> float:
+    return sum(text_width(text, _SIZE, bold) for text, _, bold in line)

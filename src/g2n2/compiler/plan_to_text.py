@@ -1,0 +1,425 @@
+"""A plan with its costs as a table, and as JSON: what a user sees before anything is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ..grammars.network_rules import Mixing
+from ..grammars.rules import Rule
+from ..language.sorts import M, S, Sort, V
+from .costs import Cost, NetworkCost, rule_flops
+from .plan import (
+    LEGEND,
+    SYMBOLS,
+    Linear,
+    MemoryUpdate,
+    NetworkPlan,
+    NumberedSelector,
+    RuleStep,
+    numbered_selectors,
+    shape,
+)
+from .readout_plan import ReadoutPlan, pool_rules_of, spans
+
+HEADERS = ("part", "step", "b", "maps", "output", "parameters", "FLOPs", "memory")
+NUMERIC = frozenset({"b", "parameters", "FLOPs", "memory"})
+"""Columns that are aligned to the right."""
+
+ADAM = 4
+"""Copies of the parameters a training step holds: themselves, gradients, Adam's two moments."""
+
+FLOAT = 4
+"""Bytes of a float32."""
+
+
+def plan_table(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> list[tuple[str, ...]]:
+    """The cells below `HEADERS`: inputs, layers, read-out, decision and the total.
+
+    Equal layers that follow one another share their lines; the cost shown is that of each.
+    """
+    cost = NetworkCost(plan, batch, nodes)
+    shown = []
+    for label, rows in _with_equal_layers_joined(plan_rows(cost)):
+        for place, row in enumerate(rows):
+            copies = "" if row.copies is None else str(row.copies)
+            cells = (row.step, copies, row.maps, row.output, *_cost_cells(row.cost))
+            shown.append((label if place == 0 else "", *cells))
+    return [*shown, ("total", "", "", "", "", *_cost_cells(cost.total))]
+
+
+def plan_summary(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> list[str]:
+    """Two lines above the table, the title and the legend; totals, read-out and functions below."""
+    cost = NetworkCost(plan, batch, nodes)
+    total = cost.total
+    count = len(plan.layers)
+    name = plan.grammar.name or "the given grammar"
+    layers = "1 layer" if count == 1 else f"{count} layers"
+    return [
+        f"{name}: {layers}, preset {plan.preset.name}, {plan.readout.task} level",
+        f"{LEGEND}; here B = {batch}, N = {nodes}. b: occurrences of a rule.",
+        f"parameters  {total.parameters:,}",
+        f"forward     {flops_text(total.flops)}",
+        f"training    {flops_text(cost.training_flops)} forward and backward",
+        f"memory      {bytes_text(FLOAT * total.activations)} of activations kept for the backward "
+        f"pass in float32, and {bytes_text(FLOAT * ADAM * total.parameters)} for parameters, "
+        "gradients and Adam",
+        *power_lines(plan),
+    ]
+
+
+def plan_text(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> str:
+    """Title, table and totals as plain text with aligned columns."""
+    title, legend, *totals = plan_summary(plan, batch, nodes)
+    table = [HEADERS, *plan_table(plan, batch, nodes)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for row in table:
+        cells = [
+            cell.rjust(width) if name in NUMERIC else cell.ljust(width)
+            for cell, width, name in zip(row, widths, HEADERS, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join([title, legend, "", *lines, "", *totals])
+
+
+def plan_as_json(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> dict[str, Any]:
+    """The same as data, every layer by itself."""
+    cost = NetworkCost(plan, batch, nodes)
+    return {
+        "grammar": plan.grammar.name,
+        "rules": [str(rule) for rule in plan.grammar.rules],
+        "preset": plan.preset.name,
+        "task": plan.readout.task,
+        "readout": {
+            "mode": plan.readout.mode,
+            "pools": dict(plan.readout.pools) if plan.readout.pooled_width else {},
+            "rules": [str(step.rule) for step in plan.readout.steps],
+            "text": readout_text(plan),
+        },
+        "functions": {sort.variable: kind for sort, kind in plan.functions().items()},
+        "added_rules": [str(rule) for rule in plan.added_rules()],
+        "exceptions": list(plan.exceptions()),
+        "batch": batch,
+        "nodes": nodes,
+        "steps": [
+            {**row._asdict(), "cost": _cost_json(row.cost)}
+            for rows in plan_rows(cost)
+            for row in rows
+        ],
+        "parts": {name: _cost_json(part) for name, part in cost.parts.items()},
+        "total": {**_cost_json(cost.total), "training_flops": cost.training_flops},
+    }
+
+
+def flops_text(number: int) -> str:
+    """Operations with a unit: `1.23 GFLOPs`."""
+    return _scaled(number, 1000, ("", "K", "M", "G", "T", "P")) + "FLOPs"
+
+
+def bytes_text(number: int) -> str:
+    """Bytes with a unit: `1.23 GiB`."""
+    return _scaled(number, 1024, ("", "Ki", "Mi", "Gi", "Ti", "Pi")) + "B"
+
+
+def _with_equal_layers_joined(parts: list[list[Row]]) -> list[tuple[str, list[Row]]]:
+    """Each part's label and lines; a run of equal layers is one part, `layers 2–3, each`."""
+    joined: list[tuple[list[Row], list[Row]]] = []
+    for rows in filter(None, parts):  # without memories there is nothing in a layer
+        if joined and _content(joined[-1][1]) == _content(rows):
+            joined[-1] = (joined[-1][0], rows)
+        else:
+            joined.append((rows, rows))
+    labelled = []
+    for first, last in joined:
+        label = first[0].part
+        if first is not last:
+            end = last[0].part.removeprefix("layer ")
+            label = f"{label.replace('layer', 'layers')}–{end}, each"
+        labelled.append((label, first))
+    return labelled
+
+
+def _content(rows: list[Row]) -> list[tuple[object, ...]]:
+    return [row[1:] for row in rows]
+
+
+def _scaled(number: int, base: int, units: tuple[str, ...]) -> str:
+    value, unit = float(number), 0
+    while value >= base - 0.5 and unit < len(units) - 1:
+        value, unit = value / base, unit + 1
+    digits = 0 if unit == 0 or value >= 99.5 else 1 if value >= 9.95 else 2
+    return f"{value:.{digits}f} {units[unit]}"
+
+
+def _cost_cells(cost: Cost) -> tuple[str, str, str]:
+    return (
+        f"{cost.parameters:,}" if cost.parameters else "",
+        flops_text(cost.flops).removesuffix("FLOPs").rstrip() if cost.flops else "",
+        bytes_text(FLOAT * cost.activations) if cost.activations else "",
+    )
+
+
+def _cost_json(cost: Cost) -> dict[str, int]:
+    return {
+        "parameters": cost.parameters,
+        "flops": cost.flops,
+        "activation_bytes": FLOAT * cost.activations,
+    }
+
+
+POOLED = {
+    "nodes": "H",
+    "rows": "R",
+    "scalars": "s",
+    "diagonal": "diag C",
+    "off-diagonal": "offdiag C",
+}
+"""What each part of the read-out is called."""
+
+SIGNS = {"sum": "Σ", "mean": "mean", "max": "max", "none": ""}
+
+
+_LONGEST = 40
+
+
+class Row(NamedTuple):
+    """One line: a memory, a rule with its selectors, an MLP, or a map.
+
+    Attributes:
+        part: `inputs`, `layer 1`, …, `read-out` or `decision`.
+        step: What is computed, in the paper's notation.
+        copies: The multiplicity b of a rule.
+        maps: The linear maps it takes, as channels in → channels out, or what it is made of.
+        output: The shape it makes.
+        cost: Its share of the network's cost.
+    """
+
+    part: str
+    step: str
+    copies: int | None
+    maps: str
+    output: str
+    cost: Cost
+
+
+def plan_rows(cost: NetworkCost) -> list[list[Row]]:
+    """The lines of the inputs, of each layer, of the read-out and of the decision."""
+    layers = [_layer_rows(cost, number) for number in range(len(cost.plan.layers))]
+    return [_input_rows(cost), *layers, _readout_rows(cost), _decision_rows(cost)]
+
+
+def input_text(plan: NetworkPlan, sort: Sort) -> str:
+    """`I ‖ A ‖ E`: what the memory of a variable starts with."""
+    given = {M: plan.inputs.matrix, V: plan.inputs.column}.get(sort, ("1",))
+    return " ‖ ".join(given)
+
+
+def mixer_name(update: MemoryUpdate) -> str:
+    """`MLP_M`; one map alone is no MLP, and the released code's node update is a formula."""
+    if update.kind == "bilinear":
+        return "Σₖ Cₖ H Wₖ"
+    return ("MLP_" if len(update.mixer) > 1 else "linear_") + update.sort.variable
+
+
+def sizes_text(maps: Sequence[Linear]) -> str:
+    """`262→524→64`: the widths on the way through maps that follow one another."""
+    return "→".join(str(width) for width in (maps[0].width_in, *(m.width_out for m in maps)))
+
+
+def pool_texts(plan: ReadoutPlan) -> list[str]:
+    """`Σ H`, `Σ diag C`, …: what is pooled, and how."""
+    if not plan.pooled_width:
+        return []
+    return [
+        POOLED[part] if part == "scalars" else f"{SIGNS[how]} {POOLED[part]}"
+        for part, how in plan.pools
+    ]
+
+
+def local_texts(plan: ReadoutPlan) -> list[str]:
+    """What a node or an edge reads of its own: `H`, `Σ row C`, …"""
+    rows = f"{SIGNS[plan.local_pooling]} row C"
+    return [rows if part == "row sums C" else part for part in plan.local]
+
+
+def _input_rows(cost: NetworkCost) -> list[Row]:
+    plan = cost.plan
+    rows = [
+        Row(
+            "inputs",
+            f"{SYMBOLS[sort]}⁰ = {input_text(plan, sort)}",
+            None,
+            "",
+            shape(sort, width),
+            cost.memory(sort, width),
+        )
+        for sort, width in plan.inputs.widths.items()
+        if width
+    ]
+    for name, term in plan.grammar.supports:
+        work = Cost(flops=cost.batch * rule_flops(term, cost.nodes))
+        rows.append(Row("inputs", f"support {name}", None, _cut(str(term)), shape(M, 1), work))
+    for sort, linear in plan.embeddings:
+        embedded = shape(sort, linear.width_out)
+        step = f"embed {SYMBOLS[sort]}"
+        rows.append(
+            Row("inputs", step, None, sizes_text([linear]), embedded, cost.linear(sort, linear))
+        )
+    return rows
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _layer_rows(cost: NetworkCost, number: int) -> list[Row]:
+    part, layer = f"layer {number + 1}", cost.plan.layers[number]
+    rows = []
+    if layer.norms:
+        rows.append(Row(part, "RMS norms", None, "", "", cost.norms(number)))
+    for update in layer.updates:
+        for step in update.steps:
+            total = cost.selectors(step) + cost.rule(step)
+            output = shape(update.sort, step.copies)
+            own = [item for item in numbered_selectors(layer) if item.step is step]
+            rows.append(Row(part, str(step.rule), step.copies, _selectors(own), output, total))
+        output = shape(update.sort, update.width_out)
+        rows.append(Row(part, mixer_name(update), None, _mixer(update), output, cost.mixer(update)))
+    return rows
+
+
+def _selectors(own: list[NumberedSelector]) -> str:
+    """`L1, L2 [B, N, N, 6→64]`: selectors of one shape together."""
+    by_shape: dict[str, list[str]] = {}
+    for item in sorted(own, key=lambda item: item.operand):
+        text = shape(item.selector.sort, sizes_text(item.selector.maps))
+        by_shape.setdefault(text, []).append(f"L{item.number}")
+    return "; ".join(f"{', '.join(names)} {text}" for text, names in by_shape.items())
+
+
+def _mixer(update: MemoryUpdate) -> str:
+    if update.kind == "bilinear":
+        channels = update.mixer[0].width_in // update.width_in
+        return f"{channels}×{update.width_in}→{update.width_out}"
+    return sizes_text(update.mixer)
+
+
+def _readout_rows(cost: NetworkCost) -> list[Row]:
+    plan = cost.plan.readout
+    rows = []
+    for step in plan.steps:
+        total = cost.selectors(step) + cost.rule(step)
+        own = [item for item in numbered_selectors(plan) if item.step is step]
+        maps = _selectors(own) if own else step_text(step)
+        output = shape(S, step.copies)
+        rows.append(Row("read-out", str(step.rule), step.copies, maps, output, total))
+    parts = [*local_texts(plan), *pool_texts(plan), *(step.rule.body_text() for step in plan.steps)]
+    width = plan.graph_width + plan.local_width
+    name = "pool" if plan.mode != "grammar" and pool_texts(plan) else "take"
+    joined = shape(plan.sort, width)
+    return [*rows, Row("read-out", name, None, " ‖ ".join(parts), joined, cost.pooling())]
+
+
+def step_text(step: RuleStep) -> str:
+    """What a rule of S without selectors reads."""
+    holes = step.rule.holes
+    return f"all channels of {SYMBOLS[holes[0]]}" if holes else "of the graph"
+
+
+def _decision_rows(cost: NetworkCost) -> list[Row]:
+    plan = cost.plan.readout
+    maps = plan.maps[1:] if plan.linear_path else plan.maps
+    text = sizes_text(maps)
+    if plan.linear_path:
+        text += f"; beside it {sizes_text(plan.maps[:1])}"
+    output = shape(plan.sort, plan.out)
+    step = "MLP" if len(maps) > 1 else "linear"
+    return [Row("decision", step, None, text, output, cost.decision())]
+
+
+_FUNCTIONS: dict[Mixing, str] = {
+    "any": "MLP with biases",
+    "zero": "MLP without biases",
+    "homogeneous": "MLP without biases",
+    "linear": "one linear map",
+}
+DEPTH_COST = (
+    "an own read-out reads the last memories only through the rules of S: it may need a layer more "
+    "than a pooled one (an example: r-G_L3 on BREC tells 209 of 400 pairs apart after 3 layers, "
+    "pooled 217)"
+)
+
+
+def power_lines(plan: NetworkPlan) -> list[str]:
+    """The read-out as rules, the functions of each memory, and the rules those add."""
+    lines = [f"read-out    {readout_text(plan)}"]
+    if (note := depth_note(plan)) is not None:
+        lines.append(f"            {note}")
+    functions = functions_text(plan)
+    lines.append(f"functions   {functions}")
+    if added := plan.added_rules():
+        lines.append(f"            they add {rules_text(added)} to the words of the grammar")
+    elif plan.only_free:
+        lines.append("            they add nothing to the words of the grammar")
+    return lines
+
+
+def readout_text(plan: NetworkPlan) -> str:
+    """`pooled: S → 1ᵀV_c | Tr(M), joined by S → Tr(MMM)`: what is read out, as rules."""
+    readout = plan.readout
+    parts = [*_local(readout), *_pooled(readout)]
+    own = rules_text(step.rule for step in readout.steps)
+    if readout.mode == "grammar":
+        parts += [own] if own else []
+        own = ""
+    joined = f", joined by {own}" if own else ""
+    return f"{readout.mode}: {', '.join(parts)}{joined}"
+
+
+def functions_text(plan: NetworkPlan) -> str:
+    """`MLP with biases on M, V_c; one linear map on V_r`."""
+    by_kind: dict[str, list[str]] = {}
+    for sort, mixing in plan.functions().items():
+        kind = _FUNCTIONS[mixing]
+        if plan.preset.selector == "mlp" and mixing != "linear":
+            kind += " in the selectors"
+        by_kind.setdefault(kind, []).append(sort.variable)
+    return "; ".join(f"{kind} on {', '.join(names)}" for kind, names in by_kind.items())
+
+
+def depth_note(plan: NetworkPlan) -> str | None:
+    """What an own read-out costs, where a pooled one would read more."""
+    readout = plan.readout
+    if readout.mode != "grammar" or readout.task != "graph":
+        return None
+    if unread := [sort for sort in plan.grammar.unreachable() if sort in plan.functions()]:
+        names = ", ".join(sort.variable for sort in unread)
+        return f"no sentence reads {names}: its words have no part in the output"
+    own = [step.rule for step in readout.steps]
+    if all(spans(own, rule) for rule in pool_rules_of(plan.functions())):
+        return None
+    return DEPTH_COST
+
+
+def rules_text(rules: Iterable[Rule]) -> str:
+    """`S → 1ᵀV_c | Tr(M), M → A`: rules, those of one variable together."""
+    by_head: dict[str, list[str]] = {}
+    for rule in rules:
+        by_head.setdefault(rule.head.variable, []).append(rule.body_text())
+    return ", ".join(f"{head} → {' | '.join(bodies)}" for head, bodies in by_head.items())
+
+
+def _local(readout: ReadoutPlan) -> list[str]:
+    if readout.mode == "grammar":
+        return [f"the words of {readout.sort.variable}"] if readout.local else []
+    return local_texts(readout)
+
+
+def _pooled(readout: ReadoutPlan) -> list[str]:
+    """Sums as rules; what is pooled otherwise by its name."""
+    if any(how != "sum" and part != "scalars" for part, how in readout.pools):
+        return pool_texts(readout)
+    scalars = ["the scalars s"] if "s" in pool_texts(readout) else []
+    summed = rules_text(readout.pool_rules()) if readout.mode != "grammar" else ""
+    return scalars + ([summed] if summed else [])

@@ -1,0 +1,217 @@
+"""Suites of hard graphs by name; SR25, EXP and BREC are read from files, never from a pickle."""
+
+import gzip
+import io
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataError
+from ..graphs import Adjacency, adjacency, graph6_lines, parse_graph6
+from ..power.suites import GENERATED, SameSizePairs, Suite, consecutive_pairs, graph6_suite
+from .files import (
+    Subfolder,
+    check_sha256,
+    download,
+    find_file,
+    missing_file,
+    read_checked,
+    store_in_cache,
+)
+
+FOLDER: Subfolder = "expressivity"
+
+SR25_FILE = "sr251256.g6"
+SR25_SHA256 = "f55f86eb48cd61c3315c62341cc3a8c59289c58504edb3ab859d7ef2068b9aa4"
+SR25_URL = "https://users.cecs.anu.edu.au/~bdm/data/sr251256.g6"
+
+EXP_FILE = "exp_graphsat.npz"
+EXP_SHA256 = "5dff28451dce0aff368ce27cbb6015bf1efe26abd60db621d4cade481e435f50"
+EXP_PICKLE = "GRAPHSAT.pkl"
+
+BREC_PAIRS_FILE = "brec_v3_pairs.g6.gz"
+BREC_OFFICIAL_FILE = "brec_v3.npy"
+# Of the 800 base graphs, one graph6 line each: the same for either file, whatever relabelings or
+# compression it was written with.
+BREC_GRAPHS_SHA256 = "a85c524d43fdf14182bad02b47d56fa1bf83b145b26908c71d4b248ac9efc242"
+BREC_URL = (
+    "https://raw.githubusercontent.com/GraphPKU/BREC/"
+    "d09e8c349a8bbc0882d2932f7b37b2726f576ce9/BREC_data_all.zip"
+)
+BREC_ARCHIVE_SHA256 = "3a2c8e7ba068f774b1115422d1bc04749432dde9f19631e6625cba142659530f"
+BREC_PAIRS = 400
+BREC_COPIES = 64  # entries of brec_v3.npy per pair: 32 relabelings of either graph, interleaved
+BREC_CATEGORIES = (
+    ("Basic", 60),
+    ("Regular", 100),
+    ("Extension", 100),
+    ("CFI", 100),
+    ("4-Vertex_Condition", 20),
+    ("Distance_Regular", 20),
+)
+
+
+def read_sr25(data: str | Path | None) -> tuple[Adjacency, ...]:
+    """Read the 15 strongly regular graphs SR(25, 12, 5, 6)."""
+    path = find_file(SR25_FILE, data, FOLDER)
+    if path is None:
+        try:
+            content = download(SR25_URL)
+        except OSError as error:
+            reason = f"It could not be downloaded from {SR25_URL} ({error})."
+            raise missing_file("sr25", SR25_FILE, data, FOLDER, reason) from error
+        check_sha256(content, SR25_SHA256, SR25_URL)
+        path = store_in_cache(SR25_FILE, content, FOLDER)
+    lines = read_checked(path, SR25_SHA256).decode("ascii").split()
+    return tuple(parse_graph6(line, f"{path}:{n}") for n, line in enumerate(lines, start=1))
+
+
+def read_exp(
+    data: str | Path | None,
+) -> tuple[tuple[Adjacency, ...], tuple[NDArray[np.int64], ...]]:
+    """Read the 1200 graphs of EXP and their node labels; graphs 2i and 2i + 1 are a pair."""
+    path = find_file(EXP_FILE, data, FOLDER)
+    if path is None:
+        official = find_file(EXP_PICKLE, data, FOLDER)
+        found = f"{official} was found, but it" if official else f"The official {EXP_PICKLE}"
+        reason = f"{found} is a pickle, which can run any code when opened, and is refused."
+        raise missing_file("exp", EXP_FILE, data, FOLDER, reason)
+    content = read_checked(path, EXP_SHA256)
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        orders = arrays["num_nodes"].astype(np.int64)
+        edge_counts = arrays["num_directed_edges"].astype(np.int64)
+        edges, labels = arrays["edge_index"], arrays["x"].astype(np.int64)
+    graphs = []
+    for order, graph_edges in zip(
+        orders, np.split(edges, np.cumsum(edge_counts)[:-1], axis=1), strict=True
+    ):
+        matrix = np.zeros((order, order))
+        matrix[graph_edges[0], graph_edges[1]] = 1
+        graphs.append(adjacency(matrix))
+    return tuple(graphs), tuple(np.split(labels, np.cumsum(orders)[:-1]))
+
+
+def read_brec(data: str | Path | None) -> tuple[Adjacency, ...]:
+    """Read the 800 base graphs of BREC v3; graphs 2i and 2i + 1 are pair i.
+
+    They come from `brec_v3_pairs.g6.gz` or else from the official `brec_v3.npy`.
+    """
+    pairs_file = find_file(BREC_PAIRS_FILE, data, FOLDER)
+    official = find_file(BREC_OFFICIAL_FILE, data, FOLDER)
+    if pairs_file is not None:
+        path, lines = pairs_file, [line for _, line in graph6_lines(pairs_file)]
+    elif official is not None:
+        path, lines = official, list(_brec_base_graphs(_load_npy(official), str(official)))
+    else:
+        path, lines = _download_brec(data)
+    check_sha256(_brec_text(lines), BREC_GRAPHS_SHA256, f"the list of base graphs in {path}")
+    return tuple(parse_graph6(line, f"{path}, graph {n}") for n, line in enumerate(lines))
+
+
+def _download_brec(data: str | Path | None) -> tuple[Path, list[str]]:
+    """Fetch the official archive and cache its base graphs, not the 51,200 relabelings."""
+    try:
+        archive = download(BREC_URL)
+    except OSError as error:
+        reason = f"It could not be downloaded from {BREC_URL} ({error})."
+        names = f"{BREC_PAIRS_FILE} or {BREC_OFFICIAL_FILE}"
+        raise missing_file("brec", names, data, FOLDER, reason) from error
+    check_sha256(archive, BREC_ARCHIVE_SHA256, BREC_URL)
+    with zipfile.ZipFile(io.BytesIO(archive)) as members:
+        entries = np.load(io.BytesIO(members.read(BREC_OFFICIAL_FILE)), allow_pickle=False)
+    lines = list(_brec_base_graphs(entries, BREC_URL))
+    text = _brec_text(lines)
+    check_sha256(text, BREC_GRAPHS_SHA256, f"the list of base graphs in {BREC_URL}")
+    return store_in_cache(BREC_PAIRS_FILE, gzip.compress(text, mtime=0), FOLDER), lines
+
+
+def _load_npy(path: Path) -> NDArray[Any]:
+    """Map an array file without reading it whole, and without pickle."""
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(
+            f"{path} cannot be read as an array of graph6 strings without pickle ({error}): it is "
+            "truncated or was saved with objects; get the official file again"
+        ) from error
+    return array
+
+
+def _brec_base_graphs(entries: NDArray[Any], source: str) -> Iterator[str]:
+    """Yield the base graphs of `brec_v3.npy`: the first two of the 64 entries of each pair."""
+    tests = BREC_PAIRS * BREC_COPIES
+    if entries.dtype.kind not in "SU" or entries.shape not in ((tests,), (2 * tests,)):
+        raise DataError(
+            f"{source} holds an array {list(entries.shape)} of {entries.dtype}, expected "
+            f"{2 * tests} graph6 strings, {BREC_COPIES} per pair"
+        )
+    for entry in entries[:tests].reshape(BREC_PAIRS, BREC_COPIES)[:, :2].ravel():
+        yield entry.decode("latin-1") if isinstance(entry, bytes) else str(entry)
+
+
+def _brec_text(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _sr25(data: str | Path | None) -> Suite:
+    graphs = read_sr25(data)
+    return Suite("sr25", graphs, SameSizePairs.of(graphs))
+
+
+def _exp(data: str | Path | None) -> Suite:
+    graphs, labels = read_exp(data)
+    return Suite("exp", graphs, consecutive_pairs(len(graphs)), node_labels=labels)
+
+
+def _brec(data: str | Path | None) -> Suite:
+    graphs = read_brec(data)
+    categories = tuple(name for name, count in BREC_CATEGORIES for _ in range(count))
+    return Suite("brec", graphs, consecutive_pairs(len(graphs)), categories)
+
+
+_READ: dict[str, Callable[[str | Path | None], Suite]] = {
+    "sr25": _sr25,
+    "exp": _exp,
+    "brec": _brec,
+}
+SUITE_NAMES = ("atlas", "graph8c", "sr25", "csl", "exp", "brec", "cfi")
+
+
+def load_suite(name: str, data: str | Path | None = None) -> Suite:
+    """Generate or read the suite of that name.
+
+    Args:
+        name: One of `SUITE_NAMES`.
+        data: Folder in which files are sought before `$G2N2_DATA`, the user cache and the official
+            source; generated suites need none.
+
+    Raises:
+        DataError: If there is no such suite, or its file is missing or damaged.
+    """
+    if name in GENERATED:
+        return GENERATED[name]()
+    if name in _READ:
+        return _READ[name](data)
+    close = get_close_matches(name, SUITE_NAMES, n=2, cutoff=0.4)
+    guess = f" (did you mean {' or '.join(close)}?)" if close else ""
+    raise DataError(
+        f"no suite {name!r}{guess}: expected one of {', '.join(SUITE_NAMES)}, "
+        "or a path to a graph6 file"
+    )
+
+
+def find_suite(
+    name: str | Path | Suite, pairs: bool = False, data: str | Path | None = None
+) -> Suite:
+    """A suite, the suite of that name, or that of a graph6 file; `pairs` as for `graph6_suite`."""
+    if isinstance(name, Suite):
+        return name
+    if str(name) not in SUITE_NAMES and os.path.exists(name):
+        return graph6_suite(name, pairs)
+    return load_suite(str(name), data)

@@ -1,0 +1,97 @@
+"""What a network adds to the words of its grammar, as rules: functions on memories, and pooling.
+
+On finitely many graphs a function of an entry's channels is a polynomial in them, and products of
+channels come from X⊙X by polarisation; the constant term is the word of ones. So `any` function on
+X is as strong as X → X⊙X | ones, and one with f(0) = 0 as X → X⊙X. A linear map adds no rule.
+Functions that are only free on rays are no such set of words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Literal, get_args
+
+from ..errors import GrammarError
+from ..language.sorts import SORTS, M, R, S, Sort, V
+from ..language.terms import ONE, Hole, Number, Term, apply
+from .grammar import Grammar
+from .rules import Rule
+
+Mixing = Literal["any", "zero", "homogeneous", "linear"]
+"""What is mixed into a memory: any function of its channels and of the rules' outputs, any that
+keeps zero, any with f(tx) = t·f(x) for t ≥ 0, or a linear one."""
+
+ONES: dict[Sort, Term] = {
+    S: Number(Fraction(1)),
+    V: ONE,
+    R: apply("transpose", ONE),
+    M: apply("matmul", ONE, apply("transpose", ONE)),
+}
+"""The word a bias of a memory stands for; a scalar's is a number."""
+
+POOL_RULES: dict[str, Rule] = {
+    "nodes": Rule.parse("S → 1ᵀV_c"),
+    "rows": Rule.parse("S → V_r1"),
+    "diagonal": Rule.parse("S → Tr(M)"),
+    "off-diagonal": Rule.parse("S → 1ᵀ(M⊙J)1"),
+}
+"""Summing a part of the memories is a rule of S."""
+
+
+def mixing_by_sort(functions: Mixing | Mapping[Sort, Mixing]) -> dict[Sort, Mixing]:
+    """The functions on each variable's memory; `any` where nothing is said.
+
+    Raises:
+        GrammarError: If a kind of function is unknown.
+    """
+    named = functions if isinstance(functions, Mapping) else dict.fromkeys(SORTS, functions)
+    for mixing in named.values():
+        if mixing not in get_args(Mixing):
+            raise GrammarError(f"functions are {', '.join(get_args(Mixing))}, got {mixing!r}")
+    everywhere: dict[Sort, Mixing] = dict.fromkeys(SORTS, "any")
+    return everywhere | dict(named)
+
+
+def words_of_test(grammar: Grammar, functions: Mixing | Mapping[Sort, Mixing] = "any") -> Grammar:
+    """The grammar whose words tell apart what the WL test of a grammar does in the limit.
+
+    Args:
+        grammar: Any grammar.
+        functions: What stands on the memories: `any`, `zero` (f(0) = 0) or `linear`, for all
+            variables or by variable.
+
+    Raises:
+        GrammarError: If functions are homogeneous: no set of words has exactly their power.
+    """
+    mixing = mixing_by_sort(functions)
+    added: list[Rule] = []
+    for sort in dict.fromkeys(rule.head for rule in grammar.rules):
+        if mixing[sort] == "homogeneous":
+            raise GrammarError(
+                f"functions on {sort.variable} that are free on rays only have no grammar of their "
+                "own: use grammar_test, or 'zero' for an upper and 'linear' for a lower bound"
+            )
+        if mixing[sort] in ("any", "zero"):
+            added.append(Rule(sort, apply("hadamard", Hole(sort), Hole(sort))))
+        if mixing[sort] == "any":
+            added.append(Rule(sort, ONES[sort]))
+    rules = (*grammar.rules, *(rule for rule in added if rule not in grammar.rules))
+    name = f"{grammar.name} with functions" if grammar.name and added else grammar.name
+    return Grammar(rules, grammar.readout, name, grammar.supports)
+
+
+def pooled_readout(grammar: Grammar) -> tuple[Rule, ...]:
+    """The rules of S that pooling applies, as far as a grammar has the variables.
+
+    Raises:
+        GrammarError: If the grammar has neither V nor M.
+    """
+    heads = {rule.head for rule in grammar.rules}
+    rules = tuple(rule for rule in POOL_RULES.values() if {*rule.holes} <= heads)
+    if not rules and S not in heads:
+        raise GrammarError(
+            f"{grammar.name or 'the grammar'} has neither vectors nor matrices to pool; add rules "
+            "such as V → AV | 1"
+        )
+    return rules

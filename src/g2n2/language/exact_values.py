@@ -1,0 +1,86 @@
+"""The exact value of a word at one entry, by the reference interpreter.
+
+The interpreter works modulo any number; modulo one that exceeds twice the largest value the term
+can have, its residue is the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+
+from ..graphs import Adjacency
+from .evaluation import evaluate_mod
+from .operations import OPERATIONS
+from .terms import Apply, Leaf, Number, Term, substitute
+
+MAX_STEPS = 20_000_000
+"""Multiplications of Python integers spent on one value, some ten seconds."""
+
+
+def exact_value(
+    term: Term, graph: Adjacency, supports: Mapping[str, Term], row: int, column: int
+) -> int | Fraction | None:
+    """The value at one entry of a term, without functions, on a graph with integer weights.
+
+    None where it would take more than `MAX_STEPS`. `supports` defines the matrices besides A.
+    """
+    written = substitute(term, dict(supports))
+    nodes = len(graph)
+    if _steps(written, nodes, {}) > MAX_STEPS:
+        return None
+    largest = int(np.abs(graph).max())
+    denominator = _denominator(written, {})
+    bound = max(1, int(_bound(written, nodes, largest, {}) * denominator))
+    # Odd and even denominators alike are units modulo a number that is 1 modulo all of them.
+    modulus = 2 * bound * denominator + 1
+    residue = int(evaluate_mod(written, graph, modulus)[row, column]) * denominator % modulus
+    numerator = residue - modulus if residue > modulus // 2 else residue
+    value = Fraction(numerator, denominator)
+    return int(value) if value.denominator == 1 else value
+
+
+def _steps(term: Term, nodes: int, memo: dict[Term, int]) -> int:
+    """Multiplications the interpreter makes, which evaluates a shared part each time it occurs."""
+    if not isinstance(term, Apply):
+        return 0
+    if term not in memo:
+        here: int = nodes ** (term.sort.boundary + len(_summed(term)))
+        memo[term] = here + sum(_steps(arg, nodes, memo) for arg in term.args)
+    return memo[term]
+
+
+def _denominator(term: Term, memo: dict[Term, int]) -> int:
+    """A number whose product with the value is an integer."""
+    if isinstance(term, Number):
+        return term.value.denominator
+    if not isinstance(term, Apply):
+        return 1
+    if term not in memo:
+        memo[term] = prod(_denominator(arg, memo) for arg in term.args)
+    return memo[term]
+
+
+def _bound(term: Term, nodes: int, largest: int, memo: dict[Term, Fraction]) -> Fraction:
+    """A bound on the absolute value of every entry."""
+    if isinstance(term, Number):
+        return abs(term.value)
+    if isinstance(term, Leaf):
+        return Fraction(largest if term.name == "A" else 1)
+    assert isinstance(term, Apply), term
+    if term not in memo:
+        bounds = [_bound(arg, nodes, largest, memo) for arg in term.args]
+        total = sum(bounds, Fraction(0)) if term.op == "add" else Fraction(prod(bounds))
+        memo[term] = total * nodes ** len(_summed(term))
+    return memo[term]
+
+
+def _summed(term: Apply) -> str:
+    """The letters of its signature an operation sums over."""
+    operation = OPERATIONS[term.op]
+    if not operation.multilinear:
+        return ""
+    return operation.contraction(tuple(arg.sort for arg in term.args)).summed

@@ -1,1 +1,0 @@
-"""What the WL tests are made of: first colours, fingerprints, and the naive twin."""

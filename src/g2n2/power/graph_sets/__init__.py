@@ -1,1 +1,0 @@
-"""Where suites come from: families made here, small graphs grown here, files."""

@@ -1,1 +1,0 @@
-"""What separation is made of: exact words modulo a prime, closed or mixed, and sentences."""

@@ -1,0 +1,330 @@
+"""Suites hold what they say, are found where they should be, and broken files are refused."""
+
+import gzip
+import hashlib
+import os
+import shutil
+import urllib.request
+import zipfile
+from collections import Counter
+from io import BytesIO
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NoReturn
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from g2n2.data import suites as suite_files
+from g2n2.data.suites import SUITE_NAMES, load_suite
+from g2n2.errors import DataError
+from g2n2.graphs import to_graph6
+from g2n2.power.suites import SameSizePairs, Suite, graph6_suite
+
+FILES = {
+    "sr25": "sr251256.g6",
+    "exp": "exp_graphsat.npz",
+    "brec": "brec_v3_pairs.g6.gz",
+}
+
+
+def real_file(name: str) -> Path:
+    folder = os.environ.get("G2N2_DATA", "")
+    path = Path(folder, "expressivity", FILES[name])
+    if not folder or not path.is_file():
+        pytest.skip(f"needs expressivity/{path.name} in the folder $G2N2_DATA names: {folder!r}")
+    return path
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No data folder, an empty cache (returned), and no network."""
+
+    def no_network(*_: Any, **__: Any) -> NoReturn:
+        raise OSError("no network in this test")
+
+    monkeypatch.delenv("G2N2_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(urllib.request, "urlopen", no_network)
+    return tmp_path / "cache" / "g2n2"
+
+
+def serve(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(urllib.request, "urlopen", lambda *_, **__: BytesIO(content))
+
+
+@pytest.mark.parametrize(
+    ("name", "graphs", "pairs"),
+    [
+        ("atlas", 1252, 557_159),
+        ("graph8c", 11_117, 11_117 * 11_116 // 2),
+        ("csl", 10, 45),
+        ("cfi", 8, 4),
+    ],
+)
+def test_generated_suites_need_no_file(alone: Path, name: str, graphs: int, pairs: int) -> None:
+    suite = load_suite(name)
+    assert (suite.name, len(suite.graphs), len(suite.pairs)) == (name, graphs, pairs)
+    assert all(not matrix.flags.writeable for matrix in suite.graphs)
+    assert all(len(suite.graphs[i]) == len(suite.graphs[j]) for i, j in suite.pairs[:50])
+
+
+def test_csl_graphs_are_not_isomorphic() -> None:
+    graphs = [nx.from_numpy_array(matrix) for matrix in load_suite("csl").graphs]
+    assert all(graph.number_of_edges() == 82 for graph in graphs)
+    assert not any(nx.is_isomorphic(a, b) for a, b in combinations(graphs, 2))
+
+
+def test_cfi_suite_names_its_bases() -> None:
+    suite = load_suite("cfi")
+    assert suite.categories == ("C3", "K4-e", "K2,3", "K4")
+    assert [len(suite.graphs[i]) for i, _ in suite.pairs] == [6, 12, 14, 16]
+
+
+def test_sr25_is_strongly_regular() -> None:
+    real_file("sr25")
+    suite = load_suite("sr25")
+    assert (len(suite.graphs), len(suite.pairs)) == (15, 105)
+    identity, everything = np.eye(25), np.ones((25, 25))
+    for matrix in suite.graphs:
+        expected = 12 * identity + 5 * matrix + 6 * (everything - identity - matrix)
+        assert np.array_equal(matrix @ matrix, expected)
+
+
+def test_exp_is_600_labelled_pairs() -> None:
+    real_file("exp")
+    suite = load_suite("exp")
+    assert (len(suite.graphs), len(suite.pairs)) == (1200, 600)
+    assert suite.node_labels is not None
+    for matrix, labels in zip(suite.graphs, suite.node_labels, strict=True):
+        assert labels.shape == (len(matrix),)
+        assert set(labels.tolist()) <= {0, 1}
+        assert np.array_equal(matrix, matrix.T)
+    edges = sum(matrix.sum() for matrix in suite.graphs) / 2 / len(suite.graphs)
+    assert round(edges, 2) == 55.11
+    i, j = suite.pairs[0]
+    assert not nx.is_isomorphic(*(nx.from_numpy_array(suite.graphs[k]) for k in (i, j)))
+
+
+def test_brec_has_the_published_table() -> None:
+    real_file("brec")
+    suite = load_suite("brec")
+    assert (len(suite.graphs), len(suite.pairs)) == (800, 400)
+    orders: dict[str, list[int]] = {}
+    for category, (i, j) in zip(suite.categories, suite.pairs, strict=True):
+        assert len(suite.graphs[i]) == len(suite.graphs[j])
+        assert suite.graphs[i].sum() == suite.graphs[j].sum()
+        orders.setdefault(category, []).append(len(suite.graphs[i]))
+    table = {
+        name: (len(sizes), min(sizes), max(sizes), round(float(np.mean(sizes)), 1))
+        for name, sizes in orders.items()
+    }
+    assert table == {
+        "Basic": (60, 10, 10, 10.0),
+        "Regular": (100, 7, 35, 19.7),
+        "Extension": (100, 10, 19, 10.3),
+        "CFI": (100, 18, 198, 81.7),
+        "4-Vertex_Condition": (20, 63, 63, 63.0),
+        "Distance_Regular": (20, 30, 63, 43.5),
+    }
+
+
+def official_brec(copies: int = 51_200, text: bool = False) -> np.ndarray:
+    """Lay the base pairs out as `brec_v3.npy` does, other entries being any relabeling."""
+    lines = gzip.decompress(real_file("brec").read_bytes()).decode().split()
+    entries = np.array(lines).reshape(400, 1, 2)
+    relabelled = np.repeat(entries[:, :, ::-1], 31, axis=1)
+    tests = np.concatenate([entries, relabelled], axis=1).ravel()
+    whole = np.concatenate([tests, tests])[:copies]
+    return whole if text else whole.astype(bytes)
+
+
+@pytest.mark.parametrize(("copies", "text"), [(51_200, False), (25_600, True)])
+def test_brec_from_the_official_array(
+    tmp_path: Path, request: pytest.FixtureRequest, copies: int, text: bool
+) -> None:
+    expected = load_suite("brec", real_file("brec").parent)
+    np.save(tmp_path / "brec_v3.npy", official_brec(copies, text))
+    request.getfixturevalue("alone")
+    suite = load_suite("brec", tmp_path)
+    assert all(np.array_equal(a, b) for a, b in zip(suite.graphs, expected.graphs, strict=True))
+
+
+def test_brec_array_of_objects_or_wrong_length_is_refused(tmp_path: Path, alone: Path) -> None:
+    np.save(tmp_path / "brec_v3.npy", np.array([b"C~", None], dtype=object), allow_pickle=True)
+    with pytest.raises(DataError, match="without pickle"):
+        load_suite("brec", tmp_path)
+    np.save(tmp_path / "brec_v3.npy", np.array([b"C~", b"C~"]))
+    with pytest.raises(DataError, match=r"\[2\] of \|S2, expected 51200 graph6 strings"):
+        load_suite("brec", tmp_path)
+    (tmp_path / "brec_v3.npy").write_bytes(b"\x93NUMPY\x01")
+    with pytest.raises(DataError, match="truncated"):
+        load_suite("brec", tmp_path)
+
+
+def test_brec_download_keeps_the_base_graphs_only(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    archive, array = BytesIO(), BytesIO()
+    np.save(array, official_brec())
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as members:
+        members.writestr("brec_v3.npy", array.getvalue())
+    cache: Path = request.getfixturevalue("alone")
+    serve(monkeypatch, archive.getvalue())
+    with pytest.raises(DataError, match="sha256"):
+        load_suite("brec")
+    assert not cache.exists()
+    sha256 = hashlib.sha256(archive.getvalue()).hexdigest()
+    monkeypatch.setattr(suite_files, "BREC_ARCHIVE_SHA256", sha256)
+    assert len(load_suite("brec").graphs) == 800
+    (stored,) = cache.rglob("*.gz")
+    assert stored.name == "brec_v3_pairs.g6.gz"
+    monkeypatch.setattr(urllib.request, "urlopen", None)
+    assert len(load_suite("brec").graphs) == 800  # now from the cache
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_are_found_in_folder_variable_and_cache(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    source = real_file(name)
+    cache: Path = request.getfixturevalue("alone")
+    flat, laid_out = tmp_path / "flat", tmp_path / "laid_out"
+    for folder in (flat, laid_out / "expressivity"):
+        folder.mkdir(parents=True)
+        shutil.copy(source, folder)
+    with pytest.raises(DataError, match=f"{name} needs the file"):
+        load_suite(name)
+    assert load_suite(name, flat).name == name
+    assert load_suite(name, laid_out).name == name
+    monkeypatch.setenv("G2N2_DATA", str(laid_out))
+    assert load_suite(name).name == name
+    monkeypatch.delenv("G2N2_DATA")
+    shutil.copytree(laid_out, cache)
+    assert load_suite(name).name == name
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("damage", ["cut", "flip"])
+def test_damaged_files_are_refused(
+    tmp_path: Path, request: pytest.FixtureRequest, name: str, damage: str
+) -> None:
+    source = real_file(name)
+    request.getfixturevalue("alone")
+    content = bytearray(source.read_bytes())
+    if damage == "cut":
+        del content[-20:]
+    else:
+        content[len(content) // 2] ^= 1
+    (tmp_path / source.name).write_bytes(content)
+    with pytest.raises(DataError, match=r"sha256|gzip"):
+        load_suite(name, tmp_path)
+
+
+def test_brec_lines_in_another_order_are_refused(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    lines = gzip.decompress(real_file("brec").read_bytes()).split()
+    request.getfixturevalue("alone")
+    swapped = b"\n".join([lines[1], lines[0], *lines[2:]])
+    (tmp_path / "brec_v3_pairs.g6.gz").write_bytes(gzip.compress(swapped))
+    with pytest.raises(DataError, match=r"list of base graphs .* has sha256"):
+        load_suite("brec", tmp_path)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_found_nowhere_names_the_folders(alone: Path, name: str) -> None:
+    with pytest.raises(DataError) as caught:
+        load_suite(name)
+    message = str(caught.value)
+    assert FILES[name] in message
+    assert str(alone) in message
+    assert "$G2N2_DATA" in message
+    assert ("no network in this test" in message) is (name != "exp")
+    assert not alone.exists()
+
+
+def test_the_exp_pickle_is_refused(tmp_path: Path, alone: Path) -> None:
+    (tmp_path / "GRAPHSAT.pkl").write_bytes(b"cos\nsystem\n(S'false'\ntR.")
+    with pytest.raises(DataError, match=r"GRAPHSAT\.pkl was found, but it is a pickle"):
+        load_suite("exp", tmp_path)
+
+
+def test_sr25_download_is_checked_and_cached(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    content = real_file("sr25").read_bytes()
+    cache: Path = request.getfixturevalue("alone")
+    serve(monkeypatch, content[:-1])
+    with pytest.raises(DataError, match="sha256"):
+        load_suite("sr25")
+    assert not cache.exists()
+    serve(monkeypatch, content)
+    assert len(load_suite("sr25").graphs) == 15
+    assert [path.name for path in cache.rglob("*") if path.is_file()] == ["sr251256.g6"]
+
+
+def test_a_data_folder_that_is_none_is_refused(tmp_path: Path, alone: Path) -> None:
+    with pytest.raises(DataError, match="is no folder"):
+        load_suite("sr25", tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("graph8", r"did you mean graph8c\?"),
+        ("sr52", "did you mean sr25"),
+        ("qm9", f"expected one of {', '.join(SUITE_NAMES)}"),
+        ("", "no suite ''"),
+    ],
+)
+def test_unknown_suite(name: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        load_suite(name)
+
+
+def test_graph6_suite_as_family_and_as_pairs(tmp_path: Path) -> None:
+    path = tmp_path / "mine.g6"
+    path.write_text("C~\nC^\nBg\nBw\nCl\n")
+    family = graph6_suite(path)
+    assert list(family.pairs) == [(0, 1), (0, 4), (1, 4), (2, 3)]
+    with pytest.raises(DataError, match="holds 5 graphs, expected an even number"):
+        graph6_suite(path, pairs=True)
+    path.write_text("C~\nC^\nBg\nBw\n")
+    paired = graph6_suite(path, pairs=True)
+    assert list(paired.pairs) == [(0, 1), (2, 3)]
+    assert [to_graph6(matrix) for matrix in paired.graphs] == ["C~", "C^", "Bg", "Bw"]
+
+
+def test_same_size_pairs_are_a_sequence() -> None:
+    pairs = SameSizePairs(((0, 2, 5), (1,), (3, 4)))
+    listed = [(0, 2), (0, 5), (2, 5), (3, 4)]
+    assert list(pairs) == listed
+    assert len(pairs) == 4
+    assert [pairs[i] for i in range(-4, 4)] == listed + listed
+    assert pairs[1:3] == ((0, 5), (2, 5))
+    assert (2, 5) in pairs
+    for index in (4, -5):
+        with pytest.raises(IndexError):
+            pairs[index]
+
+
+def test_merged_counts_pairs_of_equal_value() -> None:
+    family = load_suite("csl")
+    values = [0, 0, 0, 1, 1, 2, 3, 4, 5, 6]
+    assert family.merged(values) == 3 + 1
+    paired = load_suite("cfi")
+    assert paired.merged([0, 0, 1, 2, 3, 3, 7, 7]) == 3
+    # Equal values in different pairs, or in graphs of different size, are not merged pairs.
+    atlas = load_suite("atlas")
+    by_size = Counter(len(matrix) for matrix in atlas.graphs)
+    assert atlas.merged([0] * 1252) == sum(n * (n - 1) // 2 for n in by_size.values())
+    with pytest.raises(DataError, match="has 10 graphs, got 3 values"):
+        family.merged([0, 1, 2])
+
+
+def test_a_suite_is_frozen() -> None:
+    suite: Suite = load_suite("cfi")
+    with pytest.raises(AttributeError):
+        suite.name = "other"  # type: ignore[misc]
