@@ -61,7 +61,7 @@ torture-sample: $(READY)
 
 gpu: $(READY)
 	@$(BIN)/pytest -m gpu
-	@$(BIN)/g2n2 bench --device cuda
+	@$(BIN)/g2n2-paper bench --device cuda
 
 lint: $(READY)
 	@echo "ruff: style and formatting"
@@ -106,4 +106,6 @@ else
 	@echo "Installing g2n2 and the development tools"
 	@$(INSTALL) -c .venv/constraints.txt -e ".[dev]" || $(FAILED)
 endif
+	@printf '#!/bin/sh\nexec "$$(dirname "$$0")/python" -m g2n2_paper "$$@"\n' > $(BIN)/g2n2-paper
+	@chmod +x $(BIN)/g2n2-paper
 	@echo '$(strip $(TORCH))' > $@

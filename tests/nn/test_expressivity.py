@@ -341,3 +341,24 @@ def test_graphs_of_two_sizes_in_one_call_need_one_length() -> None:
         embed(lambda a: a.sum(-1), [*STAR_SQUARE, decalin()], "batch", "float64")
     with pytest.raises(DataError, match="different lengths"):
         embed(lambda a: a.sum(-1), [*STAR_SQUARE * 8, decalin()], "dense", "float64")
+
+
+def test_message_passing_separates_no_basic_pair_of_brec() -> None:
+    pairs = chosen(brec(), range(60))
+    assert set(outcomes(lambda _: MessagePassing(), *pairs, style="batch")) == {"merged"}
+
+
+def test_matrix_products_separate_basic_pairs_of_brec() -> None:
+    pairs = chosen(brec(), range(0, 60, 5))
+    options = {"style": "batch", "seeds": (0,), "relabelings": 4}
+    assert set(outcomes(lambda _: MatrixProducts(), *pairs, **options)) == {"separated"}
+
+
+@pytest.mark.slow
+def test_matrix_products_separate_the_270_pairs_of_brec_that_2_fwl_does() -> None:
+    pairs = chosen(brec(), range(400))
+    options = {"style": "batch", "seeds": (0,), "relabelings": 3}
+    found = outcomes(lambda _: MatrixProducts(), *pairs, **options)
+    separated = [index for index, outcome in enumerate(found) if outcome == "separated"]
+    assert separated == [*range(110), *range(160, 320)]
+    assert set(found) == {"separated", "merged"}

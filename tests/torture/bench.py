@@ -20,11 +20,8 @@ from run_processes import in_folder
 from small_runs import SMALL, learned_state, same_bytes
 
 from .process import Blow, command
+from .watch import PRELOADED
 
-PRELOADED = [
-    *("g2n2.cli", "g2n2.training.session", "g2n2.training.display", "lightning.fabric"),
-    *("torch.utils.tensorboard", "torture.process", "run_processes"),
-]
 PATIENCE = 300.0
 """Seconds after which a process that should have ended hangs, on however busy a machine."""
 SETTINGS = {**SMALL, "grammar": "GNNML1", "epochs": 2, "checkpoint_seconds": 0.0}

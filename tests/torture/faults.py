@@ -21,10 +21,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from g2n2.experiments.record import Record
 from g2n2.training.checkpoints import NAME as CHECKPOINT
 from g2n2.training.manifest import NAME as MANIFEST
 from g2n2.training.run_folder import BEST
+from g2n2_paper.record import CellRecord
 
 from .bench import OUTPUTS, PATIENCE, SETTINGS, SWEEP, Bench, Case, refusal
 from .mutations import in_bytes
@@ -315,7 +315,7 @@ class Faults(Bench):
     def one_record(self, folder: Path) -> None:
         self.together(folder, [(write_record, (folder, number)) for number in range(8)])
         (path,) = (folder / "q1").iterdir()
-        config = Record.read(path).config
+        config = CellRecord.read(path).config
         assert config["more"] == [config["number"]] * 1000, "mixed"
 
     def together(self, folder: Path, work: list[tuple[Any, Any]]) -> None:

@@ -26,7 +26,6 @@ import g2n2
 from g2n2.data.reading import read_graphs
 from g2n2.data.split_files import read_split_file
 from g2n2.errors import DataError, G2N2Error
-from g2n2.experiments.record import Record
 from g2n2.graphs import read_graph, to_graph6
 from g2n2.input_files import parse_json
 from g2n2.language.registry import registered
@@ -41,6 +40,7 @@ from g2n2.training.run_folder import BEST
 from g2n2.training.session import train_config
 from g2n2.training.settings import merged, with_chosen_rules
 from g2n2.training.trained import Run
+from g2n2_paper.record import CellRecord
 from small_runs import no_pictures, same_bytes, small_config, small_graphs
 
 from .mutations import (
@@ -189,7 +189,7 @@ def _predicted(seeds: Path, folder: Path) -> bytes:
 
 
 def _record(folder: Path) -> None:
-    Record.read(folder / "record.json")
+    CellRecord.read(folder / "q1" / "a-b.s0.json")
 
 
 # --- valid examples -------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def make(folder: Path) -> None:
     put("grammar/derivation.json", json.dumps(derived.to_json()))
     (folder / "model").mkdir()
     g2n2.compile("GNNML1", width=4, layers=1).save(folder / "model/model.safetensors")
-    put("record/record.json", _a_record(folder))
+    put("record/q1/a-b.s0.json", _a_record(folder))
     _molecules(folder)
     config = small_config(grammar="GNNML1", epochs=2)
     with no_pictures():
@@ -317,7 +317,7 @@ def _arrays() -> bytes:
 
 
 def _a_record(folder: Path) -> bytes:
-    record = Record("q1", "a/b", 0, "smoke", 1, 2, "epochs", {"x": 1.0}, {}, {}, {}, 1.0)
+    record = CellRecord("q1", "a/b", 0, 2, "epochs", {"x": 1.0}, {}, {}, {}, 1.0)
     return record.write(folder / "record").read_bytes()
 
 
@@ -520,7 +520,7 @@ def formats(seeds: Path) -> list[Format]:
             0.5,
             True,
         ),
-        Format("experiment record", "record", {"record.json": JSON}, _record, share=0.5),
+        Format("experiment record", "record", {"q1/a-b.s0.json": JSON}, _record, share=0.5),
     ]
 
 

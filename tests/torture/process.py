@@ -16,8 +16,8 @@ from typing import Any, Literal
 from g2n2 import atomic_files
 from g2n2.cli import main
 from g2n2.data.files import store_in_cache
-from g2n2.experiments.record import Record
 from g2n2.training import stepping, sweeps
+from g2n2_paper.record import CellRecord
 from small_runs import no_pictures
 
 from .watch import bound_memory
@@ -125,7 +125,7 @@ def write_record(folder: Path, number: int) -> None:
     _when_told(folder)
     for _ in range(20):
         config = {"number": number, "more": [number] * 1000}
-        Record("q1", "a", 0, "smoke", 1, 1, "epochs", {}, config, {}, {}, 1.0).write(folder)
+        CellRecord("q1", "a", 0, 1, "epochs", {}, config, {}, {}, 1.0).write(folder)
 
 
 def _when_told(folder: Path) -> None:

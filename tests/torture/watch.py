@@ -31,7 +31,12 @@ BLOCKED = 300.0
 MEMORY = 2 * 10**9
 """Bytes a process may hold while it reads one input, the libraries included."""
 BATCH = 50
-PRELOADED = ["torture.formats", "torture.strings"]
+PRELOADED = [
+    *("g2n2.cli", "g2n2.training.session", "g2n2.training.display", "lightning.fabric", "optuna"),
+    *("torch.utils.tensorboard", "torture.formats", "torture.strings", "torture.process"),
+    "run_processes",
+]
+"""Imported once, in the process all others are forked from."""
 FAULTS = ("traceback", "crash", "hang", "memory", "altered")
 """Outcomes that must not be; the others are `read` and `refused`."""
 

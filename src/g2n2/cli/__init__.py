@@ -13,11 +13,9 @@ from . import (
     bench_commands,
     compile_commands,
     demo_commands,
-    experiment_commands,
     grammar_commands,
     power_commands,
     reduction_commands,
-    report_commands,
     run_commands,
     term_commands,
     train_commands,
@@ -39,8 +37,6 @@ for group in (
     run_commands,
     term_commands,
     grammar_commands,
-    experiment_commands,
-    report_commands,
     bench_commands,
     demo_commands,
 ):
@@ -80,12 +76,17 @@ def _format_warning(
 
 def main() -> None:
     """Run the command line; exit 2 always means bad input."""
+    report_errors(app)
+
+
+def report_errors(commands: typer.Typer) -> None:
+    """Run some commands; an error of ours is a line on stderr and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     warnings.formatwarning = _format_warning
     try:
-        app()
+        commands()
     except G2N2Error as fault:
         typer.echo(f"error: {fault}", err=True)
         raise SystemExit(2) from None

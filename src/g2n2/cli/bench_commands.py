@@ -1,19 +1,13 @@
-"""bench: equality first, then speed beside named peers."""
+"""bench: how fast networks are on this machine, equality first."""
 
 from __future__ import annotations
 
-import time
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from . import show
-from .train_commands import OptionList, parsed_options
-
-if TYPE_CHECKING:
-    from ..bench.results import Result
 
 
 class Where(StrEnum):
@@ -29,115 +23,38 @@ def register(app: typer.Typer) -> None:
 
 
 def bench(
-    case: Annotated[
-        list[str] | None, typer.Option(help="A case or a group of --list; repeat for several.")
-    ] = None,
     device: Annotated[Where, typer.Option(help="Where to measure.")] = Where.auto,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads.")] = None,
-    seconds: Annotated[
-        float | None, typer.Option(help="Begin no further case after so long.")
-    ] = None,
-    option: OptionList = None,
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results/bench"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Tiny sizes, to see the steps; writes nothing.")
+        bool, typer.Option("--quick", help="Tiny sizes that only show the steps.")
     ] = False,
-    listed: Annotated[bool, typer.Option("--list", help="List the cases and stop.")] = False,
-    page: Annotated[
-        Path | None,
-        typer.Option(help="Measure nothing: write the kept results into this page's tables."),
-    ] = None,
 ) -> None:
-    """Measure speed and memory, after checking that the fast path gives the reference's numbers.
+    """Measure how fast networks train and predict here, after an equality check.
 
-    `--option cache=PATH` names the cache file of QM9, for its own molecules and for `qm9-epoch`.
-    Exit code 1 means that some fast path differs from the reference, and its speed is not shown, or
-    that it failed.
+    Exit code 1 means that the fast path differs from the reference; its speed is not shown.
     """
-    if listed:
-        _list()
-        return
-    if page is not None:
-        _write_page(page, out)
-        return
-    results = _measure(case or [], device, threads, seconds, option, out, quick)
-    _show(results)
-    if not results:
-        show.say("nothing was measured")
-    elif quick:
-        show.say("\n--quick: these figures say nothing, and none was kept.")
-    else:
-        show.say(f"\nkept in {out}; into the page: g2n2 bench --page docs/performance.md")
-    raise typer.Exit(1 if any(r.status in ("differs", "failed") for r in results) else 0)
-
-
-def _measure(
-    wanted: list[str],
-    device: Where,
-    threads: int | None,
-    seconds: float | None,
-    option: list[str] | None,
-    out: Path,
-    quick: bool,
-) -> list[Result]:
-    """Run the cases, each result kept as soon as it is there."""
     import torch
 
-    from ..bench.cases import cases_for
-    from ..bench.epochs import find_cache
-    from ..bench.results import probe, write_results
-    from ..bench.running import Bench
+    from ..bench import speeds
     from ..errors import DataError
 
-    here: Where = device
-    if device is Where.auto:
-        here = Where.cuda if torch.cuda.is_available() else Where.cpu
-    if here is Where.cuda and not torch.cuda.is_available():
-        raise DataError("device cuda was asked for, but there is none here; leave --device out")
-    cases = cases_for("cuda" if here is Where.cuda else "cpu", wanted)
+    gpu = torch.cuda.is_available()
+    if device is Where.cuda and not gpu:
+        raise DataError("--device cuda: there is no GPU here; leave --device out")
     if threads is not None:
         torch.set_num_threads(threads)
-    bench = Bench(torch.device(here.value), find_cache(parsed_options(option)), quick)
-    if not quick:
-        probe(out)
-    results: list[Result] = []
-    started = time.monotonic()
-    for place, case in enumerate(cases, 1):
-        if seconds is not None and time.monotonic() - started > seconds:
-            show.say(f"{seconds:g} s are over: {len(cases) - place + 1} cases were not begun")
-            break
-        typer.echo(f"{place}/{len(cases)} {case.name}", err=True)
-        results.append(bench.run(case))
-        if not quick:
-            write_results(out, results[-1:])
-    return results
-
-
-def _show(results: list[Result]) -> None:
-    from ..bench.tables import TITLES, headers, rows
-
-    for group in dict.fromkeys(result.group for result in results):
-        show.title(TITLES[group])
-        show.table(headers(group), rows(results, group), narrow=1)
-
-
-def _list() -> None:
-    from ..bench.cases import CASES
-    from ..bench.tables import floor_text
-
-    lines = [
-        (c.group, c.name, " ".join(c.devices), floor_text(c.floor) if c.floor else "–")
-        for c in CASES
-    ]
-    show.table(("group", "case", "runs on", "floor"), lines, narrow=2)
-
-
-def _write_page(page: Path, folder: Path) -> None:
-    from ..bench.pages import write_page
-    from ..bench.results import read_results
-    from ..bench.roofline import draw_roofline
-
-    groups = write_page(page, folder)
-    figure = page.parent / "images" / "roofline.png"
-    drawn = draw_roofline(figure, read_results(folder))
-    show.say(f"{page}: {len(groups)} tables from {folder}" + (f"; {figure}" if drawn else ""))
+    on = torch.device("cuda" if gpu and device is not Where.cpu else "cpu")
+    rows, differs = [], False
+    for speed in speeds(on, quick):
+        if speed.graphs_per_second is None:
+            differs = True
+            rows.append((speed.case, f"differs from the reference: {speed.equality}", "", ""))
+            continue
+        errors = f"{speed.equality.outputs:.0e}, {speed.equality.gradients:.0e}"
+        rate, ratio = f"{speed.graphs_per_second:,.0f}", f"{speed.times_reference:.2f}"
+        rows.append((speed.case, rate, ratio, errors))
+    headers = ("3 layers of width 64, QM9's sizes", "graphs/s", "× reference", "relative errors")
+    show.table(headers, rows, narrow=1)
+    if quick:
+        show.say("--quick: these figures say nothing about speed.")
+    raise typer.Exit(1 if differs else 0)

@@ -28,8 +28,8 @@ def demo(
 
     Exit code 1 means that a claim about R² does not hold.
     """
-    from ..demonstration import settings
-    from ..demonstration.run import closing, demonstrate
+    from ..demo import settings
+    from ..demo.run import closing, demonstrate
     from ..training.display import plain_console
 
     chosen = replace(settings.QUICK if quick else settings.FULL, seed=seed)

@@ -96,7 +96,7 @@ def load_brec(data: str | Path | None = None) -> GraphSet:
         "brec",
         suite.graphs,
         ids=tuple(f"{suite.categories[i // 2]} {i // 2} {'ab'[i % 2]}" for i in range(800)),
-        notes=("no targets: pairs are compared by the protocol of g2n2.power.brec_protocol",),
+        notes=("no targets: pairs are compared, see g2n2.nn.expressivity",),
         source=frozen({"suite": "brec"}),
     ).check()
 

@@ -1,0 +1,475 @@
+"""How fast networks train and predict on this machine, measured after an equality check.
+
+The fast path is compared with the `reference` backend in float64 first: outputs, and the gradients
+of every weight. A case that differs has no speed. Then passes over whole batches are timed, ours
+and those of the reference. The graphs have the sizes of QM9's molecules, on which alone the work of
+a dense network depends.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .data.batch import GraphBatch
+from .data.batching import epoch_batches, sorted_together
+from .data.dense_store import DenseStore
+from .data.graph_set import GraphSet, Ints, Target
+from .data.store import GraphStore
+from .nn.model import GrammarGNN
+from .nn.replay import Replay
+from .ops.precision import float32_products
+from .training.averaging import Average
+from .training.devices import make_optimiser
+from .training.graphed import GraphedStep
+from .training.recipes import RECIPES
+from .training.tasks import Task
+
+Precision = Literal["bf16", "tf32", "32"]
+Forward = Callable[[GraphBatch], Tensor]
+Pass = Callable[[], None]
+
+QM9_SIZES = {
+    3: 2, 4: 4, 5: 5, 6: 12, 7: 20, 8: 65, 9: 172, 10: 483, 11: 1053, 12: 2189, 13: 4027,
+    14: 6758, 15: 10216, 16: 13824, 17: 16969, 18: 17442, 19: 18146, 20: 12403, 21: 13166,
+    22: 4428, 23: 6362, 24: 712, 25: 1923, 26: 59, 27: 356, 29: 35,
+}  # fmt: skip
+"""Number of atoms to number of molecules of QM9."""
+NODE_FEATURES, EDGE_FEATURES = 11, 4
+DISTANCE = {"paper": ("raw",), "modern": ("raw", "square", "rbf16")}
+"""Edge channels made of positions, as in the recipe of that name."""
+RATE = 1e-4
+TOLERANCE: dict[Precision, float] = {"32": 1e-4, "tf32": 1e-2, "bf16": 5e-2}
+"""Largest relative error of outputs and gradients."""
+AS_GOOD = 2.0
+"""If the reference in the same precision is worse than that, this many times its error."""
+SMALL = 0.02
+"""A gradient smaller than this share of the largest one is measured against the largest: it is what
+is left of large terms that cancel, and so is its error."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one pass: median, quickest and slowest repeat, number of repeats."""
+
+    seconds: float
+    least: float
+    most: float
+    repeats: int
+
+    @property
+    def spread(self) -> float:
+        """From quickest to slowest, relative to the median."""
+        return (self.most - self.least) / self.seconds
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure.
+
+    Attributes:
+        repeats: Their median is reported.
+        seconds: A repeat takes at least so long: short passes are repeated within it.
+        most: No further repeat is begun after so long.
+    """
+
+    repeats: int = 5
+    seconds: float = 0.15
+    most: float = 6.0
+
+
+QUICK = Effort(repeats=2, seconds=0.0, most=0.5)
+
+
+def measure(action: Callable[[], object], device: torch.device, effort: Effort) -> Timing:
+    """Time an action that has run before, so that nothing is compiled now."""
+    first = seconds_of(action, device, 1)
+    passes = max(1, round(effort.seconds / max(first, 1e-9)))
+    times = [first] if passes == 1 else []
+    start = time.perf_counter()
+    while len(times) < effort.repeats and time.perf_counter() - start < effort.most:
+        times.append(seconds_of(action, device, passes))
+    return Timing(median(times), min(times), max(times), len(times))
+
+
+def times_slower(ours: Pass, theirs: Pass, device: torch.device, rounds: int) -> float:
+    """How many times longer a pass of theirs takes: the median of rounds of both, in turns.
+
+    A machine that others use may be slow for seconds; within a round it is slow for both.
+    """
+    guess = seconds_of(theirs, device, 1) / seconds_of(ours, device, 1)
+    many, few = max(1, round(guess)), max(1, round(1 / guess))
+    ratios = []
+    for _ in range(rounds):
+        our_time = seconds_of(ours, device, many)
+        ratios.append(seconds_of(theirs, device, few) / our_time)
+    return median(ratios)
+
+
+def seconds_of(action: Callable[[], object], device: torch.device, passes: int) -> float:
+    """Mean seconds of some passes, until the device has finished."""
+    synchronise(device)
+    start = time.perf_counter()
+    for _ in range(passes):
+        action()
+    synchronise(device)
+    return (time.perf_counter() - start) / passes
+
+
+def synchronise(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def qm9_sizes(count: int, seed: int = 0) -> Ints:
+    """Sizes `[count]` with QM9's distribution."""
+    sizes, counts = np.array(list(QM9_SIZES)), np.array(list(QM9_SIZES.values()))
+    chosen = np.random.default_rng(seed).choice(sizes, size=count, p=counts / counts.sum())
+    return chosen.astype(np.int64)
+
+
+def drawn_molecules(count: int, seed: int = 0) -> GraphSet:
+    """Random trees of QM9's sizes, with positions and as many features as QM9 has."""
+    sizes = qm9_sizes(count, seed)
+    draw = np.random.default_rng([seed, 1])
+    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    child = within[within > 0]  # every atom but the first is bonded to one before it
+    parent = (draw.random(len(child)) * child).astype(np.int64)
+    there, back = np.stack([child, parent], axis=1), np.stack([parent, child], axis=1)
+    order = draw.integers(0, 3, len(child)).repeat(2)
+    atoms = int(sizes.sum())
+    return GraphSet(
+        name="molecules of QM9's sizes",
+        sizes=sizes,
+        edge_counts=2 * (sizes - 1),
+        edges=np.stack([there.ravel(), back.ravel()]),
+        node_features=np.eye(NODE_FEATURES, dtype=np.float32)[draw.integers(0, 5, atoms)],
+        edge_features=np.eye(EDGE_FEATURES, dtype=np.float32)[order],
+        targets=draw.normal(size=(count, 1)),
+        columns=(Target("value"),),
+        positions=draw.normal(scale=2.0, size=(atoms, 3)).astype(np.float32),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Graphs on a device, in batches, and the shape of the networks they are given to.
+
+    Attributes:
+        graphs: Of one pass.
+        store: All of them on the device, padded.
+        batches: Their indices, batch by batch.
+        task: What is learned.
+        preset: Of the networks.
+        width: Channels.
+        layers: How many.
+        precision: Of the arithmetic.
+    """
+
+    graphs: GraphSet
+    store: DenseStore
+    batches: list[Ints]
+    task: Task
+    preset: str = "modern"
+    width: int = 64
+    layers: int = 3
+    precision: Precision = "32"
+
+    @classmethod
+    def of(
+        cls, graphs: GraphSet, batch: int, device: torch.device, preset: str, **shape: Any
+    ) -> Workload:
+        store = DenseStore(GraphStore(graphs, device, DISTANCE[preset]))
+        window = sorted_together(graphs.sizes, batch, few=0)
+        batches = epoch_batches(graphs.sizes, batch, 0, 0, window)
+        return cls(graphs, store, batches, Task.of(graphs), preset, **shape)
+
+    @property
+    def device(self) -> torch.device:
+        return self.store.device
+
+    def network(self, grammar: str = "r-G_L3", preset: str | None = None) -> GrammarGNN:
+        """A network for these graphs, always with the same weights."""
+        torch.manual_seed(0)
+        model = GrammarGNN(
+            grammar,
+            self.graphs.node_features.shape[1],
+            self.store.store.edge_width,
+            width=self.width,
+            layers=self.layers,
+            preset=preset or self.preset,
+            typical_size=float(self.graphs.sizes.mean()),
+        )
+        return model.to(self.device)
+
+    def batch(self, indices: Ints) -> GraphBatch:
+        on_device = torch.from_numpy(indices).to(self.device)
+        return self.store.batch(on_device, self.store.widest(indices))
+
+    def autocast(self) -> torch.autocast:
+        half = self.precision == "bf16"
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=half)
+
+    @property
+    def half(self) -> torch.dtype | None:
+        return torch.bfloat16 if self.precision == "bf16" else None
+
+
+def forward_of(model: GrammarGNN) -> Forward:
+    """A network as training calls it, without an estimate of memory."""
+    return lambda batch: model.network(batch.adjacency, batch.nodes, batch.edges, batch.mask)
+
+
+def graphed_step(work: Workload, model: GrammarGNN) -> Pass:
+    """A pass of training steps as CUDA graphs, as `g2n2 train` takes them."""
+    recipe = RECIPES["modern"]
+    optimiser = make_optimiser(model, recipe, work.device)
+    average = Average(model, recipe.ema)
+    size = max(map(len, work.batches))
+    step = GraphedStep(
+        model, optimiser, average, work.store, work.task, size, recipe.clip, work.half
+    )
+    number = 0
+
+    def one_pass() -> None:
+        nonlocal number
+        for indices in work.batches:
+            number += 1
+            step.step(indices, RATE, number)
+
+    return one_pass
+
+
+def replayed(work: Workload, model: GrammarGNN) -> Pass:
+    """A pass of forward passes as CUDA graphs."""
+    network = Replay(model, work.half)
+    batches = [work.batch(indices) for indices in work.batches]
+
+    def one_pass() -> None:
+        for batch in batches:
+            network(batch)
+
+    return one_pass
+
+
+def eager_pass(work: Workload, model: GrammarGNN, forward: Forward, training: bool) -> Pass:
+    """A pass one operation after the other: forward, and in training backward and AdamW."""
+    if not training:
+        batches = [work.batch(indices) for indices in work.batches]
+
+        @torch.no_grad()
+        def infer() -> None:
+            with work.autocast():
+                for batch in batches:
+                    forward(batch)
+
+        return infer
+    chosen = [
+        (torch.from_numpy(indices).to(work.device), work.store.widest(indices))
+        for indices in work.batches
+    ]
+    optimiser = make_optimiser(model, RECIPES["modern"], work.device)
+    for group in optimiser.param_groups:
+        group["lr"] = torch.full_like(group["lr"], RATE) if torch.is_tensor(group["lr"]) else RATE
+
+    def train() -> None:
+        for indices, widest in chosen:
+            batch = work.store.batch(indices, widest)
+            with work.autocast():
+                outputs = forward(batch)
+            assert batch.targets is not None, "the store always gives targets"
+            total, known = work.task.loss(outputs, batch.targets)
+            optimiser.zero_grad(set_to_none=True)
+            (total / known).backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+
+    return train
+
+
+def fast_pass(work: Workload, model: GrammarGNN, training: bool, graphed: bool = True) -> Pass:
+    """A pass the fastest way there is on this device."""
+    if graphed and work.device.type == "cuda":
+        return graphed_step(work, model) if training else replayed(work, model)
+    return eager_pass(work, model, forward_of(model), training)
+
+
+@dataclass(frozen=True)
+class EqualityCheck:
+    """Errors of the fast path relative to the reference in float64, and what they may be.
+
+    Attributes:
+        outputs: Relative error of the outputs.
+        gradients: Relative error of the worst gradient.
+        worst: The weight it belongs to.
+        outputs_allowed: Largest `outputs`.
+        gradients_allowed: Largest `gradients`.
+    """
+
+    outputs: float
+    gradients: float
+    worst: str
+    outputs_allowed: float
+    gradients_allowed: float
+
+    @property
+    def holds(self) -> bool:
+        near = self.outputs <= self.outputs_allowed, self.gradients <= self.gradients_allowed
+        return all(near)  # NaN is near nothing
+
+    def __str__(self) -> str:
+        return (
+            f"outputs are off by {self.outputs:.1e} (allowed {self.outputs_allowed:.1e}), the "
+            f"gradient of {self.worst} by {self.gradients:.1e} (allowed "
+            f"{self.gradients_allowed:.1e})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """Outputs of a network, and the gradients of their mean by weight."""
+
+    outputs: Tensor
+    by_weight: Sequence[Tensor | None]
+
+
+def compare(work: Workload, training: bool = True, graphed: bool = True) -> EqualityCheck:
+    """Compare the fast path with the reference on the first batch of a workload.
+
+    Args:
+        work: Graphs, and the shape of the network.
+        training: Whether a CUDA graph is of a training step, whose gradients are compared, or of a
+            forward pass, whose outputs are.
+        graphed: Whether a GPU uses CUDA graphs.
+    """
+    model, batch = work.network(), work.batch(work.batches[0])
+    truth = gradients(reference(model, torch.float64), batch.to(torch.float64))
+    with work.autocast():
+        rounded = gradients(reference(model, torch.float32), batch)
+        fast = gradients(copy.deepcopy(model), batch)
+    if graphed and work.device.type == "cuda":
+        if training:
+            fast = Gradients(fast.outputs, graphed_gradients(work, model))
+        else:
+            network = Replay(model, work.half)
+            network(batch)  # records
+            fast = Gradients(network(batch), fast.by_weight)
+    return equality(fast, truth, rounded, work.precision, [n for n, _ in model.named_parameters()])
+
+
+def equality(
+    fast: Gradients,
+    truth: Gradients,
+    rounded: Gradients,
+    precision: Precision,
+    names: Sequence[str],
+) -> EqualityCheck:
+    """Judge the fast path by the truth and by the reference in the same precision, `rounded`."""
+    errors = gradient_errors(fast.by_weight, truth.by_weight)
+    worst = max(range(len(errors)), key=lambda i: (errors[i] != errors[i], errors[i]))
+    least = TOLERANCE[precision]
+    rounding = max(gradient_errors(rounded.by_weight, truth.by_weight))
+    return EqualityCheck(
+        outputs=relative_error(fast.outputs, truth.outputs),
+        gradients=errors[worst],
+        worst=names[worst],
+        outputs_allowed=max(least, AS_GOOD * relative_error(rounded.outputs, truth.outputs)),
+        gradients_allowed=max(least, AS_GOOD * rounding),
+    )
+
+
+def reference(model: GrammarGNN, dtype: torch.dtype) -> GrammarGNN:
+    """A copy of a network that computes by the reference backend."""
+    twin = copy.deepcopy(model).to(dtype)
+    twin.backend = "reference"
+    return twin
+
+
+def gradients(model: GrammarGNN, batch: GraphBatch) -> Gradients:
+    outputs = forward_of(model)(batch)
+    with torch.autocast(outputs.device.type, enabled=False):
+        outputs.double().mean().backward()  # type: ignore[no-untyped-call]
+    return Gradients(outputs.detach(), [p.grad for p in model.parameters()])
+
+
+def graphed_gradients(work: Workload, model: GrammarGNN) -> list[Tensor | None]:
+    """The gradients a graphed step takes, read from what it does to the weights.
+
+    With an ε far larger than any gradient, Adam's first step changes the weights by rate/ε times
+    the gradient. Targets far below all outputs make the L1 loss the mean of the outputs.
+    """
+    far, gain = 1e9, 1e3  # the change is large beside the weights, so that no digit of it is lost
+    work.store.targets.fill_(-far)
+    model = copy.deepcopy(model)
+    before = [p.detach().clone() for p in model.parameters()]
+    rate = torch.tensor(gain * far, device=work.device)
+    optimiser = torch.optim.Adam(model.parameters(), lr=rate, eps=far, capturable=True, fused=True)
+    average, size = Average(model, 0.0), len(work.batches[0])
+    step = GraphedStep(model, optimiser, average, work.store, work.task, size, 0.0, work.half)
+    step.step(work.batches[0], gain * far, 1)
+    return [(old - p.detach()) / gain for old, p in zip(before, model.parameters(), strict=True)]
+
+
+def relative_error(value: Tensor, truth: Tensor) -> float:
+    """Norm of the difference over that of the truth."""
+    return float((value.double() - truth).norm() / truth.norm().clamp(min=1e-30))
+
+
+def gradient_errors(ours: Sequence[Tensor | None], truth: Sequence[Tensor | None]) -> list[float]:
+    """Relative error of each gradient; 1 if it is missing on one side only."""
+    largest = max(float(value.norm()) for value in truth if value is not None)
+    errors = []
+    for mine, right in zip(ours, truth, strict=True):
+        if right is None or mine is None:
+            present = mine if right is None else right
+            errors.append(0.0 if present is None or not present.any() else 1.0)
+            continue
+        difference = float((mine.double() - right).norm())
+        errors.append(difference / max(float(right.norm()), SMALL * largest, 1e-30))
+    return errors
+
+
+@dataclass(frozen=True)
+class BenchSpeed:
+    """One line of `g2n2 bench`; no speed if the fast path differs from the reference."""
+
+    case: str
+    equality: EqualityCheck
+    graphs_per_second: float | None = None
+    times_reference: float | None = None
+
+
+def speeds(device: torch.device, quick: bool = False) -> Iterator[BenchSpeed]:
+    """Training and inference of the default network, three layers of width 64.
+
+    Args:
+        device: Where.
+        quick: Tiny sizes that only show the steps.
+    """
+    gpu, effort = device.type == "cuda", QUICK if quick else Effort()
+    precision: Precision = "bf16" if gpu else "32"
+    shape = {"width": 8 if quick else 64, "layers": 3, "precision": precision}
+    for training in (True, False):
+        size = 4 if quick else (128 if gpu else 32)
+        work = Workload.of(drawn_molecules(2 * size), size, device, "modern", **shape)
+        case = f"{'training' if training else 'inference'}, {precision}, batch {size}"
+        with float32_products(precision != "32"):
+            few = Workload.of(drawn_molecules(min(size, 8)), 8, device, "modern", **shape)
+            checked = compare(few, training)
+            if not checked.holds:
+                yield BenchSpeed(case, checked)
+                continue
+            ours = fast_pass(work, work.network(), training)
+            slow = reference(work.network(), torch.float32)
+            theirs = eager_pass(work, slow, forward_of(slow), training)
+            ours(), theirs()
+            seconds = measure(ours, device, effort).seconds
+            ratio = times_slower(ours, theirs, device, effort.repeats)
+        yield BenchSpeed(case, checked, len(work.graphs) / seconds, ratio)

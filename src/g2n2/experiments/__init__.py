@@ -1,1 +1,0 @@
-"""The paper's questions, asked of our code: cells that run, records that are kept."""

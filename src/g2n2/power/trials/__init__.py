@@ -1,1 +1,0 @@
-"""What network tests are made of: inputs, statistics, training."""

@@ -1,1 +1,0 @@
-"""Tables, figures and one page, generated from the records of experiments."""

@@ -1,1 +1,0 @@
-"""Figures of the report, drawn with matplotlib where it is installed."""

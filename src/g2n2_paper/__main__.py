@@ -1,0 +1,5 @@
+"""`python -m g2n2_paper`."""
+
+from .cli import main
+
+main()

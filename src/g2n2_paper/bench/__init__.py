@@ -1,0 +1,1 @@
+"""The benchmark tables of docs/performance.md: cases, peers, kept figures."""

@@ -1,0 +1,252 @@
+"""A start for G²N² on a grid: its layers compute Chebyshev polynomials before they learn anything.
+
+Only graph words are written into the weights, as they are built into ChebNet; no filter is used.
+With r-G_L3 and the preset `paper`:
+
+- Layer 1 makes T₁ = I − κ((D − A) + a(D' − A')). D stands on the diagonal of A², and A' joins the
+  pixels that two walks of length two join, those across a corner: A² is 2 there and less on every
+  other pair. With a = ¼ the stencil is nearly the same in all directions, with a = 0 it is D − A.
+- Layer 2 makes a second one, S₁ = I + diag(w)(T₁ − I), with w = 1 inside and less on the border:
+  T₁ mirrors the image at the border, S₁ lets border pixels hold on to their own value.
+- A layer that finds T_m in C makes T_2m = 2 T_m T_m − I of it, and adds to T_0 f … T_(m−1) f in H
+  as many more, T_(m+j) f = 2 T_m (T_j f) − T_(m−j) f. The same for S.
+
+After L layers H holds all degrees of T below 2^(L−1) and of S below 2^(L−2). Everything not needed
+for that starts small and at random, and is learned like the rest. Only the biases of MLP_M are not
+learned, so that pairs no word has reached stay zero: what a bias puts on all pairs grows n-fold in
+every product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from g2n2.errors import LoweringError
+from g2n2.nn.layer import ApplyRule, Select, Update
+from g2n2.nn.model import GrammarGNN
+from g2n2.nn.readout import Readout
+
+FAR = 10.0
+"""More than any entry of A² on a grid: what closes a gate."""
+SCALE = 0.25
+"""κ, which brings the spectrum of the grid's Laplacian from 0 … 8 to −1 … 1."""
+UNIT, MIRROR, HOLD, BORDER = range(4)
+"""The channels of C for I, for T_m, for S_m and for diag(w)."""
+
+
+@dataclass
+class Series:
+    """Polynomials of one matrix on their way into H.
+
+    Attributes:
+        matrix: The channel of C that holds the one of degree m.
+        start: The channel of H for degree 1; degree 0 is f, in channel 0 for all.
+        room: The degrees there is room for stay below this.
+        have: Those in H so far stay below this.
+    """
+
+    matrix: int
+    start: int
+    room: int
+    have: int = 1
+
+    def channel(self, degree: int) -> int:
+        return self.start + degree - 1 if degree else 0
+
+
+@torch.no_grad()
+def write_chebyshev_start(
+    model: GrammarGNN, corner: float, hold: float, spread: float = 0.02
+) -> list[int]:
+    """Write the start into a network of r-G_L3 with the preset `paper` and one node feature.
+
+    Args:
+        model: At least four channels in C.
+        corner: The weight a of pixels across a corner.
+        hold: What w is on the border; with 1 both matrices are the same.
+        spread: Size of what stays random, as a share of PyTorch's own start.
+
+    Returns:
+        The channels of H that hold polynomials in the end.
+
+    Raises:
+        LoweringError: The network has another shape.
+    """
+    updates = [_updates(layer) for layer in model.layers]
+    _refuse_other_networks(model, updates)
+    for matrix, column in updates:
+        for update in (matrix, column):
+            _shrink(update, spread)
+        for part in _maps(matrix.mixer):
+            part.bias.requires_grad_(False)
+    half = _width(updates[0][1]) // 2
+    mirror, held = Series(MIRROR, 1, half), Series(HOLD, half, half)
+    _first_layer(updates[0][0], corner, hold)
+    _linear(updates[0][1], 0, {0: 1.0})
+    for number, (matrix, column) in enumerate(updates[1:], start=2):
+        _linear(column, 0, {0: 1.0})
+        first_free = _extend(column, mirror, 0)
+        _linear(matrix, UNIT, {UNIT: 1.0})
+        _square(matrix, mirror.matrix, 0)
+        if number == 2:
+            _second_matrix(matrix)
+        else:
+            _extend(column, held, first_free)
+            _square(matrix, held.matrix, 1)
+    return [0, *(s.channel(degree) for s in (mirror, held) for degree in range(1, s.have))]
+
+
+@torch.no_grad()
+def write_linear_readout(readout: Readout, weights: Tensor, constant: float) -> None:
+    """A linear map of all features as the start of two decision layers, the rest kept as it is.
+
+    Args:
+        readout: Two linear maps with ReLU between them, and perhaps one beside them.
+        weights: `[P]`.
+        constant: Added to the output.
+    """
+    first, last = (part for part in readout.decision if isinstance(part, nn.Linear))
+    last.weight.zero_()
+    for row, sign in enumerate((1.0, -1.0)):
+        first.weight[row], first.bias[row] = sign * weights, 0.0
+        last.weight[0, row] = sign
+    last.bias.fill_(constant)
+    if readout.straight is not None:
+        readout.straight.weight.zero_()
+
+
+def _first_layer(matrix: Update, corner: float, hold: float) -> None:
+    """I, T₁ and diag(w) from I, A and A², entry by entry."""
+    product = _product(matrix)
+    identity, edge = 0, 1
+    _read(product, 0, {edge: 1.0}, {edge: 1.0})
+    walks = _place(matrix, product)
+    units = [  # weights of the inputs, and bias: all inputs are whole numbers, and none is negative
+        ({identity: 1.0}, 0.0),
+        ({edge: 1.0}, 0.0),
+        ({walks: 1.0, identity: FAR}, -FAR),  # the degree, on the diagonal
+        ({walks: 1.0, identity: FAR}, -FAR - 3.0),  # 1 for inner pixels, on the diagonal
+        ({walks: 1.0, identity: -FAR}, -1.0),  # A'
+    ]
+    first, last = _maps(matrix.mixer)
+    for row, (weights, bias) in enumerate(units):
+        first.weight[row] = _row(first, weights)
+        first.bias[row] = bias
+    # A pixel of degree 2, 3, 4 has 1, 2, 4 others across a corner: degree − 1, and 1 more inside.
+    across = SCALE * corner
+    made = {
+        UNIT: (1.0,),
+        MIRROR: (1.0 + across, SCALE, -SCALE - across, -across, across),
+        BORDER: (hold, 0.0, 0.0, 1.0 - hold),
+    }
+    for channel, shares in made.items():
+        last.weight[channel] = _row(last, dict(enumerate(shares)))
+
+
+def _second_matrix(matrix: Update) -> None:
+    """S₁ = I + diag(w)(T₁ − I)."""
+    product = _product(matrix)
+    _read(product, 1, {BORDER: 1.0}, {MIRROR: 1.0, UNIT: -1.0})
+    _linear(matrix, HOLD, {UNIT: 1.0, _place(matrix, product) + 1: 1.0})
+
+
+def _square(matrix: Update, channel: int, copy: int) -> None:
+    """T_2m = 2 T_m T_m − I."""
+    product = _product(matrix)
+    _read(product, copy, {channel: 1.0}, {channel: 1.0})
+    _linear(matrix, channel, {_place(matrix, product) + copy: 2.0, UNIT: -1.0})
+
+
+def _extend(column: Update, series: Series, copy: int) -> int:
+    """Keep the polynomials there are and add as many more, or as there is room for.
+
+    Returns:
+        The first copy of the rule that is still free.
+    """
+    product = _product(column)
+    place, degree = _place(column, product), series.have
+    for kept in range(1, degree):
+        _linear(column, series.channel(kept), {series.channel(kept): 1.0})
+    for j in range(min(degree, series.room - degree)):
+        _read(product, copy, {series.matrix: 1.0}, {series.channel(j): 1.0})
+        form = {place + copy: 2.0, series.channel(degree - j): -1.0} if j else {place + copy: 1.0}
+        _linear(column, series.channel(degree + j), form)
+        series.have, copy = series.have + 1, copy + 1
+    return copy
+
+
+def _linear(update: Update, channel: int, form: Mapping[int, float]) -> None:
+    """One channel as a linear form of the mixer's inputs: relu(x) − relu(−x)."""
+    first, last = _maps(update.mixer)
+    last.weight[channel] = _row(last, {2 * channel: 1.0, 2 * channel + 1: -1.0})
+    for unit, sign in ((2 * channel, 1.0), (2 * channel + 1, -1.0)):
+        first.weight[unit] = sign * _row(first, form)
+        first.bias[unit] = 0.0
+
+
+def _read(rule: ApplyRule, copy: int, *forms: Mapping[int, float]) -> None:
+    """Let one copy of a product read these forms of the memories' channels."""
+    for select, form in zip(rule.selectors, forms, strict=True):
+        part = cast(nn.Linear, cast(Select, select).maps[0])
+        part.weight[copy] = _row(part, form)
+
+
+def _row(part: nn.Linear, form: Mapping[int, float]) -> Tensor:
+    row = torch.zeros_like(part.weight[0])
+    for place, weight in form.items():
+        row[place] = weight
+    return row
+
+
+def _refuse_other_networks(model: GrammarGNN, updates: list[tuple[Update, Update]]) -> None:
+    plan = model.plan.inputs
+    inputs = (plan.matrix, plan.column, plan.node_features, model.plan.preset.name)
+    if inputs != (("I", "A"), ("X", "1"), 1, "paper") or _width(updates[0][0]) <= BORDER:
+        raise LoweringError(
+            "the Chebyshev start needs r-G_L3, one node feature, the preset paper and four "
+            "channels in C or more"
+        )
+
+
+def _shrink(update: Update, spread: float) -> None:
+    first, last = _maps(update.mixer)
+    last.weight.mul_(spread)
+    first.bias.zero_()
+    last.bias.zero_()
+
+
+def _updates(layer: nn.Module) -> tuple[Update, Update]:
+    parts = cast(nn.ModuleDict, layer.get_submodule("updates"))
+    return cast(Update, parts["M"]), cast(Update, parts["V"])
+
+
+def _product(update: Update) -> ApplyRule:
+    """The rule MM of a matrix update, MV_c of a column update."""
+    rules = [cast(ApplyRule, step) for step in update.steps]
+    return next(rule for rule in rules if rule.rule.body_text() in ("MM", "MV_c"))
+
+
+def _place(update: Update, wanted: ApplyRule) -> int:
+    """Where a rule's outputs begin in what the mixer reads."""
+    rules = [cast(ApplyRule, step) for step in update.steps]
+    copies = [_copies(rule) for rule in rules]
+    before = sum(copies[: rules.index(wanted)])
+    return _maps(update.mixer)[0].in_features - sum(copies) + before
+
+
+def _copies(rule: ApplyRule) -> int:
+    return cast(nn.Linear, cast(Select, rule.selectors[0]).maps[0]).out_features
+
+
+def _width(update: Update) -> int:
+    return _maps(update.mixer)[1].out_features
+
+
+def _maps(mixer: nn.Sequential) -> tuple[nn.Linear, nn.Linear]:
+    first, last = (part for part in mixer if isinstance(part, nn.Linear))
+    return first, last

@@ -1,0 +1,190 @@
+"""`g2n2-paper`: run the paper's experiments, write the pages, measure the benchmark tables."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from g2n2.cli import report_errors, show
+from g2n2.cli.bench_commands import Where
+from g2n2.errors import DataError
+
+from .record import QUESTIONS
+
+app = typer.Typer(
+    help="The paper's experiments, reports and benchmark tables.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+SAID = {
+    "q1": "Q1: is the reduction relevant and optimal?",
+    "q2": "Q2: regression on QM9.",
+    "q3": "Q3: classification on TU.",
+    "q4": "Q4: spectral filters.",
+    "power": "Power, trained: BREC, sets of classes, counting.",
+}
+ResultsFolder = Annotated[Path, typer.Option(help="Folder of the records.")]
+Cache = Annotated[str | None, typer.Option(help="Cache file of QM9, if not the user's own.")]
+Device = Annotated[Where, typer.Option(help="Where to compute.")]
+
+
+def _question(question: str) -> Callable[..., None]:
+    """The command of a question."""
+
+    def command(
+        only: Annotated[
+            list[str] | None, typer.Option(help="Cells whose name has this part, as single/r2.")
+        ] = None,
+        seed: Annotated[list[int] | None, typer.Option(help="Only this seed.")] = None,
+        jobs: Annotated[int, typer.Option(min=1, max=64, help="Processes at a time.")] = 1,
+        device: Device = Where.auto,
+        results: ResultsFolder = Path("results"),
+        work: Annotated[Path, typer.Option(help="Folder of checkpoints.")] = Path(
+            "build/experiments"
+        ),
+        data: Annotated[str | None, typer.Option(help="Folder of data files.")] = None,
+        cache: Cache = None,
+        smoke: Annotated[
+            bool, typer.Option("--smoke", help="Tiny settings, to see that everything runs.")
+        ] = False,
+        list_cells: Annotated[bool, typer.Option("--list", help="List the cells.")] = False,
+    ) -> None:
+        from .runner import Job, cells_of, choose, run_cells
+
+        cells = choose(cells_of(question, smoke), only or (), seed or ())
+        if list_cells:
+            rows = [
+                ("done" if cell.record(results) else "–", str(cell.seed), cell.name)
+                for cell in cells
+            ]
+            show.table(("record", "seed", "cell"), rows, narrow=2)
+            return
+        if smoke and results == Path("results"):
+            raise DataError("--smoke writes records of tiny runs: name another folder by --results")
+        job = Job(work, results, device.value, data, cache, smoke)
+        if device is Where.cuda:
+            _require_cuda()
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler's stop
+        try:
+            outcomes = run_cells(cells, job, jobs, lambda outcome: show.say(str(outcome)))
+        except KeyboardInterrupt:
+            show.say("\nstopped; the same command continues")
+            raise typer.Exit(130) from None
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        states = [outcome.state for outcome in outcomes]
+        if "failed" in states or all(state == "left out" for state in states):
+            raise typer.Exit(1)
+
+    command.__doc__ = f"{SAID[question]} Runs the cells that have no record."
+    return command
+
+
+for _name in QUESTIONS:
+    app.command(_name)(_question(_name))
+
+
+def _require_cuda() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        raise DataError("--device cuda: there is no GPU here; leave --device out")
+
+
+@app.command()
+def report(
+    results: ResultsFolder = Path("results"),
+    root: Annotated[Path, typer.Option(help="Folder with README.md and docs.")] = Path(),
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit code 1 if a page is stale.")
+    ] = False,
+) -> None:
+    """Write the results pages, the generated parts of other pages and the figures."""
+    from .report.pages import Pages
+
+    pages = Pages(results, root)
+    if not check:
+        for path in pages.write():
+            show.say(str(path))
+        return
+    stale = pages.stale()
+    for path in stale:
+        show.say(f"stale: {path}; run g2n2-paper report")
+    raise typer.Exit(1 if stale else 0)
+
+
+@app.command()
+def bench(
+    case: Annotated[
+        list[str] | None, typer.Option(help="A case or a group of --list; repeat for several.")
+    ] = None,
+    device: Device = Where.auto,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="Begin no further case after so long.")
+    ] = None,
+    cache: Cache = None,
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results/bench"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Tiny sizes that only show the steps; keeps nothing.")
+    ] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the cases.")] = False,
+) -> None:
+    """Measure the tables of docs/performance.md: equality first, then speed beside peers.
+
+    Exit code 1 means that a fast path differs from the reference, or failed.
+    """
+    import torch
+
+    from g2n2.data.files import cache_folder
+
+    from .bench.cases import CASES, cases_for
+    from .bench.run import Bench
+    from .bench.tables import floor_text, keep_result, table
+
+    if listed:
+        rows = [
+            (c.group, c.name, " ".join(c.devices), floor_text(vars(c.floor) if c.floor else None))
+            for c in CASES
+        ]
+        show.table(("group", "case", "runs on", "floor"), rows, narrow=2)
+        return
+    if device is Where.cuda:
+        _require_cuda()
+    gpu = device is not Where.cpu and torch.cuda.is_available()
+    if threads is not None:
+        torch.set_num_threads(threads)
+    known = Path(cache) if cache else cache_folder() / "qm9.cache"
+    if cache and not known.is_file():
+        raise DataError(f"--cache {cache}: there is no such file")
+    measuring = Bench(
+        torch.device("cuda" if gpu else "cpu"), known if known.is_file() else None, quick
+    )
+    results, started = [], time.monotonic()
+    for chosen in cases_for("cuda" if gpu else "cpu", case or []):
+        if seconds is not None and time.monotonic() - started > seconds:
+            show.say(f"{seconds:g} s are over: {chosen.name} and later cases were not begun")
+            break
+        typer.echo(chosen.name, err=True)
+        results.append(measuring.run(chosen))
+        if not quick:
+            keep_result(out, results[-1])
+    for group in dict.fromkeys(row["group"] for row in results):
+        frame = table([row for row in results if row["group"] == group], group)
+        show.title(group)
+        show.table(tuple(frame.columns), [tuple(line) for line in frame.values], narrow=1)
+    if not quick and results:
+        show.say(f"\nkept in {out}; into docs/performance.md: g2n2-paper report")
+    raise typer.Exit(1 if any(r["status"] in ("differs", "failed") for r in results) else 0)
+
+
+def main() -> None:
+    """Run the command line; exit code 2 always means bad input."""
+    report_errors(app)

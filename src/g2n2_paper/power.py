@@ -1,0 +1,252 @@
+"""Power, trained: what networks tell apart and count, beside the exact power of their grammars.
+
+    brec/CONTENDER                        see `brec`
+    csl/…, exp/…, sr25/CONTENDER          classes that no 1-WL network can learn; metrics
+                                          `test accuracy (%)`, `deviation over folds (%)`
+    graph8c/CONTENDER                     see `graph8c`
+    counting/joint/CONTENDER              six subgraph counts at once; metrics of `runs` and
+                                          `normalised test MAE COUNT`
+    counting/exact/CONTENDER              `pairs merged` by the words, among the connected graphs of
+                                          eight nodes, and of these `pairs merged, other COUNT`: 0
+                                          means that the words determine the count there
+
+All but counting also have the metrics of `suites`.
+
+| set | graphs | parts |
+|-|-|-|
+| CSL | 15 relabelings of each of 10 graphs | 5 folds, 3:1:1 |
+| EXP | 600 pairs, one graph of each satisfiable | 10 folds, 8:1:1 |
+| SR25 | 14 relabelings of each of 15 graphs | 8:2:4, one run |
+
+A fold is tested, the next one validates, the others train. SR25 is usually scored on the 15 graphs
+it was trained on; new relabelings test more than a memory of rounding errors.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from math import comb
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from g2n2.data.assembly import frozen, plain_graphs, stratified_folds
+from g2n2.data.benchmarks.expressivity import load_csl, load_exp, load_sr25
+from g2n2.data.benchmarks.substructures import SUBSTRUCTURES
+from g2n2.data.suites import load_suite
+from g2n2.nn.expressivity import relabelled
+from g2n2.power.suites import Suite
+from g2n2.training.config import RunConfig
+
+from .brec import BrecSettings, brec_cell
+from .brec_protocol import BrecTraining
+from .graph8c import graph8c, graph8c_cell
+from .runner import Cell, Job, Measurement
+from .runs import described, run_settings, train_fold, training_cell
+from .suites import CONTENDERS, PPGN_ALIKE, Contender, exact_power, suite_checksum, word_classes
+
+if TYPE_CHECKING:
+    from g2n2.data.graph_set import GraphSet, Ints
+    from g2n2.training.trained import Outcome
+
+ACCURACY, DEVIATION = "test accuracy (%)", "deviation over folds (%)"
+FOLDS = {"csl": 5, "exp": 10, "sr25": 1}
+EPOCHS = {"csl": 60, "exp": 40, "sr25": 40}
+SR25_COPIES = {"train": 8, "validation": 2, "test": 4}
+COUNTS = ("triangle", "tailed_triangle", "3_star", "4_cycle", "5_cycle", "6_cycle")
+COUNTING_EPOCHS, RANDOM_NETWORKS = 200, 10
+MERGED = "pairs merged"
+
+
+def cells(smoke: bool = False) -> list[Cell]:
+    """BREC first, then classes, graph8c and counting."""
+    if smoke:
+        small = CONTENDERS["G2N2-3"]
+        return [
+            brec_cell(BrecSettings(small, training=BrecTraining(epochs=2)), each=1, nodes=16),
+            class_cell("csl", small, epochs=1, folds=1, threads=1),
+            graph8c_cell(small, networks=1, limit=200),
+            counting_exact_cell(small, limit=200),
+            counting_cell(small, epochs=1, limit=150, threads=1),
+        ]
+    everyone = list(CONTENDERS.values())
+    trained = [*everyone, PPGN_ALIKE]
+    return [
+        *(brec_cell(BrecSettings(one)) for one in everyone),
+        *(class_cell(name, one, EPOCHS[name]) for name in EPOCHS for one in trained),
+        *(graph8c_cell(one, RANDOM_NETWORKS) for one in everyone),
+        *(counting_exact_cell(one) for one in trained if one.grammar),
+        *(counting_cell(one, COUNTING_EPOCHS) for one in trained),
+    ]
+
+
+def run_config(dataset: str, contender: Contender, **settings: Any) -> RunConfig:
+    return RunConfig(
+        dataset,
+        baseline=contender.network,
+        preset=contender.preset or None,
+        width=2 * contender.width,
+        layers=contender.layers,
+        precision="tf32",
+        **settings,
+    )
+
+
+def class_cell(
+    set_name: str, contender: Contender, epochs: int, folds: int = 0, threads: int = 0
+) -> Cell:
+    """A contender on CSL, EXP or SR25.
+
+    Args:
+        set_name: A key of `FOLDS`.
+        contender: The network.
+        epochs: Of each fold.
+        folds: How many are run; 0 for all.
+        threads: Of a CPU; 0 for all it has.
+    """
+    config = run_config(set_name, contender, split="stored", epochs=epochs, threads=threads)
+    contender = replace(contender, options={})  # a run builds its network itself
+    planned = folds or FOLDS[set_name]
+    settings = {**run_settings(config), "contender": contender.as_dict(), "folds": planned}
+
+    def run(job: Job) -> Measurement:
+        from g2n2.training.graphed import Recorded
+        from g2n2.training.run_folder import checksum
+
+        graphs, recorded = class_graphs(set_name, job.data), Recorded()
+
+        def accuracy(fold: int) -> float:
+            parts = fold_parts(graphs, fold)
+            folder = job.work / f"fold-{fold}"
+            trained = train_fold(config, graphs, parts, folder, job, recorded)
+            return round(100.0 * trained.scores["all"]["accuracy"], 3)
+
+        accuracies = [job.kept(f"fold-{fold}", accuracy, fold) for fold in range(1, planned + 1)]
+        exact = exact_power(contender, _suite(set_name, job.data))
+        return Measurement(
+            done=planned,
+            unit="folds",
+            metrics={
+                ACCURACY: fmean(accuracies),
+                DEVIATION: pstdev(accuracies),
+                **exact.metrics(),
+            },
+            config={**described(config), "contender": contender.as_dict(), "folds": planned},
+            data={set_name: checksum(graphs)},
+            detail={"accuracies": accuracies},
+        )
+
+    needs = () if set_name == "csl" else (set_name,)
+    return Cell("power", f"{set_name}/{contender.name}", run, settings, needs=needs)
+
+
+def fold_parts(graphs: GraphSet, fold: int) -> Mapping[str, Ints]:
+    """The parts of one fold, counted from 1; the set's own parts if it has no folds."""
+    if "train" in graphs.splits:
+        return graphs.splits
+    test = graphs.splits[f"fold-{fold}"]
+    validation = graphs.splits[f"fold-{fold % len(graphs.splits) + 1}"]
+    rest = np.setdiff1d(np.arange(len(graphs)), np.concatenate([test, validation]))
+    return {"train": rest, "validation": validation, "test": test}
+
+
+@lru_cache(maxsize=1)
+def class_graphs(set_name: str, data: str | None) -> GraphSet:
+    """CSL, EXP with stratified folds, or SR25 with relabelled copies of its graphs."""
+    if set_name == "csl":
+        return load_csl()
+    if set_name == "exp":
+        graphs = load_exp(data)
+        return replace(graphs, splits=frozen(stratified_folds(graphs.targets[:, 0])))
+    once, copies = load_sr25(data), sum(SR25_COPIES.values())
+    relabelings = [
+        relabelled(graph, copies + 1, (25, i))[1:]
+        for i, graph in enumerate(_suite("sr25", data).graphs)
+    ]
+    place = np.tile(np.arange(copies), len(relabelings))
+    ends = np.cumsum([0, *SR25_COPIES.values()])
+    splits = {
+        part: np.flatnonzero((start <= place) & (place < end))
+        for part, start, end in zip(SR25_COPIES, ends[:-1], ends[1:], strict=True)
+    }
+    return plain_graphs(
+        "sr25",
+        [copy for several in relabelings for copy in several],
+        targets=np.repeat(once.targets, copies, axis=0),
+        columns=once.columns,
+        splits=frozen(splits),
+        source=once.source,
+    ).check()
+
+
+@lru_cache(maxsize=3)
+def _suite(set_name: str, data: str | None) -> Suite:
+    return load_suite(set_name, data)
+
+
+def counting_cell(contender: Contender, epochs: int, limit: int = 0, threads: int = 0) -> Cell:
+    """A contender on six subgraph counts (not necessarily induced) in random graphs.
+
+    Errors are divided by the deviation of the counts in the training graphs (Chen et al. 2020).
+    """
+    config = run_config(
+        "counting", contender, target=COUNTS, epochs=epochs, limit=limit, threads=threads
+    )
+    name = f"counting/joint/{contender.name}"
+    return training_cell("power", name, config, measure=normalised_errors)
+
+
+def normalised_errors(outcome: Outcome, folder: Path) -> dict[str, float]:
+    """Test MAE of every count over the deviation of that count in the training graphs."""
+    from g2n2.training.run_folder import RunFolder
+
+    train = outcome.graphs.select(RunFolder(folder).splits()["train"]).targets
+    return {
+        normalised_key(column.name): outcome.scores[column.name]["mae"] / float(deviation)
+        for column, deviation in zip(outcome.graphs.columns, train.std(axis=0), strict=True)
+    }
+
+
+def normalised_key(count: str) -> str:
+    return f"normalised test MAE {count}"
+
+
+def other_key(count: str) -> str:
+    return f"{MERGED}, other {count}"
+
+
+def counting_exact_cell(contender: Contender, limit: int = 0) -> Cell:
+    """Which counts the words of a contender's grammar determine at its depth."""
+    settings = {"contender": contender.as_dict()}
+
+    def run(job: Job) -> Measurement:
+        suite = graph8c(limit)
+        classes = word_classes(contender, suite)
+        assert classes is not None, "a contender without a grammar has no such cell"
+        stack = np.stack(suite.graphs).astype(np.float64)
+        counts = {count: SUBSTRUCTURES[count](stack).tolist() for count in COUNTS}
+        other = {other_key(count): differing(classes, counts[count]) for count in COUNTS}
+        return Measurement(
+            done=1,
+            unit="measurements",
+            metrics={MERGED: equal_pairs(classes), **other},
+            config={**settings, "graphs": len(suite.graphs)},
+            data={"graph8c": suite_checksum(suite)},
+        )
+
+    return Cell("power", f"counting/exact/{contender.name}", run, settings)
+
+
+def equal_pairs(values: Sequence[object]) -> int:
+    """The number of pairs of equal values."""
+    return sum(comb(times, 2) for times in Counter(values).values())
+
+
+def differing(classes: Sequence[int], values: Sequence[float]) -> int:
+    """The number of pairs of one class with different values."""
+    return equal_pairs(classes) - equal_pairs(list(zip(classes, values, strict=True)))

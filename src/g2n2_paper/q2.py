@@ -1,0 +1,348 @@
+"""Q2: regression on QM9 by G²N² and PPGN, all targets at once and one by one.
+
+    joint/width32/TRACK/NETWORK/modern       all twelve targets at once; also width64
+    single/TARGET/TRACK/NETWORK/RECIPE       one target, width 64
+    …/PPGN/modern/equal-time                 as many epochs as fit into the seconds of G²N²
+    …/distance/PPGN-alike/modern             the grammar of PPGN in the blocks of G²N²
+    …/distance/G2N2/modern/extent            with fitted sums of squared distances taken off
+    …/distance/G2N2/modern[/extent]/long     with more epochs
+    speed/joint-width32/TRACK                seconds per epoch of both networks in one run
+    speed/single/distance, speed/single-bf16/distance
+    collapse/u0                              20 seeds of U₀: does a run predict a constant?
+    precision/TARGET/PRECISION               three seeds in bf16 and in tf32
+    sums/elements, sums/extent               the fitted sums alone, without a network
+
+TRACK is `distance` or `bonds`, NETWORK `G2N2` or `PPGN`, RECIPE `modern` or `paper`, TARGET a name
+of `QM9_TARGETS`. Metrics are those of `runs`, with errors in the units of the paper. A speed cell
+has `seconds per epoch NETWORK` and `PPGN / G2N2`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from g2n2.data.qm9.targets import QM9_TARGETS
+from g2n2.errors import DataError
+from g2n2.training.config import RunConfig
+
+from .record import CellRecord, record_path
+from .runner import Cell, Job, Measurement
+from .runs import (
+    SMALL_BATCH,
+    described,
+    epoch_seconds,
+    load,
+    mae_key,
+    run_precision,
+    run_settings,
+    train,
+    training_cell,
+)
+
+if TYPE_CHECKING:
+    from g2n2.training.trained import Outcome
+
+Track = Literal["distance", "bonds"]
+Network = Literal["G2N2", "PPGN", "PPGN-alike"]
+Recipe = Literal["modern", "paper"]
+TRACKS: tuple[Track, ...] = ("distance", "bonds")
+NETWORKS: tuple[Network, ...] = ("G2N2", "PPGN")
+COMPARED = ("r2", "u0")
+"""Targets that PPGN, the track `bonds` and the recipe `paper` are run for."""
+PRECISIONS = ("bf16", "tf32")
+FINE = ("r2", "zpve")
+"""Targets whose errors, with distances, are a few thousandths of their spread: beyond bf16."""
+NARROW_RATE = 2e-3
+"""Learning rate of all targets at once at width 32 with distances, for every network."""
+SPREAD = "spread of predictions / spread of targets"
+LEAST_SPREAD = 0.1
+"""A run below this ratio predicts a constant."""
+COLLAPSE_SEEDS = 20
+TIMED_EPOCHS = 3
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """Epochs of each kind of cell: `compared` are single targets in `COMPARED`."""
+
+    joint: int = 50
+    compared: int = 60
+    single: int = 50
+    long: int = 300
+    paper: int = 10
+    collapse: int = 5
+    precision: int = 6
+
+
+SMOKE = Epochs(joint=2, compared=2, single=2, long=3, paper=2, collapse=2, precision=2)
+SMOKE_CELLS = (
+    "speed/joint-width32/bonds",
+    "joint/width32/distance/G2N2/modern",
+    "joint/width32/bonds/PPGN/modern/equal-time",
+    "single/r2/distance/G2N2/paper",
+    "collapse/u0",
+    "sums/extent",
+)
+
+
+@dataclass(frozen=True)
+class Qm9Run:
+    """What the name of a training cell says.
+
+    Attributes:
+        target: One target, or None for all.
+        width: Of every memory.
+        track: With distances or without.
+        network: Which.
+        recipe: How it is trained.
+        extent: Whether fitted sums of squared distances are taken off first.
+        long: Whether it has more epochs than the other cells.
+    """
+
+    target: str | None
+    width: int
+    track: Track
+    network: Network
+    recipe: Recipe = "modern"
+    extent: bool = False
+    long: bool = False
+
+    @property
+    def name(self) -> str:
+        what = f"single/{self.target}" if self.target else f"joint/width{self.width}"
+        tail = ("/extent" if self.extent else "") + ("/long" if self.long else "")
+        return f"{what}/{self.track}/{self.network}/{self.recipe}{tail}"
+
+    @property
+    def speed_name(self) -> str:
+        if self.target is None:
+            return f"speed/joint-width{self.width}/{self.track}"
+        return f"speed/single{'' if self.fine else '-bf16'}/{self.track}"
+
+    @property
+    def fine(self) -> bool:
+        """Whether its errors are too small for bf16."""
+        return self.track == "distance" and self.target in (None, *FINE)
+
+    def epochs(self, epochs: Epochs) -> int:
+        if self.long:
+            return epochs.long
+        if self.recipe == "paper":
+            return epochs.paper
+        if self.target is None:
+            return epochs.joint
+        return epochs.compared if self.target in COMPARED else epochs.single
+
+    def config(self, smoke: bool = False, seed: int = 0) -> RunConfig:
+        modern = self.recipe == "modern"
+        narrow = modern and self.width == 32 and self.track == "distance"
+        return RunConfig(
+            "qm9",
+            target=(self.target,) if self.target else (),
+            options={"track": self.track, "features": "ppgn"},
+            grammar="r-G_L3" if self.network == "G2N2" else "PPGN",
+            preset="ppgn" if self.network == "PPGN" else None,
+            width=8 if smoke else self.width,
+            recipe=self.recipe,
+            references=modern,
+            extent=self.extent,
+            epochs=self.epochs(SMOKE if smoke else Epochs()),
+            rate=NARROW_RATE if narrow else None,
+            limit=150 if smoke else 0,
+            batch=SMALL_BATCH if smoke else None,
+            threads=1 if smoke else 0,
+            seed=seed,
+            precision="bf16" if modern and not self.fine else "tf32",
+        )
+
+
+JOINT = Qm9Run(None, 32, "distance", "G2N2")
+JOINT_EXTENT = replace(JOINT, extent=True)
+WIDE_EXTENT = replace(JOINT_EXTENT, width=64)
+R2_EXTENT = replace(WIDE_EXTENT, target="r2")
+R2_LONG = replace(R2_EXTENT, extent=False, long=True)
+JOINT_LONG = replace(JOINT_EXTENT, long=True)
+
+
+def single(target: str) -> Qm9Run:
+    """G²N² on one target, with distances and the recipe `modern`."""
+    return Qm9Run(target, 64, "distance", "G2N2")
+
+
+def variants() -> Iterator[Qm9Run]:
+    """Every training cell of the tables, in the order they are run."""
+    for width in (32, 64):
+        yield from (JOINT_EXTENT, JOINT_LONG) if width == 32 else (WIDE_EXTENT,)
+        for track in TRACKS:
+            for network in NETWORKS:
+                yield Qm9Run(None, width, track, network)
+    yield Qm9Run(None, 32, "distance", "PPGN-alike")
+    yield from (R2_EXTENT, R2_LONG)
+    for target in COMPARED:
+        plain = single(target)
+        yield from (plain, replace(plain, network="PPGN"), replace(plain, track="bonds"))
+        yield replace(plain, recipe="paper")
+    yield from (single(t.name) for t in QM9_TARGETS if t.name not in COMPARED)
+
+
+def cells(smoke: bool = False) -> list[Cell]:
+    """Speeds come first, since equal-time cells read them."""
+    found = [*_speeds(smoke), *_trained(smoke), *_collapses(smoke), *_precisions(smoke)]
+    found += [
+        sums_cell("sums/elements", JOINT.config(smoke)),
+        sums_cell("sums/extent", JOINT_EXTENT.config(smoke)),
+    ]
+    if not smoke:
+        return found
+    return [cell for cell in found if cell.name in SMOKE_CELLS and cell.seed == 0]
+
+
+def _trained(smoke: bool) -> Iterator[Cell]:
+    for variant in variants():
+        yield training_cell("q2", variant.name, variant.config(smoke))
+        if variant.network == "PPGN" and (variant.target or variant.width == 32):
+            speed = variant.speed_name
+
+            def epochs(config: RunConfig, job: Job, speed: str = speed) -> int:
+                return equal_time_epochs(config, job, speed)
+
+            name = f"{variant.name}/equal-time"
+            yield training_cell("q2", name, variant.config(smoke), epochs=epochs)
+
+
+def _speeds(smoke: bool) -> Iterator[Cell]:
+    for target, width, track in (
+        (None, 32, TRACKS[0]),
+        (None, 32, TRACKS[1]),
+        ("r2", 64, TRACKS[0]),
+        ("u0", 64, TRACKS[0]),
+    ):
+        both = {n: Qm9Run(target, width, track, n) for n in NETWORKS}
+        configs = {str(network): variant.config(smoke) for network, variant in both.items()}
+        yield speed_cell(both["G2N2"].speed_name, configs, 1 if smoke else TIMED_EPOCHS)
+
+
+def _collapses(smoke: bool) -> Iterator[Cell]:
+    epochs = (SMOKE if smoke else Epochs()).collapse
+    for seed in range(COLLAPSE_SEEDS):
+        config = replace(single("u0").config(smoke, seed), epochs=epochs)
+        yield training_cell("q2", "collapse/u0", config, measure=spread_of_predictions)
+
+
+def _precisions(smoke: bool) -> Iterator[Cell]:
+    for target in COMPARED:
+        for seed in range(3):
+            for precision in PRECISIONS:
+                config = single(target).config(smoke, seed)
+                config = replace(config, epochs=Epochs().precision, precision=precision)
+                name = f"precision/{target}/{precision}"
+                cell = training_cell("q2", name, config, needs_gpu=True)
+                yield replace(cell, settings={**cell.settings, "precision": precision})
+
+
+def speed_cell(name: str, configs: Mapping[str, RunConfig], epochs: int) -> Cell:
+    """A cell that times networks one after the other, on the same data, with nothing beside them.
+
+    Args:
+        name: Of the cell.
+        configs: Network to settings of its run; the first one is the unit of the ratios.
+        epochs: How many are timed, after one that is not.
+    """
+
+    def run(job: Job) -> Measurement:
+        from g2n2.training.run_folder import RunFolder
+
+        seconds: dict[str, float] = {}
+        data = {}
+        for network, config in configs.items():
+            folder = job.work / network
+            shutil.rmtree(folder, ignore_errors=True)  # half a measurement is none
+            timed = replace(config, epochs=epochs + 1)
+            trained = train(timed, folder, job, load(timed, job))
+            seconds[network] = epoch_seconds(trained.history) or float("nan")
+            data[config.dataset] = RunFolder(folder).read_json("data.json")["sha256"]
+        first, *others = configs
+        ratios = {f"{other} / {first}": seconds[other] / seconds[first] for other in others}
+        precisions = {network: run_precision(config, job) for network, config in configs.items()}
+        return Measurement(
+            done=len(configs),
+            unit="networks",
+            metrics={seconds_key(network): value for network, value in seconds.items()} | ratios,
+            config={**settings, "run in": precisions},
+            data=data,
+        )
+
+    settings = {network: config.as_dict() for network, config in configs.items()}
+    return Cell("q2", name, run, settings, needs=("qm9",), timed=True)
+
+
+def seconds_key(network: str) -> str:
+    return f"seconds per epoch {network}"
+
+
+def equal_time_epochs(config: RunConfig, job: Job, speed: str) -> int:
+    """The epochs of PPGN that take as long as the config's own take G²N².
+
+    Raises:
+        DataError: The two networks have not been timed.
+    """
+    path = record_path(job.results, "q2", speed, 0)
+    if not path.exists():
+        raise DataError(f"equal time needs a timing of both networks: g2n2-paper q2 --only {speed}")
+    ratio = CellRecord.read(path).metrics["PPGN / G2N2"]
+    assert ratio, "a timing has a positive ratio"
+    return epochs_in_equal_time(config.effective_recipe().epochs, ratio)
+
+
+def epochs_in_equal_time(epochs: int, ratio: float) -> int:
+    """How many epochs fit into the time of `epochs` that take `ratio` times less each."""
+    return max(1, round(epochs / ratio))
+
+
+def spread_of_predictions(outcome: Outcome, folder: Path) -> Mapping[str, float]:
+    """Standard deviation of predictions over that of targets, on the test graphs.
+
+    The fitted values of the elements are subtracted from both: they vary whether or not the network
+    has learned anything.
+    """
+    from g2n2.training.run_folder import RunFolder
+    from g2n2.training.tasks import Task
+
+    scaling = RunFolder(folder).scaling()
+    fitted = scaling.reference(Task.of(outcome.graphs), outcome.graphs)[outcome.made.rows]
+    predicted, targets = outcome.made.values - fitted, outcome.made.targets - fitted
+    return {SPREAD: float(predicted.std() / targets.std())}
+
+
+def sums_cell(name: str, config: RunConfig) -> Cell:
+    """Test errors of the fitted sums that are taken off before a network learns."""
+
+    def run(job: Job) -> Measurement:
+        from g2n2.training.building import prepare
+        from g2n2.training.run_folder import checksum
+
+        graphs = load(config, job)
+        parts = prepare(config, graphs)
+        fitted = parts.scaling.unscale(parts.task, graphs, np.zeros_like(graphs.targets))
+        residuals = np.abs(graphs.targets - fitted)[parts.splits["test"]]
+        errors = {
+            mae_key(column.name, column.unit): float(error)
+            for column, error in zip(graphs.columns, np.nanmean(residuals, axis=0), strict=True)
+        }
+        coefficients = next(iter(parts.scaling.references.values()))
+        return Measurement(
+            done=1,
+            unit="fits",
+            metrics={**errors, "parameters": len(coefficients) + 1},
+            config={**described(config), "precision": "64"},
+            data={config.dataset: checksum(graphs)},
+        )
+
+    settings = run_settings(config, "epochs", "rate")
+    return Cell("q2", name, run, settings, config.seed, (config.dataset,))

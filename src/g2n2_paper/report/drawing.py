@@ -1,0 +1,96 @@
+"""Figures: one style, written as PNG files that carry a digest of the numbers they show."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from g2n2.atomic_files import replace_file
+from g2n2.errors import DataError
+
+INK, SOFT, FAINT = "#1f2430", "#5b6472", "#c9ced6"
+BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"
+PINK, SKY, GOLD = "#cc79a7", "#56b4e9", "#e69f00"
+STYLE = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.7,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "font.size": 9.5,
+    "legend.frameon": False,
+}
+DIGEST = "Source"
+"""The metadata field of a PNG that has the digest."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure: its size in inches, and a function that draws it."""
+
+    size: tuple[float, float]
+    draw: Callable[[Any], None]
+
+
+def save(drawing: Drawing, path: Path) -> None:
+    """Write a PNG file."""
+    from io import BytesIO
+
+    from matplotlib import rc_context
+
+    with rc_context(STYLE):
+        figure = _drawn(drawing)
+        buffer = BytesIO()
+        figure.savefig(buffer, format="png", dpi=150, metadata={DIGEST: _digest(figure)})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, buffer.getvalue())
+
+
+def is_current(drawing: Drawing, path: Path) -> bool:
+    """Whether a PNG file shows the numbers of the drawing."""
+    from matplotlib import rc_context
+    from PIL import Image
+
+    try:
+        with Image.open(path) as picture:
+            picture.load()
+            recorded = picture.info.get(DIGEST)
+    except OSError:
+        return False
+    with rc_context(STYLE):
+        return bool(recorded == _digest(_drawn(drawing)))
+
+
+def _drawn(drawing: Drawing) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise DataError("figures need matplotlib: pip install 'g2n2[plot]'") from None
+    figure = Figure(figsize=drawing.size, layout="constrained")
+    drawing.draw(figure)
+    return figure
+
+
+def _digest(figure: Any) -> str:
+    """Digest of the numbers and words of a figure, independent of matplotlib's version."""
+    shown: list[Any] = []
+    for axes in figure.axes:
+        shown += [line.get_xydata().tolist() for line in axes.lines]
+        shown += [patch.get_bbox().bounds for patch in axes.patches]
+        shown += [text.get_text() for text in (*axes.texts, *axes.get_yticklabels())]
+    text = json.dumps(shown, default=float)
+    rounded = re.sub(r"-?\d+\.\d+(e-?\d+)?", lambda number: f"{float(number[0]):.6g}", text)
+    return sha256(rounded.encode()).hexdigest()

@@ -1,0 +1,179 @@
+"""Numbers and verdicts that templates put into sentences."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from statistics import fmean
+from typing import Any
+
+from ..brec import BEYOND, TRAINED
+from ..q1 import GRAMMARS
+from ..q2 import (
+    COLLAPSE_SEEDS,
+    JOINT,
+    JOINT_EXTENT,
+    LEAST_SPREAD,
+    R2_EXTENT,
+    R2_LONG,
+    SPREAD,
+    WIDE_EXTENT,
+    epochs_in_equal_time,
+    single,
+)
+from ..q3 import GIN, RELEASED, SETS
+from ..suites import CONTENDERS
+from .cited import cited
+from .frame import Results, Value
+from .numbers import entry, r2, whole
+from .tables_filters import FILTERS, label, places, score
+from .tables_qm9 import PPGN, TARGETS, mae
+from .tables_tu import (
+    OTHERS,
+    clear_differences,
+    differences,
+    rank_of_ours,
+    shortfalls,
+    statistic_gaps,
+)
+
+
+def all_facts(results: Results) -> dict[str, Any]:
+    """Facts by question, and words for verdicts."""
+    return {
+        "q1": q1(results),
+        "q2": q2(results),
+        "q3": q3(results),
+        "q4": q4(results),
+        "power": power(results),
+        "verdict": lambda met: "met" if met else "**missed**",
+    }
+
+
+def q1(results: Results) -> dict[str, Any]:
+    """Errors of the grammars, and which ablations are clearly worse than the reduced grammar.
+
+    Clearly means: by more than both deviations over seeds together.
+    """
+    metric = "test MAE r2 (bohr²)"
+    errors = {g: results.need("q1", f"train/{g}", metric) for g in GRAMMARS}
+    reduced, exhaustive = errors["r-G_L3"], errors["G_L3"]
+    few, many = (results.need("q1", f"train/{g}", "parameters") for g in ("r-G_L3", "G_L3"))
+    ablations = {GRAMMARS[g]: error for g, error in errors.items() if g.startswith("r-G_L3-")}
+    return {
+        "reduced": entry(reduced).text,
+        "exhaustive": entry(exhaustive).text,
+        "ratio": f"{many.mean / few.mean:.2f}",
+        "comparable": not _clearly_above(reduced, exhaustive),
+        "larger": [g for g, error in ablations.items() if error.mean > reduced.mean],
+        "unclear": [g for g, error in ablations.items() if not _clearly_above(error, reduced)],
+    }
+
+
+def _clearly_above(value: Value, other: Value) -> bool:
+    return value.mean > other.mean + (value.spread or 0.0) + (other.spread or 0.0)
+
+
+def q2(results: Results) -> dict[str, Any]:
+    """On which targets an error is not below the paper's, by the paper's digits."""
+    alone = {target: single(target).name for target in TARGETS}
+    joint = {
+        "joint": dict.fromkeys(TARGETS, JOINT.name),
+        "joint_extent": dict.fromkeys(TARGETS, JOINT_EXTENT.name),
+        "wide_extent": dict.fromkeys(TARGETS, WIDE_EXTENT.name),
+    }
+    facts: dict[str, Any] = {
+        "alone": _not_below(results, "qm9-single", {**alone, "r2": R2_LONG.name}),
+        "alone_extent": _not_below(results, "qm9-single", {**alone, "r2": R2_EXTENT.name}),
+        **{name: _not_below(results, "qm9-joint", cells) for name, cells in joint.items()},
+    }
+    results.need("q2", "collapse/u0", SPREAD)
+    spreads = [record.metrics[SPREAD] or 0.0 for record in results.of("q2", "collapse/u0")]
+    facts["dead"] = sum(spread < LEAST_SPREAD for spread in spreads)
+    facts["seeds"], facts["least_spread"] = len(spreads), f"{min(spreads):.2f}"
+    facts["none_dies"] = facts["dead"] == 0 and len(spreads) >= COLLAPSE_SEEDS
+    for name, cell in (("r2", single("r2")), ("r2_long", R2_LONG), ("r2_extent", R2_EXTENT)):
+        facts[name] = entry(mae(results, cell.name, "r2")).text
+    facts["r2_paper"] = cited("qm9-single").rows["r2"]["G²N²"].text
+    facts["r2_sums"] = entry(mae(results, "sums/extent", "r2")).text
+    plain, given = (results.first("q2", PPGN.name + tail) for tail in ("", "/equal-time"))
+    ratio = results.need("q2", JOINT.speed_name, "PPGN / G2N2")
+    if plain and given:
+        facts["equal_time"] = given.done, epochs_in_equal_time(plain.done, ratio.mean)
+    return facts
+
+
+def _not_below(results: Results, table: str, cells: dict[str, str]) -> list[str]:
+    """Symbols of targets whose error, to the paper's digits, is not below the paper's."""
+    symbols = []
+    for target, cell in cells.items():
+        bar, value = cited(table).rows[target]["G²N²"].bar, mae(results, cell, target)
+        exponent = Decimal(str(bar)).as_tuple().exponent
+        assert isinstance(exponent, int)
+        if value is None or round(value.mean, -exponent) >= bar:
+            symbols.append(TARGETS[target].symbol)
+    return symbols
+
+
+def q3(results: Results) -> dict[str, Any]:
+    """How far G²N² is from published rows by each statistic, and what differs clearly."""
+    short = shortfalls(results, GIN, against_best=True)
+    released = shortfalls(results, RELEASED, against_best=False)
+    gaps = statistic_gaps(results)
+    clear = clear_differences(results)
+    first = {
+        model: [
+            n for n, r in zip(SETS, rank_of_ours(results, model, RELEASED), strict=True) if r == 1
+        ]
+        for model in OTHERS
+    }
+    return {
+        "short": {name: f"{points:.1f}" for name, points in short.items() if points > 0},
+        "reached": [name for name, points in short.items() if points <= 0],
+        "released_reached": [name for name, points in released.items() if points <= 0],
+        "released_short": f"{max(released.values()):.1f}",
+        "ranks": {
+            "gin": ", ".join(map(str, rank_of_ours(results, "G2N2", GIN))),
+            "released": ", ".join(map(str, rank_of_ours(results, "G2N2", RELEASED))),
+        },
+        "first_too": {model: sets for model, sets in first.items() if sets},
+        "gaps": {name: (f"{fmean(g):.1f}", f"{max(g):.1f}") for name, g in gaps.items()},
+        "cells": len(gaps["released"]),
+        "clear_sides": clear,
+        "differences": len(differences(results)),
+        "unclear": len(differences(results)) - sum(map(len, clear.values())),
+    }
+
+
+def q4(results: Results) -> dict[str, Any]:
+    """The best G²N² at band-pass, from random weights and with a Chebyshev start."""
+    random = [p for p in places() if p[0] in ("G2N2", "G2N2-slow", "G2N2-released", "G2N2-paper")]
+    chebyshev = [p for p in places() if p[0] == "G2N2-chebyshev"]
+    paper = cited("filters").rows["G²N²"]
+    facts: dict[str, Any] = {"paper": {name: paper[name].text for name in FILTERS}}
+    for name, candidates in (("random", random), ("chebyshev", chebyshev)):
+        best = max(candidates, key=lambda place: score(results, "band", place) or -1.0)
+        scores = {f: score(results, f, best) for f in FILTERS}
+        keeps = all(
+            (value or -1.0) >= paper[f].bar - 0.001 for f, value in scores.items() if f != "band"
+        )
+        band = scores["band"] or 0.0
+        facts[name] = {
+            "name": f"{label(best[0])}, {best[1]} layers",
+            **{f: r2(value) if value is not None else "–" for f, value in scores.items()},
+            "above_90": keeps and band >= 0.90,
+            "above_95": keeps and band >= 0.95,
+        }
+    return facts
+
+
+def power(results: Results) -> dict[str, Any]:
+    """Pairs of BREC told apart, without those beyond the bound."""
+    counts = {}
+    for name in CONTENDERS:
+        trained, beyond = (
+            results.need("power", f"brec/{name}", metric) for metric in (TRAINED, BEYOND)
+        )
+        counts[name] = trained.mean - beyond.mean
+    published = cited("brec").rows["PPGN"]["total (400)"].text
+    texts = {name: whole(count) for name, count in counts.items()}
+    return {"brec": texts, "published": published, "enough": counts["G2N2-8"] >= 258}

@@ -1,0 +1,218 @@
+"""One figure for each question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from ..brec import CLEAR, TRAINED
+from ..q1 import GRAMMARS
+from ..q2 import JOINT, JOINT_EXTENT, WIDE_EXTENT, Qm9Run
+from ..q3 import GIN, MODELS, NESTED, RELEASED, SETS
+from ..suites import BOUND, CONTENDERS, SEPARATED
+from . import tables_filters, tables_power, tables_qm9, tables_tu
+from .cited import KERNELS, cited
+from .drawing import BLUE, FAINT, GOLD, GREEN, INK, ORANGE, PINK, SKY, SOFT, Drawing
+from .frame import Results
+
+Q1_LABELS = {
+    "r-G_L3": (-14, -17), "G_L3": (-8, 9), "i-G_L3": (8, 4), "r-G_L3+transpose": (8, 3),
+    "r-G_L3-hadamard": (-84, -14), "r-G_L3-product": (-76, 3), "r-G_L3-diagonal": (20, 6),
+    "r-G_L3-vector": (9, 2), "four-rule": (-20, 14),
+}  # fmt: skip
+"""Where the name of a grammar stands, in points from its dot."""
+Q2_OURS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
+    "single": {
+        "G²N², ours": ("single/{}/distance/G2N2/modern", BLUE, "o"),
+        "G²N², ours, less the extent": ("single/{}/distance/G2N2/modern/extent", BLUE, "^"),
+        "G²N², ours, 300 epochs": ("single/{}/distance/G2N2/modern/long", SKY, "o"),
+        "PPGN, ours": ("single/{}/distance/PPGN/modern", ORANGE, "s"),
+        "G²N², ours, bonds only": ("single/{}/bonds/G2N2/modern", GREEN, "D"),
+    },
+    "joint": {
+        "G²N², ours": (JOINT.name, BLUE, "o"),
+        "G²N², ours, less the extent": (JOINT_EXTENT.name, BLUE, "^"),
+        "G²N², ours, width 64, less the extent": (WIDE_EXTENT.name, BLUE, "*"),
+        "PPGN, ours": (Qm9Run(None, 32, "distance", "PPGN").name, ORANGE, "s"),
+        "G²N², ours, bonds only": (Qm9Run(None, 32, "bonds", "G2N2").name, GREEN, "D"),
+    },
+}
+Q3_MARKS = {NESTED: (GREEN, "s"), GIN: (BLUE, "o"), RELEASED: (ORANGE, "^")}
+Q4_LINES = {
+    ("G2N2-chebyshev", 6): (BLUE, "-"),
+    ("G2N2-slow", 5): (SKY, "-"),
+    ("G2N2", 3): (SKY, "--"),
+    ("G2N2-released", 5): (ORANGE, "-"),
+    ("PPGN", 3): (SOFT, "--"),
+    ("GNNML3", 3): (GREEN, "-."),
+    ("ChebNet", 3): (PINK, "--"),
+    ("GCN", 3): (GOLD, ":"),
+}
+
+
+def drawings(results: Results) -> dict[str, Drawing]:
+    """All figures by name."""
+    figures: dict[str, tuple[float, float, Callable[[Results, Any], None]]] = {
+        "q1": (9.4, 4.4, draw_q1),
+        "q2": (9.4, 6.4, draw_q2),
+        "q3": (9.4, 5.2, draw_q3),
+        "q4": (9.4, 4.0, draw_q4),
+        "power": (9.0, 4.2, draw_power),
+    }
+    return {
+        name: Drawing((width, height), partial(draw, results))
+        for name, (width, height, draw) in figures.items()
+    }
+
+
+def draw_q1(results: Results, figure: Any) -> None:
+    """Error against parameters, and exact power."""
+    errors, power = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    for name, grammar in GRAMMARS.items():
+        error = results.value("q1", f"train/{name}", "test MAE r2 (bohr²)")
+        size = results.value("q1", f"train/{name}", "parameters")
+        if error is None or size is None:
+            continue
+        ablation = name.startswith("r-G_L3-")
+        colour = ORANGE if ablation else GREEN if name == "four-rule" else BLUE
+        at = size.mean / 1000, error.mean
+        errors.errorbar(*at, yerr=error.spread, fmt="o", color=colour, capsize=3)
+        where = {"xytext": Q1_LABELS[name], "textcoords": "offset points"}
+        errors.annotate(grammar, at, color=colour, fontsize=8.5, **where)
+    errors.set(title="Error after training", xlabel="parameters (thousands)")
+    errors.set(ylabel="test MAE of R² (a₀²)", ylim=(0.9, 2.6), xscale="log", xlim=(70, 900))
+    errors.set_xticks((100, 200, 400, 800), ("100", "200", "400", "800"), minor=False)
+    errors.set_xticks((), minor=True)
+    errors.grid(axis="y")
+    places = dict(zip(GRAMMARS, range(len(GRAMMARS), 0, -1), strict=True))
+    for readout, colour, lift, label in (
+        ("network", BLUE, 0.18, "network read-out"),
+        ("own", SKY, -0.18, "the grammar's own read-out"),
+    ):
+        for name, place in places.items():
+            record = results.first("q1", f"exact/{name}/{readout}")
+            if record is None:
+                continue
+            few, most = (record.metrics[f"pairs separated{t}"] for t in (", 3 layers", ""))
+            assert few is not None
+            assert most is not None
+            power.barh(place + lift, most, 0.32, color=colour, alpha=0.35)
+            power.barh(place + lift, few, 0.32, color=colour, label=label)
+            text = f"{most:.0f}" if record.metrics["proved"] else f"≥ {most:.0f}"
+            power.text(most + 4, place + lift, text, va="center", fontsize=8)
+            label = ""
+    power.set_yticks(list(places.values()), list(GRAMMARS.values()))
+    power.set(title="Exact power: dark 3 layers, pale any", xlabel="pairs of BREC told apart")
+    power.set(xlim=(0, 310), ylim=(0.4, len(GRAMMARS) + 1.5))
+    power.tick_params(axis="y", length=0)
+    power.legend(loc="upper left", ncols=2, fontsize=7.5)
+
+
+def draw_q2(results: Results, figure: Any) -> None:
+    """Errors as multiples of the paper's, target by target."""
+    panels = figure.subplots(1, 2, sharey=True, sharex=True)
+    targets = tables_qm9.TARGETS
+    heights = range(len(targets), 0, -1)
+    handles: dict[str, Any] = {}
+    for axes, (which, series) in zip(panels, Q2_OURS.items(), strict=True):
+        rows = cited(f"qm9-{which}").rows
+        axes.axvline(1, color=INK, linewidth=1.2, label="G²N² in the paper")
+        ppgn = [rows[t]["PPGN"].bar / rows[t]["G²N²"].bar for t in targets]
+        axes.plot(ppgn, heights, "|", color=SOFT, markersize=11, label="PPGN in the paper")
+        for lane, (label, (pattern, colour, marker)) in enumerate(series.items()):
+            values = [tables_qm9.mae(results, pattern.format(t), t) for t in targets]
+            points = [
+                (value.mean / rows[t]["G²N²"].bar, height + 0.14 * (2 - lane))
+                for t, value, height in zip(targets, values, heights, strict=True)
+                if value
+            ]
+            size = 10 if marker == "*" else 6
+            style = {"color": colour, "marker": marker, "linestyle": "none", "markersize": size}
+            axes.plot(*zip(*points, strict=True), label=label, **style)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}×")
+        title = "Each target alone" if which == "single" else "All twelve at once"
+        axes.set(title=title, xlabel="test error / error of G²N² in the paper")
+        axes.grid(axis="both", alpha=0.7)
+        handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    panels[0].set_yticks(heights, [target.symbol for target in targets.values()])
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+
+
+def draw_q3(results: Results, figure: Any) -> None:
+    """One panel for each set, one line for each network, three statistics on it."""
+    panels = figure.subplots(2, 3, sharey=True)
+    table = cited("tu")
+    for axes, name in zip(panels.flat, SETS, strict=True):
+        axes.axvline(table.rows["G²N²"][name].bar, color=INK, label="G²N² in the paper")
+        _, other = table.best(name, without=(*KERNELS, "G²N²"))
+        said = f"best other GNN in the paper, {GIN}"
+        axes.axvline(other, color=SOFT, linestyle=(0, (4, 3)), label=said)
+        for statistic, (colour, marker) in Q3_MARKS.items():
+            found = [tables_tu.accuracy(results, f"{name}/{m}", statistic) for m in MODELS]
+            heights = range(len(MODELS), 0, -1)
+            points = [(v.mean, h) for v, h in zip(found, heights, strict=True) if v]
+            style = {"color": colour, "marker": marker, "linestyle": "none"}
+            axes.plot(*zip(*points, strict=True), label=f"ours, {statistic}", **style)
+        axes.set_yticks(range(len(MODELS), 0, -1), map(tables_tu.label, MODELS))
+        axes.set(title=name, ylim=(0.4, len(MODELS) + 0.6))
+        axes.margins(x=0.12)
+        axes.grid(axis="x", alpha=0.7)
+    for axes in panels[-1]:
+        axes.set_xlabel("accuracy (%)")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+
+
+def draw_q4(results: Results, figure: Any) -> None:
+    """Learned spectral responses and the true filters."""
+    panels = figure.subplots(1, 3)
+    for axes, name in zip(panels, tables_filters.FILTERS, strict=True):
+        truth: list[float] = []
+        for place, (colour, dashes) in Q4_LINES.items():
+            record = results.first("q4", tables_filters.cell(name, place))
+            if record is None:
+                continue
+            response = record.detail["response"]
+            truth, x = response["truth"], response["eigenvalues"]
+            label = f"{tables_filters.label(place[0])} ({place[1]})"
+            axes.plot(x, response["learned"], color=colour, linestyle=dashes, label=label)
+        axes.plot(x, truth, color=INK, linewidth=3.6, alpha=0.3, label="the true filter")
+        margin = 0.3 * (max(truth) - min(truth))  # a failed network may be far off
+        axes.set(title=f"{name}-pass", xlabel="eigenvalue of D − A")
+        axes.set_ylim(min(truth) - margin, max(truth) + margin)
+        axes.axhline(0, color=SOFT, linewidth=0.6)
+    panels[0].set_ylabel("factor passed")
+    handles = panels[-1].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=4, fontsize=8.5)
+
+
+def draw_power(results: Results, figure: Any) -> None:
+    """Pairs of BREC: after training, by words, and at most."""
+    axes = figure.subplots()
+    labels = [
+        "exact bound: 3-WL, or 1-WL for GIN",
+        "exact, by the grammar's words",
+        "trained, released test",
+        "trained, clear of noise",
+    ]
+    heights = range(len(CONTENDERS), 0, -1)
+    for height, name in zip(heights, CONTENDERS, strict=True):
+        values = [
+            results.value("power", f"brec/{name}", metric)
+            for metric in (BOUND, SEPARATED, TRAINED, CLEAR)
+        ]
+        bound, words, trained, clear = (value.mean if value else 0.0 for value in values)
+        axes.barh(height, bound, 0.62, color="none", edgecolor=INK, label=labels[0])
+        axes.barh(height, words, 0.62, color=BLUE, alpha=0.3, label=labels[1])
+        axes.barh(height, trained, 0.3, color=BLUE, label=labels[2])
+        axes.plot(clear, height, "D", color=ORANGE, markersize=5, label=labels[3])
+        axes.text(max(bound, trained) + 3, height, f"{trained:.0f}", va="center", fontsize=8.5)
+        labels = [""] * len(labels)
+    ppgn = cited("brec").rows["PPGN"]["total (400)"].bar
+    axes.axvline(ppgn, color=SOFT, linestyle=(0, (4, 3)), label=f"PPGN, published: {ppgn:.0f}")
+    axes.set_yticks(heights, map(tables_power.label, CONTENDERS.values()))
+    axes.set(xlim=(0, 303), xlabel="pairs of BREC told apart, of 400")
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color=FAINT)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8.5)

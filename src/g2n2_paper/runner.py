@@ -1,0 +1,339 @@
+"""Run the cells of a question that have no complete record, in parallel processes.
+
+A cell is one entry (or row) of a table, for one seed. Its unfinished work lies in a folder named
+after the cell and its settings, so that a stopped or killed call is continued by the same command:
+training runs resume from their checkpoints, folds and pairs that were finished are read back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from multiprocessing import active_children, get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from g2n2.atomic_files import replace_file, sole_writer
+from g2n2.errors import DataError, G2N2Error
+from g2n2.training.config import RunConfig
+
+from .record import EARLIER, QUESTIONS, CellRecord, record_path
+
+if TYPE_CHECKING:
+    import torch
+
+Content = TypeVar("Content")
+State = Literal["done", "kept", "left out", "failed"]
+ATTEMPTS = "attempts.json"
+PLACE = ("commit", "source", "paper source", "device", "cpu")
+"""Keys of the provenance by which attempts are told apart."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Where and how a cell runs.
+
+    Attributes:
+        work: Folder of unfinished work. `run_cell` gives each cell its own.
+        results: Folder of the records.
+        device: `auto`, `cpu` or `cuda`.
+        data: Folder of data files, if any.
+        cache: Cache file of QM9, if not the user's.
+        smoke: Tiny settings that only check that everything runs.
+    """
+
+    work: Path = Path("build/experiments")
+    results: Path = Path("results")
+    device: str = "auto"
+    data: str | None = None
+    cache: str | None = None
+    smoke: bool = False
+
+    def torch_device(self) -> torch.device:
+        import torch
+
+        chosen = "cuda" if torch.cuda.is_available() else "cpu"
+        return torch.device(chosen if self.device == "auto" else self.device)
+
+    def kept(self, name: str, compute: Callable[..., Content], *arguments: Any) -> Content:
+        """The content of a JSON file of this cell; computed and written if it does not exist."""
+        path = self.work / f"{name}.json"
+        if not path.exists():
+            replace_file(path, json.dumps(compute(*arguments)).encode())
+        try:
+            content: Content = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise DataError(f"{path} is damaged ({error}); delete it to compute it again") from None
+        return content
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a cell measured; the attributes are those of `CellRecord`."""
+
+    done: int
+    unit: str
+    metrics: Mapping[str, float | None]
+    config: Mapping[str, Any]
+    data: Mapping[str, str]
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One cell of a question's tables, for one seed.
+
+    Attributes:
+        question: One of `QUESTIONS`.
+        name: Parts joined by `/`.
+        run: Computes the measurement.
+        settings: Everything the numbers depend on. A record with other settings is not this
+            cell's: the cell is run again.
+        seed: Seed of the run.
+        needs: Names of the data sets it reads.
+        timed: It measures time, so nothing may run beside it.
+        needs_gpu: On a CPU it would be another measurement.
+    """
+
+    question: str
+    name: str
+    run: Callable[[Job], Measurement]
+    settings: Mapping[str, Any]
+    seed: int = 0
+    needs: tuple[str, ...] = ()
+    timed: bool = False
+    needs_gpu: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.question} {self.name}, seed {self.seed}"
+
+    def matches(self, record: CellRecord) -> bool:
+        """Whether a record has this cell's settings.
+
+        A setting of a training run that did not exist at the time had its default value.
+        """
+        settings = json.loads(json.dumps(self.settings))
+        recorded = _with_defaults({k: _with_defaults(v) for k, v in record.config.items()})
+        return all(recorded.get(name, value) == value for name, value in settings.items())
+
+    def record(self, results: Path) -> CellRecord | None:
+        """The record of this cell with its present settings, if there is one."""
+        path = record_path(results, self.question, self.name, self.seed)
+        record = CellRecord.read(path) if path.exists() else None
+        return record if record and self.matches(record) else None
+
+    def folder(self, work: Path) -> Path:
+        """Folder of unfinished work: another one for other settings."""
+        settings = json.dumps(self.settings, sort_keys=True, default=str).encode()
+        digest = hashlib.sha256(settings).hexdigest()[:8]
+        name = f"{self.name.replace('/', '-')}.s{self.seed}.{digest}"
+        return (work / self.question / name).resolve()
+
+
+@dataclass(frozen=True)
+class CellOutcome:
+    """What happened to a cell; `reason` says why it failed or was left out."""
+
+    label: str
+    state: State
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.label}: {self.state}" + (f", {self.reason}" if self.reason else "")
+
+
+def cells_of(question: str, smoke: bool = False) -> list[Cell]:
+    """The cells of a question, in the order they should run.
+
+    Raises:
+        DataError: There is no such question.
+    """
+    if question not in QUESTIONS:
+        raise DataError(f"no question {question!r}; expected one of {', '.join(QUESTIONS)}")
+    cells: list[Cell] = import_module(f"g2n2_paper.{question}").cells(smoke)
+    return cells
+
+
+def choose(cells: Sequence[Cell], only: Sequence[str], seeds: Sequence[int] = ()) -> list[Cell]:
+    """The cells whose name has one of the given parts, and whose seed is one of the given.
+
+    Raises:
+        DataError: No cell has that part or seed.
+    """
+    for part in only:
+        if not any(_has_part(cell.name, part) for cell in cells):
+            words = sorted({word for cell in cells for word in cell.name.split("/")})
+            raise DataError(f"no cell has the part {part!r}; parts of names: {', '.join(words)}")
+    chosen = [c for c in cells if not only or any(_has_part(c.name, part) for part in only)]
+    if unknown := set(seeds) - {cell.seed for cell in chosen}:
+        raise DataError(f"no chosen cell has the seed {min(unknown)}")
+    return [cell for cell in chosen if not seeds or cell.seed in seeds]
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    job: Job,
+    jobs: int = 1,
+    tell: Callable[[CellOutcome], None] = lambda _: None,
+) -> list[CellOutcome]:
+    """Run all cells without a record: those that measure time first and alone, then the others.
+
+    Args:
+        cells: What to run.
+        job: Where and how.
+        jobs: Processes at a time.
+        tell: Called with the outcome of each cell.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C. Finished work is kept.
+    """
+    outcomes: list[CellOutcome] = []
+
+    def add(outcome: CellOutcome) -> None:
+        outcomes.append(outcome)
+        tell(outcome)
+
+    missing = []
+    for cell in cells:
+        try:
+            known = cell.record(job.results)
+        except DataError as error:
+            add(CellOutcome(cell.label, "failed", str(error)))
+            continue
+        if known:
+            add(CellOutcome(cell.label, "kept", f"{known.done} {known.unit}"))
+        else:
+            missing.append(cell)
+    timed = [cell for cell in missing if cell.timed or jobs == 1]
+    for cell in timed:
+        add(run_cell(cell, job))
+    if rest := [cell for cell in missing if cell not in timed]:
+        _run_parallel(rest, job, jobs, add)
+    return outcomes
+
+
+def _run_parallel(
+    cells: Sequence[Cell], job: Job, jobs: int, add: Callable[[CellOutcome], None]
+) -> None:
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (threads,))
+    futures = {pool.submit(run_by_name, c.question, c.name, c.seed, job): c for c in cells}
+    try:
+        for future in as_completed(futures):
+            try:
+                add(future.result())
+            except BrokenProcessPool:
+                reason = "a worker process died; run the same command again, with fewer --jobs"
+                add(CellOutcome(futures[future].label, "failed", reason))
+    except KeyboardInterrupt:
+        for process in active_children():
+            if process.pid:
+                os.kill(process.pid, signal.SIGINT)
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _start_worker(threads: int) -> None:
+    import torch
+
+    os.setsid()  # Ctrl-C of a terminal goes to the parent alone, which passes it on once
+    torch.set_num_threads(threads)
+
+
+def run_by_name(question: str, name: str, seed: int, job: Job) -> CellOutcome:
+    """Run a cell in a worker process, which cannot be sent the cell itself."""
+    found = (c for c in cells_of(question, job.smoke) if (c.name, c.seed) == (name, seed))
+    return run_cell(next(found), job)
+
+
+def run_cell(cell: Cell, job: Job) -> CellOutcome:
+    """Run one cell and write its record; a failure is an outcome, not an exception."""
+    from .runs import missing_data
+
+    if reason := next(filter(None, (missing_data(name, job) for name in cell.needs)), ""):
+        return CellOutcome(cell.label, "left out", reason)
+    if cell.needs_gpu and job.torch_device().type != "cuda":
+        return CellOutcome(cell.label, "left out", "it measures a GPU, and the device is a CPU")
+    folder = cell.folder(job.work)
+    try:
+        with sole_writer(folder, "wait for it or choose another --work"):
+            with _attempt(folder, job) as attempts:
+                own = Job(folder, job.results, job.device, job.data, job.cache, job.smoke)
+                measured = cell.run(own)
+            _record(cell, measured, attempts).write(job.results)
+    except G2N2Error as error:
+        return CellOutcome(cell.label, "failed", str(error))
+    except Exception as error:  # one faulty cell must not stop the others
+        log = folder.with_name(f"{folder.name}.error.txt")
+        log.write_text(traceback.format_exc(), encoding="utf-8")
+        return CellOutcome(cell.label, "failed", f"{type(error).__name__}: {error}; see {log}")
+    return CellOutcome(cell.label, "done", f"{measured.done} {measured.unit}")
+
+
+@contextmanager
+def _attempt(folder: Path, job: Job) -> Iterator[list[dict[str, Any]]]:
+    """Keep provenance and wall time of every attempt, those that were stopped included."""
+    from g2n2.training.provenance import provenance
+
+    path = folder / ATTEMPTS
+    attempts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    sources = {"paper source": _source_digest(), "seconds": 0.0}
+    attempts.append(provenance(job.torch_device()) | sources)
+    start = time.monotonic()
+    try:
+        replace_file(path, json.dumps(attempts).encode())
+        yield attempts
+    finally:
+        attempts[-1]["seconds"] = round(time.monotonic() - start, 3)
+        replace_file(path, json.dumps(attempts).encode())
+
+
+def _source_digest() -> str:
+    """Of the files of this package; `source` of the provenance is that of the library."""
+    package = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _record(cell: Cell, measured: Measurement, attempts: list[dict[str, Any]]) -> CellRecord:
+    *before, last = ({k: v for k, v in one.items() if k != "seconds"} for one in attempts)
+    places = [{name: one.get(name) for name in PLACE} for one in before]
+    here = {name: last.get(name) for name in PLACE}
+    others = [place for i, place in enumerate(places) if place != here and place not in places[:i]]
+    return CellRecord(
+        question=cell.question,
+        cell=cell.name,
+        seed=cell.seed,
+        done=measured.done,
+        unit=measured.unit,
+        metrics=measured.metrics,
+        config=measured.config,
+        data=measured.data,
+        provenance=last | ({EARLIER: others} if others else {}),
+        seconds=round(sum(one["seconds"] for one in attempts), 3),
+        detail=measured.detail,
+    )
+
+
+def _has_part(name: str, part: str) -> bool:
+    return f"/{part}/" in f"/{name}/"
+
+
+def _with_defaults(content: Any) -> Any:
+    """Settings of a training run, completed by defaults; anything else unchanged."""
+    is_run = isinstance(content, Mapping) and "dataset" in content
+    return RunConfig.completed(content) if is_run else content

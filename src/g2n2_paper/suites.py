@@ -1,0 +1,141 @@
+"""Exact power of a network on a suite: what its words, and any weights, can tell apart.
+
+exact separated    pairs the words of the grammar tell apart with as many layers, linear mixing
+                   and the network's read-out; functions between layers may add to it
+exact bound        pairs 1-WL or 3-WL tells apart: no weights tell apart more
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from g2n2.grammars.catalogue import find_grammar
+from g2n2.power.random_probes import probe_graphs
+from g2n2.power.suites import SameSizePairs, Suite
+from g2n2.power.table import wl_classes
+
+SEPARATED, BOUND, PAIRS = "exact separated", "exact bound", "pairs"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A network, and what is known of its power before training.
+
+    Attributes:
+        name: In cells and tables.
+        network: A key of `nn.baselines.BASELINES`.
+        layers: How many.
+        grammar: Whose words the layers compute, without the functions between them; None for words
+            that depend on the spectrum, which exact arithmetic cannot evaluate.
+        bound: k of the k-FWL test that no weights exceed: 1 for 1-WL, 2 for 3-WL.
+        width: Channels of every memory.
+        options: Of the network.
+        preset: In place of the network's own.
+    """
+
+    name: str
+    network: str
+    layers: int
+    grammar: str | None
+    bound: Literal[1, 2]
+    width: int = 16
+    options: Mapping[str, Any] = field(default_factory=dict)
+    preset: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain types, for JSON; options and preset only if there are any."""
+        rare = ("options", "preset")
+        return {name: value for name, value in asdict(self).items() if name not in rare or value}
+
+
+CONTENDERS: dict[str, Contender] = {
+    contender.name: contender
+    for contender in (
+        Contender("G2N2-8", "G2N2", 8, "r-G_L3", 2),
+        Contender("G2N2-5", "G2N2", 5, "r-G_L3", 2),
+        Contender("G2N2-3", "G2N2", 3, "r-G_L3", 2),
+        Contender("PPGN", "PPGN", 8, "PPGN", 2),
+        Contender("GNNML3", "GNNML3", 5, None, 2),
+        # GIN's sums and MLPs are the words of GNNML1: both are 1-WL. Batch normalisation would only
+        # amplify rounding errors where all nodes are alike.
+        Contender("GIN", "GIN", 5, "GNNML1", 1, options={"norm": False}),
+    )
+}
+PPGN_ALIKE = Contender("PPGN-alike", "PPGN", 8, "PPGN", 2, preset="modern")
+"""The grammar of PPGN in the blocks of G²N², which separates the effect of grammar and blocks."""
+
+
+@dataclass(frozen=True)
+class ExactPower:
+    """Exact power of a contender on a suite.
+
+    Attributes:
+        pairs: In the suite.
+        separated: By the words of its grammar; None if it has none.
+        bound: By the test that bounds it.
+        beyond: Indices of the pairs beyond that bound, if the suite lists its pairs.
+        categories: Pairs separated in each category, or within the bound if there is no grammar.
+    """
+
+    pairs: int
+    separated: int | None
+    bound: int
+    beyond: tuple[int, ...] = ()
+    categories: dict[str, int] | None = None
+
+    def metrics(self) -> dict[str, float | None]:
+        return {SEPARATED: self.separated, BOUND: self.bound, PAIRS: self.pairs}
+
+
+def exact_power(contender: Contender, suite: Suite) -> ExactPower:
+    within = wl_classes(suite, contender.bound)
+    words = word_classes(contender, suite)
+    listed = not isinstance(suite.pairs, SameSizePairs)
+    pairs = list(suite.pairs) if listed else []
+    decisive = within if words is None else words
+    by_category: Counter[str] | None = None
+    if suite.categories:
+        by_category = Counter(dict.fromkeys(suite.categories, 0))
+        for name, (i, j) in zip(suite.categories, pairs, strict=True):
+            by_category[name] += decisive[i] != decisive[j]
+    return ExactPower(
+        pairs=len(suite.pairs),
+        separated=None if words is None else len(suite.pairs) - suite.merged(words),
+        bound=len(suite.pairs) - suite.merged(within),
+        beyond=tuple(at for at, (i, j) in enumerate(pairs) if within[i] == within[j]),
+        categories=None if by_category is None else dict(by_category),
+    )
+
+
+def word_classes(contender: Contender, suite: Suite) -> list[int] | None:
+    """A class for each graph, equal if the words merge two graphs; None without a grammar."""
+    if contender.grammar is None:
+        return None
+    grammar = find_grammar(contender.grammar)
+    classes: list[int] = probe_graphs(
+        grammar, suite.graphs, contender.layers, "network"
+    ).graph_colours.tolist()
+    return classes
+
+
+def some_pairs(suite: Suite, chosen: Sequence[int]) -> Suite:
+    """The suite of some of its pairs."""
+    return Suite(
+        suite.name,
+        tuple(suite.graphs[i] for index in chosen for i in suite.pairs[index]),
+        tuple((2 * place, 2 * place + 1) for place in range(len(chosen))),
+        tuple(suite.categories[index] for index in chosen) if suite.categories else (),
+    )
+
+
+def suite_checksum(suite: Suite) -> str:
+    """sha256 over the graphs, in their order."""
+    digest = hashlib.sha256()
+    for graph in suite.graphs:
+        digest.update(str(graph.shape).encode())
+        digest.update(graph.astype("int8").tobytes())
+    return digest.hexdigest()

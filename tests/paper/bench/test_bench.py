@@ -1,0 +1,254 @@
+"""The full benchmarks: cases, peers, what becomes of cases that cannot run, kept figures."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from g2n2.bench import Effort, Workload, drawn_molecules
+from g2n2.errors import DataError
+from g2n2.ops.mixing import plain
+from g2n2_paper.bench import block_diagonal, cases, measures, run
+from g2n2_paper.bench.block_diagonal import Blocks
+from g2n2_paper.bench.cases import CASES, TABLE_SECONDS, Case, cases_for
+from g2n2_paper.bench.run import Bench, as_large, grids, sparse, ways
+from g2n2_paper.bench.tables import cell, is_met, keep_result, number, read_results
+from g2n2_paper.cli import app
+
+ROOT = Path(__file__).parents[3]
+CPU = torch.device("cpu")
+TINY = Case(
+    "tiny",
+    "nodes",
+    batch=2,
+    nodes=6,
+    width=4,
+    layers=1,
+    precision="32",
+    batches=1,
+    devices=("cpu",),
+)
+
+
+@pytest.fixture(scope="module")
+def bench():
+    """One for all tests: peaks are measured once."""
+    torch.set_num_threads(1)
+    return Bench(CPU, quick=True)
+
+
+def test_blocks_are_the_matrices_of_the_graphs():
+    mask = torch.tensor([[True, True, False], [True, True, True]])
+    blocks = Blocks.of(mask)
+    pairs = torch.arange(1.0, 14.0)[:, None]
+    whole = blocks.matrix(pairs)[0]
+    expected = torch.block_diag(
+        torch.arange(1.0, 5.0).view(2, 2), torch.arange(5.0, 14.0).view(3, 3)
+    )
+    assert torch.equal(whole, expected)
+    assert torch.equal(blocks.pairs(whole[None]), pairs)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_the_released_algorithm_computes_what_the_reference_does(layers):
+    work = Workload.of(drawn_molecules(5), 5, CPU, "paper", width=6, layers=layers)
+    model = work.network().double()
+    model.backend = "reference"
+    batch = work.batch(work.batches[0]).to(torch.float64)
+    gradients = []
+    for forward in (model, lambda given: block_diagonal.network(model, given)):
+        model.zero_grad()
+        outputs = forward(batch)
+        (outputs * torch.arange(1.0, 6.0)[:, None]).sum().backward()
+        gradients.append([outputs.detach(), *(p.grad.clone() for p in model.parameters())])
+    for mine, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_a_case_is_measured_beside_its_peers(bench, monkeypatch):
+    (case,) = cases_for("cpu", ["cpu-train-32"])
+    ratios = iter([8.0, 9.0, 10.0])
+    monkeypatch.setattr(run, "times_slower", lambda *_: next(ratios))
+    result = bench.run(case)
+    assert result["status"] == "measured", result["reason"]
+    found = {peer: row["ratio"] for peer, row in result["peers"].items()}
+    assert found == {"reference": 8.0, "ppgn": 9.0, "block-diagonal": 10.0}
+    assert result["check"]["outputs"] <= result["check"]["outputs_allowed"]
+    share = result["figures"]["tflops"] / result["made_with"]["peak_tflops"]["32"]
+    assert result["figures"]["share_of_peak"] == pytest.approx(share)
+    seconds = 8 / result["figures"]["graphs_per_second"]  # two batches of four in a quick run
+    sizes = drawn_molecules(8).sizes
+    flops = measures.useful_flops(sizes, 8, 2, training=True)
+    assert result["figures"]["tflops"] == pytest.approx(flops / seconds / 1e12)
+
+
+def test_arithmetic_of_a_pair_by_hand():
+    # selectors 5·2², MLP 6·16 + 16·2, product 3·2; two FLOP each
+    assert measures.pair_flops(2, 3) == 2 * (20 + 96 + 32 + 6)
+    assert measures.useful_flops(np.array([3, 3]), 2, 1, training=False) == 2 * 9 * 2 * 154
+    # the page: 0.31 MFLOP a pair at S = 64 and n = 18, 298 for each byte
+    assert measures.pair_flops(64, 18) == pytest.approx(0.31e6, rel=0.02)
+    assert measures.flops_per_byte(64, 18, "bf16") == pytest.approx(298, abs=1)
+
+
+def test_what_goes_wrong_is_part_of_the_result(bench, monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "compare", lambda *_: 1 / 0)
+        broken = bench.run(TINY)
+    assert (broken["status"], broken["reason"]) == ("failed", "ZeroDivisionError: division by zero")
+    assert "Traceback" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        real = plain.mix
+        patch.setattr(plain, "mix", lambda *a, **k: 1.5 * real(*a, **k))
+        other = bench.run(TINY)
+    assert (other["status"], other["figures"]) == ("differs", {})
+    assert "outputs are off by" in other["reason"]
+
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "fast_pass", full)
+        assert bench.run(TINY)["reason"] == "memory does not suffice"
+    with monkeypatch.context() as patch:
+        patch.setattr(Bench, "_peer_pass", full)
+        row = bench.run(replace(TINY, peers=("ppgn",)))
+    assert row["peers"]["ppgn"] == {"skipped": "memory does not suffice"}
+    assert bench.run(TINY)["status"] == "measured", "the others still count"
+
+
+def test_what_does_not_fit_is_skipped_before_it_is_made(monkeypatch):
+    monkeypatch.setattr(measures, "bandwidth", lambda *_: 1e9)
+    monkeypatch.setattr(measures, "peak_tflops", lambda *_: 0.1)
+    monkeypatch.setattr(measures, "free_memory", lambda _: 2**30)
+    bench = Bench(CPU)
+    large = bench.run(replace(TINY, nodes=4000, width=64, layers=3))
+    assert (large["status"], large["reason"].split(",")[0]) == ("skipped", "needs about 275 GiB")
+    monkeypatch.setattr(measures, "free_memory", lambda _: 2**50)
+    assert bench.run(replace(TINY, nodes=4000, width=64))["reason"].startswith("would take about")
+    bench.spent["nodes"] = TABLE_SECONDS + 1
+    assert "were spent" in bench.run(TINY)["reason"]
+    (epoch,) = cases_for("cuda", ["qm9-epoch"])
+    assert "--cache" in bench.run(replace(epoch, precision="32"))["reason"]
+
+
+def test_a_case_whose_batches_go_two_ways_is_checked_on_both(bench, monkeypatch):
+    # 64 units of 4 bytes for each of n² pairs: molecules of up to 20 atoms are kept
+    case = replace(TINY, nodes=0, width=8, layers=2, batch=1, batches=40)
+    monkeypatch.setattr(plain, "KEPT_BYTES", 20**2 * 64 * 4)
+    assert ways(case, CPU) == [False, True]
+    assert bench._compared(case)
+    real = plain.mix
+    wrong = lambda *a, **k: (1.0 if plain.KEPT_BYTES else 1.5) * real(*a, **k)  # noqa: E731
+    monkeypatch.setattr(plain, "mix", wrong)
+    with pytest.raises(run.DiffersError):
+        bench._compared(case)
+    before = plain.KEPT_BYTES
+    with pytest.raises(ZeroDivisionError), as_large(True, CPU):
+        _ = 1 / plain.KEPT_BYTES
+    assert before == plain.KEPT_BYTES
+
+
+def test_on_a_gpu_only_the_largest_graphs_write_no_hidden_layer():
+    pytest.importorskip("triton", reason="the kernels need triton")
+    cuda = torch.device("cuda")
+    large = {c.name for c in CASES if "cuda" in c.devices and ways(c, cuda) == [True]}
+    assert large == {"nodes-4000", "large-4000"}  # 16·10⁶ pairs of 8S numbers, above 4 GiB
+
+
+def test_the_product_beside_the_batched_product(bench):
+    (case,) = cases_for("cuda", ["product-64"])
+    result = bench.run(replace(case, precision="32"))
+    assert result["status"] == "measured", result["reason"]
+    x, y = measures.operands(replace(TINY, kind="product", nodes=5), CPU)
+    product = measures.our_product(CPU)
+    assert measures.compare_product(x, y, product, "32").holds
+    assert not measures.compare_product(x, y, lambda a, b: product(b, a), "32").holds
+
+
+def test_shares_of_kernels_and_peaks():
+    kernels = [("nvjet_hsh_64", 6.0), ("product_kernel", 3.0), ("unheard_of", 1.0)]
+    shares = measures.kernel_shares(kernels)
+    assert shares["library products"] == 0.6
+    assert shares["rules: products and entries"] == pytest.approx(0.3)
+    assert shares[measures.REST] == pytest.approx(0.1)
+    brief = Effort(repeats=2, seconds=0.0)
+    assert 0 < measures.peak_tflops("32", CPU, 128, brief) < 100
+    assert 1e8 < measures.bandwidth(CPU, 8, brief) < 1e13
+    memory = measures.PeakMemory(CPU)
+    before = memory.bytes()
+    large = np.ones(256 * 2**20 // 8)
+    del large
+    assert memory.bytes() - before > 200 * 2**20
+
+
+def test_graphs_of_given_sizes():
+    grid = grids(2, 10).check()
+    assert (grid.sizes.tolist(), grid.edge_counts.tolist()) == ([9, 9], [24, 24])
+    graph = sparse(2, 50).check()
+    for index in range(2):
+        matrix = graph.adjacency(index)
+        assert (matrix == matrix.T).all()
+        assert matrix.trace() == 0
+        assert 100 < matrix.sum() / 2 <= 150
+
+
+def test_unknown_cases_and_devices_are_told():
+    with pytest.raises(DataError, match="did you mean training"):
+        cases_for("cpu", ["trainig"])
+    with pytest.raises(DataError, match="qm9-epoch runs on cuda, and this is cpu"):
+        cases_for("cpu", ["qm9-epoch"])
+
+
+def test_kept_figures_are_read_judged_and_replaced(tmp_path):
+    row = {
+        "case": "a", "group": "training", "status": "measured", "reason": "", "peers": {},
+        "figures": {"graphs_per_second": 51_234.0, "share_of_peak": 0.0481},
+        "settings": {"floor": {"metric": "graphs_per_second", "value": 50_000, "at_most": False}},
+        "made_with": {"device": "NVIDIA H200"},
+    }  # fmt: skip
+    path = keep_result(tmp_path, row)
+    keep_result(tmp_path, {**row, "case": "b"})
+    keep_result(tmp_path, {**row, "figures": {"graphs_per_second": 49_999.0}})
+    assert path.name == "training.nvidia-h200.json"
+    first, second = read_results(tmp_path)
+    assert (first["case"], is_met(first), is_met(second)) == ("a", False, True)
+    assert [cell(second, h) for h in ("graphs/s", "of peak", "floor", "met", "× PPGN")] == [
+        "51,200", "4.8 %", "≥ 50,000 graphs/s", "yes", "–",
+    ]  # fmt: skip
+    assert [number(v) for v in (0.0844, 8.46, 732.4, 39_412.0)] == [
+        "0.0844",
+        "8.46",
+        "732",
+        "39,400",
+    ]
+    path.write_text("[")
+    with pytest.raises(DataError, match="is damaged"):
+        read_results(tmp_path)
+
+
+def test_the_committed_figures_give_the_committed_verdicts():
+    rows = {row["case"]: row for row in read_results(ROOT / "results" / "bench")}
+    assert is_met(rows["qm9-epoch"]) is True
+    assert is_met(rows["train-32-bf16"]) is False
+    assert json.dumps(rows["cpu-train-32"]["peers"]["block-diagonal"])
+
+
+def test_the_command_keeps_what_it_measures(tmp_path, monkeypatch):
+    monkeypatch.setattr(cases, "CASES", (TINY,))
+    monkeypatch.setattr(cases, "GROUPS", ("nodes",))
+    monkeypatch.setattr(run, "Effort", lambda **_: Effort(repeats=1, seconds=0.0))
+    monkeypatch.setattr(measures, "peak_tflops", lambda *_: 0.1)
+    monkeypatch.setattr(measures, "bandwidth", lambda *_: 1e10)
+    words = ["bench", "--device", "cpu", "--threads", "1", "--out", str(tmp_path / "kept")]
+    quick = CliRunner().invoke(app, [*words, "--quick"])
+    assert (quick.exit_code, (tmp_path / "kept").exists()) == (0, False)
+    kept = CliRunner().invoke(app, words)
+    assert kept.exit_code == 0, kept.output
+    (row,) = read_results(tmp_path / "kept")
+    assert {"cpu", "torch", "commit", "peak_tflops", "threads"} <= set(row["made_with"])
+    assert "graphs/s" in kept.output

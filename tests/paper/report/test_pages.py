@@ -1,0 +1,193 @@
+"""Pages: tables recomputed from raw JSON, marks, staleness, facts that say what records say."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from statistics import fmean, stdev
+
+import pytest
+from typer.testing import CliRunner
+
+from g2n2.errors import DataError
+from g2n2_paper.cli import app
+from g2n2_paper.report import facts, tables_filters, tables_power, tables_qm9, tables_tu
+from g2n2_paper.report.cited import cited
+from g2n2_paper.report.frame import Results, provenance_table
+from g2n2_paper.report.numbers import Notes, TableEntry, bold, fixed, significant
+from g2n2_paper.report.pages import Pages
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return Results.read(ROOT / "results")
+
+
+@pytest.fixture(scope="module")
+def pages() -> Pages:
+    return Pages(ROOT / "results", ROOT)
+
+
+def raw(question: str, name: str) -> dict:
+    return json.loads((ROOT / "results" / question / f"{name}.json").read_text("utf-8"))
+
+
+def rows_of(page: str) -> dict[str, list[list[str]]]:
+    """First cell of every table row of a page to the other cells; bold is taken off."""
+    found: dict[str, list[list[str]]] = {}
+    for line in (ROOT / page).read_text("utf-8").splitlines():
+        if line.startswith("|"):
+            first, *cells = [cell.strip().strip("*") for cell in line.strip("|").split("|")]
+            found.setdefault(first, []).append(cells)
+    return found
+
+
+def test_the_committed_pages_and_figures_are_current(pages):
+    assert pages.stale() == []
+
+
+def test_entries_are_recomputed_from_the_records():
+    """Without any code of the package: raw JSON on one side, the committed pages on the other."""
+    page = rows_of("docs/results-appendix.md")
+    seeds = [raw("q1", f"train-r-G_L3.s{s}")["metrics"]["test MAE r2 (bohr²)"] for s in range(3)]
+    (row,) = page["r-G_L3"]
+    assert row[1] == f"{fmean(seeds):.2f} ± {stdev(seeds):.2f}"
+    joint = raw("q2", "joint-width32-distance-G2N2-modern.s0")["metrics"]
+    assert f"{joint['test MAE cv (cal/(mol K))']:.4f}" in page["C_v (cal/(mol K))"][1]
+    curves = raw("q3", "MUTAG-G2N2.s0")["detail"]["test curves"]
+    best = max(range(30), key=lambda e: round(fmean(curve[e] for curve in curves), 3))
+    mean = fmean(curve[best] for curve in curves)
+    assert page["G²N², GIN's protocol"][0][0].startswith(f"{mean:.1f} ± ")
+    runs = sorted(
+        r["scores"]["test"] for r in raw("q4", "band-ChebNet-layers-3.s0")["detail"]["runs"]
+    )
+    median = (runs[4] + runs[5]) / 2
+    chebnet = next(cells for cells in page["ChebNet"] if cells[0] == "3")
+    assert chebnet[3] == f"{median:.4f} ({runs[0]:.4f}–{runs[-1]:.4f})"
+    pairs = raw("power", "brec-G2N2-8.s0")["detail"]["pairs"]
+    separated = [p for p in pairs if p["released"] == "separated"]
+    assert page["G²N², 8 layers, ours"][0][-1] == str(len(separated))
+    assert page["G²N², 8 layers, ours"][0][3] == str(sum(p["category"] == "CFI" for p in separated))
+
+
+def test_paired_differences_have_the_error_of_overlapping_folds(results):
+    ours, other = (raw("q3", f"NCI1-{m}.s0")["detail"]["nested"] for m in ("G2N2", "PPGN"))
+    each = [a - b for a, b in zip(ours, other, strict=True)]
+    mean, error = tables_tu.differences(results)["NCI1", "PPGN"]
+    assert mean == pytest.approx(sum(each) / 10)
+    assert error == pytest.approx(stdev(each) * (1 / 10 + 1 / 9) ** 0.5)
+
+
+def test_aims_that_are_missed_are_said_so(results):
+    found = facts.all_facts(results)
+    assert found["q1"]["comparable"] is False
+    assert found["q2"]["alone"] == ["R²"] == found["q2"]["joint"]
+    assert (found["q2"]["alone_extent"], found["q2"]["wide_extent"]) == ([], [])
+    assert found["q2"]["joint_extent"] == ["ε_homo"], "equal to the printed digits is not below"
+    assert found["q3"]["reached"] == []
+    assert found["q4"]["random"]["above_90"] is False
+    assert found["q4"]["chebyshev"]["above_95"] is True
+    text = (ROOT / "docs" / "results.md").read_text("utf-8")
+    aims = text[text.index("## Aims") :]
+    assert aims.count("**missed**") == 5
+    assert aims.count("**not reproduced**") == 1
+
+
+def test_readme_has_five_lines_of_results():
+    text = (ROOT / "README.md").read_text("utf-8")
+    part = text[text.index("<!-- paper:readme -->") : text.index("<!-- /paper:readme -->")]
+    assert len([line for line in part.splitlines() if line.startswith("|")]) == 2 + 5
+
+
+def test_every_published_number_of_the_tables_is_in_cited_toml():
+    assert cited("qm9-single").rows["r2"]["G²N²"].text == "0.342"
+    zpve = cited("qm9-joint").rows["zpve"]["G²N²"]
+    assert (zpve.text, zpve.bar) == ("0.0000151", 0.000151)
+    assert cited("tu").best("NCI1", ("WL kernel", "GNTK", "G²N²")) == ("GSNs", 83.5)
+    assert cited("tu").rank(76.8, "IMDB-BINARY") == 3
+    assert cited("tu").rows["WEGL"]["MUTAG"].value is None
+
+
+@pytest.fixture
+def copy(tmp_path) -> Path:
+    """A root with pages, figures and records to change."""
+    for name in ("results", "docs"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "README.md", tmp_path / "README.md")
+    return tmp_path
+
+
+def report(root: Path, *words: str):
+    where = ["--results", str(root / "results"), "--root", str(root)]
+    return CliRunner().invoke(app, ["report", *where, *words])
+
+
+def test_a_changed_record_makes_pages_and_figures_stale(copy):
+    path = copy / "results" / "power" / "brec-G2N2-8.s0.json"
+    content = json.loads(path.read_text("utf-8"))
+    content["metrics"]["trained separated"] = 123
+    path.write_text(json.dumps(content))
+    found = report(copy, "--check")
+    assert found.exit_code == 1
+    stale = {line.partition(";")[0].rpartition("/")[2] for line in found.output.splitlines()}
+    assert stale == {"README.md", "results.md", "results-appendix.md", "power.png"}
+    assert report(copy).exit_code == 0
+    assert "| 123" in re.sub(r" +", " ", (copy / "docs" / "results.md").read_text("utf-8"))
+    assert report(copy, "--check").exit_code == 0
+
+
+def test_a_hand_edited_table_is_stale(copy):
+    page = copy / "docs" / "performance.md"
+    page.write_text(page.read_text("utf-8").replace("39,400", "59,400"))
+    found = report(copy, "--check")
+    assert (found.exit_code, "performance.md" in found.output) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<!-- paper:q1 -->\nhalf a mark", "the mark paper:q1 has no partner"),
+        ("<!-- paper:nothing -->\n<!-- /paper:nothing -->", "asks for paper:nothing; there are"),
+    ],
+)
+def test_bad_marks_are_told(pages, text, said):
+    with pytest.raises(DataError, match=said):
+        pages.fill(text, "page.md")
+
+
+def test_a_missing_record_is_told_with_its_command(copy):
+    (copy / "results" / "q1" / "train-G_L3.s0.json").unlink()
+    (copy / "results" / "q1" / "train-G_L3.s1.json").unlink()
+    (copy / "results" / "q1" / "train-G_L3.s2.json").unlink()
+    with pytest.raises(DataError, match="q1 train/G_L3 has no record: g2n2-paper q1 --only"):
+        Pages(copy / "results", copy)
+
+
+def test_how_numbers_look():
+    assert [significant(v) for v in (0.00042345, 1.234, 171.2, -0.5, 0)] == [
+        "0.000423", "1.23", "171", "−0.500", "0",
+    ]  # fmt: skip
+    assert fixed(1)(1234.56) == "1,234.6"
+    entries = [
+        TableEntry("1.20 ± 0.1", 1.201),
+        TableEntry("1.20", 1.204),
+        TableEntry("–"),
+        TableEntry("3", 3.0),
+    ]
+    assert bold(entries, min) == ["**1.20 ± 0.1**", "**1.20**", "–", "3"]
+    assert bold(entries[:1], min) == ["1.20 ± 0.1"], "one number is not the best of any"
+    notes = Notes()
+    letters = [notes.entry(cited("qm9-joint").rows[t]["G²N²"]).text for t in ("zpve", "mu")]
+    assert letters == ["0.0000151 (a)", "0.102"]
+    assert str(notes).startswith("(a) six times below")
+
+
+def test_every_record_is_in_the_table_of_records(results):
+    table = provenance_table(results)
+    cells = {(r.question, r.cell) for r in results.records}
+    assert set(zip(table["question"], table["cell"], strict=True)) == cells
+    assert tables_qm9.q1(results).shape == (9, 6)
+    assert tables_filters.q4(results).shape == (4 + 15, 8)
+    assert tables_power.brec(results).shape == (11 + 6, 6)

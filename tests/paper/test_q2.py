@@ -1,0 +1,121 @@
+"""Q1 and Q2: settings of the cells, equal time, what is measured beside errors."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from g2n2.errors import DataError
+from g2n2_paper import q1, q2
+from g2n2_paper.q2 import (
+    JOINT,
+    R2_EXTENT,
+    Qm9Run,
+    epochs_in_equal_time,
+    equal_time_epochs,
+    single,
+    spread_of_predictions,
+)
+from g2n2_paper.record import CellRecord, record_path
+from g2n2_paper.runner import Job
+from g2n2_paper.runs import epoch_seconds, training_cell
+
+
+def test_every_grammar_of_q1_has_the_same_run():
+    configs = [q1.config(name, seed=0) for name in q1.GRAMMARS]
+    shared = [replace(c, grammar="", readout=None) for c in configs]
+    assert len(configs) == 9
+    assert all(config == shared[0] for config in shared)
+    assert (shared[0].width, shared[0].epochs, shared[0].target) == (32, 12, ("r2",))
+    names = [cell.name for cell in q1.cells()]
+    assert len(names) == 9 * 3 + 9 * 2
+    assert names.count("train/r-G_L3 ∖ {MM}") == 0 < names.count("train/r-G_L3-product")
+
+
+def test_exact_power_of_q1_on_a_generated_suite(tmp_path):
+    found = q1.exact_cell("four-rule", "csl", "network").run(Job(tmp_path)).metrics
+    assert found["pairs"] == 45
+    assert found["pairs separated, 3 layers"] <= found["pairs separated"] == 45
+
+
+def test_names_say_what_a_run_is():
+    names = {cell.name for cell in q2.cells()}
+    assert len([c for c in q2.cells() if c.name == "collapse/u0"]) == 20
+    assert {"single/u0/distance/PPGN/modern/equal-time", "joint/width64/bonds/PPGN/modern"} <= names
+    assert R2_EXTENT.name == "single/r2/distance/G2N2/modern/extent"
+    for variant in q2.variants():
+        config = variant.config()
+        assert config.options["track"] == variant.track
+        assert (config.preset == "ppgn") == (variant.network == "PPGN")
+        assert config.width == variant.width
+        assert config.references == (variant.recipe == "modern")
+
+
+@pytest.mark.parametrize(
+    ("variant", "precision", "rate", "epochs"),
+    [
+        (JOINT, "tf32", 2e-3, 50),
+        (single("r2"), "tf32", None, 60),
+        (single("mu"), "bf16", None, 50),
+        (single("zpve"), "tf32", None, 50),
+        (Qm9Run("r2", 64, "bonds", "G2N2"), "bf16", None, 60),
+        (replace(single("u0"), recipe="paper"), "tf32", None, 10),
+        (q2.R2_LONG, "tf32", None, 300),
+    ],
+)
+def test_precision_rate_and_epochs(variant, precision, rate, epochs):
+    config = variant.config()
+    assert (config.precision, config.rate, config.epochs) == (precision, rate, epochs)
+
+
+def test_equal_time_gives_a_slower_network_fewer_epochs(tmp_path):
+    assert epochs_in_equal_time(50, 1.25) == 40
+    assert epochs_in_equal_time(60, 0.95) == 63
+    assert epochs_in_equal_time(1, 7.0) == 1
+    job = Job(tmp_path, tmp_path / "results")
+    with pytest.raises(DataError, match="g2n2-paper q2 --only speed/single/distance"):
+        equal_time_epochs(single("r2").config(), job, "speed/single/distance")
+    path = record_path(job.results, "q2", "speed/single/distance", 0)
+    metrics = {"PPGN / G2N2": 1.5}
+    CellRecord("q2", "speed/single/distance", 0, 2, "networks", metrics, {}, {}, {}, 1.0).write(
+        job.results
+    )
+    assert path.is_file()
+    assert equal_time_epochs(single("r2").config(), job, "speed/single/distance") == 40
+
+
+def test_epochs_decided_at_the_start_stay_decided(tmp_path, monkeypatch):
+    from g2n2_paper import runs
+
+    seen = []
+    monkeypatch.setattr(runs, "_measure_run", lambda config, *_: seen.append(config.epochs))
+    answers = iter([7, 9])
+    cell = training_cell("q2", "x", single("r2").config(), epochs=lambda *_: next(answers))
+    for _ in range(2):
+        cell.run(Job(tmp_path))
+    assert seen == [7, 7]
+    assert json.loads((tmp_path / "epochs.json").read_text()) == 7
+    assert "epochs" not in cell.settings
+
+
+def test_the_first_epoch_is_not_timed():
+    history = [{"seconds": s} for s in (100.0, 102.0, 104.0, 109.0)]
+    assert epoch_seconds(history) == 2.0
+    assert epoch_seconds(history[:1]) is None
+
+
+def test_spread_is_what_the_elements_do_not_explain(tmp_path, monkeypatch):
+    from g2n2.training import run_folder, tasks
+
+    fitted = np.array([[100.0], [200.0], [300.0]])
+    scaling = SimpleNamespace(reference=lambda task, graphs: fitted)
+    monkeypatch.setattr(run_folder, "RunFolder", lambda _: SimpleNamespace(scaling=lambda: scaling))
+    monkeypatch.setattr(tasks, "Task", SimpleNamespace(of=lambda graphs: None))
+    targets = fitted + np.array([[1.0], [-1.0], [3.0]])
+    for values, expected in ((fitted, 0.0), (targets, 1.0), ((fitted + targets) / 2, 0.5)):
+        rows = SimpleNamespace(rows=np.arange(3), values=values, targets=targets)
+        outcome = SimpleNamespace(graphs=None, made=rows)
+        (found,) = spread_of_predictions(outcome, tmp_path).values()
+        assert found == pytest.approx(expected)

@@ -1,0 +1,209 @@
+"""The runner: what it runs, what it keeps, and what a failure or a stop leaves behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmark_files import real_file
+from g2n2.atomic_files import sole_writer
+from g2n2.errors import DataError
+from g2n2_paper.record import CellRecord
+from g2n2_paper.runner import Cell, Job, Measurement, cells_of, choose, run_cells
+
+
+def measured(value: float = 1.0) -> Measurement:
+    return Measurement(3, "parts", {"value": value}, {"width": 8}, {"made up": "abc"})
+
+
+def cell(name: str = "a", run=lambda job: measured(), **options) -> Cell:
+    return Cell("q1", name, run, {"width": 8}, **options)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(tmp_path / "work", tmp_path / "results", "cpu")
+
+
+def states(outcomes) -> list[str]:
+    return [outcome.state for outcome in outcomes]
+
+
+def test_a_cell_with_a_record_is_not_run_again(job):
+    ran = []
+
+    def run(own):
+        ran.append(own.work)
+        return measured()
+
+    told = []
+    assert states(run_cells([cell(run=run)], job, tell=told.append)) == ["done"]
+    assert states(run_cells([cell(run=run)], job)) == ["kept"]
+    assert len(ran) == 1
+    assert str(told[0]) == "q1 a, seed 0: done, 3 parts"
+    record = CellRecord.read(job.results / "q1" / "a.s0.json")
+    assert (record.done, record.metrics, record.data) == (3, {"value": 1.0}, {"made up": "abc"})
+    assert {"commit", "source", "paper source", "torch", "device", "cpu"} <= set(record.provenance)
+    assert record.seconds >= 0
+
+
+def test_other_settings_are_run_again_in_a_folder_of_their_own(job):
+    folders = []
+
+    def run(own):
+        folders.append(own.work)
+        return replace(measured(), config={"width": 16})
+
+    run_cells([cell()], job)
+    wider = Cell("q1", "a", run, {"width": 16})
+    assert states(run_cells([wider], job)) == ["done"]
+    assert folders[0] != cell().folder(job.work)
+    assert states(run_cells([cell()], job)) == ["done"], "the record is of the wider one now"
+
+
+def test_one_faulty_cell_does_not_stop_the_others(job):
+    def broken(own):
+        raise ZeroDivisionError("by nothing")
+
+    def refused(own):
+        raise DataError("no such data")
+
+    cells = [cell("broken", broken), cell("refused", refused), cell("fine")]
+    outcomes = run_cells(cells, job)
+    assert states(outcomes) == ["failed", "failed", "done"]
+    assert outcomes[1].reason == "no such data"
+    log = Path(outcomes[0].reason.rpartition("see ")[2])
+    assert "by nothing" in log.read_text()
+    assert states(run_cells(cells, job)) == ["kept", "failed", "failed"]
+
+
+def test_a_stopped_cell_goes_on_with_the_parts_it_has(job):
+    computed = []
+
+    def part(number):
+        computed.append(number)
+        if computed == [0, 1]:
+            raise KeyboardInterrupt
+        return number * 10
+
+    def run(own):
+        return measured(sum(own.kept(f"part-{i}", part, i) for i in range(3)))
+
+    with pytest.raises(KeyboardInterrupt):
+        run_cells([cell(run=run)], job)
+    assert not job.results.exists()
+    assert states(run_cells([cell(run=run)], job)) == ["done"]
+    assert computed == [0, 1, 1, 2]
+    assert CellRecord.read(job.results / "q1" / "a.s0.json").metrics == {"value": 30.0}
+
+
+def test_time_and_place_of_stopped_attempts_are_recorded(job, monkeypatch):
+    from g2n2.training import provenance
+
+    real, commits = provenance.provenance, iter(["first", "second", "second"])
+    monkeypatch.setattr(provenance, "provenance", lambda d: real(d) | {"commit": next(commits)})
+    tries = []
+
+    def run(own):
+        tries.append(1)
+        time.sleep(0.05)
+        if len(tries) < 3:
+            raise KeyboardInterrupt
+        return measured()
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            run_cells([cell(run=run)], job)
+    run_cells([cell(run=run)], job)
+    record = CellRecord.read(job.results / "q1" / "a.s0.json")
+    assert record.provenance["commit"] == "second"
+    assert [place["commit"] for place in record.provenance["earlier slices"]] == ["first"]
+    assert record.seconds >= 0.15
+
+
+def test_a_cell_that_another_process_runs_is_left_to_it(job):
+    with sole_writer(cell().folder(job.work), ""):
+        (outcome,) = run_cells([cell()], job)
+    assert outcome.state == "failed"
+    assert "is being written by process" in outcome.reason
+
+
+def test_what_is_missing_here_is_left_out_with_a_reason(job):
+    outcomes = run_cells([cell("data", needs=("no-such-set",)), cell("gpu", needs_gpu=True)], job)
+    assert states(outcomes) == ["left out"] * 2
+    assert "no-such-set" in outcomes[0].reason
+    assert "measures a GPU" in outcomes[1].reason
+
+
+def test_cells_are_chosen_by_parts_of_their_names():
+    cells = [cell("single/r2/bonds"), cell("single/mu/bonds"), cell("joint/r2", seed=1)]
+    names = lambda *only: [c.name for c in choose(cells, only)]  # noqa: E731
+    assert names() == [c.name for c in cells]
+    assert names("r2") == ["single/r2/bonds", "joint/r2"]
+    assert names("single/r2") == ["single/r2/bonds"]
+    assert [c.name for c in choose(cells, (), (1,))] == ["joint/r2"]
+    with pytest.raises(DataError, match="no cell has the part 'r'; parts of names: bonds, joint"):
+        choose(cells, ("r",))
+    with pytest.raises(DataError, match="seed 5"):
+        choose(cells, (), (5,))
+    with pytest.raises(DataError, match="no question 'q9'"):
+        cells_of("q9")
+
+
+def test_cells_that_measure_time_run_before_and_beside_nothing(job, monkeypatch):
+    from g2n2_paper import runner
+
+    order = []
+
+    def alone(own):
+        order.append("timed")
+        return measured()
+
+    def parallel(cells, *_):
+        order.append([c.name for c in cells])
+
+    monkeypatch.setattr(runner, "_run_parallel", parallel)
+    run_cells([cell("x"), cell("clock", alone, timed=True), cell("y")], job, jobs=2)
+    assert order == ["timed", ["x", "y"]]
+
+
+@pytest.mark.slow
+def test_processes_share_the_cells_of_a_question(job):
+    """Real cells of Q4 in two processes; the second call finds all records."""
+    data = str(real_file("filtering", "TwoDGrid30.mat").parents[1])
+    small = replace(job, data=data, smoke=True)
+    cells = cells_of("q4", smoke=True)
+    assert states(run_cells(cells, small, jobs=2)) == ["done"] * 3
+    assert states(run_cells(cells, small, jobs=2)) == ["kept"] * 3
+    scores = json.loads((job.results / "q4" / "ceilings.s0.json").read_text())["metrics"]
+    assert scores["low: polynomial of D − A, test R²"] > 0.99
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_the_work_and_the_same_command_ends_it(tmp_path):
+    """A run of MUTAG stopped within a fold; its epochs are not done twice."""
+    data = str(real_file("tu", "MUTAG.zip").parents[1])
+    command = [
+        sys.executable, "-m", "g2n2_paper", "q3", "--smoke", "--device", "cpu", "--data", data,
+        "--results", str(tmp_path / "results"), "--work", str(tmp_path / "work"),
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("work/q3/*/whole-1.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    kept = {path.name: path.read_text() for path in tmp_path.glob("work/q3/*/whole-1.json")}
+    if process.returncode == 130:
+        assert "the same command continues" in out
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = CellRecord.read(tmp_path / "results" / "q3" / "MUTAG-G2N2.s0.json")
+    assert json.loads(kept["whole-1.json"]) == record.detail["test curves"][0]
+    assert len(record.detail["nested"]) == 2
