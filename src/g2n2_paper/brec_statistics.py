@@ -29,8 +29,8 @@ from math import inf
 import numpy as np
 from scipy.stats import f as f_distribution
 
-from ...errors import DataError
-from ...nn.expressivity import Embeddings
+from g2n2.errors import DataError
+from g2n2.nn.expressivity import Embeddings
 
 RELEASED_THRESHOLD = 72.34
 # Released: a statistic this close to that of the reliability check does not count.
