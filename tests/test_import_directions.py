@@ -41,8 +41,6 @@ MAY_USE_TORCH = {"compiler.lowering", "compiler.columns"}  # where rules and ops
 
 def modules(source: Path) -> Iterator[tuple[str, Path]]:
     for path in sorted(source.rglob("*.py")):
-        if path.name.startswith("brec_"):  # on their way to g2n2_paper
-            continue
         parts = path.relative_to(source).with_suffix("").parts
         yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 

@@ -116,9 +116,9 @@ def word_classes(contender: Contender, suite: Suite) -> list[int] | None:
     if contender.grammar is None:
         return None
     grammar = find_grammar(contender.grammar)
-    classes: list[int] = (
-        probe_graphs(grammar, suite.graphs, contender.layers, "network").graph_history[-1].tolist()
-    )
+    classes: list[int] = probe_graphs(
+        grammar, suite.graphs, contender.layers, "network"
+    ).graph_colours.tolist()
     return classes
 
 
