@@ -276,9 +276,9 @@ def test_a_word_is_used_again_only_where_it_is_shallow_enough() -> None:
     graphs = [adjacency(nx.path_graph(4)), adjacency(nx.cycle_graph(4))]
     memory = close(LayeredGrammar.of(find_grammar("r-G_L1")), graphs).memory
     search = _Descent(memory)
-    (one,) = search.found[V]
+    (one,) = search.settled[V]
     deep = replace(one, depth=3)
-    search.found[V] = [deep]
+    search.settled[V] = [deep]
     goal = Functional([np.ones((1, *stack.shape(V))) for stack in memory.stacks], 0)
     assert search._chosen(V, 1, goal, 3) is deep
     assert search._chosen(V, 1, goal, 2) is not deep
