@@ -51,12 +51,12 @@ def launches(monkeypatch):
     """How often each kernel has been launched, by its name."""
     pytest.importorskip("triton", reason="the kernels need triton")
     from g2n2.ops.adam import kernels as adam
-    from g2n2.ops.mixing.kernels import edges, fused, weights
     from g2n2.ops.norms import kernels as norms
+    from g2n2.ops.pair_mlp.kernels import edges, fused, weights
     from g2n2.ops.pooling import kernels as pooling
-    from g2n2.ops.rules import kernels as rules
+    from g2n2.ops.rule_kernels import kernels as rules
     from g2n2.ops.sums import kernels as sums
-    from g2n2.ops.turning import kernels as turning
+    from g2n2.ops.to_channel_last import kernels as turning
 
     counts = Counter()
     for module in (adam, edges, fused, weights, norms, pooling, rules, sums, turning):

@@ -12,7 +12,7 @@ import torch
 from g2n2.compiler.grammar_to_plan import undefined_supports
 from g2n2.data.batch import LARGE, dense, sparse
 from g2n2.grammars.catalogue import catalogue
-from g2n2.nn.memory import estimate
+from g2n2.nn.memory_budget import estimate
 from g2n2.nn.model import GrammarGNN
 from g2n2.nn.supports import SpectralSupports
 

@@ -20,7 +20,7 @@ from g2n2.bench import (
     speeds,
     times_slower,
 )
-from g2n2.ops.mixing import plain
+from g2n2.ops.pair_mlp import plain
 
 CPU = torch.device("cpu")
 

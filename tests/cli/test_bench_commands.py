@@ -4,7 +4,7 @@ import pytest
 import torch
 from test_commands import run
 
-from g2n2.ops.mixing import plain
+from g2n2.ops.pair_mlp import plain
 
 QUICK = ("bench", "--quick", "--device", "cpu", "--threads", "1")
 

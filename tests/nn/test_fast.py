@@ -15,8 +15,8 @@ from g2n2.data.batch import GraphBatch
 from g2n2.errors import LoweringError
 from g2n2.language.sorts import M
 from g2n2.nn import GrammarGNN, fast
-from g2n2.ops.mixing import plain
-from g2n2.ops.rules.spec import MOST_NODES
+from g2n2.ops.pair_mlp import plain
+from g2n2.ops.rule_kernels.spec import MOST_NODES
 from kernel_checks import DEVICE
 from sample_batches import Powers, weighted_batch
 
@@ -177,8 +177,8 @@ def test_float64_is_computed_without_kernels():
 )
 def test_a_hidden_layer_is_written_if_it_fits(grad, activation, room, expected, monkeypatch):
     pytest.importorskip("triton", reason="the kernels need triton")
-    from g2n2.ops.mixing import streamed
-    from g2n2.ops.mixing.parts import Pairs
+    from g2n2.ops.pair_mlp import streamed
+    from g2n2.ops.pair_mlp.parts import Pairs
 
     monkeypatch.setattr(streamed, "HIDDEN_BYTES", room)
     mask = torch.ones(1, 3, dtype=torch.bool)
@@ -259,7 +259,7 @@ def test_plain_networks_do_not_import_triton():
         "import sys, networkx as nx; from g2n2.nn import GrammarGNN; "
         "from g2n2.data.batch import GraphBatch; "
         "GrammarGNN('r-G_L3', width=4)(GraphBatch.of([nx.path_graph(3)])); "
-        "print('g2n2.ops.mixing.triton' in sys.modules, 'g2n2.ops.mixing.plain' in sys.modules)"
+        "print('g2n2.ops.pair_mlp.triton' in sys.modules, 'g2n2.ops.pair_mlp.plain' in sys.modules)"
     )
     process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from g2n2.ops.mixing.plain import KEPT_BYTES
+from g2n2.ops.pair_mlp.plain import KEPT_BYTES
 
 GIB = 1024**3
 

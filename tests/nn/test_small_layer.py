@@ -11,7 +11,7 @@ from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
 from g2n2.nn import GrammarGNN
 from g2n2.nn.small_layer import stacked
-from g2n2.ops.rules.spec import MOST_NODES
+from g2n2.ops.rule_kernels.spec import MOST_NODES
 from kernel_checks import DEVICE
 
 pytest.importorskip("triton", reason="the kernels need triton")

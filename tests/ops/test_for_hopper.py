@@ -16,18 +16,18 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from g2n2.ops.adam import kernels as adam
 from g2n2.ops.adam.triton import BLOCK
-from g2n2.ops.mixing import triton as mixing
-from g2n2.ops.mixing.kernels import edges, fused, weights
-from g2n2.ops.mixing.layout import WIDEST
+from g2n2.ops.pair_mlp import triton as mixing
+from g2n2.ops.pair_mlp.kernels import edges, fused, weights
+from g2n2.ops.pair_mlp.layout import WIDEST
 from g2n2.ops.norms import kernels as norms
 from g2n2.ops.pooling import kernels as pooling
 from g2n2.ops.pooling.triton import ENTRIES
-from g2n2.ops.rules import kernels as rules
-from g2n2.ops.rules.triton import CHANNELS
+from g2n2.ops.rule_kernels import kernels as rules
+from g2n2.ops.rule_kernels.triton import CHANNELS
 from g2n2.ops.sums import kernels as sums
 from g2n2.ops.sums.triton import COLUMNS, ROWS
-from g2n2.ops.turning import kernels as turning
-from g2n2.ops.turning.triton import CHANNELS as TURNED
+from g2n2.ops.to_channel_last import kernels as turning
+from g2n2.ops.to_channel_last.triton import CHANNELS as TURNED
 
 dtype, w = sys.argv[1], int(sys.argv[2])
 tiles = mixing.tiles_for(torch.float32 if dtype == "fp32" else torch.bfloat16, w)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from g2n2.ops import reference
-from g2n2.ops.rules.spec import MOST_NODES
+from g2n2.ops.rule_kernels.spec import MOST_NODES
 from kernel_checks import LOW, SIZES, assert_near, assert_twins, drawn, pairs_of, unequal_mask
 
 pytest.importorskip("triton", reason="the kernels need triton")

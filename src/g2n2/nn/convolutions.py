@@ -17,7 +17,7 @@ from ..data.batch import GraphBatch
 from ..data.pyg_fields import pyg_data
 from ..errors import G2N2Error, LoweringError
 from ..language.sorts import V
-from .fitting import refuse_misfit
+from .batch_checks import validate_batch
 from .pyg_layout import as_pyg
 from .readout import Readout
 
@@ -150,7 +150,7 @@ class ConvolutionGNN(nn.Module):
             ShapeError: Another number of features.
             DataError: Numbers of another dtype or device.
         """
-        refuse_misfit(self, batch, self.node_features, self.edge_features)
+        validate_batch(self, batch, self.node_features, self.edge_features)
         return batch.adjacency, batch.nodes, batch.edges, batch.mask
 
     def network(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:

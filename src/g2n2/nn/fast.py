@@ -2,9 +2,9 @@
 
 - All selectors of one memory are one matrix product.
 - `diag(v)` touches the n entries of its diagonal and not n².
-- A matrix memory's update is one op (`ops.mixing`), which keeps no hidden layer that is large.
+- A matrix memory's update is one op (`ops.pair_mlp`), which keeps no hidden layer that is large.
 - Products need no permuted copy: small graphs are multiplied where they lie, larger ones are
-  selected as planes (`ops.products`, `ops.planes`).
+  selected as planes (`ops.products`, `ops.channel_major`).
 
 It reads the modules of a PlannedLayer and owns no parameters, so that the layer stays the reference
 and both give the same numbers.
@@ -26,11 +26,11 @@ from torch.nn import functional
 from ..compiler.lowering import Constants
 from ..errors import LoweringError
 from ..language.sorts import M
-from ..ops import planes
-from ..ops.mixing import plain, reference
-from ..ops.mixing.layout import covered
-from ..ops.mixing.parts import Pairs, Part
-from ..ops.rules.spec import MOST_NODES
+from ..ops import channel_major
+from ..ops.pair_mlp import plain, reference
+from ..ops.pair_mlp.layout import covered
+from ..ops.pair_mlp.parts import Pairs, Part
+from ..ops.rule_kernels.spec import MOST_NODES
 from .fast_rules import FastRule
 from .layer import (
     ApplyRule,
@@ -68,7 +68,7 @@ def choose(backend: str, device: torch.device) -> Backend:
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
+class BatchContext:
     """What all layers of a network share for one batch.
 
     Attributes:
@@ -120,7 +120,7 @@ class FastLayer:
                 for source, select in zip(rule.sources, rule.selectors, strict=True):
                     self.groups.setdefault(source, []).append(cast(Select, select))
 
-    def __call__(self, memories: Memories, around: Surroundings, backend: Backend) -> Memories:
+    def __call__(self, memories: Memories, around: BatchContext, backend: Backend) -> Memories:
         """The memories after the layer.
 
         Raises:
@@ -162,7 +162,7 @@ class FastLayer:
             flat = [
                 s for s in linear if memory.dim() < 4 or (kernels and not self._planar(s, memory))
             ]
-            for own, apart in ((flat, _linear), (_without(linear, flat), planes.linear)):
+            for own, apart in ((flat, _linear), (_without(linear, flat), channel_major.linear)):
                 if own:
                     pieces = apart(memory, [_scaled(select).to(memory.dtype) for select in own])
                     found |= {id(s): piece for s, piece in zip(own, pieces, strict=True)}
@@ -229,7 +229,7 @@ def _kernel_mix(
     parts: list[Part], w1: Tensor, w2: Tensor, mask: Tensor, activation: str
 ) -> Callable[..., Tensor]:
     """The op for these parts: a hidden layer is written where it fits."""
-    from ..ops.mixing import streamed, triton
+    from ..ops.pair_mlp import streamed, triton
 
     if not covered(parts, len(w1), len(w2)):
         return plain.mix

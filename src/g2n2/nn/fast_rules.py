@@ -11,8 +11,8 @@ from torch import Tensor
 from ..compiler.lowering import Constants, Lowered, lower
 from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
-from ..ops import planes
-from ..ops.mixing.parts import Diagonal, Hadamard, Pairs, Part
+from ..ops import channel_major
+from ..ops.pair_mlp.parts import Diagonal, Hadamard, Pairs, Part
 from ..ops.reference import scaled_by_graph
 from .layer import ApplyRule
 
@@ -63,7 +63,7 @@ class FastRule:
             multiply = triton.matrix_matrix if self.shape == "product" else triton.matrix_column
             return Pairs(multiply(operands[0], operands[1], scale))
         if self.shape == "product":
-            return Pairs(scaled_by_graph(planes.matrix_matrix(*operands), scale))
+            return Pairs(scaled_by_graph(channel_major.matrix_matrix(*operands), scale))
         if self.shape == "column":
-            return Pairs(scaled_by_graph(planes.matrix_column(*operands), scale))
+            return Pairs(scaled_by_graph(channel_major.matrix_column(*operands), scale))
         return Pairs(scaled_by_graph(rule.compute(operands, constants), scale))

@@ -24,13 +24,13 @@ from ..grammars.grammar import Grammar
 from ..language.terms import Leaf, subterms
 from ..ops.precision import without_autocast
 from ..verdict import Verdict, network_verdict
-from .fast import FastLayer, Surroundings, choose, embedded
-from .first import first_memories
-from .fitting import refuse_misfit
+from .batch_checks import validate_batch
+from .fast import BatchContext, FastLayer, choose, embedded
 from .initialisation import initialise
+from .input_memories import input_memories
 from .layer import ApplyRule, Memories, PlannedLayer, linear
-from .memory import refuse_over_budget
-from .naming import Named
+from .lazy_constants import LazyConstants
+from .memory_budget import refuse_over_budget
 from .pyg_layout import as_pyg
 from .readout import Readout, SentenceRule
 from .size_groups import LIGHT, SMALL, by_size
@@ -212,7 +212,7 @@ class GrammarGNN(nn.Module):
                 dtype or device.
         """
         inputs = self.plan.inputs
-        refuse_misfit(self, batch, inputs.node_features, inputs.edge_features)
+        validate_batch(self, batch, inputs.node_features, inputs.edge_features)
         if batch.directed and not inputs.directed_safe:
             reads = "make the network with directed=True" if inputs.matrix else "add V_c → (Aᵀ)V_c"
             raise DataError(
@@ -276,17 +276,17 @@ class GrammarGNN(nn.Module):
         designed: Tensor | None = None,
         *,
         depth: int | None = None,
-    ) -> tuple[Memories, Named]:
+    ) -> tuple[Memories, LazyConstants]:
         """The memories after `depth` layers, all where None, and the constants rules may name."""
         constants = self.constants(adjacency, mask, designed)
         return self.run(self.first(nodes, edges, constants), constants, mask, depth), constants
 
     def first(self, nodes: Tensor, edges: Tensor, constants: Constants) -> Memories:
         """What the network reads of its graphs, before any weight."""
-        return first_memories(self.plan.inputs, self.words, nodes, edges, constants)
+        return input_memories(self.plan.inputs, self.words, nodes, edges, constants)
 
     def run(
-        self, first: Memories, constants: Named, mask: Tensor, depth: int | None = None
+        self, first: Memories, constants: LazyConstants, mask: Tensor, depth: int | None = None
     ) -> Memories:
         """The memories after `depth` layers, all where None, from those of `first`.
 
@@ -310,7 +310,7 @@ class GrammarGNN(nn.Module):
             if dtype is not None:
                 memories = {letter: value.to(dtype) for letter, value in memories.items()}
                 constants = constants.to(dtype)
-            surroundings = Surroundings(constants, mask)
+            surroundings = BatchContext(constants, mask)
             for number, fast in enumerate(self.fast[:depth]):
                 memories = fast(self._between(memories, number), surroundings, backend)
         return memories
@@ -336,7 +336,9 @@ class GrammarGNN(nn.Module):
         """Whether the layers are computed as they are written, and not by their fast twins."""
         return choose(self.backend, next(self.parameters()).device) == "reference"
 
-    def constants(self, adjacency: Tensor, mask: Tensor, designed: Tensor | None = None) -> Named:
+    def constants(
+        self, adjacency: Tensor, mask: Tensor, designed: Tensor | None = None
+    ) -> LazyConstants:
         """What a rule may name, zero at the padding.
 
         Args:
@@ -345,7 +347,7 @@ class GrammarGNN(nn.Module):
             mask: `[B, N]`.
             designed: Spectral supports, where they are known.
         """
-        made: dict[str, Callable[[Named], Tensor]] = {
+        made: dict[str, Callable[[LazyConstants], Tensor]] = {
             "1": lambda c: mask.to(adjacency.dtype).unsqueeze(-1),
             "11ᵀ": lambda c: c["1"].unsqueeze(2) * c["1"].unsqueeze(1),
             "I": lambda c: torch.diag_embed(c["1"][..., 0]).unsqueeze(-1),
@@ -362,16 +364,16 @@ class GrammarGNN(nn.Module):
             made |= self._supported(adjacency, mask, designed)
         for name, value in self.defined.items():
             made[name] = lambda c, v=value: v((), c)  # type: ignore[misc]
-        return Named(made)
+        return LazyConstants(made)
 
     def _supported(
         self, adjacency: Tensor, mask: Tensor, designed: Tensor | None
-    ) -> dict[str, Callable[[Named], Tensor]]:
+    ) -> dict[str, Callable[[LazyConstants], Tensor]]:
         """The supports without a definition, by the module that gives them."""
 
         matrices: list[Tensor] = []
 
-        def given(constants: Named) -> list[Tensor]:
+        def given(constants: LazyConstants) -> list[Tensor]:
             if matrices:
                 return matrices
             assert self.supports is not None, "asked only where there is one"

@@ -14,9 +14,9 @@ from ..compiler.presets import Preset
 from ..compiler.readout_plan import ReadoutPlan
 from ..errors import LoweringError
 from ..ops import reference as ops
-from ..ops.rules.spec import MOST_NODES
+from ..ops.rule_kernels.spec import MOST_NODES
 from .layer import ACTIVATIONS, Memories, Select, linear
-from .naming import Named
+from .lazy_constants import LazyConstants
 
 LEAST = float("-inf")
 MATRIX_SUMS = {("diagonal", "sum"), ("off-diagonal", "sum")}
@@ -205,13 +205,13 @@ class Readout(nn.Module):
         return rows * mask.unsqueeze(-1) / (self.unit if how == "sum" else 1.0)
 
 
-def _cast(constants: Constants, dtype: torch.dtype) -> Named:
+def _cast(constants: Constants, dtype: torch.dtype) -> LazyConstants:
     """Constants in another dtype, each made when it is asked for."""
 
-    def cast(name: str) -> Callable[[Named], Tensor]:
+    def cast(name: str) -> Callable[[LazyConstants], Tensor]:
         return lambda _: constants[name].to(dtype)
 
-    return Named({name: cast(name) for name in constants})
+    return LazyConstants({name: cast(name) for name in constants})
 
 
 def _one_tile(memory: Tensor) -> bool:

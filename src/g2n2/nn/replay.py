@@ -12,7 +12,7 @@ from ..data.batch import GraphBatch
 from ..data.pyg_fields import pyg_data
 from ..errors import DataError
 from ..ops.precision import float32_products
-from .copies import Copies
+from .half_precision_weights import Copies
 from .model import GrammarGNN
 from .on_tensors import OnTensors
 from .pyg_layout import as_pyg

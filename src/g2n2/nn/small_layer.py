@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
-from ..ops.rules.spec import Kind, Rule
+from ..ops.rule_kernels.spec import Kind, Rule
 from .layer import ApplyRule, Memories, PlannedLayer, Select, Update, in_dtype, linear_maps
 
 ALIGNED = 8
@@ -35,7 +35,7 @@ PLACES: dict[Kind, str] = {"product": "M", "hadamard": "M", "diagonal": "M", "co
 
 @dataclass(frozen=True, eq=False)
 class SmallLayer:
-    """How a layer is computed by `ops.selecting`, `ops.rules` and `ops.mixing.rows`.
+    """How a layer is computed by `ops.selecting`, `ops.rule_kernels` and `ops.pair_mlp.rows`.
 
     Attributes:
         layer: The layer.
@@ -89,7 +89,7 @@ class SmallLayer:
             node_flags: `[B, N]` int8, 1 where there is a node.
             pair_flags: `[B, N, N]` int8, 1 where there are both.
         """
-        from ..ops.rules.triton import apply
+        from ..ops.rule_kernels.triton import apply
         from ..ops.selecting.triton import select
 
         read, selected, kept = {}, {}, {}
@@ -127,7 +127,7 @@ class SmallLayer:
         return cast(Update, self.layer.updates[letter])
 
     def _mixed(self, letter: str, joined: Tensor, kept: Tensor, flags: Tensor) -> Tensor:
-        from ..ops.mixing.rows import mix_rows
+        from ..ops.pair_mlp.rows import mix_rows
 
         update = self._updated(letter)
         (w1, b1), (w2, b2) = (in_dtype(part, joined.dtype) for part in linear_maps(update.mixer))

@@ -231,7 +231,7 @@ def reduction_sentence(exhaustive: Grammar, model: GrammarGNN) -> str:
 def data_sentences(config: RunConfig, parts: Parts, model: nn.Module) -> list[str]:
     """The data in words, with the memory a batch takes in this very network."""
     from ..data.summary import activation_bytes, summarise
-    from ..nn.memory import estimate
+    from ..nn.memory_budget import estimate
 
     def bytes_of(batch: int, nodes: int, width: int, layers: int) -> float:
         if isinstance(model, GrammarGNN):

@@ -21,11 +21,11 @@ from ..data.dense_store import DenseStore
 from ..data.graph_set import Ints
 from ..data.size_buckets import SizeBucket, largest_first, size_buckets
 from ..data.store import GraphStore
-from ..nn.copies import Copies
+from ..nn.half_precision_weights import Copies
 from ..nn.layer import Memories
 from ..nn.model import GrammarGNN
-from ..ops.aside import aside
 from ..ops.precision import dot_precision
+from ..ops.side_stream import side_stream
 from .averaging import Average
 from .devices import free_cached_memory, out_of_memory
 from .inputs import Inputs
@@ -197,7 +197,9 @@ class GraphedStep:
         )
         if len(shape) == 1:
             total, known = self._loss(shape[0], targets)
-            with aside(self.side):  # where pieces add up, it would not wait for the one before
+            with side_stream(
+                self.side
+            ):  # where pieces add up, it would not wait for the one before
                 (total / known.clamp(min=1)).backward()  # type: ignore[no-untyped-call]
             return total.detach()
         known = self.task.known(targets).sum().clamp(min=1)

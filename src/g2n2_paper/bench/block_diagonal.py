@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from g2n2.data.batch import GraphBatch
 from g2n2.language.printing import to_text
-from g2n2.nn.first import first_memories
+from g2n2.nn.input_memories import input_memories
 from g2n2.nn.layer import ApplyRule, PlannedLayer, Update
 from g2n2.nn.model import GrammarGNN
 
@@ -60,7 +60,7 @@ class Blocks:
 def network(model: GrammarGNN, batch: GraphBatch) -> Tensor:
     """The outputs of a network of r-G_L3, preset `paper`, by the released algorithm."""
     constants = model.constants(batch.adjacency, batch.mask)
-    first = first_memories(model.plan.inputs, model.words, batch.nodes, batch.edges, constants)
+    first = input_memories(model.plan.inputs, model.words, batch.nodes, batch.edges, constants)
     blocks = Blocks.of(batch.mask)
     c, h = first["M"][blocks.dense], first["V"][batch.mask]
     for layer in model.layers:

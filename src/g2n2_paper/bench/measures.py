@@ -20,7 +20,7 @@ from torch import Tensor
 from g2n2.bench import TOLERANCE, Effort, EqualityCheck, Precision, Timing, measure, relative_error
 from g2n2.data.graph_set import Ints
 from g2n2.ops.precision import float32_products
-from g2n2.ops.rules.spec import MOST_NODES
+from g2n2.ops.rule_kernels.spec import MOST_NODES
 
 from .cases import Case
 
@@ -129,7 +129,7 @@ class PeakMemory:
 
 def free_memory(device: torch.device) -> int:
     """Bytes that are free for a case."""
-    from g2n2.nn.memory import device_memory
+    from g2n2.nn.memory_budget import device_memory
 
     if device.type == "cuda":
         torch.cuda.empty_cache()

@@ -303,10 +303,10 @@ def as_large(large: bool, device: torch.device) -> Iterator[None]:
 def _threshold(device: torch.device) -> tuple[ModuleType, str]:
     """The module and name of the largest hidden layer that is kept."""
     if device.type == "cuda":
-        from g2n2.ops.mixing import streamed
+        from g2n2.ops.pair_mlp import streamed
 
         return streamed, "HIDDEN_BYTES"
-    from g2n2.ops.mixing import plain
+    from g2n2.ops.pair_mlp import plain
 
     return plain, "KEPT_BYTES"
 

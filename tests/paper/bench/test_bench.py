@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from g2n2.bench import Effort, Workload, drawn_molecules
 from g2n2.errors import DataError
-from g2n2.ops.mixing import plain
+from g2n2.ops.pair_mlp import plain
 from g2n2_paper.bench import block_diagonal, cases, measures, run
 from g2n2_paper.bench.block_diagonal import Blocks
 from g2n2_paper.bench.cases import CASES, TABLE_SECONDS, Case, cases_for

@@ -1,6 +1,6 @@
 """Channel-wise products of `[B, N, N, S]`, with no permuted copy between products.
 
-Small graphs take the kernel of `rules`. Larger ones are multiplied as planes (`ops.planes`): the
+Small graphs take the kernel of `rules`. Larger ones are multiplied as planes (`ops.channel_major`): the
 product that selects the operands writes them that way, and library products do the rest.
 """
 
@@ -9,17 +9,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .. import planes
+from .. import channel_major
 from ..reference import scaled_by_graph
-from ..rules.spec import MOST_NODES, Rule
-from ..rules.triton import apply
-from ..turning.triton import to_rows
+from ..rule_kernels.spec import MOST_NODES, Rule
+from ..rule_kernels.triton import apply
+from ..to_channel_last.triton import to_rows
 
 
 def matrix_matrix(x: Tensor, y: Tensor, scale: Tensor | None = None) -> Tensor:
     """`scale × XY` for each channel of `[B, N, N, S]`; `scale` is `[B]`, and a constant."""
     if x.shape[1] > MOST_NODES:
-        return scaled_by_graph(to_rows(planes.matrix_matrix(x, y)), scale)
+        return scaled_by_graph(to_rows(channel_major.matrix_matrix(x, y)), scale)
     rule = Rule("product", (0, x.shape[3]), 0, x.shape[3], int(scale is not None))
     return apply(None, torch.cat([x, y], dim=-1), None, _given(scale, x), [rule])[0]
 
@@ -27,7 +27,7 @@ def matrix_matrix(x: Tensor, y: Tensor, scale: Tensor | None = None) -> Tensor:
 def matrix_column(x: Tensor, v: Tensor, scale: Tensor | None = None) -> Tensor:
     """`scale × Xv` for each channel of `[B, N, N, S]` and `[B, N, S]`, into `[B, N, S]`."""
     if x.shape[1] > MOST_NODES:
-        return scaled_by_graph(planes.matrix_column(x, v), scale)
+        return scaled_by_graph(channel_major.matrix_column(x, v), scale)
     rule = Rule("column", (0, 0), 0, x.shape[3], int(scale is not None))
     return apply(None, x, v, _given(scale, x), [rule])[1]
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..aside import unhurried, unused_on_the_way
 from ..norms.triton import normalise, normalise_back
+from ..side_stream import grads_reach_leaves_directly, on_side_stream
 from ..sums.triton import column_sums
 from ..tiling import as_rows
 
@@ -32,7 +32,7 @@ class _Select(torch.autograd.Function):
         read = memory.view_as(memory) if gain is None else normalise(memory, gain, small, room)
         selected = torch.mm(as_rows(read), weight.T).view(*memory.shape[:-1], len(weight))
         ctx.save_for_backward(memory, gain, weight, read)
-        ctx.small, ctx.aside = small, unused_on_the_way(gain, weight)
+        ctx.small, ctx.on_side_stream = small, grads_reach_leaves_directly(gain, weight)
         ctx.set_materialize_grads(False)
         return read, selected, memory.view_as(memory)
 
@@ -43,7 +43,7 @@ class _Select(torch.autograd.Function):
         dread, dselected, dresidual = grads
         assert dselected is not None, "what nobody reads is not selected"
         flow = dselected.reshape(-1, len(weight))
-        with unhurried(ctx.aside, flow, read):
+        with on_side_stream(ctx.on_side_stream, flow, read):
             dweight = torch.mm(flow.T, as_rows(read))
         if not any(ctx.needs_input_grad[:2]):
             return None, None, None, dweight, None
@@ -52,6 +52,6 @@ class _Select(torch.autograd.Function):
             more = [grad for grad in (dread, dresidual) if grad is not None]
             return sum(more, through.view_as(memory)), None, None, dweight, None
         dmemory, sums = normalise_back(memory, gain, ctx.small, through, dread, dresidual)
-        with unhurried(ctx.aside, sums):
+        with on_side_stream(ctx.on_side_stream, sums):
             dgain = column_sums(sums, gain.dtype)
         return dmemory, dgain, None, dweight, None

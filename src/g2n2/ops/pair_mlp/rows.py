@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..aside import unhurried, unused_on_the_way
 from ..precision import dot_precision
+from ..side_stream import grads_reach_leaves_directly, on_side_stream
 from ..sums.triton import column_sums
 from ..tiling import block, processors, programs
 from .kernels import edges
@@ -56,7 +56,7 @@ class _MixRows(torch.autograd.Function):
             hidden = torch._addmm_activation(b1, rows, w1.T)
         out = _out(hidden, w2, b2, flags, residual)
         ctx.save_for_backward(flags, w1, w2, rows, hidden)
-        ctx.aside = unused_on_the_way(w1, b1, w2, b2)
+        ctx.on_side_stream = grads_reach_leaves_directly(w1, b1, w2, b2)
         ctx.biases, ctx.add = (b1 is not None, b2 is not None), residual is not None
         return out.view(*joined.shape[:-1], len(w2))
 
@@ -67,7 +67,7 @@ class _MixRows(torch.autograd.Function):
         shape = grads[0].shape
         flow, dpre, *sums = _back(grads[0].reshape(len(rows), -1), flags, w2, hidden)
         drows = torch.mm(dpre, w1).view(*shape[:-1], -1)
-        with unhurried(ctx.aside, flow, dpre, rows, hidden, *sums):
+        with on_side_stream(ctx.on_side_stream, flow, dpre, rows, hidden, *sums):
             dw1, dw2 = torch.mm(dpre.T, rows), torch.mm(flow.T, hidden)
             db1, db2 = (
                 column_sums(partial, w1.dtype) if there else None

@@ -9,7 +9,7 @@ from torch.nn import functional
 from kernel_checks import DEVICE, LOW, assert_twins, drawn
 
 pytest.importorskip("triton", reason="the kernels need triton")
-from g2n2.ops.mixing import rows
+from g2n2.ops.pair_mlp import rows
 
 
 def on_rows(mix, flags):

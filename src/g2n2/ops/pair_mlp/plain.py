@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from ..planes import memory, planes
+from ..channel_major import memory, planes
 from .layout import placed
 from .parts import Diagonal, Part
 from .reference import Map, pair_mask, values

@@ -3,7 +3,7 @@
 import torch
 
 from g2n2.nn import GrammarGNN
-from g2n2.nn.copies import Copies
+from g2n2.nn.half_precision_weights import Copies
 from g2n2.nn.small_layer import stacked
 
 

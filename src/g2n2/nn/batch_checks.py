@@ -8,7 +8,7 @@ from ..data.batch import GraphBatch
 from ..errors import DataError, ShapeError
 
 
-def refuse_misfit(
+def validate_batch(
     model: nn.Module, batch: GraphBatch, node_features: int, edge_features: int
 ) -> None:
     """Compare a batch with what a network was made for.

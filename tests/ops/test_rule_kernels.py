@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from g2n2.ops.rules import reference
-from g2n2.ops.rules.spec import Rule, rounds
+from g2n2.ops.rule_kernels import reference
+from g2n2.ops.rule_kernels.spec import Rule, rounds
 from kernel_checks import DEVICE, LOW, assert_near, assert_twins, drawn, pairs_of, unequal_mask
 
 pytest.importorskip("triton", reason="the kernels need triton")
-from g2n2.ops.rules import triton
+from g2n2.ops.rule_kernels import triton
 
 NODES = [1, 7, 17, 32, *(pytest.param(n, marks=pytest.mark.slow) for n in (16, 29))]
 """On both sides of the edges of both tiles, 16 and 32."""

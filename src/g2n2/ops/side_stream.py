@@ -1,7 +1,7 @@
-"""Work nobody waits for, on a stream of its own: gradients of weights during a backward pass.
+"""A side stream for the gradients of weights during a backward pass.
 
 They are needed by the optimiser only, so in a small batch, which is bound by one kernel waiting for
-another, they need not stand in the way of the gradients of inputs. Whoever opens `aside` waits for
+another, they need not stand in the way of the gradients of inputs. Whoever opens `side_stream` waits for
 the stream before it reads a weight's gradient.
 """
 
@@ -18,8 +18,8 @@ _busy = False
 
 
 @contextmanager
-def aside(stream: torch.cuda.Stream | None) -> Iterator[None]:
-    """While open, `unhurried` work goes to this stream; on leaving, the current one waits for it.
+def side_stream(stream: torch.cuda.Stream | None) -> Iterator[None]:
+    """While open, `on_side_stream` work goes to this stream; on leaving, the current one waits for it.
 
     Only where each weight is used once, and its gradient not before this context is left.
     """
@@ -34,7 +34,7 @@ def aside(stream: torch.cuda.Stream | None) -> Iterator[None]:
             torch.cuda.current_stream().wait_stream(stream)
 
 
-def unused_on_the_way(*weights: Tensor | None) -> bool:
+def grads_reach_leaves_directly(*weights: Tensor | None) -> bool:
     """Whether the gradients of weights go to leaves with no work done on them before that."""
     nodes = [weight.grad_fn for weight in weights if weight is not None]
     ends = [end for node in nodes if node is not None for end, _ in node.next_functions]
@@ -44,10 +44,10 @@ def unused_on_the_way(*weights: Tensor | None) -> bool:
 
 
 @contextmanager
-def unhurried(allowed: bool, *read: Tensor) -> Iterator[None]:
-    """Do what is inside aside, where it may be and there is such a stream; it reads these tensors.
+def on_side_stream(allowed: bool, *read: Tensor) -> Iterator[None]:
+    """Run the body on the side stream if one is open and `allowed`; the body reads these tensors.
 
-    `unused_on_the_way` of the weights whose gradients are made says whether it may be.
+    `grads_reach_leaves_directly` of the weights whose gradients are made says whether it may be.
     """
     if _stream is None or not allowed:
         yield

@@ -13,7 +13,7 @@ from ..compiler.lowering import Constants, Lowered
 from .layer import Memories
 
 
-def first_memories(
+def input_memories(
     plan: InputPlan,
     words: Mapping[str, Lowered],
     nodes: Tensor,

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from g2n2.nn import GrammarGNN
-from g2n2.nn.naming import Named
+from g2n2.nn.lazy_constants import LazyConstants
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def named(made):
     def maker(name, value):
         return lambda others: made.append(name) or value(others)
 
-    return Named(
+    return LazyConstants(
         {
             "one": maker("one", lambda c: torch.tensor(1.0)),
             "two": maker("two", lambda c: c["one"] + c["one"]),

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 
-class Named(Mapping[str, Tensor]):
+class LazyConstants(Mapping[str, Tensor]):
     """What rules may name: a layer that names two of ten constants costs two.
 
     Args:
         makers: How each is made, given the others.
     """
 
-    def __init__(self, makers: Mapping[str, Callable[[Named], Tensor]]) -> None:
+    def __init__(self, makers: Mapping[str, Callable[[LazyConstants], Tensor]]) -> None:
         self.makers = makers
         self.made: dict[str, Tensor] = {}
 
@@ -33,10 +33,10 @@ class Named(Mapping[str, Tensor]):
     def __len__(self) -> int:
         return len(self.makers)
 
-    def to(self, dtype: torch.dtype) -> Named:
+    def to(self, dtype: torch.dtype) -> LazyConstants:
         """The same in another dtype."""
 
-        def cast(name: str) -> Callable[[Named], Tensor]:
+        def cast(name: str) -> Callable[[LazyConstants], Tensor]:
             return lambda _: self[name].to(dtype)
 
-        return Named({name: cast(name) for name in self.makers})
+        return LazyConstants({name: cast(name) for name in self.makers})

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from g2n2.ops.turning import reference
+from g2n2.ops.to_channel_last import reference
 from kernel_checks import DEVICE, LOW, drawn
 
 pytest.importorskip("triton", reason="the kernels need triton")
-from g2n2.ops.turning import triton
+from g2n2.ops.to_channel_last import triton
 
 SHAPES = [(1, 1, 1), (2, 7, 5), (1, 9, 65), (2, 33, 3), (2, 6, 16)]
 

@@ -3,14 +3,16 @@
 import pytest
 import torch
 
-from g2n2.ops.aside import aside, unhurried, unused_on_the_way
+from g2n2.ops.side_stream import grads_reach_leaves_directly, on_side_stream, side_stream
 
 
 def test_gradients_of_leaves_and_of_stacks_of_leaves_may_wait():
     a, b = torch.randn(2, 3, requires_grad=True), torch.randn(4, 3, requires_grad=True)
-    assert unused_on_the_way(a, None, b)
-    assert unused_on_the_way(torch.cat([a, b]))
-    assert unused_on_the_way(torch.cat([a, torch.ones(1, 3)])), "a constant has no gradient"
+    assert grads_reach_leaves_directly(a, None, b)
+    assert grads_reach_leaves_directly(torch.cat([a, b]))
+    assert grads_reach_leaves_directly(torch.cat([a, torch.ones(1, 3)])), (
+        "a constant has no gradient"
+    )
 
 
 def test_gradients_somebody_works_on_may_not():
@@ -22,19 +24,19 @@ def test_gradients_somebody_works_on_may_not():
         a.T,
         torch.cat([a, a.clone()]),
     ):
-        assert not unused_on_the_way(used)
-        assert not unused_on_the_way(a, used)
+        assert not grads_reach_leaves_directly(used)
+        assert not grads_reach_leaves_directly(a, used)
 
 
 def test_without_a_stream_everything_is_done_at_once():
-    with aside(None), unhurried(True, torch.ones(1)):
+    with side_stream(None), on_side_stream(True, torch.ones(1)):
         assert float(torch.ones(2).sum()) == 2.0
 
 
 def test_a_context_left_by_an_error_can_be_entered_again():
-    with pytest.raises(RuntimeError, match="inside"), aside(None):
+    with pytest.raises(RuntimeError, match="inside"), side_stream(None):
         raise RuntimeError("inside")
-    with aside(None):
+    with side_stream(None):
         pass
 
 
@@ -44,8 +46,8 @@ def test_work_goes_aside_and_is_waited_for_on_a_gpu(allowed):
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
     stream, x = torch.cuda.Stream(), torch.ones(4096, 4096, device="cuda")
-    with aside(stream):
-        with unhurried(allowed, x):
+    with side_stream(stream):
+        with on_side_stream(allowed, x):
             assert (torch.cuda.current_stream() == stream) == allowed
             product = x
             for _ in range(20):

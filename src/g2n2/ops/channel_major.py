@@ -1,4 +1,4 @@
-"""Matrix memories as planes: `[B, N, N, S]` that lies in memory as `[S, B, N, N]`.
+"""Channel-major matrix memories: shape `[B, N, N, S]`, stored as `[S, B, N, N]`.
 
 A product of matrices is then one batched product of contiguous n×n blocks, and a linear map of the
 channels one matrix product, with no copy on the way. A tensor that lies otherwise is copied first,

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from g2n2.ops.mixing import plain, reference
-from g2n2.ops.mixing.layout import covered
-from g2n2.ops.mixing.parts import Diagonal, Hadamard, Pairs
+from g2n2.ops.pair_mlp import plain, reference
+from g2n2.ops.pair_mlp.layout import covered
+from g2n2.ops.pair_mlp.parts import Diagonal, Hadamard, Pairs
 from kernel_checks import DEVICE, LOW, SIZES, assert_twins, drawn, pairs_of, unequal_mask
 
 KERNELS = {
@@ -76,7 +76,7 @@ CASES = [
 
 def kernels(backend):
     pytest.importorskip("triton", reason="the kernels need triton")
-    from g2n2.ops.mixing import streamed, triton
+    from g2n2.ops.pair_mlp import streamed, triton
 
     return {"triton": triton.mix, "streamed": streamed.mix}[backend]
 
