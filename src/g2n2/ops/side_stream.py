@@ -1,8 +1,8 @@
 """A side stream for the gradients of weights during a backward pass.
 
-They are needed by the optimiser only, so in a small batch, which is bound by one kernel waiting for
-another, they need not stand in the way of the gradients of inputs. Whoever opens `side_stream` waits for
-the stream before it reads a weight's gradient.
+Only the optimiser needs these gradients. In a small batch, where each kernel waits for the one
+before, they are computed beside the gradients of inputs. `side_stream` waits for its stream before
+anyone reads a gradient of a weight.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _busy = False
 
 @contextmanager
 def side_stream(stream: torch.cuda.Stream | None) -> Iterator[None]:
-    """While open, `on_side_stream` work goes to this stream; on leaving, the current one waits for it.
+    """While open, `on_side_stream` uses this stream; at the end the current one waits for it.
 
     Only where each weight is used once, and its gradient not before this context is left.
     """

@@ -1,7 +1,8 @@
 """Channel-wise products of `[B, N, N, S]`, with no permuted copy between products.
 
-Small graphs take the kernel of `rules`. Larger ones are multiplied as planes (`ops.channel_major`): the
-product that selects the operands writes them that way, and library products do the rest.
+Small graphs take the kernel of `rule_kernels`. Larger ones are multiplied channel-major
+(`ops.channel_major`): the product that selects the operands writes them that way, and library
+products do the rest.
 """
 
 from __future__ import annotations
