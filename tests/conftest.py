@@ -54,12 +54,22 @@ def launches(monkeypatch):
     from g2n2.ops.norms import kernels as norms
     from g2n2.ops.pair_mlp.kernels import edges, fused, weights
     from g2n2.ops.pooling import kernels as pooling
-    from g2n2.ops.rule_kernels import kernels as rules
+    from g2n2.ops.rule_kernels import kernels as rule_kernels
     from g2n2.ops.sums import kernels as sums
-    from g2n2.ops.to_channel_last import kernels as turning
+    from g2n2.ops.to_channel_last import kernels as to_channel_last
 
     counts = Counter()
-    for module in (adam, edges, fused, weights, norms, pooling, rules, sums, turning):
+    for module in (
+        adam,
+        edges,
+        fused,
+        weights,
+        norms,
+        pooling,
+        rule_kernels,
+        sums,
+        to_channel_last,
+    ):
         for name in [name for name in vars(module) if name.endswith("_kernel")]:
             family = module.__name__.split(".")[2]
             counted = Counted(f"{family}.{name}", getattr(module, name), counts)

@@ -142,15 +142,15 @@ EVERY = [
 @pytest.mark.parametrize(("grammar", "preset"), EVERY)
 def test_every_ablation(grammar, preset, launches, poisoned):
     assert_same(network(grammar, preset), batch(1, 7, 4))
-    expected = "rules.entries_kernel" if "{MM}" in grammar else "rules.product_kernel"
+    expected = "rule_kernels.entries_kernel" if "{MM}" in grammar else "rule_kernels.product_kernel"
     assert expected in launches, "the kernels for small graphs"
-    assert "mixing.join_kernel" not in launches, "and nothing is joined"
+    assert "pair_mlp.join_kernel" not in launches, "and nothing is joined"
 
 
 @pytest.mark.parametrize(("grammar", "preset"), EVERY)
 def test_half_precision(grammar, preset, launches):
     assert_same(network(grammar, preset, layers=1), batch(1, 7, 4), torch.bfloat16)
-    assert any(name.startswith("rules.") for name in launches)
+    assert any(name.startswith("rule_kernels.") for name in launches)
 
 
 @pytest.mark.parametrize("width", [{"M": 8, "V_c": 5}, {"M": 5, "V_c": 9}, 7], ids=str)
@@ -180,7 +180,7 @@ def test_several_rules_of_one_kind(launches, poisoned):
 def test_the_larger_tile(nodes, launches, poisoned):
     model = network("r-G_L3", width=4, layers=1)
     assert_same(model, batch(nodes, 5))
-    assert "rules.product_kernel" in launches
+    assert "rule_kernels.product_kernel" in launches
 
 
 @pytest.mark.parametrize(
@@ -196,9 +196,9 @@ def test_the_larger_tile(nodes, launches, poisoned):
 def test_larger_graphs_go_the_general_way(grammar, preset, dtype, launches):
     model = network(grammar, preset, layers=1)
     assert_same(model, batch(MOST_NODES + 1, 5), dtype)
-    assert "rules.product_kernel" not in launches
+    assert "rule_kernels.product_kernel" not in launches
     if preset == "modern":  # with `paper` the first hidden layer is of a width no tile divides
-        assert {"mixing.join_kernel", "mixing.back_kernel"} <= set(launches)
+        assert {"pair_mlp.join_kernel", "pair_mlp.back_kernel"} <= set(launches)
 
 
 def test_padding_does_not_matter(poisoned):
@@ -218,4 +218,4 @@ def test_width_64_on_a_gpu(grammar, preset, dtype, launches):
         pytest.skip("no CUDA device")
     model = network(grammar, preset, width=64, layers=3)
     assert_same(model, batch(29, 18, 4, 1, 23, 16), dtype)
-    assert any(name.startswith("rules.") for name in launches)
+    assert any(name.startswith("rule_kernels.") for name in launches)

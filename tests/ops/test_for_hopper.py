@@ -16,21 +16,21 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from g2n2.ops.adam import kernels as adam
 from g2n2.ops.adam.triton import BLOCK
-from g2n2.ops.pair_mlp import triton as mixing
+from g2n2.ops.pair_mlp import triton as pair_mlp
 from g2n2.ops.pair_mlp.kernels import edges, fused, weights
 from g2n2.ops.pair_mlp.layout import WIDEST
 from g2n2.ops.norms import kernels as norms
 from g2n2.ops.pooling import kernels as pooling
 from g2n2.ops.pooling.triton import ENTRIES
-from g2n2.ops.rule_kernels import kernels as rules
+from g2n2.ops.rule_kernels import kernels as rule_kernels
 from g2n2.ops.rule_kernels.triton import CHANNELS
 from g2n2.ops.sums import kernels as sums
 from g2n2.ops.sums.triton import COLUMNS, ROWS
-from g2n2.ops.to_channel_last import kernels as turning
+from g2n2.ops.to_channel_last import kernels as to_channel_last
 from g2n2.ops.to_channel_last.triton import CHANNELS as TURNED
 
 dtype, w = sys.argv[1], int(sys.argv[2])
-tiles = mixing.tiles_for(torch.float32 if dtype == "fp32" else torch.bfloat16, w)
+tiles = pair_mlp.tiles_for(torch.float32 if dtype == "fp32" else torch.bfloat16, w)
 places = {f"{a}{k}": w for a in "SP" for k in range(4)} | {f"C{k}": k * w for k in range(4)}
 whole = places | dict(SO=w, PO=w, BIAS=True, DIAGONAL=True, SILU=False, PRECISION="tf32")
 joined = {f"{a}{k}": w for a in "SP" for k in "012HV"} | {f"C{k}": 0 for k in "012HV"}
@@ -38,7 +38,7 @@ wide = {"DW1", "DB1", "DW2", "DGAIN", "DOWN", "ALONG", "SCALE"}
 numbers = {"small", "clip", "log_beta1", "log_beta2", "beta1", "beta2"}
 modules = dict(
     adam=adam, edges=edges, fused=fused, weights=weights,
-    norms=norms, pooling=pooling, rules=rules, sums=sums, turning=turning,
+    norms=norms, pooling=pooling, rule_kernels=rule_kernels, sums=sums, to_channel_last=to_channel_last,
 )
 left = {
     f"{family}.{name}"
@@ -104,18 +104,18 @@ else:
     for turned in ((False, False), (True, False), (False, True)):
         for precision in ("tf32", "tf32x3"):
             show(
-                "rules.product_kernel", 8, S=w, P=32, BC=CHANNELS, POWER=1, PRECISION=precision,
+                "rule_kernels.product_kernel", 8, S=w, P=32, BC=CHANNELS, POWER=1, PRECISION=precision,
                 TURN_X=turned[0], TURN_Y=turned[1],
             )
     entries = dict(S=w, P=32, PS=w, HADAMARD=True, DIAGONAL=True, MV=True, POWER=1)
-    show("rules.entries_kernel", 2, **entries, COPY=True)
-    show("rules.entries_back_kernel", 2, **entries)
+    show("rule_kernels.entries_kernel", 2, **entries, COPY=True)
+    show("rule_kernels.entries_back_kernel", 2, **entries)
     show("pooling.forward_kernel", S=w, P=w, BM=ENTRIES, full=["OUT"])
     show("pooling.backward_kernel", S=w, P=w, BM=ENTRIES, full=["DOUT"])
     show("pooling.row_kernel", S=w, P=w, BM=32, full=["OUT"])
     show("pooling.row_spread_kernel", S=w, P=w, BM=32, full=["DOUT"])
     show("sums.column_sums_kernel", BM=ROWS, BC=COLUMNS, full=["X"])
-    show("turning.turn_kernel", BR=64, BC=TURNED)
+    show("to_channel_last.turn_kernel", BR=64, BC=TURNED)
     show("adam.squares_kernel", BLOCK=BLOCK, full=["FULL", "OUT"])
     flat = ["W", "FULL", "MEAN", "SQUARE", "SHADOW", "DECAY", "SQUARES", "NORM", "RATE", "STEP", "SHARE"]
     show("adam.step_kernel", 8, BLOCKS=512, BLOCK=BLOCK, CLIP=True, AVERAGE=True, full=flat)

@@ -11,8 +11,8 @@ from g2n2.ops.pair_mlp.parts import Diagonal, Hadamard, Pairs
 from kernel_checks import DEVICE, LOW, SIZES, assert_twins, drawn, pairs_of, unequal_mask
 
 KERNELS = {
-    "triton": {"mixing.forward_kernel", "mixing.inputs_kernel", "mixing.weights_kernel"},
-    "streamed": {"mixing.join_kernel", "mixing.back_kernel"},
+    "triton": {"pair_mlp.forward_kernel", "pair_mlp.inputs_kernel", "pair_mlp.weights_kernel"},
+    "streamed": {"pair_mlp.join_kernel", "pair_mlp.back_kernel"},
 }
 
 

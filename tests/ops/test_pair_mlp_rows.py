@@ -57,8 +57,8 @@ def test_rows(count, width, hidden, out, bias, residual, dtype, launches, poison
     ops = on_rows(rows.mix_rows, flags), on_rows(mixed_plainly, flags)
     value = assert_twins(*ops, given, dtype)
     assert not value[flags == 0].any(), "rows that are not there are zero"
-    ends = "mixing.finish_kernel" if dtype == torch.float32 else "mixing.out_kernel"
-    assert {ends, "mixing.back_kernel"} <= set(launches)
+    ends = "pair_mlp.finish_kernel" if dtype == torch.float32 else "pair_mlp.out_kernel"
+    assert {ends, "pair_mlp.back_kernel"} <= set(launches)
     assert launches["sums.column_sums_kernel"] == 2 * bias
 
 
@@ -87,4 +87,4 @@ def test_qm9_sizes_on_a_gpu(width, dtype, launches, poisoned):
         given = [given[0], *(x / len(x) ** 0.5 for x in given[1:5]), given[5]]
     ops = on_rows(rows.mix_rows, flags), on_rows(mixed_plainly, flags)
     assert_twins(*ops, [x.requires_grad_() for x in given], dtype, factor=3.0)
-    assert "mixing.back_kernel" in launches
+    assert "pair_mlp.back_kernel" in launches

@@ -35,16 +35,20 @@ def operands(nodes, width, dtype, vector=False):
 def test_products_of_matrices(nodes, dtype, launches, poisoned):
     assert_twins(triton.matrix_matrix, reference.matrix_matrix, operands(nodes, 9, dtype), dtype)
     if nodes > MOST_NODES:
-        assert launches == {"turning.turn_kernel": 2}, "library products of planes"
+        assert launches == {"to_channel_last.turn_kernel": 2}, "library products of planes"
     else:
-        assert launches == {"rules.product_kernel": 3}, "forward and two gradients"
+        assert launches == {"rule_kernels.product_kernel": 3}, "forward and two gradients"
 
 
 @pytest.mark.parametrize("nodes", SIZES)
 def test_products_with_columns(nodes, launches, poisoned):
     leaves = operands(nodes, 5, torch.float32, vector=True)
     assert_twins(triton.matrix_column, reference.matrix_column, leaves, torch.float32)
-    one = {} if nodes > MOST_NODES else {"rules.entries_kernel": 1, "rules.entries_back_kernel": 1}
+    one = (
+        {}
+        if nodes > MOST_NODES
+        else {"rule_kernels.entries_kernel": 1, "rule_kernels.entries_back_kernel": 1}
+    )
     assert launches == one
 
 

@@ -93,9 +93,9 @@ def check(case, nodes, dtype, launches, factor=1.0):
         factor,
     )
     products = sum(rule.kind == "product" for rule in rules)
-    assert launches["rules.product_kernel"] == 3 * products, "forward and two gradients"
+    assert launches["rule_kernels.product_kernel"] == 3 * products, "forward and two gradients"
     others = [together for together in rounds(rules) if set(together) - {"product"}]
-    assert launches["rules.entries_back_kernel"] == len(others)
+    assert launches["rule_kernels.entries_back_kernel"] == len(others)
 
 
 @pytest.mark.parametrize("case", CASES)

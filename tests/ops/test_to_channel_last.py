@@ -29,7 +29,7 @@ def test_planes_become_rows_and_gradients_planes(batch, nodes, width, dtype, lau
     (slope,) = torch.autograd.grad(found, lying, flow)
     assert torch.equal(slope, flow)
     assert slope.permute(3, 0, 1, 2).is_contiguous(), "products want planes"
-    assert launches == {"turning.turn_kernel": 2}
+    assert launches == {"to_channel_last.turn_kernel": 2}
 
 
 def test_strides_of_any_kind(poisoned):
@@ -46,4 +46,4 @@ def test_a_large_graph_on_a_gpu(launches, poisoned):
         pytest.skip("no CUDA device")
     x = in_planes(torch.randn(2, 200, 200, 70, device="cuda", dtype=torch.bfloat16))
     assert torch.equal(triton.to_rows(x), x.contiguous())
-    assert launches == {"turning.turn_kernel": 1}
+    assert launches == {"to_channel_last.turn_kernel": 1}
