@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -134,6 +135,13 @@ def test_folders_and_sockets_are_refused(tmp_path):
             check_output(tmp_path / name)
     server.close()
     assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_a_dash_is_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match="name a file, or /dev/stdout"):
+        write_output(Path("-"), b"x")
+    assert not os.listdir(tmp_path)
 
 
 def test_folders_are_made_below_the_working_folder_only(tmp_path, monkeypatch):

@@ -69,8 +69,10 @@ def check_output(path: Path) -> None:
 
     Raises:
         DataError: A folder, a block device or a socket stands there, or its folder does not exist
-            and is not below the working folder, where it would be made.
+            and is not below the working folder, where it would be made; or it is `-`.
     """
+    if str(path) == "-":
+        raise DataError("an output called - is no file: name a file, or /dev/stdout for the screen")
     try:
         if is_stream(path):
             return

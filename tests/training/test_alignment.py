@@ -57,6 +57,21 @@ def test_a_target_of_the_run_is_no_feature():
     assert np.array_equal(made.node_features, trained.node_features)
 
 
+def test_a_target_of_the_run_is_no_feature_where_the_run_has_none():
+    trained = small_set("edge")
+    bare = replace(
+        trained, edge_features=np.zeros((len(trained.targets), 0), np.float32), edge_names=()
+    )
+    labelled = replace(
+        bare, edge_features=trained.targets.astype(np.float32), edge_names=("t0",), level="graph"
+    )
+    made = align(labelled, described(bare), Task.of(bare))
+    assert made.edge_features.shape == bare.edge_features.shape
+    other = replace(labelled, edge_names=("length",))
+    with pytest.raises(DataError, match="has unknown to the run the edge feature length; give"):
+        align(other, described(bare), Task.of(bare))
+
+
 def test_classes_are_matched_by_name():
     trained = small_set(kind="multiclass")
     column = Target("T0", kind="multiclass", classes=("many", "few"))

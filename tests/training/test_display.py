@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from g2n2.training.config import RunConfig
-from g2n2.training.display import Display, duration, score_table
+from g2n2.training.display import Display, duration, reliability_sentences, score_table
 from g2n2.training.session import train_config
 from g2n2.training.tasks import Task
 from small_sets import small_set
@@ -38,6 +38,14 @@ def test_scores_have_units_and_what_is_unknown_a_dash():
     assert "guessing the mean" in text
 
 
+def test_probabilities_without_a_fitted_temperature_are_not_called_calibrated():
+    task = Task.of(small_set(kind="binary"))
+    row = {"rows": 7, "temperature": 1.0, "nll": 0.6, "nll_before": 0.6, "ece": 0.1}
+    (said,) = reliability_sentences(task, {"t0": {**row, "ece_before": 0.1}}, "test graphs")
+    assert "calibrated" not in said
+    assert "on 7 test graphs the negative log-likelihood is 0.6, " in said
+
+
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_run_is_shown(tmp_path, terminal):
     console = Console(file=io.StringIO(), width=140, force_terminal=terminal, highlight=False)
@@ -54,3 +62,7 @@ def test_a_run_is_shown(tmp_path, terminal):
     assert "validation MAE" in text
     assert "bonds" in text
     assert 'pip install "g2n2[plot]"' in text
+    assert (
+        "an interval of 90 % for t0 needs 9 validation rows with a known value, and the run had 6"
+        in text
+    )

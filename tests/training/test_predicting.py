@@ -7,6 +7,7 @@ import gzip
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -437,6 +438,18 @@ def test_a_killed_prediction_goes_on(tmp_path: Path, home: Path, run: Run) -> No
     run.predict_to(source, tmp_path / "whole.csv")
     assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
     assert sorted(os.listdir(tmp_path)) == ["many.csv", "out.csv", "whole.csv"]
+
+
+def test_a_cluster_that_is_not_there_is_said_at_once(tmp_path: Path, run: Run) -> None:
+    pytest.importorskip("ray")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens, and nobody else can
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(DataError, match=f"no Ray cluster at {address} .*ray start --head"):
+            run.predict_to(
+                table(tmp_path / "in.csv"), tmp_path / "out.csv", engine="ray", ray_address=address
+            )
+    assert os.listdir(tmp_path) == ["in.csv"]
 
 
 @pytest.mark.slow

@@ -108,6 +108,7 @@ def predict(
 
     The output is OUT.partial while it is made; cut off, it goes on with --resume.
     """
+    from ..atomic_files import is_stream
     from ..training.calibration import check_interval
     from ..training.display import Advance
     from ..training.trained import Run as TrainedRun
@@ -139,17 +140,20 @@ def predict(
         done = f"after {advance.done:,} records, which are kept; go on with --resume"
         show.say(f"stopped {done if advance.done else 'before the first prediction'}")
         raise typer.Exit(130)
-    show.say(f"{made.rows:,} predictions written to {out}")
+    to_stderr = is_stream(out)  # such as /dev/stdout, which holds the table
+    typer.echo(f"{made.rows:,} predictions written to {out}", err=to_stderr)
     if made.first_unread:
         several = f"{made.unread:,} records have no prediction (see the column note); the first:"
-        show.say(
+        typer.echo(
             f"{several if made.unread > 1 else '1 record has no prediction:'} "
-            f"{', '.join(made.first_unread)}"
+            f"{', '.join(made.first_unread)}",
+            err=to_stderr,
         )
     if made.repeated:
-        show.say(
+        typer.echo(
             f"the id {made.repeated!r} stands in several rows of {file}, as it does in {out}: tell "
-            "them apart by their order, which is the same"
+            "them apart by their order, which is the same",
+            err=to_stderr,
         )
 
 

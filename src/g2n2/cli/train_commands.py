@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -183,8 +184,9 @@ def sweep(
         show.say(f"\nthe best trial's run is not here: {finished.best} on {finished.host}; there:")
     else:
         show.say("")
-    show.say(f"scores on test graphs: g2n2 evaluate {finished.best}")
-    show.say(f"predict:               g2n2 predict {finished.best} FILE --out preds.csv")
+    best = quote(str(finished.best))
+    show.say(f"scores on test graphs: g2n2 evaluate {best}")
+    show.say(f"predict:               g2n2 predict {best} FILE --out preds.csv")
 
 
 def parsed_options(pairs: list[str] | None) -> dict[str, Any]:
@@ -275,7 +277,7 @@ def _run(settings: RunConfig, folder: Path, *, resume: bool, other: Grammar | No
             interrupted = False
     if interrupted:
         started = (folder / "config.json").is_file()
-        advice = f", and saved; go on with: g2n2 train --resume {shown_path(folder)}"
+        advice = f", and saved; go on with: g2n2 train --resume {quote(shown_path(folder))}"
         show.say(f"\nstopped{advice if started else ' before training began; nothing was saved'}")
         raise typer.Exit(130)
     if result.stopped:
@@ -306,9 +308,9 @@ def _say_stopped(result: Result) -> None:
         task = result.parts.task
         best = result.history[result.best_epoch - 1][f"validation {task.metric}"]
         show.say(f"best so far: epoch {result.best_epoch}, validation {measured(task, best)}")
-    show.say(f"\ngo on:      g2n2 train --resume {folder}")
+    show.say(f"\ngo on:      g2n2 train --resume {quote(folder)}")
     if result.best_epoch:
-        show.say(f"predict:    g2n2 predict {folder} FILE --out preds.csv")
+        show.say(f"predict:    g2n2 predict {quote(folder)} FILE --out preds.csv")
 
 
 def _say_result(result: Result, console: Any) -> None:
@@ -329,4 +331,4 @@ def _say_result(result: Result, console: Any) -> None:
         why = "No test graph has a known target" if count else "There are no test graphs"
         show.say(f"\n{why} to score.")
     show.say(f"\nrun folder: {folder}  (result.json, metrics.csv, test.csv, pictures, weights)")
-    show.say(f"predict:    g2n2 predict {folder} FILE --out preds.csv")
+    show.say(f"predict:    g2n2 predict {quote(folder)} FILE --out preds.csv")

@@ -65,11 +65,11 @@ def _features(
     """Columns in the order of training; a column that is a target of the run is no feature."""
     values: Floats = graphs.node_features if what == "node" else graphs.edge_features
     have = graphs.node_names if what == "node" else graphs.edge_names
-    if not wanted or not have:
+    if len(wanted) < width or len(have) < values.shape[1]:  # some have no name
         if values.shape[1] != width:
             raise DataError(
                 f"{graphs.name} has {values.shape[1]} {what} features, the run was trained on "
-                f"{width}{_listed(wanted)}"
+                f"{width}{_listed(wanted)}; give the features the run was trained on"
             )
         return values
     missing = [name for name in wanted if name not in have]

@@ -290,7 +290,12 @@ def reliability_sentences(task: Task, reliability: Reliability, what: str) -> li
         if (row := reliability.get(column.name)) is None:
             continue
         of = f"{column.name}: " if len(task.columns) > 1 else ""
-        if "temperature" in row:
+        if row.get("temperature") == 1.0:  # too few validation rows to fit one
+            said.append(
+                f"{of}on {row['rows']:,} {what} the negative log-likelihood is {row['nll']:.4g}, "
+                f"the expected calibration error {percent(row['ece'])}"
+            )
+        elif "temperature" in row:
             said.append(
                 f"{of}probabilities are calibrated by a temperature of {row['temperature']:.3g}; "
                 f"on {row['rows']:,} {what} the negative log-likelihood is {row['nll']:.4g} "

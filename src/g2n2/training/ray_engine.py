@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ from .predicting import ChunkPredictor, Written, files_of
 
 WINDOW = 1024
 """Chunks that are with the cluster at a time; actors are kept for as many."""
+LISTENING = 10.0
+"""Seconds a cluster has to accept a connection."""
 STORE = 2**28
 """Bytes of the object store of a cluster on this machine."""
 
@@ -108,6 +111,18 @@ def predicted_by_ray(
                 yield answer
 
 
+def _require_listener(address: str) -> None:
+    """Refuse a HOST:PORT at which nothing listens; Ray itself would try for minutes.
+
+    Raises:
+        OSError: Nothing listens there.
+    """
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdecimal() and "/" not in host:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=LISTENING):
+            pass
+
+
 @contextmanager
 def _cluster(address: str | None, workers: int) -> Iterator[Any]:
     """Ray, connected to a cluster or with one of its own that ends with the context."""
@@ -126,8 +141,9 @@ def _cluster(address: str | None, workers: int) -> Iterator[Any]:
     address = address or os.environ.get("RAY_ADDRESS")
     if address and address != "local":
         try:
+            _require_listener(address)
             ray.init(address=address, **quiet)
-        except (ConnectionError, RuntimeError, ValueError) as fault:
+        except (OSError, RuntimeError, ValueError) as fault:
             raise DataError(
                 f"there is no Ray cluster at {address} ({str(fault).splitlines()[0]}): start one "
                 "with ray start --head, or leave out --ray-address"

@@ -256,6 +256,8 @@ def _in_processes(
     scores = metrics(parts.task, made.values, made.targets) if known else {}
     guesses = metrics(parts.task, *constant_guess(parts, made)) if scores else {}
     trust = calibration.reliability(parts.task, made)
+    for sentence in calibration.lacking():
+        watch.note(sentence)
     result = Result(
         files.path, parts, scores, guesses, trust, history, best + 1, epochs, stopped=False
     )

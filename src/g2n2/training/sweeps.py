@@ -79,7 +79,8 @@ class Sweep:
                 'them, or vary baseline = ["", …], where "" is for the grammar'
             )
         sweep = cls(Path(path).stem, shared, varied)
-        sweep.config({name: _first(space) for name, space in varied.items()})
+        for end in ("low", "high"):
+            sweep.config({name: _end(space, end) for name, space in varied.items()})
         return sweep
 
     def config(self, chosen: Mapping[str, Any]) -> RunConfig:
@@ -375,16 +376,23 @@ def _table(sweep: Sweep, trials: list[Any]) -> Finished:
 def _check_space(name: str, space: Any, path: str | Path) -> None:
     if isinstance(space, list) and space:
         return
-    numbers = isinstance(space, dict) and {"low", "high"} <= space.keys() <= {"low", "high", "log"}
-    if not numbers or not space["low"] < space["high"]:
+    if not isinstance(space, dict) or not _is_range(**space):
         raise DataError(
-            f"{name} in [sweep] of {path} should be a list of values, or "
-            f"{{ low = 1, high = 9, log = true }}, got {space!r}"
+            f"{name} in [sweep] of {path} should be a list of values, or numbers in ascending "
+            f"order such as {{ low = 1, high = 9, log = true }}, above 0 for log, got {space!r}"
         )
 
 
-def _first(space: Any) -> Any:
-    return space["low"] if isinstance(space, dict) else space[0]
+def _is_range(low: Any = None, high: Any = None, log: Any = False, **unknown: Any) -> bool:
+    ends = (low, high)
+    if unknown or not isinstance(log, bool) or any(type(end) not in (int, float) for end in ends):
+        return False
+    return bool(-math.inf < low < high < math.inf and (low > 0 or not log))
+
+
+def _end(space: Any, end: str) -> Any:
+    """One end of a range, or the first value of a list."""
+    return space[end] if isinstance(space, dict) else space[0]
 
 
 def _suggest(trial: Any, name: str, space: Any) -> Any:
