@@ -251,7 +251,7 @@ def _in_processes(
         curves.close()
     if not loop.finished:
         return Result(files.path, parts, {}, {}, {}, history, best + 1, epochs, stopped=True)
-    made, calibration = _ended(config, parts, files, store, fabric)
+    made, calibration = _test(config, parts, files, store, fabric)
     known = bool(np.isfinite(made.targets).any())
     scores = metrics(parts.task, made.values, made.targets) if known else {}
     guesses = metrics(parts.task, *constant_guess(parts, made)) if scores else {}
@@ -318,7 +318,7 @@ def _take_up(loop: Loop, files: RunFolder, watch: Watch) -> None:
         refuse_lost_best(files)
 
 
-def _ended(
+def _test(
     config: RunConfig, parts: Parts, files: RunFolder, store: GraphStore, fabric: Any
 ) -> tuple[Predictions, Calibration]:
     """What the best weights say of the test graphs, and how far it can be trusted."""
