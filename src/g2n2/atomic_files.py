@@ -294,6 +294,7 @@ def sole_builder(path: Path) -> Iterator[None]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            os.close(os.open(lock.lock_file, os.O_RDWR | os.O_CREAT))  # filelock would wait for it
             lock.acquire(timeout=0)
         except Timeout:
             said = f"{path} is being made by {holder(held_by)}; waiting for it"

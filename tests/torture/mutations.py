@@ -10,6 +10,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -213,7 +214,7 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 def _in_value(chance: Random, said: Any) -> Any:
     place = chance.choice(list(places(said)))
     if not place:
-        return chance.choice(ODD) if chance.random() < 0.3 else {"a": said}
+        return deepcopy(chance.choice(ODD)) if chance.random() < 0.3 else {"a": said}
     holder = said
     for key in place[:-1]:
         holder = holder[key]
@@ -230,7 +231,7 @@ def _in_value(chance: Random, said: Any) -> Any:
         case 4 if type(holder[key]) in (int, float):
             holder[key] = chance.choice((-holder[key], holder[key] + 1, holder[key] * 1e9, 10**25))
         case _:
-            holder[key] = chance.choice(ODD)
+            holder[key] = deepcopy(chance.choice(ODD))
     return said
 
 

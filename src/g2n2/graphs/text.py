@@ -28,6 +28,8 @@ _EDGE_LIST_HEADERS = ({"source", "target"}, {"from", "to"}, {"src", "dst"})
 _WHOLE_NUMBER = re.compile(r"[+-]?\d{1,18}")  # more digits are a name: int() refuses over 4,300
 DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 """A number written `0,5`."""
+LONGEST_SMILES = 10_000
+"""Characters; RDKit runs out of stack on chains of 20,000 atoms, and takes the process with it."""
 _OTHER_FORMATS = {
     ":": ("sparse6", "g2n2.graphs.adjacency reads it, or convert it with nauty's copyg -g"),
     ";": ("incremental sparse6", "convert it with nauty's copyg -g"),
@@ -183,6 +185,8 @@ def _molecule(text: str) -> Any:
     """An RDKit molecule, or in words why there is none."""
     if len(text.split()) != 1 or not text.isascii():  # RDKit stops at either without a word
         return "it is empty, or holds white space or a character beyond ASCII"
+    if len(text) > LONGEST_SMILES:
+        return f"it has {len(text):,} characters, and RDKit is given {LONGEST_SMILES:,} at most"
     try:
         from rdkit import Chem, rdBase
     except ImportError:

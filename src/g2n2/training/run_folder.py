@@ -172,7 +172,10 @@ class RunFolder:
         manifest = Manifest.read(self.path)
         if manifest is not None:
             last = {k: v[:1] for k, v in manifest.files.items() if k in (BEST, CALIBRATION)}
-            Manifest({**manifest.files, **last}).write(self.path)
+            try:
+                Manifest({**manifest.files, **last}).write(self.path)
+            except OSError as error:
+                raise cannot_write(self.path / MANIFEST, error) from None
 
     def describe(self, config: RunConfig, parts: Parts) -> None:
         """Write what the run depends on, before its first step."""

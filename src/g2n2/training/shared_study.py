@@ -8,6 +8,7 @@ SQLite file, behind a locked row in any other database.
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import time
@@ -228,6 +229,7 @@ class SharedStudy:
                 raise OSError("it is no file")
             if not self._file.parent.is_dir():
                 raise OSError(f"there is no folder {self._file.parent}")
+            os.close(os.open(lock.lock_file, os.O_RDWR | os.O_CREAT))  # filelock would wait for it
             lock.acquire()
         except OSError as error:
             raise self._refused(error) from None

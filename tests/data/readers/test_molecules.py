@@ -11,6 +11,7 @@ import pytest
 from g2n2.data.graph_set import GraphSet
 from g2n2.data.reading import read_graphs
 from g2n2.errors import DataError
+from g2n2.graphs import adjacency
 
 pytest.importorskip("rdkit", reason="molecules are read with RDKit")
 
@@ -404,3 +405,11 @@ def test_the_largest_fragment_keeps_its_features_and_places(tmp_path: Path) -> N
 
 
 GOOD = "id,smiles,y\na,CC,1.5\nb,CCO,2.5\n"
+
+
+def test_molecules_rdkit_would_crash_on_are_named_and_skipped():
+    graphs = read_graphs(["smiles:CCO", f"smiles:{'C' * 20_000}"])
+    assert len(graphs) == 1
+    assert any("20,000 characters" in note for note in graphs.notes)
+    with pytest.raises(DataError, match="20,000 characters"):
+        adjacency(f"smiles:{'C' * 20_000}")

@@ -61,7 +61,7 @@ def read_npz_graphs(path: str | Path, options: Options) -> GraphSet:
         )
     sizes = _sizes(arrays.get("sizes"), matrices)
     records = [from_matrix(matrix[:n, :n]) for matrix, n in zip(matrices, sizes, strict=True)]
-    ids = [str(value) for value in arrays.get("ids", np.arange(len(records)))]
+    ids = [str(value) for value in np.atleast_1d(arrays.get("ids", np.arange(len(records))))]
     if len(ids) != len(records):
         raise DataError(f"array 'ids' has {len(ids)} entries, expected {len(records)}")
     records = _with_features(records, arrays, sizes)
@@ -74,7 +74,7 @@ def read_npz_graphs(path: str | Path, options: Options) -> GraphSet:
             block.dtype.kind in "biu",
             options.task,
             options.target,
-            [str(name) for name in arrays.get("target_names", ())],
+            [str(name) for name in np.atleast_1d(arrays.get("target_names", ()))],
         )
         targets = {"level": level, "targets": values, "columns": columns}
         notes += more

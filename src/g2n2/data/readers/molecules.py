@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...errors import DataError
+from ...graphs.text import LONGEST_SMILES
 from ..assembly import GraphRecord
 
 Molecule: TypeAlias = Any  # an rdkit Mol: RDKit ships no types
@@ -37,6 +38,8 @@ ATOM_FEATURES = (
 BOND_FEATURES = ("single", "double", "triple", "aromatic", "in ring", "E", "Z")
 _ELEMENT_COLUMN = {symbol: column for column, symbol in enumerate(ELEMENTS)}
 _BOND_ORDER_TRIALS = 10_000  # the search for orders is exponential in the worst case
+MOST_ATOMS = LONGEST_SMILES
+"""Of a molecule, for the same reason."""
 _BOND_ORDERS = {1.0: 0, 2.0: 1, 3.0: 2, 1.5: 3}
 # RDKit raises plain RuntimeError for a broken invariant and ValueError for broken chemistry.
 _RDKIT_FAULTS = (RuntimeError, ValueError, OverflowError)
@@ -64,6 +67,8 @@ def parse_smiles(chem: Any, text: str) -> Molecule | str:
     if not text:
         return "no SMILES"
     shown = _shortened(text)
+    if len(text) > LONGEST_SMILES:
+        return f"{shown} has {len(text):,} characters; at most {LONGEST_SMILES:,} are read"
     # RDKit takes what follows white space for a name, so a sentence may pass for a molecule.
     if len(text.split()) > 1 and "|" not in text:
         return f"{shown} holds white space"
@@ -183,6 +188,8 @@ def graph_and_smiles(
         hydrogens: Make implicit hydrogens nodes of the graph.
         largest: Keep only the fragment with the most heavy atoms.
     """
+    if molecule.GetNumAtoms() > MOST_ATOMS:
+        return f"{molecule.GetNumAtoms():,} atoms; molecules of at most {MOST_ATOMS:,} are read"
     try:
         fragments = len(chem.GetMolFrags(molecule))
         if largest and fragments > 1:
