@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from g2n2.grammars.catalogue import catalogue, find_grammar
-from g2n2.nn import memory
+from g2n2.nn import memory_budget
 from g2n2.nn.model import GrammarGNN
 
 PASS = Path(__file__).parent.parent / "measured_pass.py"
@@ -71,18 +71,18 @@ def test_what_others_hold_of_a_gpu_is_not_free() -> None:
     if not torch.cuda.is_available():
         pytest.skip("no GPU is there")
     device = torch.device("cuda", 0)
-    before = memory.available_memory(device)
+    before = memory_budget.available_memory(device)
     held = torch.empty(2**30, dtype=torch.uint8, device=device)
-    assert memory.available_memory(device) <= before - held.nbytes
+    assert memory_budget.available_memory(device) <= before - held.nbytes
     del held  # torch keeps it for what comes next
-    assert memory.available_memory(device) >= before - 2**26
+    assert memory_budget.available_memory(device) >= before - 2**26
 
 
 def test_memory_of_a_sparse_adjacency_grows_with_the_nodes() -> None:
     network = GrammarGNN(find_grammar("GNNML1"), node_features=1, width=16, layers=2)
-    small, large = (memory.estimate(network, 1, n, entries=8 * n) for n in (10_000, 50_000))
+    small, large = (memory_budget.estimate(network, 1, n, entries=8 * n) for n in (10_000, 50_000))
     assert 4.9 < large / small < 5.1
-    assert memory.estimate(network, 1, 50_000) > 4 * 50_000**2
+    assert memory_budget.estimate(network, 1, 50_000) > 4 * 50_000**2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
@@ -100,16 +100,16 @@ def test_the_limit_of_a_control_group_counts(tmp_path: Path) -> None:
     (root / "a" / "b" / "memory.max").write_text("max\n")
     (root / "a" / "memory.max").write_text("5000\n")
     (root / "a" / "memory.current").write_text("2000\n")
-    assert memory._within_control_groups(own, root) == 3000
+    assert memory_budget._within_control_groups(own, root) == 3000
     own.write_text("7:cpu,cpuacct:/x\n5:memory:/a\n")
     (root / "memory" / "a").mkdir(parents=True)
     (root / "memory" / "a" / "memory.limit_in_bytes").write_text("900\n")
     (root / "memory" / "a" / "memory.usage_in_bytes").write_text("1000\n")
-    assert memory._within_control_groups(own, root) == 0
-    assert memory._within_control_groups(tmp_path / "none", root) == sys.maxsize
+    assert memory_budget._within_control_groups(own, root) == 0
+    assert memory_budget._within_control_groups(tmp_path / "none", root) == sys.maxsize
 
 
 def test_free_memory_is_what_the_system_says(tmp_path: Path) -> None:
     (tmp_path / "meminfo").write_text("MemTotal: 100 kB\nMemAvailable:   42 kB\n")
-    assert memory._free(tmp_path / "meminfo") == 42 * 1024
-    assert memory._free(tmp_path / "none") == sys.maxsize
+    assert memory_budget._free(tmp_path / "meminfo") == 42 * 1024
+    assert memory_budget._free(tmp_path / "none") == sys.maxsize

@@ -16,7 +16,7 @@ from torch import Tensor
 from g2n2.data.batching import epoch_batches
 from g2n2.data.graph_set import GraphSet
 from g2n2.errors import TrainingError
-from g2n2.nn import memory
+from g2n2.nn import memory_budget
 from g2n2.nn.model import GrammarGNN
 from g2n2.training.session import Result, Watch, train_config
 from g2n2.training.stepping import BAD_BATCH, Stepper
@@ -80,9 +80,9 @@ def test_the_memory_budget_is_kept_the_same_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network = GrammarGNN(node_features=1, width=4, layers=1, out=2)
-    enough_for_two = memory.estimate(network, 2, 8)
-    assert enough_for_two < memory.estimate(network, 3, 8)
-    monkeypatch.setattr(memory, "device_memory", lambda _: enough_for_two)
+    enough_for_two = memory_budget.estimate(network, 2, 8)
+    assert enough_for_two < memory_budget.estimate(network, 3, 8)
+    monkeypatch.setattr(memory_budget, "device_memory", lambda _: enough_for_two)
     notes: list[str] = []
     run(tmp_path, notes=notes, epochs=1)
     assert any("going on with 2 graphs at once" in note for note in notes)
