@@ -113,8 +113,8 @@ def parts_of(name: str, graphs: GraphSet, seed: int) -> dict[str, Any]:
 def one_run(folder: Path, name: str, seed: int, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Train once and measure on the test graphs."""
     from g2n2.training.config import RunConfig
+    from g2n2.training.run import Run
     from g2n2.training.session import train_config
-    from g2n2.training.trained import Run
 
     began = time.monotonic()
     graphs = read(folder, name)

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from .power import CallablePackage
     from .power.refinement import refine as refine
     from .power.separation import separate as separate
+    from .training.run import Run as Run
     from .training.start import train as train
-    from .training.trained import Run as Run
 
     power: CallablePackage
 
@@ -70,7 +70,7 @@ _HOMES = {
     "load": "api",
     "explain": "nn.explaining",
     "export": "api",
-    "Run": "training.trained",
+    "Run": "training.run",
     "GrammarGNN": "nn.model",
     "GrammarLayer": "nn.pyg_layer",
     "G2N2": "nn.model",

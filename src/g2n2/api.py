@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .power.wl_tests import WLTest
     from .reduction.checker import Verdict
     from .reduction.compare import Comparison, Mode
-    from .training.trained import Outcome, Run
+    from .training.run import Outcome, Run
 
 
 def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> Verdict:
@@ -278,7 +278,7 @@ def load(path: str | Path, device: str = "auto") -> GrammarGNN | Run:
     """
     place = Path(path)
     if os.path.isdir(place):
-        from .training.trained import Run
+        from .training.run import Run
 
         return Run(place, device)
     if not os.path.exists(place):
@@ -431,7 +431,7 @@ def predict(
     Raises:
         DataError: The graphs cannot be read, or do not fit.
     """
-    from .training.trained import Run
+    from .training.run import Run
 
     held = load(model, device) if isinstance(model, str | os.PathLike) else model
     if isinstance(held, Run):
@@ -471,7 +471,7 @@ def _graph_set(model: GrammarGNN, graphs: Any, options: Mapping[str, Any] | None
     from .data.readers.arrays import read_matrices
     from .data.readers.options import Options
     from .data.reading import read_with
-    from .training.building import read_source
+    from .training.setup import read_source
 
     if isinstance(graphs, GraphSet):
         return graphs

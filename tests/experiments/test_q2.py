@@ -15,7 +15,7 @@ from g2n2.experiments.speed import equal_time
 from g2n2.experiments.sums_cells import sums_cell
 from g2n2.experiments.training_cells import mae_key, training_cell
 from g2n2.training.config import RunConfig
-from g2n2.training.tasks import Task
+from g2n2.training.task import Task
 from small_sets import small_set
 
 TARGETS = ("mu", "alpha", "homo", "lumo", "gap", "r2", "zpve", "u0", "u", "h", "g", "cv")
@@ -216,8 +216,8 @@ def test_a_run_that_died_to_a_constant_is_found(tmp_path):
     """Two molecules, H₂ and HF; what the elements give varies, the network's part does not."""
     from g2n2.data.graph_set import GraphSet, Target
     from g2n2.experiments.collapse import spread_of_predictions
-    from g2n2.training.evaluation import Predictions
-    from g2n2.training.trained import Outcome
+    from g2n2.training.evaluate import Predictions
+    from g2n2.training.run import Outcome
 
     graphs = GraphSet(
         name="two",

@@ -43,8 +43,8 @@ from g2n2.experiments.trained.siamese import plain_embedding
 from g2n2.graphs import adjacency
 from g2n2.power.suites import Suite, load_suite
 from g2n2.power.trials.brec_training import Training
-from g2n2.training.building import make_model, prepare
 from g2n2.training.config import RunConfig
+from g2n2.training.setup import make_model, prepare
 
 CPU = torch.device("cpu")
 QUICK = Training(epochs=1)

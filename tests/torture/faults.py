@@ -22,7 +22,7 @@ from random import Random
 from typing import Any
 
 from g2n2.experiments.record import Record
-from g2n2.training.checkpoints import NAME as CHECKPOINT
+from g2n2.training.checkpoint import NAME as CHECKPOINT
 from g2n2.training.manifest import NAME as MANIFEST
 from g2n2.training.run_folder import BEST
 

@@ -7,8 +7,8 @@ import pytest
 
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
-from g2n2.training.alignment import align
-from g2n2.training.tasks import Task
+from g2n2.training.alignment import match_training_columns
+from g2n2.training.task import Task
 from small_sets import small_set
 
 
@@ -27,7 +27,7 @@ def described(graphs, **changes):
 def test_features_are_put_into_the_order_of_training():
     trained = small_set()
     swapped = replace(trained, node_features=trained.node_features[:, ::-1], node_names=("b", "a"))
-    made = align(swapped, described(trained), Task.of(trained))
+    made = match_training_columns(swapped, described(trained), Task.of(trained))
     assert np.array_equal(made.node_features, trained.node_features)
     assert made.node_names == ("a", "b")
 
@@ -36,7 +36,7 @@ def test_missing_and_unknown_features_are_named():
     trained = small_set()
     other = replace(trained, node_names=("a", "c"))
     with pytest.raises(DataError) as caught:
-        align(other, described(trained), Task.of(trained))
+        match_training_columns(other, described(trained), Task.of(trained))
     assert "lacks the node feature b and has unknown to the run the node feature c" in str(
         caught.value
     )
@@ -46,14 +46,14 @@ def test_another_number_of_features_without_names_is_refused():
     trained = small_set()
     nameless = replace(trained, node_features=trained.node_features[:, :1], node_names=())
     with pytest.raises(DataError, match="has 1 node features, the run was trained on 2: a, b"):
-        align(nameless, described(trained), Task.of(trained))
+        match_training_columns(nameless, described(trained), Task.of(trained))
 
 
 def test_a_target_of_the_run_is_no_feature():
     trained = small_set("node")
     features = np.concatenate([trained.node_features, trained.targets], 1).astype(np.float32)
     more = replace(trained, node_features=features, node_names=("a", "b", "t0"))
-    made = align(more, described(trained), Task.of(trained))
+    made = match_training_columns(more, described(trained), Task.of(trained))
     assert np.array_equal(made.node_features, trained.node_features)
 
 
@@ -62,20 +62,20 @@ def test_classes_are_matched_by_name():
     column = Target("T0", kind="multiclass", classes=("many", "few"))
     values = np.array([[0.0], [1.0], [np.nan]] * 20)
     new = replace(trained, targets=values, columns=(column,))
-    made = align(new, described(trained), Task.of(trained))
+    made = match_training_columns(new, described(trained), Task.of(trained))
     assert made.targets[:2, 0].tolist() == [2.0, 0.0]
     assert np.isnan(made.targets[2, 0])
     odd = replace(new, columns=(Target("t0", kind="multiclass", classes=("many", "none")),))
     with pytest.raises(
         DataError, match="class 'none', unknown to the run; it knows few, some, many"
     ):
-        align(odd, described(trained), Task.of(trained))
+        match_training_columns(odd, described(trained), Task.of(trained))
 
 
 def test_targets_that_are_not_there_are_unknown():
     trained = small_set("edge", "binary")
     bare = replace(trained, targets=np.zeros((len(trained), 0)), columns=(), level="graph")
-    made = align(bare, described(trained), Task.of(trained))
+    made = match_training_columns(bare, described(trained), Task.of(trained))
     assert made.targets.shape == trained.targets.shape
     assert np.isnan(made.targets).all()
 
@@ -83,6 +83,6 @@ def test_targets_that_are_not_there_are_unknown():
 def test_positions_are_asked_for_where_distances_were_learned():
     trained = small_set()
     with pytest.raises(DataError, match="no positions"):
-        align(trained, described(trained, positions=True), Task.of(trained))
+        match_training_columns(trained, described(trained, positions=True), Task.of(trained))
     placed = replace(trained, positions=np.zeros((trained.sizes.sum(), 3), dtype=np.float32))
-    assert align(placed, described(trained), Task.of(trained)).positions is None
+    assert match_training_columns(placed, described(trained), Task.of(trained)).positions is None

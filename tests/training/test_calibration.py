@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
 from g2n2.training import manifest
-from g2n2.training.building import Parts
 from g2n2.training.calibration import (
     COLDEST,
     KEPT_ERRORS,
@@ -26,13 +25,14 @@ from g2n2.training.calibration import (
     conformal_rank,
     fit_temperature,
 )
-from g2n2.training.evaluation import Predictions
-from g2n2.training.prediction_rows import prediction_columns, prediction_rows
+from g2n2.training.evaluate import Predictions
+from g2n2.training.predict import prediction_columns, prediction_rows
+from g2n2.training.run import Run
 from g2n2.training.run_folder import CALIBRATION, RunFolder
 from g2n2.training.scaling import Scaling
 from g2n2.training.session import Watch, train_config
-from g2n2.training.tasks import Task
-from g2n2.training.trained import Run
+from g2n2.training.setup import Parts
+from g2n2.training.task import Task
 from small_runs import no_pictures, small_config, small_graphs
 from small_sets import small_set
 

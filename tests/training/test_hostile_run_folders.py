@@ -11,8 +11,8 @@ import pytest
 
 from g2n2.errors import DataError
 from g2n2.training.manifest import NAME as MANIFEST
+from g2n2.training.run import Run
 from g2n2.training.session import train_config
-from g2n2.training.trained import Run
 from small_runs import no_pictures, small_config, small_graphs
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")

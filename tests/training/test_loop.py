@@ -22,15 +22,15 @@ from g2n2.data.graph_set import GraphSet
 from g2n2.data.store import GraphStore
 from g2n2.errors import DataError
 from g2n2.training import loop, session
-from g2n2.training.building import make_model, prepare
-from g2n2.training.checkpoints import NAME, PREVIOUS, load_checkpoint, save_checkpoint
+from g2n2.training.checkpoint import NAME, PREVIOUS, load_checkpoint, save_checkpoint
 from g2n2.training.display import data_sentences
 from g2n2.training.inference import outputs
 from g2n2.training.loop import Loop
 from g2n2.training.plots import draw
+from g2n2.training.run import Run
 from g2n2.training.run_folder import RunFolder
 from g2n2.training.session import Result, Watch, train_config
-from g2n2.training.trained import Run
+from g2n2.training.setup import make_model, prepare
 from small_runs import (
     largest_difference,
     learned_state,

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from g2n2.errors import DataError
-from g2n2.training import checkpoints, manifest
-from g2n2.training.checkpoints import NAME, PREVIOUS, load_checkpoint, save_checkpoint
+from g2n2.training import checkpoint, manifest
+from g2n2.training.checkpoint import NAME, PREVIOUS, load_checkpoint, save_checkpoint
 from g2n2.training.manifest import Manifest
+from g2n2.training.run import Run
 from g2n2.training.run_folder import BEST, CALIBRATION, DESCRIPTION, RunFolder
 from g2n2.training.session import Watch, train_config
-from g2n2.training.trained import Run
 from small_runs import no_pictures, small_config, small_graphs
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")
@@ -146,7 +146,7 @@ def test_a_kill_between_any_two_files_leaves_a_run_that_is_known(folder, monkeyp
         real(*arguments, **named)
 
     monkeypatch.setattr(manifest, "replace_file", replaced)
-    monkeypatch.setattr(checkpoints, "replace_file", replaced)
+    monkeypatch.setattr(checkpoint, "replace_file", replaced)
     content, _ = load_checkpoint(folder)
     try:
         for number in range(6):

@@ -7,7 +7,7 @@ import pytest
 
 from g2n2.data.graph_set import Target
 from g2n2.training.metrics import for_json, metrics, roc_auc
-from g2n2.training.tasks import Task
+from g2n2.training.task import Task
 
 sklearn = pytest.importorskip("sklearn.metrics", reason="compares with scikit-learn")
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from g2n2.training.evaluation import Predictions
+from g2n2.training.evaluate import Predictions
 from g2n2.training.plots import draw
-from g2n2.training.tasks import Task
+from g2n2.training.task import Task
 from small_sets import small_set
 
 matplotlib = pytest.importorskip("matplotlib", reason="pictures need matplotlib")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from g2n2.training.run_folder import RunFolder
-from g2n2.training.stepping import BAD_BATCH
+from g2n2.training.step import BAD_BATCH
 from small_runs import SMALL, largest_difference, learned_state
 from two_processes import run
 

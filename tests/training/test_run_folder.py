@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from g2n2.errors import DataError
-from g2n2.training.building import prepare
 from g2n2.training.config import RunConfig
 from g2n2.training.run_folder import RunFolder, checksum
 from g2n2.training.settings import with_rules
+from g2n2.training.setup import prepare
 from small_sets import small_set
 
 CONFIG = RunConfig("small", target=("t0",), width=4)

@@ -11,9 +11,9 @@ import torch
 from benchmark_files import real_file
 from g2n2.errors import DataError
 from g2n2.training.config import RunConfig
+from g2n2.training.run import Run
 from g2n2.training.run_folder import BEST
 from g2n2.training.session import Watch, train_config
-from g2n2.training.trained import Run
 from small_sets import small_set
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")

@@ -22,7 +22,7 @@ from ..nn.model import GrammarGNN
 from ..nn.replay import Replay
 from ..ops.mixing import plain
 from ..training.averaging import Average
-from ..training.graphed import GraphedStep
+from ..training.cuda_graphs import GraphedStep
 from . import work
 from .cases import Case, Precision
 from .molecules import sizes_of

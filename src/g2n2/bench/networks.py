@@ -17,10 +17,10 @@ from ..data.store import GraphStore
 from ..nn.model import GrammarGNN
 from ..nn.replay import Replay
 from ..training.averaging import Average
+from ..training.cuda_graphs import GraphedStep
 from ..training.devices import make_optimiser
-from ..training.graphed import GraphedStep
 from ..training.recipes import RECIPES
-from ..training.tasks import Task
+from ..training.task import Task
 from . import block_diagonal
 from .cases import Case, Peer
 from .molecules import DISTANCE, graphs_of

@@ -14,7 +14,7 @@ from .train_commands import Id, OptionList, Smiles, parsed_options
 
 if TYPE_CHECKING:
     from ..data.catalogue import Dataset
-    from ..training.trained import Run as TrainedRun
+    from ..training.run import Run as TrainedRun
 
 Run = Annotated[Path, typer.Argument(help="A run folder written by g2n2 train.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
@@ -44,7 +44,7 @@ def evaluate(
     from ..training.calibration import check_interval
     from ..training.display import plain_console, reliability_sentences, score_table
     from ..training.metrics import for_json
-    from ..training.trained import Run as TrainedRun
+    from ..training.run import Run as TrainedRun
 
     check_interval(interval)
     trained = TrainedRun(run, device)
@@ -110,7 +110,7 @@ def predict(
     """
     from ..training.calibration import check_interval
     from ..training.display import Advance
-    from ..training.trained import Run as TrainedRun
+    from ..training.run import Run as TrainedRun
 
     check_interval(interval)
     trained = TrainedRun(run, device)
@@ -164,7 +164,7 @@ def _predict_molecule(
     """What a run says of one SMILES: on the screen, and in a file where one is named."""
     from ..data.reading import SMILES
     from ..errors import DataError
-    from ..training.prediction_rows import write_rows
+    from ..training.predict import write_rows
 
     if smiles is None:
         raise DataError(

@@ -169,7 +169,7 @@ def sweep(
     out: Annotated[Path, typer.Option(help="Folder of the trials' runs.")] = Path("runs/sweep"),
 ) -> None:
     """Search hyper-parameters and grammars with Optuna; resumable, alone or several at once."""
-    from ..training.sweeps import Sweep, run_sweep
+    from ..training.sweep import Sweep, run_sweep
 
     plan = Sweep.read(config)
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..training.trained import Outcome
+    from ..training.run import Outcome
 
 SPREAD = "spread of predictions / spread of targets"
 LEAST_SPREAD = 0.1
@@ -25,7 +25,7 @@ def spread_of_predictions(outcome: Outcome, folder: Path) -> Mapping[str, float]
         folder: Of the run.
     """
     from ..training.run_folder import RunFolder
-    from ..training.tasks import Task
+    from ..training.task import Task
 
     scaling = RunFolder(folder).scaling()
     known = scaling.reference(Task.of(outcome.graphs), outcome.graphs)[outcome.made.rows]

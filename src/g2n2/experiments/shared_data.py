@@ -17,7 +17,7 @@ def graphs_of(config: RunConfig, given: Slice) -> GraphSet:
     import numpy as np
 
     from ..data.catalogue import dataset_options, find_dataset
-    from ..training.building import choose_targets
+    from ..training.setup import choose_targets
 
     known = dataset_options(find_dataset(config.dataset))
     where = {name: value for name, value in (given.options or {}).items() if name in known}
@@ -31,6 +31,6 @@ def graphs_of(config: RunConfig, given: Slice) -> GraphSet:
 
 @lru_cache(maxsize=2)  # QM9 with distances and without
 def _whole(dataset: str, data: str | None, options: tuple[tuple[str, Any], ...]) -> GraphSet:
-    from ..training.building import read_source
+    from ..training.setup import read_source
 
     return read_source(dataset, data, dict(options))

@@ -98,7 +98,7 @@ def speed_record(
 
 
 def _measured(folder: Path) -> float | None:
-    from ..training.checkpoints import load_checkpoint
+    from ..training.checkpoint import load_checkpoint
 
     content, _ = load_checkpoint(folder)
     return epoch_seconds(content["progress"]["history"]) if content else None

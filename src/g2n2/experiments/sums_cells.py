@@ -18,8 +18,8 @@ def sums_cell(question: str, name: str, budget: str, config: RunConfig) -> Cell:
     """Test errors of the references of a run, on its own split; metrics as those of its network."""
 
     def run(given: Slice) -> Record:
-        from ..training.building import prepare
         from ..training.run_folder import checksum
+        from ..training.setup import prepare
 
         begun = time.monotonic()
         graphs = graphs_of(config, given)

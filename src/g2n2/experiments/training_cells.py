@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from torch import nn
 
     from ..data.graph_set import GraphSet
-    from ..training.building import Parts
-    from ..training.evaluation import Scores
-    from ..training.graphed import Recorded
+    from ..training.cuda_graphs import Recorded
+    from ..training.evaluate import Scores
     from ..training.loop import Loop
+    from ..training.run import Outcome
     from ..training.run_folder import RunFolder
-    from ..training.trained import Outcome
+    from ..training.setup import Parts
 
 SECONDS_PER_EPOCH = "seconds per epoch (training)"
 
@@ -125,7 +125,7 @@ def run_slice(
         DataError: The run was started with other settings.
         NothingYetError: No epoch fitted into the slice.
     """
-    from ..training.checkpoints import load_checkpoint
+    from ..training.checkpoint import load_checkpoint
     from ..training.run_folder import RunFolder
 
     begun = time.monotonic()
@@ -173,7 +173,7 @@ def _errors(
     trained: Trained, files: RunFolder, graphs: GraphSet, given: Slice, measure: Measure | None
 ) -> dict[str, float]:
     """Test errors of the best weights so far, and what else is measured of them."""
-    from ..training.trained import Run
+    from ..training.run import Run
 
     scores, extra = trained.scores, dict[str, float]()
     if scores is None or measure is not None:

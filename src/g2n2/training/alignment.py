@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ..data.graph_set import Floats, GraphSet, Target
 from ..errors import DataError
-from .tasks import Task, Values
+from .task import Task, Values
 
 
-def align(graphs: GraphSet, trained: dict[str, Any], task: Task) -> GraphSet:
+def match_training_columns(graphs: GraphSet, trained: dict[str, Any], task: Task) -> GraphSet:
     """A set with the features and target columns of the one a network was trained on.
 
     Targets the set has are brought to the run's classes; those it lacks are NaN.

@@ -20,9 +20,9 @@ import numpy as np
 from ..data.graph_set import GraphSet
 from ..errors import DataError
 from ..validation import Int, check
-from .building import Parts
-from .evaluation import Predictions
-from .tasks import Task, Values
+from .evaluate import Predictions
+from .setup import Parts
+from .task import Task, Values
 from .training_range import Range, TrainingRange, joined, spread
 
 INTERVAL = 0.9

@@ -19,13 +19,13 @@ from ..compiler.planning import plan_network
 from ..data.batch import LARGE
 from ..grammars.grammar import Grammar
 from ..nn.model import GrammarGNN
-from .building import Parts
 from .calibration import Reliability, percent
 from .config import RunConfig
-from .evaluation import Scores
+from .evaluate import Scores
 from .loop import Loop
 from .session import Watch
-from .tasks import Task
+from .setup import Parts
+from .task import Task
 
 LABELS = {
     "mae": "MAE",

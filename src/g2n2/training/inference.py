@@ -11,7 +11,7 @@ from ..data.batching import ordered_batches
 from ..data.store import GraphStore
 from ..errors import TrainingError
 from .devices import free_cached_memory, out_of_memory
-from .tasks import Values
+from .task import Values
 
 Ints = NDArray[np.int64]
 

@@ -21,17 +21,17 @@ from ..data.graph_set import Ints
 from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
 from .averaging import Average
-from .checkpoints import random_states, restore_random_states, save_checkpoint
+from .checkpoint import random_states, restore_random_states, save_checkpoint
 from .config import FREE, RunConfig, as_then
+from .cuda_graphs import Recorded, record_steps
 from .devices import make_optimiser
-from .evaluation import Scores
-from .graphed import Recorded, record_steps
+from .evaluate import Scores
 from .interruption import Interruption
 from .processes import Processes
 from .progress import Progress
 from .schedules import cosine_rate, plateau_rate
-from .stepping import Note, Stepper
-from .tasks import Task
+from .step import Note, Stepper
+from .task import Task
 
 BETWEEN = 2.0
 """Seconds: epochs shorter than that share a checkpoint."""

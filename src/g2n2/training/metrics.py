@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .tasks import Task, Values
+from .task import Task, Values
 
 Metrics = dict[str, float]
 

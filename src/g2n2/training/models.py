@@ -5,11 +5,11 @@ from __future__ import annotations
 from torch import nn
 
 from ..errors import DataError
-from .building import Parts, make_model
-from .checkpoints import write_announced
+from .checkpoint import write_announced
 from .config import RunConfig
 from .manifest import Manifest, refuse_altered
 from .run_folder import BEST, RunFolder
+from .setup import Parts, make_model
 
 
 def save_best(files: RunFolder, model: nn.Module) -> None:

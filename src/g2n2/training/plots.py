@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..data.graph_set import Target
-from .evaluation import Predictions
-from .tasks import Task, Values
+from .evaluate import Predictions
+from .task import Task, Values
 
 BLUE, ORANGE, GREY = "#2a6f97", "#d1603d", "#888888"
 MOST_PANELS = 12

@@ -22,7 +22,7 @@ from ..data.readers.options import Options
 from ..data.streaming import Chunk
 from ..errors import DataError, G2N2Error, TrainingError
 from ..input_files import printable
-from .predicting import ChunkPredictor, Written, files_of
+from .predict_file import ChunkPredictor, Written, files_of
 
 WINDOW = 1024
 """Chunks that are with the cluster at a time; actors are kept for as many."""
@@ -36,7 +36,7 @@ class ChunkActor:
     def __init__(
         self, name: str, files: dict[str, bytes], device: str, options: Options, interval: float
     ) -> None:
-        from .trained import Run
+        from .run import Run
 
         self._home = tempfile.TemporaryDirectory(prefix="g2n2-")
         folder = Path(self._home.name) / name

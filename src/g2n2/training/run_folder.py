@@ -37,16 +37,16 @@ from ..grammars.catalogue import find_grammar
 from ..language.registry import described, from_description, register
 from ..locks import HOLDER, LOCK, sole_writer
 from ..validation import Int, check
-from .building import Parts, distance_kinds
 from .calibration import Calibration
-from .checkpoints import NAME as CHECKPOINT
-from .checkpoints import PREVIOUS, cannot_write, write_announced, write_whole
+from .checkpoint import NAME as CHECKPOINT
+from .checkpoint import PREVIOUS, cannot_write, write_announced, write_whole
 from .config import RunConfig, as_then
 from .manifest import NAME as MANIFEST
 from .manifest import Manifest, refuse_altered, sha256
 from .scaling import Scaling
 from .settings import rules_of
-from .tasks import Task
+from .setup import Parts, distance_kinds
+from .task import Task
 
 BEST = "best.safetensors"
 CALIBRATION = "calibration.json"

@@ -11,7 +11,7 @@ import numpy as np
 from ..data.graph_set import GraphSet
 from ..data.qm9.references import BETWEEN, fit_references, reference_sums
 from ..errors import DataError
-from .tasks import Task, Values
+from .task import Task, Values
 
 NOISE = 1e-9
 """Of the largest target: a deviation up to that is rounding, and the column a constant."""

@@ -17,7 +17,24 @@ from ..data.store import GraphStore
 from ..described import Described
 from ..errors import DataError
 from ..ops.precision import float32_products
-from .building import (
+from .calibration import Calibration, Reliability
+from .checkpoint import load_checkpoint
+from .config import RunConfig
+from .cuda_graphs import Recorded
+from .curves import TensorBoardCurves
+from .devices import make_fabric
+from .evaluate import Predictions, Scores, constant_guess, predict, score
+from .loop import Hooks, Loop
+from .metrics import for_json, metrics
+from .models import load_best, refuse_lost_best, save_best
+from .plots import draw
+from .precompute_supports import precompute_supports
+from .predict import prediction_rows, write_rows
+from .processes import Processes
+from .provenance import provenance
+from .run_folder import RunFolder, checksum
+from .settings import first_process, with_rules
+from .setup import (
     Parts,
     distance_kinds,
     load_graphs,
@@ -27,23 +44,6 @@ from .building import (
     refuse_unknown_names,
     with_batch,
 )
-from .calibration import Calibration, Reliability
-from .checkpoints import load_checkpoint
-from .config import RunConfig
-from .curves import TensorBoardCurves
-from .designing import design_supports
-from .devices import make_fabric
-from .evaluation import Predictions, Scores, constant_guess, predict, score
-from .graphed import Recorded
-from .loop import Hooks, Loop
-from .metrics import for_json, metrics
-from .models import load_best, refuse_lost_best, save_best
-from .plots import draw
-from .prediction_rows import prediction_rows, write_rows
-from .processes import Processes
-from .provenance import provenance
-from .run_folder import RunFolder, checksum
-from .settings import first_process, with_rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +206,7 @@ def _in_processes(
     model = make_model(config, parts).to(dtype)
     store = make_store(config, learned(parts), fabric.device, dtype)
     recorded = recorded or Recorded()
-    design_supports(model, store, recorded)
+    precompute_supports(model, store, recorded)
     watch.summary(config, parts, model)
     curves: TensorBoardCurves | None = None
     loop: Loop | None = None

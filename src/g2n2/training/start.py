@@ -12,11 +12,11 @@ from ..errors import DataError
 from ..grammars.catalogue import GIVEN
 from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..whole_files import check_folder
-from .building import chosen_graphs
 from .config import RunConfig
+from .run import Run
 from .session import train_config
 from .settings import new_run_folder, rooted, rules_of
-from .trained import Run
+from .setup import chosen_graphs
 
 Graphs = str | Path | GraphSet | Iterable[Any]
 """A data set's name, a path, or graphs in memory."""

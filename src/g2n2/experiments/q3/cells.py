@@ -58,7 +58,7 @@ def run_folds(
 
     Runs on whole training folds come first: two of the three statistics need nothing else.
     """
-    from ...training.graphed import Recorded
+    from ...training.cuda_graphs import Recorded
     from ...training.run_folder import checksum
     from ..shared_data import graphs_of
     from .folds import FoldRun, run_fold

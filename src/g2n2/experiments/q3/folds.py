@@ -21,7 +21,7 @@ from .statistics import KEPT_DIGITS
 
 if TYPE_CHECKING:
     from ...data.graph_set import GraphSet, Ints
-    from ...training.graphed import Recorded
+    from ...training.cuda_graphs import Recorded
 
 Protocol = Literal["whole", "nested"]
 HELD_BACK = 0.1
@@ -101,7 +101,7 @@ def run_fold(
 
 
 def _curve(folder: Path) -> list[float]:
-    from ...training.checkpoints import load_checkpoint
+    from ...training.checkpoint import load_checkpoint
 
     content, _ = load_checkpoint(folder)
     if content is None:

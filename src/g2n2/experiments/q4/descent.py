@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ...nn.model import GrammarGNN
 from ...training.devices import set_rate
-from ...training.flat import prepare
+from ...training.flat_parameters import prepare
 from .images import Images
 
 CLIP = 1.0

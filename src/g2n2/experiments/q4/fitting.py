@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from ...errors import TrainingError
-from ...training.checkpoints import load_checkpoint, save_checkpoint
+from ...training.checkpoint import load_checkpoint, save_checkpoint
 from ...training.recipes import RECIPES
 from ...training.schedules import cosine_rate
 from .descent import Descent

@@ -38,7 +38,7 @@ from .exact import exact_power
 
 if TYPE_CHECKING:
     from ...data.graph_set import GraphSet, Ints
-    from ...training.graphed import Recorded
+    from ...training.cuda_graphs import Recorded
 
 ACCURACY = "test accuracy (%)"
 DEVIATION = "deviation over folds (%)"
@@ -107,7 +107,7 @@ def run_folds(
     name: str, config: RunConfig, contender: Contender, budget: str, folds: int, given: Slice
 ) -> Record:
     """Do as many folds as the slice allows."""
-    from ...training.graphed import Recorded
+    from ...training.cuda_graphs import Recorded
     from ...training.run_folder import checksum
 
     begun = time.monotonic()

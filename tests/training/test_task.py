@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
-from g2n2.training.tasks import Task
+from g2n2.training.task import Task
 from small_sets import small_set
 
 THREE = ("x", "y", "z")

@@ -19,7 +19,7 @@ from g2n2.errors import TrainingError
 from g2n2.nn import memory
 from g2n2.nn.model import GrammarGNN
 from g2n2.training.session import Result, Watch, train_config
-from g2n2.training.stepping import BAD_BATCH, Stepper
+from g2n2.training.step import BAD_BATCH, Stepper
 from small_runs import largest_difference, learned_state, no_pictures, small_config, small_graphs
 
 

@@ -16,7 +16,7 @@ from .averaging import Average
 KEPT = ("exp_avg", "exp_avg_sq")
 
 
-class FlatStep:
+class FlatOptimizerStep:
     """Takes steps of an Adam or AdamW whose state exists.
 
     Args:

@@ -19,11 +19,11 @@ from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
 from ..nn.model import GrammarGNN
 from .averaging import Average
-from .checkpoints import write_whole
+from .checkpoint import write_whole
+from .cuda_graphs import Recorded
 from .devices import free_cached_memory, out_of_memory, set_rate
-from .graphed import Recorded
 from .processes import Processes
-from .tasks import Task
+from .task import Task
 
 CHECK_EVERY = 50
 """Steps between two looks at the losses on a GPU, where each look waits for the device."""

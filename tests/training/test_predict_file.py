@@ -19,8 +19,8 @@ import g2n2
 from g2n2 import partial_output
 from g2n2.errors import DataError
 from g2n2.locks import InUseError
+from g2n2.training.run import Run
 from g2n2.training.session import train_config
-from g2n2.training.trained import Run
 from small_runs import no_pictures, small_config
 
 Chem = pytest.importorskip("rdkit.Chem", reason="molecules are read with RDKit")
@@ -389,7 +389,7 @@ def test_a_file_that_changes_meanwhile_is_said(tmp_path: Path, run: Run) -> None
 
 MEASURED = """
 import resource, sys
-from g2n2.training.trained import Run
+from g2n2.training.run import Run
 Run(sys.argv[1], "cpu").predict_to(sys.argv[2], sys.argv[3])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """

@@ -20,14 +20,14 @@ from ..data.streaming import Chunk, GraphStream, read_chunk
 from ..described import Described
 from ..errors import DataError
 from ..partial_output import PartialOutput, partial_output
-from .evaluation import Predictions
+from .evaluate import Predictions
 from .interruption import Interruption
 from .manifest import NAME as MANIFEST
-from .prediction_rows import Row, csv_header, csv_lines, prediction_columns, prediction_rows
+from .predict import Row, csv_header, csv_lines, prediction_columns, prediction_rows
 from .run_folder import BEST, CALIBRATION, DESCRIPTION, checksum, ids_checksum
 
 if TYPE_CHECKING:
-    from .trained import Run
+    from .run import Run
 
 CHUNK = 1024
 """Records computed and written together."""

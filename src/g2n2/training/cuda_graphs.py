@@ -28,12 +28,12 @@ from ..ops.aside import aside
 from ..ops.precision import dot_precision
 from .averaging import Average
 from .devices import free_cached_memory, out_of_memory
+from .graph_cache import is_hit, take_over
 from .inputs import Inputs
-from .taking_over import serves, take_over
-from .tasks import Task
+from .task import Task
 
 if TYPE_CHECKING:
-    from .flat import FlatStep
+    from .flat_parameters import FlatOptimizerStep
 
 SHARE = 0.25
 """Of the device's free memory, at most, for all graphs padded to the largest."""
@@ -85,7 +85,7 @@ class GraphedStep:
         self.network = _OnInputs(model)
         self.copies = Copies(model, None if model.by_reference else dtype)
         self.graphs: dict[Shape, torch.cuda.CUDAGraph] = {}
-        self.flat: FlatStep | None = None
+        self.flat: FlatOptimizerStep | None = None
         self.side: torch.cuda.Stream | None = None
         self.pool: Any = None
 
@@ -161,14 +161,14 @@ class GraphedStep:
         self.pool = self.pool or graph.pool()
         self.graphs[shape] = graph
 
-    def _flatten(self) -> FlatStep:
+    def _flatten(self) -> FlatOptimizerStep:
         """Join the weights that have gradients, with what optimiser and average keep of them."""
-        from .flat import FlatStep, prepare
+        from .flat_parameters import FlatOptimizerStep, prepare
 
         prepare(self.optimiser, self.weights)
         halves, copies = self.copies.used()
         others = [weight for weight in self.weights if weight.grad is not None]
-        return FlatStep(
+        return FlatOptimizerStep(
             halves,
             others,
             copies,
@@ -209,7 +209,7 @@ class GraphedStep:
         return torch.stack(losses).sum()
 
     def _plain_step(self) -> None:
-        """What `FlatStep` does, operation by operation."""
+        """What `FlatOptimizerStep` does, operation by operation."""
         self.copies.give_gradients()
         self.norm.copy_(nn.utils.clip_grad_norm_(self.weights, self.clip or math.inf))
         self.optimiser.step()
@@ -272,7 +272,7 @@ def record_steps(
     parts = (model, optimiser, average, store)
     if recorded.step is not None:
         same = recorded.step.same(task, batch, clip, dtype, by_chance)
-        if same and serves(recorded.step, *parts):
+        if same and is_hit(recorded.step, *parts):
             take_over(recorded.step, *parts)
             return
         recorded.step = None  # its memory is needed

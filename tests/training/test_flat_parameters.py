@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from g2n2.training.averaging import Average
-from g2n2.training.checkpoints import load_checkpoint, save_checkpoint
+from g2n2.training.checkpoint import load_checkpoint, save_checkpoint
 
 pytest.importorskip("triton", reason="the kernels need triton")
-from g2n2.training.flat import FlatStep, flattened, prepare
+from g2n2.training.flat_parameters import FlatOptimizerStep, flattened, prepare
 from kernel_checks import DEVICE
 
 NEAR = {"rtol": 1e-5, "atol": 5e-6}
@@ -48,7 +48,7 @@ class Side:
     def flatten(self, halves=2, dtype=torch.float32):
         prepare(self.optimiser, self.weights)
         self.copies = [w.detach().to(dtype).requires_grad_() for w in self.weights[:halves]]
-        self.flat = FlatStep(
+        self.flat = FlatOptimizerStep(
             self.weights[:halves], self.weights[halves:], self.copies, self.optimiser,
             self.average, self.clip, self.share, self.norm,
         )  # fmt: skip

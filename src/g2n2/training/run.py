@@ -24,8 +24,16 @@ from ..described import Described, some
 from ..errors import DataError
 from ..input_files import read_text_file
 from ..validation import check
-from .alignment import align
-from .building import (
+from .alignment import match_training_columns
+from .calibration import INTERVAL, Calibration, Reliability, check_interval
+from .config import RunConfig
+from .evaluate import Predictions, Scores, predict
+from .metrics import metrics
+from .models import load_best
+from .predict import Row, prediction_columns, prediction_rows, write_rows
+from .run_folder import RunFolder
+from .scaling import Scaling
+from .setup import (
     Parts,
     load_graphs,
     make_store,
@@ -35,18 +43,10 @@ from .building import (
     takes_edges,
     without_edge_features,
 )
-from .calibration import INTERVAL, Calibration, Reliability, check_interval
-from .config import RunConfig
-from .evaluation import Predictions, Scores, predict
-from .metrics import metrics
-from .models import load_best
-from .prediction_rows import Row, prediction_columns, prediction_rows, write_rows
-from .run_folder import RunFolder
-from .scaling import Scaling
-from .tasks import Task, Values
+from .task import Task, Values
 
 if TYPE_CHECKING:
-    from .predicting import Predicted
+    from .predict_file import Predicted
 
 CARRIED = ("smiles", "id", "hydrogens", "largest", "directed")
 """Options of reading that hold for new files as they did for the training file."""
@@ -335,7 +335,7 @@ class Run:
             DataError: Their features are not those of the training graphs.
         """
         known = graphs if takes_edges(self.config) else without_edge_features(graphs)
-        aligned = align(known.check(), self._described, self.task).check()
+        aligned = match_training_columns(known.check(), self._described, self.task).check()
         vars(aligned)["directed"] = graphs.directed  # which that of some of them need not be
         return Parts(aligned, {}, self.task, self._scaling, ())
 
@@ -366,13 +366,13 @@ class Run:
             out: The CSV file.
             options: Of reading; those of the training file hold where they are not named.
             interval: As of `predict`.
-            how: Of `g2n2.training.predicting.predict_to`: `resume`, `chunk`, `engine`, `progress`.
+            how: Of `predict_file.predict_to`: `resume`, `chunk`, `engine`, `progress`.
 
         Raises:
             DataError: As `predict`; another process writes the output; or it cannot be written.
             KeyboardInterrupt: Ctrl-C or SIGTERM; what was made is kept for `resume=True`.
         """
-        from .predicting import predict_to
+        from .predict_file import predict_to
 
         return predict_to(self, source, Path(out), options, interval, **how)
 

@@ -8,16 +8,16 @@ from torch import nn
 from ..data.pair_table import PairTable
 from ..data.store import GraphStore
 from ..nn.supports import SpectralSupports
+from .cuda_graphs import SHARE, Recorded
 from .devices import free_cached_memory, out_of_memory
-from .graphed import SHARE, Recorded
-from .taking_over import same_graphs
+from .graph_cache import same_graphs
 
 LARGEST = 2**31
 """Bytes a table may take, and no more than a share of a GPU's free memory; beyond, supports are
 made for every batch."""
 
 
-def design_supports(model: nn.Module, store: GraphStore, recorded: Recorded) -> None:
+def precompute_supports(model: nn.Module, store: GraphStore, recorded: Recorded) -> None:
     """Keep the supports of a network that has some with the graphs.
 
     Args:

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from g2n2.errors import DataError
-from g2n2.training.checkpoints import FORMAT, NAME, PREVIOUS, load_checkpoint, save_checkpoint
+from g2n2.training.checkpoint import FORMAT, NAME, PREVIOUS, load_checkpoint, save_checkpoint
 
 
 def content(step: int) -> dict[str, Any]:

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..data.graph_set import GraphSet
 from .calibration import INTERVAL, Calibration
-from .checkpoints import write_whole
-from .evaluation import Predictions
-from .tasks import Task, Values
+from .checkpoint import write_whole
+from .evaluate import Predictions
+from .task import Task, Values
 
 Row = dict[str, Any]
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from g2n2.data.graph_set import Target
-from g2n2.training.evaluation import Predictions
-from g2n2.training.prediction_rows import prediction_rows, write_rows
-from g2n2.training.tasks import Task
+from g2n2.training.evaluate import Predictions
+from g2n2.training.predict import prediction_rows, write_rows
+from g2n2.training.task import Task
 from small_sets import small_set
 
 

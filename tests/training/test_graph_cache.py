@@ -12,9 +12,9 @@ from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
 from g2n2.ops.precision import float32_products
 from g2n2.training.averaging import Average
-from g2n2.training.graphed import GraphedStep
-from g2n2.training.taking_over import serves, take_over
-from g2n2.training.tasks import Task
+from g2n2.training.cuda_graphs import GraphedStep
+from g2n2.training.graph_cache import is_hit, take_over
+from g2n2.training.task import Task
 from kernel_checks import DEVICE
 from small_sets import small_set
 
@@ -91,7 +91,7 @@ def test_the_next_run_learns_as_if_it_had_recorded_its_own_steps(flat, dtype):
     first, second, alone = Run(0, device), Run(1, device), Run(1, device)
     step = first.steps(dtype)
     taken(step, STEPS, flat)
-    assert serves(step, *second.parts)
+    assert is_hit(step, *second.parts)
     take_over(step, *second.parts)
     losses = taken(step, OTHERS, flat)
     assert losses == taken(alone.steps(dtype), OTHERS, flat)
@@ -158,10 +158,10 @@ def dropped(run):
 )
 def test_steps_of_other_settings_or_graphs_do_not_serve(other):
     step = Run(0).steps()
-    assert not serves(step, *Run(1).parts), "nothing is recorded yet"
+    assert not is_hit(step, *Run(1).parts), "nothing is recorded yet"
     taken(step, STEPS, flat=False)
-    assert serves(step, *Run(1).parts)
-    assert not serves(step, *other().parts)
+    assert is_hit(step, *Run(1).parts)
+    assert not is_hit(step, *other().parts)
 
 
 @pytest.mark.gpu

@@ -12,12 +12,11 @@ from g2n2.data.store import GraphStore
 from g2n2.errors import DataError
 from g2n2.nn.baselines import baseline
 from g2n2.nn.supports import SpectralSupports
-from g2n2.training import designing
 from g2n2.training.averaging import Average
-from g2n2.training.designing import design_supports
-from g2n2.training.graphed import GraphedStep, Recorded
+from g2n2.training.cuda_graphs import GraphedStep, Recorded
+from g2n2.training.precompute_supports import precompute_supports
 from g2n2.training.session import train_config
-from g2n2.training.tasks import Task
+from g2n2.training.task import Task
 from small_runs import largest_difference, learned_state, small_config, small_graphs
 from small_sets import small_set
 
@@ -50,7 +49,7 @@ def test_a_table_gives_what_was_made_of_each_graph(monkeypatch):
 def test_a_network_says_the_same_of_supports_it_is_given():
     model, store = network(), GraphStore(GRAPHS)
     without = store.batch(CHOSEN)
-    design_supports(model, store, Recorded())
+    precompute_supports(model, store, Recorded())
     batch = store.batch(CHOSEN)
     assert without.designed is None
     torch.testing.assert_close(
@@ -61,7 +60,7 @@ def test_a_network_says_the_same_of_supports_it_is_given():
 
 def test_given_supports_are_read_and_not_made_again(monkeypatch):
     model, store = network(), GraphStore(GRAPHS)
-    design_supports(model, store, Recorded())
+    precompute_supports(model, store, Recorded())
     monkeypatch.setattr(SpectralSupports, "_designed", None)  # fails where it is called
     batch = store.batch(CHOSEN)
     assert model(batch).shape == (5, 1)
@@ -73,23 +72,23 @@ def test_given_supports_are_read_and_not_made_again(monkeypatch):
 
 def test_networks_without_spectral_supports_get_none():
     store = GraphStore(GRAPHS)
-    design_supports(baseline("GNNML1", node_features=2, width=8), store, Recorded())
+    precompute_supports(baseline("GNNML1", node_features=2, width=8), store, Recorded())
     assert store.designed is None
 
 
 def test_a_table_beyond_the_limit_is_not_made(monkeypatch):
-    monkeypatch.setattr(designing, "LARGEST", 100)
+    monkeypatch.setattr("g2n2.training.precompute_supports.LARGEST", 100)
     store = GraphStore(GRAPHS)
-    design_supports(network(), store, Recorded())
+    precompute_supports(network(), store, Recorded())
     assert store.designed is None
 
 
 def test_the_next_run_finds_the_table_unless_its_supports_differ():
     recorded, first, second, third = Recorded(), *(GraphStore(GRAPHS) for _ in range(3))
-    design_supports(network(), first, recorded)
-    design_supports(network(1), second, recorded)
+    precompute_supports(network(), first, recorded)
+    precompute_supports(network(1), second, recorded)
     assert second.designed is first.designed
-    design_supports(network(bandwidth=2.0), third, recorded)
+    precompute_supports(network(bandwidth=2.0), third, recorded)
     assert third.designed is not first.designed
 
 
@@ -101,14 +100,14 @@ def test_directed_graphs_are_refused_before_anything_is_trained():
         GRAPHS, edges=edges, edge_counts=counts, edge_features=GRAPHS.edge_features[:-1]
     )
     with pytest.raises(DataError, match="some graph is directed"):
-        design_supports(network(), GraphStore(directed), Recorded())
+        precompute_supports(network(), GraphStore(directed), Recorded())
 
 
 @pytest.mark.slow
 def test_a_run_learns_the_same_with_and_without_a_table(tmp_path, monkeypatch):
     config = small_config(baseline="GNNML3", epochs=2)
     train_config(config, tmp_path / "with", graphs=small_graphs())
-    monkeypatch.setattr(designing, "LARGEST", 0)
+    monkeypatch.setattr("g2n2.training.precompute_supports.LARGEST", 0)
     train_config(config, tmp_path / "without", graphs=small_graphs())
     assert (
         largest_difference(learned_state(tmp_path / "with"), learned_state(tmp_path / "without"))
@@ -129,7 +128,7 @@ def test_a_recorded_step_reads_the_table():
     model, store = network(), GraphStore(GRAPHS)
     batch = store.batch(CHOSEN)
     expected, _ = Task.of(GRAPHS).loss(model(batch), batch.targets)
-    design_supports(model, store, Recorded())
+    precompute_supports(model, store, Recorded())
     step = steps_of(model, store)
     step._whole(step._fill(CHOSEN, 0.0, 1))
     torch.testing.assert_close(step.loss, expected.detach(), rtol=1e-4, atol=1e-5)
@@ -141,7 +140,7 @@ def test_replayed_steps_with_supports_are_the_steps_taken_plainly():
         pytest.skip("no CUDA device")
     model, twin = network(device="cuda"), network(device="cuda")
     store, plain = GraphStore(GRAPHS, "cuda"), GraphStore(GRAPHS, "cuda")
-    design_supports(model, store, Recorded())
+    precompute_supports(model, store, Recorded())
     step, optimiser = steps_of(model, store), torch.optim.Adam(twin.parameters(), lr=0.01)
     for number in range(1, 4):
         optimiser.zero_grad()

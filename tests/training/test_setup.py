@@ -7,8 +7,8 @@ import pytest
 
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
-from g2n2.training.building import choose_targets, load_graphs, prepare, takes_edges, with_batch
 from g2n2.training.config import RunConfig
+from g2n2.training.setup import choose_targets, load_graphs, prepare, takes_edges, with_batch
 from small_sets import small_set
 
 

@@ -24,7 +24,7 @@ from ..nn.readout import Readout
 from .config import RunConfig
 from .scaling import Scaling
 from .settings import run_grammar
-from .tasks import Task
+from .task import Task
 
 SMALLEST_BATCH = 8
 

@@ -17,13 +17,13 @@ from ..data.graph_set import GraphSet
 from ..data.store import GraphStore
 from ..nn.model import GrammarGNN
 from .averaging import Average
-from .flat import prepare
+from .flat_parameters import prepare
 
 if TYPE_CHECKING:
-    from .graphed import GraphedStep
+    from .cuda_graphs import GraphedStep
 
 
-def serves(
+def is_hit(
     step: GraphedStep,
     model: GrammarGNN,
     optimiser: torch.optim.Optimizer,
@@ -34,7 +34,7 @@ def serves(
     mine = (step.network.model, step.optimiser, step.average, step.store.store)
     return (
         bool(step.graphs)
-        and _said(*mine) == _said(model, optimiser, average, store)
+        and cache_key(*mine) == cache_key(model, optimiser, average, store)
         and same_graphs(step.store.store.graphs, store.graphs)
     )
 
@@ -66,7 +66,7 @@ def _with_numbers_of(kept: Tensor, values: Tensor) -> Tensor:
     return kept.copy_(values)
 
 
-def _said(
+def cache_key(
     model: GrammarGNN, optimiser: torch.optim.Optimizer, average: Average, store: GraphStore
 ) -> tuple[Any, ...]:
     """What a recording holds besides tensors."""

@@ -11,10 +11,10 @@ from torch import nn
 from ..data.graph_set import Ints
 from ..data.store import GraphStore
 from ..described import Described
-from .building import Parts
 from .inference import outputs
 from .metrics import Metrics, metrics
-from .tasks import Values
+from .setup import Parts
+from .task import Values
 
 Scores = dict[str, Metrics]
 
