@@ -187,7 +187,7 @@ def run(folder: Path, record: Path, options: argparse.Namespace) -> None:
     """Train all cases, several at a time, and write the record after each."""
     import torch
 
-    from g2n2.training.provenance import provenance
+    from g2n2.training.run_folder import provenance
 
     settings = {"width": options.width, "epochs": options.epochs, "limit": options.limit}
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -16,7 +16,7 @@ import torch
 
 from g2n2.data.benchmarks.counting import regular_counting_set
 from g2n2.data.graph_set import GraphSet
-from g2n2.training.checkpoint import NAME, load_checkpoint
+from g2n2.training.checkpoint import CHECKPOINT, load_checkpoint
 from g2n2.training.config import RunConfig
 
 # The smallest grammar with matrices: quick, and every part of training is the same.
@@ -140,7 +140,7 @@ def _hit_halfway(moment: Moment) -> Callable[[Any, bytes], None]:
         half = len(content) // 2
         file.write(content[:half])
         file.flush()
-        if NAME in str(file.name) and next(numbers) == moment[1]:
+        if CHECKPOINT in str(file.name) and next(numbers) == moment[1]:
             os.kill(os.getpid(), moment[2])
         file.write(content[half:])
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from .power.refinement import refine as refine
     from .power.separation import separate as separate
     from .training.run import Run as Run
-    from .training.start import train as train
+    from .training.session import train as train
 
     power: CallablePackage
 
@@ -65,7 +65,7 @@ _HOMES = {
     "separate": "power.separation",
     "refine": "power.refinement",
     "compile": "api",
-    "train": "training.start",
+    "train": "training.session",
     "predict": "api",
     "load": "api",
     "explain": "nn.explaining",

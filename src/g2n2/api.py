@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from .power.wl_tests import WLTest
     from .reduction.checker import Verdict
     from .reduction.compare import Comparison, Mode
-    from .training.run import Outcome, Run
+    from .training.predict import Outcome
+    from .training.run import Run
 
 
 def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> Verdict:
@@ -448,7 +449,7 @@ def _outputs(
 
     from .data.batch import GraphBatch
     from .data.store import GraphStore
-    from .training.inference import outputs
+    from .training.evaluate import outputs
 
     weight, training = next(model.parameters()), model.training
     model.eval()

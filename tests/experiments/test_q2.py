@@ -217,7 +217,7 @@ def test_a_run_that_died_to_a_constant_is_found(tmp_path):
     from g2n2.data.graph_set import GraphSet, Target
     from g2n2.experiments.collapse import spread_of_predictions
     from g2n2.training.evaluate import Predictions
-    from g2n2.training.run import Outcome
+    from g2n2.training.predict import Outcome
 
     graphs = GraphSet(
         name="two",

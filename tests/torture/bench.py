@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from g2n2.training.checkpoint import NAME as CHECKPOINT
+from g2n2.training.checkpoint import CHECKPOINT as CHECKPOINT
 from g2n2.training.checkpoint import PREVIOUS
 from g2n2.training.run_folder import BEST
 from run_processes import in_folder

@@ -12,8 +12,8 @@ from g2n2.data.dense_store import DenseStore
 from g2n2.data.pieces import Piece
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
-from g2n2.training.averaging import Average
 from g2n2.training.cuda_graphs import GraphedStep
+from g2n2.training.optimiser import Average
 from g2n2.training.task import Task
 from kernel_checks import DEVICE
 from small_sets import small_set

@@ -184,5 +184,5 @@ def test_graphs_of_like_size_go_through_the_network_together() -> None:
     mine = np.array([0, 1, 2, 4, 5, 6, 7])
     found = [piece.tolist() for piece in Stepper._pieces(stepper, mine)]
     assert found == [[1], [4, 6], [5, 2, 7, 0]]
-    stepper.apart = False
+    stepper.sort_by_size = False
     assert [len(piece) for piece in Stepper._pieces(stepper, mine)] == [4, 3]

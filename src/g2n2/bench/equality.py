@@ -21,8 +21,8 @@ from ..data.batching import epoch_batches, sorted_together
 from ..nn.model import GrammarGNN
 from ..nn.replay import Replay
 from ..ops.mixing import plain
-from ..training.averaging import Average
 from ..training.cuda_graphs import GraphedStep
+from ..training.optimiser import Average
 from . import work
 from .cases import Case, Precision
 from .molecules import sizes_of

@@ -16,10 +16,9 @@ from ..data.graph_set import GraphSet, Ints
 from ..data.store import GraphStore
 from ..nn.model import GrammarGNN
 from ..nn.replay import Replay
-from ..training.averaging import Average
+from ..training.config import RECIPES
 from ..training.cuda_graphs import GraphedStep
-from ..training.devices import make_optimiser
-from ..training.recipes import RECIPES
+from ..training.optimiser import Average, make_optimiser
 from ..training.task import Task
 from . import block_diagonal
 from .cases import Case, Peer

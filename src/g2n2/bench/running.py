@@ -16,8 +16,8 @@ import torch
 
 from ..data.batching import padding_waste
 from ..ops.precision import float32_products
-from ..training.devices import out_of_memory
-from ..training.provenance import provenance
+from ..training.processes import out_of_memory
+from ..training.run_folder import provenance
 from . import work
 from .cases import PASS_SECONDS, TABLE_SECONDS, Case, Peer, Precision
 from .epochs import time_epochs

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import DataError
 from . import show
-from .train_commands import OptionList, parsed_options
+from .options import OptionList, parsed_options
 
 if TYPE_CHECKING:
     from ..bench.results import Result
@@ -87,7 +88,6 @@ def _measure(
     from ..bench.epochs import find_cache
     from ..bench.results import probe, write_results
     from ..bench.running import Bench
-    from ..errors import DataError
 
     here: Where = device
     if device is Where.auto:

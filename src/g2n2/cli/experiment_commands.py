@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import DataError
 from . import show
-from .train_commands import DataFolder, OptionList, parsed_options
+from .options import DataFolder, OptionList, parsed_options
 
 if TYPE_CHECKING:
     from ..experiments.cell import Cell
@@ -126,7 +127,6 @@ def experiment(
 
 def _refuse_absent(device: str, data: str | None) -> None:
     """A device or a folder that is asked for by name and is not there."""
-    from ..errors import DataError
     from ..experiments.machines import device_called
 
     if device == Device.cuda and device_called("auto").type != "cuda":
@@ -136,7 +136,6 @@ def _refuse_absent(device: str, data: str | None) -> None:
 
 
 def _numbers(text: str) -> list[int]:
-    from ..errors import DataError
 
     try:
         return [int(part) for part in text.split(",")] if text else []
@@ -145,7 +144,6 @@ def _numbers(text: str) -> list[int]:
 
 
 def _list(cells: list[Cell], results: Path) -> None:
-    from ..errors import DataError
     from ..experiments.record import Record
 
     rows = []

@@ -9,22 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import ReductionError
+from ..whole_files import check_output
 from . import show
-from .grammar_options import HELP_OR_TEST, Reduce, of_words, of_words_or_test
+from .options import HELP_OR_TEST, AsJson, Assume, AssumeOption, Reduce, of_words, of_words_or_test
 
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..pipeline import Chosen
     from ..power.wl_tests import WLTest
     from ..reduction.compare import Comparison, Inclusion
-
-
-class Assume(StrEnum):
-    """What is known of A."""
-
-    symmetric = "symmetric"
-    simple = "simple"
-    none = "none"
 
 
 class LevelName(StrEnum):
@@ -49,10 +43,6 @@ class TypingName(StrEnum):
     full = "full"
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-AssumeOption = Annotated[Assume, typer.Option(help="What is known of A.")]
-
-
 def register(app: typer.Typer) -> None:
     app.command()(derive)
     app.command()(check)
@@ -75,7 +65,6 @@ def derive(
     """From a fragment to its exhaustive grammar, and by proof to a reduced one."""
     from ..pipeline import derive as run
     from ..reduction.certificates import write_certificate
-    from ..whole_files import check_output
 
     if out is not None:
         check_output(out)
@@ -160,11 +149,9 @@ def compare(
     json: AsJson = False,
 ) -> None:
     """Which of two grammars tells more graphs apart, with and without pointwise f."""
-    from ..errors import ReductionError
     from ..pipeline import compare as run
     from ..power.wl_tests import WLTest
     from ..verdict import comparison_verdict
-    from ..whole_files import check_output
 
     if out is not None:
         check_output(out)
@@ -253,7 +240,6 @@ def _indented(grammar: Any) -> str:
 
 
 def _require_same_grammar(content: dict[str, Any], fragment: str, file: str) -> None:
-    from ..errors import ReductionError
 
     wanted = of_words(fragment).grammar
     rules = {str(rule) for rule in wanted.all_rules}

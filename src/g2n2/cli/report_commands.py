@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import DataError
 from . import show
 
 
@@ -33,7 +34,6 @@ def report(
     ] = False,
 ) -> None:
     """Write tables, figures and one page from results, which may be partial or absent."""
-    from ..errors import DataError
     from ..reports.figures.drawing import can_draw
     from ..reports.insertion import stale_pages, write_pages
     from ..reports.report import sections, write

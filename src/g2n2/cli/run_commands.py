@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import DataError
+from ..whole_files import check_output
 from . import show
-from .reduction_commands import AsJson
-from .train_commands import Id, OptionList, Smiles, parsed_options
+from .options import AsJson, Id, OptionList, Smiles, parsed_options
 
 if TYPE_CHECKING:
     from ..data.catalogue import Dataset
@@ -43,8 +44,8 @@ def evaluate(
     """Scores of a run's best weights on a part of its data, or on a file with targets."""
     from ..training.calibration import check_interval
     from ..training.display import plain_console, reliability_sentences, score_table
-    from ..training.metrics import for_json
     from ..training.run import Run as TrainedRun
+    from ..training.task import for_json
 
     check_interval(interval)
     trained = TrainedRun(run, device)
@@ -163,7 +164,6 @@ def _predict_molecule(
 ) -> None:
     """What a run says of one SMILES: on the screen, and in a file where one is named."""
     from ..data.reading import SMILES
-    from ..errors import DataError
     from ..training.predict import write_rows
 
     if smiles is None:
@@ -234,8 +234,6 @@ def _say_notes(trained: TrainedRun, interval: float) -> None:
 
 def _check_out(out: Path, *sources: str) -> None:
     """Refuse, before the work, an output that cannot be written or that would overwrite inputs."""
-    from ..errors import DataError
-    from ..whole_files import check_output
 
     check_output(out)
     for source in map(Path, sources):

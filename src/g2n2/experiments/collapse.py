@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..training.run import Outcome
+    from ..training.predict import Outcome
 
 SPREAD = "spread of predictions / spread of targets"
 LEAST_SPREAD = 0.1

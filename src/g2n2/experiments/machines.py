@@ -14,7 +14,7 @@ def precision_on(config: RunConfig, device: str) -> str:
 
 def machine(device: str) -> dict[str, Any]:
     """Hardware, versions and commit behind a record."""
-    from ..training.provenance import provenance
+    from ..training.run_folder import provenance
 
     return provenance(device_called(device))
 
@@ -30,7 +30,7 @@ def free_gpu() -> None:
     """A run's CUDA graphs hold memory until Python collects the loop that made them."""
     import gc
 
-    from ..training.devices import free_cached_memory
+    from ..training.processes import free_cached_memory
 
     gc.collect()
     free_cached_memory(device_called("auto"))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..training.cuda_graphs import Recorded
     from ..training.evaluate import Scores
     from ..training.loop import Loop
-    from ..training.run import Outcome
+    from ..training.predict import Outcome
     from ..training.run_folder import RunFolder
     from ..training.setup import Parts
 

@@ -1,9 +1,8 @@
 """Whole optimiser steps as CUDA graphs: one for each shape of a batch, replayed with new indices.
 
-A small batch is bound by launching its hundreds of kernels. A graph launches them all at once: the
-batch is gathered, sent through the network and back, clipped, stepped and averaged with nothing but
-one small tensor coming from the host: which graphs, how many count, the learning rate and the
-share of the new weights in their average.
+A small batch is bound by launching its hundreds of kernels. A graph launches them all at once: it
+gathers the batch, runs the network forward and backward, clips, steps and averages. The host sends
+one small tensor: the indices, how many of them count, the learning rate and the average's share.
 """
 
 from __future__ import annotations
@@ -26,17 +25,13 @@ from ..nn.layer import Memories
 from ..nn.model import GrammarGNN
 from ..ops.aside import aside
 from ..ops.precision import dot_precision
-from .averaging import Average
-from .devices import free_cached_memory, out_of_memory
-from .graph_cache import is_hit, take_over
-from .inputs import Inputs
+from .optimiser import Average, init_optimiser_state
+from .precompute import SHARE, Inputs, same_graphs
+from .processes import free_cached_memory, out_of_memory
 from .task import Task
 
 if TYPE_CHECKING:
-    from .flat_parameters import FlatOptimizerStep
-
-SHARE = 0.25
-"""Of the device's free memory, at most, for all graphs padded to the largest."""
+    from .optimiser import FlatOptimizerStep
 
 
 class GraphedStep:
@@ -46,15 +41,15 @@ class GraphedStep:
         model: The network, on the device.
         optimiser: Adam or AdamW, with `capturable` set and tensors for learning rates.
         average: Of the weights.
-        store: All graphs, padded, with targets as the loss sees them.
+        store: All graphs, padded, with scaled targets.
         task: What is learned.
-        batch: Graphs in a full step; a smaller one is filled up with the smallest graph of the
-            store, which counts for nothing.
+        batch: Graphs in a full step; a smaller batch is filled up with the smallest graph, masked
+            out.
         clip: Largest gradient norm; 0 for none.
         dtype: Of the network's arithmetic, or None for that of its weights.
-        keep: Whether what the network reads of each graph is kept, and not made at every step.
-        shapes: Those batches are put into, the cheapest first, the last for any; where there are
-            none, each batch has its own.
+        keep: Whether the input memories of all graphs are kept on the device.
+        shapes: Shapes batches are padded to, the cheapest first, the last for any; if empty, each
+            batch has its own.
     """
 
     def __init__(
@@ -90,11 +85,7 @@ class GraphedStep:
         self.pool: Any = None
 
     def step(self, indices: Ints, rate: float, number: int) -> tuple[Tensor, Tensor]:
-        """One step on these graphs; `number` counts the run's steps from 1.
-
-        Returns:
-            The sum of the losses and the norm of the gradient, on the device.
-        """
+        """Take step `number`, from 1, on these graphs; returns loss sum and gradient norm."""
         shape = self._fill(indices, rate, number)
         if shape not in self.graphs:
             self._capture(shape)
@@ -103,7 +94,7 @@ class GraphedStep:
         return loss, norm
 
     def _fill(self, indices: Ints, rate: float, number: int) -> Shape:
-        """Tell the device what this step is about, in one copy; what is filled up is small."""
+        """Copy indices, count, rate and share to the device; returns the batch's shape."""
         room = len(self.indices)
         assert 0 < len(indices) <= room, f"a step takes 1 to {room} graphs, got {len(indices)}"
         told = torch.empty(len(self.told), dtype=torch.int64, pin_memory=self.device.type == "cuda")
@@ -114,10 +105,7 @@ class GraphedStep:
         whole[room] = len(indices)
         whole[room + 1 :].view(np.float64)[:] = rate, 1.0 - self.average.keep(number)
         self.told.copy_(told, non_blocking=True)
-        return self._shape(sizes[whole[:room]])
-
-    def _shape(self, sizes: Ints) -> Shape:
-        """How a batch of these sizes is taken."""
+        sizes = sizes[whole[:room]]
         fitting = (shape for shape in self.shapes if holds(shape, sizes))
         return next(fitting, ()) or cut(sizes, self.store.most)
 
@@ -132,12 +120,6 @@ class GraphedStep:
         """Whether these are its settings; shapes follow from them and the graphs."""
         mine = (self.task, len(self.indices), self.clip, self.dtype, bool(self.shapes))
         return (*mine, self.products) == (task, batch, clip, dtype, by_chance, dot_precision())
-
-    def _heed(self) -> None:
-        """Put the rate and the share where the optimiser and the average read them."""
-        self.share.copy_(self.blend)
-        for group in self.optimiser.param_groups:
-            group["lr"].copy_(self.rate)
 
     def _capture(self, shape: Shape) -> None:
         """Record the step for batches of a shape; nothing is learned while recording."""
@@ -162,10 +144,10 @@ class GraphedStep:
         self.graphs[shape] = graph
 
     def _flatten(self) -> FlatOptimizerStep:
-        """Join the weights that have gradients, with what optimiser and average keep of them."""
-        from .flat_parameters import FlatOptimizerStep, prepare
+        """Flatten the weights that have gradients, with their optimiser state and average."""
+        from .optimiser import FlatOptimizerStep, init_optimiser_state
 
-        prepare(self.optimiser, self.weights)
+        init_optimiser_state(self.optimiser, self.weights)
         halves, copies = self.copies.used()
         others = [weight for weight in self.weights if weight.grad is not None]
         return FlatOptimizerStep(
@@ -180,8 +162,10 @@ class GraphedStep:
         )
 
     def _whole(self, shape: Shape) -> None:
-        """What is recorded: a step from the indices to the averaged weights."""
-        self._heed()
+        """The recorded step, from the indices to the averaged weights."""
+        self.share.copy_(self.blend)
+        for group in self.optimiser.param_groups:
+            group["lr"].copy_(self.rate)
         total = self._backward(shape)
         if self.flat is not None:
             self.flat.step()
@@ -190,7 +174,7 @@ class GraphedStep:
         self.loss.copy_(total)
 
     def _backward(self, shape: Shape) -> Tensor:
-        """Gradients of the mean loss, piece by piece; returns the sum."""
+        """Gradients of the mean loss, piece by piece; returns the sum of the losses."""
         counts = torch.arange(len(self.indices), device=self.device) < self.count
         targets = torch.where(
             counts[:, None], self.store.targets.index_select(0, self.indices), torch.nan
@@ -209,7 +193,7 @@ class GraphedStep:
         return torch.stack(losses).sum()
 
     def _plain_step(self) -> None:
-        """What `FlatOptimizerStep` does, operation by operation."""
+        """`FlatOptimizerStep`, operation by operation."""
         self.copies.give_gradients()
         self.norm.copy_(nn.utils.clip_grad_norm_(self.weights, self.clip or math.inf))
         self.optimiser.step()
@@ -228,11 +212,11 @@ class GraphedStep:
 
 
 class Recorded:
-    """What a run has recorded, for itself and for the next on the same graphs.
+    """CUDA graphs and spectral supports, reused by the next run on the same graphs.
 
     Attributes:
-        step: Takes the steps; None where nothing can be recorded, or memory did not suffice.
-        designed: What spectral supports of which kind were made, and the graphs that have them.
+        step: Takes the steps; None if they cannot be recorded or memory ran out.
+        designed: A key of the spectral supports, and the store that has them.
     """
 
     step: GraphedStep | None = None
@@ -251,19 +235,10 @@ def record_steps(
     half: bool,
     by_chance: bool,
 ) -> None:
-    """Have steps recorded where that can be done: for a grammar's network on one GPU, with room.
+    """Set `recorded.step` if possible: for a grammar's network on one GPU with enough memory.
 
-    Args:
-        recorded: Where they go; those of a run before this one are taken over where they serve.
-        model: The network, with the weights the run begins or goes on with.
-        optimiser: Of its weights.
-        average: Of its weights.
-        store: Its graphs.
-        task: What is learned.
-        batch: Graphs in a step.
-        clip: Largest gradient norm; 0 for none.
-        half: Whether in bfloat16.
-        by_chance: Whether batches are drawn so: they are all unlike, and share a few shapes.
+    Steps recorded by a run before this one are reused if they fit. `half` asks for bfloat16;
+    `by_chance` says that batches are random, all of different sizes, and share a few shapes.
     """
     if not _recordable(model, store):
         recorded.step = None
@@ -308,7 +283,7 @@ def _recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
 
 
 class _OnInputs(nn.Module):
-    """A network as a function of what it reads of its graphs."""
+    """A network as a function of its input memories."""
 
     def __init__(self, model: GrammarGNN) -> None:
         super().__init__()
@@ -320,3 +295,61 @@ class _OnInputs(nn.Module):
         model = self.model
         constants = model.constants(adjacency, mask, designed)
         return model.read_out(model.run(first, constants, mask), constants, mask)
+
+
+def is_hit(
+    step: GraphedStep,
+    model: GrammarGNN,
+    optimiser: torch.optim.Optimizer,
+    average: Average,
+    store: GraphStore,
+) -> bool:
+    """Whether the recorded steps of a run fit another, up to the values of tensors."""
+    mine = (step.network.model, step.optimiser, step.average, step.store.store)
+    return (
+        bool(step.graphs)
+        and cache_key(*mine) == cache_key(model, optimiser, average, store)
+        and same_graphs(step.store.store.graphs, store.graphs)
+    )
+
+
+@torch.no_grad()
+def take_over(
+    step: GraphedStep,
+    model: GrammarGNN,
+    optimiser: torch.optim.Optimizer,
+    average: Average,
+    store: GraphStore,
+) -> None:
+    """Let recorded steps move the weights of another run.
+
+    Cross-validation folds differ in their training graphs and initial weights; everything recorded
+    is the same. The next run's network, optimiser and average get the recorded tensors, with their
+    state values copied into them.
+    """
+    weights = list(model.parameters())
+    init_optimiser_state(optimiser, weights)
+    for recorded_weight, weight in zip(step.weights, weights, strict=True):
+        weight.data = recorded_weight.data.copy_(weight.data)
+        buffers, state = step.optimiser.state[recorded_weight], optimiser.state[weight]
+        for name in state.keys() & buffers.keys():  # a weight without gradients may have no state
+            state[name] = buffers[name].copy_(state[name])
+    for index, values in enumerate(average.shadow):
+        average.shadow[index] = step.average.shadow[index].copy_(values)
+    step.store.targets.copy_(store.targets)
+    step.copies.refresh()
+    step.network.train()  # what is recorded later is a training step too
+
+
+def cache_key(
+    model: GrammarGNN, optimiser: torch.optim.Optimizer, average: Average, store: GraphStore
+) -> tuple[Any, ...]:
+    """Everything a recording depends on besides the values of tensors."""
+    groups = [
+        (group["betas"], group["eps"], group["weight_decay"], len(group["params"]))
+        for group in optimiser.param_groups
+    ]
+    dropout, size = model.readout.dropout, model.typical_size
+    network = (model.plan, model.options, model.backend, str(model.supports), dropout, size)
+    place = (store.distance, store.dtype, store.device)
+    return (*network, type(optimiser), groups, average.decay, *place)

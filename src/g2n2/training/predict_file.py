@@ -1,12 +1,17 @@
-"""Predictions for a file, made and written chunk by chunk; cut off, they go on where they were."""
+"""Predictions for a file, written chunk by chunk, resumable, by this process or a Ray cluster."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
-from collections.abc import Callable, Mapping
+import pickle
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,16 +23,18 @@ from ..data.graph_set import GraphSet
 from ..data.readers.options import SHOWN, Options, settle_bad_records
 from ..data.streaming import Chunk, GraphStream, read_chunk
 from ..described import Described
-from ..errors import DataError
+from ..errors import DataError, G2N2Error, TrainingError
+from ..input_files import printable
 from ..partial_output import PartialOutput, partial_output
+from .checkpoint import MANIFEST as MANIFEST
 from .evaluate import Predictions
-from .interruption import Interruption
-from .manifest import NAME as MANIFEST
 from .predict import Row, csv_header, csv_lines, prediction_columns, prediction_rows
+from .processes import Interruption
 from .run_folder import BEST, CALIBRATION, DESCRIPTION, checksum, ids_checksum
 
 if TYPE_CHECKING:
     from .run import Run
+
 
 CHUNK = 1024
 """Records computed and written together."""
@@ -37,14 +44,14 @@ ENGINES = ("local", "ray")
 
 @dataclass(frozen=True)
 class Written:
-    """What a chunk of records gave.
+    """Predictions for a chunk of records.
 
     Attributes:
-        text: Its lines of CSV.
+        text: Lines of CSV.
         records: In the chunk.
         rows: Predictions among the lines.
-        bad: For each record that cannot be read where it stands and why.
-        first_bad: What the first of those is called, and why it cannot be read.
+        bad: Position and reason of each record that cannot be read.
+        first_bad: Id and reason of the first of them.
     """
 
     text: bytes
@@ -56,14 +63,14 @@ class Written:
 
 @dataclass(frozen=True, repr=False)
 class Predicted(Described):
-    """What predictions for a file came to.
+    """A file of predictions.
 
     Attributes:
         path: The CSV file.
         rows: Predictions in it.
         records: Of the input.
         unread: Records without a prediction.
-        first_unread: What the first of those is called, and why it has none.
+        first_unread: Id and reason of the first of them.
         repeated: The first id, if any, that more than one record has.
     """
 
@@ -75,19 +82,12 @@ class Predicted(Described):
     repeated: str | None
 
     def facts(self) -> dict[str, str]:
-        """The predictions in a few words, for `repr` and notebooks."""
-        found = {"path": str(self.path), "predictions": f"{self.rows:,}"}
-        return found | ({"not read": f"{self.unread:,}"} if self.unread else {})
+        facts = {"path": str(self.path), "predictions": f"{self.rows:,}"}
+        return facts | ({"not read": f"{self.unread:,}"} if self.unread else {})
 
 
 class ChunkPredictor:
-    """What a run says of chunks of records; the network is loaded once.
-
-    Args:
-        run: The run.
-        options: How records are read.
-        interval: The level of the intervals; 0 for none.
-    """
+    """Predicts chunks of records; the network is loaded once."""
 
     def __init__(self, run: Run, options: Options, interval: float) -> None:
         self.run, self.options, self.interval = run, options, interval
@@ -99,17 +99,17 @@ class ChunkPredictor:
     def __call__(self, chunk: Chunk) -> Written:
         graphs = read_chunk(chunk, self.options)
         rows = self._rows(graphs)
-        lost: dict[int, str] = graphs.source.get("unread", {})
+        reasons: dict[int, str] = graphs.source.get("unread", {})
         names = chunk.names or graphs.source.get("record_ids", ())
         numbered = names == tuple(map(str, range(chunk.first, chunk.first + len(names))))
         bad = tuple(
             f"{chunk.places[place] if chunk.places else f'record {place + 1}'}"
             f"{'' if numbered else f' ({names[place]})'}: {why}"
-            for place, why in lost.items()
+            for place, why in reasons.items()
         )
-        first = (names[min(lost)], lost[min(lost)]) if lost else None
+        first = (names[min(reasons)], reasons[min(reasons)]) if reasons else None
         text = csv_lines(rows, self.columns)
-        return Written(text, len(chunk), len(rows) - len(lost), bad, first)
+        return Written(text, len(chunk), len(rows) - len(reasons), bad, first)
 
     def _rows(self, graphs: GraphSet) -> list[Row]:
         run, calibration = self.run, self.run.calibration
@@ -120,9 +120,7 @@ class ChunkPredictor:
                 self._model = run.network(parts)
             made = run.made_by(self._model, parts, np.arange(len(graphs)))
         else:
-            calibration = None
-            none = np.zeros((0, len(run.task.columns)))
-            made = Predictions(np.zeros(0, dtype=np.int64), np.zeros((0, run.task.out)), none)
+            calibration, made = None, Predictions.empty(run.task)
         return prediction_rows(
             graphs,
             run.task,
@@ -148,25 +146,16 @@ def predict_to(
     workers: int = 2,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Predicted:
-    """Predictions for the graphs of a file, written to a CSV file; see `Run.predict_to`.
+    """Write predictions for a file to a CSV file; see `Run.predict_to` for the other arguments.
 
     Args:
-        run: The run.
-        source: A file, a folder, a data set's name, or graphs.
-        out: The CSV file; `OUT.partial` while it is made.
-        options: Of reading.
-        interval: The level of the intervals; 0 for none.
-        resume: Go on with an output that was cut off.
+        resume: Continue an output that was cut off.
         chunk: Records computed and written together.
         engine: `local`, this process; or `ray`, actors of a Ray cluster.
-        ray_address: Of the cluster: `auto`, or HOST:PORT; None for one on this machine, unless
-            RAY_ADDRESS is set.
+        ray_address: Of the cluster: `auto`, or HOST:PORT; None for RAY_ADDRESS, or a cluster on
+            this machine.
         workers: Actors of the cluster.
-        progress: Told the records done and those there are, after every chunk.
-
-    Raises:
-        DataError: As `Run.predict_to`.
-        KeyboardInterrupt: Ctrl-C or SIGTERM, once the chunk in hand is written.
+        progress: Called after every chunk with the records done and the number of all records.
     """
     if chunk < 1:
         raise DataError(f"chunk is {chunk}, expected at least 1")
@@ -179,7 +168,7 @@ def predict_to(
         made_of = {
             "input": _input(source, stream),
             "run": _run_digest(run),
-            "options": json.dumps({**_said(stream.options), "interval": interval}),
+            "options": json.dumps({**_given_options(stream.options), "interval": interval}),
             "chunk": str(chunk),
             "device": run.device.type,
             "g2n2": __version__,
@@ -188,14 +177,14 @@ def predict_to(
         with partial_output(out, made_of, head, resume=resume) as output:
             chunks = stream.chunks(chunk, output.done.records)
             if engine == "ray":
-                from .ray_engine import predicted_by_ray
-
                 results = predicted_by_ray(predictor, chunks, ray_address, workers)
             else:
                 results = map(predictor, chunks)
             progress(output.done.records, stream.total)
             for written in results:
-                _refuse_bad(written, stream, output)
+                if written.bad and stream.options.on_bad == "refuse":
+                    output.dropped = True
+                    settle_bad_records(written.bad, stream.total, stream.label, "refuse")
                 output.add(written.text, written.records, _counts(output, written))
                 progress(output.done.records, stream.total)
                 if interruption.asked:
@@ -203,8 +192,11 @@ def predict_to(
             if _stamp(source) != before:
                 output.dropped = True
                 raise DataError(f"{stream.label} was changed while it was read: begin anew")
-            _refuse_nothing(stream, output)
-        counts = output.done.counts
+            counts = output.done.counts
+            if counts.get("unread", 0) == stream.total:  # no record could be read
+                output.dropped = True
+                bad = [*counts["bad"], *[""] * max(0, stream.total - SHOWN)]
+                settle_bad_records(bad, stream.total, stream.label, "skip")
         first = counts.get("first_bad")
         return Predicted(
             out,
@@ -217,7 +209,6 @@ def predict_to(
 
 
 def _counts(output: PartialOutput, written: Written) -> dict[str, Any]:
-    """Of all records up to here."""
     so_far = output.done.counts
     first = so_far.get("first_bad") or written.first_bad
     return {
@@ -228,37 +219,21 @@ def _counts(output: PartialOutput, written: Written) -> dict[str, Any]:
     }
 
 
-def _refuse_bad(written: Written, stream: GraphStream, output: PartialOutput) -> None:
-    """Refuse records that cannot be read, where the user asked for that."""
-    if written.bad and stream.options.on_bad == "refuse":
-        output.dropped = True
-        settle_bad_records(written.bad, stream.total, stream.label, "refuse")
-
-
-def _refuse_nothing(stream: GraphStream, output: PartialOutput) -> None:
-    """Refuse a file of which no record can be read."""
-    counts = output.done.counts
-    if counts.get("unread", 0) == stream.total:
-        output.dropped = True
-        rest = max(0, stream.total - SHOWN)
-        settle_bad_records([*counts["bad"], *[""] * rest], stream.total, stream.label, "skip")
-
-
-def _said(options: Options) -> dict[str, Any]:
+def _given_options(options: Options) -> dict[str, Any]:
     unset = asdict(Options())
     return {name: value for name, value in asdict(options).items() if value != unset[name]}
 
 
 def _stamp(source: str | Path | GraphSet) -> tuple[int, int] | None:
-    """What changes where a file does."""
+    """Size and modification time of a file."""
     if isinstance(source, GraphSet) or not os.path.isfile(source):
         return None
-    found = os.stat(source)
-    return found.st_size, found.st_mtime_ns
+    status = os.stat(source)
+    return status.st_size, status.st_mtime_ns
 
 
 def _input(source: str | Path | GraphSet, stream: GraphStream) -> str:
-    """The input by its name and the checksum of what it holds."""
+    """Name and checksum of the input."""
     if stream.graphs is not None:
         return f"{stream.name}, {checksum(stream.graphs)[:16]}{ids_checksum(stream.graphs)[:16]}"
     path = Path(str(source))
@@ -272,15 +247,137 @@ def _input(source: str | Path | GraphSet, stream: GraphStream) -> str:
 
 
 def files_of(run: Run) -> dict[str, bytes]:
-    """The files of a run folder that predictions are made with."""
+    """The files of a run folder that predictions need."""
     paths = (run.folder / name for name in (*DESCRIPTION, CALIBRATION, BEST, MANIFEST))
     return {path.name: path.read_bytes() for path in paths if path.is_file()}
 
 
 def _run_digest(run: Run) -> str:
-    """The run by its name and the checksum of the files its predictions depend on."""
+    """Name of the run and checksum of the files its predictions depend on."""
     digest = hashlib.sha256()
     for name, content in files_of(run).items():
         if name != MANIFEST:
             digest.update(name.encode() + content)
     return f"{run.folder.name}, {digest.hexdigest()[:32]}"
+
+
+WINDOW = 1024
+"""Chunks that are with the cluster at a time; actors are kept for as many."""
+STORE = 2**28
+"""Bytes of the object store of a cluster on this machine."""
+
+
+class ChunkActor:
+    """Loads the network once, then takes chunks."""
+
+    def __init__(
+        self, name: str, files: dict[str, bytes], device: str, options: Options, interval: float
+    ) -> None:
+        from .run import Run
+
+        self._home = tempfile.TemporaryDirectory(prefix="g2n2-")
+        folder = Path(self._home.name) / name
+        folder.mkdir()
+        for file, content in files.items():
+            (folder / file).write_bytes(content)
+        self._predict = ChunkPredictor(Run(folder, device), options, interval)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        answers = [pickle.dumps(self._answer(pickle.loads(chunk))) for chunk in batch["chunk"]]
+        return {"number": batch["number"], "answer": np.array(answers, dtype=object)}
+
+    def _answer(self, chunk: Chunk) -> Written | G2N2Error:
+        try:
+            return self._predict(chunk)
+        except G2N2Error as fault:
+            return fault
+
+
+def predicted_by_ray(
+    predictor: ChunkPredictor, chunks: Iterator[Chunk], address: str | None, workers: int
+) -> Iterator[Written]:
+    """Predictions for chunks in their order, by Ray actors with a CPU and, on cuda, a GPU each.
+
+    The run's files are sent along, so actors on other machines need g2n2 but not the run folder.
+    Ray Data restarts an actor that dies and computes its chunk again.
+    """
+    run = predictor.run
+    arguments = (
+        run.folder.resolve().name,
+        files_of(run),
+        run.device.type,
+        predictor.options,
+        predictor.interval,
+    )
+    with _cluster(address, workers) as ray:
+        from ray.data import ActorPoolStrategy, DataContext
+
+        settings = DataContext.get_current()
+        settings.execution_options.preserve_order = True
+        settings.enable_progress_bars = False
+        numbers = count()
+        expected = count()
+        while sent := [
+            {"number": number, "chunk": pickle.dumps(chunk)}
+            for chunk, number in zip(islice(chunks, WINDOW), numbers, strict=False)
+        ]:
+            answers = ray.data.from_items(sent, override_num_blocks=len(sent)).map_batches(
+                ChunkActor,
+                fn_constructor_args=arguments,
+                batch_size=1,
+                compute=ActorPoolStrategy(size=min(workers, len(sent))),
+                num_cpus=1,
+                num_gpus=1 if run.device.type == "cuda" else 0,
+            )
+            for row in answers.iter_rows():
+                if row["number"] != next(expected):
+                    raise RuntimeError("Ray gave the chunks in another order")
+                answer = pickle.loads(row["answer"])
+                if isinstance(answer, G2N2Error):
+                    raise answer
+                yield answer
+
+
+@contextmanager
+def _cluster(address: str | None, workers: int) -> Iterator[Any]:
+    """Ray, connected to a cluster, or with a local one that ends with the context."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise DataError("--engine ray needs Ray: pip install 'g2n2[scale]'") from None
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    if ray.is_initialized():
+        yield ray
+        return
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address and address != "local":
+        try:
+            ray.init(address=address, **quiet)
+        except (ConnectionError, RuntimeError, ValueError) as fault:
+            raise DataError(
+                f"there is no Ray cluster at {address} ({str(fault).splitlines()[0]}): start one "
+                "with ray start --head, or leave out --ray-address"
+            ) from None
+    else:
+        ray.init(
+            address="local",
+            num_cpus=workers + 1,
+            include_dashboard=False,
+            object_store_memory=STORE,
+            **quiet,
+        )
+    try:
+        yield ray
+    except (ray.exceptions.RayError, ray.data.exceptions.SystemException) as fault:
+        lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
+        raise TrainingError(
+            f"the Ray cluster failed ({printable(lines[-1] if lines else type(fault).__name__)}): "
+            "its machines need g2n2 with the extra chem. What was predicted is kept: go on with "
+            "--resume"
+        ) from None
+    finally:
+        ray.shutdown()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,149 +20,43 @@ from ..data.readers.options import Options
 from ..data.readers.smiles_tables import read_smiles_list
 from ..data.reading import SMILES, read_with, reading_options
 from ..data.streaming import GraphStream, open_stream
-from ..described import Described, some
 from ..errors import DataError
 from ..input_files import read_text_file
 from ..validation import check
-from .alignment import match_training_columns
-from .calibration import INTERVAL, Calibration, Reliability, check_interval
-from .config import RunConfig
+from .calibration import INTERVAL, Calibration, check_interval
+from .config import RunConfig, names_dataset
 from .evaluate import Predictions, Scores, predict
-from .metrics import metrics
-from .models import load_best
-from .predict import Row, prediction_columns, prediction_rows, write_rows
-from .run_folder import RunFolder
+from .predict import Outcome, match_training_columns
+from .processes import find_device
+from .run_folder import RunFolder, load_best
 from .scaling import Scaling
 from .setup import (
     Parts,
     load_graphs,
     make_store,
-    names_dataset,
     prepare,
     read_source,
     takes_edges,
     without_edge_features,
 )
-from .task import Task, Values
+from .task import Task, metrics
 
 if TYPE_CHECKING:
     from .predict_file import Predicted
 
+
 CARRIED = ("smiles", "id", "hydrogens", "largest", "directed")
-"""Options of reading that hold for new files as they did for the training file."""
-READ_BACK = (
-    "positions",
-    "level",
-    "node_features",
-    "edge_features",
-    "node_names",
-    "edge_names",
-)
-"""What new graphs are compared with."""
+"""Options of the training file that also hold for new files."""
+READ_BACK = ("positions", "level", "node_features", "edge_features", "node_names", "edge_names")
+"""Fields of data.json that new graphs are compared with."""
 OF_MOLECULES = ("hydrogens", "largest")
-"""Those that hold for molecules in memory too."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Outcome(Described):
-    """Predictions with what they are about.
-
-    Attributes:
-        graphs: The graphs, as the network saw them.
-        made: A row for each graph, node or listed edge.
-        scores: By target, where some targets are known; else empty.
-        task: What the values mean.
-        calibration: How far they can be trusted; None where the run does not say it.
-        interval: The level of the intervals; 0 for none.
-    """
-
-    graphs: GraphSet
-    made: Predictions
-    scores: Scores
-    task: Task
-    calibration: Calibration | None = None
-    interval: float = INTERVAL
-
-    @property
-    def values(self) -> Values:
-        """`[rows, out]` predictions in their units, or calibrated probabilities."""
-        if self.calibration is None:
-            return self.made.values
-        return self.calibration.probabilities(self.task, self.made.values)
-
-    @property
-    def intervals(self) -> tuple[Values, Values] | None:
-        """Lower and upper ends, each `[rows, T]`; infinite with too few validation graphs.
-
-        None for classes, for a run that has no calibration, and where none are asked for.
-        """
-        if self.calibration is None or self.task.kind != "regression" or not self.interval:
-            return None
-        return self.calibration.bounds(self.made.values, self.interval)
-
-    @cached_property
-    def notes(self) -> list[str]:
-        """For each row in what it is unlike the training graphs; empty where it is not."""
-        if self.calibration is None:
-            return [""] * len(self)
-        return self.calibration.notes(self.graphs, self.task, self.made)
-
-    @property
-    def reliability(self) -> Reliability:
-        """How intervals or probabilities do where targets are known; see `Calibration`."""
-        if self.calibration is None:
-            return {}
-        return self.calibration.reliability(self.task, self.made, self.interval)
-
-    def __len__(self) -> int:
-        return len(self.made.rows)
-
-    def facts(self) -> dict[str, str]:
-        """The predictions in a few words, for `repr` and notebooks."""
-        found = {
-            "predictions": f"{len(self):,}",
-            "graphs": f"{len(self.graphs):,}",
-            "of": self.graphs.name,
-            "targets": some(column.name for column in self.task.columns),
-        }
-        if lost := len(self.graphs.source.get("unread", ())):
-            found["not read"] = f"{lost:,}"
-        return found
-
-    def rows(self, truth: bool = False) -> list[Row]:
-        """One dict for each prediction, with the input's ids in its order, units in the names.
-
-        A record that could not be read has a row that says why. Columns `NAME low` and `NAME high`
-        are the ends of the interval; `note` says in what a graph is unlike the training graphs.
-
-        Args:
-            truth: Whether the known targets stand beside the predictions.
-        """
-        return prediction_rows(
-            self.graphs,
-            self.task,
-            self.made,
-            truth=truth,
-            unread=not truth,
-            calibration=self.calibration,
-            interval=self.interval,
-        )
-
-    def to_csv(self, path: str | Path, truth: bool = False) -> None:
-        """Write `rows` as CSV, whole or not at all."""
-        write_rows(Path(path), self.rows(truth), self.columns(truth))
-
-    def columns(self, truth: bool = False) -> list[str]:
-        """The names of all columns `rows` may fill, `note` last."""
-        return prediction_columns(
-            self.graphs.level, self.task, self.calibration, truth=truth, interval=self.interval
-        )
+"""Options that also hold for molecules in memory."""
 
 
 class Run:
     """A run folder: its best network, its scores, and predictions for new graphs.
 
-    `g2n2.train` gives one, and `g2n2.load(folder)`:
+    Returned by `g2n2.train` and `g2n2.load(folder)`:
 
     >>> from g2n2 import Run
     >>> Run("no-such-run")  # doctest: +ELLIPSIS
@@ -172,14 +66,13 @@ class Run:
     Args:
         folder: Written by `train`.
         device: `auto`, `cpu` or `cuda`.
-        graphs: The graphs it was trained on, where they are in memory and in no file.
+        graphs: The graphs it was trained on, if they are not in a file.
 
     Attributes:
         config: Its settings.
         task: What it learned.
-        note: What there is to say about the folder: that its files are not checked, or that it does
-            not say how far to trust predictions, where an earlier version wrote it or the run has
-            not ended; else empty.
+        note: A sentence if the folder, of an earlier version or an unfinished run, has no
+            checksums or no calibration; else empty.
 
     Raises:
         DataError: It is no run folder, or its files do not belong together.
@@ -194,12 +87,11 @@ class Run:
         self.config: RunConfig = self.files.config()
         columns = self.files.columns()
         self.task = Task(columns, columns[0].kind)
-        found = "cuda" if torch.cuda.is_available() else "cpu"
-        self.device = torch.device(found if device == "auto" else device)
+        self.device = find_device(device)
 
     @property
     def folder(self) -> Path:
-        """Where everything about the run is written; `run_folder` says what."""
+        """The folder; `g2n2.training.run_folder` lists its files."""
         return self.files.path
 
     @cached_property
@@ -213,27 +105,26 @@ class Run:
 
     @cached_property
     def calibration(self) -> Calibration | None:
-        """How far predictions can be trusted; None where the folder does not say it.
-
-        Raises:
-            DataError: Its file is damaged, was altered, or is of another run.
-        """
+        """Intervals, temperatures and training ranges; None if the folder has none."""
         return self.files.calibration(self.task)
 
     @property
     def scores(self) -> Scores:
-        """Of the best network on the test graphs, by target; empty where there were none."""
+        """Of the best network on the test graphs, by target; empty if there were none."""
         return self._result("test")
 
     @property
     def guesses(self) -> Scores:
-        """The same for a guess that looks at no graph: the mean, or the commonest class."""
+        """The same for a constant guess: the mean, or the most frequent class."""
         return self._result("test_of_constant_guess")
 
     def _result(self, field: str) -> Scores:
-        said = self.files.read_json("result.json")
-        check(said, {field: {str: {str: (None, float)}}}, "result", self.folder / "result.json")
-        return _numbers(said[field])
+        result = self.files.read_json("result.json")
+        check(result, {field: {str: {str: (None, float)}}}, "result", self.folder / "result.json")
+        return {
+            target: {k: float("nan") if v is None else v for k, v in scores.items()}
+            for target, scores in result[field].items()
+        }
 
     @property
     def history(self) -> list[dict[str, float]]:
@@ -273,7 +164,7 @@ class Run:
 
         Args:
             part: `train`, `validation` or `test`.
-            graphs: The run's graphs, where they are in memory; else they are read again.
+            graphs: The run's graphs, if they are in memory; else they are read again.
             interval: The level of the intervals; 0 for none.
 
         Raises:
@@ -291,10 +182,9 @@ class Run:
         return self._outcome(replace(parts, scaling=self.files.scaling()), splits[part], interval)
 
     def _parts(self, graphs: GraphSet | None = None) -> Parts:
-        """What the run worked with."""
-        known = self._graphs if graphs is None else graphs
-        everything = load_graphs(self.config) if known is None else known
-        return prepare(self.config, everything, self.files.splits())
+        graphs = self._graphs if graphs is None else graphs
+        graphs = load_graphs(self.config) if graphs is None else graphs
+        return prepare(self.config, graphs, self.files.splits())
 
     def predict(
         self,
@@ -309,7 +199,7 @@ class Run:
             source: A file, a folder, a data set's name, or graphs in memory: a list of networkx
                 graphs or PyG `Data`, of SMILES for a run on molecules, or of anything
                 `g2n2.graphs.adjacency` takes for one on graphs without features.
-            options: Of reading; those of the training file hold where they are not named.
+            options: Of reading; by default those of the training file.
             targets: Whether the source must hold the targets, to score the predictions.
             interval: The share of graphs whose interval is to hold the true value; 0 for no
                 interval.
@@ -320,7 +210,8 @@ class Run:
         if isinstance(source, GraphSet):
             graphs = source
         elif isinstance(source, str | Path):
-            graphs = self._read(source, options, targets)
+            reading = self._reading(source, options, targets)
+            graphs = read_source(str(source), self.config.data, reading)
         else:
             graphs = self._read_list(source, options)
         parts = self.parts_of(graphs)
@@ -329,18 +220,14 @@ class Run:
         return self._outcome(parts, np.arange(len(graphs)), interval)
 
     def parts_of(self, graphs: GraphSet) -> Parts:
-        """New graphs as the network takes them.
-
-        Raises:
-            DataError: Their features are not those of the training graphs.
-        """
-        known = graphs if takes_edges(self.config) else without_edge_features(graphs)
-        aligned = match_training_columns(known.check(), self._described, self.task).check()
-        vars(aligned)["directed"] = graphs.directed  # which that of some of them need not be
-        return Parts(aligned, {}, self.task, self._scaling, ())
+        """New graphs as the network reads them; a DataError if their features do not match."""
+        matched = graphs if takes_edges(self.config) else without_edge_features(graphs)
+        matched = match_training_columns(matched.check(), self._trained_on, self.task).check()
+        vars(matched)["directed"] = graphs.directed  # a chunk may have symmetric graphs only
+        return Parts(matched, {}, self.task, self._scaling, ())
 
     @cached_property
-    def _described(self) -> dict[str, Any]:
+    def _trained_on(self) -> dict[str, Any]:
         return {name: self.files.data(name) for name in READ_BACK}
 
     @cached_property
@@ -355,16 +242,16 @@ class Run:
         interval: float = INTERVAL,
         **how: Any,
     ) -> Predicted:
-        """Predictions for the graphs of a file, written to a CSV file chunk by chunk.
+        """Write predictions for the graphs of a file to a CSV file, chunk by chunk.
 
-        The rows are those of `predict(source).to_csv(out)`, and memory does not grow with the
-        file where its format has one record after the other: CSV with SMILES, `.smi`, SDF, XYZ,
-        graph6. While it is made the output is called `OUT.partial`.
+        The rows are those of `predict(source).to_csv(out)`. Memory does not grow with the file if
+        its format has one record after the other: CSV with SMILES, `.smi`, SDF, XYZ, graph6. Until
+        it is complete the output is called `OUT.partial`.
 
         Args:
             source: A file, a folder, a data set's name, or graphs.
             out: The CSV file.
-            options: Of reading; those of the training file hold where they are not named.
+            options: Of reading; by default those of the training file.
             interval: As of `predict`.
             how: Of `predict_file.predict_to`: `resume`, `chunk`, `engine`, `progress`.
 
@@ -382,43 +269,31 @@ class Run:
         """The graphs of a file, to be read a chunk at a time with the options of `predict`."""
         if isinstance(source, GraphSet):
             return GraphStream.of_graphs(source, source.name, Options(target=()))
-        name, said = str(source), self._reading(source, options, targets=False)
+        name, reading = str(source), self._reading(source, options, targets=False)
         if names_dataset(name) or not os.path.exists(source):
-            return GraphStream.of_graphs(
-                read_source(name, self.config.data, said), name, Options(target=())
-            )
-        return open_stream(source, reading_options(said))
+            graphs = read_source(name, self.config.data, reading)
+            return GraphStream.of_graphs(graphs, name, Options(target=()))
+        return open_stream(source, reading_options(reading))
 
     def network(self, parts: Parts) -> nn.Module:
-        """The network with the best weights, as it is in the folder now.
-
-        Args:
-            parts: Graphs as the network takes them, after which a baseline is made.
-        """
+        """The network with the best weights; a baseline is rebuilt for these parts."""
         return load_best(self.files, self.config, parts).to(self.device)
 
     def made_by(self, model: nn.Module, parts: Parts, indices: Ints) -> Predictions:
-        """What the network says of some graphs."""
+        """Predictions of a network for some graphs."""
         dtype = torch.float64 if self.config.precision == "64" else torch.float32
-        return predict(
-            model, parts, make_store(self.config, parts.graphs, self.device, dtype), indices
-        )
+        store = make_store(self.config, parts.graphs, self.device, dtype)
+        return predict(model, parts, store, indices)
 
     def _refuse_unknown(self, graphs: GraphSet, what: str) -> None:
         if not np.isfinite(graphs.targets).any():
             names = ", ".join(column.name for column in self.task.columns)
             raise DataError(f"{what} has no value of {names} to compare with")
 
-    def _read(
-        self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
-    ) -> GraphSet:
-        said = self._reading(source, options, targets)
-        return read_source(str(source), self.config.data, said)
-
     def _reading(
         self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
     ) -> dict[str, Any]:
-        """How a file is read: as the training file was, where nothing else is said."""
+        """Options of reading: by default those of the training file."""
         carried = {k: v for k, v in self.config.options.items() if k in CARRIED}
         if not os.path.exists(source):
             carried = dict(self.config.options)  # a data set by name: its own options hold
@@ -430,16 +305,15 @@ class Run:
         items = source if hasattr(source, "edge_index") else list(source)
         molecules = self.files.data("node_names") == list(ATOM_FEATURES)
         if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
-            said = {**self.config.options, **(options or {})}
+            reading = {**self.config.options, **(options or {})}
             if odd := [name for name in options or () if name not in OF_MOLECULES]:
                 raise DataError(
                     f"the option {odd[0]!r} says nothing about a list of SMILES; "
                     f"known: {', '.join(OF_MOLECULES)}"
                 )
             texts = [text.removeprefix(SMILES) for text in items]
-            hydrogens, largest = (bool(said.get(name, False)) for name in OF_MOLECULES)
-            chosen = Options(target=(), hydrogens=hydrogens, largest=largest)
-            return read_smiles_list(texts, chosen)
+            hydrogens, largest = (bool(reading.get(name, False)) for name in OF_MOLECULES)
+            return read_smiles_list(texts, Options(target=(), hydrogens=hydrogens, largest=largest))
         return read_with(items, options or {})
 
     def _outcome(self, parts: Parts, indices: Ints, interval: float) -> Outcome:
@@ -448,11 +322,3 @@ class Run:
         known = bool(np.isfinite(made.targets).any())
         scores = metrics(self.task, made.values, made.targets) if known else {}
         return Outcome(parts.graphs, made, scores, self.task, calibration, interval)
-
-
-def _numbers(scores: dict[str, dict[str, float | None]]) -> Scores:
-    """Scores as JSON holds them, where what is no number is null."""
-    return {
-        name: {metric: float("nan") if value is None else value for metric, value in own.items()}
-        for name, own in scores.items()
-    }

@@ -1,4 +1,4 @@
-"""A run's parts, built from its config: data, split, task, scaling, network."""
+"""From settings to graphs, split, task, scaling and model."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from ..described import Described, some
 from ..errors import DataError
 from ..language.sorts import M
 from ..nn.readout import Readout
-from .config import RunConfig
+from .config import RunConfig, names_dataset, run_grammar
 from .scaling import Scaling
-from .settings import run_grammar
 from .task import Task
 
 SMALLEST_BATCH = 8
@@ -38,7 +37,7 @@ class Parts(Described):
         splits: Indices of `train`, `validation` and `test`.
         task: What is learned.
         scaling: Fitted on the training graphs.
-        notes: What was decided on the way, for the summary.
+        notes: Sentences for the summary.
     """
 
     graphs: GraphSet
@@ -48,7 +47,6 @@ class Parts(Described):
     notes: tuple[str, ...]
 
     def facts(self) -> dict[str, str]:
-        """What there is in a few words, for `repr` and notebooks."""
         return {
             "graphs": self.graphs.name,
             **{name: f"{len(indices):,}" for name, indices in self.splits.items()},
@@ -57,37 +55,38 @@ class Parts(Described):
 
 
 def load_graphs(config: RunConfig) -> GraphSet:
-    """The graphs a config names, with its targets only.
+    """Read the graphs of a config, with its targets only.
 
     Raises:
         DataError: There are none such, or the data does not know an option.
     """
-    graphs = read_source(config.dataset, config.data, _reading_options(config))
-    return chosen_graphs(config, graphs).check()
+    options = dict(config.options)
+    if config.target:
+        options.setdefault("target", config.target)
+    kind, _, column = config.split.partition(":")
+    if kind == "column":
+        options.setdefault("split_column", column)
+    return chosen_graphs(config, read_source(config.dataset, config.data, options)).check()
 
 
 def chosen_graphs(config: RunConfig, graphs: GraphSet) -> GraphSet:
-    """The graphs with the targets a config names, and as many as it asks for."""
+    """The graphs with the targets a config names, and at most its `limit`."""
     graphs = choose_targets(graphs, config.target)
     if not config.limit or config.limit >= len(graphs):
         return graphs
     order = np.random.default_rng([config.seed, 1]).permutation(len(graphs))
-    return _some(graphs, np.sort(order[: config.limit]))
-
-
-def _some(graphs: GraphSet, chosen: Ints) -> GraphSet:
-    """A selection that keeps the splits of the set, as far as their graphs are in it."""
-    within = {
+    chosen = np.sort(order[: config.limit])
+    splits = {
         part: np.flatnonzero(np.isin(chosen, members)) for part, members in graphs.splits.items()
     }
-    kept = {part: members for part, members in within.items() if len(members)}
-    return replace(graphs.select(chosen), splits=MappingProxyType(kept))
+    splits = {part: members for part, members in splits.items() if len(members)}
+    return replace(graphs.select(chosen), splits=MappingProxyType(splits))
 
 
 def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> GraphSet:
-    """The user's own graphs where the source is a path, else the data set of that name.
+    """Read the data set of that name, else the user's own graphs at that path.
 
-    `target`, an option of the user's own graphs, is no option of a data set: it has them all.
+    A data set always has all its targets, so the option `target` is for paths only.
     """
     from ..data.catalogue import load_dataset
     from ..data.reading import read_with
@@ -103,94 +102,69 @@ def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> Gr
     return read_with(source, options)
 
 
-def names_dataset(source: str) -> bool:
-    """Whether a source is the name of a data set, which wins over a file of that name."""
-    from ..data.catalogue import DATASETS
-
-    known = {row.name.replace("_", "-") for row in DATASETS}
-    return source.lower().replace("_", "-") in known
-
-
-def _reading_options(config: RunConfig) -> dict[str, Any]:
-    """The config's options, with what its other settings say about reading."""
-    options = dict(config.options)
-    if config.target:
-        options.setdefault("target", config.target)
-    kind, _, column = config.split.partition(":")
-    if kind == "column":
-        options.setdefault("split_column", column)
-    return options
-
-
 def choose_targets(graphs: GraphSet, wanted: tuple[str, ...]) -> GraphSet:
-    """The set with some of its target columns, named in any case; all where none is named.
+    """The set with some of its target columns, named in any case; all if none is named.
 
     Raises:
-        DataError: No such target; the message lists those there are.
+        DataError: No such target; the message lists the targets.
     """
     if not wanted:
         return graphs
-    names = {
-        spelling.lower(): place
-        for place, column in enumerate(graphs.columns)
+    by_name = {
+        spelling.lower(): index
+        for index, column in enumerate(graphs.columns)
         for spelling in (column.name, column.symbol)
         if spelling
     }
     for name in wanted:
-        if name.lower() not in names:
-            have = ", ".join(column.name for column in graphs.columns) or "none"
-            raise DataError(f"{graphs.name} has no target {name!r}; it has: {have}")
-    places = [names[name.lower()] for name in wanted]
-    return replace(
-        graphs,
-        targets=graphs.targets[:, places],
-        columns=tuple(graphs.columns[place] for place in places),
-    )
+        if name.lower() not in by_name:
+            names = ", ".join(column.name for column in graphs.columns) or "none"
+            raise DataError(f"{graphs.name} has no target {name!r}; it has: {names}")
+    chosen = [by_name[name.lower()] for name in wanted]
+    columns = tuple(graphs.columns[index] for index in chosen)
+    return replace(graphs, targets=graphs.targets[:, chosen], columns=columns)
 
 
 def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | None = None) -> Parts:
-    """Split the graphs and fit what is fitted on the training part."""
+    """Split the graphs, unless splits are given, and fit the scaling on the training part."""
     from ..data.splits import split
 
-    how = config.split
-    if how == "auto":
-        how = "stored" if "train" in graphs.splits else "random"
-    chosen = splits if splits is not None else split(graphs, how, seed=config.seed)
+    if splits is None:
+        method = config.split
+        if method == "auto":
+            method = "stored" if "train" in graphs.splits else "random"
+        splits = split(graphs, method, seed=config.seed)
     task = Task.of(graphs)
-    _refuse_endless(task, graphs)
-    notes = []
-    recipe = config.effective_recipe()
+    _refuse_overflow(task, graphs)
     if graphs.positions is None and config.distance:
         raise DataError(f"{graphs.name} has no positions, so distance channels cannot be made")
-    train = graphs.select(chosen["train"])
+    train = graphs.select(splits["train"])
     if not np.isfinite(train.targets).any():
         raise DataError("no training graph has a known target")
-    if not np.isfinite(graphs.select(chosen["validation"]).targets).any():
+    notes = []
+    if not np.isfinite(graphs.select(splits["validation"]).targets).any():
         notes.append("no validation graph has a known target: the last weights will be kept.")
-    scaling = Scaling.of(task, train, recipe.normalise, config.references, config.extent)
-    if graphs.edge_features.shape[1] and not takes_edges(config):
-        notes.append(
-            f"{config.baseline or config.grammar} has no place for edge features: "
-            "they are left out."
-        )
-        graphs = without_edge_features(graphs)
-    if graphs.positions is not None and not takes_edges(config):
-        notes.append(
-            f"{config.baseline or config.grammar} has no place for distances: "
-            "positions are not used."
-        )
-    return Parts(graphs, chosen, task, scaling, tuple(notes))
+    normalise = config.effective_recipe().normalise
+    scaling = Scaling.of(task, train, normalise, config.references, config.extent)
+    network = config.baseline or config.grammar
+    if not takes_edges(config):
+        if graphs.edge_features.shape[1]:
+            notes.append(f"{network} has no place for edge features: they are left out.")
+            graphs = without_edge_features(graphs)
+        if graphs.positions is not None:
+            notes.append(f"{network} has no place for distances: positions are not used.")
+    return Parts(graphs, splits, task, scaling, tuple(notes))
 
 
-def _refuse_endless(task: Task, graphs: GraphSet) -> None:
-    """Refuse numbers whose squares, of which deviations and scores are made, are no numbers."""
+def _refuse_overflow(task: Task, graphs: GraphSet) -> None:
+    """Refuse targets whose squares, needed for deviations and scores, overflow."""
     if task.kind != "regression":
         return
     for column, values in zip(task.columns, graphs.targets.T, strict=True):
-        known = values[np.isfinite(values)]
-        low, high = known.min(initial=np.inf), known.max(initial=-np.inf)
+        finite = values[np.isfinite(values)]
+        low, high = finite.min(initial=np.inf), finite.max(initial=-np.inf)
         with np.errstate(over="ignore", invalid="ignore"):
-            computable = not low < high or 0 < known.std() < np.inf
+            computable = not low < high or 0 < finite.std() < np.inf
         if not computable:
             raise DataError(
                 f"target {column.name!r} of {graphs.name} goes from {low:.3g} to {high:.3g}, and "
@@ -200,7 +174,7 @@ def _refuse_endless(task: Task, graphs: GraphSet) -> None:
 
 
 def with_batch(config: RunConfig, train: int) -> RunConfig:
-    """The config with its batch written down: smaller for few graphs, or there are no steps."""
+    """The config with its batch size set: smaller for few graphs, so that there are steps."""
     recipe = config.effective_recipe()
     batch = recipe.batch
     while config.batch is None and batch > SMALLEST_BATCH and train < batch * recipe.least_steps:
@@ -209,7 +183,7 @@ def with_batch(config: RunConfig, train: int) -> RunConfig:
 
 
 def distance_kinds(config: RunConfig, graphs: GraphSet) -> tuple[str, ...]:
-    """Edge channels made of positions; none without positions or without a place for them."""
+    """Edge channels made of positions; none without positions or if the network reads no edges."""
     if graphs.positions is None or not takes_edges(config):
         return ()
     return config.effective_recipe().distance
@@ -225,22 +199,15 @@ def make_store(
 
 def make_model(config: RunConfig, parts: Parts) -> nn.Module:
     """The network of a config for these graphs, its weights a function of the seed."""
-    model = _network(config, parts)
-    readout = model.readout
-    assert isinstance(readout, Readout), "every network ends in one"
-    readout.dropout = config.effective_recipe().dropout
-    return model
-
-
-def _network(config: RunConfig, parts: Parts) -> nn.Module:
     from ..data.distances import distance_width
+    from ..nn.baselines import baseline
+    from ..nn.model import GrammarGNN
 
     graphs = parts.graphs
     kinds = distance_kinds(config, graphs)
-    edge_features = graphs.edge_features.shape[1] + sum(map(distance_width, kinds))
-    sizes = {
+    shared: dict[str, Any] = {
         "node_features": graphs.node_features.shape[1],
-        "edge_features": edge_features,
+        "edge_features": graphs.edge_features.shape[1] + sum(map(distance_width, kinds)),
         "width": config.width,
         "layers": config.layers,
         "out": parts.task.out,
@@ -251,46 +218,37 @@ def _network(config: RunConfig, parts: Parts) -> nn.Module:
         "context": config.context,
     }
     torch.manual_seed(config.seed)
+    model: nn.Module
     if config.baseline:
-        from ..nn.baselines import baseline
-
-        own: dict[str, Any] = {"preset": config.preset, "pair_bias": config.pair_bias}
-        own["functions"] = None if config.functions == "mlp" else config.functions
-        asked = {name: value for name, value in own.items() if value is not None}
-        return baseline(config.baseline, **sizes, **asked)
-    from ..nn.model import GrammarGNN
-
-    grammar = run_grammar(config)
-    has_matrices = any(rule.head == M for rule in grammar.rules)
-    return GrammarGNN(
-        grammar,
-        **sizes,
-        functions=config.functions,
-        pair_bias=config.pair_bias,
-        preset=config.effective_recipe().preset,
-        directed=graphs.directed and has_matrices,
-        typical_size=float(graphs.sizes.mean()),
-    )
+        functions = None if config.functions == "mlp" else config.functions
+        others = {"preset": config.preset, "pair_bias": config.pair_bias, "functions": functions}
+        shared |= {name: value for name, value in others.items() if value is not None}
+        model = baseline(config.baseline, **shared)
+    else:
+        grammar = run_grammar(config)
+        model = GrammarGNN(
+            grammar,
+            **shared,
+            functions=config.functions,
+            pair_bias=config.pair_bias,
+            preset=config.effective_recipe().preset,
+            directed=graphs.directed and any(rule.head == M for rule in grammar.rules),
+            typical_size=float(graphs.sizes.mean()),
+        )
+    assert isinstance(model.readout, Readout), "every network ends in one"
+    model.readout.dropout = config.effective_recipe().dropout
+    return model
 
 
 def refuse_unknown_names(config: RunConfig, *, resume: bool) -> None:
-    """Refuse a baseline, preset, distance or split nobody knows before any data is read.
-
-    Args:
-        config: The settings.
-        resume: Whether the split is already made.
-
-    Raises:
-        G2N2Error: Naming the known ones.
-    """
+    """Raise a G2N2Error for an unknown baseline, preset, distance or split, before data is read."""
     from ..data.distances import distance_width
     from ..data.splits import refuse_unknown_split
+    from ..nn.baselines import find_baseline
 
     if config.preset is not None:
         find_preset(config.preset)
     if config.baseline:
-        from ..nn.baselines import find_baseline
-
         find_baseline(config.baseline)
     for kind in config.distance or ():
         distance_width(kind)
@@ -303,12 +261,13 @@ def refuse_unknown_names(config: RunConfig, *, resume: bool) -> None:
 
 
 def takes_edges(config: RunConfig) -> bool:
-    """Whether the network has a place for edge features."""
+    """Whether the network reads edge features."""
     if config.baseline:
         from ..nn.baselines import BASELINES
 
-        found = {name.lower(): row for name, row in BASELINES.items()}.get(config.baseline.lower())
-        return found is not None and found.reads_edges  # one that is unknown is refused when made
+        by_name = {name.lower(): row for name, row in BASELINES.items()}
+        row = by_name.get(config.baseline.lower())
+        return row is not None and row.reads_edges  # an unknown one is refused when it is made
     return any(rule.head == M for rule in run_grammar(config).rules)
 
 

@@ -1,4 +1,4 @@
-"""One optimiser step: gradients part by part, memory that runs out, losses that are not finite."""
+"""One optimiser step: micro-batches, memory that runs out, losses that are not finite."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from ..data.pieces import cut, falling
 from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
 from ..nn.model import GrammarGNN
-from .averaging import Average
 from .checkpoint import write_whole
 from .cuda_graphs import Recorded
-from .devices import free_cached_memory, out_of_memory, set_rate
-from .processes import Processes
+from .optimiser import Average, set_rate
+from .processes import Processes, free_cached_memory, out_of_memory
 from .task import Task
 
 CHECK_EVERY = 50
@@ -34,24 +33,24 @@ Note = Callable[[str], None]
 
 
 class Stepper:
-    """Takes optimiser steps and keeps their losses until somebody looks.
+    """Takes optimiser steps and keeps their losses until they are read.
 
     Args:
         fabric: A launched Fabric.
         processes: Those of the Fabric.
         model: The network; Fabric moves and wraps it.
         optimiser: Of that network.
-        store: All graphs, with targets as the loss sees them.
+        store: All graphs, with scaled targets.
         task: What is learned.
         clip: Largest gradient norm; 0 for none.
-        micro: Graphs sent through the network at once.
-        folder: Where a batch that cannot be learned is saved.
-        note: Told in words what the stepper had to do.
-        half: Whether the network's products are taken in bfloat16.
+        micro: Graphs in a micro-batch.
+        folder: Where a batch with a loss that is not finite is saved.
+        note: Called with sentences for the user.
+        half: Whether products are taken in bfloat16.
 
     Attributes:
-        average: Of the weights, taken after each step; set once the weights are where they stay.
-        recorded: Takes whole steps as CUDA graphs where that can be done.
+        average: Of the weights, updated after each step; set once Fabric has placed the weights.
+        recorded: Takes whole steps as CUDA graphs if possible.
     """
 
     average: Average | None = None
@@ -78,18 +77,12 @@ class Stepper:
         self.parameters = list(model.parameters())
         self.known_targets = _known_by_graph(store.graphs)
         # Only where no graph feels another, as in a batch norm; a CPU takes equal sizes anyway.
-        self.apart = isinstance(model, GrammarGNN) and store.device.type == "cuda"
+        self.sort_by_size = isinstance(model, GrammarGNN) and store.device.type == "cuda"
         self.waiting: list[tuple[Tensor, Tensor, Ints]] = []
         self.recorded = Recorded()
 
     def step(self, indices: Ints, rate: float, number: int = 1) -> None:
-        """One step on these graphs, of which each process takes its share.
-
-        Args:
-            indices: Of the graphs.
-            rate: The learning rate.
-            number: Of the step in the run, counted from 1.
-        """
+        """Step `number` of the run, from 1, on these graphs; each process takes its share."""
         if self.recorded.step is not None and self._replayed(indices, rate, number):
             return
         set_rate(self.bare, rate)
@@ -103,7 +96,7 @@ class Stepper:
             self.average.update(number)
 
     def _replayed(self, indices: Ints, rate: float, number: int) -> bool:
-        """Take the step as a CUDA graph; go on without them where memory does not suffice."""
+        """Take the step as a CUDA graph; on lack of memory, go on without CUDA graphs."""
         assert self.recorded.step is not None, "asked only where there is one"
         try:
             loss, norm = self.recorded.step.step(indices, rate, number)
@@ -120,14 +113,14 @@ class Stepper:
 
     @property
     def due(self) -> bool:
-        """Whether it is time to look at the losses: always on a CPU, where a look costs nothing."""
+        """Whether to read the losses: always on a CPU, where reading costs nothing."""
         return self.store.device.type == "cpu" or len(self.waiting) >= CHECK_EVERY
 
     def settle(self) -> list[tuple[float, int]]:
-        """For each step since the last look: its loss, and how many targets stand behind it.
+        """Loss and number of known targets of each step since the last call.
 
         Raises:
-            TrainingError: One loss or gradient is not finite; its batch is saved.
+            TrainingError: A loss or gradient is not finite; its batch is saved.
         """
         if not self.waiting:
             return []
@@ -147,7 +140,7 @@ class Stepper:
         return list(zip(losses.tolist(), known, strict=True))
 
     def _within_memory(self, indices: Ints) -> Tensor:
-        """Gradients of this process's share; the micro-batch is halved as often as it takes."""
+        """Gradients of this process's share; the micro-batch is halved until memory suffices."""
         mine = self.processes.share(indices)
         while True:
             try:
@@ -171,11 +164,10 @@ class Stepper:
             free_cached_memory(self.store.device)
 
     def _gradients(self, mine: Ints, batch_indices: Ints) -> Tensor:
-        """Sum of the losses of some graphs of a batch, and its gradients piece by piece.
+        """Sum of the losses of some graphs of a batch; gradients accumulate piece by piece.
 
-        Gradients are those of the mean over the known targets of the whole batch. Without a graph
-        of its own a process takes one with no weight, so that the same parameters have gradients
-        everywhere.
+        Gradients are those of the mean over the known targets of the whole batch. A process without
+        a graph takes one with weight 0, so that the same parameters have gradients everywhere.
         """
         self.optimiser.zero_grad()
         weight = float(len(mine) > 0)
@@ -192,9 +184,9 @@ class Stepper:
         return torch.stack(losses).sum()
 
     def _pieces(self, mine: Ints) -> list[Ints]:
-        """The graphs sent through the network at once: not too many, and of like size."""
+        """Micro-batches; on a GPU, graphs of similar size together."""
         parts = [mine]
-        if self.apart:
+        if self.sort_by_size:
             sizes = self.store.graphs.sizes
             mine = falling(mine, sizes)
             parts = [mine[p.start : p.end] for p in cut(sizes[mine], int(sizes[mine[0]]))]
@@ -205,7 +197,7 @@ class Stepper:
         ]
 
     def _keep(self, indices: Ints) -> str:
-        """Save a batch for inspection and say where: which graphs, and what the network saw."""
+        """Save a batch for inspection, and return a sentence that says where."""
         path = self.folder / BAD_BATCH
         batch = self.store.batch(indices)
         assert batch.targets is not None, "the store always gives targets"
@@ -238,9 +230,9 @@ def _matrix(adjacency: Tensor) -> dict[str, Any]:
 
 
 class _OnTensors(nn.Module):
-    """A network as a function of tensors, which is what Fabric can move and wrap.
+    """A network as a function of tensors, which Fabric can move and wrap.
 
-    Precision is our own: Fabric would round inputs to bfloat16, and float64 outputs to float32.
+    Autocast is our own: Fabric would round inputs to bfloat16, and float64 outputs to float32.
     """
 
     def __init__(self, model: nn.Module, half: bool) -> None:

@@ -30,8 +30,7 @@ from typing import Any
 from ..errors import DataError, G2N2Error
 from ..locks import InUseError
 from ..whole_files import make_folder
-from .config import RunConfig
-from .settings import read_settings, rooted
+from .config import RunConfig, read_settings, rooted
 from .shared_study import HEARTBEAT, SharedStudy
 
 Note = Callable[[str], None]
@@ -42,13 +41,7 @@ PATIENCE = 3
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is varied, and around what.
-
-    Attributes:
-        name: Of the study in the storage.
-        shared: Settings of every trial.
-        varied: Setting to its list of values, or to `low`, `high` and `log`.
-    """
+    """What is varied: `varied` maps a setting to its values, or to `low`, `high` and `log`."""
 
     name: str
     shared: Mapping[str, Any]
@@ -56,11 +49,7 @@ class Sweep:
 
     @classmethod
     def read(cls, path: str | Path) -> Sweep:
-        """A sweep from a TOML file.
-
-        Raises:
-            DataError: It has no table [sweep], or one that cannot be used.
-        """
+        """A sweep from a TOML file; a DataError if its table [sweep] is missing or unusable."""
         shared = read_settings(path)
         varied = shared.pop("sweep", None)
         if not isinstance(varied, dict) or not varied:
@@ -80,19 +69,18 @@ class Sweep:
                 'them, or vary baseline = ["", …], where "" is for the grammar'
             )
         sweep = cls(Path(path).stem, shared, varied)
-        sweep.config({name: _first(space) for name, space in varied.items()})
+        first = {k: v["low"] if isinstance(v, dict) else v[0] for k, v in varied.items()}
+        sweep.config(first)  # checks the settings
         return sweep
 
     def config(self, chosen: Mapping[str, Any]) -> RunConfig:
-        """The config of a trial."""
         return rooted(RunConfig.from_dict({**self.shared, **chosen}, "the sweep"))
 
     def suggest(self, trial: Any) -> dict[str, Any]:
-        """Values for every varied setting, by Optuna."""
         return {name: _suggest(trial, name, space) for name, space in self.varied.items()}
 
     def combinations(self) -> list[dict[str, Any]]:
-        """Every choice of values, as Optuna names them; empty where numbers vary in a range."""
+        """Every choice of values, as Optuna names them; empty if a number varies in a range."""
         if any(isinstance(space, dict) for space in self.varied.values()):
             return []
         choices = [dict.fromkeys(map(_label, space)) for space in self.varied.values()]
@@ -107,7 +95,7 @@ class Finished:
         headers: Of the table.
         rows: One for each finished trial, the best first.
         best: The run folder of the best trial.
-        host: The machine that folder is on, where it is not here; else empty.
+        host: The machine with that folder, if it is not here; else empty.
     """
 
     headers: tuple[str, ...]
@@ -126,18 +114,18 @@ def run_sweep(
 ) -> Finished:
     """Run a sweep until the storage holds that many finished trials.
 
-    Several processes may do so at once, on several machines if all reach the storage: they share
-    the trials. Where lists alone vary and all combinations fit, each is tried once. A trial cut off
-    goes on from its checkpoint, in the next call or in another process that is there, once its
-    heartbeat has stopped. Trials are judged by validation graphs.
+    Several processes, on machines that reach the storage, may share the trials. If only lists vary
+    and all combinations fit, each is tried once. A trial that was cut off goes on from its
+    checkpoint, in the next call or in another process once its heartbeat has stopped. Trials are
+    judged by validation graphs.
 
     Args:
         sweep: What to run.
-        trials: How many in all, those of earlier calls and other processes counted.
-        storage: SQLite file, made where it is not there, or the address of a database.
+        trials: How many in all, those of earlier calls and other processes included.
+        storage: SQLite file, created if missing, or the address of a database.
         out: Folder of the trials' run folders, on this machine.
-        note: Told what happens.
-        heartbeat: Seconds between two signs of life of a trial, the same in all processes.
+        note: Called with sentences for the user.
+        heartbeat: Seconds between two heartbeats of a trial, the same in all processes.
 
     Raises:
         DataError: The storage cannot be used, or trials fail one after the other.
@@ -149,7 +137,12 @@ def run_sweep(
         with shared.alone():
             _refuse_another(sweep, shared)
             aim = _Aim.of(sweep, trials, first=len(shared.trials()))
-        _make_folder(Path(out))
+        try:
+            make_folder(Path(out))
+        except OSError as error:
+            raise DataError(
+                f"cannot make {out} ({error.strerror or error}); name a folder with --out"
+            ) from None
         failed_in_a_row, waiting = 0, ""
         while True:
             with ExitStack() as alone:
@@ -178,13 +171,13 @@ def run_sweep(
 
 @dataclass(frozen=True)
 class _Aim:
-    """When a sweep is at its end, and what is missing until then.
+    """When a sweep ends, and what is missing until then.
 
     Attributes:
         trials: How many there should be in all.
-        combinations: The values of each, where all are tried; else none.
-        first: Number of the first trial after this call began. A combination that failed since
-            then is not tried again; one that failed in an earlier call is.
+        combinations: The values of each, if all are tried; else none.
+        first: Number of the first trial of this call. A combination that failed since then is not
+            tried again; one that failed in an earlier call is.
     """
 
     trials: int
@@ -196,15 +189,15 @@ class _Aim:
         every = sweep.combinations()
         return cls(len(every), every, first) if 0 < len(every) <= trials else cls(trials, [], first)
 
-    def reached(self, found: list[Any]) -> bool:
-        ended = [trial for trial in found if self._ended(trial)]
+    def reached(self, trials: list[Any]) -> bool:
+        ended = [trial for trial in trials if self._ended(trial)]
         if not self.combinations:
             return len(ended) >= self.trials
         return {_key(values) for values in self.combinations} <= {_key(_values(t)) for t in ended}
 
-    def missing(self, found: list[Any]) -> list[dict[str, Any]]:
-        """Values of trials to start, empty where Optuna chooses them."""
-        taken = [t for t in found if t.state.name == "RUNNING" or self._ended(t)]
+    def missing(self, trials: list[Any]) -> list[dict[str, Any]]:
+        """Values of trials to start, empty if Optuna chooses them."""
+        taken = [t for t in trials if t.state.name == "RUNNING" or self._ended(t)]
         if not self.combinations:
             return [{}] * (self.trials - len(taken))
         keys = {_key(_values(trial)) for trial in taken}
@@ -219,17 +212,7 @@ class _Aim:
 
 @dataclass
 class _Turn:
-    """One trial, from the choice of its values to its result.
-
-    Attributes:
-        sweep: What is varied.
-        shared: Where trials are kept.
-        out: Folder of run folders.
-        note: Told what happens.
-        position: `3 of 20`.
-        alone: Left as soon as others may start a trial.
-        error: Why it failed; None where it did not.
-    """
+    """One trial, from the choice of its values to its result."""
 
     sweep: Sweep
     shared: SharedStudy
@@ -242,7 +225,7 @@ class _Turn:
     _number: int = 0
 
     def run(self) -> None:
-        """Run a trial inside `optimize`, as heartbeats are sent there and nowhere else."""
+        """Run a trial inside `optimize`, the only place that sends heartbeats."""
         study = self.shared.study
         self.shared.propose(int(self.sweep.shared.get("seed", 0)) + len(self.shared.trials()))
         try:
@@ -258,7 +241,8 @@ class _Turn:
         folder = trial_folder(self.out, chosen)
         self.shared.claim(trial, folder=str(folder))
         self.alone.close()
-        self.note(f"trial {self.position}: {_listed(chosen)}")
+        values = ", ".join(f"{name} {_shown(value)}" for name, value in chosen.items())
+        self.note(f"trial {self.position}: {values}")
         try:
             value, measured = self._train(self.sweep.config(chosen), folder)
             if math.isnan(value):
@@ -275,7 +259,7 @@ class _Turn:
         return value
 
     def _train(self, config: RunConfig, folder: Path) -> tuple[float, str]:
-        """Train, after another process that has the same values has done so."""
+        """Train, after any other process with the same values has ended."""
         waited = False
         while True:
             try:
@@ -294,7 +278,6 @@ def trial_folder(out: str | Path, chosen: Mapping[str, Any]) -> Path:
 
 
 def _refuse_several_processes(sweep: Sweep) -> None:
-    """Processes of one run would each take trials of their own."""
     counts = sweep.varied.get("devices", sweep.shared.get("devices", 1))
     if counts not in (1, [1]) or int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise DataError(
@@ -313,15 +296,6 @@ def _refuse_another(sweep: Sweep, shared: SharedStudy) -> None:
     shared.study.set_user_attr("sweep", description)
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        make_folder(folder)
-    except OSError as error:
-        raise DataError(
-            f"cannot make {folder} ({error.strerror or error}); name a folder with --out"
-        ) from None
-
-
 def _train(config: RunConfig, folder: Path) -> tuple[float, str]:
     """The validation result of a trial, lower is better, and the same in words."""
     from .display import measured
@@ -337,15 +311,15 @@ def _train(config: RunConfig, folder: Path) -> tuple[float, str]:
 
 
 def _running(shared: SharedStudy) -> str:
-    found = [
+    trials = [
         f"trial {trial.number} on {trial.user_attrs.get('host', 'another machine')}"
         for trial in shared.trials("running")
     ]
-    return f"another sweep ({', '.join(found)})"
+    return f"another sweep ({', '.join(trials)})"
 
 
 def _values(trial: Any) -> dict[str, Any]:
-    """A trial's values, also those it was queued with and has not read yet."""
+    """A trial's values, including those it was queued with and has not read yet."""
     return {**trial.system_attrs.get("fixed_params", {}), **trial.params}
 
 
@@ -384,10 +358,6 @@ def _check_space(name: str, space: Any, path: str | Path) -> None:
         )
 
 
-def _first(space: Any) -> Any:
-    return space["low"] if isinstance(space, dict) else space[0]
-
-
 def _suggest(trial: Any, name: str, space: Any) -> Any:
     if isinstance(space, list):
         values = {_label(value): value for value in space}
@@ -401,10 +371,6 @@ def _suggest(trial: Any, name: str, space: Any) -> Any:
 def _label(value: Any) -> Any:
     """A value as Optuna keeps it: lists as text."""
     return json.dumps(value) if isinstance(value, list | dict) else value
-
-
-def _listed(chosen: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {_shown(value)}" for name, value in chosen.items())
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What is learned: how outputs meet targets, and what they mean to a user."""
+"""What is learned: losses, predictions in the user's terms, and metrics over known targets."""
 
 from __future__ import annotations
 
@@ -32,11 +32,7 @@ class Task:
 
     @classmethod
     def of(cls, graphs: GraphSet) -> Task:
-        """The task of a set.
-
-        Raises:
-            DataError: No target, mixed kinds, or several multiclass columns.
-        """
+        """The task of a set; a DataError without targets, or if they cannot be learned together."""
         kinds = {column.kind for column in graphs.columns}
         names = ", ".join(column.name for column in graphs.columns)
         if not kinds:
@@ -59,7 +55,7 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """What the best model is chosen by; errors of several targets in parts of their spread."""
+        """What the best model is chosen by; errors of several targets relative to their spread."""
         if self.kind != "regression":
             return "accuracy"
         return "mae" if len(self.columns) == 1 else "relative_mae"
@@ -69,7 +65,7 @@ class Task:
         return self.kind != "regression"
 
     def loss(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Sum of the losses of all known targets, and how many there are; NaN is unknown.
+        """Sum of the losses of all known targets, and their number; NaN is unknown.
 
         L1 for regression, cross-entropy otherwise, in float32 at least.
         """
@@ -93,7 +89,7 @@ class Task:
         return (targets - targets) == 0
 
     def decode(self, outputs: Values) -> Values:
-        """Outputs as a user reads them: values, or probabilities."""
+        """Outputs in the user's terms: values, or probabilities."""
         if self.kind == "regression":
             return outputs
         if self.kind == "binary":
@@ -103,7 +99,7 @@ class Task:
         return probabilities
 
     def table(self, decoded: Values) -> list[tuple[str, list[Any]]]:
-        """Columns of a predictions file; a target's name may be that of another's column."""
+        """Columns of a predictions file; names may repeat."""
         if self.kind == "multiclass":
             names = self.columns[0].classes
             best = decoded.argmax(axis=-1)
@@ -120,3 +116,82 @@ class Task:
             else:
                 table.append((column.name + unit, values.tolist()))
         return table
+
+
+Metrics = dict[str, float]
+
+
+def metrics(task: Task, decoded: Values, targets: Values) -> dict[str, Metrics]:
+    """The metrics of each target, and under `all` their mean over targets that have one.
+
+    Args:
+        task: What the numbers mean.
+        decoded: `[rows, out]` values or probabilities; see `Task.decode`.
+        targets: `[rows, T]`, NaN where unknown. A metric without a known target is NaN.
+    """
+    table: dict[str, Metrics] = {}
+    for place, column in enumerate(task.columns):
+        truth = targets[:, place]
+        known = np.isfinite(truth)
+        if task.kind == "multiclass":
+            table[column.name] = {"accuracy": _mean(decoded[known].argmax(-1) == truth[known])}
+        elif task.kind == "binary":
+            probabilities = decoded[known, place]
+            table[column.name] = {
+                "accuracy": _mean((probabilities >= 0.5) == (truth[known] > 0.5)),
+                "roc_auc": roc_auc(probabilities, truth[known]),
+            }
+        else:
+            table[column.name] = _regression(decoded[known, place], truth[known])
+            if len(task.columns) > 1:
+                table[column.name]["relative_mae"] = _relative(
+                    table[column.name]["mae"], truth[known]
+                )
+    names = list(next(iter(table.values())))
+    # A rare label may be unknown, or of one class only, in a small part: the others still count.
+    rows = list(table.values())
+    table["all"] = {
+        name: _mean([row[name] for row in rows if np.isfinite(row[name])]) for name in names
+    }
+    return table
+
+
+def for_json(scores: dict[str, Metrics]) -> dict[str, dict[str, float | None]]:
+    """Metrics for JSON: None in place of NaN."""
+    return {
+        target: {name: value if np.isfinite(value) else None for name, value in row.items()}
+        for target, row in scores.items()
+    }
+
+
+def roc_auc(scores: Values, truth: Values) -> float:
+    """Area under the ROC curve: the chance that a positive scores above a negative, ties half."""
+    positive = truth > 0.5
+    ups, downs = int(positive.sum()), int((~positive).sum())
+    if not ups or not downs:
+        return float("nan")
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    ranks = (last - (counts - 1) / 2.0)[place]
+    return float((ranks[positive].sum() - ups * (ups + 1) / 2.0) / (ups * downs))
+
+
+def _regression(values: Values, truth: Values) -> Metrics:
+    error = values - truth
+    spread = float(((truth - _mean(truth)) ** 2).sum()) if len(truth) else 0.0
+    return {
+        "mae": _mean(np.abs(error)),
+        "rmse": float(np.sqrt(_mean(error**2))),
+        "r2": 1.0 - float((error**2).sum()) / spread if spread else float("nan"),
+    }
+
+
+def _relative(mae: float, truth: Values) -> float:
+    """MAE relative to that of guessing the mean, so that targets of several units compare."""
+    spread = _mean(np.abs(truth - _mean(truth)))
+    return mae / spread if spread else float("nan")
+
+
+def _mean(values: NDArray[np.generic] | list[float]) -> float:
+    known = np.asarray(values, dtype=np.float64)
+    return float(known.mean()) if known.size else float("nan")

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ...nn.model import GrammarGNN
-from ...training.devices import set_rate
-from ...training.flat_parameters import prepare
+from ...training.optimiser import init_optimiser_state, set_rate
 from .images import Images
 
 CLIP = 1.0
@@ -71,7 +70,7 @@ class Descent:
         with torch.cuda.stream(stream):
             for _ in range(2):  # kernels are compiled and buffers found before
                 self._backward()
-            prepare(self.optimiser, self.learned)
+            init_optimiser_state(self.optimiser, self.learned)
             self.optimiser.zero_grad()
         torch.cuda.current_stream().wait_stream(stream)
         self.graph = torch.cuda.CUDAGraph()

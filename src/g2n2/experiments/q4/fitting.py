@@ -19,8 +19,8 @@ from torch import nn
 
 from ...errors import TrainingError
 from ...training.checkpoint import load_checkpoint, save_checkpoint
-from ...training.recipes import RECIPES
-from ...training.schedules import cosine_rate
+from ...training.config import RECIPES
+from ...training.optimiser import cosine_rate
 from .descent import Descent
 from .images import Array, Images
 from .settings import Budget, Network

@@ -15,7 +15,7 @@ from ..training_cells import training_cell
 from .contenders import Contender
 
 if TYPE_CHECKING:
-    from ...training.run import Outcome
+    from ...training.predict import Outcome
 
 COUNTS = ("triangle", "tailed_triangle", "3_star", "4_cycle", "5_cycle", "6_cycle")
 

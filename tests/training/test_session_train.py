@@ -78,7 +78,9 @@ def test_predictions_are_the_same_by_every_way(csv: Path, tmp_path: Path) -> Non
     assert len(rows) == len(by_list) == len(MOLECULES)
     assert rows[3]["atoms"] == by_list.values[3, 0]
     by_list.to_csv(tmp_path / "made.csv")
-    assert (tmp_path / "made.csv").read_text().splitlines()[0] == "id,atoms"
+    assert (tmp_path / "made.csv").read_text().splitlines()[
+        0
+    ] == "id,atoms,atoms low,atoms high,note"
     assert run.evaluate("test").scores == run.scores
 
 

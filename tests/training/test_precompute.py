@@ -12,9 +12,9 @@ from g2n2.data.store import GraphStore
 from g2n2.errors import DataError
 from g2n2.nn.baselines import baseline
 from g2n2.nn.supports import SpectralSupports
-from g2n2.training.averaging import Average
 from g2n2.training.cuda_graphs import GraphedStep, Recorded
-from g2n2.training.precompute_supports import precompute_supports
+from g2n2.training.optimiser import Average
+from g2n2.training.precompute import precompute_supports
 from g2n2.training.session import train_config
 from g2n2.training.task import Task
 from small_runs import largest_difference, learned_state, small_config, small_graphs
@@ -77,7 +77,7 @@ def test_networks_without_spectral_supports_get_none():
 
 
 def test_a_table_beyond_the_limit_is_not_made(monkeypatch):
-    monkeypatch.setattr("g2n2.training.precompute_supports.LARGEST", 100)
+    monkeypatch.setattr("g2n2.training.precompute.LARGEST", 100)
     store = GraphStore(GRAPHS)
     precompute_supports(network(), store, Recorded())
     assert store.designed is None
@@ -107,7 +107,7 @@ def test_directed_graphs_are_refused_before_anything_is_trained():
 def test_a_run_learns_the_same_with_and_without_a_table(tmp_path, monkeypatch):
     config = small_config(baseline="GNNML3", epochs=2)
     train_config(config, tmp_path / "with", graphs=small_graphs())
-    monkeypatch.setattr("g2n2.training.precompute_supports.LARGEST", 0)
+    monkeypatch.setattr("g2n2.training.precompute.LARGEST", 0)
     train_config(config, tmp_path / "without", graphs=small_graphs())
     assert (
         largest_difference(learned_state(tmp_path / "with"), learned_state(tmp_path / "without"))

@@ -11,9 +11,8 @@ from g2n2.data.shapes import few_shapes
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
 from g2n2.ops.precision import float32_products
-from g2n2.training.averaging import Average
-from g2n2.training.cuda_graphs import GraphedStep
-from g2n2.training.graph_cache import is_hit, take_over
+from g2n2.training.cuda_graphs import GraphedStep, is_hit, take_over
+from g2n2.training.optimiser import Average
 from g2n2.training.task import Task
 from kernel_checks import DEVICE
 from small_sets import small_set

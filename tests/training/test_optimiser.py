@@ -1,17 +1,143 @@
-"""Steps on flat weights against those of PyTorch's optimisers, and what is left of the tensors."""
+"""The average of the weights."""
 
 import copy
+import random
 
 import pytest
 import torch
 from torch import nn
+from torch.optim.lr_scheduler import CosineAnnealingLR, ReduceLROnPlateau
 
-from g2n2.training.averaging import Average
 from g2n2.training.checkpoint import load_checkpoint, save_checkpoint
+from g2n2.training.config import Recipe
+from g2n2.training.optimiser import (
+    Average,
+    FlatOptimizerStep,
+    cosine_rate,
+    flattened,
+    init_optimiser_state,
+    plateau_rate,
+)
+from kernel_checks import DEVICE
+
+
+def test_average_follows_the_formula_and_is_swapped_in_and_out():
+    model = nn.Linear(1, 1, bias=False)
+    with torch.no_grad():
+        model.weight.fill_(0.0)
+    average = Average(model, decay=0.9)
+    wanted, value = 0.0, 0.0
+    for step in range(1, 200):
+        value += 1.0
+        with torch.no_grad():
+            model.weight.fill_(value)
+        average.update(step)
+        keep = min(0.9, (1 + step) / (10 + step))
+        wanted = keep * wanted + (1 - keep) * value
+    with average.applied():
+        assert abs(model.weight.item() - wanted) < 1e-3
+    assert model.weight.item() == value
+
+
+def test_the_average_warms_up_over_its_first_steps():
+    """Weights 0 at the start and 1 after every step: (1 + t) / (10 + t) of the old value stays."""
+    model = nn.Linear(1, 1, bias=False)
+    with torch.no_grad():
+        model.weight.fill_(0.0)
+    average = Average(model, decay=0.999)
+    with torch.no_grad():
+        model.weight.fill_(1.0)
+    expected = {1: 1 - 2 / 11, 2: 1 - (2 / 11) * (3 / 12), 3: 1 - (2 / 11) * (3 / 12) * (4 / 13)}
+    for step, value in expected.items():
+        average.update(step)
+        with average.applied():
+            assert model.weight.item() == pytest.approx(value, abs=1e-6), step
+    assert average.keep(8980) < 0.999 == average.keep(8990), "the decay holds once it is smaller"
+
+
+def test_weights_come_back_after_an_error():
+    model = nn.Linear(2, 2)
+    average = Average(model, decay=0.5)
+    with torch.no_grad():
+        model.weight.add_(1.0)
+    kept = model.weight.clone()
+    try:
+        with average.applied():
+            raise RuntimeError
+    except RuntimeError:
+        pass
+    assert torch.equal(model.weight, kept)
+
+
+def test_without_decay_the_weights_are_the_average():
+    model = nn.Linear(2, 2)
+    average = Average(model, decay=0.0)
+    kept = model.weight.clone()
+    average.update(1)
+    with average.applied():
+        assert torch.equal(model.weight, kept)
+    assert average.state() == []
+
+
+def test_running_statistics_are_averaged_with_the_weights_they_belong_to():
+    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    average = Average(model, 0.5)
+    expected = model[1].running_mean.clone()
+    for step in range(1, 4):
+        model(10.0 * torch.randn(8, 2))
+        average.update(step)
+        expected += (1.0 - average.keep(step)) * (model[1].running_mean - expected)
+    raw = model[1].running_mean.clone()
+    with average.applied():
+        assert torch.allclose(model[1].running_mean, expected)
+    assert torch.equal(model[1].running_mean, raw)
+    assert not torch.allclose(raw, expected)
+
+
+def optimiser(rate):
+    return torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=rate)
+
+
+@pytest.mark.parametrize("higher", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_plateau_is_torch_s(higher, seed):
+    recipe = Recipe("r", rate=1e-3, factor=0.9, patience=4)
+    theirs = optimiser(recipe.rate)
+    mode = "max" if higher else "min"
+    scheduler = ReduceLROnPlateau(theirs, mode, factor=0.9, patience=4, threshold=1e-4, eps=0)
+    draw = random.Random(seed)
+    history = []
+    for epoch in range(60):
+        history.append(draw.uniform(0.5, 1.0) / (1 + epoch // 20))
+        scheduler.step(history[-1])
+        assert plateau_rate(recipe, history, higher) == pytest.approx(
+            theirs.param_groups[0]["lr"], rel=1e-12
+        )
+    assert theirs.param_groups[0]["lr"] < recipe.rate
+
+
+def test_cosine_after_the_warm_up_is_torch_s():
+    recipe = Recipe("r", rate=0.02, schedule="cosine", warmup=0.1)
+    theirs = optimiser(recipe.rate)
+    scheduler = CosineAnnealingLR(theirs, T_max=90)
+    for step in range(10, 101):
+        assert cosine_rate(recipe, step, 100) == pytest.approx(
+            theirs.param_groups[0]["lr"], abs=1e-12
+        )
+        theirs.step()
+        scheduler.step()
+
+
+def test_warm_up_rises_in_equal_steps_to_the_full_rate():
+    recipe = Recipe("r", rate=0.02, schedule="cosine", warmup=0.1)
+    assert [cosine_rate(recipe, step, 100) for step in (0, 4, 9)] == pytest.approx(
+        [0.002, 0.010, 0.020]
+    )
+    assert cosine_rate(recipe, 100, 100) == pytest.approx(0.0)
+    assert cosine_rate(recipe, 500, 100) == pytest.approx(0.0)
+
 
 pytest.importorskip("triton", reason="the kernels need triton")
-from g2n2.training.flat_parameters import FlatOptimizerStep, flattened, prepare
-from kernel_checks import DEVICE
 
 NEAR = {"rtol": 1e-5, "atol": 5e-6}
 
@@ -46,7 +172,7 @@ class Side:
         self.copies, self.flat = [], None
 
     def flatten(self, halves=2, dtype=torch.float32):
-        prepare(self.optimiser, self.weights)
+        init_optimiser_state(self.optimiser, self.weights)
         self.copies = [w.detach().to(dtype).requires_grad_() for w in self.weights[:halves]]
         self.flat = FlatOptimizerStep(
             self.weights[:halves], self.weights[halves:], self.copies, self.optimiser,
@@ -237,7 +363,7 @@ def test_preparing_makes_buffers_and_changes_nothing(kind):
     kept = [p.detach().clone() for p in model.parameters()]
     options = {"momentum": 0.9} if kind is torch.optim.SGD else {"weight_decay": 0.1}
     optimiser = kind(model.parameters(), lr=0.5, **options)
-    prepare(optimiser, list(model.parameters()))
+    init_optimiser_state(optimiser, list(model.parameters()))
     assert optimiser.state
     for weight, before in zip(model.parameters(), kept, strict=True):
         assert torch.equal(weight, before)
@@ -253,5 +379,5 @@ def test_preparing_leaves_the_buffers_of_a_run_alone():
     weight = next(model.parameters())
     before = optimiser.state[weight]["exp_avg"].clone()
     assert bool(before.any())
-    prepare(optimiser, list(model.parameters()))
+    init_optimiser_state(optimiser, list(model.parameters()))
     assert torch.equal(optimiser.state[weight]["exp_avg"], before)

@@ -10,9 +10,14 @@ import pytest
 import torch
 
 from g2n2.errors import DataError
-from g2n2.training import checkpoint, manifest
-from g2n2.training.checkpoint import NAME, PREVIOUS, load_checkpoint, save_checkpoint
-from g2n2.training.manifest import Manifest
+from g2n2.training import checkpoint
+from g2n2.training.checkpoint import (
+    CHECKPOINT,
+    PREVIOUS,
+    Manifest,
+    load_checkpoint,
+    save_checkpoint,
+)
 from g2n2.training.run import Run
 from g2n2.training.run_folder import BEST, CALIBRATION, DESCRIPTION, RunFolder
 from g2n2.training.session import Watch, train_config
@@ -93,7 +98,7 @@ def test_what_was_altered_or_exchanged_is_refused_by_name(alter, folder, runs):
 
 @pytest.mark.parametrize("alter", ALTERATIONS[:4])
 def test_a_folder_of_an_earlier_version_is_used_with_a_note(alter, folder, runs):
-    (folder / manifest.NAME).unlink()
+    (folder / checkpoint.MANIFEST).unlink()
     run = Run(folder, "cpu")
     assert "has no manifest.json, as those of earlier versions" in run.note
     assert run.note in str(run)
@@ -107,7 +112,7 @@ def test_a_folder_of_an_earlier_version_is_used_with_a_note(alter, folder, runs)
 
 
 def test_the_manifest_itself_is_checked(folder):
-    path = folder / manifest.NAME
+    path = folder / checkpoint.MANIFEST
     whole = path.read_text()
     for text in (whole.replace('"config.json"', '"conf.json"'), whole[:-9], "[]", "{}", "7"):
         path.write_text(text)
@@ -119,13 +124,13 @@ def test_the_manifest_itself_is_checked(folder):
 
 
 def test_a_checkpoint_of_another_run_is_passed_over(folder, runs):
-    shutil.copy(runs[1] / NAME, folder / NAME)
+    shutil.copy(runs[1] / CHECKPOINT, folder / CHECKPOINT)
     content, troubles = load_checkpoint(folder)
     assert content is not None
     assert content["config"]["seed"] == 0
-    assert troubles == [f"{NAME} was altered or is of another run"]
-    shutil.copy(runs[1] / NAME, folder / PREVIOUS)
-    with pytest.raises(DataError, match=f"{NAME} was altered .*; {PREVIOUS} was altered"):
+    assert troubles == [f"{CHECKPOINT} was altered or is of another run"]
+    shutil.copy(runs[1] / CHECKPOINT, folder / PREVIOUS)
+    with pytest.raises(DataError, match=f"{CHECKPOINT} was altered .*; {PREVIOUS} was altered"):
         load_checkpoint(folder)
 
 
@@ -137,7 +142,7 @@ def test_a_kill_between_any_two_files_leaves_a_run_that_is_known(folder, monkeyp
         pass
 
     left = [killed_at]
-    real = manifest.replace_file
+    real = checkpoint.replace_file
 
     def replaced(*arguments, **named):
         left[0] -= 1
@@ -145,7 +150,6 @@ def test_a_kill_between_any_two_files_leaves_a_run_that_is_known(folder, monkeyp
             raise KilledError
         real(*arguments, **named)
 
-    monkeypatch.setattr(manifest, "replace_file", replaced)
     monkeypatch.setattr(checkpoint, "replace_file", replaced)
     content, _ = load_checkpoint(folder)
     try:
@@ -162,7 +166,7 @@ def test_the_manifest_knows_a_bounded_number_of_versions():
     known = Manifest({})
     for number in range(100):
         known = known.followed_by(BEST, bytes([number]))
-    assert len(known.files[BEST]) == manifest.KEPT
+    assert len(known.files[BEST]) == checkpoint.KEPT_VERSIONS
     assert known.knows(BEST, bytes([99]))
     assert known.knows(BEST, bytes([98]))
     assert not known.knows(BEST, bytes([1]))
@@ -172,7 +176,7 @@ def test_after_its_end_a_run_knows_its_last_best_weights_only(folder):
     known = Manifest.read(folder)
     assert known is not None
     assert len(known.files[BEST]) == 1
-    assert set(known.files) == {*DESCRIPTION, BEST, CALIBRATION, NAME} - {"operations.json"}
+    assert set(known.files) == {*DESCRIPTION, BEST, CALIBRATION, CHECKPOINT} - {"operations.json"}
 
 
 def test_ids_that_changed_are_noticed(folder):

@@ -7,7 +7,7 @@ import torch
 from g2n2.data.dense_store import DenseStore
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
-from g2n2.training.inputs import Inputs
+from g2n2.training.precompute import Inputs
 from small_sets import small_set
 
 SIZES = small_set().sizes
