@@ -178,7 +178,7 @@ def test_graphs_of_like_size_go_through_the_network_together() -> None:
     """Where no CUDA graph is replayed; a share stays as it is where graphs feel each other."""
     sizes = np.array([5, 600, 6, 7, 300, 8, 9, 6])
     stepper = cast(
-        Stepper, SimpleNamespace(apart=True, micro=4, store=SimpleNamespace(graphs=None))
+        Stepper, SimpleNamespace(sort_by_size=True, micro=4, store=SimpleNamespace(graphs=None))
     )
     stepper.store.graphs = cast(GraphSet, SimpleNamespace(sizes=sizes))
     mine = np.array([0, 1, 2, 4, 5, 6, 7])

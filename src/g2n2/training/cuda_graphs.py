@@ -37,19 +37,12 @@ if TYPE_CHECKING:
 class GraphedStep:
     """Takes optimiser steps by replaying CUDA graphs.
 
-    Args:
-        model: The network, on the device.
-        optimiser: Adam or AdamW, with `capturable` set and tensors for learning rates.
-        average: Of the weights.
-        store: All graphs, padded, with scaled targets.
-        task: What is learned.
-        batch: Graphs in a full step; a smaller batch is filled up with the smallest graph, masked
-            out.
-        clip: Largest gradient norm; 0 for none.
-        dtype: Of the network's arithmetic, or None for that of its weights.
-        keep: Whether the input memories of all graphs are kept on the device.
-        shapes: Shapes batches are padded to, the cheapest first, the last for any; if empty, each
-            batch has its own.
+    The optimiser is an Adam or AdamW with `capturable` set and tensors for learning rates; the
+    store holds all graphs, padded, with scaled targets. A batch of fewer than `batch` graphs is
+    filled up with the smallest graph, masked out. Batches are padded to `shapes`, the cheapest
+    first, the last for any; without shapes each batch has its own. `dtype` is that of the
+    arithmetic, None for that of the weights; with `keep` the input memories of all graphs stay on
+    the device.
     """
 
     def __init__(

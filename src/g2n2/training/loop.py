@@ -46,21 +46,7 @@ class Hooks:
 
 
 class Loop:
-    """One run.
-
-    Args:
-        config: Its settings.
-        fabric: A launched Fabric.
-        processes: Those of the Fabric.
-        model: The network.
-        store: All graphs on the device, with scaled targets.
-        task: What is learned.
-        train: Indices of the training graphs.
-        validate: Validation scores of the weights in the model.
-        folder: Where checkpoints go.
-        hooks: Callbacks.
-        recorded: Shared with runs on the same graphs.
-    """
+    """One run; `validate` scores the weights in the model, `store` has scaled targets."""
 
     def __init__(
         self,
@@ -141,7 +127,7 @@ class Loop:
                 self._epoch(interruption)
 
     def _record(self) -> None:
-        """Have steps recorded, once the weights are those the run begins or goes on with."""
+        """Record CUDA graphs, once the weights are those the run starts or resumes with."""
         recorded = self.stepper.recorded
         if self.fabric.world_size > 1:
             recorded.step = None

@@ -131,17 +131,9 @@ class FlatOptimizerStep:
     """Steps of an Adam or AdamW whose state exists, in one kernel over flat tensors.
 
     Network, optimiser and average keep their tensors, which become views of the flat ones:
-    checkpoints and steps without CUDA graphs are unchanged.
-
-    Args:
-        halves: Weights the network reads in half precision.
-        others: Weights it reads as they are.
-        copies: The half-precision copies of `halves`.
-        optimiser: Of all weights; its groups differ in weight decay only.
-        average: Of all weights.
-        clip: Largest norm of the gradient; 0 for none.
-        share: Of the new weights in their average, on the device.
-        norm: Receives the norm of the gradient.
+    checkpoints and steps without CUDA graphs are unchanged. The network reads `halves` through
+    their half-precision `copies` and `others` as they are; parameter groups differ in weight decay
+    only. `share` is that of the new weights in their average; `norm` receives the gradient's norm.
     """
 
     def __init__(

@@ -35,18 +35,9 @@ Note = Callable[[str], None]
 class Stepper:
     """Takes optimiser steps and keeps their losses until they are read.
 
-    Args:
-        fabric: A launched Fabric.
-        processes: Those of the Fabric.
-        model: The network; Fabric moves and wraps it.
-        optimiser: Of that network.
-        store: All graphs, with scaled targets.
-        task: What is learned.
-        clip: Largest gradient norm; 0 for none.
-        micro: Graphs in a micro-batch.
-        folder: Where a batch with a loss that is not finite is saved.
-        note: Called with sentences for the user.
-        half: Whether products are taken in bfloat16.
+    Fabric moves and wraps the model. The store has scaled targets. `clip` is the largest gradient
+    norm, 0 for none; `micro` the graphs in a micro-batch; `half` asks for products in bfloat16. A
+    batch whose loss is not finite is saved in `folder`.
 
     Attributes:
         average: Of the weights, updated after each step; set once Fabric has placed the weights.
