@@ -22,8 +22,7 @@ from random import Random
 from typing import Any
 
 from g2n2.experiments.record import Record
-from g2n2.training.checkpoint import CHECKPOINT as CHECKPOINT
-from g2n2.training.checkpoint import MANIFEST as MANIFEST
+from g2n2.training.checkpoint import CHECKPOINT, MANIFEST
 from g2n2.training.run_folder import BEST
 
 from .bench import OUTPUTS, PATIENCE, SETTINGS, SWEEP, Bench, Case, refusal

@@ -34,9 +34,7 @@ from g2n2.nn import files as model_files
 from g2n2.pipeline import choose_grammar
 from g2n2.reduction.certificates import digest, read_certificate
 from g2n2.training import sweep
-from g2n2.training.checkpoint import CHECKPOINT as CHECKPOINT
-from g2n2.training.checkpoint import MANIFEST as MANIFEST
-from g2n2.training.checkpoint import load_checkpoint
+from g2n2.training.checkpoint import CHECKPOINT, MANIFEST, load_checkpoint
 from g2n2.training.config import merged, with_chosen_rules
 from g2n2.training.run import Run
 from g2n2.training.run_folder import BEST

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from g2n2.errors import DataError
-from g2n2.training.checkpoint import MANIFEST as MANIFEST
+from g2n2.training.checkpoint import MANIFEST
 from g2n2.training.run import Run
 from g2n2.training.session import train_config
 from small_runs import no_pictures, small_config, small_graphs

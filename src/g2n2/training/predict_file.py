@@ -26,7 +26,7 @@ from ..described import Described
 from ..errors import DataError, G2N2Error, TrainingError
 from ..input_files import printable
 from ..partial_output import PartialOutput, partial_output
-from .checkpoint import MANIFEST as MANIFEST
+from .checkpoint import MANIFEST
 from .evaluate import Predictions
 from .predict import Row, csv_header, csv_lines, prediction_columns, prediction_rows
 from .processes import Interruption
