@@ -50,7 +50,7 @@ class Display(AbstractContextManager["Display"]):
         self.speed = Speed()
         self._bar: Progress | None = None
         self._row: Any = None
-        self._said = 0.0
+        self._last_line = 0.0
 
     def watch(self) -> Watch:
         return Watch(self.summary, self.start, self.step, self.epoch, self.note)
@@ -122,8 +122,8 @@ class Display(AbstractContextManager["Display"]):
             self.step(loop)
             return
         now = time.monotonic()
-        if now - self._said >= LINES_EVERY or loop.progress.epoch == 1 or loop.finished:
-            self._said = now
+        if now - self._last_line >= LINES_EVERY or loop.progress.epoch == 1 or loop.finished:
+            self._last_line = now
             self._say(f"epoch {loop.progress.epoch}/{loop.recipe.epochs}  {self.line(loop)}")
 
     def line(self, loop: Loop) -> str:
@@ -190,12 +190,8 @@ class Speed:
 
     def graphs_a_second(self, loop: Loop) -> float:
         spent = loop.progress.seconds - self.seconds
-        done = loop.progress.steps - self.steps
-        return (
-            done * loop.config.passes * len(loop.train) / loop.epoch_steps / spent
-            if spent > 0
-            else 0.0
-        )
+        epochs = (loop.progress.steps - self.steps) / loop.epoch_steps
+        return epochs * loop.config.passes * len(loop.train) / spent if spent > 0 else 0.0
 
     def seconds_left(self, loop: Loop) -> float:
         """To the last epoch or the time limit, whichever is first; a plateau may stop it sooner."""

@@ -193,9 +193,9 @@ class Stepper:
         batch = self.store.batch(indices)
         assert batch.targets is not None, "the store always gives targets"
         names = self.store.graphs.ids
-        made = io.BytesIO()
+        buffer = io.BytesIO()
         np.savez_compressed(
-            made,
+            buffer,
             indices=indices,
             ids=np.array([names[i] if names else str(i) for i in indices]),
             **_matrix(batch.adjacency.cpu()),
@@ -206,7 +206,7 @@ class Stepper:
         )
         try:
             if self.fabric.is_global_zero:
-                write_whole(path, made.getvalue())
+                write_whole(path, buffer.getvalue())
         except DataError as error:
             return f"the batch could not be saved ({error})"
         return f"the batch is saved in {path}"

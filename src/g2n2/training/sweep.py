@@ -221,7 +221,7 @@ class _Turn:
     position: str
     alone: ExitStack
     error: G2N2Error | None = None
-    _said: str = ""
+    _message: str = ""
     _number: int = 0
 
     def run(self) -> None:
@@ -231,10 +231,13 @@ class _Turn:
         try:
             study.optimize(self._objective, n_trials=1, catch=(G2N2Error,))
         except (AssertionError, RuntimeError, ValueError):  # Optuna's, of a trial failed by others
-            if not self._said or self.shared.trials()[self._number].state.name == "RUNNING":
+            if not self._message or self.shared.trials()[self._number].state.name == "RUNNING":
                 raise
-            self._said, self.error = "another sweep took over the trial: its heartbeat failed", None
-        self.note(f"  {self._said}")
+            self._message, self.error = (
+                "another sweep took over the trial: its heartbeat failed",
+                None,
+            )
+        self.note(f"  {self._message}")
 
     def _objective(self, trial: Any) -> float:
         self._number, chosen = trial.number, self.sweep.suggest(trial)
@@ -251,10 +254,10 @@ class _Turn:
             self.shared.retry(trial.number)
             raise
         except G2N2Error as error:
-            self.error, self._said = error, f"failed: {error}"
+            self.error, self._message = error, f"failed: {error}"
             trial.set_user_attr("error", str(error))
             raise
-        self._said = f"{measured}, in {folder}"
+        self._message = f"{measured}, in {folder}"
         trial.set_user_attr("measured", measured)
         return value
 

@@ -105,7 +105,7 @@ class TrainingRange:
         for graph, own in enumerate(elements or ()):
             if unseen := sorted(own - set(self.elements)):
                 verb = "was" if len(unseen) == 1 else "were"
-                notes.found[graph].append(f"{' and '.join(unseen)} {verb} never seen in training")
+                notes.phrases[graph].append(f"{' and '.join(unseen)} {verb} never seen in training")
         notes.sizes(self.nodes, nodes)
         notes.columns(
             self.neighbours, _neighbours(graphs), notes.of_node, [f"{node} with {{}} neighbours"]
@@ -120,7 +120,7 @@ class TrainingRange:
             for values in _distances(graphs):
                 kept = np.flatnonzero(np.isfinite(values))
                 notes.columns(allowed, values[kept], kept, [f"{nodes} {{}} Å apart"])
-        return notes.found
+        return notes.phrases
 
 
 class _Notes:
@@ -128,7 +128,7 @@ class _Notes:
 
     def __init__(self, graphs: GraphSet) -> None:
         self.graphs = graphs
-        self.found: list[list[str]] = [[] for _ in range(len(graphs))]
+        self.phrases: list[list[str]] = [[] for _ in range(len(graphs))]
         self.of_node = np.repeat(np.arange(len(graphs)), graphs.sizes)
         self.of_edge = np.repeat(np.arange(len(graphs)), graphs.edge_counts)
 
@@ -138,7 +138,7 @@ class _Notes:
                 size = int(self.graphs.sizes[graph])
                 how, limit = ("more", high) if size > high else ("fewer", low)
                 one = nodes.removesuffix("s") if size == 1 else nodes
-                self.found[graph].append(
+                self.phrases[graph].append(
                     f"{size:,} {one}, {how} than any training graph ({limit:,.0f})"
                 )
 
@@ -154,7 +154,7 @@ class _Notes:
         first = np.unique(np.stack([owner[rows], columns]), axis=1, return_index=True)[1]
         for row, column in zip(rows[first], columns[first], strict=True):
             shown = phrases[column].format(f"{table[row, column]:.4g}")
-            self.found[owner[row]].append(f"{shown}, in training {spread(ranges[column])}")
+            self.phrases[owner[row]].append(f"{shown}, in training {spread(ranges[column])}")
 
     def features(
         self, ranges: Sequence[Range], of: str, left_out: Sequence[str] = (), of_edges: bool = False
@@ -170,7 +170,7 @@ class _Notes:
         new = [p for p in kept if names[p] in ELEMENTS and tuple(ranges[p]) == (0.0, 0.0)]
         for place in new:
             for graph in np.unique(owner[values[:, place] != 0]):
-                self.found[graph].append(f"{names[place]} was never seen in training")
+                self.phrases[graph].append(f"{names[place]} was never seen in training")
         kept = [place for place in kept if place not in new]
         phrases = [f"{_literal(names[place])} {{}} of {of}" for place in kept]
         self.columns([ranges[place] for place in kept], values[:, kept], owner, phrases)
