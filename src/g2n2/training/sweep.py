@@ -233,10 +233,8 @@ class _Turn:
         except (AssertionError, RuntimeError, ValueError):  # Optuna's, of a trial failed by others
             if not self._message or self.shared.trials()[self._number].state.name == "RUNNING":
                 raise
-            self._message, self.error = (
-                "another sweep took over the trial: its heartbeat failed",
-                None,
-            )
+            self._message = "another sweep took over the trial: its heartbeat failed"
+            self.error = None
         self.note(f"  {self._message}")
 
     def _objective(self, trial: Any) -> float:
