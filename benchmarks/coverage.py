@@ -113,8 +113,8 @@ def parts_of(name: str, graphs: GraphSet, seed: int) -> dict[str, Any]:
 def one_run(folder: Path, name: str, seed: int, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Train once and measure on the test graphs."""
     from g2n2.training.config import RunConfig
+    from g2n2.training.run import Run
     from g2n2.training.session import train_config
-    from g2n2.training.trained import Run
 
     began = time.monotonic()
     graphs = read(folder, name)
@@ -187,7 +187,7 @@ def run(folder: Path, record: Path, options: argparse.Namespace) -> None:
     """Train all cases, several at a time, and write the record after each."""
     import torch
 
-    from g2n2.training.provenance import provenance
+    from g2n2.training.run_folder import provenance
 
     settings = {"width": options.width, "epochs": options.epochs, "limit": options.limit}
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

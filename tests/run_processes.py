@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from g2n2.atomic_files import sole_writer
-from g2n2.training import settings
+from g2n2.training import config
 from small_runs import command_line
 
 
@@ -18,14 +18,14 @@ def in_folder(folder: Path, words: list[str], log: Path) -> None:
 
     Between finding a free name for its run and taking it a process waits, so that others find it.
     """
-    real, waits = settings.next_run_folder, iter([1.0])
+    real, waits = config.next_run_folder, iter([1.0])
 
     def found(*arguments: Any) -> Path:
         free = real(*arguments)
         time.sleep(next(waits, 0.0))
         return free
 
-    settings.next_run_folder = found
+    config.next_run_folder = found
     os.chdir(folder)
     while not Path("go").exists():
         time.sleep(0.001)

@@ -16,7 +16,7 @@ import torch
 
 from g2n2.data.benchmarks.counting import regular_counting_set
 from g2n2.data.graph_set import GraphSet
-from g2n2.training.checkpoints import NAME, load_checkpoint
+from g2n2.training.checkpoint import CHECKPOINT, load_checkpoint
 from g2n2.training.config import RunConfig
 
 # The smallest grammar with matrices: quick, and every part of training is the same.
@@ -105,13 +105,13 @@ def command_line(
     """
     from g2n2 import atomic_files
     from g2n2.cli import main
-    from g2n2.training import stepping
+    from g2n2.training import step
 
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(file, 1)
     os.dup2(file, 2)
     if moment is not None and moment[0] == "step":
-        stepping.Stepper.step = _hit_before(stepping.Stepper.step, moment)  # type: ignore[method-assign]
+        step.Stepper.step = _hit_before(step.Stepper.step, moment)  # type: ignore[method-assign]
     if moment is not None and moment[0] == "write":
         atomic_files.put = _hit_halfway(moment)
     if largest_file:
@@ -140,7 +140,7 @@ def _hit_halfway(moment: Moment) -> Callable[[Any, bytes], None]:
         half = len(content) // 2
         file.write(content[:half])
         file.flush()
-        if NAME in str(file.name) and next(numbers) == moment[1]:
+        if CHECKPOINT in str(file.name) and next(numbers) == moment[1]:
             os.kill(os.getpid(), moment[2])
         file.write(content[half:])
 

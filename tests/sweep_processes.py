@@ -12,7 +12,7 @@ from pathlib import Path
 
 from g2n2.atomic_files import sole_writer
 from g2n2.errors import G2N2Error
-from g2n2.training import sweeps
+from g2n2.training import sweep
 from g2n2.training.config import RunConfig
 
 HEARTBEAT = 2
@@ -31,10 +31,10 @@ def made_up(config: RunConfig, folder: Path) -> tuple[float, str]:
 
 def main(settings: str, trials: str, storage: str, home: str) -> None:
     if (Path(home) / "made-up").exists():
-        sweeps._train = made_up
-    plan = sweeps.Sweep.read(settings)
+        sweep._train = made_up
+    plan = sweep.Sweep.read(settings)
     try:
-        ended = sweeps.run_sweep(
+        ended = sweep.run_sweep(
             plan, int(trials), storage, Path(home) / "runs", print, heartbeat=HEARTBEAT
         )
     except G2N2Error as error:

@@ -23,9 +23,9 @@ from g2n2.described import some, span
 from g2n2.power.grammar_test import grammar_test
 from g2n2.power.refinement import refine
 from g2n2.spectral.response import response, spectrum
-from g2n2.training.building import prepare
-from g2n2.training.evaluation import Predictions
+from g2n2.training.evaluate import Predictions
 from g2n2.training.session import Result
+from g2n2.training.setup import prepare
 from small_runs import small_config, small_graphs
 
 

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from .power import CallablePackage
     from .power.refinement import refine as refine
     from .power.separation import separate as separate
-    from .training.start import train as train
-    from .training.trained import Run as Run
+    from .training.run import Run as Run
+    from .training.session import train as train
 
     power: CallablePackage
 
@@ -65,12 +65,12 @@ _HOMES = {
     "separate": "power.separation",
     "refine": "power.refinement",
     "compile": "api",
-    "train": "training.start",
+    "train": "training.session",
     "predict": "api",
     "load": "api",
     "explain": "nn.explaining",
     "export": "api",
-    "Run": "training.trained",
+    "Run": "training.run",
     "GrammarGNN": "nn.model",
     "GrammarLayer": "nn.pyg_layer",
     "G2N2": "nn.model",

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from .power.table import PowerTable
     from .reduction.checker import CheckResult
     from .reduction.compare import Comparison, Mode
-    from .training.trained import Outcome, Run
+    from .training.predict import Outcome
+    from .training.run import Run
 
 
 def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> CheckResult:
@@ -249,7 +250,7 @@ def load(path: str | Path, device: str = "auto") -> GrammarGNN | Run:
     """
     place = Path(path)
     if os.path.isdir(place):
-        from .training.trained import Run
+        from .training.run import Run
 
         return Run(place, device)
     if not os.path.exists(place):
@@ -402,7 +403,7 @@ def predict(
     Raises:
         DataError: The graphs cannot be read, or do not fit.
     """
-    from .training.trained import Run
+    from .training.run import Run
 
     held = load(model, device) if isinstance(model, str | os.PathLike) else model
     if isinstance(held, Run):
@@ -419,7 +420,7 @@ def _outputs(
 
     from .data.batch import GraphBatch
     from .data.store import GraphStore
-    from .training.inference import outputs
+    from .training.evaluate import outputs
 
     weight, training = next(model.parameters()), model.training
     model.eval()
@@ -442,7 +443,7 @@ def _graph_set(model: GrammarGNN, graphs: Any, options: Mapping[str, Any] | None
     from .data.readers.objects import read_matrices
     from .data.readers.options import Options
     from .data.reading import read_with
-    from .training.building import read_source
+    from .training.setup import read_source
 
     if isinstance(graphs, GraphSet):
         return graphs

@@ -27,11 +27,10 @@ from .data.store import GraphStore
 from .nn.model import GrammarGNN
 from .nn.replay import Replay
 from .ops.precision import float32_products
-from .training.averaging import Average
-from .training.devices import make_optimiser
-from .training.graphed import GraphedStep
-from .training.recipes import RECIPES
-from .training.tasks import Task
+from .training.config import RECIPES
+from .training.cuda_graphs import GraphedStep
+from .training.optimiser import Average, make_optimiser
+from .training.task import Task
 
 Precision = Literal["bf16", "tf32", "32"]
 Forward = Callable[[GraphBatch], Tensor]

@@ -25,9 +25,8 @@ from g2n2.data.store import GraphStore
 from g2n2.errors import TrainingError
 from g2n2.ops.precision import float32_products
 from g2n2.spectral.response import spectrum
-from g2n2.training.devices import set_rate
-from g2n2.training.recipes import RECIPES
-from g2n2.training.schedules import cosine_rate
+from g2n2.training.config import RECIPES
+from g2n2.training.optimiser import cosine_rate, set_rate
 
 from .q4 import FilterNetwork, FilterPlan
 

@@ -52,7 +52,7 @@ from .suites import CONTENDERS, PPGN_ALIKE, Contender, exact_power, suite_checks
 
 if TYPE_CHECKING:
     from g2n2.data.graph_set import GraphSet, Ints
-    from g2n2.training.trained import Outcome
+    from g2n2.training.predict import Outcome
 
 ACCURACY, DEVIATION = "test accuracy (%)", "deviation over folds (%)"
 FOLDS = {"csl": 5, "exp": 10, "sr25": 1}
@@ -115,7 +115,7 @@ def class_cell(
     settings = {**run_settings(config), "contender": contender.as_dict(), "folds": planned}
 
     def run(job: Job) -> Measurement:
-        from g2n2.training.graphed import Recorded
+        from g2n2.training.cuda_graphs import Recorded
         from g2n2.training.run_folder import checksum
 
         graphs, recorded = class_graphs(set_name, job.data), Recorded()

@@ -46,7 +46,7 @@ from .runs import (
 )
 
 if TYPE_CHECKING:
-    from g2n2.training.trained import Outcome
+    from g2n2.training.predict import Outcome
 
 Track = Literal["distance", "bonds"]
 Network = Literal["G2N2", "PPGN", "PPGN-alike"]
@@ -312,7 +312,7 @@ def spread_of_predictions(outcome: Outcome, folder: Path) -> Mapping[str, float]
     has learned anything.
     """
     from g2n2.training.run_folder import RunFolder
-    from g2n2.training.tasks import Task
+    from g2n2.training.task import Task
 
     scaling = RunFolder(folder).scaling()
     fitted = scaling.reference(Task.of(outcome.graphs), outcome.graphs)[outcome.made.rows]
@@ -324,8 +324,8 @@ def sums_cell(name: str, config: RunConfig) -> Cell:
     """Test errors of the fitted sums that are taken off before a network learns."""
 
     def run(job: Job) -> Measurement:
-        from g2n2.training.building import prepare
         from g2n2.training.run_folder import checksum
+        from g2n2.training.setup import prepare
 
         graphs = load(config, job)
         parts = prepare(config, graphs)

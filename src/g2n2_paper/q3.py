@@ -29,7 +29,7 @@ from .runs import described, load, run_settings, train_fold
 
 if TYPE_CHECKING:
     from g2n2.data.graph_set import GraphSet, Ints
-    from g2n2.training.graphed import Recorded
+    from g2n2.training.cuda_graphs import Recorded
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def tu_cell(tu: TuRun) -> Cell:
 
 def run_folds(tu: TuRun, job: Job) -> Measurement:
     """Two runs for each fold: on its whole training part, and nested."""
-    from g2n2.training.graphed import Recorded
+    from g2n2.training.cuda_graphs import Recorded
     from g2n2.training.run_folder import checksum
 
     config = tu.config()

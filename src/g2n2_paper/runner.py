@@ -285,7 +285,7 @@ def run_cell(cell: Cell, job: Job) -> CellOutcome:
 @contextmanager
 def _attempt(folder: Path, job: Job) -> Iterator[list[dict[str, Any]]]:
     """Keep provenance and wall time of every attempt, those that were stopped included."""
-    from g2n2.training.provenance import provenance
+    from g2n2.training.run_folder import provenance
 
     path = folder / ATTEMPTS
     attempts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []

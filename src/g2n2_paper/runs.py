@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from torch import nn
 
     from g2n2.data.graph_set import GraphSet, Ints
-    from g2n2.training.evaluation import Scores
-    from g2n2.training.graphed import Recorded
-    from g2n2.training.trained import Outcome
+    from g2n2.training.cuda_graphs import Recorded
+    from g2n2.training.evaluate import Scores
+    from g2n2.training.predict import Outcome
 
 SMALL_BATCH = 32
 """Batch size for the few graphs of smoke runs."""
@@ -64,7 +64,7 @@ class Trained:
 def load(config: RunConfig, job: Job) -> GraphSet:
     """The graphs of a run. The whole data set stays in memory for the next cell."""
     from g2n2.data.catalogue import dataset_options, find_dataset
-    from g2n2.training.building import chosen_graphs
+    from g2n2.training.setup import chosen_graphs
 
     known = dataset_options(find_dataset(config.dataset))
     cache = {"cache": job.cache} if job.cache and "cache" in known else {}
@@ -74,7 +74,7 @@ def load(config: RunConfig, job: Job) -> GraphSet:
 
 @lru_cache(maxsize=2)  # QM9 with distances and without
 def _whole(dataset: str, data: str | None, options: tuple[tuple[str, Any], ...]) -> GraphSet:
-    from g2n2.training.building import read_source
+    from g2n2.training.setup import read_source
 
     return read_source(dataset, data, dict(options))
 
@@ -112,7 +112,7 @@ def train(
         graphs: In place of the data set of the config.
         recorded: CUDA graphs shared by runs on the same graphs.
     """
-    from g2n2.training.devices import free_cached_memory
+    from g2n2.training.processes import free_cached_memory
     from g2n2.training.run_folder import RunFolder
     from g2n2.training.session import Watch, train_config
 
@@ -174,8 +174,8 @@ def training_cell(
 
 
 def _measure_run(config: RunConfig, job: Job, measure: Measure | None) -> Measurement:
+    from g2n2.training.run import Run
     from g2n2.training.run_folder import RunFolder
-    from g2n2.training.trained import Run
 
     folder = job.work / "run"
     graphs = load(config, job)

@@ -188,7 +188,7 @@ def test_classes_come_with_probabilities(here):
         (["train", "molecules.csv", "--baseline", "GINN"], "no baseline is called 'GINN'"),
         (["train", "molecules.csv", "--baseline", "GIN", "--grammar", "L1"], "leave out --baseline"),
         (["train", "molecules.csv", "--split", "column:part"], "no column 'part'"),
-        (["train", "--config", "none.toml"], "no file 'none.toml'"),
+        (["train", "--config", "none.toml"], "no file 'none.toml': check the path"),
         (["train", "--config", "typo.toml"], "no setting called 'wdith'; did you mean width?"),
         (["train", "molecules.csv", "--out", "runs/molecules-logp-001"], "holds a run already"),
         (["train", "--resume", "runs/molecules-logp-001", "--width", "9"], "leave out width"),

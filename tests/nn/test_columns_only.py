@@ -14,8 +14,8 @@ from g2n2.compiler.columns import columns_only
 from g2n2.data import store
 from g2n2.data.batch import dense, sparse
 from g2n2.errors import DataError, ShapeError
+from g2n2.training.run import Run
 from g2n2.training.session import train_config
-from g2n2.training.trained import Run
 from small_runs import no_pictures, small_config
 from small_sets import small_set
 

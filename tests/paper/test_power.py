@@ -13,7 +13,7 @@ import pytest
 from g2n2.data.benchmarks.expressivity import load_csl
 from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
-from g2n2.training.building import make_model, prepare
+from g2n2.training.setup import make_model, prepare
 from g2n2_paper.embeddings import plain_embedding
 from g2n2_paper.graph8c import close_pairs, graph8c, graph8c_cell
 from g2n2_paper.power import (

@@ -104,10 +104,10 @@ def test_a_stopped_cell_goes_on_with_the_parts_it_has(job):
 
 
 def test_time_and_place_of_stopped_attempts_are_recorded(job, monkeypatch):
-    from g2n2.training import provenance
+    from g2n2.training import run_folder
 
-    real, commits = provenance.provenance, iter(["first", "second", "second"])
-    monkeypatch.setattr(provenance, "provenance", lambda d: real(d) | {"commit": next(commits)})
+    real, commits = run_folder.provenance, iter(["first", "second", "second"])
+    monkeypatch.setattr(run_folder, "provenance", lambda d: real(d) | {"commit": next(commits)})
     tries = []
 
     def run(own):

@@ -13,8 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from g2n2.training.checkpoints import NAME as CHECKPOINT
-from g2n2.training.checkpoints import PREVIOUS
+from g2n2.training.checkpoint import CHECKPOINT, PREVIOUS
 from g2n2.training.run_folder import BEST
 from run_processes import in_folder
 from small_runs import SMALL, learned_state, same_bytes

@@ -21,8 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from g2n2.training.checkpoints import NAME as CHECKPOINT
-from g2n2.training.manifest import NAME as MANIFEST
+from g2n2.training.checkpoint import CHECKPOINT, MANIFEST
 from g2n2.training.run_folder import BEST
 from g2n2_paper.record import CellRecord
 

@@ -32,14 +32,12 @@ from g2n2.language.registry import registered
 from g2n2.nn import files as model_files
 from g2n2.pipeline import choose_grammar
 from g2n2.reduction.certificates import digest, read_certificate
-from g2n2.training import sweeps
-from g2n2.training.checkpoints import NAME as CHECKPOINT
-from g2n2.training.checkpoints import load_checkpoint
-from g2n2.training.manifest import NAME as MANIFEST
+from g2n2.training import sweep
+from g2n2.training.checkpoint import CHECKPOINT, MANIFEST, load_checkpoint
+from g2n2.training.config import merged, with_chosen_rules
+from g2n2.training.run import Run
 from g2n2.training.run_folder import BEST
 from g2n2.training.session import train_config
-from g2n2.training.settings import merged, with_chosen_rules
-from g2n2.training.trained import Run
 from g2n2_paper.record import CellRecord
 from small_runs import no_pictures, same_bytes, small_config, small_graphs
 
@@ -131,7 +129,7 @@ def _settings(name: str) -> Callable[[Path], Any]:
 
 
 def _sweep(folder: Path) -> None:
-    sweeps.Sweep.read(folder / "sweep.toml")
+    sweep.Sweep.read(folder / "sweep.toml")
 
 
 def _certificate(folder: Path) -> Any:
@@ -174,12 +172,12 @@ def _storage(folder: Path) -> None:
     def train(*_: Any) -> Any:
         raise DataError("no trial is run here")
 
-    real, sweeps._train = sweeps._train, train
+    real, sweep._train = sweep._train, train
     try:
-        plan = sweeps.Sweep.read(folder / "sweep.toml")
-        sweeps.run_sweep(plan, 2, folder / "sweep.db", folder / "out", lambda _: None)
+        plan = sweep.Sweep.read(folder / "sweep.toml")
+        sweep.run_sweep(plan, 2, folder / "sweep.db", folder / "out", lambda _: None)
     finally:
-        sweeps._train = real
+        sweep._train = real
 
 
 def _predicted(seeds: Path, folder: Path) -> bytes:
@@ -323,12 +321,12 @@ def _a_record(folder: Path) -> bytes:
 
 def _swept(folder: Path) -> None:
     """A storage with two finished trials."""
-    real, sweeps._train = sweeps._train, lambda *_: (1.0, "validation MAE 1")
+    real, sweep._train = sweep._train, lambda *_: (1.0, "validation MAE 1")
     try:
-        plan = sweeps.Sweep.read(folder / "sweep.toml")
-        sweeps.run_sweep(plan, 2, folder / "sweep.db", folder / "out", lambda _: None)
+        plan = sweep.Sweep.read(folder / "sweep.toml")
+        sweep.run_sweep(plan, 2, folder / "sweep.db", folder / "out", lambda _: None)
     finally:
-        sweeps._train = real
+        sweep._train = real
 
 
 class _Mark:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from g2n2 import atomic_files
 from g2n2.cli import main
 from g2n2.data.files import store_in_cache
-from g2n2.training import stepping, sweeps
+from g2n2.training import step, sweep
 from g2n2_paper.record import CellRecord
 from small_runs import no_pictures
 
@@ -44,7 +44,7 @@ def command(words: list[str], folder: Path, log: Path, blow: Blow) -> None:
     """Run `g2n2 WORDS` in a folder, its output in a file."""
     os.chdir(folder)
     bound_memory()
-    sweeps.run_sweep = partial(sweeps.run_sweep, heartbeat=2)  # type: ignore[assignment]
+    sweep.run_sweep = partial(sweep.run_sweep, heartbeat=2)  # type: ignore[assignment]
     calls = _install(blow)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
@@ -88,7 +88,7 @@ def _install(blow: Blow) -> list[int]:
         return hit
 
     if blow.slow:
-        stepping.Stepper.step = _paused(stepping.Stepper.step)  # type: ignore[method-assign]
+        step.Stepper.step = _paused(step.Stepper.step)  # type: ignore[method-assign]
         atomic_files.put = _in_pieces
     if blow.at or blow.counted:
         atomic_files.put = half

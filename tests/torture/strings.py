@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import g2n2.graphs
-from g2n2.cli.train_commands import parsed_options
+from g2n2.cli.options import parsed_options
 from g2n2.data.reading import read_graphs
 from g2n2.errors import G2N2Error
 from g2n2.grammars.catalogue import catalogue, find_grammar

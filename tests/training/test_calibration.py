@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
-from g2n2.training import manifest
-from g2n2.training.building import Parts
+from g2n2.training import checkpoint
 from g2n2.training.calibration import (
     COLDEST,
     KEPT_ERRORS,
@@ -26,13 +25,14 @@ from g2n2.training.calibration import (
     conformal_rank,
     fit_temperature,
 )
-from g2n2.training.evaluation import Predictions
-from g2n2.training.prediction_rows import prediction_columns, prediction_rows
+from g2n2.training.evaluate import Predictions
+from g2n2.training.predict import prediction_columns, prediction_rows
+from g2n2.training.run import Run
 from g2n2.training.run_folder import CALIBRATION, RunFolder
 from g2n2.training.scaling import Scaling
 from g2n2.training.session import Watch, train_config
-from g2n2.training.tasks import Task
-from g2n2.training.trained import Run
+from g2n2.training.setup import Parts
+from g2n2.training.task import Task
 from small_runs import no_pictures, small_config, small_graphs
 from small_sets import small_set
 
@@ -282,7 +282,7 @@ def test_nodes_and_edges_have_them_too(level, kind, tmp_path):
 def test_a_run_of_an_earlier_version_predicts_without_and_says_how_to_get_them(folder):
     before = (folder / CALIBRATION).read_bytes()
     (folder / CALIBRATION).unlink()
-    (folder / manifest.NAME).unlink()
+    (folder / checkpoint.MANIFEST).unlink()
     run = Run(folder, "cpu")
     assert f"make it: g2n2 train --resume {folder}" in run.note
     outcome = run.predict(RUN_GRAPHS)
@@ -323,7 +323,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("field", DAMAGES)
 def test_what_no_run_writes_is_refused_by_name_without_checksums_too(field, folder):
-    (folder / manifest.NAME).unlink()
+    (folder / checkpoint.MANIFEST).unlink()
     path = folder / CALIBRATION
     whole = json.loads(path.read_text())
     for value in DAMAGES[field]:

@@ -8,7 +8,7 @@ from rich.console import Console
 from g2n2.training.config import RunConfig
 from g2n2.training.display import Display, duration, reliability_sentences, score_table
 from g2n2.training.session import train_config
-from g2n2.training.tasks import Task
+from g2n2.training.task import Task
 from small_sets import small_set
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")

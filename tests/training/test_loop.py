@@ -22,15 +22,15 @@ from g2n2.data.graph_set import GraphSet
 from g2n2.data.store import GraphStore
 from g2n2.errors import DataError
 from g2n2.training import loop, session
-from g2n2.training.building import make_model, prepare
-from g2n2.training.checkpoints import NAME, PREVIOUS, load_checkpoint, save_checkpoint
+from g2n2.training.checkpoint import CHECKPOINT, PREVIOUS, load_checkpoint, save_checkpoint
 from g2n2.training.display import data_sentences
-from g2n2.training.inference import outputs
+from g2n2.training.evaluate import outputs
 from g2n2.training.loop import Loop
 from g2n2.training.plots import draw
+from g2n2.training.run import Run
 from g2n2.training.run_folder import RunFolder
 from g2n2.training.session import Result, Watch, train_config
-from g2n2.training.trained import Run
+from g2n2.training.setup import make_model, prepare
 from small_runs import (
     largest_difference,
     learned_state,
@@ -163,8 +163,8 @@ def test_a_truncated_checkpoint_is_said_and_costs_only_time(done: Result, tmp_pa
     config = small_config(checkpoint_seconds=0.0)
     with pytest.raises(KeyboardInterrupt):
         train_config(config, tmp_path, graphs=small_graphs(), watch=stop_at(5))
-    whole = (tmp_path / NAME).read_bytes()
-    (tmp_path / NAME).write_bytes(whole[:1000])
+    whole = (tmp_path / CHECKPOINT).read_bytes()
+    (tmp_path / CHECKPOINT).write_bytes(whole[:1000])
     assert (tmp_path / PREVIOUS).is_file()
     _, notes = resume(tmp_path)
     assert [note for note in notes if "damaged" in note and "from the one before it" in note]
@@ -175,7 +175,7 @@ def test_a_checkpoint_of_another_run_is_refused(
     done: Result, halfway: Path, tmp_path: Path
 ) -> None:
     run(tmp_path / "other", seed=1)
-    (halfway / NAME).write_bytes((tmp_path / "other" / NAME).read_bytes())
+    (halfway / CHECKPOINT).write_bytes((tmp_path / "other" / CHECKPOINT).read_bytes())
     (halfway / "manifest.json").unlink()  # without checksums the settings are compared
     with pytest.raises(DataError, match=r"does not fit this run .*seed 1 and not 0"):
         resume(halfway)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from g2n2.training.evaluation import Predictions
-from g2n2.training.plots import draw
-from g2n2.training.tasks import Task
+from g2n2.training.evaluate import Predictions
+from g2n2.training.plots import TensorBoardCurves, draw
+from g2n2.training.task import Task
 from small_sets import small_set
 
 matplotlib = pytest.importorskip("matplotlib", reason="pictures need matplotlib")
@@ -41,3 +41,31 @@ def test_pictures_are_drawn_and_not_empty(tmp_path, kind, columns, name):
         assert picture.shape[0] > 300
         assert len(np.unique(picture[..., :3] @ [1.0, 10.0, 100.0])) > 20  # colours
     assert {path.name for path in tmp_path.iterdir()} == {"learning_curve.png", name}
+
+
+accumulator = pytest.importorskip(
+    "tensorboard.backend.event_processing.event_accumulator", reason="reads what TensorBoard wrote"
+)
+
+
+def rows(count):
+    return [
+        {"epoch": float(e), "loss": 1.0 / e, "seconds": 0.1, "validation mae": 2.0 / e}
+        for e in range(1, count + 1)
+    ]
+
+
+def test_a_resumed_run_has_no_step_twice(tmp_path):
+    first = TensorBoardCurves(tmp_path)
+    for count in range(1, 5):
+        first.update(rows(count))
+    first.close()  # the checkpoint is older: the run goes on from epoch 3
+    second = TensorBoardCurves(tmp_path)
+    for count in range(3, 7):
+        second.update(rows(count))
+    second.close()
+    events = accumulator.EventAccumulator(str(tmp_path)).Reload()
+    assert set(events.Tags()["scalars"]) == {"loss", "validation/mae"}
+    assert [event.step for event in events.Scalars("loss")] == [1, 2, 3, 4, 5, 6]
+    values = [event.value for event in events.Scalars("validation/mae")]
+    assert values == pytest.approx([2.0 / e for e in range(1, 7)])

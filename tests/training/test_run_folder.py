@@ -1,15 +1,19 @@
 """The files of a run."""
 
 import json
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import torch
 
+import g2n2
 from g2n2.errors import DataError
-from g2n2.training.building import prepare
-from g2n2.training.config import RunConfig
-from g2n2.training.run_folder import RunFolder, checksum
-from g2n2.training.settings import with_rules
+from g2n2.training import run_folder as provenance_module
+from g2n2.training.config import RunConfig, with_rules
+from g2n2.training.run_folder import RunFolder, checksum, commit, provenance
+from g2n2.training.setup import prepare
 from small_sets import small_set
 
 CONFIG = RunConfig("small", target=("t0",), width=4)
@@ -75,3 +79,40 @@ def test_a_run_that_never_began_is_forgotten_and_nothing_else(files):
     files.forget()
     assert not files.path.exists()
     files.forget()
+
+
+def test_machine_and_versions_are_named():
+    found = provenance(torch.device("cpu"))
+    assert found["torch"] == torch.__version__
+    assert found["g2n2"] == g2n2.__version__
+    assert found["device"] == "cpu"
+    assert found["cpu"]
+    assert found["threads"] == torch.get_num_threads()
+
+
+def test_the_commit_is_git_s():
+    source = Path(g2n2.__file__).parent
+    told = subprocess.run(
+        ["git", "-C", str(source), "rev-parse", "HEAD"], capture_output=True, text=True
+    )
+    if told.returncode:
+        pytest.skip("g2n2 does not run from a git checkout here")
+    found = commit()
+    assert found is not None
+    assert found.split(" with changes")[0] == told.stdout.strip()
+
+
+def test_outside_git_there_is_no_commit(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert commit() is None
+
+
+def test_the_source_is_known_by_its_content(monkeypatch, tmp_path):
+    package = tmp_path / "g2n2"
+    (package / "training").mkdir(parents=True)
+    (package / "training" / "provenance.py").write_text("a = 1\n")
+    monkeypatch.setattr(provenance_module, "__file__", str(package / "training" / "provenance.py"))
+    first = provenance_module.source_digest()
+    assert first == provenance_module.source_digest()
+    (package / "training" / "provenance.py").write_text("a = 2\n")
+    assert provenance_module.source_digest() != first

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from g2n2.training.scaling import Scaling
-from g2n2.training.tasks import Task
+from g2n2.training.task import Task
 from small_sets import small_set
 
 

@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..atomic_files import write_output
+from ..errors import DataError, GrammarError
 from . import show
-from .grammar_options import HELP, Reduce, of_network, of_words
-from .reduction_commands import AsJson
+from .options import (
+    HELP,
+    AsJson,
+    FunctionsOption,
+    PairBias,
+    PoolingOption,
+    ReadoutOption,
+    Reduce,
+    of_network,
+    of_words,
+)
 
 if TYPE_CHECKING:
     from ..compiler.plan import NetworkPlan
@@ -35,49 +46,6 @@ class PresetName(StrEnum):
     official = "official"
     ppgn = "ppgn"
     modern = "modern"
-
-
-class ReadoutName(StrEnum):
-    """What is read out; the last three are the old spelling of --pooling."""
-
-    grammar = "grammar"
-    pooled = "pooled"
-    pooled_only = "pooled-only"
-    sum = "sum"
-    mean = "mean"
-    max = "max"
-
-
-class Pooling(StrEnum):
-    """How memories are pooled."""
-
-    sum = "sum"
-    mean = "mean"
-    max = "max"
-
-
-class Functions(StrEnum):
-    """Where MLPs stand."""
-
-    mlp = "mlp"
-    free = "free"
-
-
-ReadoutOption = Annotated[
-    ReadoutName | None,
-    typer.Option(
-        metavar="[grammar|pooled|pooled-only]",
-        help="The rules of S, or pooled memories joined by them. [the preset's]",
-    ),
-]
-PoolingOption = Annotated[Pooling | None, typer.Option(help="How. [the preset's]")]
-FunctionsOption = Annotated[
-    Functions | None, typer.Option(help="MLPs everywhere, or only where they are free. [mlp]")
-]
-PairBias = Annotated[
-    bool | None,
-    typer.Option("--pair-bias/--no-pair-bias", help="Biases in MLPs on M. [the preset's]"),
-]
 
 
 class Figure(StrEnum):
@@ -213,7 +181,6 @@ def _drawn(plan: NetworkPlan, figure: Figure, grammar: str) -> str:
 
 def _fragment(text: str) -> Fragment | None:
     """The operations an overview starts from; None for grammars that are no fragment's."""
-    from ..errors import GrammarError
     from ..grammars.fragments import Fragment
 
     named = re.fullmatch(r"(?:[ri]-)?G_?(L\d+)", text.strip())
@@ -224,8 +191,6 @@ def _fragment(text: str) -> Fragment | None:
 
 
 def _write_svg(content: str, path: Path) -> None:
-    from ..atomic_files import write_output
-    from ..errors import DataError
 
     if path.suffix.lower() != ".svg":
         raise DataError(f"a diagram is written as SVG; name it for instance {path.stem}.svg")

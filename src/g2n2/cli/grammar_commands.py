@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import show
-from .grammar_options import HELP, Reduce, of_words
-from .reduction_commands import AsJson, Assume, AssumeOption
+from .options import HELP, AsJson, Assume, AssumeOption, Reduce, of_words
 
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar

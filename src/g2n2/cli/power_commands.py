@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import show
-from .grammar_options import HELP_OR_TEST, Reduce, of_words_or_test
-from .reduction_commands import AsJson
+from .options import HELP_OR_TEST, AsJson, Reduce, of_words_or_test
 
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar

@@ -9,22 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..atomic_files import check_output
+from ..errors import ReductionError
 from . import show
-from .grammar_options import HELP_OR_TEST, Reduce, of_words, of_words_or_test
+from .options import HELP_OR_TEST, AsJson, Assume, AssumeOption, Reduce, of_words, of_words_or_test
 
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..pipeline import Chosen
     from ..power.refinement import WLTest
     from ..reduction.compare import Comparison, Inclusion
-
-
-class Assume(StrEnum):
-    """What is known of A."""
-
-    symmetric = "symmetric"
-    simple = "simple"
-    none = "none"
 
 
 class LevelName(StrEnum):
@@ -47,10 +41,6 @@ class TypingName(StrEnum):
 
     paper = "paper"
     full = "full"
-
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-AssumeOption = Annotated[Assume, typer.Option(help="What is known of A.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -160,8 +150,6 @@ def compare(
     json: AsJson = False,
 ) -> None:
     """Which of two grammars tells more graphs apart, with and without pointwise f."""
-    from ..atomic_files import check_output
-    from ..errors import ReductionError
     from ..pipeline import compare as run
     from ..power.refinement import WLTest
     from ..verdict import comparison_verdict
@@ -253,7 +241,6 @@ def _indented(grammar: Any) -> str:
 
 
 def _require_same_grammar(content: dict[str, Any], fragment: str, file: str) -> None:
-    from ..errors import ReductionError
 
     wanted = of_words(fragment).grammar
     rules = {str(rule) for rule in wanted.all_rules}

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..atomic_files import check_output
+from ..errors import DataError
 from . import show
-from .reduction_commands import AsJson
-from .train_commands import Id, OptionList, Smiles, parsed_options
+from .options import AsJson, Id, OptionList, Smiles, parsed_options
 
 if TYPE_CHECKING:
     from ..data.catalogue import Dataset
-    from ..training.trained import Run as TrainedRun
+    from ..training.run import Run as TrainedRun
 
 Run = Annotated[Path, typer.Argument(help="A run folder written by g2n2 train.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
@@ -43,8 +44,8 @@ def evaluate(
     """Scores of a run's best weights on a part of its data, or on a file with targets."""
     from ..training.calibration import check_interval
     from ..training.display import plain_console, reliability_sentences, score_table
-    from ..training.metrics import for_json
-    from ..training.trained import Run as TrainedRun
+    from ..training.run import Run as TrainedRun
+    from ..training.task import for_json
 
     check_interval(interval)
     trained = TrainedRun(run, device)
@@ -111,7 +112,7 @@ def predict(
     from ..atomic_files import is_stream
     from ..training.calibration import check_interval
     from ..training.display import Advance
-    from ..training.trained import Run as TrainedRun
+    from ..training.run import Run as TrainedRun
 
     check_interval(interval)
     trained = TrainedRun(run, device)
@@ -167,8 +168,7 @@ def _predict_molecule(
 ) -> None:
     """What a run says of one SMILES: on the screen, and in a file where one is named."""
     from ..data.reading import SMILES
-    from ..errors import DataError
-    from ..training.prediction_rows import write_rows
+    from ..training.predict import write_rows
 
     if smiles is None:
         raise DataError(
@@ -238,8 +238,6 @@ def _say_notes(trained: TrainedRun, interval: float) -> None:
 
 def _check_out(out: Path, *sources: str) -> None:
     """Refuse, before the work, an output that cannot be written or that would overwrite inputs."""
-    from ..atomic_files import check_output
-    from ..errors import DataError
 
     check_output(out)
     for source in map(Path, sources):

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import DataError
 from . import show
-from .reduction_commands import AsJson, Assume, AssumeOption
+from .options import AsJson, Assume, AssumeOption
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,7 +33,6 @@ def evaluate(
     json: AsJson = False,
 ) -> None:
     """The value of a term on a graph, by the reference interpreter."""
-    from ..errors import DataError
     from ..graphs import parse_graph6, read_graph
     from ..language.evaluation import evaluate as run
     from ..language.evaluation import evaluate_mod
@@ -79,7 +79,6 @@ def equal(
 
 
 def _require_prime(number: int) -> None:
-    from ..errors import DataError
 
     if number < 2 or any(number % d == 0 for d in range(2, min(number, int(number**0.5) + 1))):
         raise DataError(f"{number} is not a prime; use for instance 2147483647")

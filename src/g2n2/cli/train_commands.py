@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from enum import StrEnum
+from dataclasses import fields, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..atomic_files import check_folder
+from ..errors import DataError
 from . import show
-from .compile_commands import FunctionsOption, PairBias, PoolingOption, ReadoutOption
-from .grammar_options import HELP, Reduce
+from .options import (
+    HELP,
+    DataFolder,
+    FunctionsOption,
+    Id,
+    OnBadOption,
+    OptionList,
+    PairBias,
+    PoolingOption,
+    ReadoutOption,
+    Reduce,
+    Smiles,
+    parsed_options,
+)
 
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..training.config import RunConfig
     from ..training.session import Result
-
-
-class OnBad(StrEnum):
-    """What happens to a record that cannot be read."""
-
-    skip = "skip"
-    refuse = "refuse"
-
-
-Smiles = Annotated[str | None, typer.Option(help="Column with the SMILES; else it is found.")]
-Id = Annotated[str | None, typer.Option("--id", help="Column with the ids; else it is found.")]
-OnBadOption = Annotated[OnBad | None, typer.Option(help="Records that cannot be read.")]
-OptionList = Annotated[
-    list[str] | None,
-    typer.Option("--option", help="KEY=VALUE for the data set or reader, as energy_unit=meV."),
-]
-DataFolder = Annotated[str | None, typer.Option(help="Folder in which data sets are sought first.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -103,58 +100,28 @@ def train(
 
     Settings on the command line win over those of --config, and those over the defaults.
     """
-    from ..atomic_files import check_folder
-    from ..errors import DataError
-    from ..training.settings import new_run_folder, with_chosen_rules
+    given = {k: getattr(v, "value", v) for k, v in locals().items()}  # enums as text
+    from ..training.config import RunConfig, merged, new_run_folder, with_chosen_rules
 
-    said = {
-        "dataset": dataset,
-        "target": tuple(target or ()),
-        "grammar": grammar,
-        "baseline": baseline,
-        "preset": preset,
-        "recipe": recipe,
-        "split": split,
-        "limit": limit,
-        "width": width,
-        "layers": layers,
-        "readout": readout and readout.value,
-        "pooling": pooling and pooling.value,
-        "functions": functions and functions.value,
-        "pair_bias": pair_bias,
-        "batch": batch,
-        "epochs": epochs,
-        "rate": rate,
-        "dropout": dropout,
-        "minutes": minutes,
-        "seed": seed,
-        "device": device,
-        "devices": devices,
-        "precision": precision,
-        "threads": threads,
-        "data": data,
-    }
-    of_data = {
-        "track": track,
-        "features": features,
-        "smiles": smiles,
-        "id": id_column,
-        "task": task,
-        "on_bad": on_bad.value if on_bad else None,
-    }
-    options = {k: v for k, v in of_data.items() if v is not None} | parsed_options(option)
+    settings = {field.name: given[field.name] for field in fields(RunConfig) if field.name in given}
+    reading = ("track", "features", "smiles", "id_column", "task", "on_bad")
+    options = {name.removesuffix("_column"): given[name] for name in reading}
+    options = {k: v for k, v in options.items() if v is not None} | parsed_options(option)
     if resume is not None:
-        _refuse_beside_resume(said, options, out, config)
-        settings = _resumed(resume, device, devices, minutes)
-        _run(settings, resume, resume=True)
+        _refuse_beside_resume(settings, options, out, config)
+        _run(_resumed(resume, device, devices, minutes), resume, resume=True)
         return
     if out is not None:
         check_folder(out)
-    settings = _settings(config, said, options)
-    if reduce is not None and (settings.baseline or settings.rules):
+    if dataset is None and config is None:
+        raise DataError(
+            "say what to train on: g2n2 train DATASET (see: g2n2 datasets), or --config"
+        )
+    run_config = merged(config, settings, options)
+    if reduce is not None and (run_config.baseline or run_config.rules):
         raise DataError("--reduce and --exhaustive say what a fragment of --grammar stands for")
-    settings, other = with_chosen_rules(settings, exhaustive=reduce is False)
-    _run(settings, out or new_run_folder(settings), resume=False, other=other)
+    run_config, other = with_chosen_rules(run_config, exhaustive=reduce is False)
+    _run(run_config, out or new_run_folder(run_config), resume=False, other=other)
 
 
 def sweep(
@@ -170,7 +137,7 @@ def sweep(
     out: Annotated[Path, typer.Option(help="Folder of the trials' runs.")] = Path("runs/sweep"),
 ) -> None:
     """Search hyper-parameters and grammars with Optuna; resumable, alone or several at once."""
-    from ..training.sweeps import Sweep, run_sweep
+    from ..training.sweep import Sweep, run_sweep
 
     plan = Sweep.read(config)
     try:
@@ -189,45 +156,9 @@ def sweep(
     show.say(f"predict:               g2n2 predict {best} FILE --out preds.csv")
 
 
-def parsed_options(pairs: list[str] | None) -> dict[str, Any]:
-    """`KEY=VALUE` texts, with true, false and numbers as such.
-
-    Raises:
-        DataError: One has no `=`.
-    """
-    import json
-
-    from ..errors import DataError
-
-    found: dict[str, Any] = {}
-    for pair in pairs or ():
-        key, equals, text = pair.partition("=")
-        if not equals or not key:
-            raise DataError(f"--option {pair!r} should read KEY=VALUE, for instance track=distance")
-        try:
-            value = json.loads(text)
-        except ValueError:
-            value = text
-        found[key] = value if isinstance(value, bool | int | float) else text
-    return found
-
-
-def _settings(config: Path | None, said: dict[str, Any], options: dict[str, Any]) -> RunConfig:
-    from ..errors import DataError
-    from ..training.settings import merged
-
-    if said["dataset"] is None and config is None:
-        raise DataError(
-            "say what to train on: g2n2 train DATASET (see: g2n2 datasets), or --config"
-        )
-    return merged(config, said, options)
-
-
 def _resumed(
     folder: Path, device: str | None, devices: int | None, minutes: float | None
 ) -> RunConfig:
-    from dataclasses import replace
-
     from ..training.run_folder import RunFolder
 
     settings = RunFolder.existing(folder).config()
@@ -244,11 +175,9 @@ FREE = ("device", "devices", "minutes")
 
 
 def _refuse_beside_resume(
-    said: dict[str, Any], options: dict[str, Any], out: Path | None, config: Path | None
+    settings: dict[str, Any], options: dict[str, Any], out: Path | None, config: Path | None
 ) -> None:
-    from ..errors import DataError
-
-    given = [name for name, value in said.items() if value not in (None, ())]
+    given = [name for name, value in settings.items() if value not in (None, (), [])]
     given += [*options, *(["out"] if out else []), *(["config"] if config else [])]
     if others := [name for name in given if name not in FREE]:
         raise DataError(
@@ -258,9 +187,9 @@ def _refuse_beside_resume(
 
 
 def _run(settings: RunConfig, folder: Path, *, resume: bool, other: Grammar | None = None) -> None:
+    from ..training.config import first_process
     from ..training.session import Watch
     from ..training.session import train_config as run
-    from ..training.settings import first_process
 
     if not first_process():
         with suppress(KeyboardInterrupt):  # the first process says so

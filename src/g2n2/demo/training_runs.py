@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..data.graph_set import GraphSet
 from ..grammars.grammar import Grammar
 from ..training.config import RunConfig
-from ..training.evaluation import Scores
+from ..training.evaluate import Scores
 from ..training.session import Watch, train_config
 from .settings import DERIVED_AT_LEAST, GIN_AT_MOST, TARGETS, DemoSettings
 

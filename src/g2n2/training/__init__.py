@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .config import RunConfig as RunConfig
+    from .run import Run as Run
+    from .session import train as train
     from .session import train_config as train_config
-    from .start import train as train
-    from .trained import Run as Run
 
-_HOMES = {"Run": "trained", "RunConfig": "config", "train": "start", "train_config": "session"}
+_HOMES = {"Run": "run", "RunConfig": "config", "train": "session", "train_config": "session"}
 
 __all__ = [*_HOMES]
 

@@ -1,10 +1,10 @@
 """How far a prediction can be trusted: intervals, calibrated probabilities, notes.
 
-Fitted once, when a run has ended, on its validation graphs, and kept in its folder as
-`calibration.json`. Intervals of regression are split conformal: of n absolute errors on validation
-graphs, the one of rank ⌈(n + 1) · level⌉ is the half-width. A new graph drawn as the validation
-graphs were is then inside with a probability of at least the level. Logits of classes are divided
-by a temperature, which leaves the most probable class as it is.
+Fitted on the validation graphs when a run has ended, and kept in `calibration.json`. Intervals of
+regression are split conformal: of n absolute errors on validation graphs, the one of rank
+⌈(n + 1) · level⌉ is the half-width; a new graph drawn as the validation graphs were is inside with
+a probability of at least the level. Logits of classes are divided by a temperature, which keeps the
+most probable class.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import numpy as np
 from ..data.graph_set import GraphSet
 from ..errors import DataError
 from ..validation import Int, check
-from .building import Parts
-from .evaluation import Predictions
-from .tasks import Task, Values
+from .evaluate import Predictions
+from .setup import Parts
+from .task import Task, Values
 from .training_range import Range, TrainingRange, joined, spread
 
 INTERVAL = 0.9
@@ -53,17 +53,17 @@ Reliability = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a run knows about its own errors and about its training graphs.
+    """Errors of a run on validation graphs, and ranges of its training graphs.
 
     Attributes:
         columns: Names of the targets.
         validation: For each target the number of validation rows with a known value.
-        errors: For each target of regression its absolute errors on validation graphs in ascending
-            order, or `KEPT_ERRORS` of them in even steps; else empty.
-        temperatures: For each target of classes what its logits are divided by; else empty.
-        predictions: For each target of regression the range of what is known of the training
-            graphs and of what the network says of them; else empty.
-        training: What the training graphs were like.
+        errors: Regression: absolute validation errors of each target in ascending order, at most
+            `KEPT_ERRORS` of them in even steps; else empty.
+        temperatures: Classes: the divisor of each target's logits; else empty.
+        predictions: Regression: the range of each target's training values and predictions; else
+            empty.
+        training: Ranges of the training graphs.
     """
 
     columns: tuple[str, ...]
@@ -77,14 +77,7 @@ class Calibration:
     def fit(
         cls, parts: Parts, train: Predictions, validation: Predictions, *, distances: bool
     ) -> Calibration:
-        """Fit on what the best weights say.
-
-        Args:
-            parts: What the run worked with.
-            train: Of the training graphs.
-            validation: Of the validation graphs.
-            distances: Whether the network reads distances.
-        """
+        """Fit on predictions of the best weights; `distances`: whether it reads distances."""
         task = parts.task
         known = np.isfinite(validation.targets)
         graphs = parts.graphs.select(parts.splits["train"])
@@ -111,7 +104,6 @@ class Calibration:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For `calibration.json`."""
         return {
             "format": FORMAT,
             "columns": self.columns,
@@ -123,16 +115,16 @@ class Calibration:
         }
 
     @classmethod
-    def from_dict(cls, said: Mapping[str, Any], task: Task, source: object) -> Calibration:
-        """What a file says, for a run of this task.
+    def from_dict(cls, content: Mapping[str, Any], task: Task, source: object) -> Calibration:
+        """The content of a file, for a run of this task.
 
         Raises:
             DataError: It is damaged, of another run, or of a newer version.
         """
-        check(said, {"format": Int()}, "calibration", source)
-        if said["format"] > FORMAT:
+        check(content, {"format": Int()}, "calibration", source)
+        if content["format"] > FORMAT:
             raise DataError(f"{source} was written by a newer g2n2: upgrade")
-        check(said, SHAPE, "calibration", source)
+        check(content, SHAPE, "calibration", source)
         names = [column.name for column in task.columns]
         of_numbers = task.kind == "regression"
         lengths = {
@@ -141,16 +133,16 @@ class Calibration:
             "temperatures": len(names) * (not of_numbers),
             "predictions": len(names) * of_numbers,
         }
-        wrong = [name for name, count in lengths.items() if len(said[name]) != count]
-        for count, errors in zip(said["validation"], said["errors"], strict=False):
+        wrong = [name for name, count in lengths.items() if len(content[name]) != count]
+        for count, errors in zip(content["validation"], content["errors"], strict=False):
             kept = min(count, KEPT_ERRORS)
             if len(errors) != kept or errors != sorted(errors) or min(errors, default=0) < 0:
                 wrong.append("errors")
-        if any(not COLDEST <= t <= HOTTEST for t in said["temperatures"]):
+        if any(not COLDEST <= t <= HOTTEST for t in content["temperatures"]):
             wrong.append("temperatures")
-        if any(len(pair) != 2 or pair[0] > pair[1] for pair in said["predictions"]):
+        if any(len(pair) != 2 or pair[0] > pair[1] for pair in content["predictions"]):
             wrong.append("predictions")
-        if said["columns"] != names:
+        if content["columns"] != names:
             wrong.append("columns")
         if wrong:
             raise DataError(
@@ -159,19 +151,15 @@ class Calibration:
             )
         return cls(
             tuple(names),
-            tuple(said["validation"]),
-            tuple(tuple(errors) for errors in said["errors"]),
-            tuple(said["temperatures"]),
-            tuple((low, high) for low, high in said["predictions"]),
-            TrainingRange.from_dict(said["training"], source),
+            tuple(content["validation"]),
+            tuple(tuple(errors) for errors in content["errors"]),
+            tuple(content["temperatures"]),
+            tuple((low, high) for low, high in content["predictions"]),
+            TrainingRange.from_dict(content["training"], source),
         )
 
     def half_widths(self, interval: float = INTERVAL) -> Values:
-        """`[T]` how far an interval goes to each side; infinite with too few validation rows.
-
-        Args:
-            interval: The level, above 0 and below 1.
-        """
+        """`[T]` half-widths at a level in (0, 1); infinite with too few validation rows."""
         return np.array(
             [
                 _at_rank(errors, count, conformal_rank(count, interval))
@@ -185,28 +173,20 @@ class Calibration:
         return values - half, values + half
 
     def probabilities(self, task: Task, values: Values) -> Values:
-        """Calibrated probabilities; predictions of regression as they are.
-
-        The most probable class of a row is the same as before.
-        """
+        """Calibrated probabilities, the most probable class unchanged; values of regression."""
         if not self.temperatures:
             return values
         if task.kind == "multiclass":
             return task.decode(_log(values) / self.temperatures[0])
         odds = _log(values) - _log(1.0 - values)
-        found = task.decode(odds / np.array(self.temperatures))
+        calibrated = task.decode(odds / np.array(self.temperatures))
         below = np.nextafter(0.5, 0.0)
-        return np.where(values < 0.5, np.minimum(found, below), np.maximum(found, 0.5))
+        return np.where(values < 0.5, np.minimum(calibrated, below), np.maximum(calibrated, 0.5))
 
     def notes(self, graphs: GraphSet, task: Task, made: Predictions) -> list[str]:
-        """For each row in what it is unlike the training graphs; empty where it is not."""
+        """For each row how it is unlike the training graphs; empty if it is not."""
         of_graph = self.training.notes(graphs)
-        if graphs.level == "graph":
-            owners = made.rows
-        else:
-            offsets = graphs.node_offsets if graphs.level == "node" else graphs.edge_offsets
-            owners = np.searchsorted(offsets, made.rows, side="right") - 1
-        phrases = [list(of_graph[graph]) for graph in owners]
+        phrases = [list(of_graph[graph]) for graph in made.owners(graphs)]
         for place, (low, high) in enumerate(self.predictions):
             values, slack = made.values[:, place], SLACK * (high - low)
             column = task.columns[place]
@@ -219,17 +199,12 @@ class Calibration:
         return [joined(own) for own in phrases]
 
     def reliability(self, task: Task, made: Predictions, interval: float = INTERVAL) -> Reliability:
-        """How intervals or probabilities do where targets are known, by target.
+        """How intervals or probabilities do on known targets, by target.
 
         `rows` counts the known targets. For regression `level`, `coverage` (the share of rows
-        inside their interval) and `width`. For classes `temperature`, and the mean negative
-        log-likelihood (`nll`) and the expected calibration error (`ece`: of the probability given
-        to the most probable class, in bins of equal width), each also `_before` the temperature.
-
-        Args:
-            task: What the values mean.
-            made: Predictions as the network gives them.
-            interval: The level; with 0 regression has no entry.
+        inside their interval) and `width`; no entry if `interval` is 0. For classes `temperature`,
+        and the mean negative log-likelihood (`nll`) and the expected calibration error of the most
+        probable class (`ece`), each also `_before` the temperature.
         """
         table: Reliability = {}
         if task.kind == "regression" and not interval:
@@ -263,8 +238,8 @@ class Calibration:
         return table
 
     def lacking(self, interval: float = INTERVAL) -> list[str]:
-        """A sentence for each target with too few validation rows for what is asked for."""
-        said = []
+        """A sentence for each target with too few validation rows."""
+        sentences = []
         least = LEAST_FOR_TEMPERATURE
         if self.errors:
             share = Fraction(repr(interval))
@@ -275,16 +250,12 @@ class Calibration:
             had = f"needs {least:,} validation rows with a known value, and the run had {count:,}"
             what = f"an interval of {percent(interval)}" if self.errors else "a calibration"
             instead = "it is left empty" if self.errors else "probabilities are the network's own"
-            said.append(f"{what} for {name} {had}; {instead}")
-        return said
+            sentences.append(f"{what} for {name} {had}; {instead}")
+        return sentences
 
 
 def check_interval(interval: float) -> float:
-    """A level of intervals that can be had; 0 asks for none.
-
-    Raises:
-        DataError: It is not from 0 to below 1.
-    """
+    """The level itself, 0 for no interval; a DataError if it is not from 0 to below 1."""
     if not 0 <= interval < 1:
         raise DataError(
             f"the level of an interval is {interval:g}; expected a share below 1, such as 0.9, or "
@@ -294,20 +265,16 @@ def check_interval(interval: float) -> float:
 
 
 def conformal_rank(count: int, interval: float) -> int:
-    """⌈(n + 1) · level⌉, the level taken as it is written: 0.9 is nine tenths."""
+    """⌈(n + 1) · level⌉, the level taken in decimal: 0.9 is nine tenths."""
     return math.ceil((count + 1) * Fraction(repr(interval)))
 
 
 def fit_temperature(logits: Values, labels: np.ndarray[Any, np.dtype[np.int64]]) -> float:
-    """The temperature that makes the labels most likely.
+    """The temperature that makes the labels most likely, of `[n, classes]` logits and `[n]` labels.
 
     The likelihood is concave in the inverse temperature, so its slope is bisected. A label counts
-    as (n + 1) / (n + 2) of one, as in Platt scaling: else a few rows, all of them right, would make
-    every probability 0 or 1.
-
-    Args:
-        logits: `[n, classes]`.
-        labels: `[n]` numbers of classes.
+    (n + 1) / (n + 2), as in Platt scaling: else a few rows, all of them right, would make every
+    probability 0 or 1.
     """
     rows, classes = logits.shape
     if rows < LEAST_FOR_TEMPERATURE:
@@ -326,7 +293,6 @@ def fit_temperature(logits: Values, labels: np.ndarray[Any, np.dtype[np.int64]])
 
 
 def percent(share: float) -> str:
-    """`90 %`."""
     return f"{100 * share:.4g} %"
 
 
@@ -349,8 +315,8 @@ def _at_rank(errors: tuple[float, ...], count: int, rank: int) -> float:
 
 
 def _log(probabilities: Values) -> Values:
-    found: Values = np.log(np.maximum(probabilities, SMALLEST_PROBABILITY))
-    return found
+    logarithms: Values = np.log(np.maximum(probabilities, SMALLEST_PROBABILITY))
+    return logarithms
 
 
 def _logits(task: Task, values: Values, place: int) -> Values:
@@ -363,8 +329,8 @@ def _logits(task: Task, values: Values, place: int) -> Values:
 
 def _softmax(logits: Values) -> Values:
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    found: Values = shifted / shifted.sum(axis=1, keepdims=True)
-    return found
+    shares: Values = shifted / shifted.sum(axis=1, keepdims=True)
+    return shares
 
 
 def _nll(probabilities: Values, labels: np.ndarray[Any, np.dtype[np.int64]]) -> float:

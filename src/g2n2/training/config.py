@@ -1,73 +1,134 @@
-"""RunConfig: everything a run depends on, from the command line, a TOML file or a run folder."""
+"""Settings of a run: recipes, `RunConfig`, and how files and the command line are merged."""
 
 from __future__ import annotations
 
 import json
+import os
+import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from ..errors import DataError
+from ..grammars.catalogue import GIVEN
+from ..grammars.grammar import Grammar
+from ..grammars.rules import ARROWS
+from ..input_files import read_text_file
+from ..pipeline import choose_grammar
 from ..validation import MOST_LAYERS, MOST_WEIGHTS, MOST_WIDTH
-from .recipes import Recipe, find_recipe
 
 PRECISIONS = ("32", "tf32", "bf16", "64")
 OVERRIDES = ("batch", "epochs", "rate", "decay", "ema", "dropout", "distance", "preset")
-"""What a run may say in place of its recipe."""
+"""Settings of a run that replace those of its recipe."""
 POOLINGS = ("sum", "mean", "max")
 FREE = ("data", "minutes", "device", "devices", "threads", "checkpoint_seconds")
-"""Settings a run may be taken up with that are not those it was started with."""
+"""Settings that may change when a run is resumed."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train: optimiser, schedule and defaults.
+
+    Attributes:
+        schedule: `plateau` multiplies the rate by `factor` when validation stalls for `patience`
+            epochs and stops at `least_rate`; `cosine` warms up and falls to zero.
+        least_steps: Least steps of an epoch; the default batch is halved until it is reached.
+        warmup: Share of all steps in which the rate rises.
+        clip: Largest gradient norm; 0 for none.
+        normalise: Whether targets are scaled to mean 0 and deviation 1.
+
+    The other fields are defaults of the settings of `RunConfig` with the same name.
+    """
+
+    name: str
+    optimiser: Literal["adam", "adamw"] = "adam"
+    rate: float = 1e-3
+    schedule: Literal["plateau", "cosine"] = "plateau"
+    batch: int = 32
+    least_steps: int = 0
+    epochs: int = 200
+    decay: float = 0.0
+    warmup: float = 0.05
+    factor: float = 0.9
+    patience: int = 4
+    least_rate: float = 1e-6
+    ema: float = 0.0
+    clip: float = 0.0
+    normalise: bool = False
+    dropout: float = 0.0
+    distance: tuple[str, ...] = ("raw",)
+    preset: str = "paper"
+
+
+RECIPES: dict[str, Recipe] = {
+    "paper": Recipe("paper"),  # the released script's settings; the paper states none
+    "modern": Recipe(
+        "modern",
+        optimiser="adamw",
+        schedule="cosine",
+        batch=128,
+        least_steps=16,
+        epochs=100,
+        decay=1e-4,
+        ema=0.999,
+        clip=1.0,
+        normalise=True,
+        distance=("raw", "square", "rbf16"),
+        preset="modern",
+    ),
+}
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Settings of a run; None means what the recipe or the data says.
+    """Settings of a run; None stands for the recipe's, the preset's or the data's value.
 
     Attributes:
         dataset: A known name (`g2n2 datasets`) or a path to the user's own graphs.
-        target: Names of the targets to learn; all of them where empty.
-        data: Folder in which known data sets are sought first.
+        target: Names of the targets to learn; all of them if empty.
+        data: Folder that is searched first for known data sets.
         options: Options of the data set or reader (`track`, `features`, `smiles`, `id` …).
         split: `stored`, `random`, `scaffold`, `column:NAME`, `file:PATH`, `fold:3`; `auto` takes
-            stored splits where the set has them, else random.
+            stored splits if the set has them, else random.
         limit: Use only so many graphs, drawn with the seed; 0 for all.
-        references: Learn what is left of a target after fitted per-element values.
-        extent: And after fitted sums of squared distances between elements; needs positions.
+        references: Subtract fitted per-element values from the targets.
+        extent: Also subtract fitted sums of squared distances between elements; needs positions.
         grammar: A grammar's name, its rules, a file of them or a certificate, or a fragment, which
             stands for its reduced grammar.
-        rules: The rules of that grammar, one by one; what the run is made of where they are there,
-            so that it does not depend on a file or on what a name means later.
-        baseline: A network that is no grammar (GIN, GCN, ChebNet) in place of the grammar.
-        preset: What the grammar does not say; the recipe's, or the baseline's own, where None.
+        rules: The rules of that grammar, recorded so that the run does not depend on a file or on
+            what a name means later.
+        baseline: A network that is no grammar (GIN, GCN, ChebNet, PPGN …) in place of the grammar.
+        preset: What the grammar does not determine: `modern`, `paper`, `official` or `ppgn`.
         width: Channels of every memory.
-        layers: How many layers.
-        readout: `grammar` for the rules of S, `pooled` for pooled memories joined by those rules;
-            the preset's where None.
-        pooling: How memories are pooled: `sum`, `mean` or `max`; the preset's where None.
+        layers: Number of layers.
+        readout: `grammar` for the rules of S, `pooled` for pooled memories joined by the rules of S
+            that pooling does not contain.
+        pooling: `sum`, `mean` or `max`.
         functions: `mlp` for an MLP on every memory, `free` only where it adds nothing to the words.
-        pair_bias: Whether MLPs on M have biases; the preset's where None.
-        decision: Hidden widths of the decision layers; the preset's where None.
+        pair_bias: Whether MLPs on M have biases.
+        decision: Hidden widths of the decision layers.
         context: Append the pooled vector to nodes and edges.
-        distance: Edge channels made of positions; the recipe's where None.
+        distance: Edge channels made of positions: `raw`, `square`, `inverse`, `rbf16` …
         recipe: `modern` or `paper`.
         batch: Graphs in a step.
         epochs: At most.
-        passes: Times all training graphs are seen between two validations: an epoch.
-        window: Batches of an epoch sorted by size together, which saves padding; 1 for batches by
-            chance, 0 for as many as the set asks for.
+        passes: Passes over the training graphs in an epoch, that is between two validations.
+        window: Batches of an epoch sorted by size together, which saves padding; 1 for random
+            batches, 0 to choose by the set.
         rate: Learning rate.
         decay: Weight decay, for the recipe `modern`.
         ema: Decay of the averaged weights that are evaluated; 0 for none.
-        dropout: Share of what each decision layer reads that is left out in training.
-        minutes: Stop after so many minutes of training, counted from where it is started or taken
-            up again; 0 for no limit.
+        dropout: Dropout before each decision layer.
+        minutes: Stop after so many minutes of training, counted from the start or the last resume;
+            0 for no limit.
         seed: Of the weights, the split and the order of batches.
         device: `auto`, `cpu`, `cuda`.
-        devices: Processes (one for each GPU, or for CPU workers).
+        devices: Processes (one for each GPU, or CPU workers).
         precision: `32`, `tf32`, `bf16` or `64`.
-        threads: CPU threads; the machine's choice where 0.
-        checkpoint_seconds: At most so long between two checkpoints.
+        threads: CPU threads; the machine's choice if 0.
+        checkpoint_seconds: Longest time between two checkpoints.
     """
 
     dataset: str
@@ -109,15 +170,21 @@ class RunConfig:
     checkpoint_seconds: float = 60.0
 
     def effective_recipe(self) -> Recipe:
-        """The recipe with this run's own settings in it."""
-        own = {name: value for name in OVERRIDES if (value := getattr(self, name)) is not None}
-        return replace(find_recipe(self.recipe), **own)
-
-    def checked(self) -> RunConfig:
-        """Refuse settings no run can have; else itself.
+        """The recipe with this run's settings in it.
 
         Raises:
-            DataError: Naming the setting, what was got and what is expected.
+            DataError: There is no such recipe.
+        """
+        if self.recipe not in RECIPES:
+            raise DataError(f"no recipe is called {self.recipe!r}; known: {', '.join(RECIPES)}")
+        given = {name: value for name in OVERRIDES if (value := getattr(self, name)) is not None}
+        return replace(RECIPES[self.recipe], **given)
+
+    def checked(self) -> RunConfig:
+        """The config itself, if a run can have these settings.
+
+        Raises:
+            DataError: Naming the setting, its value and what is expected.
         """
         recipe = self.effective_recipe()
         for name, value, least, most in (
@@ -154,16 +221,15 @@ class RunConfig:
                 raise DataError(f"{name} must be at least 0 and below {below}, got {share}")
         if self.decay and recipe.optimiser != "adamw":
             raise DataError(f"the recipe {recipe.name!r} has no weight decay; leave decay out")
-        if self.precision not in PRECISIONS:
-            raise DataError(f"precision is one of {', '.join(PRECISIONS)}, got {self.precision!r}")
         for name, choice, choices in (
+            ("precision", self.precision, PRECISIONS),
             ("readout", self.readout, (None, "grammar", "pooled", "pooled-only", *POOLINGS)),
             ("pooling", self.pooling, (None, *POOLINGS)),
             ("functions", self.functions, ("mlp", "free")),
         ):
             if choice not in choices:
-                known = ", ".join(x for x in choices if x and x not in ("pooled-only",))
-                raise DataError(f"{name} is one of {known}, got {choice!r}")
+                listed = ", ".join(x for x in choices if x and x != "pooled-only")
+                raise DataError(f"{name} is one of {listed}, got {choice!r}")
         if self.device not in ("auto", "cpu", "cuda"):
             raise DataError(f"device is auto, cpu or cuda, got {self.device!r}")
         return self
@@ -173,13 +239,10 @@ class RunConfig:
         return asdict(self)
 
     @classmethod
-    def completed(cls, said: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings once written down, as JSON gives them back.
-
-        One that did not exist then had the value it has by default.
-        """
-        given = {**cls("").as_dict(), **respelled(said)}
-        plain: dict[str, Any] = json.loads(json.dumps(given))
+    def completed(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings from a file, with today's default for each that did not exist then."""
+        values = {**cls("").as_dict(), **respelled(settings)}
+        plain: dict[str, Any] = json.loads(json.dumps(values))
         return plain
 
     @classmethod
@@ -189,43 +252,18 @@ class RunConfig:
         Raises:
             DataError: An unknown setting or one of the wrong type; the message names the nearest.
         """
-        known = {f.name: f for f in fields(cls)}
-        made: dict[str, Any] = {}
+        types = {f.name: str(f.type) for f in fields(cls)}
+        settings: dict[str, Any] = {}
         for name, value in respelled(values).items():
-            if name not in known:
-                close = get_close_matches(name, known, n=1)
+            if name not in types:
+                close = get_close_matches(name, types, n=1)
                 hint = f"; did you mean {close[0]}?" if close else ""
                 raise DataError(f"{source} has no setting called {name!r}{hint}")
-            made[name] = tuple(value) if isinstance(value, list) else value
-            _check_type(name, made[name], str(known[name].type), source)
-        if "dataset" not in made:
+            settings[name] = tuple(value) if isinstance(value, list) else value
+            _check_type(name, settings[name], types[name], source)
+        if "dataset" not in settings:
             raise DataError(f"{source} names no dataset")
-        return cls(**made).checked()
-
-
-def respelled(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with `readout = "mean"`, as pooling was once asked for, under its present name.
-
-    Raises:
-        DataError: Pooling is asked for under both names.
-    """
-    made = dict(values)
-    if made.get("readout") in POOLINGS:
-        way = made.pop("readout")
-        if made.get("pooling") not in (None, way):
-            raise DataError(
-                f"readout = {way!r} is the old spelling of pooling = {way!r}, and pooling is "
-                f"{made['pooling']!r}: leave one of them out"
-            )
-        made["pooling"] = way
-    return made
-
-
-def as_then(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a run folder, those from before rules of S were read out as what they meant."""
-    if "pooling" in values:
-        return dict(values)
-    return {**respelled({"pooling": None, **values}), "readout": "pooled-only"}
+        return cls(**settings).checked()
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -250,3 +288,181 @@ def _check_type(name: str, value: Any, annotation: str, source: str) -> None:
         english = wanted.replace("tuple[", "a list of ").replace(", ...]", "")
         english = english.replace("Mapping[str, Any]", "a table")
         raise DataError(f"{name} in {source} should be {english}, got {value!r}")
+
+
+def respelled(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with `readout = "mean"`, the old spelling, as `pooling = "mean"`.
+
+    Raises:
+        DataError: The two spellings disagree.
+    """
+    settings = dict(values)
+    if settings.get("readout") in POOLINGS:
+        pooling = settings.pop("readout")
+        if settings.get("pooling") not in (None, pooling):
+            raise DataError(
+                f"readout = {pooling!r} is the old spelling of pooling = {pooling!r}, and pooling "
+                f"is {settings['pooling']!r}: leave one of them out"
+            )
+        settings["pooling"] = pooling
+    return settings
+
+
+def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a run folder; before `pooling` existed, rules of S were not read out."""
+    if "pooling" in values:
+        return dict(values)
+    return {**respelled({"pooling": None, **values}), "readout": "pooled-only"}
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """The settings of a TOML file, or of a JSON file such as a run's `config.json`.
+
+    Raises:
+        DataError: It cannot be read, or is neither.
+    """
+    kind = "JSON" if str(path).lower().endswith(".json") else "TOML"
+    try:
+        text = read_text_file(path, f"expected settings in {kind}")
+        settings = json.loads(text) if kind == "JSON" else tomllib.loads(text)
+    except DataError:
+        raise
+    except (ValueError, RecursionError) as error:  # both decoders'
+        raise DataError(f"{path} is not {kind}: {error}") from None
+    if not isinstance(settings, dict):
+        raise DataError(f"{path} holds no settings: expected names and values")
+    return settings
+
+
+def merged(
+    file: str | Path | None, given: Mapping[str, Any], options: Mapping[str, Any]
+) -> RunConfig:
+    """The config of a TOML or JSON file, overridden by the command line.
+
+    Args:
+        file: The file, or None.
+        given: Settings of the command line; None or empty means not given.
+        options: Options of the data set or reader, added to those of the file.
+
+    Raises:
+        DataError: A setting is unknown, of the wrong type, or makes no sense, or both a grammar
+            and a baseline are given.
+    """
+    values = respelled(read_settings(file)) if file is not None else {}
+    source = str(file) if file is not None else "the command line"
+    given = respelled({k: value for k, value in given.items() if value not in (None, (), [])})
+    together = dict(values.get("options") or {}) | dict(options)
+    _refuse_both(given, "--baseline or --grammar")
+    if given.get("baseline") or "grammar" in given:
+        values.pop("rules", None)
+    if given.get("baseline"):
+        values.pop("grammar", None)
+    if "grammar" in given:
+        values.pop("baseline", None)
+    if values.get("grammar") != RunConfig.grammar:  # config.json of a baseline has the default
+        _refuse_both(values, f"one of them in {file}")
+    return rooted(RunConfig.from_dict({**values, **given, "options": together}, source))
+
+
+def _refuse_both(settings: Mapping[str, Any], leave_out: str) -> None:
+    if settings.get("baseline") and settings.get("grammar"):
+        raise DataError(
+            f"the baseline {settings['baseline']} takes the place of the grammar "
+            f"{settings['grammar']}: leave out {leave_out}"
+        )
+
+
+def with_rules(config: RunConfig) -> RunConfig:
+    """The config with the rules of its grammar recorded.
+
+    Raises:
+        GrammarError: There is no such grammar.
+        DataError: Several processes would read the grammar from one pipe.
+    """
+    return with_chosen_rules(config, exhaustive=False)[0]
+
+
+def with_chosen_rules(config: RunConfig, *, exhaustive: bool) -> tuple[RunConfig, Grammar | None]:
+    """As `with_rules`; also the exhaustive grammar of a fragment that was reduced."""
+    if config.baseline or config.rules:
+        return config, None
+    if config.grammar.strip() == "-" and config.devices > 1:
+        raise DataError(
+            "several processes cannot read one pipe: write the derivation to a file "
+            "(g2n2 derive … --out FILE), and give --grammar FILE"
+        )
+    chosen = choose_grammar(config.grammar, reduce=not exhaustive, exhaustive=exhaustive)
+    is_text = chosen.grammar.name == GIVEN and config.grammar.strip() != "-"
+    name = config.grammar if is_text else chosen.grammar.name
+    settings = replace(config, grammar=name, rules=rules_of(chosen.grammar))
+    return settings, None if exhaustive else chosen.other
+
+
+def rules_of(grammar: Grammar) -> tuple[str, ...]:
+    """A grammar's rules and supports, one text each."""
+    supports = (f"{name} = {term}" for name, term in grammar.supports)
+    return (*(str(rule) for rule in grammar.all_rules), *supports)
+
+
+def run_grammar(config: RunConfig) -> Grammar:
+    """The grammar of a run: its recorded rules, else what its name stands for."""
+    config = with_rules(config)
+    is_text = any(arrow in config.grammar for arrow in ARROWS)
+    grammar = Grammar.parse("\n".join(config.rules), GIVEN if is_text else config.grammar)
+    has_readout = any(rule.startswith("S ") for rule in config.rules)
+    return grammar if has_readout else replace(grammar, readout=())
+
+
+def names_dataset(source: str) -> bool:
+    """Whether a source is the name of a data set, which wins over a file of that name."""
+    from ..data.catalogue import DATASETS
+
+    names = {row.name.replace("_", "-") for row in DATASETS}
+    return source.lower().replace("_", "-") in names
+
+
+def rooted(config: RunConfig) -> RunConfig:
+    """The config with an absolute path to its data; a data set's name stays."""
+    if names_dataset(config.dataset) or not os.path.exists(config.dataset):
+        return config
+    return replace(config, dataset=str(Path(config.dataset).resolve()))
+
+
+def first_process() -> bool:
+    """Whether this process prints and writes, before Fabric can be asked."""
+    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
+
+
+def new_run_folder(config: RunConfig, root: str | Path = "runs") -> Path:
+    """Make the next free run folder; only the first process of a run makes it.
+
+    Raises:
+        DataError: It cannot be made.
+    """
+    while True:
+        folder = next_run_folder(config, root)
+        if not first_process():
+            return folder
+        try:
+            Path(root).mkdir(parents=True, exist_ok=True)
+            folder.mkdir()
+        except FileExistsError:
+            if Path(root).is_dir():
+                continue  # another process was faster
+            raise DataError(f"{root} is no folder; name the run folder with --out") from None
+        except OSError as error:
+            raise DataError(
+                f"cannot make {folder} ({error.strerror}); name a folder with --out"
+            ) from None
+        return folder
+
+
+def next_run_folder(config: RunConfig, root: str | Path = "runs") -> Path:
+    """`runs/<dataset>-<target>-NNN` with the next free number."""
+    name = Path(config.dataset).name.partition(".")[0].lower() or "run"
+    targets = "-".join(config.target[:3]).lower()
+    stem = "-".join(filter(None, (name, targets)))
+    stem = "".join(c if c.isalnum() or c in "-_" else "_" for c in stem)
+    taken = [path.name.rpartition("-")[2] for path in Path(root).glob(f"{stem}-[0-9]*")]
+    numbers = [int(text) for text in taken if text.isdecimal()]
+    return Path(root) / f"{stem}-{max(numbers, default=0) + 1:03d}"

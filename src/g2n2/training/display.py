@@ -1,4 +1,4 @@
-"""What a person sees of a run: a summary, a progress bar or plain lines, a table of scores."""
+"""What the user sees of a run: a summary, a progress bar or plain lines, a table of scores."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ..compiler.grammar_to_plan import plan_network
 from ..data.batch import LARGE
 from ..grammars.grammar import Grammar
 from ..nn.model import GrammarGNN
-from .building import Parts
 from .calibration import Reliability, percent
 from .config import RunConfig
-from .evaluation import Scores
+from .evaluate import Scores
 from .loop import Loop
 from .session import Watch
-from .tasks import Task
+from .setup import Parts
+from .task import Task
 
 LABELS = {
     "mae": "MAE",
@@ -41,7 +41,7 @@ LINES_EVERY = 10.0
 
 
 class Display(AbstractContextManager["Display"]):
-    """Shows a run on a console; a bar where it is a terminal, plain lines elsewhere."""
+    """Shows a run on a console: a bar on a terminal, plain lines elsewhere."""
 
     def __init__(self, console: Console | None = None, other: Grammar | None = None) -> None:
         """Show on a console; `other` is the exhaustive grammar of a fragment that was reduced."""
@@ -50,7 +50,7 @@ class Display(AbstractContextManager["Display"]):
         self.speed = Speed()
         self._bar: Progress | None = None
         self._row: Any = None
-        self._said = 0.0
+        self._last_line = 0.0
 
     def watch(self) -> Watch:
         return Watch(self.summary, self.start, self.step, self.epoch, self.note)
@@ -64,7 +64,7 @@ class Display(AbstractContextManager["Display"]):
         self._say(f"note: {sentence}")
 
     def summary(self, config: RunConfig, parts: Parts, model: nn.Module) -> None:
-        """Say what is about to be trained, on what."""
+        """Print what is about to be trained, and on what."""
         recipe = config.effective_recipe()
         for sentence in data_sentences(config, parts, model):
             self._point(sentence)
@@ -117,13 +117,13 @@ class Display(AbstractContextManager["Display"]):
             )
 
     def epoch(self, loop: Loop) -> None:
-        """A line for an epoch, but not so many that a log file is nothing else."""
+        """Print a line for an epoch, at most one every `LINES_EVERY` seconds."""
         if self._bar is not None:
             self.step(loop)
             return
         now = time.monotonic()
-        if now - self._said >= LINES_EVERY or loop.progress.epoch == 1 or loop.finished:
-            self._said = now
+        if now - self._last_line >= LINES_EVERY or loop.progress.epoch == 1 or loop.finished:
+            self._last_line = now
             self._say(f"epoch {loop.progress.epoch}/{loop.recipe.epochs}  {self.line(loop)}")
 
     def line(self, loop: Loop) -> str:
@@ -143,11 +143,7 @@ class Display(AbstractContextManager["Display"]):
 
 
 class Advance(AbstractContextManager["Advance"]):
-    """How far a long piece of work is, with its speed and the time left; silent off a terminal.
-
-    Attributes:
-        done: How many of `what` are done.
-    """
+    """Progress of a long task, with speed and time left; silent off a terminal."""
 
     def __init__(self, what: str, console: Console | None = None) -> None:
         self.what, self.console = what, console or Console(stderr=True)
@@ -157,7 +153,7 @@ class Advance(AbstractContextManager["Advance"]):
         self._row: Any = None
 
     def __call__(self, done: int, total: int) -> None:
-        """Told after every step, and once before the first."""
+        """Called after every step, and once before the first."""
         self.done, now = done, time.monotonic()
         if self._start is None:
             self._start = now, done
@@ -187,19 +183,15 @@ class Advance(AbstractContextManager["Advance"]):
 
 
 class Speed:
-    """How fast a run goes, counted from where this process took it up."""
+    """Training speed, counted from where this process started or resumed."""
 
     def start(self, loop: Loop) -> None:
         self.steps, self.seconds = loop.progress.steps, loop.progress.seconds
 
     def graphs_a_second(self, loop: Loop) -> float:
         spent = loop.progress.seconds - self.seconds
-        done = loop.progress.steps - self.steps
-        return (
-            done * loop.config.passes * len(loop.train) / loop.epoch_steps / spent
-            if spent > 0
-            else 0.0
-        )
+        epochs = (loop.progress.steps - self.steps) / loop.epoch_steps
+        return epochs * loop.config.passes * len(loop.train) / spent if spent > 0 else 0.0
 
     def seconds_left(self, loop: Loop) -> float:
         """To the last epoch or the time limit, whichever is first; a plateau may stop it sooner."""
@@ -212,12 +204,12 @@ class Speed:
 
 
 def plain_console() -> Console:
-    """Standard output, with every text shown as it is."""
+    """Standard output, with no markup."""
     return Console(highlight=False, markup=False, emoji=False)
 
 
 def reduction_sentence(exhaustive: Grammar, model: GrammarGNN) -> str:
-    """What a fragment stands for, with the rules and weights of both its grammars."""
+    """A sentence with the rules and weights of a fragment's two grammars."""
     plan = plan_network(exhaustive, **model.options, supports=model.supports is not None)
     weights = NetworkCost(plan, 1, 1).weights
     taken = model.plan.grammar
@@ -229,7 +221,7 @@ def reduction_sentence(exhaustive: Grammar, model: GrammarGNN) -> str:
 
 
 def data_sentences(config: RunConfig, parts: Parts, model: nn.Module) -> list[str]:
-    """The data in words, with the memory a batch takes in this very network."""
+    """The data in sentences, with the memory a batch takes in this network."""
     from ..data.summary import activation_bytes, summarise
     from ..nn.memory_budget import estimate
 
@@ -244,7 +236,7 @@ def data_sentences(config: RunConfig, parts: Parts, model: nn.Module) -> list[st
 
 
 def _entries(parts: Parts, model: GrammarGNN, batch: int) -> int | None:
-    """Entries of a sparse A in the largest batch; None where A is dense."""
+    """Entries of a sparse A in the largest batch; None if A is dense."""
     graphs = parts.graphs
     if not model.columns_only or int(graphs.sizes.max()) < LARGE:
         return None
@@ -252,13 +244,7 @@ def _entries(parts: Parts, model: GrammarGNN, batch: int) -> int | None:
 
 
 def score_table(task: Task, scores: Scores, guesses: Scores | None = None) -> Table:
-    """Scores with units, one row for each target and their mean where there are several.
-
-    Args:
-        task: Whose targets.
-        scores: By target.
-        guesses: Scores of a constant guess, to compare with.
-    """
+    """Scores with units: a row for each target, their mean, and `guesses` to compare with."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     names = list(scores["all"])
     table.add_column("target")
@@ -278,25 +264,19 @@ def score_table(task: Task, scores: Scores, guesses: Scores | None = None) -> Ta
 
 
 def reliability_sentences(task: Task, reliability: Reliability, what: str) -> list[str]:
-    """How intervals or calibrated probabilities do, a sentence for each target.
-
-    Args:
-        task: Whose targets.
-        reliability: By target.
-        what: Whose: `test graphs`.
-    """
-    said = []
+    """How intervals or calibrated probabilities do on `what` (`test graphs`), for each target."""
+    sentences = []
     for column in task.columns:
         if (row := reliability.get(column.name)) is None:
             continue
         of = f"{column.name}: " if len(task.columns) > 1 else ""
         if row.get("temperature") == 1.0:  # too few validation rows to fit one
-            said.append(
+            sentences.append(
                 f"{of}on {row['rows']:,} {what} the negative log-likelihood is {row['nll']:.4g}, "
                 f"the expected calibration error {percent(row['ece'])}"
             )
         elif "temperature" in row:
-            said.append(
+            sentences.append(
                 f"{of}probabilities are calibrated by a temperature of {row['temperature']:.3g}; "
                 f"on {row['rows']:,} {what} the negative log-likelihood is {row['nll']:.4g} "
                 f"(before: {row['nll_before']:.4g}), the expected calibration error "
@@ -304,15 +284,15 @@ def reliability_sentences(task: Task, reliability: Reliability, what: str) -> li
             )
         elif row["width"] < float("inf"):
             unit = f" {column.unit}" if column.unit else ""
-            said.append(
+            sentences.append(
                 f"{of}{percent(row['level'])} intervals (± {row['width'] / 2:.4g}{unit}) hold "
                 f"{100 * row['coverage']:.1f} % of {row['rows']:,} {what}"
             )
-    return said
+    return sentences
 
 
 def measured(task: Task, value: float) -> str:
-    """The metric a run is judged by, as `MAE 3.2 meV`; no unit where targets have several."""
+    """The metric a run is judged by, as `MAE 3.2 meV`; no unit if targets have several."""
     units = {column.unit for column in task.columns}
     unit = f" {units.pop()}" if len(units) == 1 else ""
     return f"{LABELS[task.metric]} {_cell(task.metric, value, unit.rstrip())}"

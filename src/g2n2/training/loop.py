@@ -1,7 +1,7 @@
 """The training loop: epochs, validation, checkpoints; the same numbers after any interruption.
 
-Lightning Fabric brings devices, precision and processes. The loop is our own, because a run must be
-taken up again at any step with byte-equal weights, which needs every source of order in one place.
+Lightning Fabric provides devices and processes. The loop is our own, because a run must resume at
+any step with byte-equal weights.
 """
 
 from __future__ import annotations
@@ -20,18 +20,14 @@ from ..data.batching import epoch_batches, sorted_together
 from ..data.graph_set import Ints
 from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
-from .averaging import Average
-from .checkpoints import random_states, restore_random_states, save_checkpoint
-from .config import FREE, RunConfig, as_then
-from .devices import make_optimiser
-from .evaluation import Scores
-from .graphed import Recorded, record_steps
-from .interruption import Interruption
-from .processes import Processes
-from .progress import Progress
-from .schedules import cosine_rate, plateau_rate
-from .stepping import Note, Stepper
-from .tasks import Task
+from .checkpoint import Progress, random_states, restore_random_states, save_checkpoint
+from .config import FREE, RunConfig, upgraded
+from .cuda_graphs import Recorded, record_steps
+from .evaluate import Scores
+from .optimiser import Average, cosine_rate, make_optimiser, plateau_rate
+from .processes import Interruption, Processes
+from .step import Note, Stepper
+from .task import Task
 
 BETWEEN = 2.0
 """Seconds: epochs shorter than that share a checkpoint."""
@@ -41,14 +37,7 @@ OF_THE_DEVICE = ("lr", "capturable", "fused")
 
 @dataclass
 class Hooks:
-    """What a loop tells the outside.
-
-    Attributes:
-        step: After each step.
-        epoch: After each epoch, its row already in the history.
-        best: When the model holds the best averaged weights so far.
-        note: Something worth a sentence.
-    """
+    """Callbacks of a loop; `best` when the model holds the best averaged weights so far."""
 
     step: Callable[[Loop], None]
     epoch: Callable[[Loop], None]
@@ -57,21 +46,7 @@ class Hooks:
 
 
 class Loop:
-    """One run.
-
-    Args:
-        config: Its settings.
-        fabric: A launched Fabric.
-        processes: Those of the Fabric.
-        model: The network.
-        store: All graphs on the device, with targets as the loss sees them.
-        task: What is learned.
-        train: Indices of the training graphs.
-        validate: Scores of the validation graphs for the weights in the model.
-        folder: Where checkpoints go.
-        hooks: Told what happens.
-        recorded: Of a run before this one, or for those after it.
-    """
+    """One run; `validate` scores the weights in the model, `store` has scaled targets."""
 
     def __init__(
         self,
@@ -136,15 +111,15 @@ class Loop:
 
     @property
     def out_of_time(self) -> bool:
-        """Whether the minutes are over, counted from where this process took the run up."""
+        """Whether the minutes are over, counted from where this process started or resumed."""
         limit = self.config.minutes * 60.0
         return bool(limit) and self.progress.seconds - self.taken_up >= limit
 
     def run(self) -> None:
-        """Train to the end, until the time is up or interrupted; a checkpoint is left always.
+        """Train until the end, the time limit or an interruption; always leaves a checkpoint.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C or SIGTERM, once the step in hand is done and saved.
+            KeyboardInterrupt: Ctrl-C or SIGTERM, once the current step is done and saved.
         """
         self._record()
         with Interruption() as interruption:
@@ -152,7 +127,7 @@ class Loop:
                 self._epoch(interruption)
 
     def _record(self) -> None:
-        """Have steps recorded, once the weights are those the run begins or goes on with."""
+        """Record CUDA graphs, once the weights are those the run starts or resumes with."""
         recorded = self.stepper.recorded
         if self.fabric.world_size > 1:
             recorded.step = None
@@ -172,7 +147,12 @@ class Loop:
 
     def _epoch(self, interruption: Interruption) -> None:
         progress = self.progress
-        batches = self._batches(progress.epoch)
+        passes, batch, seed = self.config.passes, self.recipe.batch, self.config.seed
+        batches = [
+            chosen
+            for number in range(progress.epoch * passes, (progress.epoch + 1) * passes)
+            for chosen in epoch_batches(self.sizes, batch, seed, number, self.window)
+        ]
         self.model.train()
         before = time.monotonic()
         for chosen in batches[progress.step :]:
@@ -208,17 +188,8 @@ class Loop:
         ):
             self.save()
 
-    def _batches(self, epoch: int) -> list[Ints]:
-        """Those of an epoch, one pass after the other."""
-        passes, batch, seed = self.config.passes, self.recipe.batch, self.config.seed
-        return [
-            chosen
-            for number in range(epoch * passes, (epoch + 1) * passes)
-            for chosen in epoch_batches(self.sizes, batch, seed, number, self.window)
-        ]
-
     def _validate(self) -> None:
-        """Score the averaged weights and keep them where they are the best so far."""
+        """Score the averaged weights, and keep them if they are the best so far."""
         progress = self.progress
         rate = self.rate
         with self.average.applied():
@@ -237,7 +208,7 @@ class Loop:
                     self.hooks.best(self.model)
 
     def _settle(self) -> None:
-        """Add the losses one by one, so that their sum does not depend on how often it is done."""
+        """Add the losses one by one: their sum does not depend on how often this is called."""
         for loss, known in self.stepper.settle():
             self.progress.loss += loss
             self.progress.known += known
@@ -248,7 +219,7 @@ class Loop:
         self.save()
 
     def save(self) -> None:
-        """Write a checkpoint, all losses settled; the first process does, or all stop.
+        """Write a checkpoint, all losses settled; if the first process cannot, all stop.
 
         Raises:
             DataError: The disk refuses.
@@ -280,11 +251,7 @@ class Loop:
         )
 
     def restore(self, content: dict[str, Any]) -> None:
-        """Take up a run from a checkpoint.
-
-        Raises:
-            DataError: It belongs to a run with other settings.
-        """
+        """Resume from a checkpoint; a DataError if it belongs to a run with other settings."""
         try:
             self._refuse_other_run(content["config"])
             self.model.load_state_dict(content["model"])
@@ -300,20 +267,20 @@ class Loop:
             ) from None
 
     def _on_this_device(self, saved: dict[str, Any]) -> dict[str, Any]:
-        """An optimiser's state with what this device wants of it: a run may change devices."""
+        """An optimiser's state with the settings of this device: a run may change devices."""
         mine = self.optimiser.param_groups
         groups = [
-            {**theirs, **{name: own[name] for name in OF_THE_DEVICE}}
-            for theirs, own in zip(saved["param_groups"], mine, strict=True)
+            {**saved_group, **{name: group[name] for name in OF_THE_DEVICE}}
+            for saved_group, group in zip(saved["param_groups"], mine, strict=True)
         ]
         return {**saved, "param_groups": groups}
 
     def _refuse_other_run(self, saved: dict[str, Any]) -> None:
-        mine, theirs = map(RunConfig.completed, (self.config.as_dict(), as_then(saved)))
+        mine, theirs = map(RunConfig.completed, (self.config.as_dict(), upgraded(saved)))
         if "pooling" not in saved and mine["readout"] in (None, "pooled"):
             theirs["readout"] = mine["readout"]  # weights of another read-out do not fit anyway
         same = (*FREE, *(() if theirs["rules"] else ("rules",)))  # older ones name the grammar only
         differ = [k for k in mine if k not in same and theirs[k] != mine[k]]
         if differ:
-            said = ", ".join(f"{k} {theirs[k]!r} and not {mine[k]!r}" for k in differ)
-            raise ValueError(f"it was written with {said}")
+            differences = ", ".join(f"{k} {theirs[k]!r} and not {mine[k]!r}" for k in differ)
+            raise ValueError(f"it was written with {differences}")

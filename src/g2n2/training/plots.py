@@ -1,4 +1,4 @@
-"""Pictures of a run: learning curve, predictions against targets, confusion of classes."""
+"""Curves for TensorBoard, and pictures of a run: learning curve, parity, confusion of classes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,46 @@ from typing import Any
 import numpy as np
 
 from ..data.graph_set import Target
-from .evaluation import Predictions
-from .tasks import Task, Values
+from .evaluate import Predictions
+from .task import Task, Values
+
+
+class TensorBoardCurves:
+    """The history as TensorBoard scalars against the epoch, written anew when a run resumes.
+
+    `missing` is a sentence if TensorBoard is not installed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.missing = ""
+        self._folder = folder
+        self._written = 0
+        self._writer: Any = None
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            self.missing = (
+                "no curves for TensorBoard, which is not installed: pip install tensorboard"
+            )
+            return
+        for stale in folder.glob("events.out.tfevents.*"):
+            stale.unlink()
+        self._writer = SummaryWriter(str(folder))
+
+    def update(self, history: list[dict[str, float]]) -> None:
+        if self._writer is None:
+            return
+        for row in history[self._written :]:
+            for name, value in row.items():
+                if name not in ("epoch", "seconds"):
+                    self._writer.add_scalar(name.replace(" ", "/"), value, int(row["epoch"]))
+        self._written = len(history)
+        self._writer.flush()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
 
 BLUE, ORANGE, GREY = "#2a6f97", "#d1603d", "#888888"
 MOST_PANELS = 12
@@ -18,7 +56,7 @@ MOST_POINTS = 20_000
 
 
 def draw(folder: Path, task: Task, history: list[dict[str, float]], made: Predictions) -> list[str]:
-    """Draw what there is to see of a run; the names of the files, none without matplotlib."""
+    """Draw the pictures of a run; returns the names of the files, none without matplotlib."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -51,7 +89,6 @@ _STYLE = {
 
 
 def _learning_curve(figure: Any, task: Task, history: list[dict[str, float]]) -> Any:
-    """Training loss and validation metric, one above the other: they have different units."""
     above, below = figure.subplots(2, 1, sharex=True)
     epochs = [row["epoch"] for row in history]
     marker = "o" if len(epochs) < 30 else ""
@@ -76,7 +113,6 @@ def _learning_curve(figure: Any, task: Task, history: list[dict[str, float]]) ->
 
 
 def _panels(figure: Any, task: Task, made: Predictions, panel: Any) -> Any:
-    """One panel for each target, at most a dozen."""
     count = min(len(task.columns), MOST_PANELS)
     across = min(count, 4)
     down = -(-count // across)

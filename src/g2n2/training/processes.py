@@ -1,55 +1,104 @@
-"""What the processes of a run must share: failures, decisions and gradients.
+"""Devices and processes through Lightning Fabric, and what processes must agree on.
 
-A process that leaves alone (out of memory, disk full, Ctrl-C) would let the others wait for it
+A process that stops alone (out of memory, disk full, Ctrl-C) would leave the others waiting
 forever, so whatever ends or pauses a run is agreed on first.
 """
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
+from types import FrameType
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, distributed
 
 from ..data.graph_set import Ints
-from ..errors import G2N2Error, TrainingError
+from ..errors import DataError, G2N2Error, TrainingError
+from .config import RunConfig
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
 LOST = ("gloo/", "closed by peer", "reset by peer", "Broken pipe")
-"""In what a backend says of a process it no longer reaches."""
+"""In the messages of a backend about a process it no longer reaches."""
+
+
+def make_fabric(config: RunConfig) -> Any:
+    """A launched Fabric: one process for each device, or those started by torchrun.
+
+    Raises:
+        DataError: Lightning is not installed, or the device is not there.
+    """
+    try:
+        from lightning.fabric import Fabric
+        from lightning.fabric.strategies import DDPStrategy
+    except ImportError:
+        raise DataError('training needs lightning: pip install "g2n2[train]"') from None
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise DataError("device cuda was asked for, but there is none here; leave --device out")
+    devices, nodes = config.devices, 1
+    if distributed.is_available() and distributed.is_torchelastic_launched():
+        devices = int(os.environ["LOCAL_WORLD_SIZE"])
+        nodes = int(os.environ["WORLD_SIZE"]) // devices
+    fabric = Fabric(
+        accelerator=find_device(config.device).type,
+        devices=devices,
+        num_nodes=nodes,
+        strategy=DDPStrategy(broadcast_buffers=False) if devices * nodes > 1 else "auto",
+    )
+    fabric.launch()
+    if config.threads:
+        torch.set_num_threads(config.threads)  # after the launch, which sets its own
+    return fabric
+
+
+def find_device(name: str) -> torch.device:
+    """The device of that name; `auto` is a GPU if there is one."""
+    best = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(best if name == "auto" else name)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error means that memory ran out; on a CPU only its message tells."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in OUT_OF_MEMORY)
+
+
+def free_cached_memory(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 class Processes:
-    """The processes of a launched Fabric; with one of them everything here costs nothing."""
+    """The processes of a launched Fabric; with one process everything here is free."""
 
     def __init__(self, fabric: Any) -> None:
         self.rank: int = fabric.global_rank
         self.count: int = fabric.world_size
-        # Decisions travel between the hosts: over NCCL each would wait for the device.
-        # The wait is long, as for a data set that is built; who dies is noticed at once.
+        # Decisions travel between the hosts: over NCCL each would wait for the device. The timeout
+        # is long, as a data set may be built meanwhile; a process that dies is noticed at once.
         self._hosts: Any = None
         if self.count > 1:
             self._hosts = distributed.new_group(timeout=timedelta(days=1), backend="gloo")
 
     @contextmanager
     def ending_together(self, folder: Path) -> Iterator[None]:
-        """Say in a sentence that another process was killed, or its machine is gone.
-
-        Raises:
-            TrainingError: It was.
-        """
+        """Turn the loss of another process or machine into a TrainingError."""
         try:
             yield
         except G2N2Error:
             raise
         except RuntimeError as error:
-            if self.count == 1 or not _of_lost_process(error):
+            lost = isinstance(error, distributed.DistError) or any(s in str(error) for s in LOST)
+            if self.count == 1 or not lost:
                 raise
             with suppress(ValueError):  # in a thread: torchrun ends us before this can be said
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -60,17 +109,13 @@ class Processes:
                 f"reached any more, so all stop; {advice}"
             ) from None
 
-    def in_turn(self, work: Callable[[], Made]) -> Made:
-        """Work the first process does before the others, who then find its cache file.
-
-        Raises:
-            G2N2Error: As with `all_or_none`.
-        """
+    def in_turn(self, work: Callable[[], Value]) -> Value:
+        """Let the first process work before the others, who then find its cache file."""
         for first in (True, False):
             with self.all_or_none():
                 if first == (self.rank == 0):
-                    made = work()
-        return made
+                    value = work()
+        return value
 
     def share(self, indices: Ints) -> Ints:
         """This process's part of a batch."""
@@ -80,18 +125,14 @@ class Processes:
         """The largest of each value over all processes."""
         if self.count == 1:
             return list(values)
-        told = torch.tensor(values, dtype=torch.float64)
-        distributed.all_reduce(told, op=distributed.ReduceOp.MAX, group=self._hosts)
-        found: list[float] = told.tolist()
-        return found
+        tensor = torch.tensor(values, dtype=torch.float64)
+        distributed.all_reduce(tensor, op=distributed.ReduceOp.MAX, group=self._hosts)
+        largest: list[float] = tensor.tolist()
+        return largest
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
-        """Work of each process whose failure in one stops all.
-
-        Raises:
-            G2N2Error: The failure, or in the other processes that there was one.
-        """
+        """Work whose failure in one process raises a G2N2Error in all of them."""
         failure: G2N2Error | None = None
         try:
             yield
@@ -101,10 +142,10 @@ class Processes:
             raise failure or TrainingError("another process of this run stopped and says why")
 
     def add_up(self, loss: Tensor, parameters: Sequence[Tensor]) -> Tensor:
-        """The loss over all processes, and in place its gradients, in one exchange.
+        """Sum the loss and, in place, the gradients over all processes, in one exchange.
 
-        DDP would exchange gradients during the backward pass, and one process that runs out of
-        memory there and tries again could no longer be followed by the others.
+        DDP would exchange gradients during the backward pass; the others could not follow a process
+        that runs out of memory there and tries again.
         """
         if self.count == 1:
             return loss
@@ -117,5 +158,26 @@ class Processes:
         return flat[0]
 
 
-def _of_lost_process(error: RuntimeError) -> bool:
-    return isinstance(error, distributed.DistError) or any(said in str(error) for said in LOST)
+class Interruption:
+    """Ctrl-C and SIGTERM: the first signal sets `asked`, so that the step in hand ends; the second
+    stops at once. Python delivers signals to the main thread only; elsewhere nothing changes.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._handlers: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Interruption:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._handlers[number] = signal.signal(number, self._remember)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def _remember(self, _number: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True

@@ -7,10 +7,10 @@ metrics.csv       one row for each epoch; no times, so that the same run gives t
 checkpoint.pt     to resume; checkpoint.previous.pt is the one before it
 operations.json   the operations its grammar uses that are not built in, if any
 best.safetensors  the best weights, with the grammar and the plan
-calibration.json  how far predictions can be trusted; written when the run has ended
+calibration.json  intervals and calibrated probabilities; written when the run has ended
 manifest.json     checksums of all the above but metrics.csv: they belong together
-result.json       scores on the test graphs, and what they were got with
-test.csv          what the best weights say of each test graph
+result.json       scores on the test graphs, and the versions and hardware behind them
+test.csv          predictions of the best weights for the test graphs
 *.png             learning curve, and predictions against targets
 tensorboard/      the curves of metrics.csv for TensorBoard
 """
@@ -22,15 +22,19 @@ import hashlib
 import io
 import json
 import os
+import platform
 import shutil
-from collections.abc import Mapping
+import subprocess
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import nn
 
+from .. import __version__
 from ..atomic_files import HOLDER, LOCK, sole_writer
 from ..data.graph_set import GraphSet, Ints, Target
 from ..errors import DataError, GrammarError
@@ -38,16 +42,22 @@ from ..grammars.catalogue import find_grammar
 from ..grammars.registry import register
 from ..language.registry import described, from_description
 from ..validation import Int, check
-from .building import Parts, distance_kinds
 from .calibration import Calibration
-from .checkpoints import NAME as CHECKPOINT
-from .checkpoints import PREVIOUS, cannot_write, write_announced, write_whole
-from .config import RunConfig, as_then
-from .manifest import NAME as MANIFEST
-from .manifest import Manifest, refuse_altered, sha256
+from .checkpoint import (
+    CHECKPOINT,
+    MANIFEST,
+    PREVIOUS,
+    Manifest,
+    cannot_write,
+    refuse_altered,
+    sha256,
+    write_announced,
+    write_whole,
+)
+from .config import RunConfig, rules_of, upgraded
 from .scaling import Scaling
-from .settings import rules_of
-from .tasks import Task
+from .setup import Parts, distance_kinds, make_model
+from .task import Task
 
 BEST = "best.safetensors"
 CALIBRATION = "calibration.json"
@@ -75,7 +85,7 @@ DATA = {
 }
 """Fields of data.json that are read back."""
 DESCRIPTION = ("config.json", "data.json", "split.json", OPERATIONS)
-"""What a run depends on, written before its first step and never changed."""
+"""Written before the first step and never changed."""
 
 
 class RunFolder:
@@ -86,15 +96,22 @@ class RunFolder:
 
     @classmethod
     def existing(cls, path: str | Path) -> RunFolder:
-        """A folder that holds a run.
+        """A folder that holds a run; the operations of its grammar are registered.
 
         Raises:
-            DataError: It does not.
+            DataError: It holds none.
         """
         folder = cls(path)
         if not folder.started:
             raise DataError(f"{path} is no run folder: it has no config.json; make one: g2n2 train")
-        folder._register_operations()
+        if (folder.path / OPERATIONS).is_file():
+            try:
+                for entry in folder.read_json(OPERATIONS):
+                    register(from_description(entry))
+            except (GrammarError, TypeError) as error:
+                raise DataError(
+                    f"{path} needs an operation that is another one here: {error}"
+                ) from error
         return folder
 
     @property
@@ -103,39 +120,23 @@ class RunFolder:
         return os.path.isfile(self.path / "config.json")
 
     def sole_writer(self) -> AbstractContextManager[None]:
-        """Make the folder and be its only writer, for as long as the run lasts.
-
-        Raises:
-            DataError: Another process writes there; the message names it.
-        """
+        """Make the folder and be its only writer; a DataError names another process."""
         return sole_writer(
             self.path, "wait for it to end, or name another folder: g2n2 train … --out FOLDER"
         )
-
-    def _register_operations(self) -> None:
-        """Make known the operations the run's grammar uses besides the built-in ones."""
-        if not (self.path / OPERATIONS).is_file():
-            return
-        try:
-            for entry in self.read_json(OPERATIONS):
-                register(from_description(entry))
-        except (GrammarError, TypeError) as error:
-            raise DataError(
-                f"{self.path} needs an operation that is another one here: {error}"
-            ) from error
 
     def write_json(self, name: str, content: Any) -> None:
         write_whole(self.path / name, _json(content))
 
     def read_json(self, name: str) -> Any:
-        """What a file holds.
+        """The content of a file.
 
         Raises:
-            DataError: It is not there, is damaged, or is not what the run has written there.
+            DataError: It does not exist, is damaged, or was not written by the run.
         """
         try:
             content = (self.path / name).read_bytes()
-            found = json.loads(content)
+            parsed = json.loads(content)
         except OSError:
             raise DataError(
                 f"{self.path} has no {name}: the run has not come to its end; go on: "
@@ -145,11 +146,11 @@ class RunFolder:
             raise DataError(f"{self.path / name} is damaged: {error}") from None
         if name in (*DESCRIPTION, CALIBRATION):
             refuse_altered(self.path, name, content)
-        return found
+        return parsed
 
     @property
     def unchecked(self) -> str:
-        """A sentence where the folder has no checksums; else empty."""
+        """A sentence if the folder has no checksums; else empty."""
         if Manifest.read(self.path) is not None:
             return ""
         return (
@@ -158,17 +159,16 @@ class RunFolder:
         )
 
     def adopt(self) -> None:
-        """Give a folder of an earlier version its checksums, as its files are now."""
-        names = (*DESCRIPTION, CALIBRATION, BEST, PREVIOUS, CHECKPOINT)
+        """Write checksums for a folder of an earlier version."""
         manifest = Manifest({})
-        for path in (self.path / name for name in names):
-            if path.is_file():
-                name = CHECKPOINT if path.name == PREVIOUS else path.name
-                manifest = manifest.followed_by(name, path.read_bytes())
+        for name in (*DESCRIPTION, CALIBRATION, BEST, PREVIOUS, CHECKPOINT):
+            if (self.path / name).is_file():
+                content = (self.path / name).read_bytes()
+                manifest = manifest.followed_by(CHECKPOINT if name == PREVIOUS else name, content)
         manifest.write(self.path)
 
     def keep_only_best(self) -> None:
-        """Once a run has ended, know its last best weights only, not those it had before."""
+        """Once a run has ended, drop the checksums of earlier best weights."""
         manifest = Manifest.read(self.path)
         if manifest is not None:
             last = {k: v[:1] for k, v in manifest.files.items() if k in (BEST, CALIBRATION)}
@@ -178,9 +178,9 @@ class RunFolder:
                 raise cannot_write(self.path / MANIFEST, error) from None
 
     def describe(self, config: RunConfig, parts: Parts) -> None:
-        """Write what the run depends on, before its first step."""
+        """Write the files of `DESCRIPTION`, before the first step."""
         graphs = parts.graphs
-        content: dict[str, Any] = {
+        contents: dict[str, Any] = {
             "split.json": {k: v.tolist() for k, v in parts.splits.items()},
             "data.json": {
                 "name": graphs.name,
@@ -203,26 +203,25 @@ class RunFolder:
             grammar = find_grammar(config.grammar)
             terms = [*(rule.body for rule in grammar.all_rules), *dict(grammar.supports).values()]
             if operations := described(terms, aliases=True):
-                content[OPERATIONS] = operations
-        content["config.json"] = config.as_dict()  # the last: from here on there is a run
-        manifest = Manifest({name: (sha256(_json(made)),) for name, made in content.items()})
+                contents[OPERATIONS] = operations
+        contents["config.json"] = config.as_dict()  # the last: from here on there is a run
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            manifest.write(self.path)
+            Manifest({k: (sha256(_json(v)),) for k, v in contents.items()}).write(self.path)
         except OSError as error:
             raise cannot_write(self.path / MANIFEST, error) from None
-        for name, made in content.items():
-            self.write_json(name, made)
+        for name, content in contents.items():
+            self.write_json(name, content)
 
     def foreign(self) -> list[str]:
-        """What the folder holds that no run killed at its very start has left there."""
-        own = (*DESCRIPTION, MANIFEST, LOCK, HOLDER)
-        found = self.path.iterdir() if os.path.isdir(self.path) else ()
-        return sorted(p.name for p in found if p.name not in own and not p.name.endswith(".part"))
+        """Files in the folder that a run killed at its start cannot have left there."""
+        ours = (*DESCRIPTION, MANIFEST, LOCK, HOLDER)
+        paths = self.path.iterdir() if os.path.isdir(self.path) else ()
+        return sorted(p.name for p in paths if p.name not in ours and not p.name.endswith(".part"))
 
     def forget(self) -> None:
-        """Undo `describe`, for a run that never began; the folder goes where nothing else is."""
-        with suppress(OSError):  # a path that is no folder: what the run failed of says so
+        """Undo `describe`, for a run that never began; an empty folder is removed."""
+        with suppress(OSError):  # a path that is no folder: the run's failure names it
             for name in (*DESCRIPTION, MANIFEST, HOLDER):
                 (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
@@ -238,29 +237,25 @@ class RunFolder:
                 path.unlink(missing_ok=True)
 
     def config(self) -> RunConfig:
-        """The settings; where the rules were not written down yet, a fragment was exhaustive."""
-        said, path = self.read_json("config.json"), self.path / "config.json"
-        check(said, {}, "config", path)
-        config = RunConfig.from_dict(as_then(said), str(path))
+        """The settings; a fragment in a folder without recorded rules was exhaustive."""
+        settings, path = self.read_json("config.json"), self.path / "config.json"
+        check(settings, {}, "config", path)
+        config = RunConfig.from_dict(upgraded(settings), str(path))
         if config.baseline or config.rules:
             return config
         return replace(config, rules=rules_of(find_grammar(config.grammar)))
 
     def splits(self) -> dict[str, Ints]:
-        said = self.read_json("split.json")
+        splits = self.read_json("split.json")
         members = [Int(0, self.data("graphs") - 1)]
-        check(said, dict.fromkeys(PARTS, members), "split", self.path / "split.json")
-        return {part: np.asarray(said[part], dtype=np.int64) for part in PARTS}
+        check(splits, dict.fromkeys(PARTS, members), "split", self.path / "split.json")
+        return {part: np.asarray(splits[part], dtype=np.int64) for part in PARTS}
 
     def data(self, field: str) -> Any:
-        """A field of data.json.
-
-        Raises:
-            DataError: It is not there, or not of its shape.
-        """
-        said = self.read_json("data.json")
-        check(said, {field: DATA[field]}, "data", self.path / "data.json")
-        return said[field]
+        """A field of data.json; a DataError if it is missing or of another shape."""
+        fields = self.read_json("data.json")
+        check(fields, {field: DATA[field]}, "data", self.path / "data.json")
+        return fields[field]
 
     def columns(self) -> tuple[Target, ...]:
         rows = self.data("columns")
@@ -269,11 +264,7 @@ class RunFolder:
         return tuple(Target(**{**row, "classes": tuple(row["classes"])}) for row in rows)
 
     def scaling(self) -> Scaling:
-        """How targets were scaled.
-
-        Raises:
-            DataError: There is not one number for each target, or a deviation is 0.
-        """
+        """How targets were scaled; a DataError if it does not fit the columns."""
         scaling, count = Scaling.from_dict(self.data("scaling")), len(self.data("columns"))
         if not len(scaling.mean) == len(scaling.deviation) == count or 0 in scaling.deviation:
             raise DataError(
@@ -286,7 +277,7 @@ class RunFolder:
         write_announced(self.path / CALIBRATION, _json(calibration.as_dict()))
 
     def calibration(self, task: Task) -> Calibration | None:
-        """How far predictions can be trusted; None where the run has not said it yet.
+        """The calibration of predictions; None before the run has ended.
 
         Raises:
             DataError: The file is damaged, was altered, or is of another run.
@@ -298,7 +289,7 @@ class RunFolder:
 
     @property
     def uncalibrated(self) -> str:
-        """A sentence where the folder does not say how far to trust predictions; else empty."""
+        """A sentence if the folder has no calibration; else empty."""
         if (self.path / CALIBRATION).exists():
             return ""
         return (
@@ -308,11 +299,7 @@ class RunFolder:
         )
 
     def refuse_other_data(self, graphs: GraphSet) -> None:
-        """Compare the data with what the run was started on.
-
-        Raises:
-            DataError: They differ, so that resuming would mix two data sets.
-        """
+        """Raise a DataError if these are not the graphs the run was started on."""
         other = "data" if checksum(graphs) != self.data("sha256") else ""
         ids = ids_checksum(graphs)
         if self.read_json("data.json").get("ids_sha256", ids) != ids:
@@ -331,7 +318,7 @@ class RunFolder:
         return False
 
     def write_metrics(self, history: list[dict[str, float]]) -> None:
-        """The whole table anew, so that a resumed run has no row twice."""
+        """Write the whole table again, so that a resumed run has no row twice."""
         text = io.StringIO()
         names = [name for name in history[0] if name != "seconds"] if history else ["epoch"]
         rows = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
@@ -345,26 +332,128 @@ def _json(content: Any) -> bytes:
 
 
 def ids_checksum(graphs: GraphSet) -> str:
-    """sha256 over what the graphs are called, in their order."""
+    """sha256 over the graphs' ids in their order."""
     return sha256(json.dumps(graphs.ids).encode())
 
 
 def checksum(graphs: GraphSet) -> str:
     """sha256 over every array a network sees."""
     digest = hashlib.sha256()
-    arrays: Mapping[str, Any] = {
-        "sizes": graphs.sizes,
-        "edge_counts": graphs.edge_counts,
-        "edges": graphs.edges,
-        "node_features": graphs.node_features,
-        "edge_features": graphs.edge_features,
-        "weights": graphs.weights,
-        "positions": graphs.positions,
-        "targets": graphs.targets,
-    }
-    for name, values in arrays.items():
+    names = ("sizes", "edge_counts", "edges", "node_features", "edge_features", "weights")
+    for name in (*names, "positions", "targets"):
+        values = getattr(graphs, name)
         digest.update(name.encode())
         if values is not None:
             digest.update(str(values.shape).encode())
             digest.update(np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()
+
+
+def save_best(files: RunFolder, model: nn.Module) -> None:
+    """Write the best weights: a grammar's network as a complete model file, a baseline's bare."""
+    from ..nn.model import GrammarGNN
+
+    if isinstance(model, GrammarGNN):
+        from ..nn.files import to_bytes
+
+        content = to_bytes(model)
+    else:
+        from safetensors.torch import save
+
+        content = save({k: v.contiguous().cpu() for k, v in model.state_dict().items()})
+    write_announced(files.path / BEST, content)
+
+
+def refuse_lost_best(files: RunFolder) -> None:
+    """Raise a DataError if there are no best weights, saying whether there ever were."""
+    if (files.path / BEST).is_file():
+        return
+    manifest = Manifest.read(files.path)
+    if (manifest is None and files.finished_epochs()) or (manifest and BEST in manifest.files):
+        raise DataError(
+            f"{files.path} has lost {BEST}, its best weights: restore it from a copy, or train "
+            f"again: g2n2 train --config {files.path / 'config.json'}"
+        )
+    raise DataError(
+        f"{files.path} has no {BEST}: no epoch was finished; go on: g2n2 train --resume "
+        f"{files.path}"
+    )
+
+
+def load_best(files: RunFolder, config: RunConfig, parts: Parts | None) -> nn.Module:
+    """The network with the best weights of a run; to rebuild a baseline the parts are needed.
+
+    Raises:
+        DataError: There are none, or they are damaged.
+    """
+    from ..nn.files import load, refuse_endless
+    from ..nn.model import GrammarGNN
+
+    path = files.path / BEST
+    refuse_lost_best(files)
+    refuse_altered(files.path, BEST, path.read_bytes())
+    model = make_model(config, parts) if config.baseline and parts is not None else None
+    if model is None or isinstance(model, GrammarGNN):
+        return load(path)
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        tensors = load_file(path)
+        refuse_endless(
+            path, {k: v for k, v in tensors.items() if not k.endswith("num_batches_tracked")}
+        )
+        model.load_state_dict(tensors, assign=True)
+    except (SafetensorError, RuntimeError) as error:
+        raise DataError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
+    return model
+
+
+def provenance(device: torch.device) -> dict[str, Any]:
+    """Hardware and software of this process."""
+    return {
+        "g2n2": __version__,
+        "commit": commit(),
+        "source": source_digest(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "cpu": _cpu(),
+        "threads": torch.get_num_threads(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+    }
+
+
+def commit() -> str | None:
+    """The commit of the g2n2 source, marked if files differ from it; None outside git."""
+    source = Path(__file__).resolve().parents[1]
+    try:
+        tracked = _git(source, "ls-files", "--error-unmatch", "__init__.py")
+        head = _git(source, "rev-parse", "HEAD") if tracked else ""
+        changed = _git(source, "status", "--porcelain", "--untracked-files=no", ".")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return f"{head} with changes" if changed else head or None
+
+
+def source_digest() -> str:
+    """sha256 over the package's source files."""
+    package = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+    return done.stdout.strip()
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())

@@ -1,4 +1,4 @@
-"""Targets as the network learns them: less what the elements give, centred and scaled."""
+"""Targets as the network learns them: less fitted references, centred and scaled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from ..data.atom_references import BETWEEN, fit_references, reference_sums
 from ..data.graph_set import GraphSet
 from ..errors import DataError
-from .tasks import Task, Values
+from .task import Task, Values
 
 NOISE = 1e-9
 """Of the largest target: a deviation up to that is rounding, and the column a constant."""
@@ -24,8 +24,8 @@ class Scaling:
     Attributes:
         mean: `[T]`.
         deviation: `[T]`, never zero.
-        references: For each target's name the value of each element and pair of elements, by the
-            names of `reference_sums`; a graph's reference is what those sums give.
+        references: For each target the fitted value of each element and pair of elements, by the
+            names of `reference_sums`.
     """
 
     mean: tuple[float, ...]
@@ -41,7 +41,7 @@ class Scaling:
         references: bool = False,
         extent: bool = False,
     ) -> Scaling:
-        """Fitted on training graphs; the identity for classes, or where nothing is wanted."""
+        """Fitted on training graphs; the identity for classes, or if nothing is asked for."""
         columns = len(task.columns)
         plain = cls((0.0,) * columns, (1.0,) * columns)
         if task.kind != "regression":
@@ -49,8 +49,8 @@ class Scaling:
         fitted: dict[str, Mapping[str, float]] = {}
         if references or extent:
             names = [column.name for column in task.columns]
-            found = fit_references(train, np.arange(len(train)), names, extent=extent)
-            fitted |= {name: one.coefficients for name, one in found.items()}
+            fits = fit_references(train, np.arange(len(train)), names, extent=extent)
+            fitted |= {name: fit.coefficients for name, fit in fits.items()}
         plain = cls(plain.mean, plain.deviation, fitted)
         if not normalise:
             return plain
@@ -67,7 +67,7 @@ class Scaling:
         return cls(tuple(mean), tuple(deviation), fitted)
 
     def reference(self, task: Task, graphs: GraphSet) -> Values:
-        """`[rows, T]` what the elements and, with the extent, their distances alone give."""
+        """`[rows, T]` the part of the targets explained by elements and, with extent, distances."""
         values = np.zeros((len(graphs.targets), len(task.columns)))
         if not self.references:
             return values
@@ -81,7 +81,7 @@ class Scaling:
         return values
 
     def scale(self, task: Task, graphs: GraphSet) -> Values:
-        """All targets of a set as the loss sees them, worked out once in float64."""
+        """All targets of a set as the loss sees them, computed in float64."""
         if task.kind != "regression":
             return graphs.targets
         rest = graphs.targets - self.reference(task, graphs) - np.asarray(self.mean)
@@ -89,7 +89,7 @@ class Scaling:
         return scaled
 
     def unscale(self, task: Task, graphs: GraphSet, outputs: Values) -> Values:
-        """Outputs, one row for each row of the targets, in the targets' own units."""
+        """Outputs, one row for each row of the targets, in the targets' units."""
         if task.kind != "regression":
             return outputs
         values: Values = outputs * np.asarray(self.deviation) + np.asarray(self.mean)

@@ -1,9 +1,9 @@
-"""Train: config -> run folder, in one short list of calls."""
+"""Training: `train` takes plain arguments, `train_config` a `RunConfig`; both fill a run folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,30 @@ import torch
 from torch import nn
 
 from .. import __version__
+from ..atomic_files import check_folder
 from ..data.graph_set import GraphSet
+from ..data.reading import read_with
 from ..data.store import GraphStore
 from ..described import Described
 from ..errors import DataError
+from ..grammars.catalogue import GIVEN
+from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..ops.precision import float32_products
-from .building import (
+from .calibration import Calibration, Reliability
+from .checkpoint import load_checkpoint
+from .config import RunConfig, first_process, new_run_folder, rooted, rules_of, with_rules
+from .cuda_graphs import Recorded
+from .evaluate import Predictions, Scores, constant_guess, predict, score
+from .loop import Hooks, Loop
+from .plots import TensorBoardCurves, draw
+from .precompute import precompute_supports
+from .predict import prediction_rows, write_rows
+from .processes import Processes, make_fabric
+from .run import Run
+from .run_folder import RunFolder, checksum, load_best, provenance, refuse_lost_best, save_best
+from .setup import (
     Parts,
+    chosen_graphs,
     distance_kinds,
     load_graphs,
     make_model,
@@ -27,36 +44,143 @@ from .building import (
     refuse_unknown_names,
     with_batch,
 )
-from .calibration import Calibration, Reliability
-from .checkpoints import load_checkpoint
-from .config import RunConfig
-from .curves import TensorBoardCurves
-from .designing import design_supports
-from .devices import make_fabric
-from .evaluation import Predictions, Scores, constant_guess, predict, score
-from .graphed import Recorded
-from .loop import Hooks, Loop
-from .metrics import for_json, metrics
-from .models import load_best, refuse_lost_best, save_best
-from .plots import draw
-from .prediction_rows import prediction_rows, write_rows
-from .processes import Processes
-from .provenance import provenance
-from .run_folder import RunFolder, checksum
-from .settings import first_process, with_rules
+from .task import for_json, metrics
+
+Graphs = str | Path | GraphSet | Iterable[Any]
+"""A data set's name, a path, or graphs in memory."""
+
+
+def train(
+    dataset: Graphs,
+    target: str | Sequence[str] = (),
+    *,
+    out: str | Path | None = None,
+    grammar: GrammarLike = "r-G_L3",
+    baseline: str | None = None,
+    preset: str | None = None,
+    width: int = 64,
+    layers: int = 3,
+    readout: str | None = None,
+    pooling: str | None = None,
+    functions: str = "mlp",
+    pair_bias: bool | None = None,
+    decision: Sequence[int] | None = None,
+    context: bool = False,
+    distance: Sequence[str] | None = None,
+    recipe: str = "modern",
+    batch: int | None = None,
+    epochs: int | None = None,
+    passes: int = 1,
+    window: int = 0,
+    rate: float | None = None,
+    decay: float | None = None,
+    ema: float | None = None,
+    dropout: float | None = None,
+    minutes: float = 0.0,
+    split: str = "auto",
+    limit: int = 0,
+    references: bool = False,
+    extent: bool = False,
+    options: Mapping[str, Any] | None = None,
+    data: str | Path | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    devices: int = 1,
+    precision: str = "32",
+    threads: int = 0,
+    checkpoint_seconds: float = 60.0,
+    resume: bool = False,
+    progress: bool = False,
+    pictures: bool = True,
+) -> Run:
+    """Train a network on graphs and return the run: its model, its scores, its predictions.
+
+    >>> import tempfile
+    >>> import networkx as nx
+    >>> from g2n2 import train
+    >>> graphs = [nx.cycle_graph(3 + i % 4) for i in range(20)]
+    >>> for graph in graphs:
+    ...     graph.graph["y"] = float(len(graph))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = train(graphs, out=f"{folder}/run", grammar="GNNML1", width=4, layers=1, epochs=1,
+    ...                 device="cpu", pictures=False)
+    ...     sorted(run.scores), run.predict(["C~", "Bw"]).values.shape
+    (['all', 'y'], (2, 1))
+
+    All other arguments are settings: see `help(g2n2.training.RunConfig)`.
+
+    Args:
+        dataset: A CSV with SMILES or any other file `g2n2.read_graphs` reads, a name of
+            `g2n2 datasets`, a `GraphSet`, or a list of networkx graphs or PyG `Data`.
+        target: What to predict, one name or several; all targets if empty.
+        out: The run folder; by default `runs/DATASET-TARGET-NNN` with the next free number.
+        grammar: A grammar, its name, its rules, a file of them or a certificate, or a fragment,
+            which stands for its reduced grammar.
+        minutes: Stop after so many minutes of training; 0 for no limit. A run that was stopped has
+            no test scores before it is resumed and ends.
+        options: Of the data set (`track`, `features`) or of reading (`smiles`, `id`, `task` …).
+        resume: Continue the run in `out`, with the settings it was started with.
+        progress: Show what `g2n2 train` shows.
+        pictures: Draw learning curves and predictions if matplotlib is installed.
+
+    Raises:
+        DataError: Bad settings or data, or a folder that holds another run.
+        TrainingError: The run cannot continue.
+    """
+    arguments = dict(locals())
+    if out is not None:
+        check_folder(Path(out))
+    targets = (target,) if isinstance(target, str) else tuple(target)
+    settings = {f.name: arguments[f.name] for f in fields(RunConfig) if f.name in arguments}
+    if baseline:
+        del settings["grammar"]
+    else:  # before the data is read
+        chosen = as_network_grammar(grammar)
+        name = chosen.name if chosen.name not in ("", GIVEN) else "; ".join(chosen.lines())
+        settings |= {"grammar": name, "rules": rules_of(chosen), "baseline": None}
+    graphs = None
+    if not isinstance(dataset, str | Path):
+        graphs = _in_memory(dataset, targets, options)
+    settings |= {
+        "dataset": str(dataset) if graphs is None else graphs.name,
+        "target": targets,
+        "data": None if data is None else str(data),
+        "options": dict(options or {}) if graphs is None else {},
+        "decision": None if decision is None else tuple(decision),
+        "distance": None if distance is None else tuple(distance),
+    }
+    config = RunConfig.from_dict(settings, "train")
+    if resume and out is None:
+        raise DataError("resume goes on with a run: name its folder with out=")
+    if graphs is None:
+        config = rooted(config)
+    else:
+        graphs = chosen_graphs(config, graphs)
+    folder = new_run_folder(config) if out is None else Path(out)
+    if not progress:
+        train_config(config, folder, resume=resume, graphs=graphs, pictures=pictures)
+        return Run(folder, device, graphs)
+    from .display import Display
+
+    with Display() as display:
+        watch = display.watch()
+        train_config(config, folder, resume=resume, graphs=graphs, watch=watch, pictures=pictures)
+    return Run(folder, device, graphs)
+
+
+def _in_memory(
+    dataset: GraphSet | Iterable[Any], targets: tuple[str, ...], options: Mapping[str, Any] | None
+) -> GraphSet:
+    if isinstance(dataset, GraphSet):
+        if options:
+            raise DataError(f"options are of reading, and a GraphSet is read: {', '.join(options)}")
+        return dataset
+    return read_with(dataset, {**({"target": targets} if targets else {}), **(options or {})})
 
 
 @dataclass(frozen=True, eq=False)
 class Watch:
-    """What a run tells the person waiting for it.
-
-    Attributes:
-        summary: The parts, before the first step.
-        start: The loop, before its first step.
-        step: After each step.
-        epoch: After each epoch.
-        note: A sentence.
-    """
+    """Callbacks: `summary` and `start` before the first step, `note` for a sentence to the user."""
 
     summary: Callable[[RunConfig, Parts, nn.Module], None] = lambda *_: None
     start: Callable[[Loop], None] = lambda _: None
@@ -71,15 +195,14 @@ class Result(Described):
 
     Attributes:
         folder: Its files.
-        parts: What it worked with.
-        scores: Of the best model on the test graphs, by target; empty where there are none.
-        guesses: The same for a guess that looks at no graph: the mean, or the commonest class.
-        reliability: How intervals or probabilities do on the test graphs, by target.
+        parts: Its graphs, splits, task and scaling.
+        scores: Of the best model on the test graphs, by target; empty if there are none.
+        guesses: The same for a constant guess: the mean, or the most frequent class.
+        reliability: Of intervals or probabilities on the test graphs, by target.
         history: One row for each epoch.
         best_epoch: Counted from 1; 0 before there is one.
         epochs: Finished so far, and planned at most.
-        stopped: Whether the time was up before the run came to its end. The test graphs were not
-            looked at then.
+        stopped: Whether the time limit ended the run; the test graphs were not used then.
     """
 
     folder: Path
@@ -93,7 +216,6 @@ class Result(Described):
     stopped: bool
 
     def facts(self) -> dict[str, str]:
-        """The result in a few words, for `repr` and notebooks."""
         done, planned = self.epochs
         return {
             "folder": str(self.folder),
@@ -117,160 +239,32 @@ def train_config(
     """Run a config from data to test scores.
 
     Args:
-        config: Settings; where resuming, those of the folder are used.
-        folder: The run folder; made where it is not there.
-        resume: Go on from the last checkpoint in the folder.
+        config: Settings; when resuming, those of the folder are used.
+        folder: The run folder; created if it does not exist.
+        resume: Continue from the last checkpoint in the folder.
         graphs: Graphs already in memory, in place of the config's data set.
-        watch: Told what happens.
+        watch: Callbacks.
         pictures: Whether learning curves and predictions are drawn.
-        recorded: Given to several runs on the same graphs, it spares a GPU recording steps again.
+        recorded: Shared by several runs on the same graphs, it saves recording CUDA graphs again.
 
     Raises:
         DataError: Bad settings or data, or a folder that holds another run.
-        TrainingError: The run cannot go on.
+        TrainingError: The run cannot continue.
         KeyboardInterrupt: Ctrl-C or SIGTERM; a checkpoint is left.
     """
+    session = _Session(resume, graphs, watch or Watch(), pictures, recorded or Recorded())
     if not first_process():  # the others start later, when the folder is already in use
-        return _settled(config, folder, resume, graphs, watch, pictures, recorded)
+        return session.run(config, folder)
     files = RunFolder(folder)
     _refuse_folder(files, resume)  # before anything is made there
     with files.sole_writer():
         _refuse_folder(files, resume)  # another process may have been here just before
         try:
-            return _settled(config, folder, resume, graphs, watch, pictures, recorded)
+            return session.run(config, folder)
         except BaseException:
             if not files.started:  # the name is free again
                 files.forget()
             raise
-
-
-def _settled(
-    config: RunConfig,
-    folder: str | Path,
-    resume: bool,
-    graphs: GraphSet | None,
-    watch: Watch | None,
-    pictures: bool,
-    recorded: Recorded | None,
-) -> Result:
-    """Train with the settings that hold: the folder's own where a run is taken up again."""
-    if resume:
-        free = {name: getattr(config, name) for name in ("device", "devices", "minutes")}
-        config = replace(RunFolder(folder).config(), **free)
-    config = with_rules(config)
-    refuse_unknown_names(config, resume=resume)
-    # Beside bfloat16, what is left in float32 may lose as much. For this run only: the next one in
-    # this process may ask for every digit.
-    with float32_products(tf32=config.checked().precision in ("tf32", "bf16")):
-        return _train(config, folder, resume, graphs, watch or Watch(), pictures, recorded)
-
-
-def _train(
-    config: RunConfig,
-    folder: str | Path,
-    resume: bool,
-    graphs: GraphSet | None,
-    watch: Watch,
-    pictures: bool,
-    recorded: Recorded | None,
-) -> Result:
-    fabric = make_fabric(config)
-    files = RunFolder(fabric.broadcast(str(folder)))
-    processes = Processes(fabric)
-    with processes.ending_together(files.path):
-        return _in_processes(
-            config, files, fabric, processes, resume, graphs, watch, pictures, recorded
-        )
-
-
-def _in_processes(
-    config: RunConfig,
-    files: RunFolder,
-    fabric: Any,
-    processes: Processes,
-    resume: bool,
-    graphs: GraphSet | None,
-    watch: Watch,
-    pictures: bool,
-    recorded: Recorded | None,
-) -> Result:
-    everything = processes.in_turn(
-        lambda: load_graphs(config) if graphs is None else graphs.check()
-    )
-    parts = prepare(config, everything, files.splits() if resume else None)
-    if resume:
-        files.refuse_other_data(parts.graphs)
-        parts = replace(parts, scaling=files.scaling())
-    config = with_batch(config, len(parts.splits["train"]))
-    dtype = torch.float64 if config.precision == "64" else torch.float32
-    model = make_model(config, parts).to(dtype)
-    store = make_store(config, learned(parts), fabric.device, dtype)
-    recorded = recorded or Recorded()
-    design_supports(model, store, recorded)
-    watch.summary(config, parts, model)
-    curves: TensorBoardCurves | None = None
-    loop: Loop | None = None
-    try:
-        with processes.all_or_none():
-            if fabric.is_global_zero:
-                files.drop_unfinished()
-                if not resume:
-                    files.describe(config, parts)
-                elif files.unchecked:
-                    watch.note(f"{files.unchecked}; from here on it is")
-                    files.adopt()
-                curves = TensorBoardCurves(files.path / "tensorboard")
-                if curves.missing:
-                    watch.note(curves.missing)
-        loop = Loop(
-            config,
-            fabric,
-            processes,
-            model,
-            store,
-            parts.task,
-            parts.splits["train"],
-            lambda net: score(net, parts, store, parts.splits["validation"], fabric),
-            files.path,
-            _hooks(files, curves, watch),
-            recorded,
-        )
-        if resume:
-            _take_up(loop, files, watch)
-        watch.start(loop)
-        loop.run()
-    except Exception:
-        begun = resume or (loop is not None and loop.progress.steps > 0)
-        if fabric.is_global_zero and not begun:  # nothing to go on with, and the name is free again
-            files.forget()
-        raise
-    best = loop.progress.best(loop.metric, parts.task.higher_is_better)[0]
-    epochs = loop.progress.epoch, loop.recipe.epochs
-    history = loop.progress.history
-    if curves is not None:
-        curves.close()
-    if not loop.finished:
-        return Result(files.path, parts, {}, {}, {}, history, best + 1, epochs, stopped=True)
-    made, calibration = _test(config, parts, files, store, fabric)
-    known = bool(np.isfinite(made.targets).any())
-    scores = metrics(parts.task, made.values, made.targets) if known else {}
-    guesses = metrics(parts.task, *constant_guess(parts, made)) if scores else {}
-    trust = calibration.reliability(parts.task, made)
-    for sentence in calibration.lacking():
-        watch.note(sentence)
-    result = Result(
-        files.path, parts, scores, guesses, trust, history, best + 1, epochs, stopped=False
-    )
-    if curves is not None:
-        if pictures and not draw(files.path, parts.task, result.history, made):
-            watch.note('matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"')
-        _write_result(config, result, loop, made, calibration)
-    return result
-
-
-def learned(parts: Parts) -> GraphSet:
-    """The graphs with targets as the loss sees them."""
-    return replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
 
 
 def _refuse_folder(files: RunFolder, resume: bool) -> None:
@@ -289,39 +283,146 @@ def _refuse_folder(files: RunFolder, resume: bool) -> None:
         )
 
 
-def _hooks(files: RunFolder, curves: TensorBoardCurves | None, watch: Watch) -> Hooks:
-    """What the first process writes, and what is told."""
+@dataclass(frozen=True)
+class _Session:
+    """The arguments of `train_config` besides its config and folder."""
 
-    def epoch(loop: Loop) -> None:
+    resume: bool
+    graphs: GraphSet | None
+    watch: Watch
+    pictures: bool
+    recorded: Recorded
+
+    def run(self, config: RunConfig, folder: str | Path) -> Result:
+        if self.resume:
+            changeable = {name: getattr(config, name) for name in ("device", "devices", "minutes")}
+            config = replace(RunFolder(folder).config(), **changeable)
+        config = with_rules(config)
+        refuse_unknown_names(config, resume=self.resume)
+        # With bfloat16, float32 products may be TF32 too; the setting is restored after the run.
+        with float32_products(tf32=config.checked().precision in ("tf32", "bf16")):
+            fabric = make_fabric(config)
+            files = RunFolder(fabric.broadcast(str(folder)))
+            processes = Processes(fabric)
+            with processes.ending_together(files.path):
+                return self._train(config, files, fabric, processes)
+
+    def _train(
+        self, config: RunConfig, files: RunFolder, fabric: Any, processes: Processes
+    ) -> Result:
+        everything = processes.in_turn(
+            lambda: load_graphs(config) if self.graphs is None else self.graphs.check()
+        )
+        parts = prepare(config, everything, files.splits() if self.resume else None)
+        if self.resume:
+            files.refuse_other_data(parts.graphs)
+            parts = replace(parts, scaling=files.scaling())
+        config = with_batch(config, len(parts.splits["train"]))
+        dtype = torch.float64 if config.precision == "64" else torch.float32
+        model = make_model(config, parts).to(dtype)
+        scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
+        store = make_store(config, scaled, fabric.device, dtype)
+        precompute_supports(model, store, self.recorded)
+        self.watch.summary(config, parts, model)
+        curves: TensorBoardCurves | None = None
+        loop: Loop | None = None
+        try:
+            with processes.all_or_none():
+                if fabric.is_global_zero:
+                    curves = self._open(files, config, parts)
+            loop = Loop(
+                config,
+                fabric,
+                processes,
+                model,
+                store,
+                parts.task,
+                parts.splits["train"],
+                lambda net: score(net, parts, store, parts.splits["validation"], fabric),
+                files.path,
+                self._hooks(files, curves),
+                self.recorded,
+            )
+            if self.resume:
+                self._restore(loop, files)
+            self.watch.start(loop)
+            loop.run()
+        except Exception:
+            begun = self.resume or (loop is not None and loop.progress.steps > 0)
+            if fabric.is_global_zero and not begun:  # nothing to resume: the name is free again
+                files.forget()
+            raise
         if curves is not None:
-            files.write_metrics(loop.progress.history)
-            curves.update(loop.progress.history)
-        watch.epoch(loop)
-
-    def best(model: nn.Module) -> None:
+            curves.close()
+        progress = loop.progress
+        best_epoch = progress.best(loop.metric, parts.task.higher_is_better)[0] + 1
+        end = (progress.history, best_epoch, (progress.epoch, loop.recipe.epochs))
+        if not loop.finished:
+            return Result(files.path, parts, {}, {}, {}, *end, stopped=True)
+        tested, calibration = _test(config, parts, files, store, fabric)
+        known = bool(np.isfinite(tested.targets).any())
+        scores = metrics(parts.task, tested.values, tested.targets) if known else {}
+        guesses = metrics(parts.task, *constant_guess(parts, tested)) if scores else {}
+        reliability = calibration.reliability(parts.task, tested)
+        for sentence in calibration.lacking():
+            self.watch.note(sentence)
+        result = Result(files.path, parts, scores, guesses, reliability, *end, stopped=False)
         if curves is not None:
-            save_best(files, model)
+            if self.pictures and not draw(files.path, parts.task, result.history, tested):
+                self.watch.note(
+                    'matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"'
+                )
+            _write_result(config, result, loop, tested, calibration)
+        return result
 
-    return Hooks(step=watch.step, epoch=epoch, best=best, note=watch.note)
+    def _open(self, files: RunFolder, config: RunConfig, parts: Parts) -> TensorBoardCurves:
+        """Make the folder ready for this run."""
+        files.drop_unfinished()
+        if not self.resume:
+            files.describe(config, parts)
+        elif files.unchecked:
+            self.watch.note(f"{files.unchecked}; from here on it is")
+            files.adopt()
+        curves = TensorBoardCurves(files.path / "tensorboard")
+        if curves.missing:
+            self.watch.note(curves.missing)
+        return curves
 
+    def _hooks(self, files: RunFolder, curves: TensorBoardCurves | None) -> Hooks:
+        """Only the first process, which has `curves`, writes."""
 
-def _take_up(loop: Loop, files: RunFolder, watch: Watch) -> None:
-    content, troubles = load_checkpoint(files.path)
-    for trouble in troubles:
-        watch.note(f"{trouble}; going on from the one before it")
-    if content is None:
-        return
-    if (then := content.get("g2n2", "an earlier version")) != __version__:
-        watch.note(f"the checkpoint is of g2n2 {then}, this is {__version__}; going on with it")
-    loop.restore(content)
-    if loop.progress.history:
-        refuse_lost_best(files)
+        def epoch(loop: Loop) -> None:
+            if curves is not None:
+                files.write_metrics(loop.progress.history)
+                curves.update(loop.progress.history)
+            self.watch.epoch(loop)
+
+        def best(model: nn.Module) -> None:
+            if curves is not None:
+                save_best(files, model)
+
+        return Hooks(step=self.watch.step, epoch=epoch, best=best, note=self.watch.note)
+
+    def _restore(self, loop: Loop, files: RunFolder) -> None:
+        content, troubles = load_checkpoint(files.path)
+        for trouble in troubles:
+            self.watch.note(f"{trouble}; going on from the one before it")
+        if content is None:
+            return
+        version = content.get("g2n2", "an earlier version")
+        if version != __version__:
+            self.watch.note(
+                f"the checkpoint is of g2n2 {version}, this is {__version__}; going on with it"
+            )
+        loop.restore(content)
+        if loop.progress.history:
+            refuse_lost_best(files)
 
 
 def _test(
     config: RunConfig, parts: Parts, files: RunFolder, store: GraphStore, fabric: Any
 ) -> tuple[Predictions, Calibration]:
-    """What the best weights say of the test graphs, and how far it can be trusted."""
+    """Predictions of the best weights for the test graphs, and their calibration."""
     fabric.barrier()
     model = load_best(files, config, parts).to(fabric.device)
     train, validation, test = (
@@ -333,14 +434,13 @@ def _test(
 
 
 def _write_result(
-    config: RunConfig, result: Result, loop: Loop, made: Predictions, calibration: Calibration
+    config: RunConfig, result: Result, loop: Loop, tested: Predictions, calibration: Calibration
 ) -> None:
-    """Everything the run leaves behind besides its weights."""
     files, parts = RunFolder(result.folder), result.parts
     files.write_calibration(calibration)
     files.keep_only_best()
     rows = prediction_rows(
-        parts.graphs, parts.task, made, truth=True, unread=False, calibration=calibration
+        parts.graphs, parts.task, tested, truth=True, unread=False, calibration=calibration
     )
     write_rows(files.path / "test.csv", rows)
     files.write_json(

@@ -1,9 +1,9 @@
-"""An Optuna study that several processes, or several machines, share.
+"""An Optuna study shared by several processes or machines.
 
 Optuna's heartbeat says which running trials are alive; one whose heartbeat stops is queued again.
-Optuna does not say who may start the next trial, and with SQLite two processes can take the same
-one from the queue, so that is decided by one process at a time: behind a lock file beside an
-SQLite file, behind a locked row in any other database.
+Optuna does not decide who may start the next trial, and with SQLite two processes can take the same
+one, so one process at a time decides: behind a lock file beside an SQLite file, behind a locked row
+in any other database.
 """
 
 from __future__ import annotations
@@ -32,24 +32,19 @@ OPENINGS = 5
 
 
 class SharedStudy:
-    """A study, who may start a trial of it, and which trials were left behind.
+    """A study, who may start a trial of it, and which trials were abandoned.
 
     Attributes:
         study: Optuna's.
-        place: What the user calls the storage, without passwords.
+        place: The storage in the user's words, without passwords.
         heartbeat: Seconds between two heartbeats.
     """
 
     def __init__(self, name: str, storage: str | Path, heartbeat: int = HEARTBEAT) -> None:
-        """Open a study; it is made where it is not there.
-
-        Args:
-            name: Of the study.
-            storage: SQLite file, or the address of a database.
-            heartbeat: Seconds between two heartbeats of a trial, the same in all processes.
+        """Open a study, or create it, in an SQLite file or the database at an address.
 
         Raises:
-            DataError: Optuna or a driver is not installed, or nothing can be kept there.
+            DataError: Optuna or a driver is not installed, or nothing can be stored there.
         """
         try:
             import optuna
@@ -77,20 +72,20 @@ class SharedStudy:
 
     def trials(self, *states: str) -> list[Any]:
         """Trials in one of these states (`complete`, `running`, `waiting`, `fail`), or all."""
-        known = self._optuna.trial.TrialState
-        wanted = tuple(known[state.upper()] for state in states) or None
-        found: list[Any] = self.study.get_trials(deepcopy=False, states=wanted)
-        return found
+        states_of_optuna = self._optuna.trial.TrialState
+        wanted = tuple(states_of_optuna[state.upper()] for state in states) or None
+        trials: list[Any] = self.study.get_trials(deepcopy=False, states=wanted)
+        return trials
 
     def alone(self) -> AbstractContextManager[None]:
         """Be the only process that decides what is started next."""
         return self._file_lock() if self._file else self._row_lock()
 
     def take_over(self) -> None:
-        """Queue again what dead processes have left behind; only while `alone`.
+        """Queue the trials of dead processes again; only while `alone`.
 
-        A trial that was started and not claimed is of a process that died in between, because
-        nobody else is there now.
+        A trial that was started and not claimed belongs to a process that died in between, as no
+        other process is here now.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", self._optuna.exceptions.ExperimentalWarning)
@@ -101,7 +96,7 @@ class SharedStudy:
                 self.study.tell(trial.number, state=self._optuna.trial.TrialState.FAIL)
 
     def claim(self, trial: Any, **facts: str) -> None:
-        """Say that a trial just started is in the hands of this process; while `alone`."""
+        """Record that this process runs a trial just started; while `alone`."""
         of_trial = self._storage.get_trial_id_from_study_id_trial_number(self._id, trial.number)
         self._storage.record_heartbeat(of_trial)
         for name, value in {**facts, "host": socket.gethostname()}.items():
@@ -113,18 +108,14 @@ class SharedStudy:
         self._storage.get_heartbeat_stale_trial_callback()(self.study, self.trials()[number])
 
     def propose(self, seed: int) -> None:
-        """How the next trial's values are proposed; trials that are running are avoided."""
+        """Set the sampler of the next trial; running trials are avoided."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", self._optuna.exceptions.ExperimentalWarning)
             self.study.sampler = self._optuna.samplers.TPESampler(seed=seed, constant_liar=True)
 
     @contextmanager
     def faults(self) -> Iterator[None]:
-        """Say in a sentence that the storage was lost while trials were run.
-
-        Raises:
-            DataError: It was.
-        """
+        """Turn the loss of the storage into a DataError."""
         kinds = self._optuna.exceptions.StorageInternalError, self._sqlalchemy.exc.SQLAlchemyError
         try:
             yield
@@ -144,7 +135,6 @@ class SharedStudy:
             ) from None
 
     def _parsed(self, storage: str) -> Any:
-        """The address of a database."""
         if "://" not in storage:
             return self._sqlalchemy.URL.create("sqlite", database=str(Path(storage).resolve()))
         if storage.partition("://")[2].partition("?")[0].count("@") > 1:
@@ -171,7 +161,7 @@ class SharedStudy:
         return Path(self._address.database)
 
     def _opened(self) -> Any:
-        """Optuna's storage, which makes its tables; several processes may do so at once."""
+        """Optuna's storage; several processes may create its tables at once."""
         refused = (self._sqlalchemy.exc.ProgrammingError, self._sqlalchemy.exc.IntegrityError)
         for remaining in reversed(range(OPENINGS)):
             try:
@@ -204,7 +194,7 @@ class SharedStudy:
             )
 
     def _connection(self) -> dict[str, Any]:
-        """Options of a connection, but for those the address has.
+        """Connection options the address does not set.
 
         Times are compared without time zones; a process that is gone keeps no row locked.
         """
@@ -250,8 +240,8 @@ class SharedStudy:
         """The last cause in one line, without the password."""
         while isinstance(error.__cause__, Exception):
             error = error.__cause__
-        told = str(getattr(error, "orig", None) or error) or type(error).__name__
-        reason = " ".join(told.split())[:300]
+        message = str(getattr(error, "orig", None) or error) or type(error).__name__
+        reason = " ".join(message.split())[:300]
         secret = self._address.password
         return without_passwords(reason.replace(secret, "***") if secret else reason)
 

@@ -1,4 +1,4 @@
-"""What the training graphs were like, and in what a new graph is unlike all of them."""
+"""Ranges of the training graphs, and phrases for a new graph that leaves them."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ SHAPE = {
 
 @dataclass(frozen=True)
 class TrainingRange:
-    """Smallest and largest value of everything about the training graphs a network reads.
+    """Smallest and largest value of everything a network reads about the training graphs.
 
-    Each field but the first is a tuple of ranges, empty where there was nothing to measure.
+    Each field but the first is a tuple of ranges, empty if there was nothing to measure.
 
     Attributes:
-        elements: Symbols of all atoms, sorted; empty where the graphs are not known as molecules.
+        elements: Symbols of all atoms, sorted; empty if the graphs are not known as molecules.
         nodes: One range: nodes in a graph.
-        neighbours: One range: edges that start or end at a node, whichever are more.
+        neighbours: One range: the larger of in- and out-degree.
         node_features: One for each column.
         edge_features: One for each column.
         weights: One range: entries of A at edges.
-        distances: One range: between two nodes of a graph, where the network reads distances.
+        distances: One range: between two nodes of a graph, if the network reads distances.
     """
 
     elements: tuple[str, ...]
@@ -61,15 +61,10 @@ class TrainingRange:
 
     @classmethod
     def of(cls, graphs: GraphSet, distances: bool) -> TrainingRange:
-        """The ranges of training graphs.
-
-        Args:
-            graphs: With the features the network reads.
-            distances: Whether it reads distances between positions.
-        """
+        """The ranges of training graphs; `distances`: whether the network reads distances."""
         elements = _elements(graphs) or ()
-        apart = np.stack(_distances(graphs), axis=1) if distances else np.zeros((0, 2))
-        apart = apart[np.isfinite(apart).all(axis=1)]  # a single node has no distance
+        limits = np.stack(_distances(graphs), axis=1) if distances else np.zeros((0, 2))
+        limits = limits[np.isfinite(limits).all(axis=1)]  # a single node has no distance
         return cls(
             tuple(sorted(set().union(*elements))),
             _ranges(graphs.sizes),
@@ -77,36 +72,32 @@ class TrainingRange:
             _ranges(graphs.node_features),
             _ranges(graphs.edge_features),
             _ranges(_weights(graphs)),
-            ((float(apart[:, 0].min()), float(apart[:, 1].max())),) if len(apart) else (),
+            ((float(limits[:, 0].min()), float(limits[:, 1].max())),) if len(limits) else (),
         )
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, said: Mapping[str, Any], source: object) -> TrainingRange:
-        """The ranges as a file says them.
-
-        Raises:
-            DataError: They are no ranges.
-        """
-        check(said, SHAPE, "training", source)
+    def from_dict(cls, ranges_read: Mapping[str, Any], source: object) -> TrainingRange:
+        """The ranges from a file; a DataError if they are no ranges."""
+        check(ranges_read, SHAPE, "training", source)
         for name in SHAPE:
             if name == "elements":
                 continue
             several = name.endswith("_features")
-            if (len(said[name]) > 1 and not several) or any(
-                len(pair) != 2 or pair[0] > pair[1] for pair in said[name]
+            if (len(ranges_read[name]) > 1 and not several) or any(
+                len(pair) != 2 or pair[0] > pair[1] for pair in ranges_read[name]
             ):
                 raise DataError(
                     f"{source} is damaged: training.{name} should be a list of ranges, each a "
                     "smallest and a largest value"
                 )
-        ranges = {k: tuple((x[0], x[1]) for x in said[k]) for k in SHAPE if k != "elements"}
-        return cls(tuple(said["elements"]), **ranges)
+        ranges = {k: tuple((x[0], x[1]) for x in ranges_read[k]) for k in SHAPE if k != "elements"}
+        return cls(tuple(ranges_read["elements"]), **ranges)
 
     def notes(self, graphs: GraphSet) -> list[list[str]]:
-        """For each graph a phrase for everything in which it is unlike all training graphs."""
+        """For each graph a phrase for everything outside the ranges of the training graphs."""
         notes = _Notes(graphs)
         node, edge = ("an atom", "a bond") if self.elements else ("a node", "an edge")
         nodes = f"{node.split()[1]}s"
@@ -114,7 +105,7 @@ class TrainingRange:
         for graph, own in enumerate(elements or ()):
             if unseen := sorted(own - set(self.elements)):
                 verb = "was" if len(unseen) == 1 else "were"
-                notes.found[graph].append(f"{' and '.join(unseen)} {verb} never seen in training")
+                notes.phrases[graph].append(f"{' and '.join(unseen)} {verb} never seen in training")
         notes.sizes(self.nodes, nodes)
         notes.columns(
             self.neighbours, _neighbours(graphs), notes.of_node, [f"{node} with {{}} neighbours"]
@@ -129,7 +120,7 @@ class TrainingRange:
             for values in _distances(graphs):
                 kept = np.flatnonzero(np.isfinite(values))
                 notes.columns(allowed, values[kept], kept, [f"{nodes} {{}} Å apart"])
-        return notes.found
+        return notes.phrases
 
 
 class _Notes:
@@ -137,7 +128,7 @@ class _Notes:
 
     def __init__(self, graphs: GraphSet) -> None:
         self.graphs = graphs
-        self.found: list[list[str]] = [[] for _ in range(len(graphs))]
+        self.phrases: list[list[str]] = [[] for _ in range(len(graphs))]
         self.of_node = np.repeat(np.arange(len(graphs)), graphs.sizes)
         self.of_edge = np.repeat(np.arange(len(graphs)), graphs.edge_counts)
 
@@ -147,14 +138,14 @@ class _Notes:
                 size = int(self.graphs.sizes[graph])
                 how, limit = ("more", high) if size > high else ("fewer", low)
                 one = nodes.removesuffix("s") if size == 1 else nodes
-                self.found[graph].append(
+                self.phrases[graph].append(
                     f"{size:,} {one}, {how} than any training graph ({limit:,.0f})"
                 )
 
     def columns(
         self, ranges: Sequence[Range], values: Numbers, owner: Numbers, phrases: Sequence[str]
     ) -> None:
-        """A phrase for each column of `values`, once a graph, where it leaves its range."""
+        """A phrase for each column of `values`, once a graph, that leaves its range."""
         if not len(values) or not ranges:
             return
         table = values.reshape(len(values), -1)
@@ -163,12 +154,12 @@ class _Notes:
         first = np.unique(np.stack([owner[rows], columns]), axis=1, return_index=True)[1]
         for row, column in zip(rows[first], columns[first], strict=True):
             shown = phrases[column].format(f"{table[row, column]:.4g}")
-            self.found[owner[row]].append(f"{shown}, in training {spread(ranges[column])}")
+            self.phrases[owner[row]].append(f"{shown}, in training {spread(ranges[column])}")
 
     def features(
         self, ranges: Sequence[Range], of: str, left_out: Sequence[str] = (), of_edges: bool = False
     ) -> None:
-        """`columns` for the features of nodes or edges; an element that is new is said as such."""
+        """`columns` for the features of nodes or edges; a new element gets its own phrase."""
         owner = self.of_edge if of_edges else self.of_node
         values = self.graphs.edge_features if of_edges else self.graphs.node_features
         names: Sequence[str] = self.graphs.edge_names if of_edges else self.graphs.node_names
@@ -179,14 +170,13 @@ class _Notes:
         new = [p for p in kept if names[p] in ELEMENTS and tuple(ranges[p]) == (0.0, 0.0)]
         for place in new:
             for graph in np.unique(owner[values[:, place] != 0]):
-                self.found[graph].append(f"{names[place]} was never seen in training")
+                self.phrases[graph].append(f"{names[place]} was never seen in training")
         kept = [place for place in kept if place not in new]
         phrases = [f"{_literal(names[place])} {{}} of {of}" for place in kept]
         self.columns([ranges[place] for place in kept], values[:, kept], owner, phrases)
 
 
 def joined(phrases: Sequence[str]) -> str:
-    """Phrases as one note."""
     rest = len(phrases) - MOST_SENTENCES
     return "; ".join([*phrases[:MOST_SENTENCES], *([f"and {rest} more"] if rest > 0 else [])])
 
@@ -202,7 +192,7 @@ def _literal(text: str) -> str:
 
 
 def _ranges(values: Numbers) -> tuple[Range, ...]:
-    """Of each column; none where there are no rows."""
+    """The range of each column; none without rows."""
     if not len(values):
         return ()
     table = values.reshape(len(values), -1)
@@ -211,7 +201,7 @@ def _ranges(values: Numbers) -> tuple[Range, ...]:
 
 
 def _elements(graphs: GraphSet) -> Sequence[frozenset[str]] | None:
-    """The elements of each graph, where its reader knows them."""
+    """The elements of each graph, if its reader knows them."""
     known: Sequence[frozenset[str]] | None = graphs.source.get("elements")
     return known if known is not None and len(known) == len(graphs) else None
 
@@ -240,8 +230,8 @@ def _distances(graphs: GraphSet) -> tuple[Numbers, Numbers]:
             chosen = members[start : start + at_once]
             rows = graphs.node_offsets[chosen][:, None] + np.arange(size)
             points = torch.from_numpy(graphs.positions[rows])
-            apart = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
-            high[chosen] = apart.amax((1, 2)).numpy()
-            apart.diagonal(dim1=1, dim2=2).fill_(torch.inf)
-            low[chosen] = apart.amin((1, 2)).numpy()
+            distances = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+            high[chosen] = distances.amax((1, 2)).numpy()
+            distances.diagonal(dim1=1, dim2=2).fill_(torch.inf)
+            low[chosen] = distances.amin((1, 2)).numpy()
     return low, high

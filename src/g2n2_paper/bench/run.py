@@ -40,8 +40,8 @@ from g2n2.data.batching import epoch_batches, padding_waste, sorted_together
 from g2n2.data.graph_set import GraphSet, Ints, Target
 from g2n2.graphs import Adjacency
 from g2n2.ops.precision import float32_products
-from g2n2.training.devices import out_of_memory
-from g2n2.training.provenance import provenance
+from g2n2.training.processes import out_of_memory
+from g2n2.training.run_folder import provenance
 
 from . import block_diagonal, measures
 from .cases import PASS_SECONDS, TABLE_SECONDS, Case, Peer

@@ -1,0 +1,131 @@
+"""Options several commands share, and how a command looks up its grammar."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import DataError
+
+if TYPE_CHECKING:
+    from ..pipeline import Chosen
+    from ..power.refinement import WLTest
+
+
+class Assume(StrEnum):
+    """What is known of A."""
+
+    symmetric = "symmetric"
+    simple = "simple"
+    none = "none"
+
+
+class ReadoutName(StrEnum):
+    """What is read out; the last three are the old spelling of --pooling."""
+
+    grammar = "grammar"
+    pooled = "pooled"
+    pooled_only = "pooled-only"
+    sum = "sum"
+    mean = "mean"
+    max = "max"
+
+
+class Pooling(StrEnum):
+    """How memories are pooled."""
+
+    sum = "sum"
+    mean = "mean"
+    max = "max"
+
+
+class Functions(StrEnum):
+    """Where MLPs stand."""
+
+    mlp = "mlp"
+    free = "free"
+
+
+class OnBad(StrEnum):
+    """What happens to a record that cannot be read."""
+
+    skip = "skip"
+    refuse = "refuse"
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+AssumeOption = Annotated[Assume, typer.Option(help="What is known of A.")]
+ReadoutOption = Annotated[
+    ReadoutName | None,
+    typer.Option(
+        metavar="[grammar|pooled|pooled-only]",
+        help="The rules of S, or pooled memories joined by them. [the preset's]",
+    ),
+]
+PoolingOption = Annotated[Pooling | None, typer.Option(help="How. [the preset's]")]
+FunctionsOption = Annotated[
+    Functions | None, typer.Option(help="MLPs everywhere, or only where they are free. [mlp]")
+]
+PairBias = Annotated[
+    bool | None,
+    typer.Option("--pair-bias/--no-pair-bias", help="Biases in MLPs on M. [the preset's]"),
+]
+Smiles = Annotated[str | None, typer.Option(help="Column with the SMILES; else it is found.")]
+Id = Annotated[str | None, typer.Option("--id", help="Column with the ids; else it is found.")]
+OnBadOption = Annotated[OnBad | None, typer.Option(help="Records that cannot be read.")]
+OptionList = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="KEY=VALUE for the data set or reader, as energy_unit=meV."),
+]
+DataFolder = Annotated[str | None, typer.Option(help="Folder in which data sets are sought first.")]
+HELP = "A name, rules, a file of either, a certificate, a fragment, or - for a pipe."
+HELP_OR_TEST = "A name, rules, a certificate, a fragment, a WL test such as 3-WL, or - for a pipe."
+
+Reduce = Annotated[
+    bool | None,
+    typer.Option("--reduce/--exhaustive", help="Which grammar a fragment stands for."),
+]
+"""None where nothing was said: reduced for a network, exhaustive where words are asked for."""
+
+
+def of_words(text: str, reduce: bool | None = None) -> Chosen:
+    """The grammar whose words are asked for: a fragment is exhaustive unless it is reduced."""
+    from ..pipeline import choose_grammar
+
+    return choose_grammar(text, reduce=bool(reduce), exhaustive=reduce is False)
+
+
+def of_network(text: str, reduce: bool | None = None) -> Chosen:
+    """The grammar a network is made of: a fragment is reduced unless the other is asked for."""
+    from ..pipeline import choose_grammar
+
+    return choose_grammar(text, reduce=reduce is not False, exhaustive=reduce is False)
+
+
+def of_words_or_test(text: str, reduce: bool | None = None) -> Chosen | WLTest:
+    """A WL test by its name, else the grammar whose words are asked for."""
+    from ..power.refinement import WLTest
+
+    return WLTest.find(text) or of_words(text, reduce)
+
+
+def parsed_options(pairs: list[str] | None) -> dict[str, Any]:
+    """`KEY=VALUE` texts, with true, false and numbers as such.
+
+    Raises:
+        DataError: One has no `=`.
+    """
+    options: dict[str, Any] = {}
+    for pair in pairs or ():
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise DataError(f"--option {pair!r} should read KEY=VALUE, for instance track=distance")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        options[key] = value if isinstance(value, bool | int | float) else text
+    return options

@@ -1,0 +1,399 @@
+"""Predictions for a file, written chunk by chunk, resumable, by this process or a Ray cluster."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import pickle
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import count, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from torch import nn
+
+from .. import __version__
+from ..data.graph_set import GraphSet
+from ..data.readers.options import SHOWN, Options, settle_bad_records
+from ..data.streaming import Chunk, GraphStream, read_chunk
+from ..described import Described
+from ..errors import DataError, G2N2Error, TrainingError
+from ..input_files import printable
+from ..partial_output import PartialOutput, partial_output
+from .checkpoint import MANIFEST
+from .evaluate import Predictions
+from .predict import Row, csv_header, csv_lines, prediction_columns, prediction_rows
+from .processes import Interruption
+from .run_folder import BEST, CALIBRATION, DESCRIPTION, checksum, ids_checksum
+
+if TYPE_CHECKING:
+    from .run import Run
+
+
+CHUNK = 1024
+"""Records computed and written together."""
+Engine = Literal["local", "ray"]
+ENGINES = ("local", "ray")
+
+
+@dataclass(frozen=True)
+class Written:
+    """Predictions for a chunk of records.
+
+    Attributes:
+        text: Lines of CSV.
+        records: In the chunk.
+        rows: Predictions among the lines.
+        bad: Position and reason of each record that cannot be read.
+        first_bad: Id and reason of the first of them.
+    """
+
+    text: bytes
+    records: int
+    rows: int
+    bad: tuple[str, ...]
+    first_bad: tuple[str, str] | None
+
+
+@dataclass(frozen=True, repr=False)
+class Predicted(Described):
+    """A file of predictions.
+
+    Attributes:
+        path: The CSV file.
+        rows: Predictions in it.
+        records: Of the input.
+        unread: Records without a prediction.
+        first_unread: Id and reason of the first of them.
+        repeated: The first id, if any, that more than one record has.
+    """
+
+    path: Path
+    rows: int
+    records: int
+    unread: int
+    first_unread: tuple[str, str] | None
+    repeated: str | None
+
+    def facts(self) -> dict[str, str]:
+        facts = {"path": str(self.path), "predictions": f"{self.rows:,}"}
+        return facts | ({"not read": f"{self.unread:,}"} if self.unread else {})
+
+
+class ChunkPredictor:
+    """Predicts chunks of records; the network is loaded once."""
+
+    def __init__(self, run: Run, options: Options, interval: float) -> None:
+        self.run, self.options, self.interval = run, options, interval
+        self.columns = prediction_columns(
+            run.files.data("level"), run.task, run.calibration, truth=False, interval=interval
+        )
+        self._model: nn.Module | None = None
+
+    def __call__(self, chunk: Chunk) -> Written:
+        graphs = read_chunk(chunk, self.options)
+        rows = self._rows(graphs)
+        reasons: dict[int, str] = graphs.source.get("unread", {})
+        names = chunk.names or graphs.source.get("record_ids", ())
+        numbered = names == tuple(map(str, range(chunk.first, chunk.first + len(names))))
+        bad = tuple(
+            f"{chunk.places[place] if chunk.places else f'record {place + 1}'}"
+            f"{'' if numbered else f' ({names[place]})'}: {why}"
+            for place, why in reasons.items()
+        )
+        first = (names[min(reasons)], reasons[min(reasons)]) if reasons else None
+        text = csv_lines(rows, self.columns)
+        return Written(text, len(chunk), len(rows) - len(reasons), bad, first)
+
+    def _rows(self, graphs: GraphSet) -> list[Row]:
+        run, calibration = self.run, self.run.calibration
+        if len(graphs):
+            parts = run.parts_of(graphs)
+            graphs = parts.graphs
+            if self._model is None:
+                self._model = run.network(parts)
+            made = run.made_by(self._model, parts, np.arange(len(graphs)))
+        else:
+            calibration, made = None, Predictions.empty(run.task)
+        return prediction_rows(
+            graphs,
+            run.task,
+            made,
+            truth=False,
+            unread=True,
+            calibration=calibration,
+            interval=self.interval,
+        )
+
+
+def predict_to(
+    run: Run,
+    source: str | Path | GraphSet,
+    out: Path,
+    options: Mapping[str, Any] | None,
+    interval: float,
+    *,
+    resume: bool = False,
+    chunk: int = CHUNK,
+    engine: Engine = "local",
+    ray_address: str | None = None,
+    workers: int = 2,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Predicted:
+    """Write predictions for a file to a CSV file; see `Run.predict_to` for the other arguments.
+
+    Args:
+        resume: Continue an output that was cut off.
+        chunk: Records computed and written together.
+        engine: `local`, this process; or `ray`, actors of a Ray cluster.
+        ray_address: Of the cluster: `auto`, or HOST:PORT; None for RAY_ADDRESS, or a cluster on
+            this machine.
+        workers: Actors of the cluster.
+        progress: Called after every chunk with the records done and the number of all records.
+    """
+    if chunk < 1:
+        raise DataError(f"chunk is {chunk}, expected at least 1")
+    if engine not in ENGINES:
+        raise DataError(f"engine is {engine!r}, expected {' or '.join(ENGINES)}")
+    with Interruption() as interruption:
+        before = _stamp(source)
+        stream = run.stream(source, options)
+        predictor = ChunkPredictor(run, stream.options, interval)
+        made_of = {
+            "input": _input(source, stream),
+            "run": _run_digest(run),
+            "options": json.dumps({**_given_options(stream.options), "interval": interval}),
+            "chunk": str(chunk),
+            "device": run.device.type,
+            "g2n2": __version__,
+        }
+        head = csv_header(predictor.columns)
+        with partial_output(out, made_of, head, resume=resume) as output:
+            chunks = stream.chunks(chunk, output.done.records)
+            if engine == "ray":
+                results = predicted_by_ray(predictor, chunks, ray_address, workers)
+            else:
+                results = map(predictor, chunks)
+            progress(output.done.records, stream.total)
+            for written in results:
+                if written.bad and stream.options.on_bad == "refuse":
+                    output.dropped = True
+                    settle_bad_records(written.bad, stream.total, stream.label, "refuse")
+                output.add(written.text, written.records, _counts(output, written))
+                progress(output.done.records, stream.total)
+                if interruption.asked:
+                    raise KeyboardInterrupt
+            if _stamp(source) != before:
+                output.dropped = True
+                raise DataError(f"{stream.label} was changed while it was read: begin anew")
+            counts = output.done.counts
+            if counts.get("unread", 0) == stream.total:  # no record could be read
+                output.dropped = True
+                bad = [*counts["bad"], *[""] * max(0, stream.total - SHOWN)]
+                settle_bad_records(bad, stream.total, stream.label, "skip")
+        first = counts.get("first_bad")
+        return Predicted(
+            out,
+            counts.get("rows", 0),
+            stream.total,
+            counts.get("unread", 0),
+            (first[0], first[1]) if first else None,
+            stream.repeated,
+        )
+
+
+def _counts(output: PartialOutput, written: Written) -> dict[str, Any]:
+    so_far = output.done.counts
+    first = so_far.get("first_bad") or written.first_bad
+    return {
+        "rows": so_far.get("rows", 0) + written.rows,
+        "unread": so_far.get("unread", 0) + len(written.bad),
+        "bad": [*so_far.get("bad", ()), *written.bad][:SHOWN],
+        "first_bad": list(first) if first else None,
+    }
+
+
+def _given_options(options: Options) -> dict[str, Any]:
+    unset = asdict(Options())
+    return {name: value for name, value in asdict(options).items() if value != unset[name]}
+
+
+def _stamp(source: str | Path | GraphSet) -> tuple[int, int] | None:
+    """Size and modification time of a file."""
+    if isinstance(source, GraphSet) or not os.path.isfile(source):
+        return None
+    status = os.stat(source)
+    return status.st_size, status.st_mtime_ns
+
+
+def _input(source: str | Path | GraphSet, stream: GraphStream) -> str:
+    """Name and checksum of the input."""
+    if stream.graphs is not None:
+        return f"{stream.name}, {checksum(stream.graphs)[:16]}{ids_checksum(stream.graphs)[:16]}"
+    path = Path(str(source))
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    digest = hashlib.sha256()
+    for file in filter(Path.is_file, files):
+        with file.open("rb") as content:
+            digest.update(file.name.encode(errors="replace"))
+            digest.update(hashlib.file_digest(content, "sha256").digest())
+    return f"{path.name}, {digest.hexdigest()[:32]}"
+
+
+def files_of(run: Run) -> dict[str, bytes]:
+    """The files of a run folder that predictions need."""
+    paths = (run.folder / name for name in (*DESCRIPTION, CALIBRATION, BEST, MANIFEST))
+    return {path.name: path.read_bytes() for path in paths if path.is_file()}
+
+
+def _run_digest(run: Run) -> str:
+    """Name of the run and checksum of the files its predictions depend on."""
+    digest = hashlib.sha256()
+    for name, content in files_of(run).items():
+        if name != MANIFEST:
+            digest.update(name.encode() + content)
+    return f"{run.folder.name}, {digest.hexdigest()[:32]}"
+
+
+WINDOW = 1024
+"""Chunks that are with the cluster at a time; actors are kept for as many."""
+LISTENING = 10.0
+"""Seconds a cluster has to accept a connection."""
+STORE = 2**28
+"""Bytes of the object store of a cluster on this machine."""
+
+
+class ChunkActor:
+    """Loads the network once, then takes chunks."""
+
+    def __init__(
+        self, name: str, files: dict[str, bytes], device: str, options: Options, interval: float
+    ) -> None:
+        from .run import Run
+
+        self._home = tempfile.TemporaryDirectory(prefix="g2n2-")
+        folder = Path(self._home.name) / name
+        folder.mkdir()
+        for file, content in files.items():
+            (folder / file).write_bytes(content)
+        self._predict = ChunkPredictor(Run(folder, device), options, interval)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        answers = [pickle.dumps(self._answer(pickle.loads(chunk))) for chunk in batch["chunk"]]
+        return {"number": batch["number"], "answer": np.array(answers, dtype=object)}
+
+    def _answer(self, chunk: Chunk) -> Written | G2N2Error:
+        try:
+            return self._predict(chunk)
+        except G2N2Error as fault:
+            return fault
+
+
+def predicted_by_ray(
+    predictor: ChunkPredictor, chunks: Iterator[Chunk], address: str | None, workers: int
+) -> Iterator[Written]:
+    """Predictions for chunks in their order, by Ray actors with a CPU and, on cuda, a GPU each.
+
+    The run's files are sent along, so actors on other machines need g2n2 but not the run folder.
+    Ray Data restarts an actor that dies and computes its chunk again.
+    """
+    run = predictor.run
+    arguments = (
+        run.folder.resolve().name,
+        files_of(run),
+        run.device.type,
+        predictor.options,
+        predictor.interval,
+    )
+    with _cluster(address, workers) as ray:
+        from ray.data import ActorPoolStrategy, DataContext
+
+        settings = DataContext.get_current()
+        settings.execution_options.preserve_order = True
+        settings.enable_progress_bars = False
+        numbers = count()
+        expected = count()
+        while sent := [
+            {"number": number, "chunk": pickle.dumps(chunk)}
+            for chunk, number in zip(islice(chunks, WINDOW), numbers, strict=False)
+        ]:
+            answers = ray.data.from_items(sent, override_num_blocks=len(sent)).map_batches(
+                ChunkActor,
+                fn_constructor_args=arguments,
+                batch_size=1,
+                compute=ActorPoolStrategy(size=min(workers, len(sent))),
+                num_cpus=1,
+                num_gpus=1 if run.device.type == "cuda" else 0,
+            )
+            for row in answers.iter_rows():
+                if row["number"] != next(expected):
+                    raise RuntimeError("Ray gave the chunks in another order")
+                answer = pickle.loads(row["answer"])
+                if isinstance(answer, G2N2Error):
+                    raise answer
+                yield answer
+
+
+def _require_listener(address: str) -> None:
+    """Refuse a HOST:PORT at which nothing listens; Ray itself would try for minutes.
+
+    Raises:
+        OSError: Nothing listens there.
+    """
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdecimal() and "/" not in host:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=LISTENING):
+            pass
+
+
+@contextmanager
+def _cluster(address: str | None, workers: int) -> Iterator[Any]:
+    """Ray, connected to a cluster, or with a local one that ends with the context."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise DataError("--engine ray needs Ray: pip install 'g2n2[scale]'") from None
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    if ray.is_initialized():
+        yield ray
+        return
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address and address != "local":
+        try:
+            _require_listener(address)
+            ray.init(address=address, **quiet)
+        except (OSError, RuntimeError, ValueError) as fault:
+            raise DataError(
+                f"there is no Ray cluster at {address} ({str(fault).splitlines()[0]}): start one "
+                "with ray start --head, or leave out --ray-address"
+            ) from None
+    else:
+        ray.init(
+            address="local",
+            num_cpus=workers + 1,
+            include_dashboard=False,
+            object_store_memory=STORE,
+            **quiet,
+        )
+    try:
+        yield ray
+    except (ray.exceptions.RayError, ray.data.exceptions.SystemException) as fault:
+        lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
+        raise TrainingError(
+            f"the Ray cluster failed ({printable(lines[-1] if lines else type(fault).__name__)}): "
+            "its machines need g2n2 with the extra chem. What was predicted is kept: go on with "
+            "--resume"
+        ) from None
+    finally:
+        ray.shutdown()

@@ -1,0 +1,324 @@
+"""A trained run put to use: its network and scores, predictions for new graphs."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..data.graph_set import GraphSet, Ints
+from ..data.readers.molecule_files import read_smiles_list
+from ..data.readers.molecules import ATOM_FEATURES
+from ..data.readers.options import Options
+from ..data.reading import SMILES, read_with, reading_options
+from ..data.streaming import GraphStream, open_stream
+from ..errors import DataError
+from ..input_files import read_text_file
+from ..validation import check
+from .calibration import INTERVAL, Calibration, check_interval
+from .config import RunConfig, names_dataset
+from .evaluate import Predictions, Scores, predict
+from .predict import Outcome, match_training_columns
+from .processes import find_device
+from .run_folder import RunFolder, load_best
+from .scaling import Scaling
+from .setup import (
+    Parts,
+    load_graphs,
+    make_store,
+    prepare,
+    read_source,
+    takes_edges,
+    without_edge_features,
+)
+from .task import Task, metrics
+
+if TYPE_CHECKING:
+    from .predict_file import Predicted
+
+
+CARRIED = ("smiles", "id", "hydrogens", "largest", "directed")
+"""Options of the training file that also hold for new files."""
+READ_BACK = ("positions", "level", "node_features", "edge_features", "node_names", "edge_names")
+"""Fields of data.json that new graphs are compared with."""
+OF_MOLECULES = ("hydrogens", "largest")
+"""Options that also hold for molecules in memory."""
+
+
+class Run:
+    """A run folder: its best network, its scores, and predictions for new graphs.
+
+    Returned by `g2n2.train` and `g2n2.load(folder)`:
+
+    >>> from g2n2 import Run
+    >>> Run("no-such-run")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    g2n2.errors.DataError: no-such-run is no run folder: it has no config.json; ...
+
+    Args:
+        folder: Written by `train`.
+        device: `auto`, `cpu` or `cuda`.
+        graphs: The graphs it was trained on, if they are not in a file.
+
+    Attributes:
+        config: Its settings.
+        task: What it learned.
+        note: A sentence if the folder, of an earlier version or an unfinished run, has no
+            checksums or no calibration; else empty.
+
+    Raises:
+        DataError: It is no run folder, or its files do not belong together.
+    """
+
+    def __init__(
+        self, folder: str | Path, device: str = "auto", graphs: GraphSet | None = None
+    ) -> None:
+        self.files = RunFolder.existing(folder)
+        self._graphs = graphs
+        self.note = "; ".join(filter(None, (self.files.unchecked, self.files.uncalibrated)))
+        self.config: RunConfig = self.files.config()
+        columns = self.files.columns()
+        self.task = Task(columns, columns[0].kind)
+        self.device = find_device(device)
+
+    @property
+    def folder(self) -> Path:
+        """The folder; `g2n2.training.run_folder` lists its files."""
+        return self.files.path
+
+    @cached_property
+    def model(self) -> nn.Module:
+        """The network with the best weights, in evaluation mode: a `GrammarGNN` or a baseline.
+
+        Its outputs are scaled as in training; `predict` gives them in their units.
+        """
+        parts = self._parts() if self.config.baseline else None
+        return load_best(self.files, self.config, parts).to(self.device).eval()
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """Intervals, temperatures and training ranges; None if the folder has none."""
+        return self.files.calibration(self.task)
+
+    @property
+    def scores(self) -> Scores:
+        """Of the best network on the test graphs, by target; empty if there were none."""
+        return self._result("test")
+
+    @property
+    def guesses(self) -> Scores:
+        """The same for a constant guess: the mean, or the most frequent class."""
+        return self._result("test_of_constant_guess")
+
+    def _result(self, field: str) -> Scores:
+        result = self.files.read_json("result.json")
+        check(result, {field: {str: {str: (None, float)}}}, "result", self.folder / "result.json")
+        return {
+            target: {k: float("nan") if v is None else v for k, v in scores.items()}
+            for target, scores in result[field].items()
+        }
+
+    @property
+    def history(self) -> list[dict[str, float]]:
+        """Loss and validation scores of each epoch.
+
+        Raises:
+            DataError: No epoch was finished, or metrics.csv is damaged.
+        """
+        path = self.folder / "metrics.csv"
+        if not path.exists():
+            raise DataError(f"{self.folder} has no metrics.csv: no epoch was finished")
+        rows = csv.DictReader(read_text_file(path, "expected a table of epochs").splitlines())
+        try:
+            return [{name: float(value) for name, value in row.items()} for row in rows]
+        except (ValueError, TypeError, csv.Error):  # no number, or more or fewer cells than names
+            raise DataError(
+                f"{path} is damaged in line {rows.line_num}: expected numbers; "
+                f"g2n2 train --resume {self.folder} writes it again"
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r})"
+
+    def __str__(self) -> str:
+        lines = [f"{self.config.baseline or self.config.grammar} on {self.config.dataset}"]
+        scores = self.scores if (self.folder / "result.json").is_file() else {}
+        for name, values in scores.items():
+            shown = ", ".join(f"{metric} {value:.4g}" for metric, value in values.items())
+            lines.append(f"  test {name}: {shown}")
+        lines.append(f"  run folder: {self.folder}")
+        return "\n".join([*lines, *([f"  note: {self.note}"] if self.note else [])])
+
+    def evaluate(
+        self, part: str = "test", graphs: GraphSet | None = None, interval: float = INTERVAL
+    ) -> Outcome:
+        """Predictions and scores on a part of the run's own data.
+
+        Args:
+            part: `train`, `validation` or `test`.
+            graphs: The run's graphs, if they are in memory; else they are read again.
+            interval: The level of the intervals; 0 for none.
+
+        Raises:
+            DataError: There is no such part, it has no target to compare with, or the data is no
+                longer what it was.
+        """
+        splits = self.files.splits()
+        if part not in splits:
+            raise DataError(f"the run has no part {part!r}; it has {', '.join(splits)}")
+        if not len(splits[part]):
+            raise DataError(f"the part {part} of this run holds no graph")
+        parts = self._parts(graphs)
+        self.files.refuse_other_data(parts.graphs)
+        self._refuse_unknown(parts.graphs.select(splits[part]), f"the part {part} of this run")
+        return self._outcome(replace(parts, scaling=self.files.scaling()), splits[part], interval)
+
+    def _parts(self, graphs: GraphSet | None = None) -> Parts:
+        graphs = self._graphs if graphs is None else graphs
+        graphs = load_graphs(self.config) if graphs is None else graphs
+        return prepare(self.config, graphs, self.files.splits())
+
+    def predict(
+        self,
+        source: str | Path | GraphSet | Iterable[Any],
+        options: Mapping[str, Any] | None = None,
+        targets: bool = False,
+        interval: float = INTERVAL,
+    ) -> Outcome:
+        """Predictions for new graphs, in their order.
+
+        Args:
+            source: A file, a folder, a data set's name, or graphs in memory: a list of networkx
+                graphs or PyG `Data`, of SMILES for a run on molecules, or of anything
+                `g2n2.graphs.adjacency` takes for one on graphs without features.
+            options: Of reading; by default those of the training file.
+            targets: Whether the source must hold the targets, to score the predictions.
+            interval: The share of graphs whose interval is to hold the true value; 0 for no
+                interval.
+
+        Raises:
+            DataError: It cannot be read, or its features are not those of the training graphs.
+        """
+        if isinstance(source, GraphSet):
+            graphs = source
+        elif isinstance(source, str | Path):
+            reading = self._reading(source, options, targets)
+            graphs = read_source(str(source), self.config.data, reading)
+        else:
+            graphs = self._read_list(source, options)
+        parts = self.parts_of(graphs)
+        if targets:
+            self._refuse_unknown(parts.graphs, graphs.name)
+        return self._outcome(parts, np.arange(len(graphs)), interval)
+
+    def parts_of(self, graphs: GraphSet) -> Parts:
+        """New graphs as the network reads them; a DataError if their features do not match."""
+        matched = graphs if takes_edges(self.config) else without_edge_features(graphs)
+        matched = match_training_columns(matched.check(), self._trained_on, self.task).check()
+        vars(matched)["directed"] = graphs.directed  # a chunk may have symmetric graphs only
+        return Parts(matched, {}, self.task, self._scaling, ())
+
+    @cached_property
+    def _trained_on(self) -> dict[str, Any]:
+        return {name: self.files.data(name) for name in READ_BACK}
+
+    @cached_property
+    def _scaling(self) -> Scaling:
+        return self.files.scaling()
+
+    def predict_to(
+        self,
+        source: str | Path | GraphSet,
+        out: str | Path,
+        options: Mapping[str, Any] | None = None,
+        interval: float = INTERVAL,
+        **how: Any,
+    ) -> Predicted:
+        """Write predictions for the graphs of a file to a CSV file, chunk by chunk.
+
+        The rows are those of `predict(source).to_csv(out)`. Memory does not grow with the file if
+        its format has one record after the other: CSV with SMILES, `.smi`, SDF, XYZ, graph6. Until
+        it is complete the output is called `OUT.partial`.
+
+        Args:
+            source: A file, a folder, a data set's name, or graphs.
+            out: The CSV file.
+            options: Of reading; by default those of the training file.
+            interval: As of `predict`.
+            how: Of `predict_file.predict_to`: `resume`, `chunk`, `engine`, `progress`.
+
+        Raises:
+            DataError: As `predict`; another process writes the output; or it cannot be written.
+            KeyboardInterrupt: Ctrl-C or SIGTERM; what was made is kept for `resume=True`.
+        """
+        from .predict_file import predict_to
+
+        return predict_to(self, source, Path(out), options, interval, **how)
+
+    def stream(
+        self, source: str | Path | GraphSet, options: Mapping[str, Any] | None = None
+    ) -> GraphStream:
+        """The graphs of a file, to be read a chunk at a time with the options of `predict`."""
+        if isinstance(source, GraphSet):
+            return GraphStream.of_graphs(source, source.name, Options(target=()))
+        name, reading = str(source), self._reading(source, options, targets=False)
+        if names_dataset(name) or not os.path.exists(source):
+            graphs = read_source(name, self.config.data, reading)
+            return GraphStream.of_graphs(graphs, name, Options(target=()))
+        return open_stream(source, reading_options(reading))
+
+    def network(self, parts: Parts) -> nn.Module:
+        """The network with the best weights; a baseline is rebuilt for these parts."""
+        return load_best(self.files, self.config, parts).to(self.device)
+
+    def made_by(self, model: nn.Module, parts: Parts, indices: Ints) -> Predictions:
+        """Predictions of a network for some graphs."""
+        dtype = torch.float64 if self.config.precision == "64" else torch.float32
+        store = make_store(self.config, parts.graphs, self.device, dtype)
+        return predict(model, parts, store, indices)
+
+    def _refuse_unknown(self, graphs: GraphSet, what: str) -> None:
+        if not np.isfinite(graphs.targets).any():
+            names = ", ".join(column.name for column in self.task.columns)
+            raise DataError(f"{what} has no value of {names} to compare with")
+
+    def _reading(
+        self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
+    ) -> dict[str, Any]:
+        """Options of reading: by default those of the training file."""
+        carried = {k: v for k, v in self.config.options.items() if k in CARRIED}
+        if not os.path.exists(source):
+            carried = dict(self.config.options)  # a data set by name: its own options hold
+        wanted = tuple(column.name for column in self.task.columns) if targets else ()
+        return {"target": wanted, **carried, **(options or {})}
+
+    def _read_list(self, source: Iterable[Any], options: Mapping[str, Any] | None) -> GraphSet:
+        """Graphs in memory; bare strings are SMILES where the run was trained on molecules."""
+        items = source if hasattr(source, "edge_index") else list(source)
+        molecules = self.files.data("node_names") == list(ATOM_FEATURES)
+        if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
+            reading = {**self.config.options, **(options or {})}
+            if odd := [name for name in options or () if name not in OF_MOLECULES]:
+                raise DataError(
+                    f"the option {odd[0]!r} says nothing about a list of SMILES; "
+                    f"known: {', '.join(OF_MOLECULES)}"
+                )
+            texts = [text.removeprefix(SMILES) for text in items]
+            hydrogens, largest = (bool(reading.get(name, False)) for name in OF_MOLECULES)
+            return read_smiles_list(texts, Options(target=(), hydrogens=hydrogens, largest=largest))
+        return read_with(items, options or {})
+
+    def _outcome(self, parts: Parts, indices: Ints, interval: float) -> Outcome:
+        calibration, interval = self.calibration, check_interval(interval)
+        made = self.made_by(self.network(parts), parts, indices)
+        known = bool(np.isfinite(made.targets).any())
+        scores = metrics(self.task, made.values, made.targets) if known else {}
+        return Outcome(parts.graphs, made, scores, self.task, calibration, interval)

@@ -1,0 +1,267 @@
+"""From settings to graphs, split, task, scaling and model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..compiler.columns import columns_only
+from ..compiler.presets import find_preset
+from ..data.graph_set import GraphSet, Ints
+from ..data.store import GraphStore
+from ..described import Described, some
+from ..errors import DataError
+from ..language.sorts import M
+from ..nn.readout import Readout
+from .config import RunConfig, names_dataset, run_grammar
+from .scaling import Scaling
+from .task import Task
+
+SMALLEST_BATCH = 8
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Parts(Described):
+    """What a run works with.
+
+    Attributes:
+        graphs: The whole set, with the chosen targets.
+        splits: Indices of `train`, `validation` and `test`.
+        task: What is learned.
+        scaling: Fitted on the training graphs.
+        notes: Sentences for the summary.
+    """
+
+    graphs: GraphSet
+    splits: Mapping[str, Ints]
+    task: Task
+    scaling: Scaling
+    notes: tuple[str, ...]
+
+    def facts(self) -> dict[str, str]:
+        return {
+            "graphs": self.graphs.name,
+            **{name: f"{len(indices):,}" for name, indices in self.splits.items()},
+            "targets": some(column.name for column in self.task.columns),
+        }
+
+
+def load_graphs(config: RunConfig) -> GraphSet:
+    """Read the graphs of a config, with its targets only.
+
+    Raises:
+        DataError: There are none such, or the data does not know an option.
+    """
+    options = dict(config.options)
+    if config.target:
+        options.setdefault("target", config.target)
+    kind, _, column = config.split.partition(":")
+    if kind == "column":
+        options.setdefault("split_column", column)
+    return chosen_graphs(config, read_source(config.dataset, config.data, options)).check()
+
+
+def chosen_graphs(config: RunConfig, graphs: GraphSet) -> GraphSet:
+    """The graphs with the targets a config names, and at most its `limit`."""
+    from ..data.splits import random_subset
+
+    return random_subset(choose_targets(graphs, config.target), config.limit, config.seed)
+
+
+def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> GraphSet:
+    """Read the data set of that name, else the user's own graphs at that path.
+
+    A data set always has all its targets, so the option `target` is for paths only.
+    """
+    from ..data.catalogue import load_dataset
+    from ..data.reading import read_with
+
+    if names_dataset(source):
+        rest = {name: value for name, value in options.items() if name != "target"}
+        return load_dataset(source, data, rest)
+    path = Path(source)
+    if not os.path.exists(path):
+        if path.suffix or len(path.parts) > 1:
+            raise DataError(f"no file or folder {source!r}: check the path")
+        return load_dataset(source)  # names the nearest data set
+    return read_with(source, options)
+
+
+def choose_targets(graphs: GraphSet, wanted: tuple[str, ...]) -> GraphSet:
+    """The set with some of its target columns, named in any case; all if none is named.
+
+    Raises:
+        DataError: No such target; the message lists the targets.
+    """
+    if not wanted:
+        return graphs
+    by_name = {
+        spelling.lower(): index
+        for index, column in enumerate(graphs.columns)
+        for spelling in (column.name, column.symbol)
+        if spelling
+    }
+    for name in wanted:
+        if name.lower() not in by_name:
+            names = ", ".join(column.name for column in graphs.columns) or "none"
+            raise DataError(f"{graphs.name} has no target {name!r}; it has: {names}")
+    chosen = [by_name[name.lower()] for name in wanted]
+    columns = tuple(graphs.columns[index] for index in chosen)
+    return replace(graphs, targets=graphs.targets[:, chosen], columns=columns)
+
+
+def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | None = None) -> Parts:
+    """Split the graphs, unless splits are given, and fit the scaling on the training part."""
+    from ..data.splits import split
+
+    if splits is None:
+        method = config.split
+        if method == "auto":
+            method = "stored" if "train" in graphs.splits else "random"
+        splits = split(graphs, method, seed=config.seed)
+    task = Task.of(graphs)
+    _refuse_overflow(task, graphs)
+    if graphs.positions is None and config.distance:
+        raise DataError(f"{graphs.name} has no positions, so distance channels cannot be made")
+    train = graphs.select(splits["train"])
+    if not np.isfinite(train.targets).any():
+        raise DataError("no training graph has a known target")
+    notes = []
+    if not np.isfinite(graphs.select(splits["validation"]).targets).any():
+        notes.append("no validation graph has a known target: the last weights will be kept.")
+    normalise = config.effective_recipe().normalise
+    scaling = Scaling.of(task, train, normalise, config.references, config.extent)
+    network = config.baseline or config.grammar
+    if not takes_edges(config):
+        if graphs.edge_features.shape[1]:
+            notes.append(f"{network} has no place for edge features: they are left out.")
+            graphs = without_edge_features(graphs)
+        if graphs.positions is not None:
+            notes.append(f"{network} has no place for distances: positions are not used.")
+    return Parts(graphs, splits, task, scaling, tuple(notes))
+
+
+def _refuse_overflow(task: Task, graphs: GraphSet) -> None:
+    """Refuse targets whose squares, needed for deviations and scores, overflow."""
+    if task.kind != "regression":
+        return
+    for column, values in zip(task.columns, graphs.targets.T, strict=True):
+        finite = values[np.isfinite(values)]
+        low, high = finite.min(initial=np.inf), finite.max(initial=-np.inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            computable = not low < high or 0 < finite.std() < np.inf
+        if not computable:
+            raise DataError(
+                f"target {column.name!r} of {graphs.name} goes from {low:.3g} to {high:.3g}, and "
+                "the squares of such numbers cannot be computed: give it in another unit, or take "
+                "its logarithm"
+            )
+
+
+def with_batch(config: RunConfig, train: int) -> RunConfig:
+    """The config with its batch size set: smaller for few graphs, so that there are steps."""
+    recipe = config.effective_recipe()
+    batch = recipe.batch
+    while config.batch is None and batch > SMALLEST_BATCH and train < batch * recipe.least_steps:
+        batch //= 2
+    return replace(config, batch=batch)
+
+
+def distance_kinds(config: RunConfig, graphs: GraphSet) -> tuple[str, ...]:
+    """Edge channels made of positions; none without positions or if the network reads no edges."""
+    if graphs.positions is None or not takes_edges(config):
+        return ()
+    return config.effective_recipe().distance
+
+
+def make_store(
+    config: RunConfig, graphs: GraphSet, device: torch.device, dtype: torch.dtype
+) -> GraphStore:
+    """The graphs on the device."""
+    columns = config.baseline is None and columns_only(run_grammar(config))
+    return GraphStore(graphs, device, distance_kinds(config, graphs), dtype, columns)
+
+
+def make_model(config: RunConfig, parts: Parts) -> nn.Module:
+    """The network of a config for these graphs, its weights a function of the seed."""
+    from ..data.distances import distance_width
+    from ..nn.baselines import baseline
+    from ..nn.model import GrammarGNN
+
+    graphs = parts.graphs
+    kinds = distance_kinds(config, graphs)
+    shared: dict[str, Any] = {
+        "node_features": graphs.node_features.shape[1],
+        "edge_features": graphs.edge_features.shape[1] + sum(map(distance_width, kinds)),
+        "width": config.width,
+        "layers": config.layers,
+        "out": parts.task.out,
+        "task": graphs.level,
+        "readout": config.readout,
+        "pooling": config.pooling,
+        "decision": config.decision,
+        "context": config.context,
+    }
+    torch.manual_seed(config.seed)
+    model: nn.Module
+    if config.baseline:
+        functions = None if config.functions == "mlp" else config.functions
+        others = {"preset": config.preset, "pair_bias": config.pair_bias, "functions": functions}
+        shared |= {name: value for name, value in others.items() if value is not None}
+        model = baseline(config.baseline, **shared)
+    else:
+        grammar = run_grammar(config)
+        model = GrammarGNN(
+            grammar,
+            **shared,
+            functions=config.functions,
+            pair_bias=config.pair_bias,
+            preset=config.effective_recipe().preset,
+            directed=graphs.directed and any(rule.head == M for rule in grammar.rules),
+            typical_size=float(graphs.sizes.mean()),
+        )
+    assert isinstance(model.readout, Readout), "every network ends in one"
+    model.readout.dropout = config.effective_recipe().dropout
+    return model
+
+
+def refuse_unknown_names(config: RunConfig, *, resume: bool) -> None:
+    """Raise a G2N2Error for an unknown baseline, preset, distance or split, before data is read."""
+    from ..data.distances import distance_width
+    from ..data.splits import refuse_unknown_split
+    from ..nn.baselines import find_baseline
+
+    if config.preset is not None:
+        find_preset(config.preset)
+    if config.baseline:
+        find_baseline(config.baseline)
+    for kind in config.distance or ():
+        distance_width(kind)
+    if resume or config.split == "auto":
+        return
+    refuse_unknown_split(config.split)
+    kind, _, path = config.split.partition(":")
+    if kind == "file" and not os.path.exists(path):
+        raise DataError(f"no file {path!r} to split by: check the path")
+
+
+def takes_edges(config: RunConfig) -> bool:
+    """Whether the network reads edge features."""
+    if config.baseline:
+        from ..nn.baselines import BASELINES
+
+        by_name = {name.lower(): row for name, row in BASELINES.items()}
+        row = by_name.get(config.baseline.lower())
+        return row is not None and row.reads_edges  # an unknown one is refused when it is made
+    return any(rule.head == M for rule in run_grammar(config).rules)
+
+
+def without_edge_features(graphs: GraphSet) -> GraphSet:
+    return replace(graphs, edge_features=graphs.edge_features[:, :0], edge_names=())

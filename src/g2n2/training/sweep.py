@@ -1,0 +1,388 @@
+"""Sweeps over hyper-parameters and grammars with Optuna, kept in a storage that may be shared.
+
+A TOML file holds the settings all trials share, and a table of those that vary:
+
+    dataset = "molecules.csv"
+    target = ["logp"]
+    epochs = 20
+
+    [sweep]
+    width = [32, 64]                             # one of these
+    rate = { low = 1e-4, high = 1e-2, log = true }  # a number between, in logarithmic steps
+    layers = { low = 2, high = 4 }               # whole numbers, as both ends are
+    grammar = ["r-G_L1", "r-G_L3"]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from ..atomic_files import InUseError, make_folder
+from ..errors import DataError, G2N2Error
+from .config import RunConfig, read_settings, rooted
+from .shared_study import HEARTBEAT, SharedStudy
+
+Note = Callable[[str], None]
+
+PATIENCE = 3
+"""Failures in a row that end a sweep: the settings themselves are wrong then."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is varied: `varied` maps a setting to its values, or to `low`, `high` and `log`."""
+
+    name: str
+    shared: Mapping[str, Any]
+    varied: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: str | Path) -> Sweep:
+        """A sweep from a TOML file; a DataError if its table [sweep] is missing or unusable."""
+        shared = read_settings(path)
+        varied = shared.pop("sweep", None)
+        if not isinstance(varied, dict) or not varied:
+            raise DataError(f"{path} has no table [sweep] that says what to vary")
+        known = {field.name for field in fields(RunConfig)}
+        for name, space in varied.items():
+            if name not in known:
+                raise DataError(f"[sweep] of {path} varies {name!r}, which is no setting")
+            if name in shared:
+                raise DataError(f"{name} is both a setting of {path} and varied in [sweep]")
+            _check_space(name, space, path)
+        together = {**shared, **varied}
+        baseline = together.get("baseline")
+        if "grammar" in together and all(baseline if isinstance(baseline, list) else [baseline]):
+            raise DataError(
+                f"every trial of {path} has a baseline in place of its grammar: leave out one of "
+                'them, or vary baseline = ["", …], where "" is for the grammar'
+            )
+        sweep = cls(Path(path).stem, shared, varied)
+        for end in ("low", "high"):
+            sweep.config({name: _end(space, end) for name, space in varied.items()})
+        return sweep
+
+    def config(self, chosen: Mapping[str, Any]) -> RunConfig:
+        return rooted(RunConfig.from_dict({**self.shared, **chosen}, "the sweep"))
+
+    def suggest(self, trial: Any) -> dict[str, Any]:
+        return {name: _suggest(trial, name, space) for name, space in self.varied.items()}
+
+    def combinations(self) -> list[dict[str, Any]]:
+        """Every choice of values, as Optuna names them; empty if a number varies in a range."""
+        if any(isinstance(space, dict) for space in self.varied.values()):
+            return []
+        choices = [dict.fromkeys(map(_label, space)) for space in self.varied.values()]
+        return [dict(zip(self.varied, chosen, strict=True)) for chosen in product(*choices)]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A sweep's outcome.
+
+    Attributes:
+        headers: Of the table.
+        rows: One for each finished trial, the best first.
+        best: The run folder of the best trial.
+        host: The machine with that folder, if it is not here; else empty.
+    """
+
+    headers: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    best: Path
+    host: str
+
+
+def run_sweep(
+    sweep: Sweep,
+    trials: int,
+    storage: str | Path,
+    out: str | Path,
+    note: Note,
+    heartbeat: int = HEARTBEAT,
+) -> Finished:
+    """Run a sweep until the storage holds that many finished trials.
+
+    Several processes, on machines that reach the storage, may share the trials. If only lists vary
+    and all combinations fit, each is tried once. A trial that was cut off goes on from its
+    checkpoint, in the next call or in another process once its heartbeat has stopped. Trials are
+    judged by validation graphs.
+
+    Args:
+        sweep: What to run.
+        trials: How many in all, those of earlier calls and other processes included.
+        storage: SQLite file, created if missing, or the address of a database.
+        out: Folder of the trials' run folders, on this machine.
+        note: Called with sentences for the user.
+        heartbeat: Seconds between two heartbeats of a trial, the same in all processes.
+
+    Raises:
+        DataError: The storage cannot be used, or trials fail one after the other.
+        KeyboardInterrupt: Ctrl-C or SIGTERM; the trial goes on in the next call.
+    """
+    _refuse_several_processes(sweep)
+    shared = SharedStudy(sweep.name, storage, heartbeat)
+    with shared.faults():
+        with shared.alone():
+            _refuse_another(sweep, shared)
+            aim = _Aim.of(sweep, trials, first=len(shared.trials()))
+        try:
+            make_folder(Path(out))
+        except OSError as error:
+            raise DataError(
+                f"cannot make {out} ({error.strerror or error}); name a folder with --out"
+            ) from None
+        failed_in_a_row, waiting = 0, ""
+        while True:
+            with ExitStack() as alone:
+                alone.enter_context(shared.alone())
+                shared.take_over()
+                if aim.reached(shared.trials()):
+                    return _table(sweep, shared.trials("complete"))
+                if missing := aim.missing(shared.trials()):
+                    chosen, number = missing[0], aim.trials - len(missing) + 1
+                    if chosen and not shared.trials("waiting"):
+                        shared.study.enqueue_trial(chosen)
+                    turn = _Turn(sweep, shared, Path(out), note, f"{number} of {aim.trials}", alone)
+                    turn.run()
+            if not missing:
+                if (running := _running(shared)) != waiting:
+                    note(f"waiting for {running}")
+                waiting = running
+                time.sleep(heartbeat / 5)
+                continue
+            failed_in_a_row = failed_in_a_row + 1 if turn.error else 0
+            if failed_in_a_row == PATIENCE:
+                raise DataError(
+                    f"{PATIENCE} trials failed one after the other; the last: {turn.error}"
+                )
+
+
+@dataclass(frozen=True)
+class _Aim:
+    """When a sweep ends, and what is missing until then.
+
+    Attributes:
+        trials: How many there should be in all.
+        combinations: The values of each, if all are tried; else none.
+        first: Number of the first trial of this call. A combination that failed since then is not
+            tried again; one that failed in an earlier call is.
+    """
+
+    trials: int
+    combinations: list[dict[str, Any]]
+    first: int
+
+    @classmethod
+    def of(cls, sweep: Sweep, trials: int, first: int) -> _Aim:
+        every = sweep.combinations()
+        return cls(len(every), every, first) if 0 < len(every) <= trials else cls(trials, [], first)
+
+    def reached(self, trials: list[Any]) -> bool:
+        ended = [trial for trial in trials if self._ended(trial)]
+        if not self.combinations:
+            return len(ended) >= self.trials
+        return {_key(values) for values in self.combinations} <= {_key(_values(t)) for t in ended}
+
+    def missing(self, trials: list[Any]) -> list[dict[str, Any]]:
+        """Values of trials to start, empty if Optuna chooses them."""
+        taken = [t for t in trials if t.state.name == "RUNNING" or self._ended(t)]
+        if not self.combinations:
+            return [{}] * (self.trials - len(taken))
+        keys = {_key(_values(trial)) for trial in taken}
+        return [values for values in self.combinations if _key(values) not in keys]
+
+    def _ended(self, trial: Any) -> bool:
+        gave_up = "error" in trial.user_attrs and trial.number >= self.first
+        return trial.state.name == "COMPLETE" or (
+            bool(self.combinations) and trial.state.name == "FAIL" and gave_up
+        )
+
+
+@dataclass
+class _Turn:
+    """One trial, from the choice of its values to its result."""
+
+    sweep: Sweep
+    shared: SharedStudy
+    out: Path
+    note: Note
+    position: str
+    alone: ExitStack
+    error: G2N2Error | None = None
+    _message: str = ""
+    _number: int = 0
+
+    def run(self) -> None:
+        """Run a trial inside `optimize`, the only place that sends heartbeats."""
+        study = self.shared.study
+        self.shared.propose(int(self.sweep.shared.get("seed", 0)) + len(self.shared.trials()))
+        try:
+            study.optimize(self._objective, n_trials=1, catch=(G2N2Error,))
+        except (AssertionError, RuntimeError, ValueError):  # Optuna's, of a trial failed by others
+            if not self._message or self.shared.trials()[self._number].state.name == "RUNNING":
+                raise
+            self._message = "another sweep took over the trial: its heartbeat failed"
+            self.error = None
+        self.note(f"  {self._message}")
+
+    def _objective(self, trial: Any) -> float:
+        self._number, chosen = trial.number, self.sweep.suggest(trial)
+        folder = trial_folder(self.out, chosen)
+        self.shared.claim(trial, folder=str(folder))
+        self.alone.close()
+        values = ", ".join(f"{name} {_shown(value)}" for name, value in chosen.items())
+        self.note(f"trial {self.position}: {values}")
+        try:
+            value, measured = self._train(self.sweep.config(chosen), folder)
+            if math.isnan(value):
+                raise DataError(f"{measured}, by which it cannot be compared")
+        except KeyboardInterrupt:
+            self.shared.retry(trial.number)
+            raise
+        except G2N2Error as error:
+            self.error, self._message = error, f"failed: {error}"
+            trial.set_user_attr("error", str(error))
+            raise
+        self._message = f"{measured}, in {folder}"
+        trial.set_user_attr("measured", measured)
+        return value
+
+    def _train(self, config: RunConfig, folder: Path) -> tuple[float, str]:
+        """Train, after any other process with the same values has ended."""
+        waited = False
+        while True:
+            try:
+                return _train(config, folder)
+            except InUseError as error:
+                if not waited:
+                    self.note(f"  {error}; waiting for it")
+                waited = True
+                time.sleep(self.shared.heartbeat / 5)
+
+
+def trial_folder(out: str | Path, chosen: Mapping[str, Any]) -> Path:
+    """The same folder for the same values, so that a trial cut off finds its checkpoint."""
+    digest = hashlib.sha256(json.dumps(dict(chosen), sort_keys=True).encode()).hexdigest()
+    return Path(out) / f"trial-{digest[:8]}"
+
+
+def _refuse_several_processes(sweep: Sweep) -> None:
+    counts = sweep.varied.get("devices", sweep.shared.get("devices", 1))
+    if counts not in (1, [1]) or int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise DataError(
+            "a trial of a sweep is one process: leave out devices and torchrun, and start one "
+            "g2n2 sweep for each GPU with the same --storage (CUDA_VISIBLE_DEVICES=1 g2n2 sweep …)"
+        )
+
+
+def _refuse_another(sweep: Sweep, shared: SharedStudy) -> None:
+    description = json.dumps({"shared": sweep.shared, "varied": sweep.varied}, sort_keys=True)
+    if shared.study.user_attrs.get("sweep", description) != description:
+        raise DataError(
+            f"{shared.place} holds the trials of another sweep called {sweep.name}; "
+            "name another --storage, rename the file of the sweep, or restore its settings"
+        )
+    shared.study.set_user_attr("sweep", description)
+
+
+def _train(config: RunConfig, folder: Path) -> tuple[float, str]:
+    """The validation result of a trial, lower is better, and the same in words."""
+    from .display import measured
+    from .session import train_config
+
+    started = (folder / "config.json").is_file()
+    result = train_config(config, folder, resume=started)
+    if not result.best_epoch:
+        raise DataError("no epoch was finished in the time of the trial; give it more minutes")
+    task = result.parts.task
+    value = result.history[result.best_epoch - 1][f"validation {task.metric}"]
+    return (-value if task.higher_is_better else value), f"validation {measured(task, value)}"
+
+
+def _running(shared: SharedStudy) -> str:
+    trials = [
+        f"trial {trial.number} on {trial.user_attrs.get('host', 'another machine')}"
+        for trial in shared.trials("running")
+    ]
+    return f"another sweep ({', '.join(trials)})"
+
+
+def _values(trial: Any) -> dict[str, Any]:
+    """A trial's values, including those it was queued with and has not read yet."""
+    return {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+
+
+def _key(values: Mapping[str, Any]) -> str:
+    return json.dumps(dict(values), sort_keys=True)
+
+
+def _table(sweep: Sweep, trials: list[Any]) -> Finished:
+    if not trials:
+        raise DataError("every trial failed; the reasons are above")
+    ordered = sorted(trials, key=lambda trial: trial.value)
+    rows = [
+        (
+            str(trial.number),
+            *(_shown(trial.params[name]) for name in sweep.varied),
+            trial.user_attrs["measured"],
+            trial.user_attrs["folder"],
+        )
+        for trial in ordered
+    ]
+    headers = ("trial", *sweep.varied, "result", "folder")
+    best = Path(ordered[0].user_attrs["folder"])
+    here = (best / "config.json").is_file()
+    host = "" if here else ordered[0].user_attrs.get("host", "another machine")
+    return Finished(headers, rows, best, host)
+
+
+def _check_space(name: str, space: Any, path: str | Path) -> None:
+    if isinstance(space, list) and space:
+        return
+    if not isinstance(space, dict) or not _is_range(**space):
+        raise DataError(
+            f"{name} in [sweep] of {path} should be a list of values, or numbers in ascending "
+            f"order such as {{ low = 1, high = 9, log = true }}, above 0 for log, got {space!r}"
+        )
+
+
+def _is_range(low: Any = None, high: Any = None, log: Any = False, **unknown: Any) -> bool:
+    ends = (low, high)
+    if unknown or not isinstance(log, bool) or any(type(end) not in (int, float) for end in ends):
+        return False
+    return bool(-math.inf < low < high < math.inf and (low > 0 or not log))
+
+
+def _end(space: Any, end: str) -> Any:
+    """One end of a range, or the first value of a list."""
+    return space[end] if isinstance(space, dict) else space[0]
+
+
+def _suggest(trial: Any, name: str, space: Any) -> Any:
+    if isinstance(space, list):
+        values = {_label(value): value for value in space}
+        return values[trial.suggest_categorical(name, list(values))]
+    low, high, log = space["low"], space["high"], bool(space.get("log"))
+    if isinstance(low, int) and isinstance(high, int):
+        return trial.suggest_int(name, low, high, log=log)
+    return trial.suggest_float(name, low, high, log=log)
+
+
+def _label(value: Any) -> Any:
+    """A value as Optuna keeps it: lists as text."""
+    return json.dumps(value) if isinstance(value, list | dict) else value
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

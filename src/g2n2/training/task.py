@@ -1,0 +1,197 @@
+"""What is learned: losses, predictions in the user's terms, and metrics over known targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from ..data.graph_set import GraphSet, Target
+from ..errors import DataError
+
+Values = NDArray[np.float64]
+Kind = Literal["regression", "binary", "multiclass"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """The learning task of a set's columns.
+
+    Attributes:
+        columns: The targets, all of one kind; a multiclass task has one.
+        kind: Regression, binary (several columns: multi-label) or multiclass.
+    """
+
+    columns: tuple[Target, ...]
+    kind: Kind
+
+    @classmethod
+    def of(cls, graphs: GraphSet) -> Task:
+        """The task of a set; a DataError without targets, or if they cannot be learned together."""
+        kinds = {column.kind for column in graphs.columns}
+        names = ", ".join(column.name for column in graphs.columns)
+        if not kinds:
+            found = "".join(f" {note}" for note in graphs.notes)  # what the reader made of it
+            raise DataError(f"{graphs.name} has no target to learn; name one with --target.{found}")
+        if len(kinds) > 1:
+            raise DataError(
+                f"the targets {names} mix {' and '.join(sorted(kinds))}; "
+                "choose those of one kind with --target"
+            )
+        kind = kinds.pop()
+        if kind == "multiclass" and len(graphs.columns) > 1:
+            raise DataError(f"{names} are several multiclass targets; choose one with --target")
+        return cls(graphs.columns, kind)
+
+    @property
+    def out(self) -> int:
+        """Outputs of the network."""
+        return len(self.columns[0].classes) if self.kind == "multiclass" else len(self.columns)
+
+    @property
+    def metric(self) -> str:
+        """What the best model is chosen by; errors of several targets relative to their spread."""
+        if self.kind != "regression":
+            return "accuracy"
+        return "mae" if len(self.columns) == 1 else "relative_mae"
+
+    @property
+    def higher_is_better(self) -> bool:
+        return self.kind != "regression"
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Sum of the losses of all known targets, and their number; NaN is unknown.
+
+        L1 for regression, cross-entropy otherwise, in float32 at least.
+        """
+        outputs = outputs if outputs.dtype == torch.float64 else outputs.float()
+        known = self.known(targets)
+        filled = targets.nan_to_num(0.0, 0.0, 0.0).to(outputs.dtype)
+        if self.kind == "multiclass":
+            known = known[..., 0]  # its one column
+            each = functional.cross_entropy(
+                outputs.flatten(0, -2), filled[..., 0].long().flatten(), reduction="none"
+            ).view(known.shape)
+        elif self.kind == "binary":
+            each = functional.binary_cross_entropy_with_logits(outputs, filled, reduction="none")
+        else:
+            each = (outputs - filled).abs()
+        return (each * known).sum(), known.sum()
+
+    @staticmethod
+    def known(targets: Tensor) -> Tensor:
+        """Where a target is neither NaN nor infinite."""
+        return (targets - targets) == 0
+
+    def decode(self, outputs: Values) -> Values:
+        """Outputs in the user's terms: values, or probabilities."""
+        if self.kind == "regression":
+            return outputs
+        if self.kind == "binary":
+            return 0.5 * (1.0 + np.tanh(0.5 * outputs))
+        shifted = np.exp(outputs - outputs.max(axis=-1, keepdims=True))
+        probabilities: Values = shifted / shifted.sum(axis=-1, keepdims=True)
+        return probabilities
+
+    def table(self, decoded: Values) -> list[tuple[str, list[Any]]]:
+        """Columns of a predictions file; names may repeat."""
+        if self.kind == "multiclass":
+            names = self.columns[0].classes
+            best = decoded.argmax(axis=-1)
+            shares = [(f"p({name})", decoded[:, k].tolist()) for k, name in enumerate(names)]
+            return [(self.columns[0].name, [names[i] for i in best]), *shares]
+        table: list[tuple[str, list[Any]]] = []
+        for place, column in enumerate(self.columns):
+            unit = f" [{column.unit}]" if column.unit else ""
+            values = decoded[:, place]
+            if self.kind == "binary":
+                names = column.classes or ("0", "1")
+                table.append((column.name, [names[int(p >= 0.5)] for p in values]))
+                table.append((f"p({column.name}={names[1]})", values.tolist()))
+            else:
+                table.append((column.name + unit, values.tolist()))
+        return table
+
+
+Metrics = dict[str, float]
+
+
+def metrics(task: Task, decoded: Values, targets: Values) -> dict[str, Metrics]:
+    """The metrics of each target, and under `all` their mean over targets that have one.
+
+    Args:
+        task: What the numbers mean.
+        decoded: `[rows, out]` values or probabilities; see `Task.decode`.
+        targets: `[rows, T]`, NaN where unknown. A metric without a known target is NaN.
+    """
+    table: dict[str, Metrics] = {}
+    for place, column in enumerate(task.columns):
+        truth = targets[:, place]
+        known = np.isfinite(truth)
+        if task.kind == "multiclass":
+            table[column.name] = {"accuracy": _mean(decoded[known].argmax(-1) == truth[known])}
+        elif task.kind == "binary":
+            probabilities = decoded[known, place]
+            table[column.name] = {
+                "accuracy": _mean((probabilities >= 0.5) == (truth[known] > 0.5)),
+                "roc_auc": roc_auc(probabilities, truth[known]),
+            }
+        else:
+            table[column.name] = _regression(decoded[known, place], truth[known])
+            if len(task.columns) > 1:
+                table[column.name]["relative_mae"] = _relative(
+                    table[column.name]["mae"], truth[known]
+                )
+    names = list(next(iter(table.values())))
+    # A rare label may be unknown, or of one class only, in a small part: the others still count.
+    rows = list(table.values())
+    table["all"] = {
+        name: _mean([row[name] for row in rows if np.isfinite(row[name])]) for name in names
+    }
+    return table
+
+
+def for_json(scores: dict[str, Metrics]) -> dict[str, dict[str, float | None]]:
+    """Metrics for JSON: None in place of NaN."""
+    return {
+        target: {name: value if np.isfinite(value) else None for name, value in row.items()}
+        for target, row in scores.items()
+    }
+
+
+def roc_auc(scores: Values, truth: Values) -> float:
+    """Area under the ROC curve: the chance that a positive scores above a negative, ties half."""
+    positive = truth > 0.5
+    ups, downs = int(positive.sum()), int((~positive).sum())
+    if not ups or not downs:
+        return float("nan")
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    ranks = (last - (counts - 1) / 2.0)[place]
+    return float((ranks[positive].sum() - ups * (ups + 1) / 2.0) / (ups * downs))
+
+
+def _regression(values: Values, truth: Values) -> Metrics:
+    error = values - truth
+    spread = float(((truth - _mean(truth)) ** 2).sum()) if len(truth) else 0.0
+    return {
+        "mae": _mean(np.abs(error)),
+        "rmse": float(np.sqrt(_mean(error**2))),
+        "r2": 1.0 - float((error**2).sum()) / spread if spread else float("nan"),
+    }
+
+
+def _relative(mae: float, truth: Values) -> float:
+    """MAE relative to that of guessing the mean, so that targets of several units compare."""
+    spread = _mean(np.abs(truth - _mean(truth)))
+    return mae / spread if spread else float("nan")
+
+
+def _mean(values: NDArray[np.generic] | list[float]) -> float:
+    known = np.asarray(values, dtype=np.float64)
+    return float(known.mean()) if known.size else float("nan")

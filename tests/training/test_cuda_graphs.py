@@ -1,0 +1,278 @@
+"""Whole steps as CUDA graphs: their parts on a CPU, the replayed steps on a GPU."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from g2n2.data import size_buckets
+from g2n2.data.dense_store import DenseStore
+from g2n2.data.size_buckets import SizeBucket
+from g2n2.data.store import GraphStore
+from g2n2.nn import GrammarGNN
+from g2n2.training.cuda_graphs import GraphedStep
+from g2n2.training.optimiser import Average
+from g2n2.training.task import Task
+from kernel_checks import DEVICE
+from small_sets import small_set
+
+BATCH = 8
+STEPS = [np.arange(8), np.array([9, 10, 11]), np.arange(20, 28), np.array([30])]
+
+
+def network(device="cpu", grammar="r-G_L3", preset="modern"):
+    torch.manual_seed(0)
+    return GrammarGNN(grammar, 2, width=8, layers=2, preset=preset, decision=(8,)).to(device)
+
+
+def optimiser_of(model):
+    device = next(model.parameters()).device
+    rate = torch.tensor(0.0, device=device)
+    on_gpu = device.type == "cuda"
+    return torch.optim.Adam(model.parameters(), lr=rate, capturable=on_gpu, foreach=on_gpu)
+
+
+def graphed(model, optimiser, dtype=None, clip=1.0, decay=0.9):
+    device = next(model.parameters()).device
+    graphs = small_set()
+    store = DenseStore(GraphStore(graphs, device))
+    average = Average(model, decay)
+    return GraphedStep(
+        model, optimiser, average, store, Task.of(graphs), BATCH, clip, dtype
+    ), average
+
+
+def plain_steps(model, rates, clip=1.0, decay=0.9, steps=STEPS):
+    """The same steps one operation after the other."""
+    device = next(model.parameters()).device
+    graphs = small_set()
+    store, task = GraphStore(graphs, device), Task.of(graphs)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.0)
+    average = Average(model, decay)
+    losses = []
+    for number, (indices, rate) in enumerate(zip(steps, rates, strict=True), start=1):
+        optimiser.zero_grad()
+        batch = store.batch(indices)
+        loss, known = task.loss(model(batch), batch.targets)
+        (loss / known).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimiser.param_groups[0]["lr"] = rate
+        optimiser.step()
+        average.update(number)
+        losses.append(float(loss.detach()))
+    return losses, average
+
+
+def assert_weights_agree(model, other, rtol=1e-4, atol=1e-5):
+    for (name, weight), twin in zip(model.named_parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(
+            weight, twin, rtol=rtol, atol=atol, msg=lambda m, n=name: f"{n}: {m}"
+        )
+
+
+def joined(tensors):
+    return torch.cat([tensor.detach().flatten() for tensor in tensors])
+
+
+def cut_all(monkeypatch):
+    """However little it saves."""
+    monkeypatch.setattr(size_buckets, "LEAST_ENTRIES", 0)
+    monkeypatch.setattr(size_buckets, "MOST_WORK", 2.0)
+
+
+RATES = [0.01, 0.02, 0.005, 0.01]
+
+
+@pytest.mark.parametrize(
+    ("grammar", "preset"),
+    [
+        ("r-G_L3", "modern"),
+        ("r-G_L3", "official"),
+        ("r-G_L1", "modern"),  # names A in every layer
+        ("GNNML1", "paper"),
+    ],
+)
+@pytest.mark.parametrize("apart", [False, True], ids=["whole", "in-pieces"])
+def test_what_is_recorded_is_the_step_taken_plainly(grammar, preset, apart, monkeypatch):
+    """The recorded function itself, called on a CPU; short batches are filled up."""
+    if apart:
+        cut_all(monkeypatch)
+    model = network(grammar=grammar, preset=preset)
+    twin = copy.deepcopy(model)
+    step, average = graphed(model, optimiser_of(model))
+    seen, most = [], 0
+    for number, (indices, rate) in enumerate(zip(STEPS, RATES, strict=True), start=1):
+        step._forget()
+        shape = step._fill(indices, rate, number)
+        most = max(most, len(shape))
+        step._whole(shape)
+        seen.append(float(step.loss))
+    assert (most > 1) == apart
+    losses, expected = plain_steps(twin, RATES)
+    assert_weights_agree(model, twin, atol=1e-4)  # Adam's steps of 0.01 magnify a last digit
+    for mine, theirs in zip(average.shadow, expected.shadow, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+    assert seen == pytest.approx(losses, rel=1e-4), "graphs that fill up do not count"
+
+
+@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
+def test_flat_steps_are_the_steps_taken_plainly(dtype):
+    """As on a GPU: weights are joined after the first backward pass, nothing learned before."""
+    pytest.importorskip("triton", reason="the kernels need triton")
+    model = network(DEVICE)
+    twin = copy.deepcopy(model)
+    step, average = graphed(model, optimiser_of(model), dtype)
+    other, expected = graphed(twin, optimiser_of(twin), dtype)
+    for number, (indices, rate) in enumerate(zip(STEPS, RATES, strict=True), start=1):
+        for taken in (step, other):
+            taken._forget()
+            shape = taken._fill(indices, rate, number)
+        if step.flat is None:
+            step._backward(shape)
+            step.flat = step._flatten()
+            step._forget()
+            assert_weights_agree(model, twin, rtol=0.0, atol=0.0)
+        step._whole(shape)
+        other._whole(shape)
+        assert float(step.norm) == pytest.approx(float(other.norm), rel=0.02 if dtype else 1e-3)
+        if number == 1 or dtype is None:  # later, rounding decides where half precision goes
+            assert_weights_agree(model, twin)
+            for mine, theirs in zip(average.shadow, expected.shadow, strict=True):
+                torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+    apart, whole = joined(model.parameters()), joined(twin.parameters())
+    assert float((apart - whole).norm() / whole.norm()) < 0.02
+    unused = [w for w in step.weights if not bool(step.optimiser.state[w]["step"])]
+    assert len(unused) < len(step.weights), "most weights took part"
+
+
+def test_graphs_that_fill_up_count_for_nothing():
+    model = network()
+    step, _ = graphed(model, optimiser_of(model))
+    sizes = step.store.sizes
+    large, small = sorted((4, 7), key=lambda graph: -int(sizes[graph]))
+    least = int(sizes.argmin())
+    assert least not in (large, small)
+    shape = step._fill(np.array([small, large]), 0.0, 1)
+    assert shape == (SizeBucket(0, BATCH, int(sizes[large])),)
+    assert step.indices.tolist() == [large, small] + [least] * 6, "filled up with the smallest"
+    assert int(step.count) == 2
+    loss = step._backward(shape)
+    step.indices[2:] = large
+    torch.testing.assert_close(loss, step._backward(shape))
+
+
+def test_more_graphs_than_a_step_takes_are_refused():
+    model = network()
+    step, _ = graphed(model, optimiser_of(model))
+    with pytest.raises(AssertionError, match="1 to 8 graphs, got 9"):
+        step._fill(np.arange(9), 0.1, 1)
+
+
+def test_a_bad_batch_shows_in_the_loss_or_the_norm():
+    model = network()
+    step, _ = graphed(model, optimiser_of(model), clip=0.0)
+    step.store.targets = step.store.targets.clone()
+    step.store.targets[STEPS[2]] = 1e38  # finite, and so is no sum or gradient of it
+    step._whole(step._fill(STEPS[2], 0.01, 1))
+    assert not bool(torch.isfinite(step.loss) & torch.isfinite(step.norm))
+
+
+def test_half_precision_steps_are_near_those_in_full():
+    model = network()
+    twin = copy.deepcopy(model)
+    step, _ = graphed(model, optimiser_of(model), dtype=torch.bfloat16)
+    step._whole(step._fill(STEPS[0], 0.01, 1))
+    assert all(p.dtype == p.grad.dtype == torch.float32 for p in step.weights if p.grad is not None)
+    assert any(not torch.equal(p, q) for p, q in zip(step.weights, twin.parameters(), strict=True))
+    step_32, _ = graphed(twin, optimiser_of(twin))
+    step_32._whole(step_32._fill(STEPS[0], 0.01, 1))
+    assert float(step.loss) == pytest.approx(float(step_32.loss), rel=0.05)
+
+
+def test_blending_on_the_device_is_the_update():
+    model = network()
+    ours, theirs = Average(model, 0.9), Average(model, 0.9)
+    for number in (1, 2, 50, 1000):
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.add_(torch.randn_like(weight))
+        ours.blend(torch.tensor(1.0 - ours.keep(number)))
+        theirs.update(number)
+        for mine, expected in zip(ours.shadow, theirs.shadow, strict=True):
+            torch.testing.assert_close(mine, expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
+@pytest.mark.parametrize("apart", [False, True], ids=["whole", "in-pieces"])
+@pytest.mark.parametrize(("grammar", "preset"), [("r-G_L3", "modern"), ("GNNML1", "paper")])
+def test_replayed_steps_are_the_steps_taken_plainly(grammar, preset, dtype, apart, monkeypatch):
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    if apart:
+        cut_all(monkeypatch)
+    model = network("cuda", grammar, preset)
+    twin, start = copy.deepcopy(model), copy.deepcopy(model)
+    step, average = graphed(model, optimiser_of(model), dtype)
+    seen = [
+        float(step.step(indices, rate, number)[0])
+        for number, (indices, rate) in enumerate(zip(STEPS, RATES, strict=True), start=1)
+    ]
+    losses, expected = plain_steps(twin, RATES)
+    if dtype is None:
+        assert_weights_agree(model, twin, rtol=1e-3, atol=1e-4)
+        for mine, theirs in zip(average.shadow, expected.shadow, strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+    else:
+        # Where half precision turns the sign of a small gradient, Adam goes the other way: on a CPU
+        # all weights together end up 0.06 of the way apart. Without the last step it is 0.21.
+        way = (joined(twin.parameters()) - joined(start.parameters())).norm()
+        assert (joined(model.parameters()) - joined(twin.parameters())).norm() < 0.12 * way
+        assert (joined(average.shadow) - joined(expected.shadow)).norm() < 0.12 * way
+    assert seen == pytest.approx(losses, rel=1e-3 if dtype is None else 0.05)
+
+
+@pytest.mark.gpu
+def test_work_on_a_stream_of_its_own_changes_no_weight():
+    """Six replayed steps of two sizes, with gradients of weights aside, in float32."""
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    sizes = small_set().sizes
+    large, small = np.flatnonzero(sizes == 8)[:BATCH], np.flatnonzero(sizes <= 6)[:BATCH]
+    steps, rates = [large, small, large, small, small, large], [0.01, 0.02, 0.005, 0.01, 0.02, 0.01]
+    model = network("cuda")
+    twin = copy.deepcopy(model)
+    step, average = graphed(model, optimiser_of(model))
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        seen = [
+            float(step.step(indices, rate, number)[0])
+            for number, (indices, rate) in enumerate(zip(steps, rates, strict=True), start=1)
+        ]
+        losses, expected = plain_steps(twin, rates, steps=steps)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert step.side is not None
+    assert len(step.graphs) == 2
+    assert seen == pytest.approx(losses, rel=1e-4)
+    assert_weights_agree(model, twin, rtol=1e-3, atol=2e-4)
+    for mine, theirs in zip(average.shadow, expected.shadow, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=2e-4)
+
+
+@pytest.mark.gpu
+def test_dropout_is_drawn_anew_at_every_replay_and_again_with_the_same_seed():
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    steps, seen = [STEPS[0]] * 4, []
+    for _ in range(2):
+        model = network("cuda")
+        model.readout.dropout = 0.5
+        step, _ = graphed(model, optimiser_of(model))
+        torch.cuda.manual_seed(3)
+        seen.append([float(step.step(i, 0.0, n)[0]) for n, i in enumerate(steps, start=1)])
+    assert len(set(seen[0])) == 4, "nothing is learned at rate 0: only the numbers drawn differ"
+    assert seen[0] == pytest.approx(seen[1], rel=1e-5)

@@ -1,0 +1,153 @@
+"""Spectral supports made once for all graphs."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from g2n2.data.dense_store import DenseStore
+from g2n2.data.pair_table import PairTable
+from g2n2.data.store import GraphStore
+from g2n2.errors import DataError
+from g2n2.nn.baselines import baseline
+from g2n2.nn.supports import SpectralSupports
+from g2n2.training.cuda_graphs import GraphedStep, Recorded
+from g2n2.training.optimiser import Average
+from g2n2.training.precompute import precompute_supports
+from g2n2.training.session import train_config
+from g2n2.training.task import Task
+from small_runs import largest_difference, learned_state, small_config, small_graphs
+from small_sets import small_set
+
+GRAPHS = small_set()
+CHOSEN = np.array([5, 17, 2, 30, 9])
+
+
+def network(seed=0, device="cpu", **options):
+    torch.manual_seed(seed)
+    return baseline("GNNML3", node_features=2, width=8, layers=2, **options).to(device)
+
+
+def test_a_table_gives_what_was_made_of_each_graph(monkeypatch):
+    monkeypatch.setattr("g2n2.data.pair_table.AT_ONCE", 300)  # made in many pieces
+    store = GraphStore(GRAPHS)
+    table = PairTable(store, lambda b: torch.stack([b.adjacency, 2 * b.adjacency + 1], dim=-1))
+    batch = store.batch(CHOSEN)
+    pairs = batch.mask[:, :, None] & batch.mask[:, None]
+    for wider in (0, 3):
+        made = table.batch(torch.from_numpy(CHOSEN), batch.mask.shape[1] + wider)
+        n = batch.mask.shape[1]
+        assert torch.equal(made[:, :n, :n, 0], batch.adjacency)
+        assert torch.equal(made[:, :n, :n, 1], (2 * batch.adjacency + 1) * pairs)
+        assert not bool(made[:, n:].any())
+        assert not bool(made[:, :, n:].any())
+    assert table.rows.shape == (int((GRAPHS.sizes**2).sum()), 2), "no padding is kept"
+    assert PairTable.bytes_of(store, 2) == table.rows.nbytes
+
+
+def test_a_network_says_the_same_of_supports_it_is_given():
+    model, store = network(), GraphStore(GRAPHS)
+    without = store.batch(CHOSEN)
+    precompute_supports(model, store, Recorded())
+    batch = store.batch(CHOSEN)
+    assert without.designed is None
+    torch.testing.assert_close(
+        batch.designed, model.supports.designed(batch.adjacency, batch.mask), rtol=1e-4, atol=1e-5
+    )
+    torch.testing.assert_close(model(batch), model(without), rtol=1e-4, atol=1e-5)
+
+
+def test_given_supports_are_read_and_not_made_again(monkeypatch):
+    model, store = network(), GraphStore(GRAPHS)
+    precompute_supports(model, store, Recorded())
+    monkeypatch.setattr(SpectralSupports, "_designed", None)  # fails where it is called
+    batch = store.batch(CHOSEN)
+    assert model(batch).shape == (5, 1)
+    moved = batch.to(torch.float64)
+    assert moved.designed.dtype == torch.float64
+    changed = replace(batch, designed=batch.designed * 0.5)
+    assert not torch.allclose(model(changed), model(batch))
+
+
+def test_networks_without_spectral_supports_get_none():
+    store = GraphStore(GRAPHS)
+    precompute_supports(baseline("GNNML1", node_features=2, width=8), store, Recorded())
+    assert store.designed is None
+
+
+def test_a_table_beyond_the_limit_is_not_made(monkeypatch):
+    monkeypatch.setattr("g2n2.training.precompute.LARGEST", 100)
+    store = GraphStore(GRAPHS)
+    precompute_supports(network(), store, Recorded())
+    assert store.designed is None
+
+
+def test_the_next_run_finds_the_table_unless_its_supports_differ():
+    recorded, first, second, third = Recorded(), *(GraphStore(GRAPHS) for _ in range(3))
+    precompute_supports(network(), first, recorded)
+    precompute_supports(network(1), second, recorded)
+    assert second.designed is first.designed
+    precompute_supports(network(bandwidth=2.0), third, recorded)
+    assert third.designed is not first.designed
+
+
+def test_directed_graphs_are_refused_before_anything_is_trained():
+    edges = GRAPHS.edges[:, :-1]
+    counts = GRAPHS.edge_counts.copy()
+    counts[-1] -= 1
+    directed = replace(
+        GRAPHS, edges=edges, edge_counts=counts, edge_features=GRAPHS.edge_features[:-1]
+    )
+    with pytest.raises(DataError, match="some graph is directed"):
+        precompute_supports(network(), GraphStore(directed), Recorded())
+
+
+@pytest.mark.slow
+def test_a_run_learns_the_same_with_and_without_a_table(tmp_path, monkeypatch):
+    config = small_config(baseline="GNNML3", epochs=2)
+    train_config(config, tmp_path / "with", graphs=small_graphs())
+    monkeypatch.setattr("g2n2.training.precompute.LARGEST", 0)
+    train_config(config, tmp_path / "without", graphs=small_graphs())
+    assert (
+        largest_difference(learned_state(tmp_path / "with"), learned_state(tmp_path / "without"))
+        < 1e-4
+    )
+
+
+def steps_of(model, store):
+    rate = torch.tensor(0.0, device=store.device)
+    on_gpu = store.device.type == "cuda"
+    optimiser = torch.optim.Adam(model.parameters(), lr=rate, capturable=on_gpu, foreach=on_gpu)
+    task = Task.of(GRAPHS)
+    return GraphedStep(model, optimiser, Average(model, 0.0), DenseStore(store), task, 8, 1.0, None)
+
+
+def test_a_recorded_step_reads_the_table():
+    """Its loss is that of the network on a batch as it comes."""
+    model, store = network(), GraphStore(GRAPHS)
+    batch = store.batch(CHOSEN)
+    expected, _ = Task.of(GRAPHS).loss(model(batch), batch.targets)
+    precompute_supports(model, store, Recorded())
+    step = steps_of(model, store)
+    step._whole(step._fill(CHOSEN, 0.0, 1))
+    torch.testing.assert_close(step.loss, expected.detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.gpu
+def test_replayed_steps_with_supports_are_the_steps_taken_plainly():
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    model, twin = network(device="cuda"), network(device="cuda")
+    store, plain = GraphStore(GRAPHS, "cuda"), GraphStore(GRAPHS, "cuda")
+    precompute_supports(model, store, Recorded())
+    step, optimiser = steps_of(model, store), torch.optim.Adam(twin.parameters(), lr=0.01)
+    for number in range(1, 4):
+        optimiser.zero_grad()
+        batch = plain.batch(CHOSEN)
+        loss, known = Task.of(GRAPHS).loss(twin(batch), batch.targets)
+        (loss / known).backward()
+        torch.nn.utils.clip_grad_norm_(twin.parameters(), 1.0)
+        optimiser.step()
+        taken, _ = step.step(CHOSEN, 0.01, number)
+        assert float(taken) == pytest.approx(float(loss), rel=2e-3)

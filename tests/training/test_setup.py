@@ -1,0 +1,116 @@
+"""Parts of a run: sources, targets, splits, what a network has no place for."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from g2n2.data.graph_set import Target
+from g2n2.errors import DataError
+from g2n2.training.config import RunConfig
+from g2n2.training.setup import choose_targets, load_graphs, prepare, takes_edges, with_batch
+from small_sets import small_set
+
+
+def test_targets_are_chosen_by_name_or_symbol_in_any_case_and_order():
+    graphs = replace(small_set(columns=2), columns=(Target("r2", symbol="R²"), Target("gap")))
+    chosen = choose_targets(graphs, ("GAP", "r²"))
+    assert [column.name for column in chosen.columns] == ["gap", "r2"]
+    assert np.array_equal(chosen.targets, graphs.targets[:, ::-1])
+    assert choose_targets(graphs, ()) is graphs
+    with pytest.raises(DataError, match="small has no target 'homo'; it has: r2, gap"):
+        choose_targets(graphs, ("homo",))
+
+
+@pytest.mark.parametrize(
+    ("train", "batch"), [(48, 8), (256, 16), (1000, 32), (1600, 64), (2048, 128), (10**6, 128)]
+)
+def test_few_graphs_get_small_batches(train, batch):
+    assert with_batch(RunConfig("x"), train).batch == batch
+    assert with_batch(RunConfig("x", batch=100), train).batch == 100
+    assert with_batch(RunConfig("x", recipe="paper"), train).batch == 32
+
+
+def test_a_limit_draws_graphs_with_the_seed():
+    def drawn(seed, limit):
+        config = RunConfig("regular", options={"count": 40, "nodes": 8}, limit=limit, seed=seed)
+        graphs = load_graphs(config)
+        return [graphs.adjacency(i).tolist() for i in range(len(graphs))]
+
+    assert len(drawn(0, 10)) == 10
+    assert drawn(0, 10) == drawn(0, 10) != drawn(1, 10)
+    assert len(drawn(0, 0)) == len(drawn(0, 1000)) == 40
+
+
+def test_stored_splits_are_taken_where_there_are_some():
+    graphs = small_set()
+    parts = {"train": np.arange(40), "validation": np.arange(40, 50), "test": np.arange(50, 60)}
+    made = prepare(RunConfig("x"), replace(graphs, splits=parts))
+    assert {k: v.tolist() for k, v in made.splits.items()} == {
+        k: v.tolist() for k, v in parts.items()
+    }
+    other = prepare(RunConfig("x", split="random"), replace(graphs, splits=parts))
+    assert other.splits["train"].tolist() != parts["train"].tolist()
+
+
+def test_scaling_looks_at_training_graphs_only():
+    graphs = small_set()
+    first = prepare(RunConfig("x"), graphs)
+    targets = graphs.targets.copy()
+    targets[first.splits["test"]] += 1000
+    assert prepare(RunConfig("x"), replace(graphs, targets=targets)).scaling == first.scaling
+
+
+@pytest.mark.parametrize("unit", [1e300, 1e-200])
+def test_numbers_whose_spread_cannot_be_computed_are_refused(unit):
+    graphs = small_set()
+    with pytest.raises(DataError, match=r"target 't0' of small goes from .* in another unit"):
+        prepare(RunConfig("x"), replace(graphs, targets=graphs.targets * unit))
+    one_value = replace(graphs, targets=np.full_like(graphs.targets, unit))
+    assert prepare(RunConfig("x"), one_value).scaling.deviation == (1.0,)
+
+
+def test_what_a_network_has_no_place_for_is_left_out_and_said():
+    graphs = small_set()
+    rich = replace(
+        graphs,
+        edge_features=np.ones((graphs.edges.shape[1], 2), dtype=np.float32),
+        edge_names=("x", "y"),
+        positions=np.zeros((graphs.sizes.sum(), 3), dtype=np.float32),
+    )
+    made = prepare(RunConfig("x", grammar="GNNML1"), rich)
+    assert made.graphs.edge_features.shape[1] == 0
+    assert made.notes == (
+        "GNNML1 has no place for edge features: they are left out.",
+        "GNNML1 has no place for distances: positions are not used.",
+    )
+    assert prepare(RunConfig("x"), rich).notes == ()
+    taken = {name: takes_edges(RunConfig("x", baseline=name)) for name in ("GIN", "ppgn", "GNNML3")}
+    assert taken == {"GIN": False, "ppgn": True, "GNNML3": False}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options", "message"),
+    [
+        ("nothing/here.csv", {}, "no file or folder 'nothing/here.csv'"),
+        ("here.csv", {}, "no file or folder 'here.csv'"),
+        ("regula", {}, "did you mean regular"),
+        ("regular", {"nodse": 3}, "did you mean nodes?"),
+    ],
+)
+def test_sources_that_are_not_there_are_said(dataset, options, message):
+    with pytest.raises(DataError) as caught:
+        load_graphs(RunConfig(dataset, options=options))
+    assert message in str(caught.value)
+
+
+def test_a_limit_keeps_the_parts_that_came_with_the_data():
+    config = RunConfig("regular", options={"count": 100, "nodes": 14}, limit=50)
+    graphs, whole = load_graphs(config), load_graphs(replace(config, limit=0))
+    part_of = {
+        whole.adjacency(i).tobytes(): part for part, rows in whole.splits.items() for i in rows
+    }
+    assert set(graphs.splits) == {"train", "validation", "test"}
+    for part, rows in graphs.splits.items():
+        assert {part_of[graphs.adjacency(i).tobytes()] for i in rows} == {part}
+    assert sum(map(len, graphs.splits.values())) == 50
