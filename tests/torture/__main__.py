@@ -18,7 +18,7 @@ from typing import Any
 import g2n2
 
 from . import formats, strings
-from .bench import try_cases
+from .bench import CPU_SECONDS, try_cases
 from .commands import bad_commands
 from .faults import Faults
 from .page import page
@@ -50,7 +50,11 @@ def main() -> None:
         found: dict[str, Any] = {
             "seed": options.seed,
             "versions": _versions(),
-            "limits": {"seconds": SECONDS, "memory": MEMORY},
+            "limits": {
+                "seconds": SECONDS,
+                "seconds of a command": CPU_SECONDS,
+                "memory": MEMORY,
+            },
         }
         wanted = [(one.name, int(files * one.share)) for one in formats.formats(seeds)]
         tallies = _tallies(partial(formats.kinds, seeds, options.seed), wanted, options)
