@@ -93,7 +93,7 @@ class Display(AbstractContextManager["Display"]):
     def start(self, loop: Loop) -> None:
         self.speed.start(loop)
         self._say(f"\ntraining into {shown_path(loop.folder)}; Ctrl-C stops and saves")
-        if loop.progress.steps:
+        if loop.progress.steps and not loop.finished:
             self._say(f"going on from epoch {loop.progress.epoch + 1}")
         if self.console.is_terminal and not loop.finished:
             room = max(6, min(30, self.console.width - 84))  # what the text beside it leaves
