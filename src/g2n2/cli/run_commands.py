@@ -143,7 +143,7 @@ def predict(
         show.say(f"stopped {done if advance.done else 'before the first prediction'}")
         raise typer.Exit(130)
     to_stderr = is_stream(out)  # such as /dev/stdout, which holds the table
-    typer.echo(f"{made.rows:,} predictions written to {out}", err=to_stderr)
+    typer.echo(f"{counted(made.rows, 'prediction')} written to {out}", err=to_stderr)
     if made.first_unread:
         several = f"{made.unread:,} records have no prediction (see the column note); the first:"
         typer.echo(
