@@ -24,6 +24,7 @@ from g2n2.training.calibration import (
     check_interval,
     conformal_rank,
     fit_temperature,
+    percent,
 )
 from g2n2.training.evaluate import Predictions
 from g2n2.training.predict import prediction_columns, prediction_rows
@@ -293,6 +294,19 @@ def test_a_run_of_an_earlier_version_predicts_without_and_says_how_to_get_them(f
         train_config(CONFIG, folder, graphs=RUN_GRAPHS, resume=True, watch=Watch())
     assert (folder / CALIBRATION).read_bytes() == before
     assert Run(folder, "cpu").note == ""
+
+
+def test_a_calibration_that_was_lost_is_called_lost(folder):
+    (folder / CALIBRATION).unlink()
+    assert f"{folder} has lost {CALIBRATION}: predictions have no interval" in Run(folder).note
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.9, "90 %"), (0.123456, "12.35 %"), (0.999999, "99.9999 %"), (1.0, "100 %"), (0.0, "0 %")],
+)
+def test_a_share_below_1_is_never_shown_as_all(share, text):
+    assert percent(share) == text
 
 
 def altered(said: dict) -> None:

@@ -21,6 +21,7 @@ from torch import nn
 
 from .. import __version__
 from ..data.graph_set import GraphSet
+from ..data.readers.molecules import fragment_notes
 from ..data.readers.options import SHOWN, Options, settle_bad_records
 from ..data.streaming import Chunk, GraphStream, read_chunk
 from ..described import Described
@@ -53,6 +54,8 @@ class Written:
         rows: Predictions among the lines.
         bad: Position and reason of each record that cannot be read.
         first_bad: Id and reason of the first of them.
+        noted: Predictions with a note.
+        fragmented: Molecules of several fragments.
     """
 
     text: bytes
@@ -60,6 +63,8 @@ class Written:
     rows: int
     bad: tuple[str, ...]
     first_bad: tuple[str, str] | None
+    noted: int
+    fragmented: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,6 +78,8 @@ class Predicted(Described):
         unread: Records without a prediction.
         first_unread: Id and reason of the first of them.
         repeated: The first id, if any, that more than one record has.
+        noted: Predictions with a note on how the graph is unlike the training graphs.
+        notes: What there is to say about the molecules, a sentence each.
     """
 
     path: Path
@@ -81,10 +88,13 @@ class Predicted(Described):
     unread: int
     first_unread: tuple[str, str] | None
     repeated: str | None
+    noted: int
+    notes: tuple[str, ...]
 
     def facts(self) -> dict[str, str]:
         facts = {"path": str(self.path), "predictions": f"{self.rows:,}"}
-        return facts | ({"not read": f"{self.unread:,}"} if self.unread else {})
+        counts = {"not read": self.unread, "with a note": self.noted}
+        return facts | {name: f"{count:,}" for name, count in counts.items() if count}
 
 
 class ChunkPredictor:
@@ -110,7 +120,9 @@ class ChunkPredictor:
         )
         first = (names[min(reasons)], reasons[min(reasons)]) if reasons else None
         text = csv_lines(rows, self.columns)
-        return Written(text, len(chunk), len(rows) - len(reasons), bad, first)
+        noted = sum("note" in row for row in rows) - len(reasons)
+        fragmented = graphs.source.get("fragmented", 0)
+        return Written(text, len(chunk), len(rows) - len(reasons), bad, first, noted, fragmented)
 
     def _rows(self, graphs: GraphSet) -> list[Row]:
         run, calibration = self.run, self.run.calibration
@@ -185,7 +197,13 @@ def predict_to(
             for written in results:
                 if written.bad and stream.options.on_bad == "refuse":
                     output.dropped = True
-                    settle_bad_records(written.bad, stream.total, stream.label, "refuse")
+                    settle_bad_records(
+                        written.bad,
+                        stream.total,
+                        stream.label,
+                        "refuse",
+                        at_least=output.done.records + written.records < stream.total,
+                    )
                 output.add(written.text, written.records, _counts(output, written))
                 progress(output.done.records, stream.total)
                 if interruption.asked:
@@ -206,6 +224,8 @@ def predict_to(
             counts.get("unread", 0),
             (first[0], first[1]) if first else None,
             stream.repeated,
+            counts.get("noted", 0),
+            tuple(fragment_notes(counts.get("fragmented", 0), stream.options.largest)),
         )
 
 
@@ -217,6 +237,8 @@ def _counts(output: PartialOutput, written: Written) -> dict[str, Any]:
         "unread": so_far.get("unread", 0) + len(written.bad),
         "bad": [*so_far.get("bad", ()), *written.bad][:SHOWN],
         "first_bad": list(first) if first else None,
+        "noted": so_far.get("noted", 0) + written.noted,
+        "fragmented": so_far.get("fragmented", 0) + written.fragmented,
     }
 
 
@@ -357,6 +379,7 @@ def _require_listener(address: str) -> None:
 def _cluster(address: str | None, workers: int) -> Iterator[Any]:
     """Ray, connected to a cluster, or with a local one that ends with the context."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its faults reach us as exceptions
     try:
         import ray
         import ray.data
