@@ -4,17 +4,16 @@ Only graph words are written into the weights, as they are built into ChebNet; n
 With r-G_L3 and the preset `paper`:
 
 - Layer 1 makes T₁ = I − κ((D − A) + a(D' − A')). D stands on the diagonal of A², and A' joins the
-  pixels that two walks of length two join, those across a corner: A² is 2 there and less on every
-  other pair. With a = ¼ the stencil is nearly the same in all directions, with a = 0 it is D − A.
+  pixels across a corner, where A² is 2 and less on every other pair. With a = ¼ the stencil is
+  nearly the same in all directions, with a = 0 it is D − A.
 - Layer 2 makes a second one, S₁ = I + diag(w)(T₁ − I), with w = 1 inside and less on the border:
   T₁ mirrors the image at the border, S₁ lets border pixels hold on to their own value.
 - A layer that finds T_m in C makes T_2m = 2 T_m T_m − I of it, and adds to T_0 f … T_(m−1) f in H
   as many more, T_(m+j) f = 2 T_m (T_j f) − T_(m−j) f. The same for S.
 
-After L layers H holds all degrees of T below 2^(L−1) and of S below 2^(L−2). Everything not needed
-for that starts small and at random, and is learned like the rest. Only the biases of MLP_M are not
-learned, so that pairs no word has reached stay zero: what a bias puts on all pairs grows n-fold in
-every product.
+After L layers H holds all degrees of T below 2^(L−1) and of S below 2^(L−2). Everything else starts
+small and at random, and is learned like the rest, but for the biases of MLP_M: what a bias puts on
+all pairs grows n-fold in every product.
 """
 
 from __future__ import annotations
@@ -41,19 +40,12 @@ UNIT, MIRROR, HOLD, BORDER = range(4)
 
 @dataclass
 class Series:
-    """Polynomials of one matrix on their way into H.
+    """Polynomials of one matrix on their way into H."""
 
-    Attributes:
-        matrix: The channel of C that holds the one of degree m.
-        start: The channel of H for degree 1; degree 0 is f, in channel 0 for all.
-        room: The degrees there is room for stay below this.
-        have: Those in H so far stay below this.
-    """
-
-    matrix: int
-    start: int
-    room: int
-    have: int = 1
+    matrix: int  # channel of C that holds the one of degree m
+    start: int  # channel of H for degree 1; degree 0 is f, in channel 0 for all
+    capacity: int  # degrees stay below this
+    count: int = 1  # degrees in H so far
 
     def channel(self, degree: int) -> int:
         return self.start + degree - 1 if degree else 0
@@ -98,7 +90,7 @@ def write_chebyshev_start(
         else:
             _extend(column, held, first_free)
             _square(matrix, held.matrix, 1)
-    return [0, *(s.channel(degree) for s in (mirror, held) for degree in range(1, s.have))]
+    return [0, *(s.channel(degree) for s in (mirror, held) for degree in range(1, s.count))]
 
 
 @torch.no_grad()
@@ -125,7 +117,7 @@ def _first_layer(matrix: Update, corner: float, hold: float) -> None:
     product = _product(matrix)
     identity, edge = 0, 1
     _read(product, 0, {edge: 1.0}, {edge: 1.0})
-    walks = _place(matrix, product)
+    walks = _output(matrix, product)
     units = [  # weights of the inputs, and bias: all inputs are whole numbers, and none is negative
         ({identity: 1.0}, 0.0),
         ({edge: 1.0}, 0.0),
@@ -139,12 +131,12 @@ def _first_layer(matrix: Update, corner: float, hold: float) -> None:
         first.bias[row] = bias
     # A pixel of degree 2, 3, 4 has 1, 2, 4 others across a corner: degree − 1, and 1 more inside.
     across = SCALE * corner
-    made = {
+    channels = {
         UNIT: (1.0,),
         MIRROR: (1.0 + across, SCALE, -SCALE - across, -across, across),
         BORDER: (hold, 0.0, 0.0, 1.0 - hold),
     }
-    for channel, shares in made.items():
+    for channel, shares in channels.items():
         last.weight[channel] = _row(last, dict(enumerate(shares)))
 
 
@@ -152,14 +144,14 @@ def _second_matrix(matrix: Update) -> None:
     """S₁ = I + diag(w)(T₁ − I)."""
     product = _product(matrix)
     _read(product, 1, {BORDER: 1.0}, {MIRROR: 1.0, UNIT: -1.0})
-    _linear(matrix, HOLD, {UNIT: 1.0, _place(matrix, product) + 1: 1.0})
+    _linear(matrix, HOLD, {UNIT: 1.0, _output(matrix, product) + 1: 1.0})
 
 
 def _square(matrix: Update, channel: int, copy: int) -> None:
     """T_2m = 2 T_m T_m − I."""
     product = _product(matrix)
     _read(product, copy, {channel: 1.0}, {channel: 1.0})
-    _linear(matrix, channel, {_place(matrix, product) + copy: 2.0, UNIT: -1.0})
+    _linear(matrix, channel, {_output(matrix, product) + copy: 2.0, UNIT: -1.0})
 
 
 def _extend(column: Update, series: Series, copy: int) -> int:
@@ -169,14 +161,14 @@ def _extend(column: Update, series: Series, copy: int) -> int:
         The first copy of the rule that is still free.
     """
     product = _product(column)
-    place, degree = _place(column, product), series.have
-    for kept in range(1, degree):
-        _linear(column, series.channel(kept), {series.channel(kept): 1.0})
-    for j in range(min(degree, series.room - degree)):
+    output, degree = _output(column, product), series.count
+    for lower in range(1, degree):
+        _linear(column, series.channel(lower), {series.channel(lower): 1.0})
+    for j in range(min(degree, series.capacity - degree)):
         _read(product, copy, {series.matrix: 1.0}, {series.channel(j): 1.0})
-        form = {place + copy: 2.0, series.channel(degree - j): -1.0} if j else {place + copy: 1.0}
+        form = {output + copy: 2.0, series.channel(degree - j): -1.0} if j else {output + copy: 1.0}
         _linear(column, series.channel(degree + j), form)
-        series.have, copy = series.have + 1, copy + 1
+        series.count, copy = series.count + 1, copy + 1
     return copy
 
 
@@ -198,8 +190,8 @@ def _read(rule: ApplyRule, copy: int, *forms: Mapping[int, float]) -> None:
 
 def _row(part: nn.Linear, form: Mapping[int, float]) -> Tensor:
     row = torch.zeros_like(part.weight[0])
-    for place, weight in form.items():
-        row[place] = weight
+    for index, weight in form.items():
+        row[index] = weight
     return row
 
 
@@ -231,7 +223,7 @@ def _product(update: Update) -> ApplyRule:
     return next(rule for rule in rules if rule.rule.body_text() in ("MM", "MV_c"))
 
 
-def _place(update: Update, wanted: ApplyRule) -> int:
+def _output(update: Update, wanted: ApplyRule) -> int:
     """Where a rule's outputs begin in what the mixer reads."""
     rules = [cast(ApplyRule, step) for step in update.steps]
     copies = [_copies(rule) for rule in rules]

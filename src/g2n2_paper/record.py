@@ -76,10 +76,10 @@ class CellRecord:
                 f"{path} is not a complete record ({type(error).__name__}: {error}); delete it and "
                 "run its cell again"
             ) from None
-        if record.path(path.parents[1]) != path:
+        if (right := record.path(path.parents[1])) != path:
             raise DataError(
                 f"{path} contains the record of {record.question} {record.cell}, seed "
-                f"{record.seed}, which belongs in {record.path(path.parents[1])}: move it there"
+                f"{record.seed}, which belongs in {right}: move it there"
             )
         return record
 
@@ -107,11 +107,8 @@ def read_records(results: Path) -> list[CellRecord]:
     """
     if not results.is_dir():
         raise DataError(f"no folder {results}; `g2n2-paper q4` writes records to --results")
-    return [
-        CellRecord.read(path)
-        for question in QUESTIONS
-        for path in sorted((results / question).glob("*.json"))
-    ]
+    paths = [p for question in QUESTIONS for p in sorted((results / question).glob("*.json"))]
+    return [CellRecord.read(path) for path in paths]
 
 
 def _refuse_constant(text: str) -> None:

@@ -17,25 +17,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from multiprocessing import active_children, get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
+
+import torch
 
 from g2n2.atomic_files import replace_file, sole_writer
 from g2n2.errors import DataError, G2N2Error
 from g2n2.training.config import RunConfig
+from g2n2.training.run_folder import provenance
 
 from .record import EARLIER, QUESTIONS, CellRecord, record_path
-
-if TYPE_CHECKING:
-    import torch
 
 Content = TypeVar("Content")
 State = Literal["done", "kept", "left out", "failed"]
 ATTEMPTS = "attempts.json"
-PLACE = ("commit", "source", "paper source", "device", "cpu")
+ORIGIN = ("commit", "source", "paper source", "device", "cpu")
 """Keys of the provenance by which attempts are told apart."""
 
 
@@ -60,10 +60,8 @@ class Job:
     smoke: bool = False
 
     def torch_device(self) -> torch.device:
-        import torch
-
-        chosen = "cuda" if torch.cuda.is_available() else "cpu"
-        return torch.device(chosen if self.device == "auto" else self.device)
+        default = "cuda" if torch.cuda.is_available() else "cpu"
+        return torch.device(default if self.device == "auto" else self.device)
 
     def kept(self, name: str, compute: Callable[..., Content], *arguments: Any) -> Content:
         """The content of a JSON file of this cell; computed and written if it does not exist."""
@@ -200,31 +198,31 @@ def run_cells(
     """
     outcomes: list[CellOutcome] = []
 
-    def add(outcome: CellOutcome) -> None:
-        outcomes.append(outcome)
-        tell(outcome)
+    def add(cell: Cell, state: State, reason: str) -> None:
+        outcomes.append(CellOutcome(cell.label, state, reason))
+        tell(outcomes[-1])
 
     missing = []
     for cell in cells:
         try:
-            known = cell.record(job.results)
+            record = cell.record(job.results)
         except DataError as error:
-            add(CellOutcome(cell.label, "failed", str(error)))
+            add(cell, "failed", str(error))
             continue
-        if known:
-            add(CellOutcome(cell.label, "kept", f"{known.done} {known.unit}"))
+        if record:
+            add(cell, "kept", f"{record.done} {record.unit}")
         else:
             missing.append(cell)
-    timed = [cell for cell in missing if cell.timed or jobs == 1]
-    for cell in timed:
-        add(run_cell(cell, job))
-    if rest := [cell for cell in missing if cell not in timed]:
+    alone = [cell for cell in missing if cell.timed or jobs == 1]
+    for cell in alone:
+        add(cell, *run_cell(cell, job))
+    if rest := [cell for cell in missing if cell not in alone]:
         _run_parallel(rest, job, jobs, add)
     return outcomes
 
 
 def _run_parallel(
-    cells: Sequence[Cell], job: Job, jobs: int, add: Callable[[CellOutcome], None]
+    cells: Sequence[Cell], job: Job, jobs: int, add: Callable[[Cell, State, str], None]
 ) -> None:
     threads = max(1, (os.cpu_count() or 1) // jobs)
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (threads,))
@@ -232,10 +230,10 @@ def _run_parallel(
     try:
         for future in as_completed(futures):
             try:
-                add(future.result())
+                add(futures[future], *future.result())
             except BrokenProcessPool:
                 reason = "a worker process died; run the same command again, with fewer --jobs"
-                add(CellOutcome(futures[future].label, "failed", reason))
+                add(futures[future], "failed", reason)
     except KeyboardInterrupt:
         for process in active_children():
             if process.pid:
@@ -246,47 +244,42 @@ def _run_parallel(
 
 
 def _start_worker(threads: int) -> None:
-    import torch
-
     os.setsid()  # Ctrl-C of a terminal goes to the parent alone, which passes it on once
     torch.set_num_threads(threads)
 
 
-def run_by_name(question: str, name: str, seed: int, job: Job) -> CellOutcome:
+def run_by_name(question: str, name: str, seed: int, job: Job) -> tuple[State, str]:
     """Run a cell in a worker process, which cannot be sent the cell itself."""
-    found = (c for c in cells_of(question, job.smoke) if (c.name, c.seed) == (name, seed))
-    return run_cell(next(found), job)
+    cells = {(cell.name, cell.seed): cell for cell in cells_of(question, job.smoke)}
+    return run_cell(cells[name, seed], job)
 
 
-def run_cell(cell: Cell, job: Job) -> CellOutcome:
-    """Run one cell and write its record; a failure is an outcome, not an exception."""
+def run_cell(cell: Cell, job: Job) -> tuple[State, str]:
+    """Run one cell and write its record; a failure is a state with a reason, not an exception."""
     from .runs import missing_data
 
     if reason := next(filter(None, (missing_data(name, job) for name in cell.needs)), ""):
-        return CellOutcome(cell.label, "left out", reason)
+        return "left out", reason
     if cell.needs_gpu and job.torch_device().type != "cuda":
-        return CellOutcome(cell.label, "left out", "it measures a GPU, and the device is a CPU")
+        return "left out", "it measures a GPU, and the device is a CPU"
     folder = cell.folder(job.work)
     try:
         with sole_writer(folder, "wait for it or choose another --work"):
             with _attempt(folder, job) as attempts:
-                own = Job(folder, job.results, job.device, job.data, job.cache, job.smoke)
-                measured = cell.run(own)
+                measured = cell.run(replace(job, work=folder))
             _record(cell, measured, attempts).write(job.results)
     except G2N2Error as error:
-        return CellOutcome(cell.label, "failed", str(error))
+        return "failed", str(error)
     except Exception as error:  # one faulty cell must not stop the others
         log = folder.with_name(f"{folder.name}.error.txt")
         log.write_text(traceback.format_exc(), encoding="utf-8")
-        return CellOutcome(cell.label, "failed", f"{type(error).__name__}: {error}; see {log}")
-    return CellOutcome(cell.label, "done", f"{measured.done} {measured.unit}")
+        return "failed", f"{type(error).__name__}: {error}; see {log}"
+    return "done", f"{measured.done} {measured.unit}"
 
 
 @contextmanager
 def _attempt(folder: Path, job: Job) -> Iterator[list[dict[str, Any]]]:
     """Keep provenance and wall time of every attempt, those that were stopped included."""
-    from g2n2.training.run_folder import provenance
-
     path = folder / ATTEMPTS
     attempts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     sources = {"paper source": _source_digest(), "seconds": 0.0}
@@ -310,22 +303,16 @@ def _source_digest() -> str:
 
 
 def _record(cell: Cell, measured: Measurement, attempts: list[dict[str, Any]]) -> CellRecord:
-    *before, last = ({k: v for k, v in one.items() if k != "seconds"} for one in attempts)
-    places = [{name: one.get(name) for name in PLACE} for one in before]
-    here = {name: last.get(name) for name in PLACE}
-    others = [place for i, place in enumerate(places) if place != here and place not in places[:i]]
+    seconds = round(sum(attempt.pop("seconds") for attempt in attempts), 3)
+    *before, last = ({name: a.get(name) for name in ORIGIN} for a in attempts)
+    others = [origin for i, origin in enumerate(before) if origin not in (last, *before[:i])]
     return CellRecord(
         question=cell.question,
         cell=cell.name,
         seed=cell.seed,
-        done=measured.done,
-        unit=measured.unit,
-        metrics=measured.metrics,
-        config=measured.config,
-        data=measured.data,
-        provenance=last | ({EARLIER: others} if others else {}),
-        seconds=round(sum(one["seconds"] for one in attempts), 3),
-        detail=measured.detail,
+        provenance=attempts[-1] | ({EARLIER: others} if others else {}),
+        seconds=seconds,
+        **vars(measured),
     )
 
 

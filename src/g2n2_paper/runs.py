@@ -1,14 +1,9 @@
 """Cells made of training runs: one run, or one run for each fold.
 
-Metrics of a cell made of one run:
-
-    test MAE r2 (bohr²)           of the weights with the best validation error, for each target
-    parameters                    of the network
-    seconds per epoch (training)  median over epochs, without validation
-    best epoch                    counted from 1
-
-Its detail has `validation`, `loss` and `seconds`, one number for each epoch, and `guess`, the error
-of the training mean for each target.
+Metrics of a cell of one run: the test error of each target (`test MAE r2 (bohr²)`) by the weights
+with the best validation error, `parameters`, `seconds per epoch (training)` (median, without
+validation) and `best epoch` (from 1). Its detail has `validation`, `loss` and `seconds` of each
+epoch, and `guess`, the error of the training mean for each target.
 """
 
 from __future__ import annotations
@@ -18,30 +13,38 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torch import nn
+
+from g2n2.data.assembly import frozen
+from g2n2.data.catalogue import dataset_options, find_dataset, load_dataset
+from g2n2.data.files import cache_folder
+from g2n2.data.graph_set import GraphSet, Ints
+from g2n2.data.qm9 import has_raw_files
 from g2n2.errors import DataError
 from g2n2.training.config import FREE, RunConfig
+from g2n2.training.cuda_graphs import Recorded
+from g2n2.training.evaluate import Scores
+from g2n2.training.predict import Outcome
+from g2n2.training.processes import free_cached_memory
+from g2n2.training.run import Run
+from g2n2.training.run_folder import RunFolder
+from g2n2.training.session import Watch, train_config
+from g2n2.training.setup import chosen_graphs, read_source
 
 from .runner import Cell, Job, Measurement
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from g2n2.data.graph_set import GraphSet, Ints
-    from g2n2.training.cuda_graphs import Recorded
-    from g2n2.training.evaluate import Scores
-    from g2n2.training.predict import Outcome
 
 SMALL_BATCH = 32
 """Batch size for the few graphs of smoke runs."""
 SETTLED = ("precision", "batch", "rules")
 """Settings that a run decides when it starts."""
 
-Measure = Callable[["Outcome", Path], Mapping[str, float]]
+Measure = Callable[[Outcome, Path], Mapping[str, float]]
 
 
 @dataclass
@@ -63,31 +66,20 @@ class Trained:
 
 def load(config: RunConfig, job: Job) -> GraphSet:
     """The graphs of a run. The whole data set stays in memory for the next cell."""
-    from g2n2.data.catalogue import dataset_options, find_dataset
-    from g2n2.training.setup import chosen_graphs
-
-    known = dataset_options(find_dataset(config.dataset))
-    cache = {"cache": job.cache} if job.cache and "cache" in known else {}
-    options = tuple(sorted({**config.options, **cache}.items()))
-    return chosen_graphs(config, _whole(config.dataset, job.data, options)).check()
+    takes_cache = job.cache and "cache" in dataset_options(find_dataset(config.dataset))
+    options = {**config.options, **({"cache": job.cache} if takes_cache else {})}
+    whole = _whole(config.dataset, job.data, tuple(sorted(options.items())))
+    return chosen_graphs(config, whole).check()
 
 
 @lru_cache(maxsize=2)  # QM9 with distances and without
 def _whole(dataset: str, data: str | None, options: tuple[tuple[str, Any], ...]) -> GraphSet:
-    from g2n2.training.setup import read_source
-
     return read_source(dataset, data, dict(options))
 
 
 @lru_cache(maxsize=64)
 def missing_data(name: str, job: Job) -> str:
     """Why a data set cannot be read here; empty if it can. QM9, which is large, is not loaded."""
-    from importlib.util import find_spec
-
-    from g2n2.data.catalogue import load_dataset
-    from g2n2.data.files import cache_folder
-    from g2n2.data.qm9 import has_raw_files
-
     if name == "qm9":
         cache = Path(job.cache) if job.cache else cache_folder() / "qm9.cache"
         if cache.is_file() or find_spec("qm9pack") is not None or has_raw_files(job.data):
@@ -112,20 +104,15 @@ def train(
         graphs: In place of the data set of the config.
         recorded: CUDA graphs shared by runs on the same graphs.
     """
-    from g2n2.training.processes import free_cached_memory
-    from g2n2.training.run_folder import RunFolder
-    from g2n2.training.session import Watch, train_config
-
     weights = 0
 
     def summary(_config: RunConfig, _parts: Any, model: nn.Module) -> None:
         nonlocal weights
         weights = sum(weight.numel() for weight in model.parameters())
 
-    precision = run_precision(config, job)
     try:
         result = train_config(
-            replace(config, device=job.device, precision=precision),
+            replace(config, device=job.device, precision=run_precision(config, job)),
             folder,
             resume=RunFolder(folder).started,
             graphs=graphs,
@@ -174,16 +161,10 @@ def training_cell(
 
 
 def _measure_run(config: RunConfig, job: Job, measure: Measure | None) -> Measurement:
-    from g2n2.training.run import Run
-    from g2n2.training.run_folder import RunFolder
-
-    folder = job.work / "run"
-    graphs = load(config, job)
-    trained = train(config, folder, job, graphs)
-    files = RunFolder(folder)
-    columns = files.columns()
+    folder, graphs = job.work / "run", load(config, job)
+    trained, files = train(config, folder, job, graphs), RunFolder(folder)
+    columns, history = files.columns(), trained.history
     score = "validation " + ("mae" if len(columns) == 1 else "relative_mae")
-    history = trained.history
     metrics: dict[str, float | None] = {
         mae_key(column.name, column.unit): trained.scores[column.name]["mae"] for column in columns
     }
@@ -218,8 +199,6 @@ def train_fold(
     recorded: Recorded,
 ) -> Trained:
     """A run on the given parts of a set; its folder is removed when it has ended."""
-    from g2n2.data.assembly import frozen
-
     fold = replace(graphs, splits=frozen(dict(splits)))
     trained = train(config, folder, job, fold, recorded)
     shutil.rmtree(folder)

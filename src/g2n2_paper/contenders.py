@@ -1,4 +1,4 @@
-"""Exact power of a network on a suite: what its words, and any weights, can tell apart.
+"""Networks whose power is measured after training, and what is known of it exactly.
 
 exact separated    pairs the words of the grammar tell apart with as many layers, linear mixing
                    and the network's read-out; functions between layers may add to it
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -52,7 +52,7 @@ class Contender:
         return {name: value for name, value in asdict(self).items() if name not in rare or value}
 
 
-CONTENDERS: dict[str, Contender] = {
+CONTENDERS = {
     contender.name: contender
     for contender in (
         Contender("G2N2-8", "G2N2", 8, "r-G_L3", 2),
@@ -74,40 +74,28 @@ class ExactPower:
     """Exact power of a contender on a suite.
 
     Attributes:
-        pairs: In the suite.
-        separated: By the words of its grammar; None if it has none.
-        bound: By the test that bounds it.
+        metrics: Pairs separated by words (None without a grammar), within the bound, and all.
         beyond: Indices of the pairs beyond that bound, if the suite lists its pairs.
         categories: Pairs separated in each category, or within the bound if there is no grammar.
     """
 
-    pairs: int
-    separated: int | None
-    bound: int
-    beyond: tuple[int, ...] = ()
-    categories: dict[str, int] | None = None
-
-    def metrics(self) -> dict[str, float | None]:
-        return {SEPARATED: self.separated, BOUND: self.bound, PAIRS: self.pairs}
+    metrics: dict[str, float | None]
+    beyond: set[int]
+    categories: dict[str, int]
 
 
 def exact_power(contender: Contender, suite: Suite) -> ExactPower:
-    within = wl_classes(suite, contender.bound)
-    words = word_classes(contender, suite)
-    listed = not isinstance(suite.pairs, SameSizePairs)
-    pairs = list(suite.pairs) if listed else []
-    decisive = within if words is None else words
-    by_category: Counter[str] | None = None
-    if suite.categories:
-        by_category = Counter(dict.fromkeys(suite.categories, 0))
-        for name, (i, j) in zip(suite.categories, pairs, strict=True):
-            by_category[name] += decisive[i] != decisive[j]
+    within, words = wl_classes(suite, contender.bound), word_classes(contender, suite)
+    pairs = [] if isinstance(suite.pairs, SameSizePairs) else list(suite.pairs)
+    decisive, total = words or within, len(suite.pairs)
+    categories = Counter(dict.fromkeys(suite.categories, 0))
+    for name, (i, j) in zip(suite.categories, pairs, strict=False):
+        categories[name] += decisive[i] != decisive[j]
+    separated = None if words is None else total - suite.merged(words)
     return ExactPower(
-        pairs=len(suite.pairs),
-        separated=None if words is None else len(suite.pairs) - suite.merged(words),
-        bound=len(suite.pairs) - suite.merged(within),
-        beyond=tuple(at for at, (i, j) in enumerate(pairs) if within[i] == within[j]),
-        categories=None if by_category is None else dict(by_category),
+        metrics={SEPARATED: separated, BOUND: total - suite.merged(within), PAIRS: total},
+        beyond={index for index, (i, j) in enumerate(pairs) if within[i] == within[j]},
+        categories=dict(categories),
     )
 
 
@@ -116,20 +104,9 @@ def word_classes(contender: Contender, suite: Suite) -> list[int] | None:
     if contender.grammar is None:
         return None
     grammar = find_grammar(contender.grammar)
-    classes: list[int] = probe_graphs(
-        grammar, suite.graphs, contender.layers, "network"
-    ).graph_colours.tolist()
+    probes = probe_graphs(grammar, suite.graphs, contender.layers, "network")
+    classes: list[int] = probes.graph_colours.tolist()
     return classes
-
-
-def some_pairs(suite: Suite, chosen: Sequence[int]) -> Suite:
-    """The suite of some of its pairs."""
-    return Suite(
-        suite.name,
-        tuple(suite.graphs[i] for index in chosen for i in suite.pairs[index]),
-        tuple((2 * place, 2 * place + 1) for place in range(len(chosen))),
-        tuple(suite.categories[index] for index in chosen) if suite.categories else (),
-    )
 
 
 def suite_checksum(suite: Suite) -> str:
