@@ -68,7 +68,8 @@ FRESH = 16
 BrecVerdict = Literal["separated", "merged", "unreliable", "not finite"]
 PairVerdict = dict[str, Any]
 """Index and category of a pair, the verdicts and values of both tests, whether some number differs
-clearly on fresh relabelings and by how much, and seconds; None is a value that is not finite."""
+clearly on fresh relabelings and by how much, and seconds; None is a value that is not finite.
+"""
 
 
 @dataclass(frozen=True)
@@ -194,20 +195,8 @@ def brec_tests(
 ) -> tuple[BrecTest, BrecTest]:
     """Run BREC's protocol on two graphs.
 
-    Args:
-        model: A network on stacks `[B, n, n]`.
-        graphs: The two of a pair.
-        key: Seed of the weights, and index of the pair; both seed the relabelings.
-        training: None for weights as they are.
-        precision: BREC uses float32, where small differences are lost in rounding.
-
-    Returns:
-        The released test and the textbook's. If noise is normal, at the latter's level of 0.05 one
-        pair in twenty passes by chance and as many fail the reliability check.
-
-    Raises:
-        DataError: Embeddings have `RELABELINGS` dimensions or more, or the network cannot be run or
-            trained.
+    The network takes stacks `[B, n, n]`; `key` seeds the relabelings. Returned are the released
+    test and the textbook's; if noise is normal, one pair in twenty passes the latter by chance.
     """
     first, second = (relabelled(g, RELABELINGS, (*key, i)) for i, g in enumerate(graphs))
     control_graph = graphs[int(np.random.default_rng(key).integers(2))]
@@ -243,11 +232,7 @@ def train_apart(
 ) -> list[float]:
     """Train on the relabelings of one pair, and leave the network in evaluation mode.
 
-    Returns:
-        The mean cosine embedding loss of each epoch.
-
-    Raises:
-        DataError: The network has no parameters.
+    Returned is the mean cosine embedding loss of each epoch.
     """
     if not isinstance(model, torch.nn.Module) or not any(True for _ in model.parameters()):
         raise DataError(f"{type(model).__name__} has no parameters to train: give a torch module")

@@ -52,14 +52,10 @@ def released_separates(statistic: float, reliability: float) -> bool:
 def hotelling_t2(differences: Embeddings, resolution: float | Embeddings = 0.0) -> float:
     """Return Hotelling's one-sample T² = q · mean(D)ᵀ S⁻¹ mean(D).
 
-    Args:
-        differences: D, `[q, d]`.
-        resolution: Rounding error of the numbers in D, one for all or one per column. Its square
-            joins the variances: embeddings that happen to be exactly invariant have S = 0, and a
-            difference smaller than rounding is none.
-
-    Returns:
-        The statistic; infinity where the mean has a part along which D does not vary at all.
+    `resolution` is the rounding error of D `[q, d]`, one for all or one per column. Its square
+    joins the variances: embeddings that happen to be exactly invariant have S = 0, and a
+    difference smaller than rounding is none. The statistic is infinite where the mean has a part
+    along which D does not vary at all.
     """
     mean, covariance = _moments(differences.astype(np.float64))
     covariance += np.diag(np.broadcast_to(np.square(resolution), mean.shape))
@@ -79,11 +75,7 @@ def hotelling_t2(differences: Embeddings, resolution: float | Embeddings = 0.0) 
 
 
 def hotelling_threshold(dimensions: int, samples: int, alpha: float = 0.05) -> float:
-    """Return the value T² exceeds with probability alpha if the mean of D is zero.
-
-    Raises:
-        DataError: If there are not more samples than dimensions, where S has no inverse.
-    """
+    """Return the value T² exceeds with probability alpha if the mean of D is zero."""
     if not 1 <= dimensions < samples:
         raise DataError(
             f"Hotelling's test needs more relabelings than embedding dimensions, got {samples} and "

@@ -57,17 +57,8 @@ def write_chebyshev_start(
 ) -> list[int]:
     """Write the start into a network of r-G_L3 with the preset `paper` and one node feature.
 
-    Args:
-        model: At least four channels in C.
-        corner: The weight a of pixels across a corner.
-        hold: What w is on the border; with 1 both matrices are the same.
-        spread: Size of what stays random, as a share of PyTorch's own start.
-
-    Returns:
-        The channels of H that hold polynomials in the end.
-
-    Raises:
-        LoweringError: The network has another shape.
+    `corner` is the weight a of pixels across a corner, `hold` what w is on the border, `spread` the
+    size of what stays random. Returned are the channels of H that hold polynomials in the end.
     """
     updates = [_updates(layer) for layer in model.layers]
     _refuse_other_networks(model, updates)
@@ -97,10 +88,7 @@ def write_chebyshev_start(
 def write_linear_readout(readout: Readout, weights: Tensor, constant: float) -> None:
     """A linear map of all features as the start of two decision layers, the rest kept as it is.
 
-    Args:
-        readout: Two linear maps with ReLU between them, and perhaps one beside them.
-        weights: `[P]`.
-        constant: Added to the output.
+    The read-out has two linear maps with ReLU between them, and perhaps one beside them.
     """
     first, last = (part for part in readout.decision if isinstance(part, nn.Linear))
     last.weight.zero_()
@@ -129,7 +117,7 @@ def _first_layer(matrix: Update, corner: float, hold: float) -> None:
     for row, (weights, bias) in enumerate(units):
         first.weight[row] = _row(first, weights)
         first.bias[row] = bias
-    # A pixel of degree 2, 3, 4 has 1, 2, 4 others across a corner: degree − 1, and 1 more inside.
+    # a pixel of degree 2, 3, 4 has 1, 2, 4 others across a corner: degree − 1, and 1 more inside.
     across = SCALE * corner
     channels = {
         UNIT: (1.0,),
@@ -155,11 +143,7 @@ def _square(matrix: Update, channel: int, copy: int) -> None:
 
 
 def _extend(column: Update, series: Series, copy: int) -> int:
-    """Keep the polynomials there are and add as many more, or as there is room for.
-
-    Returns:
-        The first copy of the rule that is still free.
-    """
+    """Keep the polynomials there are and add as many more; return the next free copy."""
     product = _product(column)
     output, degree = _output(column, product), series.count
     for lower in range(1, degree):

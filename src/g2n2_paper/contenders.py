@@ -23,28 +23,18 @@ SEPARATED, BOUND, PAIRS = "exact separated", "exact bound", "pairs"
 
 @dataclass(frozen=True)
 class Contender:
-    """A network, and what is known of its power before training.
-
-    Attributes:
-        name: In cells and tables.
-        network: A key of `nn.baselines.BASELINES`.
-        layers: How many.
-        grammar: Whose words the layers compute, without the functions between them; None for words
-            that depend on the spectrum, which exact arithmetic cannot evaluate.
-        bound: k of the k-FWL test that no weights exceed: 1 for 1-WL, 2 for 3-WL.
-        width: Channels of every memory.
-        options: Of the network.
-        preset: In place of the network's own.
-    """
+    """A network, and what is known of its power before training."""
 
     name: str
-    network: str
+    network: str  # a key of `nn.baselines.BASELINES`
     layers: int
+    # whose words the layers compute, without the functions between them; None for words that depend
+    # on the spectrum, which exact arithmetic cannot evaluate
     grammar: str | None
-    bound: Literal[1, 2]
-    width: int = 16
-    options: Mapping[str, Any] = field(default_factory=dict)
-    preset: str = ""
+    bound: Literal[1, 2]  # k of the k-FWL test that no weights exceed: 1 for 1-WL, 2 for 3-WL
+    width: int = 16  # channels of every memory
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the network
+    preset: str = ""  # in place of the network's own
 
     def as_dict(self) -> dict[str, Any]:
         """Plain types, for JSON; options and preset only if there are any."""
@@ -71,16 +61,12 @@ PPGN_ALIKE = Contender("PPGN-alike", "PPGN", 8, "PPGN", 2, preset="modern")
 
 @dataclass(frozen=True)
 class ExactPower:
-    """Exact power of a contender on a suite.
+    """Exact power of a contender on a suite."""
 
-    Attributes:
-        metrics: Pairs separated by words (None without a grammar), within the bound, and all.
-        beyond: Indices of the pairs beyond that bound, if the suite lists its pairs.
-        categories: Pairs separated in each category, or within the bound if there is no grammar.
-    """
-
+    # pairs separated by words (None without a grammar), within the bound, and all
     metrics: dict[str, float | None]
-    beyond: set[int]
+    beyond: set[int]  # indices of the pairs beyond that bound, if the suite lists its pairs
+    # pairs separated in each category, or within the bound if there is no grammar
     categories: dict[str, int]
 
 

@@ -124,7 +124,7 @@ def _rescale(part: nn.Module, inputs: tuple[Tensor, ...]) -> None:
     sizes, vary = _sizes(values)
     part.weight.div_(sizes[:, None])
     if part.bias is not None:
-        # A constant, such as 1 or the diagonal of I, must not be centred away.
+        # a constant, such as 1 or the diagonal of I, must not be centred away.
         part.bias.copy_(torch.where(vary, -values.mean(0) / sizes, 0.0))
 
 

@@ -44,56 +44,33 @@ SHRINK = (1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 
 @dataclass(frozen=True)
 class FilterNetwork:
-    """One row of the table, as in `q4.toml`.
-
-    Attributes:
-        name: In the cell.
-        layers: How many.
-        baseline: A network of `g2n2.nn.baselines`; None for r-G_L3.
-        preset: Of r-G_L3.
-        width: Channels of H, and of C if `matrix_width` is 0.
-        matrix_width: Channels of C.
-        hidden: Width of the first of two decision layers.
-        corner: Parameter of the start with Chebyshev polynomials; None for a random start.
-        hold: Second parameter of that start.
-        solved: Start the read-out at the least-squares fit to the training image.
-        rate: Highest learning rate of Adam.
-        tf32: Whether a GPU multiplies in tf32. Powers of a Laplacian need more digits.
-        options: Of the baseline, or of the preset.
-        longer: Factor on steps and patience, for cheap networks that learn slowly.
-    """
+    """One row of the table, as in `q4.toml`."""
 
     name: str
     layers: int = 3
-    baseline: str | None = None
-    preset: str = "modern"
-    width: int = 32
-    matrix_width: int = 0
-    hidden: int = 32
+    baseline: str | None = None  # a network of `g2n2.nn.baselines`; None for r-G_L3
+    preset: str = "modern"  # of r-G_L3
+    width: int = 32  # channels of H, and of C if `matrix_width` is 0
+    matrix_width: int = 0  # channels of C
+    hidden: int = 32  # width of the first of two decision layers
+    # parameter of the start with Chebyshev polynomials; None for a random start
     corner: float | None = None
-    hold: float = 1.0
-    solved: bool = False
-    rate: float = 5e-3
-    tf32: bool = True
-    options: Mapping[str, Any] = field(default_factory=dict)
-    longer: int = 1
+    hold: float = 1.0  # second parameter of that start
+    solved: bool = False  # start the read-out at the least-squares fit to the training image
+    rate: float = 5e-3  # highest learning rate of Adam
+    tf32: bool = True  # whether a GPU multiplies in tf32. Powers of a Laplacian need more digits
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the baseline, or of the preset
+    longer: int = 1  # factor on steps and patience, for cheap networks that learn slowly
 
 
 @dataclass(frozen=True)
 class FilterPlan:
-    """What every network gets.
+    """What every network gets."""
 
-    Attributes:
-        runs: Seeds 0, 1, …; the median is reported.
-        steps: At most.
-        patience: A run ends after so many steps without a better validation R².
-        every: Steps between two evaluations of the validation image.
-    """
-
-    runs: int = 10
+    runs: int = 10  # seeds 0, 1, …; the median is reported
     steps: int = 400
-    patience: int = 150
-    every: int = 10
+    patience: int = 150  # a run ends after so many steps without a better validation R²
+    every: int = 10  # steps between two evaluations of the validation image
 
     def of(self, network: FilterNetwork) -> FilterPlan:
         steps, patience = (network.longer * n for n in (self.steps, self.patience))
@@ -234,23 +211,14 @@ def ridge(columns: Array, truth: Array, shrink: float) -> tuple[Array, float]:
 
 @dataclass
 class Fit:
-    """State of a run.
+    """State of a run."""
 
-    Attributes:
-        step: Steps done.
-        best_step: The step with the best validation R².
-        scores: R² of each image at that step.
-        values: The test image at that step, `[n]`.
-        curve: Validation R² at each evaluation.
-        died: A gradient or an output was not finite; what was best before counts.
-    """
-
-    step: int = 0
-    best_step: int = 0
-    scores: dict[str, float] = field(default_factory=dict)
-    values: Array = field(default_factory=lambda: np.zeros(0))
-    curve: list[float] = field(default_factory=list)
-    died: bool = False
+    step: int = 0  # steps done
+    best_step: int = 0  # the step with the best validation R²
+    scores: dict[str, float] = field(default_factory=dict)  # R² of each image at that step
+    values: Array = field(default_factory=lambda: np.zeros(0))  # the test image at that step, `[n]`
+    curve: list[float] = field(default_factory=list)  # validation R² at each evaluation
+    died: bool = False  # a gradient or an output was not finite; what was best before counts
 
 
 def one_run(images: Images, network: FilterNetwork, plan: FilterPlan, seed: int) -> dict[str, Any]:
@@ -271,11 +239,7 @@ def one_run(images: Images, network: FilterNetwork, plan: FilterPlan, seed: int)
 
 
 def fit(model: nn.Module, images: Images, rate: float, plan: FilterPlan) -> Fit:
-    """Train until `plan` ends the run, or a gradient is not finite.
-
-    Raises:
-        TrainingError: The outputs of the untrained network are not finite.
-    """
+    """Train until `plan` ends the run, or a gradient is not finite."""
     recipe = replace(RECIPES["paper"], rate=rate)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimiser = torch.optim.Adam(weights, rate)

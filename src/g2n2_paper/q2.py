@@ -221,10 +221,7 @@ def _repeated(smoke: bool) -> Iterator[Cell]:
 def speed_cell(name: str, configs: Mapping[str, RunConfig], epochs: int) -> Cell:
     """A cell that times networks one after the other, on the same data, with nothing beside them.
 
-    Args:
-        name: Of the cell.
-        configs: Network to settings of its run; the first one is the unit of the ratios.
-        epochs: How many are timed, after one that is not.
+    The first network is the unit of the ratios; one epoch goes before those that are timed.
     """
     settings = {network: config.as_dict() for network, config in configs.items()}
 
@@ -257,11 +254,7 @@ def seconds_key(network: str) -> str:
 
 
 def equal_time_epochs(config: RunConfig, job: Job, speed: str) -> int:
-    """The epochs of PPGN that take as long as the config's own take G²N².
-
-    Raises:
-        DataError: The two networks have not been timed.
-    """
+    """The epochs of PPGN that take as long as the config's own take G²N²."""
     path = record_path(job.results, "q2", speed, 0)
     if not path.exists():
         raise DataError(f"equal time needs a timing of both networks: g2n2-paper q2 --only {speed}")

@@ -41,23 +41,15 @@ ORIGIN = ("commit", "source", "paper source", "device", "cpu")
 
 @dataclass(frozen=True)
 class Job:
-    """Where and how a cell runs.
+    """Where and how a cell runs."""
 
-    Attributes:
-        work: Folder of unfinished work. `run_cell` gives each cell its own.
-        results: Folder of the records.
-        device: `auto`, `cpu` or `cuda`.
-        data: Folder of data files, if any.
-        cache: Cache file of QM9, if not the user's.
-        smoke: Tiny settings that only check that everything runs.
-    """
-
+    # folder of unfinished work. `run_cell` gives each cell its own
     work: Path = Path("build/experiments")
-    results: Path = Path("results")
-    device: str = "auto"
-    data: str | None = None
-    cache: str | None = None
-    smoke: bool = False
+    results: Path = Path("results")  # folder of the records
+    device: str = "auto"  # `auto`, `cpu` or `cuda`
+    data: str | None = None  # folder of data files, if any
+    cache: str | None = None  # cache file of QM9, if not the user's
+    smoke: bool = False  # tiny settings that only check that everything runs
 
     def torch_device(self) -> torch.device:
         default = "cuda" if torch.cuda.is_available() else "cpu"
@@ -89,28 +81,17 @@ class Measurement:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One cell of a question's tables, for one seed.
+    """One cell of a question's tables, for one seed."""
 
-    Attributes:
-        question: One of `QUESTIONS`.
-        name: Parts joined by `/`.
-        run: Computes the measurement.
-        settings: Everything the numbers depend on. A record with other settings is not this
-            cell's: the cell is run again.
-        seed: Seed of the run.
-        needs: Names of the data sets it reads.
-        timed: It measures time, so nothing may run beside it.
-        needs_gpu: On a CPU it would be another measurement.
-    """
-
-    question: str
-    name: str
-    run: Callable[[Job], Measurement]
+    question: str  # one of `QUESTIONS`
+    name: str  # parts joined by `/`
+    run: Callable[[Job], Measurement]  # computes the measurement
+    # everything the numbers depend on: a cell whose record has other settings is run again
     settings: Mapping[str, Any]
     seed: int = 0
-    needs: tuple[str, ...] = ()
-    timed: bool = False
-    needs_gpu: bool = False
+    needs: tuple[str, ...] = ()  # names of the data sets it reads
+    timed: bool = False  # it measures time, so nothing may run beside it
+    needs_gpu: bool = False  # on a CPU it would be another measurement
 
     @property
     def label(self) -> str:
@@ -152,11 +133,7 @@ class CellOutcome:
 
 
 def cells_of(question: str, smoke: bool = False) -> list[Cell]:
-    """The cells of a question, in the order they should run.
-
-    Raises:
-        DataError: There is no such question.
-    """
+    """The cells of a question, in the order they should run."""
     if question not in QUESTIONS:
         raise DataError(f"no question {question!r}; expected one of {', '.join(QUESTIONS)}")
     cells: list[Cell] = import_module(f"g2n2_paper.{question}").cells(smoke)
@@ -164,11 +141,7 @@ def cells_of(question: str, smoke: bool = False) -> list[Cell]:
 
 
 def choose(cells: Sequence[Cell], only: Sequence[str], seeds: Sequence[int] = ()) -> list[Cell]:
-    """The cells whose name has one of the given parts, and whose seed is one of the given.
-
-    Raises:
-        DataError: No cell has that part or seed.
-    """
+    """The cells whose name has one of the given parts, and whose seed is one of the given."""
     for part in only:
         if not any(_has_part(cell.name, part) for cell in cells):
             words = sorted({word for cell in cells for word in cell.name.split("/")})
@@ -187,14 +160,7 @@ def run_cells(
 ) -> list[CellOutcome]:
     """Run all cells without a record: those that measure time first and alone, then the others.
 
-    Args:
-        cells: What to run.
-        job: Where and how.
-        jobs: Processes at a time.
-        tell: Called with the outcome of each cell.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C. Finished work is kept.
+    `jobs` processes run at a time. Ctrl-C raises KeyboardInterrupt; finished work is kept.
     """
     outcomes: list[CellOutcome] = []
 

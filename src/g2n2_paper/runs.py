@@ -49,19 +49,12 @@ Measure = Callable[[Outcome, Path], Mapping[str, float]]
 
 @dataclass
 class Trained:
-    """A finished run.
+    """A finished run."""
 
-    Attributes:
-        parameters: Number of weights.
-        scores: Of the best weights on the test graphs, by target; empty without test graphs.
-        guesses: The same for a constant guess.
-        history: One row for each epoch.
-    """
-
-    parameters: int
-    scores: Scores
-    guesses: Scores
-    history: list[dict[str, float]]
+    parameters: int  # number of weights
+    scores: Scores  # of the best weights on the test graphs, by target; empty without test graphs
+    guesses: Scores  # the same for a constant guess
+    history: list[dict[str, float]]  # one row for each epoch
 
 
 def load(config: RunConfig, job: Job) -> GraphSet:
@@ -97,12 +90,8 @@ def train(
 ) -> Trained:
     """Train, or resume from the last checkpoint of the folder.
 
-    Args:
-        config: Settings. A CPU computes in 32 bits, whatever they say.
-        folder: The run folder.
-        job: Device and data.
-        graphs: In place of the data set of the config.
-        recorded: CUDA graphs shared by runs on the same graphs.
+    A CPU computes in 32 bits, whatever the settings say. Runs on the same graphs can share their
+    `recorded` CUDA graphs.
     """
     weights = 0
 
@@ -141,13 +130,8 @@ def training_cell(
 ) -> Cell:
     """A cell of one training run.
 
-    Args:
-        question: Its question.
-        name: Of the cell.
-        config: Settings of the run.
-        measure: Adds metrics, from the predictions for the test graphs.
-        epochs: Decides the number of epochs when the run starts.
-        options: Of the cell.
+    `measure` adds metrics from the predictions for the test graphs, `epochs` decides the number of
+    epochs when the run starts.
     """
 
     def run(job: Job) -> Measurement:

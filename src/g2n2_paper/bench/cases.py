@@ -29,42 +29,24 @@ class Floor:
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to measure.
+    """One thing to measure."""
 
-    Attributes:
-        name: How it is asked for.
-        group: Whose table and file it belongs to; asking for a group asks for all of its cases.
-        kind: A training step, inference, an epoch through `g2n2 train`, the product alone, or where
-            the time of a training step goes.
-        batch: Graphs at a time.
-        nodes: Nodes of every graph; 0 for molecules of QM9's sizes.
-        width: Channels.
-        layers: How many.
-        preset: Of the network.
-        precision: Of its arithmetic.
-        batches: Batches of one pass; their sizes follow the data's.
-        shape: Of graphs with a given number of nodes: `random`, or a square `grid`.
-        graphed: Whether steps on a GPU are CUDA graphs.
-        devices: Where it makes sense.
-        peers: What it is compared with in the same run.
-        floor: What it should reach.
-    """
-
-    name: str
-    group: str
+    name: str  # how it is asked for
+    group: str  # whose table and file it belongs to; asking for a group asks for all of its cases
+    # `epoch` goes through `g2n2 train`, `profile` says where the time of a training step goes
     kind: Literal["train", "infer", "epoch", "product", "profile"] = "train"
-    batch: int = 128
-    nodes: int = 0
+    batch: int = 128  # graphs at a time
+    nodes: int = 0  # nodes of every graph; 0 for molecules of QM9's sizes
     width: int = 64
     layers: int = 3
-    preset: str = "paper"
-    precision: Precision = "bf16"
-    batches: int = 32
+    preset: str = "paper"  # of the network
+    precision: Precision = "bf16"  # of its arithmetic
+    batches: int = 32  # batches of one pass; their sizes follow the data's
     shape: Literal["random", "grid"] = "random"
-    graphed: bool = True
-    devices: tuple[Device, ...] = ("cuda",)
-    peers: tuple[Peer, ...] = ()
-    floor: Floor | None = None
+    graphed: bool = True  # whether steps on a GPU are CUDA graphs
+    devices: tuple[Device, ...] = ("cuda",)  # where it makes sense
+    peers: tuple[Peer, ...] = ()  # what it is compared with in the same run
+    floor: Floor | None = None  # what it should reach
 
     @property
     def training(self) -> bool:
@@ -92,11 +74,7 @@ CASES = tuple(
 
 
 def cases_for(device: Device, wanted: Sequence[str] = ()) -> list[Case]:
-    """The cases to run on a device, in the registry's order; all it can run where none is named.
-
-    Raises:
-        DataError: No case or group has that name, or the device cannot run it.
-    """
+    """The cases to run on a device, in the registry's order; all it can run where none is named."""
     able = [case for case in CASES if device in case.devices]
     for name in wanted:
         named = [case for case in CASES if name in (case.name, case.group)]

@@ -97,21 +97,14 @@ def keep_result(folder: Path, row: Row) -> Path:
 
 @dataclass(eq=False)
 class Bench:
-    """Measures cases on one device.
-
-    Attributes:
-        device: Where.
-        cache: The cache file of QM9, for real molecules; None for drawn ones.
-        quick: Tiny sizes that only show the steps.
-        peaks: TFLOP/s by precision, as far as measured.
-        spent: Seconds by group.
-    """
+    """Measures cases on one device."""
 
     device: torch.device
-    cache: Path | None = None
-    quick: bool = False
+    cache: Path | None = None  # the cache file of QM9, for real molecules; None for drawn ones
+    quick: bool = False  # tiny sizes that only show the steps
+    # TFLOP/s by precision, as far as measured
     peaks: dict[Precision, float] = field(default_factory=dict)
-    spent: dict[str, float] = field(default_factory=dict)
+    spent: dict[str, float] = field(default_factory=dict)  # seconds by group
 
     @property
     def effort(self) -> Effort:

@@ -14,19 +14,12 @@ KERNELS = ("WL kernel", "GNTK")
 
 @dataclass(frozen=True)
 class Cited:
-    """One published number.
+    """One published number."""
 
-    Attributes:
-        text: As printed, such as `92.5 ± 4.3`.
-        value: The number; None if the source has none.
-        note: A remark on it.
-        likely: What it should have been, if it is a misprint.
-    """
-
-    text: str
-    value: float | None
-    note: str = ""
-    likely: float | None = None
+    text: str  # as printed, such as `92.5 ± 4.3`
+    value: float | None  # the number; None if the source has none
+    note: str = ""  # a remark on it
+    likely: float | None = None  # what it should have been, if it is a misprint
 
     @property
     def bar(self) -> float:

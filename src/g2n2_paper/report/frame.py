@@ -16,15 +16,7 @@ from .numbers import EMPTY, Digits, TableEntry, Value, entry, significant
 
 
 class Results:
-    """All records of a results folder.
-
-    Attributes:
-        records: As read.
-        frame: The same, one row for each record and one column for each of its fields.
-
-    Raises:
-        DataError: A file is not a record, or there is no such folder.
-    """
+    """All records of a results folder, and a frame with one row for each of them."""
 
     def __init__(self, folder: Path) -> None:
         self.records = read_records(folder)
@@ -53,11 +45,7 @@ class Results:
         return entry(self.value(question, cell, metric), digits)
 
     def need(self, question: str, cell: str, metric: str) -> Value:
-        """The same, for pages that cannot be written without it.
-
-        Raises:
-            DataError: The cell was not run.
-        """
+        """The same, for pages that cannot be written without it: DataError if it was not run."""
         if value := self.value(question, cell, metric):
             return value
         raise DataError(f"{question} {cell} has no record: g2n2-paper {question} --only {cell}")

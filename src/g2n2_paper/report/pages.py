@@ -19,15 +19,7 @@ from g2n2.atomic_files import replace_file
 from g2n2.errors import DataError
 
 from ..bench.run import read_results
-from . import (
-    facts,
-    frame,
-    performance,
-    tables_filters,
-    tables_power,
-    tables_qm9,
-    tables_tu,
-)
+from . import facts, frame, performance, tables_filters, tables_power, tables_qm9, tables_tu
 from .cited import cited
 from .drawing import Drawing
 from .figures import drawings
@@ -62,12 +54,8 @@ class MarkdownTables:
 class Pages:
     """All pages and figures made from a results folder.
 
-    Args:
-        results: Folder of the records, with the benchmarks in `bench`.
-        root: Folder with README.md and docs.
-
-    Raises:
-        DataError: A file is not a record, or there is none.
+    `results` is the folder of the records, with the benchmarks in `bench`; `root` has README.md and
+    docs.
     """
 
     def __init__(self, results: Path, root: Path) -> None:
@@ -92,11 +80,7 @@ class Pages:
         }
 
     def part(self, name: str, page: str) -> str:
-        """A generated part of a page.
-
-        Raises:
-            DataError: There is no part of that name.
-        """
+        """A generated part of a page."""
         template = self.templates.get_template("parts.md")
         block = template.blocks.get(name.replace("-", "_"))
         if block is None:
@@ -105,11 +89,7 @@ class Pages:
         return "".join(block(template.new_context())).strip()
 
     def fill(self, text: str, page: str) -> str:
-        """A page with its generated parts replaced.
-
-        Raises:
-            DataError: A mark has no partner, or asks for something unknown.
-        """
+        """A page with its generated parts replaced."""
         if lonely := ANY_MARK.search(MARKS.sub("", text)):
             raise DataError(f"{page}: the mark paper:{lonely[1]} has no partner")
 
