@@ -120,6 +120,7 @@ def test_what_goes_wrong_is_part_of_the_result(bench, monkeypatch, capsys):
     def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
+    monkeypatch.setattr(Bench, "_compared", lambda *_: {})  # checked above
     with monkeypatch.context() as patch:
         patch.setattr(run, "fast_pass", full)
         assert bench.run(TINY)["reason"] == "memory does not suffice"
