@@ -110,13 +110,17 @@ def times_slower(ours: Pass, theirs: Pass, device: torch.device, rounds: int) ->
 
 def seconds_of(action: Callable[[], object], device: torch.device, passes: int) -> float:
     """Mean seconds of some passes, until the device has finished."""
-    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
-    wait()
+    synchronise(device)
     start = time.perf_counter()
     for _ in range(passes):
         action()
-    wait()
+    synchronise(device)
     return (time.perf_counter() - start) / passes
+
+
+def synchronise(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def qm9_sizes(count: int, seed: int = 0) -> Ints:
@@ -241,7 +245,8 @@ def inference_pass(work: Workload, forward: Forward) -> Pass:
 def eager_pass(work: Workload, model: GrammarGNN, forward: Forward, training: bool) -> Pass:
     """A pass one operation after the other: forward, and in training backward and AdamW."""
     if not training:
-        return work.autocast()(inference_pass(work, forward))
+        infer: Pass = work.autocast()(inference_pass(work, forward))
+        return infer
     optimiser = make_optimiser(model, RECIPES["modern"], work.device)
     for group in optimiser.param_groups:
         group["lr"] = torch.full_like(group["lr"], RATE) if torch.is_tensor(group["lr"]) else RATE

@@ -112,12 +112,13 @@ def brec_cell(settings: BrecSettings, small: bool = False) -> Cell:
 
     def run(job: Job) -> Measurement:
         suite, device = _brec(job.data), job.torch_device()
-        chosen = one_of_each_category(suite, nodes=16) if small else range(len(suite.pairs))
+        suite = one_of_each_category(suite, nodes=16) if small else suite
+        chosen = range(len(suite.pairs))
         verdicts = [job.kept(f"pair-{i}", judge, settings, suite, i, device) for i in chosen]
         return Measurement(
             done=len(verdicts),
             unit="pairs",
-            metrics=metrics(verdicts, exact_power(settings.contender, some_pairs(suite, chosen))),
+            metrics=metrics(verdicts, exact_power(settings.contender, suite)),
             config={**settings.as_dict(), "pairs": list(chosen)},
             data={"brec": suite_checksum(suite)},
             detail={"pairs": verdicts},
@@ -132,23 +133,15 @@ def _brec(data: str | None) -> Suite:
     return load_suite("brec", data)
 
 
-def some_pairs(suite: Suite, chosen: Sequence[int]) -> Suite:
-    """The suite of some of its pairs."""
-    return Suite(
-        suite.name,
-        tuple(suite.graphs[i] for index in chosen for i in suite.pairs[index]),
-        tuple((2 * number, 2 * number + 1) for number in range(len(chosen))),
-        tuple(suite.categories[index] for index in chosen),
-    )
-
-
-def one_of_each_category(suite: Suite, nodes: int) -> list[int]:
+def one_of_each_category(suite: Suite, nodes: int) -> Suite:
     """The first pair of every category whose graphs have at most so many nodes."""
-    first: dict[str, int] = {}
-    for index, (i, _) in enumerate(suite.pairs):
-        if len(suite.graphs[i]) <= nodes:
-            first.setdefault(suite.categories[index], index)
-    return list(first.values())
+    first: dict[str, tuple[int, int]] = {}
+    for category, pair in zip(suite.categories, suite.pairs, strict=True):
+        if len(suite.graphs[pair[0]]) <= nodes:
+            first.setdefault(category, pair)
+    graphs = tuple(suite.graphs[i] for pair in first.values() for i in pair)
+    pairs = tuple((2 * number, 2 * number + 1) for number in range(len(first)))
+    return Suite(suite.name, graphs, pairs, tuple(first))
 
 
 def judge(settings: BrecSettings, suite: Suite, index: int, device: torch.device) -> PairVerdict:
@@ -278,18 +271,17 @@ def clearest_gap(first: Embeddings, second: Embeddings) -> float:
 
 
 def metrics(verdicts: Sequence[PairVerdict], exact: ExactPower) -> dict[str, float | None]:
-    """The metrics of the cell; the exact power is that of the same pairs."""
-    beyond = {verdicts[number]["pair"] for number in exact.beyond}
+    """The metrics of the cell."""
     table: dict[str, float | None] = {
         CLEAR: sum(v["clear"] for v in verdicts),
-        "judged within the bound": sum(v["pair"] not in beyond for v in verdicts),
+        "judged within the bound": sum(v["pair"] not in exact.beyond for v in verdicts),
         "not finite": sum(v["released"] == "not finite" for v in verdicts),
         **exact.metrics,
     }
     for test, tail in (("released", ""), ("hotelling", ", Hotelling's T²")):
         separated = [verdict for verdict in verdicts if verdict[test] == "separated"]
         table[f"{TRAINED}{tail}"] = len(separated)
-        table[f"{BEYOND}{tail}"] = sum(verdict["pair"] in beyond for verdict in separated)
+        table[f"{BEYOND}{tail}"] = sum(verdict["pair"] in exact.beyond for verdict in separated)
         table[f"unreliable{tail}"] = sum(v[test] == "unreliable" for v in verdicts)
     by_category = Counter(v["category"] for v in verdicts if v["released"] == "separated")
     for category, number in exact.categories.items():

@@ -71,7 +71,8 @@ def embeddings(
     def run(order: Pairs) -> Floats:
         chosen = torch.as_tensor(order, device=device)
         moved = stack[:, chosen][:, :, chosen]
-        return np.asarray(torch.cat([model(p) for p in moved.split(GRAPHS_AT_A_TIME)]).cpu())
+        parts = torch.split(moved, GRAPHS_AT_A_TIME)
+        return np.asarray(torch.cat([model(part) for part in parts]).cpu())
 
     nodes = stack.shape[1]
     values = run(np.arange(nodes))

@@ -56,7 +56,8 @@ EPOCHS = {"csl": 60, "exp": 40, "sr25": 40}
 SR25_COPIES = {"train": 8, "validation": 2, "test": 4}
 COUNTS = ("triangle", "tailed_triangle", "3_star", "4_cycle", "5_cycle", "6_cycle")
 COUNTING_EPOCHS, RANDOM_NETWORKS = 200, 10
-MERGED = "pairs merged"
+MERGED, OTHER = "pairs merged", "pairs merged, other {}"
+NORMALISED = "normalised test MAE {}"
 
 
 def cells(smoke: bool = False) -> list[Cell]:
@@ -185,17 +186,9 @@ def normalised_errors(outcome: Outcome, folder: Path) -> dict[str, float]:
     """Test MAE of every count over the deviation of that count in the training graphs."""
     train = outcome.graphs.select(RunFolder(folder).splits()["train"]).targets
     return {
-        normalised_key(column.name): outcome.scores[column.name]["mae"] / float(deviation)
+        NORMALISED.format(column.name): outcome.scores[column.name]["mae"] / float(deviation)
         for column, deviation in zip(outcome.graphs.columns, train.std(axis=0), strict=True)
     }
-
-
-def normalised_key(count: str) -> str:
-    return f"normalised test MAE {count}"
-
-
-def other_key(count: str) -> str:
-    return f"{MERGED}, other {count}"
 
 
 def counting_exact_cell(contender: Contender, limit: int = 0) -> Cell:
@@ -208,7 +201,7 @@ def counting_exact_cell(contender: Contender, limit: int = 0) -> Cell:
         assert classes is not None, "a contender without a grammar has no such cell"
         stack = np.stack(suite.graphs).astype(np.float64)
         counts = {count: SUBSTRUCTURES[count](stack).tolist() for count in COUNTS}
-        other = {other_key(count): differing(classes, counts[count]) for count in COUNTS}
+        other = {OTHER.format(count): differing(classes, counts[count]) for count in COUNTS}
         return Measurement(
             done=1,
             unit="measurements",

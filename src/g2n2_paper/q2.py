@@ -60,6 +60,7 @@ NARROW_RATE = 2e-3
 SPREAD = "spread of predictions / spread of targets"
 LEAST_SPREAD = 0.1
 """A run below this ratio predicts a constant."""
+SECONDS = "seconds per epoch {}"
 COLLAPSE_SEEDS = 20
 TIMED_EPOCHS = 3
 
@@ -241,16 +242,12 @@ def speed_cell(name: str, configs: Mapping[str, RunConfig], epochs: int) -> Cell
         return Measurement(
             done=len(configs),
             unit="networks",
-            metrics={seconds_key(network): value for network, value in seconds.items()} | ratios,
+            metrics={SECONDS.format(network): value for network, value in seconds.items()} | ratios,
             config={**settings, "run in": precisions},
             data=data,
         )
 
     return Cell("q2", name, run, settings, needs=("qm9",), timed=True)
-
-
-def seconds_key(network: str) -> str:
-    return f"seconds per epoch {network}"
 
 
 def equal_time_epochs(config: RunConfig, job: Job, speed: str) -> int:

@@ -55,6 +55,7 @@ HELD_OUT = 0.1
 """Share of a training fold that chooses the weights in nested validation."""
 GIN, RELEASED, NESTED = "GIN's protocol", "best epoch of each fold", "nested validation"
 STATISTICS = (GIN, RELEASED, NESTED)
+ACCURACY, DEVIATION = "accuracy, {} (%)", "deviation over folds, {} (%)"
 KEPT_DIGITS = 3
 
 
@@ -168,14 +169,6 @@ def _percent(share: float) -> float:
     return round(100.0 * share, KEPT_DIGITS)
 
 
-def accuracy_key(statistic: str) -> str:
-    return f"accuracy, {statistic} (%)"
-
-
-def deviation_key(statistic: str) -> str:
-    return f"deviation over folds, {statistic} (%)"
-
-
 def statistics(curves: Sequence[Sequence[float]], nested: Sequence[float]) -> dict[str, Any]:
     """The three statistics of all folds, and the epoch that GIN's protocol chooses (from 1).
 
@@ -187,6 +180,6 @@ def statistics(curves: Sequence[Sequence[float]], nested: Sequence[float]) -> di
     values = {GIN: table[:, epoch], RELEASED: table.max(axis=1), NESTED: np.asarray(nested)}
     metrics: dict[str, Any] = {}
     for name, accuracies in values.items():
-        metrics[accuracy_key(name)] = round(float(accuracies.mean()), 4)
-        metrics[deviation_key(name)] = round(float(accuracies.std()), 4)
+        metrics[ACCURACY.format(name)] = round(float(accuracies.mean()), 4)
+        metrics[DEVIATION.format(name)] = round(float(accuracies.std()), 4)
     return {**metrics, f"best epoch, {GIN}": epoch + 1}

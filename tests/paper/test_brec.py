@@ -321,8 +321,8 @@ def test_what_is_separated_beyond_the_bound_is_counted(pairs: Suite) -> None:
     assert exact_power(CONTENDERS["GIN"], pairs).beyond == {0, 1}
     assert exact_power(CONTENDERS["GNNML3"], pairs).metrics["exact separated"] is None
     fine = {"category": "cycles", "released": "separated", "hotelling": "separated", "clear": True}
-    wrong = {**fine, "pair": 31, "category": "regular", "hotelling": "merged"}
-    counts = brec.metrics([{**fine, "pair": 7}, wrong], exact)
+    wrong = {**fine, "pair": 1, "category": "regular", "hotelling": "merged"}
+    counts = brec.metrics([{**fine, "pair": 0}, wrong], exact)
     assert counts["separated beyond the bound"] == 1
     assert counts["separated beyond the bound, Hotelling's T²"] == 0
     assert (counts["trained separated"], counts["judged within the bound"]) == (2, 1)
@@ -333,7 +333,8 @@ def test_a_small_sample_has_a_pair_of_every_category() -> None:
     pairs = tuple((i, i + 1) for i in range(0, 8, 2))
     graphs = (large, large, small, small, small, small, large, large)
     suite = Suite("s", graphs, pairs, ("a", "a", "b", "c"))
-    assert one_of_each_category(suite, nodes=5) == [1, 2]
+    few = one_of_each_category(suite, nodes=5)
+    assert (few.pairs, few.categories) == (((2, 3), (4, 5)), ("a", "b"))
 
 
 def test_a_gap_is_measured_by_the_spread_of_relabelings():

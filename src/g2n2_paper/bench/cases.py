@@ -54,7 +54,8 @@ class Case:
 
     def at_most(self, **sizes: int) -> Case:
         """The same with no more nodes, width, …"""
-        return replace(self, **{name: min(getattr(self, name), n) for name, n in sizes.items()})
+        smaller: dict[str, Any] = {n: min(getattr(self, n), size) for n, size in sizes.items()}
+        return replace(self, **smaller)
 
     def quick(self) -> Case:
         """The same on tiny sizes; its figures say nothing."""
@@ -62,9 +63,10 @@ class Case:
 
 
 def _case(row: dict[str, Any]) -> Case:
-    lists = {name: tuple(row[name]) for name in ("devices", "peers") if name in row}
-    floor = Floor(**row["floor"]) if "floor" in row else None
-    return Case(**{**row, **lists, "floor": floor})
+    fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in row.items()}
+    if "floor" in fields:
+        fields["floor"] = Floor(**fields["floor"])
+    return Case(**fields)
 
 
 CASES = tuple(

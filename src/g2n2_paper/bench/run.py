@@ -13,30 +13,15 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import torch
 
+from g2n2 import bench
 from g2n2.atomic_files import replace_file
-from g2n2.bench import (
-    QUICK,
-    Effort,
-    EqualityCheck,
-    Pass,
-    Precision,
-    Workload,
-    compare,
-    drawn_molecules,
-    eager_pass,
-    fast_pass,
-    forward_of,
-    measure,
-    qm9_sizes,
-    reference,
-    times_slower,
-)
 from g2n2.data.assembly import plain_graphs
 from g2n2.data.batching import padding_waste
 from g2n2.data.graph_set import GraphSet, Ints, Target
@@ -60,7 +45,7 @@ PASS_SECONDS = {"cpu": 20.0, "cuda": 10.0}
 """A case without a floor is skipped if one pass would take longer."""
 TABLE_SECONDS = 45.0
 """A table of cases without floors: those left after so long are skipped."""
-PEAK = Effort(repeats=5, seconds=0.1)
+PEAK = bench.Effort(repeats=5, seconds=0.1)
 NO_MEMORY = "memory does not suffice"
 
 
@@ -103,12 +88,12 @@ class Bench:
     cache: Path | None = None  # the cache file of QM9, for real molecules; None for drawn ones
     quick: bool = False  # tiny sizes that only show the steps
     # TFLOP/s by precision, as far as measured
-    peaks: dict[Precision, float] = field(default_factory=dict)
+    peaks: dict[bench.Precision, float] = field(default_factory=dict)
     spent: dict[str, float] = field(default_factory=dict)  # seconds by group
 
     @property
-    def effort(self) -> Effort:
-        return QUICK if self.quick else Effort()
+    def effort(self) -> bench.Effort:
+        return bench.QUICK if self.quick else bench.Effort()
 
     def run(self, case: Case) -> dict[str, Any]:
         """The result of one case; a failure is part of the result."""
@@ -146,7 +131,7 @@ class Bench:
     @cached_property
     def made_with(self) -> dict[str, Any]:
         """Hardware and versions, and how fast memory is copied."""
-        size, effort = (16, QUICK) if self.quick else (0, PEAK)
+        size, effort = (16, bench.QUICK) if self.quick else (0, PEAK)
         speed = measures.bandwidth(self.device, size, effort)
         return provenance(self.device) | {
             "triton": _version("triton"),
@@ -156,10 +141,10 @@ class Bench:
             "when": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()),
         }
 
-    def peak(self, precision: Precision) -> float:
+    def peak(self, precision: bench.Precision) -> float:
         """TFLOP/s of a large product, measured once."""
         if precision not in self.peaks:
-            size, effort = (256, QUICK) if self.quick else (0, PEAK)
+            size, effort = (256, bench.QUICK) if self.quick else (0, PEAK)
             tflops = measures.peak_tflops(precision, self.device, size, effort)
             self.peaks[precision] = round(tflops, 4)
         return self.peaks[precision]
@@ -177,27 +162,27 @@ class Bench:
             return
         if self.spent.get(case.group, 0.0) > TABLE_SECONDS:
             raise SkippedError(f"the {TABLE_SECONDS:.0f} s for this table were spent")
-        precision: Precision = case.precision if self.device.type == "cuda" else "32"
+        precision: bench.Precision = case.precision if self.device.type == "cuda" else "32"
         expected = self.peak(precision) * 1e12 * EXPECTED[self.device.type]
         seconds, limit = measures.useful_flops(case, sizes) / expected, PASS_SECONDS
         if seconds > limit[self.device.type]:
             most = limit[self.device.type]
             raise SkippedError(f"would take about {seconds:.0f} s, more than {most:.0f} s")
 
-    def _workload(self, case: Case) -> Workload:
+    def _workload(self, case: Case) -> bench.Workload:
         shape: Figures = {"width": case.width, "layers": case.layers, "precision": case.precision}
         graphs = _graphs(case, self.cache)
-        return Workload.of(graphs, case.batch, self.device, case.preset, **shape)
+        return bench.Workload.of(graphs, case.batch, self.device, case.preset, **shape)
 
     def _network(self, case: Case) -> Figures:
         checked = self._compared(case)
         work = self._workload(case)
         memory = measures.PeakMemory(self.device)
         started = time.perf_counter()
-        action = fast_pass(work, work.network(), case.training, case.graphed)
+        action = bench.fast_pass(work, work.network(), case.training, case.graphed)
         action()
         ready = time.perf_counter() - started
-        timing = measure(action, self.device, self.effort)
+        timing = bench.measure(action, self.device, self.effort)
         ours = action if self.device.type == "cpu" else None  # a GPU's memory is for the peers
         del action
         sizes = work.graphs.sizes
@@ -218,17 +203,17 @@ class Bench:
         return {"figures": figures, "check": checked, "peers": peers}
 
     def _peer(
-        self, case: Case, work: Workload, peer: Peer, seconds: float, ours: Pass | None
+        self, case: Case, work: bench.Workload, peer: Peer, seconds: float, ours: bench.Pass | None
     ) -> Figures:
         """A peer on the same batches, or why not; in turns with ours if that is given."""
         self._clean()
         try:
             action = self._peer_pass(case, work, peer)
             action()
-            timing = measure(action, self.device, self.effort)
+            timing = bench.measure(action, self.device, self.effort)
             ratio = timing.seconds / seconds
             if ours is not None:
-                ratio = times_slower(ours, action, self.device, self.effort.repeats)
+                ratio = bench.times_slower(ours, action, self.device, self.effort.repeats)
         except SkippedError as reason:
             return {"skipped": str(reason)}
         except (RuntimeError, MemoryError) as error:
@@ -236,19 +221,19 @@ class Bench:
         graphs = len(work.graphs) / timing.seconds
         return {"graphs_per_second": graphs, "spread": timing.spread, "ratio": ratio}
 
-    def _peer_pass(self, case: Case, work: Workload, peer: Peer) -> Pass:
+    def _peer_pass(self, case: Case, work: bench.Workload, peer: Peer) -> bench.Pass:
         """PPGN the way ours goes, the reference and the released algorithm step by step."""
         if peer == "ppgn":
-            return fast_pass(work, work.network("PPGN", "ppgn"), case.training, case.graphed)
+            return bench.fast_pass(work, work.network("PPGN", "ppgn"), case.training, case.graphed)
         model = work.network()
         if peer == "reference":
-            model = reference(model, torch.float32)
-            return eager_pass(work, model, forward_of(model), case.training)
+            model = bench.reference(model, torch.float32)
+            return bench.eager_pass(work, model, bench.forward_of(model), case.training)
         need = measures.block_diagonal_bytes(case, work.graphs.sizes)
         if need > FREE_SHARE * measures.free_memory(self.device):
             raise SkippedError(f"needs about {need / 2**30:.0f} GiB")
         forward = block_diagonal.forward_of(model)
-        return eager_pass(work, model, forward, case.training)
+        return bench.eager_pass(work, model, forward, case.training)
 
     def _product(self, case: Case) -> Figures:
         x, y = measures.operands(case, self.device)
@@ -271,7 +256,7 @@ class Bench:
     def _profile(self, case: Case) -> Figures:
         checked = self._compared(case)
         work = self._workload(case)
-        shares = measures.profile(fast_pass(work, work.network(), training=True))
+        shares = measures.profile(bench.fast_pass(work, work.network(), training=True))
         return {"figures": shares, "check": checked}
 
     def _epoch(self, case: Case) -> Figures:
@@ -286,7 +271,7 @@ class Bench:
         few = case.at_most(batch=8, nodes=48, batches=1)
         for keep in (True, False):
             with hidden_layers(keep, self.device):
-                checked = _accepted(compare(self._workload(few), case.training, case.graphed))
+                checked = _accepted(bench.compare(self._workload(few), case.training, case.graphed))
         self._clean()
         return checked
 
@@ -301,7 +286,8 @@ def hidden_layers(keep: bool, device: torch.device) -> Iterator[None]:
     """Keep no hidden layer for the backward pass, as with graphs that are too large for it."""
     from g2n2.ops.pair_mlp import plain
 
-    module, name = plain, "KEPT_BYTES"
+    module: ModuleType = plain
+    name = "KEPT_BYTES"
     if device.type == "cuda":
         from g2n2.ops.pair_mlp import streamed
 
@@ -314,7 +300,7 @@ def hidden_layers(keep: bool, device: torch.device) -> Iterator[None]:
         setattr(module, name, before)
 
 
-def _accepted(checked: EqualityCheck) -> Figures:
+def _accepted(checked: bench.EqualityCheck) -> Figures:
     if not checked.holds:
         raise DiffersError(str(checked))
     return asdict(checked)
@@ -325,12 +311,12 @@ def _graphs(case: Case, cache: Path | None) -> GraphSet:
     count = case.batch * case.batches
     if case.nodes:
         return sized_graphs(case.shape, count, case.nodes)
-    return real_molecules(count, cache) if cache else drawn_molecules(count)
+    return real_molecules(count, cache) if cache else bench.drawn_molecules(count)
 
 
 def _sizes(case: Case) -> Ints:
     count = case.batch * case.batches
-    return np.full(count, case.nodes) if case.nodes else qm9_sizes(count)
+    return np.full(count, case.nodes) if case.nodes else bench.qm9_sizes(count)
 
 
 def _source(case: Case, cache: Path | None) -> str:

@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from matplotlib import rc_context
+from matplotlib import style
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -20,23 +20,7 @@ from g2n2.atomic_files import replace_file
 INK, SOFT, FAINT = "#1f2430", "#5b6472", "#c9ced6"
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"
 PINK, SKY, GOLD = "#cc79a7", "#56b4e9", "#e69f00"
-STYLE = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.axisbelow": True,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.7,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "font.size": 9.5,
-    "legend.frameon": False,
-}
+STYLE = Path(__file__).with_name("figures.mplstyle")
 DIGEST = "Source"
 """The metadata field of a PNG that has the digest."""
 
@@ -51,7 +35,7 @@ class Drawing:
     def save(self, path: Path) -> None:
         """Write a PNG file."""
         buffer = BytesIO()
-        with rc_context(STYLE):
+        with style.context(STYLE):
             figure = self._drawn()
             figure.savefig(buffer, format="png", dpi=150, metadata={DIGEST: _digest(figure)})
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +49,7 @@ class Drawing:
                 recorded = picture.info.get(DIGEST)
         except OSError:
             return False
-        with rc_context(STYLE):
+        with style.context(STYLE):
             return bool(recorded == _digest(self._drawn()))
 
     def _drawn(self) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from .frame import Results
 
 Q1_LABELS = {
     "r-G_L3": (-14, -17), "G_L3": (-8, 9), "i-G_L3": (8, 4), "r-G_L3+transpose": (8, 3),
-    "r-G_L3-hadamard": (-84, -14), "r-G_L3-product": (-76, 5), "r-G_L3-diagonal": (-104, -6),
+    "r-G_L3-hadamard": (-84, -14), "r-G_L3-product": (-76, 5), "r-G_L3-diagonal": (-102, -6),
     "r-G_L3-vector": (9, 2), "four-rule": (-20, 14),
 }  # fmt: skip
 """Offset of a grammar's name from its dot, in points."""
@@ -78,7 +78,7 @@ def draw_q1(results: Results, figure: Any) -> None:
         offset = {"xytext": Q1_LABELS[name], "textcoords": "offset points"}
         errors.annotate(grammar, point, color=colour, fontsize=8.5, **offset)
     errors.set(title="Error after training", xlabel="parameters (thousands)")
-    errors.set(ylabel="test MAE of R² (a₀²)", ylim=(0.9, 2.6), xscale="log", xlim=(55, 900))
+    errors.set(ylabel="test MAE of R² (a₀²)", ylim=(0.9, 2.6), xscale="log", xlim=(48, 900))
     errors.set_xticks((100, 200, 400, 800), ("100", "200", "400", "800"), minor=False)
     errors.set_xticks((), minor=True)
     errors.grid(axis="y")
@@ -136,7 +136,12 @@ def draw_q2(results: Results, figure: Any) -> None:
 
 
 def _scatter(
-    axes: Any, points: list[tuple[float, float]], colour: str, marker: str, label: str, **style: Any
+    axes: Any,
+    points: Sequence[tuple[float, float]],
+    colour: str,
+    marker: str,
+    label: str,
+    **style: Any,
 ) -> None:
     style |= {"color": colour, "marker": marker, "linestyle": "none"}
     axes.plot(*zip(*points, strict=True), label=label, **style)

@@ -84,9 +84,9 @@ class Notes:
         return TableEntry(f"{number.text} {letter}", likely)
 
 
-def bold(entries: Iterable[TableEntry | str], best: Best | None) -> list[str]:
+def bold(entries: Iterable[object], best: Best | None) -> list[str]:
     """Texts of some entries; the best number, and those that print the same, in bold."""
-    row = [TableEntry(item) if isinstance(item, str) else item for item in entries]
+    row = [item if isinstance(item, TableEntry) else TableEntry(str(item)) for item in entries]
     values = [item.value for item in row if item.value is not None]
     top = best(values) if best and len(values) > 1 else None
     printed = {item.printed for item in row if item.value is not None and item.value == top}
@@ -98,7 +98,7 @@ def bold(entries: Iterable[TableEntry | str], best: Best | None) -> list[str]:
 
 def table(
     headers: Sequence[str],
-    rows: Iterable[Sequence[TableEntry | str]],
+    rows: Iterable[Sequence[object]],
     best_in_row: Best | None = None,
     best_in_column: Best | None = None,
 ) -> pd.DataFrame:

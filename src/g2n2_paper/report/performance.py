@@ -179,15 +179,17 @@ def _draw_roofline(figure: Any, points: Sequence[Row]) -> None:
     for row in sorted(points, key=lambda row: row["figures"]["tflops"]):
         x, y = row["figures"]["flops_per_byte"], row["figures"]["tflops"]
         named = bool(row["settings"]["floor"])
-        style = {"markersize": 5 if named else 3, "alpha": 1.0 if named else 0.4}
+        style: dict[str, Any] = {"markersize": 5 if named else 3, "alpha": 1.0 if named else 0.4}
         axes.plot(x, y, "o", color=PRECISIONS[row["settings"]["precision"]][1], **style)
         if not named:
             continue
         column = round(x, -1)  # names of one column are pushed up until they do not touch
         lowest[column] = max(y, 1.16 * lowest.get(column, 0.0))
-        right = row["settings"]["precision"] == "bf16"
-        corner = (x * 1.35 if right else x / 1.2, lowest[column])
-        style = {"ha": "left" if right else "right", "va": "center", "fontsize": 6}
+        side = "right" if row["settings"]["precision"] != "bf16" else "left"
+        corner = (x * 1.35 if side == "left" else x / 1.2, lowest[column])
+        if x > 500:  # above, beside the names of the column at 300
+            side, corner = "center", (x, 1.4 * y)
+        style = {"ha": side, "va": "center", "fontsize": 6}
         arrow = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.6"}
         axes.annotate(row["case"], (x, y), corner, arrowprops=arrow, **style)
     axes.set(xscale="log", yscale="log", xlim=(8, 2048), ylabel="useful TFLOP/s")

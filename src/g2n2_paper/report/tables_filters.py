@@ -60,7 +60,7 @@ def score_entry(results: Results, name: str, network: Network) -> TableEntry:
 
 def q4(results: Results, chosen: Iterable[Network] | None = None) -> pd.DataFrame:
     """Networks beside the published rows; all of them, or those chosen."""
-    rows: list[list[TableEntry | str]] = []
+    rows: list[list[object]] = []
     for name, numbers in cited("filters").rows.items():
         published = [TableEntry(numbers[f].text, numbers[f].value) for f in FILTERS]
         rows.append([f"{name}, cited", "3" if name == "G²N²" else "", *published, "", "", "10"])
@@ -107,7 +107,7 @@ def q4_ceilings(results: Results, metrics: dict[str, str]) -> pd.DataFrame:
 def q4_ppgn(results: Results) -> pd.DataFrame:
     """PPGN: published and ours."""
     published = cited("filters").rows["PPGN"]
-    rows: list[list[TableEntry | str]] = [["cited", *(published[f].text for f in FILTERS)]]
+    rows: list[list[object]] = [["cited", *(published[f].text for f in FILTERS)]]
     for name, ppgn in (("ours", "PPGN"), ("ours, blocks of G²N²", "PPGN-alike")):
         rows.append([name, *(score_entry(results, f, (ppgn, 3)) for f in FILTERS)])
     return table(("PPGN", *SCORES), rows)

@@ -9,7 +9,7 @@ import pandas as pd
 from ..brec import TRAINED
 from ..contenders import BOUND, CONTENDERS, PAIRS, PPGN_ALIKE, SEPARATED, Contender
 from ..graph8c import MERGED_AT_RANDOM
-from ..power import ACCURACY, COUNTS, DEVIATION, EPOCHS, MERGED, normalised_key, other_key
+from ..power import ACCURACY, COUNTS, DEVIATION, EPOCHS, MERGED, NORMALISED, OTHER
 from .cited import cited
 from .frame import Results
 from .numbers import EMPTY, Notes, TableEntry, Value, entry, fixed, table, whole
@@ -36,7 +36,7 @@ def label(contender: Contender) -> str:
 def brec(results: Results) -> pd.DataFrame:
     """Pairs of BREC told apart after training, beside published rows."""
     published, notes = cited("brec"), Notes()
-    rows: list[list[TableEntry | str]] = []
+    rows: list[list[object]] = []
     for name, numbers in published.rows.items():
         test = name == "3-WL, the test"  # no network, so it is not compared
         entries = [n.text if test else notes.entry(n) for n in numbers.values()]
@@ -67,9 +67,9 @@ def brec_exact(results: Results, columns: Mapping[str, str], work: bool = True) 
 
 def classes(results: Results) -> pd.DataFrame:
     """Accuracy on sets of classes with exact pairs beside it, and pairs of graph8c merged."""
-    rows: list[list[TableEntry | str]] = []
+    rows: list[list[object]] = []
     for contender in ROWS:
-        texts: list[TableEntry | str] = []
+        texts: list[object] = []
         for name in EPOCHS:
             cell = f"{name}/{contender.name}"
             texts += [entry(_accuracy(results, cell), fixed(1)), _exact_pairs(results, cell)]
@@ -105,10 +105,10 @@ def _exact_pairs(results: Results, cell: str) -> str:
 def counting(results: Results) -> pd.DataFrame:
     """Error of each count, and pairs the words merge though the count differs."""
     cells = [f"counting/joint/{contender.name}" for contender in ROWS]
-    rows: list[list[TableEntry | str]] = []
+    rows: list[list[object]] = []
     for count in COUNTS:
         name = count.replace("_", "-")
-        errors = [results.entry("power", cell, normalised_key(count)) for cell in cells]
+        errors = [results.entry("power", cell, NORMALISED.format(count)) for cell in cells]
         rows.append([f"{name}, all six at once", *errors])
         exact = [_exact_count(results, contender, count) for contender in ROWS]
         rows.append([f"{name}, exact: pairs it differs in", *exact])
@@ -121,7 +121,7 @@ def counting(results: Results) -> pd.DataFrame:
 
 def _exact_count(results: Results, contender: Contender, count: str) -> str:
     cell = f"counting/exact/{contender.name}"
-    differ, merged = (results.value("power", cell, m) for m in (other_key(count), MERGED))
+    differ, merged = (results.value("power", cell, m) for m in (OTHER.format(count), MERGED))
     if contender.grammar is None:
         return ""
     return f"{differ.mean:,.0f} of {merged.mean:,.0f}" if differ and merged else EMPTY

@@ -10,7 +10,7 @@ import pandas as pd
 from g2n2.data.qm9 import QM9_TARGETS
 
 from ..q1 import GRAMMARS
-from ..q2 import COMPARED, JOINT, PRECISIONS, R2_EXTENT, R2_LONG, Epochs, seconds_key, single
+from ..q2 import COMPARED, JOINT, PRECISIONS, R2_EXTENT, R2_LONG, SECONDS, Epochs, single
 from ..runs import mae_key
 from .cited import cited
 from .frame import Results
@@ -83,7 +83,7 @@ def q2_single(results: Results) -> pd.DataFrame:
         ("r2", R2_LONG.name, f", {Epochs().long} epochs"),
         ("r2", R2_EXTENT.name, ", less its extent"),
     ]
-    rows: list[list[TableEntry | str]] = []
+    rows: list[list[object]] = []
     for target, cell, change in lines:
         theirs = [notes.entry(number) for number in published.rows[target].values()]
         ours = entry(mae(results, cell, target))
@@ -108,7 +108,7 @@ def changes(target: str) -> dict[str, str]:
 
 def q2_variants(results: Results) -> pd.DataFrame:
     """R² and U₀ with another network, track or recipe."""
-    rows: list[list[TableEntry | str]] = []
+    rows: list[list[object]] = []
     for target in COMPARED:
         plain = entry(mae(results, single(target).name, target))
         others = [_with_work(results, cell, target) for cell in changes(target).values()]
@@ -132,7 +132,7 @@ def q2_joint(results: Results, columns: Mapping[str, str], published: str = "") 
     """All targets at once: header to cell, beside the columns of a published table."""
     theirs, notes = cited(published) if published else None, Notes()
     headers = theirs.columns if theirs else ()
-    rows: list[list[TableEntry | str]] = []
+    rows: list[list[object]] = []
     for target in TARGETS:
         numbers = [notes.entry(theirs.rows[target][c]) for c in headers] if theirs else []
         ours = [entry(mae(results, cell, target)) for cell in columns.values()]
@@ -166,11 +166,11 @@ def change(before: Value | None, after: Value | None) -> str:
 def q2_sums(results: Results) -> pd.DataFrame:
     """Errors of the fitted sums alone."""
     columns = {"sums of elements": "sums/elements", "with the extent": "sums/extent"}
-    rows = [
+    rows: list[list[object]] = [
         [symbol(t), *(entry(mae(results, cell, t)) for cell in columns.values())] for t in TARGETS
     ]
-    sizes = ["numbers fitted", *_sizes(results, columns.values())]
-    return table(["test MAE", *columns], [*rows, sizes])
+    rows.append(["numbers fitted", *_sizes(results, columns.values())])
+    return table(["test MAE", *columns], rows)
 
 
 def q2_sums_cited(results: Results) -> pd.DataFrame:
@@ -186,8 +186,8 @@ def q2_sums_cited(results: Results) -> pd.DataFrame:
 def q2_speed(results: Results, cells: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
     """Seconds per epoch of both networks in one run: label to cell and published row."""
     published = cited("qm9-time").rows
-    metrics = (seconds_key("PPGN"), seconds_key("G2N2"), "PPGN / G2N2")
-    rows: list[list[TableEntry | str]] = []
+    metrics = (SECONDS.format("PPGN"), SECONDS.format("G2N2"), "PPGN / G2N2")
+    rows: list[list[object]] = []
     for label, (cell, row) in cells.items():
         theirs = [published[row][c].text if row else "" for c in ("PPGN", "G²N²")]
         ours = [results.entry("q2", cell, metric, fixed(2)) for metric in metrics]
@@ -199,7 +199,7 @@ def q2_speed(results: Results, cells: Mapping[str, tuple[str, str]]) -> pd.DataF
 
 def q2_precision(results: Results) -> pd.DataFrame:
     """The same runs in bf16 and in tf32."""
-    rows: list[list[TableEntry | str]] = []
+    rows: list[list[object]] = []
     for target in COMPARED:
         cells = [f"precision/{target}/{precision}" for precision in PRECISIONS]
         half, full = (mae(results, cell, target) for cell in cells)

@@ -8,23 +8,12 @@ from statistics import fmean, pstdev, stdev
 
 import pandas as pd
 
-from ..q3 import (
-    DEGREE,
-    EPOCHS,
-    GIN,
-    MODELS,
-    RELEASED,
-    SETS,
-    STATISTICS,
-    VARIANTS,
-    accuracy_key,
-    deviation_key,
-)
+from ..q3 import ACCURACY, DEVIATION, EPOCHS, GIN, MODELS, RELEASED, SETS, STATISTICS, VARIANTS
 from .cited import KERNELS, cited
 from .frame import Results
 from .numbers import EMPTY, Notes, TableEntry, Value, entry, fixed, minus, table
 
-IMDB = tuple(name for name, settings in SETS.items() if settings.options == DEGREE)
+IMDB = ("IMDB-BINARY", "IMDB-MULTI")
 OTHERS = tuple(model for model in MODELS if model != "G2N2")
 NOT_OTHER_GNNS = (*KERNELS, "G²N²")
 STUDENT_T = 2.262
@@ -37,8 +26,8 @@ def label(model: str) -> str:
 
 def accuracy(results: Results, cell: str, statistic: str) -> Value | None:
     """A statistic of a cell; its deviation is over folds."""
-    mean = results.value("q3", cell, accuracy_key(statistic))
-    spread = results.value("q3", cell, deviation_key(statistic))
+    mean = results.value("q3", cell, ACCURACY.format(statistic))
+    spread = results.value("q3", cell, DEVIATION.format(statistic))
     return Value(mean.mean, spread.mean, mean.seeds) if mean and spread else None
 
 
@@ -70,7 +59,7 @@ def q3_short(results: Results) -> pd.DataFrame:
 def q3_all(results: Results) -> pd.DataFrame:
     """All published rows, and ours by GIN's protocol."""
     notes = Notes()
-    rows: list[list[TableEntry | str]] = [
+    rows: list[list[object]] = [
         [f"{name}, cited", *(notes.entry(cells[column]) for column in SETS)]
         for name, cells in cited("tu").rows.items()
     ]
@@ -120,7 +109,7 @@ def q3_ranks(results: Results) -> pd.DataFrame:
 
 def q3_variants(results: Results, sets: Iterable[str] = SETS) -> pd.DataFrame:
     """Epochs and input of the GIN code: what the plan gives, the variant, the published row."""
-    rows: dict[str, list[TableEntry | str]] = {}
+    rows: dict[str, list[object]] = {}
     for variant in VARIANTS:
         name, model = variant.set_name, variant.model
         if name not in sets or not results.of("q3", variant.name):

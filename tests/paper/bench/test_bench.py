@@ -9,6 +9,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from g2n2 import bench as library
 from g2n2.bench import Effort, Workload, drawn_molecules
 from g2n2.errors import DataError
 from g2n2.ops.pair_mlp import plain
@@ -79,7 +80,7 @@ def test_the_released_algorithm_computes_what_the_reference_does(layers):
 def test_a_case_is_measured_beside_its_peers(bench, monkeypatch):
     (case,) = cases_for("cpu", ["cpu-train-32"])
     ratios = iter([8.0, 9.0, 10.0])
-    monkeypatch.setattr(run, "times_slower", lambda *_: next(ratios))
+    monkeypatch.setattr(library, "times_slower", lambda *_: next(ratios))
     result = bench.run(case)
     assert result["status"] == "measured", result["reason"]
     found = {peer: row["ratio"] for peer, row in result["peers"].items()}
@@ -106,7 +107,7 @@ def test_arithmetic_of_a_pair_by_hand():
 
 def test_what_goes_wrong_is_part_of_the_result(bench, monkeypatch, capsys):
     with monkeypatch.context() as patch:
-        patch.setattr(run, "compare", lambda *_: 1 / 0)
+        patch.setattr(library, "compare", lambda *_: 1 / 0)
         broken = bench.run(TINY)
     assert (broken["status"], broken["reason"]) == ("failed", "ZeroDivisionError: division by zero")
     assert "Traceback" in capsys.readouterr().err
@@ -122,7 +123,7 @@ def test_what_goes_wrong_is_part_of_the_result(bench, monkeypatch, capsys):
 
     monkeypatch.setattr(Bench, "_compared", lambda *_: {})  # checked above
     with monkeypatch.context() as patch:
-        patch.setattr(run, "fast_pass", full)
+        patch.setattr(library, "fast_pass", full)
         assert bench.run(TINY)["reason"] == "memory does not suffice"
     with monkeypatch.context() as patch:
         patch.setattr(Bench, "_peer_pass", full)
@@ -240,7 +241,7 @@ def test_the_committed_figures_give_the_committed_verdicts():
 
 def test_the_command_keeps_what_it_measures(tmp_path, monkeypatch):
     monkeypatch.setattr(cases, "CASES", (TINY,))
-    monkeypatch.setattr(run, "Effort", lambda **_: Effort(repeats=1, seconds=0.0))
+    monkeypatch.setattr(library, "Effort", lambda **_: Effort(repeats=1, seconds=0.0))
     monkeypatch.setattr(measures, "peak_tflops", lambda *_: 0.1)
     monkeypatch.setattr(measures, "bandwidth", lambda *_: 1e10)
     words = ["bench", "--device", "cpu", "--threads", "1", "--out", str(tmp_path / "kept")]
