@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,23 +18,26 @@ WORKBENCH = {"nicegui"}
 """Used by g2n2.workbench, where there is one."""
 
 
+def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """All statements of a block, nested ones included; expressions are not looked into."""
+    for node in body:
+        yield node
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from statements(getattr(node, field, []))
+
+
 def names_in(source: str) -> tuple[set[str], set[str]]:
-    """Top-level packages a module imports by absolute name, and other names it uses as text.
+    """Top-level packages a module imports by absolute name, and all its words.
 
     `find_spec("rdkit")`, `torch.utils.tensorboard` and `postgresql+psycopg` use a package too.
     """
-    imports, texts = set(), set()
-    for node in ast.walk(ast.parse(source)):
-        dotted = []
+    imports: set[str] = set()
+    for node in statements(ast.parse(source).body):
         if isinstance(node, ast.Import):
-            dotted = [alias.name for alias in node.names]
+            imports |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            dotted = [node.module or ""]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            texts |= set(re.findall(r"\w+", node.value))
-        imports |= {name.partition(".")[0] for name in dotted}
-        texts |= {part for name in dotted for part in name.split(".")}
-    return imports, texts
+            imports.add(str(node.module).partition(".")[0])
+    return imports, set(re.findall(r"[^\W\d]\w*", source))
 
 
 def used_in(*folders: str) -> tuple[set[str], set[str]]:

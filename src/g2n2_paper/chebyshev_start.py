@@ -63,8 +63,10 @@ def write_chebyshev_start(
     updates = [_updates(layer) for layer in model.layers]
     _refuse_other_networks(model, updates)
     for matrix, column in updates:
-        for update in (matrix, column):
-            _shrink(update, spread)
+        for first, last in (_maps(matrix.mixer), _maps(column.mixer)):
+            last.weight.mul_(spread)
+            first.bias.zero_()
+            last.bias.zero_()
         for part in _maps(matrix.mixer):
             part.bias.requires_grad_(False)
     half = _width(updates[0][1]) // 2
@@ -189,13 +191,6 @@ def _refuse_other_networks(model: GrammarGNN, updates: list[tuple[Update, Update
         )
 
 
-def _shrink(update: Update, spread: float) -> None:
-    first, last = _maps(update.mixer)
-    last.weight.mul_(spread)
-    first.bias.zero_()
-    last.bias.zero_()
-
-
 def _updates(layer: nn.Module) -> tuple[Update, Update]:
     parts = cast(nn.ModuleDict, layer.get_submodule("updates"))
     return cast(Update, parts["M"]), cast(Update, parts["V"])
@@ -203,20 +198,19 @@ def _updates(layer: nn.Module) -> tuple[Update, Update]:
 
 def _product(update: Update) -> ApplyRule:
     """The rule MM of a matrix update, MV_c of a column update."""
-    rules = [cast(ApplyRule, step) for step in update.steps]
-    return next(rule for rule in rules if rule.rule.body_text() in ("MM", "MV_c"))
+    return next(rule for rule in _rules(update) if rule.rule.body_text() in ("MM", "MV_c"))
 
 
 def _output(update: Update, wanted: ApplyRule) -> int:
     """Where a rule's outputs begin in what the mixer reads."""
-    rules = [cast(ApplyRule, step) for step in update.steps]
-    copies = [_copies(rule) for rule in rules]
-    before = sum(copies[: rules.index(wanted)])
-    return _maps(update.mixer)[0].in_features - sum(copies) + before
+    rules = _rules(update)
+    selectors = [cast(Select, rule.selectors[0]).maps[0] for rule in rules]
+    copies = [cast(nn.Linear, selector).out_features for selector in selectors]
+    return _maps(update.mixer)[0].in_features - sum(copies[rules.index(wanted) :])
 
 
-def _copies(rule: ApplyRule) -> int:
-    return cast(nn.Linear, cast(Select, rule.selectors[0]).maps[0]).out_features
+def _rules(update: Update) -> list[ApplyRule]:
+    return [cast(ApplyRule, step) for step in update.steps]
 
 
 def _width(update: Update) -> int:

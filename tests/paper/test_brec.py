@@ -334,7 +334,8 @@ def test_a_small_sample_has_a_pair_of_every_category() -> None:
     graphs = (large, large, small, small, small, small, large, large)
     suite = Suite("s", graphs, pairs, ("a", "a", "b", "c"))
     few = one_of_each_category(suite, nodes=5)
-    assert (few.pairs, few.categories) == (((2, 3), (4, 5)), ("a", "b"))
+    assert (few.pairs, few.categories) == (((0, 1), (2, 3)), ("a", "b"))
+    assert [len(graph) for graph in few.graphs] == [3] * 4
 
 
 def test_a_gap_is_measured_by_the_spread_of_relabelings():

@@ -84,7 +84,7 @@ def test_parts_of_sets_read_from_files(name, sizes):
 @pytest.mark.filterwarnings("ignore:The hashes produced for graphs without node")
 def test_what_1_wl_cannot_count_and_3_wl_can(tmp_path):
     """Truth from networkx's own refinement and brute force, on a part of graph8c."""
-    limit = 2000
+    limit = 1000
     found = {
         name: counting_exact_cell(CONTENDERS[name], limit).run(Job(tmp_path)).metrics
         for name in ("GIN", "G2N2-3")

@@ -138,20 +138,20 @@ def machine_table(rows: Iterable[Row]) -> str:
     """Markdown: measured peaks of the machines; shares of a peak refer to them."""
     lines: dict[str, dict[str, str]] = {}
     for row in rows:
-        made = row["made_with"]
+        hardware = row["made_with"]
         line = lines.setdefault(machine(row), dict.fromkeys(PRECISIONS, EMPTY))
-        line |= {name: f"{peak:.3g}" for name, peak in made.get("peak_tflops", {}).items()}
-        line["GB/s"] = f"{made['bandwidth_gb_per_second']:,.0f}"
-        line["with"] = f"torch {made['torch']}, triton {made['triton']}"
+        line |= {name: f"{peak:.3g}" for name, peak in hardware.get("peak_tflops", {}).items()}
+        line["GB/s"] = f"{hardware['bandwidth_gb_per_second']:,.0f}"
+        line["with"] = f"torch {hardware['torch']}, triton {hardware['triton']}"
     headers = ["machine", "bf16 TFLOP/s", "tf32 TFLOP/s", "fp32 TFLOP/s", "GB/s", "with"]
     table = [(name, *line.values()) for name, line in lines.items()]
     return markdown(pd.DataFrame(table, columns=headers))
 
 
 def machine(row: Row) -> str:
-    made = row["made_with"]
-    cpu = f"{made['cpu']}, {made['threads']} threads"
-    return cpu if made["device"] == "cpu" else str(made["device"])
+    hardware = row["made_with"]
+    cpu = f"{hardware['cpu']}, {hardware['threads']} threads"
+    return cpu if hardware["device"] == "cpu" else str(hardware["device"])
 
 
 def roofline(rows: Iterable[Row]) -> Drawing:
@@ -166,8 +166,8 @@ def roofline(rows: Iterable[Row]) -> Drawing:
 
 def _draw_roofline(figure: Any, points: Sequence[Row]) -> None:
     axes = figure.subplots()
-    made = points[-1]["made_with"]
-    speed = made["bandwidth_gb_per_second"] * 1e9
+    hardware = points[-1]["made_with"]
+    speed = hardware["bandwidth_gb_per_second"] * 1e9
     peaks: dict[str, float] = {}
     for row in points:
         peaks |= row["made_with"]["peak_tflops"]
@@ -194,6 +194,6 @@ def _draw_roofline(figure: Any, points: Sequence[Row]) -> None:
         axes.annotate(row["case"], (x, y), corner, arrowprops=arrow, **style)
     axes.set(xscale="log", yscale="log", xlim=(8, 2048), ylabel="useful TFLOP/s")
     axes.set_xlabel("useful FLOP for each byte a fused layer moves")
-    axes.set_title(f"{made['device']}, {speed / 1e12:.2g} TB/s measured")
+    axes.set_title(f"{hardware['device']}, {speed / 1e12:.2g} TB/s measured")
     axes.grid(True)
     axes.legend(loc="upper left", fontsize=8)
