@@ -1,9 +1,8 @@
 """How fast networks train and predict on this machine, measured after an equality check.
 
 The fast path is compared with the `reference` backend in float64 first: outputs, and the gradients
-of every weight. A case that differs has no speed. Then passes over whole batches are timed, ours
-and those of the reference. The graphs have the sizes of QM9's molecules, on which alone the work of
-a dense network depends.
+of every weight. A case that differs has no speed. The graphs have the sizes of QM9's molecules, on
+which alone the work of a dense network depends.
 """
 
 from __future__ import annotations
@@ -35,6 +34,8 @@ from .training.task import Task
 Precision = Literal["bf16", "tf32", "32"]
 Forward = Callable[[GraphBatch], Tensor]
 Pass = Callable[[], None]
+Gradients = tuple[Tensor, Sequence[Tensor | None]]
+"""Outputs of a network, and the gradients of their mean by weight."""
 
 QM9_SIZES = {
     3: 2, 4: 4, 5: 5, 6: 12, 7: 20, 8: 65, 9: 172, 10: 483, 11: 1053, 12: 2189, 13: 4027,
@@ -72,13 +73,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure.
-
-    Attributes:
-        repeats: Their median is reported.
-        seconds: A repeat takes at least so long: short passes are repeated within it.
-        most: No further repeat is begun after so long.
-    """
+    """How often to repeat, for how long at least each time, and for how long at most in all."""
 
     repeats: int = 5
     seconds: float = 0.15
@@ -137,14 +132,13 @@ def qm9_sizes(count: int, seed: int = 0) -> Ints:
 
 def drawn_molecules(count: int, seed: int = 0) -> GraphSet:
     """Random trees of QM9's sizes, with positions and as many features as QM9 has."""
-    sizes = qm9_sizes(count, seed)
-    draw = np.random.default_rng([seed, 1])
-    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    sizes, draw = qm9_sizes(count, seed), np.random.default_rng([seed, 1])
+    atoms = int(sizes.sum())
+    within = np.arange(atoms) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     child = within[within > 0]  # every atom but the first is bonded to one before it
     parent = (draw.random(len(child)) * child).astype(np.int64)
     there, back = np.stack([child, parent], axis=1), np.stack([parent, child], axis=1)
     order = draw.integers(0, 3, len(child)).repeat(2)
-    atoms = int(sizes.sum())
     return GraphSet(
         name="molecules of QM9's sizes",
         sizes=sizes,
@@ -160,23 +154,11 @@ def drawn_molecules(count: int, seed: int = 0) -> GraphSet:
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Graphs on a device, in batches, and the shape of the networks they are given to.
-
-    Attributes:
-        graphs: Of one pass.
-        store: All of them on the device, padded.
-        batches: Their indices, batch by batch.
-        task: What is learned.
-        preset: Of the networks.
-        width: Channels.
-        layers: How many.
-        precision: Of the arithmetic.
-    """
+    """Graphs on a device, in batches, and the shape of the networks they are given to."""
 
     graphs: GraphSet
     store: DenseStore
     batches: list[Ints]
-    task: Task
     preset: str = "modern"
     width: int = 64
     layers: int = 3
@@ -189,11 +171,15 @@ class Workload:
         store = DenseStore(GraphStore(graphs, device, DISTANCE[preset]))
         window = sorted_together(graphs.sizes, batch, few=0)
         batches = epoch_batches(graphs.sizes, batch, 0, 0, window)
-        return cls(graphs, store, batches, Task.of(graphs), preset, **shape)
+        return cls(graphs, store, batches, preset, **shape)
 
     @property
     def device(self) -> torch.device:
         return self.store.device
+
+    @property
+    def task(self) -> Task:
+        return Task.of(self.graphs)
 
     def network(self, grammar: str = "r-G_L3", preset: str | None = None) -> GrammarGNN:
         """A network for these graphs, always with the same weights."""
@@ -214,8 +200,7 @@ class Workload:
         return self.store.batch(on_device, self.store.widest(indices))
 
     def autocast(self) -> torch.autocast:
-        half = self.precision == "bf16"
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=half)
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.half is not None)
 
     @property
     def half(self) -> torch.dtype | None:
@@ -231,8 +216,7 @@ def graphed_step(work: Workload, model: GrammarGNN) -> Pass:
     """A pass of training steps as CUDA graphs, as `g2n2 train` takes them."""
     recipe = RECIPES["modern"]
     optimiser = make_optimiser(model, recipe, work.device)
-    average = Average(model, recipe.ema)
-    size = max(map(len, work.batches))
+    average, size = Average(model, recipe.ema), max(map(len, work.batches))
     step = GraphedStep(
         model, optimiser, average, work.store, work.task, size, recipe.clip, work.half
     )
@@ -247,14 +231,13 @@ def graphed_step(work: Workload, model: GrammarGNN) -> Pass:
     return one_pass
 
 
-def replayed(work: Workload, model: GrammarGNN) -> Pass:
-    """A pass of forward passes as CUDA graphs."""
-    network = Replay(model, work.half)
+def inference_pass(work: Workload, forward: Forward) -> Pass:
     batches = [work.batch(indices) for indices in work.batches]
 
+    @torch.no_grad()
     def one_pass() -> None:
         for batch in batches:
-            network(batch)
+            forward(batch)
 
     return one_pass
 
@@ -262,55 +245,42 @@ def replayed(work: Workload, model: GrammarGNN) -> Pass:
 def eager_pass(work: Workload, model: GrammarGNN, forward: Forward, training: bool) -> Pass:
     """A pass one operation after the other: forward, and in training backward and AdamW."""
     if not training:
-        batches = [work.batch(indices) for indices in work.batches]
-
-        @torch.no_grad()
-        def infer() -> None:
-            with work.autocast():
-                for batch in batches:
-                    forward(batch)
-
+        infer: Pass = work.autocast()(inference_pass(work, forward))
         return infer
+    optimiser = make_optimiser(model, RECIPES["modern"], work.device)
+    for group in optimiser.param_groups:
+        group["lr"] = torch.full_like(group["lr"], RATE) if torch.is_tensor(group["lr"]) else RATE
     chosen = [
         (torch.from_numpy(indices).to(work.device), work.store.widest(indices))
         for indices in work.batches
     ]
-    optimiser = make_optimiser(model, RECIPES["modern"], work.device)
-    for group in optimiser.param_groups:
-        group["lr"] = torch.full_like(group["lr"], RATE) if torch.is_tensor(group["lr"]) else RATE
 
-    def train() -> None:
+    def one_pass() -> None:
         for indices, widest in chosen:
             batch = work.store.batch(indices, widest)
             with work.autocast():
                 outputs = forward(batch)
             assert batch.targets is not None, "the store always gives targets"
-            total, known = work.task.loss(outputs, batch.targets)
+            total, count = work.task.loss(outputs, batch.targets)
             optimiser.zero_grad(set_to_none=True)
-            (total / known).backward()  # type: ignore[no-untyped-call]
+            (total / count).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
 
-    return train
+    return one_pass
 
 
 def fast_pass(work: Workload, model: GrammarGNN, training: bool, graphed: bool = True) -> Pass:
     """A pass the fastest way there is on this device."""
     if graphed and work.device.type == "cuda":
-        return graphed_step(work, model) if training else replayed(work, model)
+        if training:
+            return graphed_step(work, model)
+        return inference_pass(work, Replay(model, work.half))
     return eager_pass(work, model, forward_of(model), training)
 
 
 @dataclass(frozen=True)
 class EqualityCheck:
-    """Errors of the fast path relative to the reference in float64, and what they may be.
-
-    Attributes:
-        outputs: Relative error of the outputs.
-        gradients: Relative error of the worst gradient.
-        worst: The weight it belongs to.
-        outputs_allowed: Largest `outputs`.
-        gradients_allowed: Largest `gradients`.
-    """
+    """Relative errors of the fast path, and what they may be; `worst` names the worst gradient."""
 
     outputs: float
     gradients: float
@@ -331,14 +301,6 @@ class EqualityCheck:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Gradients:
-    """Outputs of a network, and the gradients of their mean by weight."""
-
-    outputs: Tensor
-    by_weight: Sequence[Tensor | None]
-
-
 def compare(work: Workload, training: bool = True, graphed: bool = True) -> EqualityCheck:
     """Compare the fast path with the reference on the first batch of a workload.
 
@@ -352,34 +314,22 @@ def compare(work: Workload, training: bool = True, graphed: bool = True) -> Equa
     truth = gradients(reference(model, torch.float64), batch.to(torch.float64))
     with work.autocast():
         rounded = gradients(reference(model, torch.float32), batch)
-        fast = gradients(copy.deepcopy(model), batch)
+        outputs, by_weight = gradients(copy.deepcopy(model), batch)
     if graphed and work.device.type == "cuda":
         if training:
-            fast = Gradients(fast.outputs, graphed_gradients(work, model))
+            by_weight = graphed_gradients(work, model)
         else:
             network = Replay(model, work.half)
             network(batch)  # records
-            fast = Gradients(network(batch), fast.by_weight)
-    return equality(fast, truth, rounded, work.precision, [n for n, _ in model.named_parameters()])
-
-
-def equality(
-    fast: Gradients,
-    truth: Gradients,
-    rounded: Gradients,
-    precision: Precision,
-    names: Sequence[str],
-) -> EqualityCheck:
-    """Judge the fast path by the truth and by the reference in the same precision, `rounded`."""
-    errors = gradient_errors(fast.by_weight, truth.by_weight)
+            outputs = network(batch)
+    errors = gradient_errors(by_weight, truth[1])
     worst = max(range(len(errors)), key=lambda i: (errors[i] != errors[i], errors[i]))
-    least = TOLERANCE[precision]
-    rounding = max(gradient_errors(rounded.by_weight, truth.by_weight))
+    least, rounding = TOLERANCE[work.precision], max(gradient_errors(rounded[1], truth[1]))
     return EqualityCheck(
-        outputs=relative_error(fast.outputs, truth.outputs),
+        outputs=relative_error(outputs, truth[0]),
         gradients=errors[worst],
-        worst=names[worst],
-        outputs_allowed=max(least, AS_GOOD * relative_error(rounded.outputs, truth.outputs)),
+        worst=[name for name, _ in model.named_parameters()][worst],
+        outputs_allowed=max(least, AS_GOOD * relative_error(rounded[0], truth[0])),
         gradients_allowed=max(least, AS_GOOD * rounding),
     )
 
@@ -395,7 +345,7 @@ def gradients(model: GrammarGNN, batch: GraphBatch) -> Gradients:
     outputs = forward_of(model)(batch)
     with torch.autocast(outputs.device.type, enabled=False):
         outputs.double().mean().backward()  # type: ignore[no-untyped-call]
-    return Gradients(outputs.detach(), [p.grad for p in model.parameters()])
+    return outputs.detach(), [p.grad for p in model.parameters()]
 
 
 def graphed_gradients(work: Workload, model: GrammarGNN) -> list[Tensor | None]:
@@ -448,19 +398,17 @@ class BenchSpeed:
 def speeds(device: torch.device, quick: bool = False) -> Iterator[BenchSpeed]:
     """Training and inference of the default network, three layers of width 64.
 
-    Args:
-        device: Where.
-        quick: Tiny sizes that only show the steps.
+    With `quick`, tiny sizes that only show the steps.
     """
     gpu, effort = device.type == "cuda", QUICK if quick else Effort()
     precision: Precision = "bf16" if gpu else "32"
     shape = {"width": 8 if quick else 64, "layers": 3, "precision": precision}
+    size = 4 if quick else (128 if gpu else 32)
     for training in (True, False):
-        size = 4 if quick else (128 if gpu else 32)
         work = Workload.of(drawn_molecules(2 * size), size, device, "modern", **shape)
+        few = Workload.of(drawn_molecules(min(size, 8)), 8, device, "modern", **shape)
         case = f"{'training' if training else 'inference'}, {precision}, batch {size}"
         with float32_products(precision != "32"):
-            few = Workload.of(drawn_molecules(min(size, 8)), 8, device, "modern", **shape)
             checked = compare(few, training)
             if not checked.holds:
                 yield BenchSpeed(case, checked)

@@ -1,17 +1,17 @@
-"""BREC cells: a fresh network is trained on each pair, then tested.
+"""BREC: a fresh network is trained on each pair of graphs, then two statistics judge it.
 
-Training is BREC's: 32 relabelings of each graph, cosine embedding loss, Adam, at most 20 epochs,
-stopped below a loss of 0.2. The network starts calibrated on the first copies of the pair. Metrics:
+The protocol of a pair: 32 relabelings of each graph, cosine embedding loss, Adam, at most 20
+epochs, stopped below a loss of 0.2; then the statistics of `brec_statistics` on the embeddings of
+these copies, and on copies of one of the graphs as a reliability check. Unlike the released code,
+a pair whose check fails does not count as separated. The network starts calibrated on the first
+copies of the pair. Metrics of a cell, beside those of `contenders`:
 
     trained separated                    BREC's released test: no factor q, threshold 72.34
     trained separated, Hotelling's T²    the textbook's test, level 0.05
     trained separated, clear of noise    on fresh relabelings, ten times their whole spread
     separated beyond the bound           of the first, pairs that 3-WL (1-WL) merges: errors
-    unreliable                           failed BREC's reliability check; not separated
+    unreliable                           failed the reliability check
     trained separated, CATEGORY          of the first
-    exact separated, CATEGORY
-
-and those of `suites`. The detail has the verdicts and statistics of every pair under `pairs`.
 """
 
 from __future__ import annotations
@@ -21,162 +21,239 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import chain
+from typing import Any, Literal
 
 import numpy as np
+import torch
+from torch.nn.functional import cosine_embedding_loss
 
 from g2n2.data.suites import load_suite
-from g2n2.nn.expressivity import FLOOR_ULPS, MARGIN, Embeddings, embed, relabelled
+from g2n2.errors import DataError
+from g2n2.graphs import Adjacency
+from g2n2.nn.expressivity import (
+    FLOOR_ULPS,
+    GRAPHS_PER_CALL,
+    MARGIN,
+    Embeddings,
+    Network,
+    Precision,
+    build,
+    embed,
+    forward,
+    relabelled,
+)
 from g2n2.power.suites import Suite
 
-from .brec_protocol import BrecTraining, brec_tests
+from .brec_statistics import (
+    RELEASED_THRESHOLD,
+    hotelling_t2,
+    hotelling_threshold,
+    released_separates,
+    released_statistic,
+)
+from .contenders import Contender, ExactPower, exact_power, suite_checksum
+from .embeddings import calibrated_embedding
 from .runner import Cell, Job, Measurement
-from .suites import Contender, ExactPower, exact_power, some_pairs, suite_checksum
-
-if TYPE_CHECKING:
-    import torch
-
-    from .embeddings import Embedding
 
 TRAINED = "trained separated"
-HOTELLING = "trained separated, Hotelling's T²"
 CLEAR = "trained separated, clear of noise"
 BEYOND = "separated beyond the bound"
-BEYOND_HOTELLING = "separated beyond the bound, Hotelling's T²"
-WITHIN = "judged within the bound"
-UNRELIABLE, UNRELIABLE_HOTELLING = "unreliable", "unreliable, Hotelling's T²"
-NOT_FINITE = "not finite"
+RELABELINGS = 32
 CALIBRATING = 2
 """Copies of each graph that weights are calibrated on."""
 FRESH = 16
 """Relabelings of each graph that were not used in training."""
+
+BrecVerdict = Literal["separated", "merged", "unreliable", "not finite"]
+PairVerdict = dict[str, Any]
+"""Index and category of a pair, the verdicts and values of both tests, whether some number differs
+clearly on fresh relabelings and by how much, and seconds; None is a value that is not finite.
+"""
+
+
+@dataclass(frozen=True)
+class BrecTraining:
+    """Settings of the contrastive training, BREC's own by default; `margin` is of the cosine."""
+
+    epochs: int = 20
+    learning_rate: float = 1e-4
+    weight_decay: float = 1e-4
+    margin: float = 0.0
+    stop_below: float = 0.2
 
 
 @dataclass(frozen=True)
 class BrecSettings:
     """What a pair's verdict depends on besides the pair.
 
-    Attributes:
-        contender: The network.
-        seed: Of weights and relabelings.
-        training: BREC's settings.
-        precision: Of weights and graphs. In float32, differences that appear in the fifth layer and
-            later are lost in rounding.
+    In float32, differences that appear in the fifth layer and later are lost in rounding.
     """
 
     contender: Contender
     seed: int = 0
     training: BrecTraining = field(default_factory=BrecTraining)
-    precision: Literal["float32", "float64"] = "float64"
+    precision: Precision = "float64"
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "contender": self.contender.as_dict()}
 
 
 @dataclass(frozen=True)
-class PairVerdict:
-    """Verdicts on one pair.
+class BrecTest:
+    """One statistic on one pair, and the verdict by it and by its reliability check."""
 
-    Attributes:
-        pair: Index in the suite.
-        category: Of the pair.
-        released: Verdict of BREC's released statistic.
-        released_value: Without the factor q, compared with 72.34; None if it is not finite.
-        hotelling: Verdict of the textbook's statistic, level 0.05.
-        hotelling_value: With the factor q.
-        clear: Whether on fresh relabelings some number differs by ten times its whole spread.
-        gap: How many times that spread, at most; None if it is not finite.
-        seconds: Wall time.
-    """
-
-    pair: int
-    category: str
-    released: str
-    released_value: float | None
-    hotelling: str
-    hotelling_value: float | None
-    clear: bool
-    gap: float | None
-    seconds: float
+    value: float
+    verdict: BrecVerdict
 
 
-def brec_cell(settings: BrecSettings, each: int = 0, nodes: int = 0) -> Cell:
-    """A contender on BREC.
-
-    Args:
-        settings: How a pair is judged.
-        each: Pairs of every category; 0 for all.
-        nodes: Only graphs of at most so many nodes; 0 for all.
-    """
-    name = f"brec/{settings.contender.name}"
+def brec_cell(settings: BrecSettings, small: bool = False) -> Cell:
+    """A contender on BREC; `small` takes one pair of at most 16 nodes of each category."""
 
     def run(job: Job) -> Measurement:
-        return run_brec(settings, sample(_brec(job.data), each, nodes), job)
+        suite, device = _brec(job.data), job.torch_device()
+        suite = one_of_each_category(suite, nodes=16) if small else suite
+        chosen = range(len(suite.pairs))
+        verdicts = [job.kept(f"pair-{i}", judge, settings, suite, i, device) for i in chosen]
+        return Measurement(
+            done=len(verdicts),
+            unit="pairs",
+            metrics=metrics(verdicts, exact_power(settings.contender, suite)),
+            config={**settings.as_dict(), "pairs": list(chosen)},
+            data={"brec": suite_checksum(suite)},
+            detail={"pairs": verdicts},
+        )
 
+    name = f"brec/{settings.contender.name}"
     return Cell("power", name, run, settings.as_dict(), settings.seed, ("brec",))
 
 
-def run_brec(settings: BrecSettings, chosen: tuple[int, ...], job: Job) -> Measurement:
-    """Judge all chosen pairs."""
-    suite, device = _brec(job.data), job.torch_device()
-    exact = exact_power(settings.contender, _some(job.data, chosen))
-    kept = [job.kept(f"pair-{i}", judge, settings, suite, i, device) for i in chosen]
-    verdicts = [PairVerdict(**fields) for fields in kept]
-    return Measurement(
-        done=len(verdicts),
-        unit="pairs",
-        metrics=metrics(verdicts, exact, {chosen[place] for place in exact.beyond}),
-        config={**settings.as_dict(), "pairs": list(chosen)},
-        data={"brec": suite_checksum(suite)},
-        detail={"pairs": kept},
-    )
+@lru_cache(maxsize=1)
+def _brec(data: str | None) -> Suite:
+    return load_suite("brec", data)
 
 
-def judge(settings: BrecSettings, suite: Suite, index: int, device: torch.device) -> dict[str, Any]:
-    """Train a network on one pair of a suite and test it; the fields of a `PairVerdict`."""
-    import torch
+def one_of_each_category(suite: Suite, nodes: int) -> Suite:
+    """The first pair of every category whose graphs have at most so many nodes."""
+    first: dict[str, tuple[int, int]] = {}
+    for category, pair in zip(suite.categories, suite.pairs, strict=True):
+        if len(suite.graphs[pair[0]]) <= nodes:
+            first.setdefault(category, pair)
+    graphs = tuple(suite.graphs[i] for pair in first.values() for i in pair)
+    pairs = tuple((2 * number, 2 * number + 1) for number in range(len(first)))
+    return Suite(suite.name, graphs, pairs, tuple(first))
 
-    from .embeddings import calibrated_embedding
 
+def judge(settings: BrecSettings, suite: Suite, index: int, device: torch.device) -> PairVerdict:
+    """Train a network on one pair of a suite and test it."""
     start = time.monotonic()
     graphs = [suite.graphs[i] for i in suite.pairs[index]]
-    copies = [
-        copy
-        for side, graph in enumerate(graphs)
-        for copy in relabelled(graph, CALIBRATING, (settings.seed, index, side))
-    ]
-    models: list[Embedding] = []
+    key = (settings.seed, index)
 
-    def make(_: int) -> Embedding:
+    def copies(count: int, *more: int) -> list[Sequence[Adjacency]]:
+        return [relabelled(g, count, (*key, side, *more)) for side, g in enumerate(graphs)]
+
+    def make(_: int) -> Network:
+        few = list(chain(*copies(CALIBRATING)))
         dtype = getattr(torch, settings.precision)
-        models.append(calibrated_embedding(settings.contender, copies, dtype, device))
-        return models[-1]
+        return calibrated_embedding(settings.contender, few, dtype, device)
 
-    released, hotelling = brec_tests(
-        make, graphs, (settings.seed, index), train=settings.training, precision=settings.precision
-    )
-    run = partial(embed, models[-1], style="batch", precision=settings.precision)
-    first, second = (
-        run(relabelled(graph, FRESH + 1, (settings.seed, index, side, FRESH))[1:])
-        for side, graph in enumerate(graphs)
-    )
-    gap = clearest_gap(first, second)
-    verdict = PairVerdict(
-        pair=index,
-        category=suite.categories[index],
-        released=released.verdict,
-        released_value=_finite(released.value),
-        hotelling=hotelling.verdict,
-        hotelling_value=_finite(hotelling.value),
-        clear=gap > MARGIN,
-        gap=_finite(gap),
-        seconds=round(time.monotonic() - start, 3),
-    )
-    return asdict(verdict)
+    model = build(make, settings.seed, settings.precision)
+    released, hotelling = brec_tests(model, graphs, key, settings.training, settings.precision)
+    run = partial(embed, model, style="batch", precision=settings.precision)
+    gap = clearest_gap(*(run(fresh[1:]) for fresh in copies(FRESH + 1, FRESH)))
+    return {
+        "pair": index,
+        "category": suite.categories[index],
+        "released": released.verdict,
+        "released_value": _finite(released.value),
+        "hotelling": hotelling.verdict,
+        "hotelling_value": _finite(hotelling.value),
+        "clear": gap > MARGIN,
+        "gap": _finite(gap),
+        "seconds": round(time.monotonic() - start, 3),
+    }
 
 
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def brec_tests(
+    model: Network,
+    graphs: Sequence[Adjacency],
+    key: tuple[int, int],
+    training: BrecTraining | None = None,
+    precision: Precision = "float64",
+) -> tuple[BrecTest, BrecTest]:
+    """Run BREC's protocol on two graphs.
+
+    The network takes stacks `[B, n, n]`; `key` seeds the relabelings. Returned are the released
+    test and the textbook's; if noise is normal, one pair in twenty passes the latter by chance.
+    """
+    first, second = (relabelled(g, RELABELINGS, (*key, i)) for i, g in enumerate(graphs))
+    control_graph = graphs[int(np.random.default_rng(key).integers(2))]
+    control = relabelled(control_graph, 2 * RELABELINGS, (*key, 2))
+    if training is not None:
+        train_apart(model, first, second, training, precision)
+    run = partial(embed, model, style="batch", precision=precision)
+    rows = run(first), run(second), (both := run(control))[0::2], both[1::2]
+    threshold = hotelling_threshold(rows[0].shape[1], RELABELINGS)
+    if not all(np.isfinite(part).all() for part in rows):
+        nothing = BrecTest(np.nan, "not finite")
+        return nothing, nothing
+    differences, same = rows[0] - rows[1], rows[2] - rows[3]
+    value, check = released_statistic(differences), released_statistic(same)
+    counted = released_separates(value, check)
+    released = BrecTest(value, _verdict(counted, check < RELEASED_THRESHOLD))
+    size = np.max(np.abs(np.concatenate(rows)), axis=0)
+    resolution = np.finfo(size.dtype).eps * size
+    value, check = hotelling_t2(differences, resolution), hotelling_t2(same, resolution)
+    return released, BrecTest(value, _verdict(value > threshold, check < threshold))
+
+
+def _verdict(counted: bool, reliable: bool) -> BrecVerdict:
+    return ("separated" if counted else "merged") if reliable else "unreliable"
+
+
+def train_apart(
+    model: Network,
+    first: Sequence[Adjacency],
+    second: Sequence[Adjacency],
+    settings: BrecTraining,
+    precision: Precision,
+) -> list[float]:
+    """Train on the relabelings of one pair, and leave the network in evaluation mode.
+
+    Returned is the mean cosine embedding loss of each epoch.
+    """
+    if not isinstance(model, torch.nn.Module) or not any(True for _ in model.parameters()):
+        raise DataError(f"{type(model).__name__} has no parameters to train: give a torch module")
+    # Interleaved as in BREC, so that normalisation layers see both graphs in every batch.
+    graphs = list(chain.from_iterable(zip(first, second, strict=True)))
+    batches = [graphs[i : i + GRAPHS_PER_CALL] for i in range(0, len(graphs), GRAPHS_PER_CALL)]
+    optimizer = torch.optim.Adam(
+        model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+    )
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+    losses: list[float] = []
+    model.train()
+    for _ in range(settings.epochs):
+        total = 0.0
+        for batch in batches:
+            optimizer.zero_grad()
+            rows = forward(model, batch, "batch", precision)
+            different = rows.new_full((len(rows) // 2,), -1)
+            loss = cosine_embedding_loss(rows[0::2], rows[1::2], different, settings.margin)
+            torch.autograd.backward(loss)
+            optimizer.step()
+            total += loss.item() * len(different)
+        losses.append(total / len(first))
+        if losses[-1] < settings.stop_below:
+            break
+        scheduler.step(losses[-1])
+    model.eval()
+    return losses
 
 
 def clearest_gap(first: Embeddings, second: Embeddings) -> float:
@@ -193,50 +270,21 @@ def clearest_gap(first: Embeddings, second: Embeddings) -> float:
     return float((np.abs(first.mean(axis=0) - second.mean(axis=0)) / (spread + floor)).max())
 
 
-def sample(suite: Suite, each: int, nodes: int = 0) -> tuple[int, ...]:
-    """`each` pairs of every category (0 for all), spread over it, with at most `nodes` nodes."""
-    chosen: list[int] = []
-    for category in dict.fromkeys(suite.categories):
-        members = [
-            index
-            for index, (i, _) in enumerate(suite.pairs)
-            if suite.categories[index] == category and len(suite.graphs[i]) <= (nodes or np.inf)
-        ]
-        places = np.linspace(0, len(members) - 1, min(each or len(members), len(members)))
-        chosen += [members[place] for place in places.round().astype(int).tolist()]
-    return tuple(chosen)
-
-
-def metrics(
-    verdicts: Sequence[PairVerdict], exact: ExactPower, beyond: set[int]
-) -> dict[str, float | None]:
-    """The metrics of the cell; `beyond` are the pairs that no weights tell apart."""
-    separated = [verdict for verdict in verdicts if verdict.released == "separated"]
-    by_hotelling = [verdict for verdict in verdicts if verdict.hotelling == "separated"]
+def metrics(verdicts: Sequence[PairVerdict], exact: ExactPower) -> dict[str, float | None]:
+    """The metrics of the cell."""
     table: dict[str, float | None] = {
-        TRAINED: len(separated),
-        HOTELLING: len(by_hotelling),
-        CLEAR: sum(verdict.clear for verdict in verdicts),
-        BEYOND: sum(verdict.pair in beyond for verdict in separated),
-        BEYOND_HOTELLING: sum(verdict.pair in beyond for verdict in by_hotelling),
-        WITHIN: sum(verdict.pair not in beyond for verdict in verdicts),
-        UNRELIABLE: sum(verdict.released == "unreliable" for verdict in verdicts),
-        UNRELIABLE_HOTELLING: sum(verdict.hotelling == "unreliable" for verdict in verdicts),
-        NOT_FINITE: sum(verdict.released == "not finite" for verdict in verdicts),
-        **exact.metrics(),
+        CLEAR: sum(v["clear"] for v in verdicts),
+        "judged within the bound": sum(v["pair"] not in exact.beyond for v in verdicts),
+        "not finite": sum(v["released"] == "not finite" for v in verdicts),
+        **exact.metrics,
     }
-    by_category = Counter(verdict.category for verdict in separated)
-    for category, count in (exact.categories or {}).items():
+    for test, tail in (("released", ""), ("hotelling", ", Hotelling's T²")):
+        separated = [verdict for verdict in verdicts if verdict[test] == "separated"]
+        table[f"{TRAINED}{tail}"] = len(separated)
+        table[f"{BEYOND}{tail}"] = sum(verdict["pair"] in exact.beyond for verdict in separated)
+        table[f"unreliable{tail}"] = sum(v[test] == "unreliable" for v in verdicts)
+    by_category = Counter(v["category"] for v in verdicts if v["released"] == "separated")
+    for category, number in exact.categories.items():
         table[f"{TRAINED}, {category}"] = by_category[category]
-        table[f"exact separated, {category}"] = count
+        table[f"exact separated, {category}"] = number
     return table
-
-
-@lru_cache(maxsize=1)
-def _brec(data: str | None) -> Suite:
-    return load_suite("brec", data)
-
-
-@lru_cache(maxsize=2)
-def _some(data: str | None, chosen: tuple[int, ...]) -> Suite:
-    return some_pairs(_brec(data), chosen)

@@ -7,19 +7,16 @@ numbers. Under the hypothesis that the network tells nothing apart their mean is
 
 exceeds d (q - 1) / (q - d) · F(d, q - d; 1 - α) with probability α.
 
-What GraphPKU/BREC released (read at commits 7352599 of `base/test_BREC.py` and 81f299b of
-`brec/evaluator.py`, the module of its PyPI package) is mean(D)ᵀ S⁺ mean(D): no factor q, and a
-pseudo-inverse; the form regularised by 1e-7 I is commented out. It is compared with 72.34, which is
-the limit above for T² *with* the factor, at d = 16, q = 32, α = 0.05: the released test asks 32
-times too much. Other files of that repository compare with 20.0 (`base/test_BREC.py` at d451909)
-and 5.0 (`DropGNN/test_BREC.py` at 778bcab). As S⁺ = 0 for S = 0, it also merges graphs whose
-embeddings differ but are exactly invariant, integers for instance.
+What GraphPKU/BREC released (`base/test_BREC.py` at 7352599, `brec/evaluator.py` at 81f299b) is
+mean(D)ᵀ S⁺ mean(D): no factor q, and a pseudo-inverse. It is compared with 72.34, which is the
+limit above for T² *with* the factor, at d = 16, q = 32, α = 0.05: the released test asks 32 times
+too much. As S⁺ = 0 for S = 0, it also merges graphs whose embeddings differ but are exactly
+invariant, integers for instance.
 
-Neither is a proof. Relabelling noise is not normal, and where it is of different size in the two
+Neither is a proof. Relabelling noise is not normal, and where its size differs between the two
 graphs, a network that amplifies it strongly turns that into a mean. A PPGN of 7 layers (8 layers)
 in float64 exceeded the limit on 9 (15) of 25 strongly regular pairs it cannot tell apart; the
-released test, 32 times as strict, on 0 (1). The reliability check, which sees one graph only,
-passed all of these. `g2n2.nn.expressivity.network_separates` merges all 25.
+released test on 0 (1). `g2n2.nn.expressivity.network_separates` merges all 25.
 """
 
 from __future__ import annotations
@@ -46,25 +43,19 @@ def released_statistic(differences: Embeddings) -> float:
     return float(mean @ np.linalg.pinv(covariance, rcond=cutoff) @ mean)
 
 
-def released_separates(
-    statistic: float, reliability: float, threshold: float = RELEASED_THRESHOLD
-) -> bool:
+def released_separates(statistic: float, reliability: float) -> bool:
     """Say whether the released code counts a pair, before it looks at reliability."""
     close = np.isclose(statistic, reliability, rtol=RELEASED_RTOL, atol=RELEASED_ATOL)
-    return statistic > threshold and not bool(close)
+    return statistic > RELEASED_THRESHOLD and not bool(close)
 
 
 def hotelling_t2(differences: Embeddings, resolution: float | Embeddings = 0.0) -> float:
     """Return Hotelling's one-sample T² = q · mean(D)ᵀ S⁻¹ mean(D).
 
-    Args:
-        differences: D, `[q, d]`.
-        resolution: Rounding error of the numbers in D, one for all or one per column. Its square
-            joins the variances: embeddings that happen to be exactly invariant have S = 0, and a
-            difference smaller than rounding is none.
-
-    Returns:
-        The statistic; infinity where the mean has a part along which D does not vary at all.
+    `resolution` is the rounding error of D `[q, d]`, one for all or one per column. Its square
+    joins the variances: embeddings that happen to be exactly invariant have S = 0, and a
+    difference smaller than rounding is none. The statistic is infinite where the mean has a part
+    along which D does not vary at all.
     """
     mean, covariance = _moments(differences.astype(np.float64))
     covariance += np.diag(np.broadcast_to(np.square(resolution), mean.shape))
@@ -84,11 +75,7 @@ def hotelling_t2(differences: Embeddings, resolution: float | Embeddings = 0.0) 
 
 
 def hotelling_threshold(dimensions: int, samples: int, alpha: float = 0.05) -> float:
-    """Return the value T² exceeds with probability alpha if the mean of D is zero.
-
-    Raises:
-        DataError: If there are not more samples than dimensions, where S has no inverse.
-    """
+    """Return the value T² exceeds with probability alpha if the mean of D is zero."""
     if not 1 <= dimensions < samples:
         raise DataError(
             f"Hotelling's test needs more relabelings than embedding dimensions, got {samples} and "

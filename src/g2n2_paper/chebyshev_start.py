@@ -4,17 +4,16 @@ Only graph words are written into the weights, as they are built into ChebNet; n
 With r-G_L3 and the preset `paper`:
 
 - Layer 1 makes T₁ = I − κ((D − A) + a(D' − A')). D stands on the diagonal of A², and A' joins the
-  pixels that two walks of length two join, those across a corner: A² is 2 there and less on every
-  other pair. With a = ¼ the stencil is nearly the same in all directions, with a = 0 it is D − A.
+  pixels across a corner, where A² is 2 and less on every other pair. With a = ¼ the stencil is
+  nearly the same in all directions, with a = 0 it is D − A.
 - Layer 2 makes a second one, S₁ = I + diag(w)(T₁ − I), with w = 1 inside and less on the border:
   T₁ mirrors the image at the border, S₁ lets border pixels hold on to their own value.
 - A layer that finds T_m in C makes T_2m = 2 T_m T_m − I of it, and adds to T_0 f … T_(m−1) f in H
   as many more, T_(m+j) f = 2 T_m (T_j f) − T_(m−j) f. The same for S.
 
-After L layers H holds all degrees of T below 2^(L−1) and of S below 2^(L−2). Everything not needed
-for that starts small and at random, and is learned like the rest. Only the biases of MLP_M are not
-learned, so that pairs no word has reached stay zero: what a bias puts on all pairs grows n-fold in
-every product.
+After L layers H holds all degrees of T below 2^(L−1) and of S below 2^(L−2). Everything else starts
+small and at random, and is learned like the rest, but for the biases of MLP_M: what a bias puts on
+all pairs grows n-fold in every product.
 """
 
 from __future__ import annotations
@@ -41,19 +40,12 @@ UNIT, MIRROR, HOLD, BORDER = range(4)
 
 @dataclass
 class Series:
-    """Polynomials of one matrix on their way into H.
+    """Polynomials of one matrix on their way into H."""
 
-    Attributes:
-        matrix: The channel of C that holds the one of degree m.
-        start: The channel of H for degree 1; degree 0 is f, in channel 0 for all.
-        room: The degrees there is room for stay below this.
-        have: Those in H so far stay below this.
-    """
-
-    matrix: int
-    start: int
-    room: int
-    have: int = 1
+    matrix: int  # channel of C that holds the one of degree m
+    start: int  # channel of H for degree 1; degree 0 is f, in channel 0 for all
+    capacity: int  # degrees stay below this
+    count: int = 1  # degrees in H so far
 
     def channel(self, degree: int) -> int:
         return self.start + degree - 1 if degree else 0
@@ -65,23 +57,16 @@ def write_chebyshev_start(
 ) -> list[int]:
     """Write the start into a network of r-G_L3 with the preset `paper` and one node feature.
 
-    Args:
-        model: At least four channels in C.
-        corner: The weight a of pixels across a corner.
-        hold: What w is on the border; with 1 both matrices are the same.
-        spread: Size of what stays random, as a share of PyTorch's own start.
-
-    Returns:
-        The channels of H that hold polynomials in the end.
-
-    Raises:
-        LoweringError: The network has another shape.
+    `corner` is the weight a of pixels across a corner, `hold` what w is on the border, `spread` the
+    size of what stays random. Returned are the channels of H that hold polynomials in the end.
     """
     updates = [_updates(layer) for layer in model.layers]
     _refuse_other_networks(model, updates)
     for matrix, column in updates:
-        for update in (matrix, column):
-            _shrink(update, spread)
+        for first, last in (_maps(matrix.mixer), _maps(column.mixer)):
+            last.weight.mul_(spread)
+            first.bias.zero_()
+            last.bias.zero_()
         for part in _maps(matrix.mixer):
             part.bias.requires_grad_(False)
     half = _width(updates[0][1]) // 2
@@ -98,17 +83,14 @@ def write_chebyshev_start(
         else:
             _extend(column, held, first_free)
             _square(matrix, held.matrix, 1)
-    return [0, *(s.channel(degree) for s in (mirror, held) for degree in range(1, s.have))]
+    return [0, *(s.channel(degree) for s in (mirror, held) for degree in range(1, s.count))]
 
 
 @torch.no_grad()
 def write_linear_readout(readout: Readout, weights: Tensor, constant: float) -> None:
     """A linear map of all features as the start of two decision layers, the rest kept as it is.
 
-    Args:
-        readout: Two linear maps with ReLU between them, and perhaps one beside them.
-        weights: `[P]`.
-        constant: Added to the output.
+    The read-out has two linear maps with ReLU between them, and perhaps one beside them.
     """
     first, last = (part for part in readout.decision if isinstance(part, nn.Linear))
     last.weight.zero_()
@@ -125,7 +107,7 @@ def _first_layer(matrix: Update, corner: float, hold: float) -> None:
     product = _product(matrix)
     identity, edge = 0, 1
     _read(product, 0, {edge: 1.0}, {edge: 1.0})
-    walks = _place(matrix, product)
+    walks = _output(matrix, product)
     units = [  # weights of the inputs, and bias: all inputs are whole numbers, and none is negative
         ({identity: 1.0}, 0.0),
         ({edge: 1.0}, 0.0),
@@ -137,14 +119,14 @@ def _first_layer(matrix: Update, corner: float, hold: float) -> None:
     for row, (weights, bias) in enumerate(units):
         first.weight[row] = _row(first, weights)
         first.bias[row] = bias
-    # A pixel of degree 2, 3, 4 has 1, 2, 4 others across a corner: degree − 1, and 1 more inside.
+    # a pixel of degree 2, 3, 4 has 1, 2, 4 others across a corner: degree − 1, and 1 more inside.
     across = SCALE * corner
-    made = {
+    channels = {
         UNIT: (1.0,),
         MIRROR: (1.0 + across, SCALE, -SCALE - across, -across, across),
         BORDER: (hold, 0.0, 0.0, 1.0 - hold),
     }
-    for channel, shares in made.items():
+    for channel, shares in channels.items():
         last.weight[channel] = _row(last, dict(enumerate(shares)))
 
 
@@ -152,31 +134,27 @@ def _second_matrix(matrix: Update) -> None:
     """S₁ = I + diag(w)(T₁ − I)."""
     product = _product(matrix)
     _read(product, 1, {BORDER: 1.0}, {MIRROR: 1.0, UNIT: -1.0})
-    _linear(matrix, HOLD, {UNIT: 1.0, _place(matrix, product) + 1: 1.0})
+    _linear(matrix, HOLD, {UNIT: 1.0, _output(matrix, product) + 1: 1.0})
 
 
 def _square(matrix: Update, channel: int, copy: int) -> None:
     """T_2m = 2 T_m T_m − I."""
     product = _product(matrix)
     _read(product, copy, {channel: 1.0}, {channel: 1.0})
-    _linear(matrix, channel, {_place(matrix, product) + copy: 2.0, UNIT: -1.0})
+    _linear(matrix, channel, {_output(matrix, product) + copy: 2.0, UNIT: -1.0})
 
 
 def _extend(column: Update, series: Series, copy: int) -> int:
-    """Keep the polynomials there are and add as many more, or as there is room for.
-
-    Returns:
-        The first copy of the rule that is still free.
-    """
+    """Keep the polynomials there are and add as many more; return the next free copy."""
     product = _product(column)
-    place, degree = _place(column, product), series.have
-    for kept in range(1, degree):
-        _linear(column, series.channel(kept), {series.channel(kept): 1.0})
-    for j in range(min(degree, series.room - degree)):
+    output, degree = _output(column, product), series.count
+    for lower in range(1, degree):
+        _linear(column, series.channel(lower), {series.channel(lower): 1.0})
+    for j in range(min(degree, series.capacity - degree)):
         _read(product, copy, {series.matrix: 1.0}, {series.channel(j): 1.0})
-        form = {place + copy: 2.0, series.channel(degree - j): -1.0} if j else {place + copy: 1.0}
+        form = {output + copy: 2.0, series.channel(degree - j): -1.0} if j else {output + copy: 1.0}
         _linear(column, series.channel(degree + j), form)
-        series.have, copy = series.have + 1, copy + 1
+        series.count, copy = series.count + 1, copy + 1
     return copy
 
 
@@ -198,8 +176,8 @@ def _read(rule: ApplyRule, copy: int, *forms: Mapping[int, float]) -> None:
 
 def _row(part: nn.Linear, form: Mapping[int, float]) -> Tensor:
     row = torch.zeros_like(part.weight[0])
-    for place, weight in form.items():
-        row[place] = weight
+    for index, weight in form.items():
+        row[index] = weight
     return row
 
 
@@ -213,13 +191,6 @@ def _refuse_other_networks(model: GrammarGNN, updates: list[tuple[Update, Update
         )
 
 
-def _shrink(update: Update, spread: float) -> None:
-    first, last = _maps(update.mixer)
-    last.weight.mul_(spread)
-    first.bias.zero_()
-    last.bias.zero_()
-
-
 def _updates(layer: nn.Module) -> tuple[Update, Update]:
     parts = cast(nn.ModuleDict, layer.get_submodule("updates"))
     return cast(Update, parts["M"]), cast(Update, parts["V"])
@@ -227,20 +198,19 @@ def _updates(layer: nn.Module) -> tuple[Update, Update]:
 
 def _product(update: Update) -> ApplyRule:
     """The rule MM of a matrix update, MV_c of a column update."""
-    rules = [cast(ApplyRule, step) for step in update.steps]
-    return next(rule for rule in rules if rule.rule.body_text() in ("MM", "MV_c"))
+    return next(rule for rule in _rules(update) if rule.rule.body_text() in ("MM", "MV_c"))
 
 
-def _place(update: Update, wanted: ApplyRule) -> int:
+def _output(update: Update, wanted: ApplyRule) -> int:
     """Where a rule's outputs begin in what the mixer reads."""
-    rules = [cast(ApplyRule, step) for step in update.steps]
-    copies = [_copies(rule) for rule in rules]
-    before = sum(copies[: rules.index(wanted)])
-    return _maps(update.mixer)[0].in_features - sum(copies) + before
+    rules = _rules(update)
+    selectors = [cast(Select, rule.selectors[0]).maps[0] for rule in rules]
+    copies = [cast(nn.Linear, selector).out_features for selector in selectors]
+    return _maps(update.mixer)[0].in_features - sum(copies[rules.index(wanted) :])
 
 
-def _copies(rule: ApplyRule) -> int:
-    return cast(nn.Linear, cast(Select, rule.selectors[0]).maps[0]).out_features
+def _rules(update: Update) -> list[ApplyRule]:
+    return [cast(ApplyRule, step) for step in update.steps]
 
 
 def _width(update: Update) -> int:

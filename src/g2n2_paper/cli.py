@@ -23,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-SAID = {
+PURPOSES = {
     "q1": "Q1: is the reduction relevant and optimal?",
     "q2": "Q2: regression on QM9.",
     "q3": "Q3: classification on TU.",
@@ -83,7 +83,7 @@ def _question(question: str) -> Callable[..., None]:
         if "failed" in states or all(state == "left out" for state in states):
             raise typer.Exit(1)
 
-    command.__doc__ = f"{SAID[question]} Runs the cells that have no record."
+    command.__doc__ = f"{PURPOSES[question]} Runs the cells that have no record."
     return command
 
 
@@ -146,8 +146,8 @@ def bench(
     from g2n2.data.files import cache_folder
 
     from .bench.cases import CASES, cases_for
-    from .bench.run import Bench
-    from .bench.tables import floor_text, keep_result, table
+    from .bench.run import Bench, keep_result
+    from .report.performance import floor_text, group_table
 
     if listed:
         rows = [
@@ -161,12 +161,11 @@ def bench(
     gpu = device is not Where.cpu and torch.cuda.is_available()
     if threads is not None:
         torch.set_num_threads(threads)
-    known = Path(cache) if cache else cache_folder() / "qm9.cache"
-    if cache and not known.is_file():
+    qm9 = Path(cache) if cache else cache_folder() / "qm9.cache"
+    if cache and not qm9.is_file():
         raise DataError(f"--cache {cache}: there is no such file")
-    measuring = Bench(
-        torch.device("cuda" if gpu else "cpu"), known if known.is_file() else None, quick
-    )
+    on = torch.device("cuda" if gpu else "cpu")
+    measuring = Bench(on, qm9 if qm9.is_file() else None, quick)
     results, started = [], time.monotonic()
     for chosen in cases_for("cuda" if gpu else "cpu", case or []):
         if seconds is not None and time.monotonic() - started > seconds:
@@ -177,7 +176,7 @@ def bench(
         if not quick:
             keep_result(out, results[-1])
     for group in dict.fromkeys(row["group"] for row in results):
-        frame = table([row for row in results if row["group"] == group], group)
+        frame = group_table([row for row in results if row["group"] == group], group)
         show.title(group)
         show.table(tuple(frame.columns), [tuple(line) for line in frame.values], narrow=1)
     if not quick and results:

@@ -3,8 +3,7 @@
 What distinguishes two graphs is, entry by entry, a small part of what a deep network computes: with
 PyTorch's default weights it falls below rounding after five or six layers, even in float64. So each
 linear map is rescaled, on a few copies of the pair and before any training, so that its inputs and
-outputs have mean 0 and deviation 1 over nodes or entries. That is a choice of initial weights; it
-does not change the network.
+outputs have mean 0 and deviation 1 over nodes or entries: a choice of initial weights.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from g2n2.graphs import Adjacency
 from g2n2.nn.baselines import baseline
 from g2n2.nn.expressivity import FLOOR_ULPS
 
-from .suites import Contender
+from .contenders import Contender
 
 DIMENSIONS = 16
 """Numbers per graph, as in BREC: half of its 32 relabelings."""
-
 DECISION = (64,)
 
 
@@ -45,9 +43,9 @@ class Embedding(nn.Module):
         return output
 
 
-def plain_embedding(contender: Contender, **options: Any) -> Embedding:
+def plain_embedding(contender: Contender) -> Embedding:
     """The network as it comes, with random weights."""
-    own: dict[str, Any] = {"preset": contender.preset} if contender.preset else {}
+    preset: dict[str, Any] = {"preset": contender.preset} if contender.preset else {}
     return Embedding(
         baseline(
             contender.network,
@@ -55,7 +53,7 @@ def plain_embedding(contender: Contender, **options: Any) -> Embedding:
             layers=contender.layers,
             out=DIMENSIONS,
             decision=DECISION,
-            **{**own, **contender.options, **options},
+            **{**preset, **contender.options},
         )
     )
 
@@ -65,19 +63,20 @@ def calibrated_embedding(
 ) -> Embedding:
     """The network with standardised pooled features, calibrated on some graphs of one size."""
     model = plain_embedding(contender)
-    readout = cast(Any, model.network).readout
+    network = cast(Any, model.network)
+    readout = network.readout
     width = readout.decision[0].in_features
     readout.decision = nn.Sequential(Standardise(width), *readout.decision)
     if readout.straight is not None:
         readout.straight = nn.Sequential(Standardise(width), readout.straight)
     model = model.to(device, dtype).train()
     stack = torch.tensor(np.stack(graphs), dtype=dtype, device=device)
-    chosen = getattr(model.network, "backend", None)
-    if chosen is not None:
-        cast(Any, model.network).backend = "reference"  # other backends do not call every map
+    backend = getattr(network, "backend", None)
+    if backend is not None:
+        network.backend = "reference"  # other backends do not call every map
     calibrate(model, lambda: model(stack))
-    if chosen is not None:
-        cast(Any, model.network).backend = chosen
+    if backend is not None:
+        network.backend = backend
     return model
 
 
@@ -107,12 +106,7 @@ class Standardise(nn.Module):
 
 @torch.no_grad()
 def calibrate(model: nn.Module, run: Callable[[], Any]) -> None:
-    """Rescale all linear maps of a network, in the order in which `run()` calls them.
-
-    Args:
-        model: The network; `run` must call its maps as modules.
-        run: Sends a few graphs without padding through it.
-    """
+    """Rescale all linear maps of a network, in the order in which `run()` calls them."""
     maps = [part for part in model.modules() if isinstance(part, nn.Linear)]
     hooks = [part.register_forward_pre_hook(_rescale) for part in maps]
     try:
@@ -130,7 +124,7 @@ def _rescale(part: nn.Module, inputs: tuple[Tensor, ...]) -> None:
     sizes, vary = _sizes(values)
     part.weight.div_(sizes[:, None])
     if part.bias is not None:
-        # A constant, such as 1 or the diagonal of I, must not be centred away.
+        # a constant, such as 1 or the diagonal of I, must not be centred away.
         part.bias.copy_(torch.where(vary, -values.mean(0) / sizes, 0.0))
 
 

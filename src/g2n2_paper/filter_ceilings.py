@@ -1,15 +1,9 @@
 """What linear filters of the crop reach: references for the networks of Q4.
 
-Metrics, each preceded by the filter's name (`low: `, `high: `, `band: `):
-
-    polynomial of the normalised Laplacian, test R²    degree 30, fitted on the training image
-    polynomial of D − A, test R²                       likewise
-    polynomial of A, test R²                           likewise: the words of PPGN
-    true filter with the border repeated, test R²      its scale and offset fitted likewise
-    image itself, test R²                              likewise: no filter at all
-
-and the first three with `fitted on the test image`, an upper bound for that degree. The detail has
-all `degrees` and the R² of each.
+They are polynomials of degree 30 of the normalised Laplacian, of D − A and of A (the words of
+PPGN), fitted on the training image or, as an upper bound for that degree, on the test image; and,
+with scale and offset fitted, the true filter with the border repeated, and the image itself. The
+detail has all `degrees` and the R² of each.
 """
 
 from __future__ import annotations
@@ -32,12 +26,7 @@ NAMES = {
     "combinatorial": "polynomial of D − A",
     "adjacency": "polynomial of A",
 }
-REPEATED = "true filter with the border repeated"
-UNFILTERED = "image itself"
-PADDING = 32
-SIDE, PICTURE = 30, 95
-
-
+PADDING, SIDE, PICTURE = 32, 30, 95
 SETTINGS = {
     "degrees": list(DEGREES),
     "degree of the table": SHOWN,
@@ -56,21 +45,21 @@ def ceilings(graphs: GraphSet) -> tuple[dict[str, float], dict[str, list[float]]
     for name in FILTERS:
         images = Images(graphs, name)
         for kind, text in NAMES.items():
-            for part, said in (("train", "test R²"), ("test", "test R² fitted on the test image")):
+            for part, tail in (("train", ""), ("test", " fitted on the test image")):
                 scores = [polynomial_ceiling(images, spectra[kind], d, part) for d in DEGREES]
-                metrics[f"{name}: {text}, {said}"] = scores[DEGREES.index(SHOWN)]
-                detail[f"{name}: {text}, {said}"] = scores
-        metrics[f"{name}: {REPEATED}, test R²"] = repeated_ceiling(images)
+                key = f"{name}: {text}, test R²{tail}"
+                metrics[key], detail[key] = scores[DEGREES.index(SHOWN)], scores
+        metrics[f"{name}: true filter with the border repeated, test R²"] = repeated_ceiling(images)
         unfiltered = polynomial_ceiling(images, spectra["normalised"], 0, "train")
-        metrics[f"{name}: {UNFILTERED}, test R²"] = unfiltered
+        metrics[f"{name}: image itself, test R²"] = unfiltered
     return metrics, detail
 
 
 def polynomial_ceiling(images: Images, frequencies: Spectrum, degree: int, fitted_on: str) -> float:
     """Test R² of the least-squares polynomial of a Laplacian, with an offset."""
     columns = {part: _powers(images, frequencies, degree, part) for part in (fitted_on, "test")}
-    known = images.target(fitted_on)[images.mask]
-    weights = np.linalg.lstsq(columns[fitted_on], known, rcond=None)[0]
+    truth = images.target(fitted_on)[images.mask]
+    weights = np.linalg.lstsq(columns[fitted_on], truth, rcond=None)[0]
     return r_squared(columns["test"] @ weights, images.target("test")[images.mask])
 
 

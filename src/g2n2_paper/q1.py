@@ -2,24 +2,25 @@
 
 `train/GRAMMAR` learns R² of QM9 with distances, width 32, the same epochs and recipe for every
 grammar, three seeds. `exact/GRAMMAR/READOUT` counts the pairs of BREC that the words of a grammar
-tell apart, with its own read-out and with the network's; nothing is trained. Its metrics:
-
-    pairs separated             of `pairs`, with as many layers as still gain
-    pairs separated, 3 layers   with as many layers as the trained networks have
-    layers needed               after which nothing more is gained
-    proved                      1 if more layers provably add nothing, else 0
+tell apart, with its own read-out and with the network's; nothing is trained, and `proved` is 1 if
+more layers provably add nothing.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from g2n2.data.suites import load_suite
 from g2n2.grammars.catalogue import find_grammar
+from g2n2.power.table import power_row
 from g2n2.training.config import RunConfig
 
+from .contenders import suite_checksum
+from .q2 import Qm9Run
 from .runner import Cell, Job, Measurement
-from .runs import SMALL_BATCH, training_cell
-from .suites import suite_checksum
+from .runs import training_cell
 
-GRAMMARS: dict[str, str] = {
+GRAMMARS = {
     "r-G_L3": "r-G_L3",
     "G_L3": "G_L3",
     "i-G_L3": "i-G_L3",
@@ -45,45 +46,34 @@ def cells(smoke: bool = False) -> list[Cell]:
         for name in grammars
     ]
     suite = "csl" if smoke else "brec"
-    return trained + [exact_cell(name, suite, said) for name in grammars for said in READOUTS]
+    return trained + [exact_cell(name, suite, readout) for name in grammars for readout in READOUTS]
 
 
 def config(grammar: str, seed: int, smoke: bool = False) -> RunConfig:
     """The training run of one grammar."""
-    return RunConfig(
-        "qm9",
-        target=("r2",),
-        options={"track": "distance", "features": "ppgn"},
+    return replace(
+        Qm9Run("r2", 32).config(smoke, seed),
         grammar=GRAMMARS[grammar],
-        width=8 if smoke else 32,
         readout="pooled-only" if grammar == "G_L3" else None,  # the paper's, without rules of S
         epochs=2 if smoke else EPOCHS,
-        limit=150 if smoke else 0,
-        batch=SMALL_BATCH if smoke else None,
-        threads=1 if smoke else 0,
-        references=True,
-        seed=seed,
-        precision="tf32",  # bf16's rounding is larger than the error, a thousandth of R²'s spread
+        rate=None,
     )
 
 
 def exact_cell(name: str, suite: str, readout: str) -> Cell:
     """A row of the power table."""
+    settings = {"grammar": GRAMMARS[name], "suite": suite}
 
     def run(job: Job) -> Measurement:
-        from g2n2.data.suites import load_suite
-        from g2n2.power.table import power_row
-
         loaded = load_suite(suite, job.data)
         row = power_row(find_grammar(GRAMMARS[name]), loaded, READOUTS[readout])
+        by_layer = row.by_layer[min(LAYERS, len(row.by_layer) - 1)]
         return Measurement(
             done=len(loaded.pairs),
             unit="pairs",
             metrics={
                 "pairs separated": row.separated,
-                f"pairs separated, {LAYERS} layers": row.by_layer[
-                    min(LAYERS, len(row.by_layer) - 1)
-                ],
+                f"pairs separated, {LAYERS} layers": by_layer,
                 "pairs": len(loaded.pairs),
                 "layers needed": row.depth,
                 "proved": int(row.exact),
@@ -93,6 +83,5 @@ def exact_cell(name: str, suite: str, readout: str) -> Cell:
             detail=row.to_json(),
         )
 
-    settings = {"grammar": GRAMMARS[name], "suite": suite}
     needs = () if suite == "csl" else (suite,)
     return Cell("q1", f"exact/{name}/{readout}", run, settings, needs=needs)

@@ -1,20 +1,16 @@
 """Q2: regression on QM9 by G²N² and PPGN, all targets at once and one by one.
 
-    joint/width32/TRACK/NETWORK/modern       all twelve targets at once; also width64
-    single/TARGET/TRACK/NETWORK/RECIPE       one target, width 64
-    …/PPGN/modern/equal-time                 as many epochs as fit into the seconds of G²N²
-    …/distance/PPGN-alike/modern             the grammar of PPGN in the blocks of G²N²
-    …/distance/G2N2/modern/extent            with fitted sums of squared distances taken off
-    …/distance/G2N2/modern[/extent]/long     with more epochs
-    speed/joint-width32/TRACK                seconds per epoch of both networks in one run
-    speed/single/distance, speed/single-bf16/distance
-    collapse/u0                              20 seeds of U₀: does a run predict a constant?
-    precision/TARGET/PRECISION               three seeds in bf16 and in tf32
-    sums/elements, sums/extent               the fitted sums alone, without a network
-
-TRACK is `distance` or `bonds`, NETWORK `G2N2` or `PPGN`, RECIPE `modern` or `paper`, TARGET a name
-of `QM9_TARGETS`. Metrics are those of `runs`, with errors in the units of the paper. A speed cell
-has `seconds per epoch NETWORK` and `PPGN / G2N2`.
+joint/width32/TRACK/NETWORK/modern       all twelve targets at once; also width64
+single/TARGET/TRACK/NETWORK/RECIPE       one target, width 64
+…/PPGN/modern/equal-time                 as many epochs as fit into the seconds of G²N²
+…/distance/PPGN-alike/modern             the grammar of PPGN in the blocks of G²N²
+…/distance/G2N2/modern/extent            with fitted sums of squared distances taken off
+…/distance/G2N2/modern[/extent]/long     with more epochs
+speed/joint-width32/TRACK                seconds per epoch of both networks in one run
+speed/single/distance, speed/single-bf16/distance
+collapse/u0                              20 seeds of U₀: does a run predict a constant?
+precision/TARGET/PRECISION               three seeds in bf16 and in tf32
+sums/elements, sums/extent               the fitted sums alone, without a network
 """
 
 from __future__ import annotations
@@ -22,14 +18,19 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from g2n2.data.qm9 import QM9_TARGETS
 from g2n2.errors import DataError
 from g2n2.training.config import RunConfig
+from g2n2.training.predict import Outcome
+from g2n2.training.run_folder import RunFolder, checksum
+from g2n2.training.setup import prepare
+from g2n2.training.task import Task
 
 from .record import CellRecord, record_path
 from .runner import Cell, Job, Measurement
@@ -45,12 +46,8 @@ from .runs import (
     training_cell,
 )
 
-if TYPE_CHECKING:
-    from g2n2.training.predict import Outcome
-
 Track = Literal["distance", "bonds"]
 Network = Literal["G2N2", "PPGN", "PPGN-alike"]
-Recipe = Literal["modern", "paper"]
 TRACKS: tuple[Track, ...] = ("distance", "bonds")
 NETWORKS: tuple[Network, ...] = ("G2N2", "PPGN")
 COMPARED = ("r2", "u0")
@@ -63,6 +60,7 @@ NARROW_RATE = 2e-3
 SPREAD = "spread of predictions / spread of targets"
 LEAST_SPREAD = 0.1
 """A run below this ratio predicts a constant."""
+SECONDS = "seconds per epoch {}"
 COLLAPSE_SEEDS = 20
 TIMED_EPOCHS = 3
 
@@ -93,30 +91,20 @@ SMOKE_CELLS = (
 
 @dataclass(frozen=True)
 class Qm9Run:
-    """What the name of a training cell says.
-
-    Attributes:
-        target: One target, or None for all.
-        width: Of every memory.
-        track: With distances or without.
-        network: Which.
-        recipe: How it is trained.
-        extent: Whether fitted sums of squared distances are taken off first.
-        long: Whether it has more epochs than the other cells.
-    """
+    """What the name of a training cell says; `target` is None for all twelve."""
 
     target: str | None
     width: int
-    track: Track
-    network: Network
-    recipe: Recipe = "modern"
+    track: Track = "distance"
+    network: Network = "G2N2"
+    recipe: Literal["modern", "paper"] = "modern"
     extent: bool = False
     long: bool = False
 
     @property
     def name(self) -> str:
         what = f"single/{self.target}" if self.target else f"joint/width{self.width}"
-        tail = ("/extent" if self.extent else "") + ("/long" if self.long else "")
+        tail = "/extent" * self.extent + "/long" * self.long
         return f"{what}/{self.track}/{self.network}/{self.recipe}{tail}"
 
     @property
@@ -162,27 +150,25 @@ class Qm9Run:
         )
 
 
-JOINT = Qm9Run(None, 32, "distance", "G2N2")
-JOINT_EXTENT = replace(JOINT, extent=True)
-WIDE_EXTENT = replace(JOINT_EXTENT, width=64)
-R2_EXTENT = replace(WIDE_EXTENT, target="r2")
-R2_LONG = replace(R2_EXTENT, extent=False, long=True)
-JOINT_LONG = replace(JOINT_EXTENT, long=True)
-
-
 def single(target: str) -> Qm9Run:
     """G²N² on one target, with distances and the recipe `modern`."""
-    return Qm9Run(target, 64, "distance", "G2N2")
+    return Qm9Run(target, 64)
+
+
+JOINT = Qm9Run(None, 32)
+R2_EXTENT = replace(single("r2"), extent=True)
+R2_LONG = replace(single("r2"), long=True)
 
 
 def variants() -> Iterator[Qm9Run]:
     """Every training cell of the tables, in the order they are run."""
     for width in (32, 64):
-        yield from (JOINT_EXTENT, JOINT_LONG) if width == 32 else (WIDE_EXTENT,)
+        extent = Qm9Run(None, width, extent=True)
+        yield from (extent, replace(extent, long=True)) if width == 32 else (extent,)
         for track in TRACKS:
             for network in NETWORKS:
                 yield Qm9Run(None, width, track, network)
-    yield Qm9Run(None, 32, "distance", "PPGN-alike")
+    yield Qm9Run(None, 32, network="PPGN-alike")
     yield from (R2_EXTENT, R2_LONG)
     for target in COMPARED:
         plain = single(target)
@@ -193,54 +179,41 @@ def variants() -> Iterator[Qm9Run]:
 
 def cells(smoke: bool = False) -> list[Cell]:
     """Speeds come first, since equal-time cells read them."""
-    found = [*_speeds(smoke), *_trained(smoke), *_collapses(smoke), *_precisions(smoke)]
-    found += [
-        sums_cell("sums/elements", JOINT.config(smoke)),
-        sums_cell("sums/extent", JOINT_EXTENT.config(smoke)),
-    ]
+    everything = [*_speeds(smoke), *_trained(smoke), *_repeated(smoke)]
+    for sums, extent in (("elements", False), ("extent", True)):
+        everything.append(sums_cell(f"sums/{sums}", replace(JOINT, extent=extent).config(smoke)))
     if not smoke:
-        return found
-    return [cell for cell in found if cell.name in SMOKE_CELLS and cell.seed == 0]
+        return everything
+    return [cell for cell in everything if cell.name in SMOKE_CELLS and cell.seed == 0]
 
 
 def _trained(smoke: bool) -> Iterator[Cell]:
     for variant in variants():
         yield training_cell("q2", variant.name, variant.config(smoke))
         if variant.network == "PPGN" and (variant.target or variant.width == 32):
-            speed = variant.speed_name
-
-            def epochs(config: RunConfig, job: Job, speed: str = speed) -> int:
-                return equal_time_epochs(config, job, speed)
-
+            epochs = partial(equal_time_epochs, speed=variant.speed_name)
             name = f"{variant.name}/equal-time"
             yield training_cell("q2", name, variant.config(smoke), epochs=epochs)
 
 
 def _speeds(smoke: bool) -> Iterator[Cell]:
-    for target, width, track in (
-        (None, 32, TRACKS[0]),
-        (None, 32, TRACKS[1]),
-        ("r2", 64, TRACKS[0]),
-        ("u0", 64, TRACKS[0]),
-    ):
-        both = {n: Qm9Run(target, width, track, n) for n in NETWORKS}
-        configs = {str(network): variant.config(smoke) for network, variant in both.items()}
-        yield speed_cell(both["G2N2"].speed_name, configs, 1 if smoke else TIMED_EPOCHS)
+    runs = (JOINT, replace(JOINT, track="bonds"), single("r2"), single("u0"))
+    for run in runs:
+        both = {str(n): replace(run, network=n).config(smoke) for n in NETWORKS}
+        yield speed_cell(run.speed_name, both, 1 if smoke else TIMED_EPOCHS)
 
 
-def _collapses(smoke: bool) -> Iterator[Cell]:
-    epochs = (SMOKE if smoke else Epochs()).collapse
+def _repeated(smoke: bool) -> Iterator[Cell]:
+    """Runs of several seeds: those that may collapse, and those in two precisions."""
+    epochs = SMOKE if smoke else Epochs()
     for seed in range(COLLAPSE_SEEDS):
-        config = replace(single("u0").config(smoke, seed), epochs=epochs)
+        config = replace(single("u0").config(smoke, seed), epochs=epochs.collapse)
         yield training_cell("q2", "collapse/u0", config, measure=spread_of_predictions)
-
-
-def _precisions(smoke: bool) -> Iterator[Cell]:
     for target in COMPARED:
         for seed in range(3):
             for precision in PRECISIONS:
                 config = single(target).config(smoke, seed)
-                config = replace(config, epochs=Epochs().precision, precision=precision)
+                config = replace(config, epochs=epochs.precision, precision=precision)
                 name = f"precision/{target}/{precision}"
                 cell = training_cell("q2", name, config, needs_gpu=True)
                 yield replace(cell, settings={**cell.settings, "precision": precision})
@@ -249,15 +222,11 @@ def _precisions(smoke: bool) -> Iterator[Cell]:
 def speed_cell(name: str, configs: Mapping[str, RunConfig], epochs: int) -> Cell:
     """A cell that times networks one after the other, on the same data, with nothing beside them.
 
-    Args:
-        name: Of the cell.
-        configs: Network to settings of its run; the first one is the unit of the ratios.
-        epochs: How many are timed, after one that is not.
+    The first network is the unit of the ratios; one epoch goes before those that are timed.
     """
+    settings = {network: config.as_dict() for network, config in configs.items()}
 
     def run(job: Job) -> Measurement:
-        from g2n2.training.run_folder import RunFolder
-
         seconds: dict[str, float] = {}
         data = {}
         for network, config in configs.items():
@@ -273,25 +242,16 @@ def speed_cell(name: str, configs: Mapping[str, RunConfig], epochs: int) -> Cell
         return Measurement(
             done=len(configs),
             unit="networks",
-            metrics={seconds_key(network): value for network, value in seconds.items()} | ratios,
+            metrics={SECONDS.format(network): value for network, value in seconds.items()} | ratios,
             config={**settings, "run in": precisions},
             data=data,
         )
 
-    settings = {network: config.as_dict() for network, config in configs.items()}
     return Cell("q2", name, run, settings, needs=("qm9",), timed=True)
 
 
-def seconds_key(network: str) -> str:
-    return f"seconds per epoch {network}"
-
-
 def equal_time_epochs(config: RunConfig, job: Job, speed: str) -> int:
-    """The epochs of PPGN that take as long as the config's own take G²N².
-
-    Raises:
-        DataError: The two networks have not been timed.
-    """
+    """The epochs of PPGN that take as long as the config's own take G²N²."""
     path = record_path(job.results, "q2", speed, 0)
     if not path.exists():
         raise DataError(f"equal time needs a timing of both networks: g2n2-paper q2 --only {speed}")
@@ -311,22 +271,15 @@ def spread_of_predictions(outcome: Outcome, folder: Path) -> Mapping[str, float]
     The fitted values of the elements are subtracted from both: they vary whether or not the network
     has learned anything.
     """
-    from g2n2.training.run_folder import RunFolder
-    from g2n2.training.task import Task
-
-    scaling = RunFolder(folder).scaling()
-    fitted = scaling.reference(Task.of(outcome.graphs), outcome.graphs)[outcome.made.rows]
-    predicted, targets = outcome.made.values - fitted, outcome.made.targets - fitted
-    return {SPREAD: float(predicted.std() / targets.std())}
+    graphs, predicted = outcome.graphs, outcome.made
+    fitted = RunFolder(folder).scaling().reference(Task.of(graphs), graphs)[predicted.rows]
+    return {SPREAD: float((predicted.values - fitted).std() / (predicted.targets - fitted).std())}
 
 
 def sums_cell(name: str, config: RunConfig) -> Cell:
     """Test errors of the fitted sums that are taken off before a network learns."""
 
     def run(job: Job) -> Measurement:
-        from g2n2.training.run_folder import checksum
-        from g2n2.training.setup import prepare
-
         graphs = load(config, job)
         parts = prepare(config, graphs)
         fitted = parts.scaling.unscale(parts.task, graphs, np.zeros_like(graphs.targets))

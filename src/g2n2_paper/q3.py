@@ -1,15 +1,11 @@
 """Q3: classification on six TU sets, ten folds, three statistics.
 
 A cell is a set and a model, as `MUTAG/GIN`; variants have the epochs of the GIN code or degrees as
-classes: `MUTAG/GIN/350-epochs`, `IMDB-MULTI/GIN/one-hot`. Metrics, in percent except the epoch:
+classes: `MUTAG/GIN/350-epochs`, `IMDB-MULTI/GIN/one-hot`. The statistics, in percent:
 
-    accuracy, GIN's protocol (%)             mean of ten test curves at its best epoch
-    accuracy, best epoch of each fold (%)    as the paper's released code reports: optimistic
-    accuracy, nested validation (%)          weights chosen on 10 % of each training fold
-
-each with `deviation over folds, …`, and `best epoch, GIN's protocol`. The detail has `test curves`
-(for each fold, the accuracy after each epoch), `nested` (of each fold) and `held out` (the same on
-the graphs that chose the weights).
+    GIN's protocol             mean of ten test curves at its best epoch
+    best epoch of each fold    as the paper's released code reports: optimistic
+    nested validation          weights chosen on 10 % of each training fold
 """
 
 from __future__ import annotations
@@ -17,40 +13,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from g2n2.data.graph_set import GraphSet, Ints
 from g2n2.data.splits import split
 from g2n2.training.config import RunConfig
+from g2n2.training.cuda_graphs import Recorded
+from g2n2.training.run_folder import checksum
 
 from .runner import Cell, Job, Measurement
 from .runs import described, load, run_settings, train_fold
 
-if TYPE_CHECKING:
-    from g2n2.data.graph_set import GraphSet, Ints
-    from g2n2.training.cuda_graphs import Recorded
-
 
 @dataclass(frozen=True)
 class SetSettings:
-    """One column of the paper's table of settings (its appendix C).
-
-    Attributes:
-        graphs: Size of the set.
-        width: Channels of every memory.
-        decision: Hidden widths after the read-out.
-        options: Of the data set's loader. IMDB sets have one node feature, the degree.
-    """
+    """One column of the paper's table of settings (its appendix C)."""
 
     graphs: int
     width: int
     decision: tuple[int, int]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the data set's loader
 
 
 DEGREE, ONE_HOT = {"degree": "value"}, {"degree": "one-hot"}
-SETS: dict[str, SetSettings] = {
+"""The only node feature of the IMDB sets."""
+SETS = {
     "MUTAG": SetSettings(188, 16, (256, 128)),
     "PTC": SetSettings(344, 32, (512, 256)),
     "PROTEINS": SetSettings(1113, 32, (512, 256)),
@@ -66,21 +55,13 @@ HELD_OUT = 0.1
 """Share of a training fold that chooses the weights in nested validation."""
 GIN, RELEASED, NESTED = "GIN's protocol", "best epoch of each fold", "nested validation"
 STATISTICS = (GIN, RELEASED, NESTED)
+ACCURACY, DEVIATION = "accuracy, {} (%)", "deviation over folds, {} (%)"
 KEPT_DIGITS = 3
 
 
 @dataclass(frozen=True)
 class TuRun:
-    """A set, a model and what differs from the plan.
-
-    Attributes:
-        set_name: In `SETS`.
-        model: In `MODELS`.
-        epochs: Of each fold.
-        one_hot: Whether degrees are classes instead of one number.
-        folds: How many of the ten.
-        steps: Of an epoch, at least.
-    """
+    """A set, a model and what differs from the plan; `steps` are those of an epoch, at least."""
 
     set_name: str
     model: str
@@ -91,7 +72,7 @@ class TuRun:
 
     @property
     def name(self) -> str:
-        tail = (f"/{LONG}-epochs" if self.epochs == LONG else "") + "/one-hot" * self.one_hot
+        tail = f"/{LONG}-epochs" * (self.epochs == LONG) + "/one-hot" * self.one_hot
         return f"{self.set_name}/{self.model}{tail}"
 
     def config(self, seed: int = 0) -> RunConfig:
@@ -130,9 +111,10 @@ VARIANTS = (
 
 def cells(smoke: bool = False) -> list[Cell]:
     """G²N² on every set first, then the other networks, then the variants."""
+    runs = (*(TuRun(name, model) for model in MODELS for name in SETS), *VARIANTS)
     if smoke:
-        return [tu_cell(TuRun("MUTAG", "G2N2", epochs=2, folds=2, steps=1))]
-    return [tu_cell(run) for run in (*(TuRun(s, m) for m in MODELS for s in SETS), *VARIANTS)]
+        runs = (TuRun("MUTAG", "G2N2", epochs=2, folds=2, steps=1),)
+    return [tu_cell(run) for run in runs]
 
 
 def tu_cell(tu: TuRun) -> Cell:
@@ -141,51 +123,40 @@ def tu_cell(tu: TuRun) -> Cell:
 
 
 def run_folds(tu: TuRun, job: Job) -> Measurement:
-    """Two runs for each fold: on its whole training part, and nested."""
-    from g2n2.training.cuda_graphs import Recorded
-    from g2n2.training.run_folder import checksum
+    """Two runs for each fold: on its whole training part, and nested.
 
+    The detail has `test curves` (for each fold, the accuracy after each epoch), `nested` (of each
+    fold) and `held out` (the same on the graphs that chose the weights).
+    """
     config = tu.config()
     graphs, recorded = load(config, job), Recorded()
+
+    def whole(fold: int) -> list[float]:
+        test, rest = fold_parts(graphs, fold)
+        splits = {"train": rest, "validation": test}
+        run = train_fold(config, graphs, splits, job.work / f"whole-{fold}", job, recorded)
+        return [_percent(row["validation accuracy"]) for row in run.history]
+
+    def nested(fold: int) -> list[float]:
+        test, rest = fold_parts(graphs, fold)
+        inside = split(graphs.select(rest), "random", config.seed, (1.0 - HELD_OUT, HELD_OUT, 0.0))
+        splits = {part: rest[inside[part]] for part in ("train", "validation")} | {"test": test}
+        run = train_fold(config, graphs, splits, job.work / f"nested-{fold}", job, recorded)
+        best = max(row["validation accuracy"] for row in run.history)
+        return [_percent(run.scores["all"]["accuracy"]), _percent(best)]
+
     folds = range(1, tu.folds + 1)
-    curves = [
-        job.kept(f"whole-{fold}", whole_fold, config, graphs, fold, job, recorded) for fold in folds
-    ]
-    pairs = [
-        job.kept(f"nested-{fold}", nested_fold, config, graphs, fold, job, recorded)
-        for fold in folds
-    ]
-    nested, held_out = ([pair[i] for pair in pairs] for i in range(2))
+    curves = [job.kept(f"whole-{fold}", whole, fold) for fold in folds]
+    pairs = [job.kept(f"nested-{fold}", nested, fold) for fold in folds]
+    tested, held_out = ([pair[i] for pair in pairs] for i in range(2))
     return Measurement(
         done=2 * tu.folds,
         unit="runs of folds",
-        metrics=statistics(curves, nested),
+        metrics=statistics(curves, tested),
         config={**described(config), "model": tu.model, "folds": tu.folds},
         data={tu.set_name: checksum(graphs)},
-        detail={"test curves": curves, "nested": nested, "held out": held_out},
+        detail={"test curves": curves, "nested": tested, "held out": held_out},
     )
-
-
-def whole_fold(
-    config: RunConfig, graphs: GraphSet, fold: int, job: Job, recorded: Recorded
-) -> list[float]:
-    """Test accuracy in percent after each epoch, trained on the whole training part."""
-    test, rest = fold_parts(graphs, fold)
-    splits = {"train": rest, "validation": test}
-    run = train_fold(config, graphs, splits, job.work / f"whole-{fold}", job, recorded)
-    return [_percent(row["validation accuracy"]) for row in run.history]
-
-
-def nested_fold(
-    config: RunConfig, graphs: GraphSet, fold: int, job: Job, recorded: Recorded
-) -> list[float]:
-    """Test accuracy in percent of weights chosen on held-out graphs, and accuracy on these."""
-    test, rest = fold_parts(graphs, fold)
-    inside = split(graphs.select(rest), "random", config.seed, (1.0 - HELD_OUT, HELD_OUT, 0.0))
-    splits = {part: rest[inside[part]] for part in ("train", "validation")} | {"test": test}
-    run = train_fold(config, graphs, splits, job.work / f"nested-{fold}", job, recorded)
-    best = max(row["validation accuracy"] for row in run.history)
-    return [_percent(run.scores["all"]["accuracy"]), _percent(best)]
 
 
 def fold_parts(graphs: GraphSet, fold: int) -> tuple[Ints, Ints]:
@@ -196,14 +167,6 @@ def fold_parts(graphs: GraphSet, fold: int) -> tuple[Ints, Ints]:
 
 def _percent(share: float) -> float:
     return round(100.0 * share, KEPT_DIGITS)
-
-
-def accuracy_key(statistic: str) -> str:
-    return f"accuracy, {statistic} (%)"
-
-
-def deviation_key(statistic: str) -> str:
-    return f"deviation over folds, {statistic} (%)"
 
 
 def statistics(curves: Sequence[Sequence[float]], nested: Sequence[float]) -> dict[str, Any]:
@@ -217,6 +180,6 @@ def statistics(curves: Sequence[Sequence[float]], nested: Sequence[float]) -> di
     values = {GIN: table[:, epoch], RELEASED: table.max(axis=1), NESTED: np.asarray(nested)}
     metrics: dict[str, Any] = {}
     for name, accuracies in values.items():
-        metrics[accuracy_key(name)] = round(float(accuracies.mean()), 4)
-        metrics[deviation_key(name)] = round(float(accuracies.std()), 4)
+        metrics[ACCURACY.format(name)] = round(float(accuracies.mean()), 4)
+        metrics[DEVIATION.format(name)] = round(float(accuracies.std()), 4)
     return {**metrics, f"best epoch, {GIN}": epoch + 1}

@@ -19,32 +19,20 @@ EARLIER = "earlier slices"
 
 @dataclass(frozen=True)
 class CellRecord:
-    """The result of one cell for one seed.
+    """The result of one cell for one seed."""
 
-    Attributes:
-        question: One of `QUESTIONS`.
-        cell: Name within the question, parts joined by `/`: `single/r2/distance/G2N2/modern`.
-        seed: Seed of the run.
-        done: Amount of work (epochs, folds, pairs).
-        unit: What `done` counts.
-        metrics: Numbers shown in tables. A metric's name contains its unit.
-        config: All settings.
-        data: Data set name to checksum.
-        provenance: Hardware, versions and commit.
-        seconds: Wall time, over all attempts.
-        detail: Numbers shown in figures: curves, accuracies of folds, responses.
-    """
-
-    question: str
-    cell: str
+    question: str  # one of `QUESTIONS`
+    cell: str  # name within the question, parts joined by `/`: `single/r2/distance/G2N2/modern`
     seed: int
-    done: int
-    unit: str
+    done: int  # amount of work (epochs, folds, pairs)
+    unit: str  # what `done` counts
+    # numbers shown in tables. A metric's name contains its unit
     metrics: Mapping[str, float | None]
-    config: Mapping[str, Any]
-    data: Mapping[str, str]
-    provenance: Mapping[str, Any]
-    seconds: float
+    config: Mapping[str, Any]  # all settings
+    data: Mapping[str, str]  # data set name to checksum
+    provenance: Mapping[str, Any]  # hardware, versions and commit
+    seconds: float  # wall time, over all attempts
+    # numbers shown in figures: curves, accuracies of folds, responses
     detail: Mapping[str, Any] = field(default_factory=dict)
 
     def path(self, results: Path) -> Path:
@@ -60,11 +48,7 @@ class CellRecord:
 
     @classmethod
     def read(cls, path: Path) -> CellRecord:
-        """Read a record.
-
-        Raises:
-            DataError: The file is not a complete record, or is not named after its content.
-        """
+        """Read a record."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
             if content["done"] < content.get("planned", 1):
@@ -76,10 +60,10 @@ class CellRecord:
                 f"{path} is not a complete record ({type(error).__name__}: {error}); delete it and "
                 "run its cell again"
             ) from None
-        if record.path(path.parents[1]) != path:
+        if (right := record.path(path.parents[1])) != path:
             raise DataError(
                 f"{path} contains the record of {record.question} {record.cell}, seed "
-                f"{record.seed}, which belongs in {record.path(path.parents[1])}: move it there"
+                f"{record.seed}, which belongs in {right}: move it there"
             )
         return record
 
@@ -100,18 +84,11 @@ def record_path(results: Path, question: str, cell: str, seed: int) -> Path:
 
 
 def read_records(results: Path) -> list[CellRecord]:
-    """All records of a results folder, sorted by question and file name.
-
-    Raises:
-        DataError: A file is not a record, or there is no such folder.
-    """
+    """All records of a results folder, sorted by question and file name."""
     if not results.is_dir():
         raise DataError(f"no folder {results}; `g2n2-paper q4` writes records to --results")
-    return [
-        CellRecord.read(path)
-        for question in QUESTIONS
-        for path in sorted((results / question).glob("*.json"))
-    ]
+    paths = [p for question in QUESTIONS for p in sorted((results / question).glob("*.json"))]
+    return [CellRecord.read(path) for path in paths]
 
 
 def _refuse_constant(text: str) -> None:

@@ -17,53 +17,43 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from multiprocessing import active_children, get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
+
+import torch
 
 from g2n2.atomic_files import replace_file, sole_writer
 from g2n2.errors import DataError, G2N2Error
 from g2n2.training.config import RunConfig
+from g2n2.training.run_folder import provenance
 
 from .record import EARLIER, QUESTIONS, CellRecord, record_path
-
-if TYPE_CHECKING:
-    import torch
 
 Content = TypeVar("Content")
 State = Literal["done", "kept", "left out", "failed"]
 ATTEMPTS = "attempts.json"
-PLACE = ("commit", "source", "paper source", "device", "cpu")
+ORIGIN = ("commit", "source", "paper source", "device", "cpu")
 """Keys of the provenance by which attempts are told apart."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """Where and how a cell runs.
+    """Where and how a cell runs."""
 
-    Attributes:
-        work: Folder of unfinished work. `run_cell` gives each cell its own.
-        results: Folder of the records.
-        device: `auto`, `cpu` or `cuda`.
-        data: Folder of data files, if any.
-        cache: Cache file of QM9, if not the user's.
-        smoke: Tiny settings that only check that everything runs.
-    """
-
+    # folder of unfinished work. `run_cell` gives each cell its own
     work: Path = Path("build/experiments")
-    results: Path = Path("results")
-    device: str = "auto"
-    data: str | None = None
-    cache: str | None = None
-    smoke: bool = False
+    results: Path = Path("results")  # folder of the records
+    device: str = "auto"  # `auto`, `cpu` or `cuda`
+    data: str | None = None  # folder of data files, if any
+    cache: str | None = None  # cache file of QM9, if not the user's
+    smoke: bool = False  # tiny settings that only check that everything runs
 
     def torch_device(self) -> torch.device:
-        import torch
-
-        chosen = "cuda" if torch.cuda.is_available() else "cpu"
-        return torch.device(chosen if self.device == "auto" else self.device)
+        default = "cuda" if torch.cuda.is_available() else "cpu"
+        return torch.device(default if self.device == "auto" else self.device)
 
     def kept(self, name: str, compute: Callable[..., Content], *arguments: Any) -> Content:
         """The content of a JSON file of this cell; computed and written if it does not exist."""
@@ -91,28 +81,17 @@ class Measurement:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One cell of a question's tables, for one seed.
+    """One cell of a question's tables, for one seed."""
 
-    Attributes:
-        question: One of `QUESTIONS`.
-        name: Parts joined by `/`.
-        run: Computes the measurement.
-        settings: Everything the numbers depend on. A record with other settings is not this
-            cell's: the cell is run again.
-        seed: Seed of the run.
-        needs: Names of the data sets it reads.
-        timed: It measures time, so nothing may run beside it.
-        needs_gpu: On a CPU it would be another measurement.
-    """
-
-    question: str
-    name: str
-    run: Callable[[Job], Measurement]
+    question: str  # one of `QUESTIONS`
+    name: str  # parts joined by `/`
+    run: Callable[[Job], Measurement]  # computes the measurement
+    # everything the numbers depend on: a cell whose record has other settings is run again
     settings: Mapping[str, Any]
     seed: int = 0
-    needs: tuple[str, ...] = ()
-    timed: bool = False
-    needs_gpu: bool = False
+    needs: tuple[str, ...] = ()  # names of the data sets it reads
+    timed: bool = False  # it measures time, so nothing may run beside it
+    needs_gpu: bool = False  # on a CPU it would be another measurement
 
     @property
     def label(self) -> str:
@@ -154,11 +133,7 @@ class CellOutcome:
 
 
 def cells_of(question: str, smoke: bool = False) -> list[Cell]:
-    """The cells of a question, in the order they should run.
-
-    Raises:
-        DataError: There is no such question.
-    """
+    """The cells of a question, in the order they should run."""
     if question not in QUESTIONS:
         raise DataError(f"no question {question!r}; expected one of {', '.join(QUESTIONS)}")
     cells: list[Cell] = import_module(f"g2n2_paper.{question}").cells(smoke)
@@ -166,11 +141,7 @@ def cells_of(question: str, smoke: bool = False) -> list[Cell]:
 
 
 def choose(cells: Sequence[Cell], only: Sequence[str], seeds: Sequence[int] = ()) -> list[Cell]:
-    """The cells whose name has one of the given parts, and whose seed is one of the given.
-
-    Raises:
-        DataError: No cell has that part or seed.
-    """
+    """The cells whose name has one of the given parts, and whose seed is one of the given."""
     for part in only:
         if not any(_has_part(cell.name, part) for cell in cells):
             words = sorted({word for cell in cells for word in cell.name.split("/")})
@@ -189,42 +160,35 @@ def run_cells(
 ) -> list[CellOutcome]:
     """Run all cells without a record: those that measure time first and alone, then the others.
 
-    Args:
-        cells: What to run.
-        job: Where and how.
-        jobs: Processes at a time.
-        tell: Called with the outcome of each cell.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C. Finished work is kept.
+    `jobs` processes run at a time. Ctrl-C raises KeyboardInterrupt; finished work is kept.
     """
     outcomes: list[CellOutcome] = []
 
-    def add(outcome: CellOutcome) -> None:
-        outcomes.append(outcome)
-        tell(outcome)
+    def add(cell: Cell, state: State, reason: str) -> None:
+        outcomes.append(CellOutcome(cell.label, state, reason))
+        tell(outcomes[-1])
 
     missing = []
     for cell in cells:
         try:
-            known = cell.record(job.results)
+            record = cell.record(job.results)
         except DataError as error:
-            add(CellOutcome(cell.label, "failed", str(error)))
+            add(cell, "failed", str(error))
             continue
-        if known:
-            add(CellOutcome(cell.label, "kept", f"{known.done} {known.unit}"))
+        if record:
+            add(cell, "kept", f"{record.done} {record.unit}")
         else:
             missing.append(cell)
-    timed = [cell for cell in missing if cell.timed or jobs == 1]
-    for cell in timed:
-        add(run_cell(cell, job))
-    if rest := [cell for cell in missing if cell not in timed]:
+    alone = [cell for cell in missing if cell.timed or jobs == 1]
+    for cell in alone:
+        add(cell, *run_cell(cell, job))
+    if rest := [cell for cell in missing if cell not in alone]:
         _run_parallel(rest, job, jobs, add)
     return outcomes
 
 
 def _run_parallel(
-    cells: Sequence[Cell], job: Job, jobs: int, add: Callable[[CellOutcome], None]
+    cells: Sequence[Cell], job: Job, jobs: int, add: Callable[[Cell, State, str], None]
 ) -> None:
     threads = max(1, (os.cpu_count() or 1) // jobs)
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (threads,))
@@ -232,10 +196,10 @@ def _run_parallel(
     try:
         for future in as_completed(futures):
             try:
-                add(future.result())
+                add(futures[future], *future.result())
             except BrokenProcessPool:
                 reason = "a worker process died; run the same command again, with fewer --jobs"
-                add(CellOutcome(futures[future].label, "failed", reason))
+                add(futures[future], "failed", reason)
     except KeyboardInterrupt:
         for process in active_children():
             if process.pid:
@@ -246,47 +210,42 @@ def _run_parallel(
 
 
 def _start_worker(threads: int) -> None:
-    import torch
-
     os.setsid()  # Ctrl-C of a terminal goes to the parent alone, which passes it on once
     torch.set_num_threads(threads)
 
 
-def run_by_name(question: str, name: str, seed: int, job: Job) -> CellOutcome:
+def run_by_name(question: str, name: str, seed: int, job: Job) -> tuple[State, str]:
     """Run a cell in a worker process, which cannot be sent the cell itself."""
-    found = (c for c in cells_of(question, job.smoke) if (c.name, c.seed) == (name, seed))
-    return run_cell(next(found), job)
+    cells = {(cell.name, cell.seed): cell for cell in cells_of(question, job.smoke)}
+    return run_cell(cells[name, seed], job)
 
 
-def run_cell(cell: Cell, job: Job) -> CellOutcome:
-    """Run one cell and write its record; a failure is an outcome, not an exception."""
+def run_cell(cell: Cell, job: Job) -> tuple[State, str]:
+    """Run one cell and write its record; a failure is a state with a reason, not an exception."""
     from .runs import missing_data
 
     if reason := next(filter(None, (missing_data(name, job) for name in cell.needs)), ""):
-        return CellOutcome(cell.label, "left out", reason)
+        return "left out", reason
     if cell.needs_gpu and job.torch_device().type != "cuda":
-        return CellOutcome(cell.label, "left out", "it measures a GPU, and the device is a CPU")
+        return "left out", "it measures a GPU, and the device is a CPU"
     folder = cell.folder(job.work)
     try:
         with sole_writer(folder, "wait for it or choose another --work"):
             with _attempt(folder, job) as attempts:
-                own = Job(folder, job.results, job.device, job.data, job.cache, job.smoke)
-                measured = cell.run(own)
+                measured = cell.run(replace(job, work=folder))
             _record(cell, measured, attempts).write(job.results)
     except G2N2Error as error:
-        return CellOutcome(cell.label, "failed", str(error))
+        return "failed", str(error)
     except Exception as error:  # one faulty cell must not stop the others
         log = folder.with_name(f"{folder.name}.error.txt")
         log.write_text(traceback.format_exc(), encoding="utf-8")
-        return CellOutcome(cell.label, "failed", f"{type(error).__name__}: {error}; see {log}")
-    return CellOutcome(cell.label, "done", f"{measured.done} {measured.unit}")
+        return "failed", f"{type(error).__name__}: {error}; see {log}"
+    return "done", f"{measured.done} {measured.unit}"
 
 
 @contextmanager
 def _attempt(folder: Path, job: Job) -> Iterator[list[dict[str, Any]]]:
     """Keep provenance and wall time of every attempt, those that were stopped included."""
-    from g2n2.training.run_folder import provenance
-
     path = folder / ATTEMPTS
     attempts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     sources = {"paper source": _source_digest(), "seconds": 0.0}
@@ -310,22 +269,16 @@ def _source_digest() -> str:
 
 
 def _record(cell: Cell, measured: Measurement, attempts: list[dict[str, Any]]) -> CellRecord:
-    *before, last = ({k: v for k, v in one.items() if k != "seconds"} for one in attempts)
-    places = [{name: one.get(name) for name in PLACE} for one in before]
-    here = {name: last.get(name) for name in PLACE}
-    others = [place for i, place in enumerate(places) if place != here and place not in places[:i]]
+    seconds = round(sum(attempt.pop("seconds") for attempt in attempts), 3)
+    *before, last = ({name: a.get(name) for name in ORIGIN} for a in attempts)
+    others = [origin for i, origin in enumerate(before) if origin not in (last, *before[:i])]
     return CellRecord(
         question=cell.question,
         cell=cell.name,
         seed=cell.seed,
-        done=measured.done,
-        unit=measured.unit,
-        metrics=measured.metrics,
-        config=measured.config,
-        data=measured.data,
-        provenance=last | ({EARLIER: others} if others else {}),
-        seconds=round(sum(one["seconds"] for one in attempts), 3),
-        detail=measured.detail,
+        provenance=attempts[-1] | ({EARLIER: others} if others else {}),
+        seconds=seconds,
+        **vars(measured),
     )
 
 

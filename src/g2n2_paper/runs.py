@@ -1,14 +1,9 @@
 """Cells made of training runs: one run, or one run for each fold.
 
-Metrics of a cell made of one run:
-
-    test MAE r2 (bohr²)           of the weights with the best validation error, for each target
-    parameters                    of the network
-    seconds per epoch (training)  median over epochs, without validation
-    best epoch                    counted from 1
-
-Its detail has `validation`, `loss` and `seconds`, one number for each epoch, and `guess`, the error
-of the training mean for each target.
+Metrics of a cell of one run: the test error of each target (`test MAE r2 (bohr²)`) by the weights
+with the best validation error, `parameters`, `seconds per epoch (training)` (median, without
+validation) and `best epoch` (from 1). Its detail has `validation`, `loss` and `seconds` of each
+epoch, and `guess`, the error of the training mean for each target.
 """
 
 from __future__ import annotations
@@ -18,76 +13,66 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torch import nn
+
+from g2n2.data.assembly import frozen
+from g2n2.data.catalogue import dataset_options, find_dataset, load_dataset
+from g2n2.data.files import cache_folder
+from g2n2.data.graph_set import GraphSet, Ints
+from g2n2.data.qm9 import has_raw_files
 from g2n2.errors import DataError
 from g2n2.training.config import FREE, RunConfig
+from g2n2.training.cuda_graphs import Recorded
+from g2n2.training.evaluate import Scores
+from g2n2.training.predict import Outcome
+from g2n2.training.processes import free_cached_memory
+from g2n2.training.run import Run
+from g2n2.training.run_folder import RunFolder
+from g2n2.training.session import Watch, train_config
+from g2n2.training.setup import chosen_graphs, read_source
 
 from .runner import Cell, Job, Measurement
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from g2n2.data.graph_set import GraphSet, Ints
-    from g2n2.training.cuda_graphs import Recorded
-    from g2n2.training.evaluate import Scores
-    from g2n2.training.predict import Outcome
 
 SMALL_BATCH = 32
 """Batch size for the few graphs of smoke runs."""
 SETTLED = ("precision", "batch", "rules")
 """Settings that a run decides when it starts."""
 
-Measure = Callable[["Outcome", Path], Mapping[str, float]]
+Measure = Callable[[Outcome, Path], Mapping[str, float]]
 
 
 @dataclass
 class Trained:
-    """A finished run.
+    """A finished run."""
 
-    Attributes:
-        parameters: Number of weights.
-        scores: Of the best weights on the test graphs, by target; empty without test graphs.
-        guesses: The same for a constant guess.
-        history: One row for each epoch.
-    """
-
-    parameters: int
-    scores: Scores
-    guesses: Scores
-    history: list[dict[str, float]]
+    parameters: int  # number of weights
+    scores: Scores  # of the best weights on the test graphs, by target; empty without test graphs
+    guesses: Scores  # the same for a constant guess
+    history: list[dict[str, float]]  # one row for each epoch
 
 
 def load(config: RunConfig, job: Job) -> GraphSet:
     """The graphs of a run. The whole data set stays in memory for the next cell."""
-    from g2n2.data.catalogue import dataset_options, find_dataset
-    from g2n2.training.setup import chosen_graphs
-
-    known = dataset_options(find_dataset(config.dataset))
-    cache = {"cache": job.cache} if job.cache and "cache" in known else {}
-    options = tuple(sorted({**config.options, **cache}.items()))
-    return chosen_graphs(config, _whole(config.dataset, job.data, options)).check()
+    takes_cache = job.cache and "cache" in dataset_options(find_dataset(config.dataset))
+    options = {**config.options, **({"cache": job.cache} if takes_cache else {})}
+    whole = _whole(config.dataset, job.data, tuple(sorted(options.items())))
+    return chosen_graphs(config, whole).check()
 
 
 @lru_cache(maxsize=2)  # QM9 with distances and without
 def _whole(dataset: str, data: str | None, options: tuple[tuple[str, Any], ...]) -> GraphSet:
-    from g2n2.training.setup import read_source
-
     return read_source(dataset, data, dict(options))
 
 
 @lru_cache(maxsize=64)
 def missing_data(name: str, job: Job) -> str:
     """Why a data set cannot be read here; empty if it can. QM9, which is large, is not loaded."""
-    from importlib.util import find_spec
-
-    from g2n2.data.catalogue import load_dataset
-    from g2n2.data.files import cache_folder
-    from g2n2.data.qm9 import has_raw_files
-
     if name == "qm9":
         cache = Path(job.cache) if job.cache else cache_folder() / "qm9.cache"
         if cache.is_file() or find_spec("qm9pack") is not None or has_raw_files(job.data):
@@ -105,27 +90,18 @@ def train(
 ) -> Trained:
     """Train, or resume from the last checkpoint of the folder.
 
-    Args:
-        config: Settings. A CPU computes in 32 bits, whatever they say.
-        folder: The run folder.
-        job: Device and data.
-        graphs: In place of the data set of the config.
-        recorded: CUDA graphs shared by runs on the same graphs.
+    A CPU computes in 32 bits, whatever the settings say. Runs on the same graphs can share their
+    `recorded` CUDA graphs.
     """
-    from g2n2.training.processes import free_cached_memory
-    from g2n2.training.run_folder import RunFolder
-    from g2n2.training.session import Watch, train_config
-
     weights = 0
 
     def summary(_config: RunConfig, _parts: Any, model: nn.Module) -> None:
         nonlocal weights
         weights = sum(weight.numel() for weight in model.parameters())
 
-    precision = run_precision(config, job)
     try:
         result = train_config(
-            replace(config, device=job.device, precision=precision),
+            replace(config, device=job.device, precision=run_precision(config, job)),
             folder,
             resume=RunFolder(folder).started,
             graphs=graphs,
@@ -154,13 +130,8 @@ def training_cell(
 ) -> Cell:
     """A cell of one training run.
 
-    Args:
-        question: Its question.
-        name: Of the cell.
-        config: Settings of the run.
-        measure: Adds metrics, from the predictions for the test graphs.
-        epochs: Decides the number of epochs when the run starts.
-        options: Of the cell.
+    `measure` adds metrics from the predictions for the test graphs, `epochs` decides the number of
+    epochs when the run starts.
     """
 
     def run(job: Job) -> Measurement:
@@ -174,16 +145,10 @@ def training_cell(
 
 
 def _measure_run(config: RunConfig, job: Job, measure: Measure | None) -> Measurement:
-    from g2n2.training.run import Run
-    from g2n2.training.run_folder import RunFolder
-
-    folder = job.work / "run"
-    graphs = load(config, job)
-    trained = train(config, folder, job, graphs)
-    files = RunFolder(folder)
-    columns = files.columns()
+    folder, graphs = job.work / "run", load(config, job)
+    trained, files = train(config, folder, job, graphs), RunFolder(folder)
+    columns, history = files.columns(), trained.history
     score = "validation " + ("mae" if len(columns) == 1 else "relative_mae")
-    history = trained.history
     metrics: dict[str, float | None] = {
         mae_key(column.name, column.unit): trained.scores[column.name]["mae"] for column in columns
     }
@@ -218,8 +183,6 @@ def train_fold(
     recorded: Recorded,
 ) -> Trained:
     """A run on the given parts of a set; its folder is removed when it has ended."""
-    from g2n2.data.assembly import frozen
-
     fold = replace(graphs, splits=frozen(dict(splits)))
     trained = train(config, folder, job, fold, recorded)
     shutil.rmtree(folder)

@@ -107,12 +107,10 @@ def test_the_first_epoch_is_not_timed():
 
 
 def test_spread_is_what_the_elements_do_not_explain(tmp_path, monkeypatch):
-    from g2n2.training import run_folder, task
-
     fitted = np.array([[100.0], [200.0], [300.0]])
     scaling = SimpleNamespace(reference=lambda task, graphs: fitted)
-    monkeypatch.setattr(run_folder, "RunFolder", lambda _: SimpleNamespace(scaling=lambda: scaling))
-    monkeypatch.setattr(task, "Task", SimpleNamespace(of=lambda graphs: None))
+    monkeypatch.setattr(q2, "RunFolder", lambda _: SimpleNamespace(scaling=lambda: scaling))
+    monkeypatch.setattr(q2, "Task", SimpleNamespace(of=lambda graphs: None))
     targets = fitted + np.array([[1.0], [-1.0], [3.0]])
     for values, expected in ((fitted, 0.0), (targets, 1.0), ((fitted + targets) / 2, 0.5)):
         rows = SimpleNamespace(rows=np.arange(3), values=values, targets=targets)

@@ -21,18 +21,22 @@ from g2n2.nn import GrammarGNN
 from g2n2.spectral.response import spectrum
 from g2n2_paper.chebyshev_start import write_chebyshev_start
 from g2n2_paper.filter_ceilings import of_adjacency, polynomial_ceiling, repeated_ceiling
-from g2n2_paper.filter_networks import SHRINK, make_network, read_features
 from g2n2_paper.filter_runs import (
     CPU,
     PARTS,
+    SHRINK,
+    FilterNetwork,
+    FilterPlan,
     Images,
     band_response,
     fit,
+    make_network,
     one_run,
     outputs,
     r_squared,
+    read_features,
 )
-from g2n2_paper.q4 import CHEBYSHEV, NETWORKS, FilterNetwork, FilterPlan, cells, detail, metrics
+from g2n2_paper.q4 import CHEBYSHEV, NETWORKS, cells, detail, metrics
 from g2n2_paper.runner import Job
 
 SIDE = 7
@@ -257,5 +261,5 @@ def test_a_cell_runs_end_to_end_and_keeps_its_runs(tmp_path: Any) -> None:
     assert (found.done, found.unit) == (1, "runs")
     assert set(found.detail["response"]) == {"eigenvalues", "learned", "truth"}
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("g2n2_paper.filter_networks.make_network", None)
+        patched.setattr("g2n2_paper.filter_runs.make_network", None)
         assert cell.run(job).metrics == found.metrics

@@ -14,6 +14,7 @@ import pytest
 from benchmark_files import real_file
 from g2n2.atomic_files import sole_writer
 from g2n2.errors import DataError
+from g2n2_paper import runner
 from g2n2_paper.record import CellRecord
 from g2n2_paper.runner import Cell, Job, Measurement, cells_of, choose, run_cells
 
@@ -104,10 +105,8 @@ def test_a_stopped_cell_goes_on_with_the_parts_it_has(job):
 
 
 def test_time_and_place_of_stopped_attempts_are_recorded(job, monkeypatch):
-    from g2n2.training import run_folder
-
-    real, commits = run_folder.provenance, iter(["first", "second", "second"])
-    monkeypatch.setattr(run_folder, "provenance", lambda d: real(d) | {"commit": next(commits)})
+    real, commits = runner.provenance, iter(["first", "second", "second"])
+    monkeypatch.setattr(runner, "provenance", lambda d: real(d) | {"commit": next(commits)})
     tries = []
 
     def run(own):
@@ -157,8 +156,6 @@ def test_cells_are_chosen_by_parts_of_their_names():
 
 
 def test_cells_that_measure_time_run_before_and_beside_nothing(job, monkeypatch):
-    from g2n2_paper import runner
-
     order = []
 
     def alone(own):

@@ -9,10 +9,12 @@ the batch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from g2n2.bench import Forward
 from g2n2.data.batch import GraphBatch
 from g2n2.language.printing import to_text
 from g2n2.nn.input_memories import input_memories
@@ -22,19 +24,12 @@ from g2n2.nn.model import GrammarGNN
 
 @dataclass(frozen=True)
 class Blocks:
-    """The pairs within graphs, by the numbers of their nodes in the whole batch.
+    """The pairs within graphs, by the numbers of their nodes in the whole batch."""
 
-    Attributes:
-        dense: `[B, N, N]` which pairs of a dense batch are there.
-        left: `[P]` first node of each pair.
-        right: `[P]` second node of each pair.
-        nodes: ΣN.
-    """
-
-    dense: Tensor
-    left: Tensor
-    right: Tensor
-    nodes: int
+    dense: Tensor  # `[B, N, N]`, which pairs of a dense batch are there
+    left: Tensor  # `[P]`, first node of each pair
+    right: Tensor  # `[P]`, second node of each pair
+    nodes: int  # ΣN
 
     @classmethod
     def of(cls, mask: Tensor) -> Blocks:
@@ -57,8 +52,12 @@ class Blocks:
         return self.pairs(torch.diag_embed(v.T))
 
 
-def network(model: GrammarGNN, batch: GraphBatch) -> Tensor:
-    """The outputs of a network of r-G_L3, preset `paper`, by the released algorithm."""
+def forward_of(model: GrammarGNN) -> Forward:
+    """A network of r-G_L3, preset `paper`, computed by the released algorithm."""
+    return partial(_network, model)
+
+
+def _network(model: GrammarGNN, batch: GraphBatch) -> Tensor:
     constants = model.constants(batch.adjacency, batch.mask)
     first = input_memories(model.plan.inputs, model.words, batch.nodes, batch.edges, constants)
     blocks = Blocks.of(batch.mask)

@@ -15,12 +15,21 @@ from statistics import median
 
 import numpy as np
 import torch
+from rich.console import Console
 from torch import Tensor
+from torch.profiler import ProfilerActivity
+from torch.profiler import profile as record
 
 from g2n2.bench import TOLERANCE, Effort, EqualityCheck, Precision, Timing, measure, relative_error
 from g2n2.data.graph_set import Ints
+from g2n2.nn.memory_budget import device_memory
+from g2n2.ops import reference
 from g2n2.ops.precision import float32_products
 from g2n2.ops.rule_kernels.spec import MOST_NODES
+from g2n2.training.config import RunConfig
+from g2n2.training.display import Display
+from g2n2.training.loop import Loop
+from g2n2.training.session import Watch, train_config
 
 from .cases import Case
 
@@ -57,27 +66,23 @@ def pair_flops(width: int, nodes: float) -> float:
     return 2.0 * (5 * s * s + 3 * s * 8 * s + 8 * s * s + nodes * s)
 
 
-def useful_flops(sizes: Ints, width: int, layers: int, training: bool) -> float:
-    """FLOP of a network for graphs of these sizes, without padding; training takes three times."""
+def useful_flops(case: Case, sizes: Ints) -> float:
+    """FLOP of a case for graphs of these sizes, without padding; training takes three times."""
     counts = np.bincount(sizes).tolist()
-    forward = sum(float(count) * n**2 * pair_flops(width, n) for n, count in enumerate(counts))
-    return forward * layers * (3.0 if training else 1.0)
+    forward = sum(float(count) * n**2 * pair_flops(case.width, n) for n, count in enumerate(counts))
+    return forward * case.layers * (3.0 if case.training else 1.0)
 
 
-def flops_per_byte(width: int, nodes: float, precision: Precision) -> float:
+def flops_per_byte(case: Case, sizes: Ints) -> float:
     """Useful FLOP for each byte a fused layer moves: eight numbers for each pair and channel."""
-    return pair_flops(width, nodes) / (8.0 * width * BYTES[precision])
+    nodes = float((sizes**3).sum() / (sizes**2).sum())
+    return pair_flops(case.width, nodes) / (8.0 * case.width * BYTES[case.precision])
 
 
 def kept_bytes(case: Case, sizes: Ints) -> float:
     """Memory of one batch of a case, at most."""
     widest, layers = float(sizes.max(initial=1)), case.layers if case.training else 1
     return case.batch * widest**2 * case.width * KEPT * layers * BYTES[case.precision]
-
-
-def hidden_bytes(case: Case, sizes: Ints) -> int:
-    """Bytes of the hidden layer of one update, 8S numbers for each pair of a padded batch."""
-    return len(sizes) * int(sizes.max()) ** 2 * 8 * case.width * BYTES[case.precision]
 
 
 def block_diagonal_bytes(case: Case, sizes: Ints) -> float:
@@ -120,24 +125,25 @@ class PeakMemory:
     def bytes(self) -> int:
         if self.device.type == "cuda":
             return int(torch.cuda.max_memory_reserved(self.device))
-        lines = []
-        with suppress(OSError):
-            lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-        peaks = (line.split()[1] for line in lines if line.startswith("VmHWM"))
-        return 1024 * int(next(peaks, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return 1024 * _kibibytes("/proc/self/status", "VmHWM", peak)
 
 
 def free_memory(device: torch.device) -> int:
     """Bytes that are free for a case."""
-    from g2n2.nn.memory_budget import device_memory
-
     if device.type == "cuda":
         torch.cuda.empty_cache()
         return int(torch.cuda.mem_get_info(device)[0])
-    with suppress(OSError, StopIteration):
-        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
-        return 1024 * next(int(x.split()[1]) for x in lines if x.startswith("MemAvailable"))
-    return device_memory(device)
+    return 1024 * _kibibytes("/proc/meminfo", "MemAvailable", device_memory(device) // 1024)
+
+
+def _kibibytes(path: str, name: str, otherwise: int) -> int:
+    """A line `NAME: NUMBER kB` of a file of /proc, if there is one."""
+    with suppress(OSError):
+        for line in Path(path).read_text(encoding="utf-8").splitlines():
+            if line.startswith(name):
+                return int(line.split()[1])
+    return otherwise
 
 
 def our_product(device: torch.device) -> Product:
@@ -146,8 +152,6 @@ def our_product(device: torch.device) -> Product:
         from g2n2.ops.products.triton import matrix_matrix
 
         return lambda x, y: matrix_matrix(x, y)
-    from g2n2.ops import reference
-
     return reference.matrix_matrix
 
 
@@ -211,9 +215,6 @@ def kernel_shares(kernels: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 def profile(one_pass: Callable[[], None]) -> dict[str, float]:
     """Shares of one pass on a GPU; kernels that run at the same time count in full."""
-    from torch.profiler import ProfilerActivity
-    from torch.profiler import profile as record
-
     one_pass()
     torch.cuda.synchronize()
     with record(activities=[ProfilerActivity.CUDA]) as events:
@@ -228,13 +229,6 @@ def time_epochs(case: Case, cache: Path, device: str, quick: bool) -> dict[str, 
     An epoch lasts until the line of the next one is printed: data, validation, curves and
     checkpoints are included.
     """
-    from rich.console import Console
-
-    from g2n2.training.config import RunConfig
-    from g2n2.training.display import Display
-    from g2n2.training.loop import Loop
-    from g2n2.training.session import Watch, train_config
-
     config = RunConfig(
         dataset="qm9",
         target=("r2",),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import json
+import re
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -18,41 +20,33 @@ import networkx as nx
 import numpy as np
 import torch
 
-from g2n2.bench import (
-    QUICK,
-    Effort,
-    EqualityCheck,
-    Pass,
-    Precision,
-    Workload,
-    compare,
-    drawn_molecules,
-    eager_pass,
-    fast_pass,
-    forward_of,
-    measure,
-    qm9_sizes,
-    reference,
-    times_slower,
-)
+from g2n2 import bench
+from g2n2.atomic_files import replace_file
 from g2n2.data.assembly import plain_graphs
-from g2n2.data.batching import epoch_batches, padding_waste, sorted_together
+from g2n2.data.batching import padding_waste
 from g2n2.data.graph_set import GraphSet, Ints, Target
-from g2n2.graphs import Adjacency
+from g2n2.data.qm9 import load_qm9
+from g2n2.errors import DataError
 from g2n2.ops.precision import float32_products
 from g2n2.training.processes import out_of_memory
 from g2n2.training.run_folder import provenance
 
 from . import block_diagonal, measures
-from .cases import PASS_SECONDS, TABLE_SECONDS, Case, Peer
+from .cases import Case, Peer
 
+Row = Mapping[str, Any]
+"""A result as it is kept in JSON."""
+Figures = dict[str, Any]
 FREE_SHARE = 0.8
 """Of the free memory, at most, for what a case is estimated to keep."""
 EXPECTED = {"cpu": 0.2, "cuda": 0.03}
 """Share of the peak that a case reaches at least, to predict its time."""
-GRAPHS, NODES = 8, 48
-"""Sizes of the equality check: unequal graphs in one batch, small enough for float64."""
-PEAK = Effort(repeats=5, seconds=0.1)
+PASS_SECONDS = {"cpu": 20.0, "cuda": 10.0}
+"""A case without a floor is skipped if one pass would take longer."""
+TABLE_SECONDS = 45.0
+"""A table of cases without floors: those left after so long are skipped."""
+PEAK = bench.Effort(repeats=5, seconds=0.1)
+NO_MEMORY = "memory does not suffice"
 
 
 class SkippedError(Exception):
@@ -63,28 +57,46 @@ class DiffersError(Exception):
     """A fast path differs from the reference."""
 
 
+def read_results(folder: Path) -> list[Row]:
+    """All kept results, by file: one for each group and machine."""
+    rows: list[Row] = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            rows += json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, TypeError) as error:
+            raise DataError(f"{path} is damaged ({error}); delete it and measure again") from None
+    return rows
+
+
+def keep_result(folder: Path, row: Row) -> Path:
+    """Write a result beside those of other cases; it replaces an older one of its case."""
+    device = re.sub(r"[^a-z0-9]+", "-", str(row["made_with"]["device"]).lower()).strip("-")
+    path = folder / f"{row['group']}.{device}.json"
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    rows = {old["case"]: old for old in kept} | {row["case"]: row}
+    text = json.dumps(list(rows.values()), indent=1, ensure_ascii=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_file(path, f"{text}\n".encode(), shared=True)
+    return path
+
+
 @dataclass(eq=False)
 class Bench:
-    """Measures cases on one device.
-
-    Attributes:
-        device: Where.
-        cache: The cache file of QM9, for real molecules; None for drawn ones.
-        quick: Tiny sizes that only show the steps.
-    """
+    """Measures cases on one device."""
 
     device: torch.device
-    cache: Path | None = None
-    quick: bool = False
-    peaks: dict[Precision, float] = field(default_factory=dict)
-    spent: dict[str, float] = field(default_factory=dict)
+    cache: Path | None = None  # the cache file of QM9, for real molecules; None for drawn ones
+    quick: bool = False  # tiny sizes that only show the steps
+    # TFLOP/s by precision, as far as measured
+    peaks: dict[bench.Precision, float] = field(default_factory=dict)
+    spent: dict[str, float] = field(default_factory=dict)  # seconds by group
 
     @property
-    def effort(self) -> Effort:
-        return QUICK if self.quick else Effort()
+    def effort(self) -> bench.Effort:
+        return bench.QUICK if self.quick else bench.Effort()
 
     def run(self, case: Case) -> dict[str, Any]:
-        """The result of one case, as it is kept in JSON; a failure is part of the result."""
+        """The result of one case; a failure is part of the result."""
         started = time.perf_counter()
         case = case.quick() if self.quick else case
         kinds = {"product": self._product, "epoch": self._epoch, "profile": self._profile}
@@ -97,7 +109,7 @@ class Bench:
         except DiffersError as reason:
             result = {"status": "differs", "reason": str(reason)}
         except Exception as error:  # a kernel may fail in many ways, and other cases still count
-            result = {"status": "skipped", "reason": "memory does not suffice"}
+            result = {"status": "skipped", "reason": NO_MEMORY}
             if not out_of_memory(error):
                 traceback.print_exc()
                 result = {"status": "failed", "reason": _first_line(error)}
@@ -119,7 +131,7 @@ class Bench:
     @cached_property
     def made_with(self) -> dict[str, Any]:
         """Hardware and versions, and how fast memory is copied."""
-        size, effort = (16, QUICK) if self.quick else (0, PEAK)
+        size, effort = (16, bench.QUICK) if self.quick else (0, PEAK)
         speed = measures.bandwidth(self.device, size, effort)
         return provenance(self.device) | {
             "triton": _version("triton"),
@@ -129,10 +141,10 @@ class Bench:
             "when": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()),
         }
 
-    def peak(self, precision: Precision) -> float:
+    def peak(self, precision: bench.Precision) -> float:
         """TFLOP/s of a large product, measured once."""
         if precision not in self.peaks:
-            size, effort = (256, QUICK) if self.quick else (0, PEAK)
+            size, effort = (256, bench.QUICK) if self.quick else (0, PEAK)
             tflops = measures.peak_tflops(precision, self.device, size, effort)
             self.peaks[precision] = round(tflops, 4)
         return self.peaks[precision]
@@ -150,34 +162,31 @@ class Bench:
             return
         if self.spent.get(case.group, 0.0) > TABLE_SECONDS:
             raise SkippedError(f"the {TABLE_SECONDS:.0f} s for this table were spent")
-        flops = measures.useful_flops(sizes, case.width, case.layers, case.training)
-        precision: Precision = case.precision if self.device.type == "cuda" else "32"
-        seconds = flops / (self.peak(precision) * 1e12 * EXPECTED[self.device.type])
-        limit = PASS_SECONDS[self.device.type]
-        if seconds > limit:
-            raise SkippedError(f"would take about {seconds:.0f} s, more than {limit:.0f} s")
+        precision: bench.Precision = case.precision if self.device.type == "cuda" else "32"
+        expected = self.peak(precision) * 1e12 * EXPECTED[self.device.type]
+        seconds, limit = measures.useful_flops(case, sizes) / expected, PASS_SECONDS
+        if seconds > limit[self.device.type]:
+            most = limit[self.device.type]
+            raise SkippedError(f"would take about {seconds:.0f} s, more than {most:.0f} s")
 
-    def _workload(self, case: Case) -> Workload:
-        graphs = _graphs(case, None if case.nodes else self.cache)
-        shape: dict[str, Any] = {"width": case.width, "layers": case.layers}
-        shape["precision"] = case.precision
-        return Workload.of(graphs, case.batch, self.device, case.preset, **shape)
+    def _workload(self, case: Case) -> bench.Workload:
+        shape: Figures = {"width": case.width, "layers": case.layers, "precision": case.precision}
+        graphs = _graphs(case, self.cache)
+        return bench.Workload.of(graphs, case.batch, self.device, case.preset, **shape)
 
-    def _network(self, case: Case) -> dict[str, Any]:
+    def _network(self, case: Case) -> Figures:
         checked = self._compared(case)
         work = self._workload(case)
         memory = measures.PeakMemory(self.device)
         started = time.perf_counter()
-        action = fast_pass(work, work.network(), case.training, case.graphed)
+        action = bench.fast_pass(work, work.network(), case.training, case.graphed)
         action()
         ready = time.perf_counter() - started
-        timing = measure(action, self.device, self.effort)
+        timing = bench.measure(action, self.device, self.effort)
         ours = action if self.device.type == "cpu" else None  # a GPU's memory is for the peers
         del action
         sizes = work.graphs.sizes
-        flops = measures.useful_flops(sizes, case.width, case.layers, case.training)
-        tflops = flops / timing.seconds / 1e12
-        nodes = float((sizes**3).sum() / (sizes**2).sum())
+        tflops = measures.useful_flops(case, sizes) / timing.seconds / 1e12
         figures = {
             "graphs_per_second": len(sizes) / timing.seconds,
             "milliseconds_per_batch": 1e3 * timing.seconds / len(work.batches),
@@ -185,7 +194,7 @@ class Bench:
             "repeats": timing.repeats,
             "tflops": tflops,
             "share_of_peak": tflops / self.peak(case.precision),
-            "flops_per_byte": measures.flops_per_byte(case.width, nodes, case.precision),
+            "flops_per_byte": measures.flops_per_byte(case, sizes),
             "peak_bytes": memory.bytes(),
             "ready_seconds": ready,
             "padding_waste": padding_waste(sizes, work.batches),
@@ -194,41 +203,39 @@ class Bench:
         return {"figures": figures, "check": checked, "peers": peers}
 
     def _peer(
-        self, case: Case, work: Workload, peer: Peer, seconds: float, ours: Pass | None
-    ) -> dict[str, Any]:
+        self, case: Case, work: bench.Workload, peer: Peer, seconds: float, ours: bench.Pass | None
+    ) -> Figures:
         """A peer on the same batches, or why not; in turns with ours if that is given."""
         self._clean()
         try:
             action = self._peer_pass(case, work, peer)
             action()
-            timing = measure(action, self.device, self.effort)
+            timing = bench.measure(action, self.device, self.effort)
             ratio = timing.seconds / seconds
             if ours is not None:
-                ratio = times_slower(ours, action, self.device, self.effort.repeats)
+                ratio = bench.times_slower(ours, action, self.device, self.effort.repeats)
         except SkippedError as reason:
             return {"skipped": str(reason)}
         except (RuntimeError, MemoryError) as error:
-            small = out_of_memory(error)
-            return {"skipped": "memory does not suffice" if small else _first_line(error)}
+            return {"skipped": NO_MEMORY if out_of_memory(error) else _first_line(error)}
         graphs = len(work.graphs) / timing.seconds
         return {"graphs_per_second": graphs, "spread": timing.spread, "ratio": ratio}
 
-    def _peer_pass(self, case: Case, work: Workload, peer: Peer) -> Pass:
+    def _peer_pass(self, case: Case, work: bench.Workload, peer: Peer) -> bench.Pass:
         """PPGN the way ours goes, the reference and the released algorithm step by step."""
         if peer == "ppgn":
-            return fast_pass(work, work.network("PPGN", "ppgn"), case.training, case.graphed)
+            return bench.fast_pass(work, work.network("PPGN", "ppgn"), case.training, case.graphed)
         model = work.network()
         if peer == "reference":
-            model = reference(model, torch.float32)
-            return eager_pass(work, model, forward_of(model), case.training)
+            model = bench.reference(model, torch.float32)
+            return bench.eager_pass(work, model, bench.forward_of(model), case.training)
         need = measures.block_diagonal_bytes(case, work.graphs.sizes)
         if need > FREE_SHARE * measures.free_memory(self.device):
             raise SkippedError(f"needs about {need / 2**30:.0f} GiB")
-        return eager_pass(
-            work, model, lambda batch: block_diagonal.network(model, batch), case.training
-        )
+        forward = block_diagonal.forward_of(model)
+        return bench.eager_pass(work, model, forward, case.training)
 
-    def _product(self, case: Case) -> dict[str, Any]:
+    def _product(self, case: Case) -> Figures:
         x, y = measures.operands(case, self.device)
         product = measures.our_product(self.device)
         checked = _accepted(measures.compare_product(x, y, product, case.precision))
@@ -246,31 +253,27 @@ class Bench:
         bmm = {"tflops": flops / theirs.seconds, "spread": theirs.spread, "ratio": ratio}
         return {"figures": figures, "check": checked, "peers": {"bmm": bmm}}
 
-    def _profile(self, case: Case) -> dict[str, Any]:
+    def _profile(self, case: Case) -> Figures:
         checked = self._compared(case)
         work = self._workload(case)
-        return {
-            "figures": measures.profile(fast_pass(work, work.network(), True)),
-            "check": checked,
-        }
+        shares = measures.profile(bench.fast_pass(work, work.network(), training=True))
+        return {"figures": shares, "check": checked}
 
-    def _epoch(self, case: Case) -> dict[str, Any]:
+    def _epoch(self, case: Case) -> Figures:
         if self.cache is None:
             raise SkippedError("QM9's cache file is not here; name it with --cache")
         checked = self._compared(case)
         figures = measures.time_epochs(case, self.cache, self.device.type, self.quick)
         return {"figures": figures, "check": checked}
 
-    def _compared(self, case: Case) -> dict[str, Any]:
-        """Check small graphs in every way the batches of a case go."""
-        few = replace(case, batch=min(case.batch, GRAPHS), nodes=min(case.nodes, NODES), batches=1)
-        found = {}
-        for large in ways(case, self.device):
-            with as_large(large, self.device):
-                work = self._workload(few)
-                found = _accepted(compare(work, case.training, case.graphed))
+    def _compared(self, case: Case) -> Figures:
+        """Check unequal graphs, small enough for float64, with hidden layers kept and not kept."""
+        few = case.at_most(batch=8, nodes=48, batches=1)
+        for keep in (True, False):
+            with hidden_layers(keep, self.device):
+                checked = _accepted(bench.compare(self._workload(few), case.training, case.graphed))
         self._clean()
-        return found
+        return checked
 
     def _clean(self) -> None:
         gc.collect()
@@ -278,40 +281,26 @@ class Bench:
             torch.cuda.empty_cache()
 
 
-def ways(case: Case, device: torch.device) -> list[bool]:
-    """Whether batches of a case are too large to keep the hidden layer: none, all, or some."""
-    if device.type == "cpu" and not case.training:
-        return [True]  # nothing is kept for a backward pass
-    sizes = _sizes(case)
-    batches = epoch_batches(sizes, case.batch, 0, 0, sorted_together(sizes, case.batch, few=0))
-    most = getattr(*_threshold(device))
-    return sorted({measures.hidden_bytes(case, sizes[chosen]) > most for chosen in batches})
-
-
 @contextmanager
-def as_large(large: bool, device: torch.device) -> Iterator[None]:
-    """Let small graphs go the way of large ones: no hidden layer is kept."""
-    module, name = _threshold(device)
+def hidden_layers(keep: bool, device: torch.device) -> Iterator[None]:
+    """Keep no hidden layer for the backward pass, as with graphs that are too large for it."""
+    from g2n2.ops.pair_mlp import plain
+
+    module: ModuleType = plain
+    name = "KEPT_BYTES"
+    if device.type == "cuda":
+        from g2n2.ops.pair_mlp import streamed
+
+        module, name = streamed, "HIDDEN_BYTES"
     before = getattr(module, name)
-    setattr(module, name, 0 if large else before)
+    setattr(module, name, before if keep else 0)
     try:
         yield
     finally:
         setattr(module, name, before)
 
 
-def _threshold(device: torch.device) -> tuple[ModuleType, str]:
-    """The module and name of the largest hidden layer that is kept."""
-    if device.type == "cuda":
-        from g2n2.ops.pair_mlp import streamed
-
-        return streamed, "HIDDEN_BYTES"
-    from g2n2.ops.pair_mlp import plain
-
-    return plain, "KEPT_BYTES"
-
-
-def _accepted(checked: EqualityCheck) -> dict[str, Any]:
+def _accepted(checked: bench.EqualityCheck) -> Figures:
     if not checked.holds:
         raise DiffersError(str(checked))
     return asdict(checked)
@@ -321,13 +310,13 @@ def _graphs(case: Case, cache: Path | None) -> GraphSet:
     """The graphs of one pass: of a given size, QM9's own, or drawn at QM9's sizes."""
     count = case.batch * case.batches
     if case.nodes:
-        return grids(count, case.nodes) if case.shape == "grid" else sparse(count, case.nodes)
-    return real_molecules(count, cache) if cache else drawn_molecules(count)
+        return sized_graphs(case.shape, count, case.nodes)
+    return real_molecules(count, cache) if cache else bench.drawn_molecules(count)
 
 
 def _sizes(case: Case) -> Ints:
     count = case.batch * case.batches
-    return np.full(count, case.nodes) if case.nodes else qm9_sizes(count)
+    return np.full(count, case.nodes) if case.nodes else bench.qm9_sizes(count)
 
 
 def _source(case: Case, cache: Path | None) -> str:
@@ -340,8 +329,6 @@ def _source(case: Case, cache: Path | None) -> str:
 
 def real_molecules(count: int, cache: Path, seed: int = 0) -> GraphSet:
     """Random molecules of QM9, with one target of mean 0 and deviation 1."""
-    from g2n2.data.qm9 import load_qm9
-
     everything = load_qm9(track="distance", targets="r2", cache=cache, progress=False)
     draw = np.random.default_rng(seed)
     chosen = everything.select(draw.choice(len(everything), count, replace=count > len(everything)))
@@ -349,22 +336,17 @@ def real_molecules(count: int, cache: Path, seed: int = 0) -> GraphSet:
     return replace(chosen, targets=targets)
 
 
-def sparse(count: int, nodes: int) -> GraphSet:
-    """Random graphs with three edges for each node."""
-    graphs = [nx.gnm_random_graph(nodes, 3 * nodes, seed) for seed in range(count)]
-    return _featureless("random graphs", [nx.to_numpy_array(graph) for graph in graphs])
-
-
-def grids(count: int, nodes: int) -> GraphSet:
-    """Square grids, of the largest side that needs no more nodes."""
+def sized_graphs(shape: str, count: int, nodes: int) -> GraphSet:
+    """Random graphs with three edges for each node, or the largest square grids that fit."""
     side = int(np.sqrt(nodes))
-    return _featureless("grids", [nx.to_numpy_array(nx.grid_2d_graph(side, side))] * count)
-
-
-def _featureless(name: str, graphs: list[Adjacency]) -> GraphSet:
+    if shape == "grid":
+        graphs = [nx.to_numpy_array(nx.grid_2d_graph(side, side))] * count
+    else:
+        drawn = (nx.gnm_random_graph(nodes, 3 * nodes, seed) for seed in range(count))
+        graphs = [nx.to_numpy_array(graph) for graph in drawn]
     nothing = np.zeros((sum(map(len, graphs)), 0), dtype=np.float32)
-    columns, targets = (Target("value"),), np.zeros((len(graphs), 1))
-    return plain_graphs(name, graphs, nothing, targets=targets, columns=columns)
+    columns, targets = (Target("value"),), np.zeros((count, 1))
+    return plain_graphs(f"{shape} graphs", graphs, nothing, targets=targets, columns=columns)
 
 
 def _first_line(error: BaseException) -> str:

@@ -14,19 +14,12 @@ KERNELS = ("WL kernel", "GNTK")
 
 @dataclass(frozen=True)
 class Cited:
-    """One published number.
+    """One published number."""
 
-    Attributes:
-        text: As printed, such as `92.5 ± 4.3`.
-        value: The number; None if the source has none.
-        note: A remark on it.
-        likely: What it should have been, if it is a misprint.
-    """
-
-    text: str
-    value: float | None
-    note: str = ""
-    likely: float | None = None
+    text: str  # as printed, such as `92.5 ± 4.3`
+    value: float | None  # the number; None if the source has none
+    note: str = ""  # a remark on it
+    likely: float | None = None  # what it should have been, if it is a misprint
 
     @property
     def bar(self) -> float:
@@ -44,16 +37,17 @@ class CitedTable:
     columns: tuple[str, ...]
     rows: Mapping[str, Mapping[str, Cited]]
 
+    def _numbers(self, column: str, without: tuple[str, ...]) -> dict[str, float]:
+        values = {row: cells[column].value for row, cells in self.rows.items()}
+        return {row: v for row, v in values.items() if row not in without and v is not None}
+
     def best(self, column: str, without: tuple[str, ...] = ()) -> tuple[str, float]:
         """The row with the highest number of a column, and that number."""
-        values = {row: cells[column].value for row, cells in self.rows.items()}
-        known = {r: v for r, v in values.items() if r not in without and v is not None}
-        return max(known.items(), key=lambda item: item[1])
+        return max(self._numbers(column, without).items(), key=lambda item: item[1])
 
     def rank(self, value: float, column: str, without: tuple[str, ...] = ()) -> int:
         """The rank of a number among the rows of a column: 1 and the number of rows above it."""
-        rows = (cells[column].value for name, cells in self.rows.items() if name not in without)
-        return 1 + sum(other > value for other in rows if other is not None)
+        return 1 + sum(other > value for other in self._numbers(column, without).values())
 
 
 @cache
@@ -62,17 +56,14 @@ def cited(name: str) -> CitedTable:
     content = tomllib.loads(files(__package__).joinpath("cited.toml").read_text(encoding="utf-8"))
     table = content[name]
     notes, likely = table.get("notes", {}), table.get("likely", {})
+
+    def number(key: str, text: str) -> Cited:
+        value = None if text == "N/A" else float(text.partition(" ± ")[0])
+        return Cited(text, value, notes.get(key, ""), float(likely[key]) if key in likely else None)
+
     rows = {
-        row: {
-            column: _number(text, notes.get(f"{row}/{column}", ""), likely.get(f"{row}/{column}"))
-            for column, text in zip(table["columns"], cells, strict=True)
-        }
-        for row, cells in table["rows"].items()
+        row: {c: number(f"{row}/{c}", t) for c, t in zip(table["columns"], texts, strict=True)}
+        for row, texts in table["rows"].items()
     }
     parts = (content["sources"][table["source"]], table["place"], table.get("via", ""))
     return CitedTable(", ".join(filter(None, parts)), tuple(table["columns"]), rows)
-
-
-def _number(text: str, note: str, likely: str | None) -> Cited:
-    value = None if text == "N/A" else float(text.partition(" ± ")[0])
-    return Cited(text, value, note, float(likely) if likely else None)

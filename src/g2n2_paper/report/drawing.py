@@ -7,32 +7,20 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from matplotlib import style
+from matplotlib.figure import Figure
+from PIL import Image
+
 from g2n2.atomic_files import replace_file
-from g2n2.errors import DataError
 
 INK, SOFT, FAINT = "#1f2430", "#5b6472", "#c9ced6"
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"
 PINK, SKY, GOLD = "#cc79a7", "#56b4e9", "#e69f00"
-STYLE = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.axisbelow": True,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.7,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "font.size": 9.5,
-    "legend.frameon": False,
-}
+STYLE = Path(__file__).with_name("figures.mplstyle")
 DIGEST = "Source"
 """The metadata field of a PNG that has the digest."""
 
@@ -44,44 +32,30 @@ class Drawing:
     size: tuple[float, float]
     draw: Callable[[Any], None]
 
-
-def save(drawing: Drawing, path: Path) -> None:
-    """Write a PNG file."""
-    from io import BytesIO
-
-    from matplotlib import rc_context
-
-    with rc_context(STYLE):
-        figure = _drawn(drawing)
+    def save(self, path: Path) -> None:
+        """Write a PNG file."""
         buffer = BytesIO()
-        figure.savefig(buffer, format="png", dpi=150, metadata={DIGEST: _digest(figure)})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, buffer.getvalue())
+        with style.context(STYLE):
+            figure = self._drawn()
+            figure.savefig(buffer, format="png", dpi=150, metadata={DIGEST: _digest(figure)})
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, buffer.getvalue())
 
+    def is_current(self, path: Path) -> bool:
+        """Whether a PNG file shows the numbers of the drawing."""
+        try:
+            with Image.open(path) as picture:
+                picture.load()
+                recorded = picture.info.get(DIGEST)
+        except OSError:
+            return False
+        with style.context(STYLE):
+            return bool(recorded == _digest(self._drawn()))
 
-def is_current(drawing: Drawing, path: Path) -> bool:
-    """Whether a PNG file shows the numbers of the drawing."""
-    from matplotlib import rc_context
-    from PIL import Image
-
-    try:
-        with Image.open(path) as picture:
-            picture.load()
-            recorded = picture.info.get(DIGEST)
-    except OSError:
-        return False
-    with rc_context(STYLE):
-        return bool(recorded == _digest(_drawn(drawing)))
-
-
-def _drawn(drawing: Drawing) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise DataError("figures need matplotlib: pip install 'g2n2[plot]'") from None
-    figure = Figure(figsize=drawing.size, layout="constrained")
-    drawing.draw(figure)
-    return figure
+    def _drawn(self) -> Any:
+        figure = Figure(figsize=self.size, layout="constrained")
+        self.draw(figure)
+        return figure
 
 
 def _digest(figure: Any) -> str:

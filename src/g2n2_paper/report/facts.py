@@ -7,26 +7,24 @@ from statistics import fmean
 from typing import Any
 
 from ..brec import BEYOND, TRAINED
+from ..contenders import CONTENDERS
 from ..q1 import GRAMMARS
 from ..q2 import (
     COLLAPSE_SEEDS,
     JOINT,
-    JOINT_EXTENT,
     LEAST_SPREAD,
     R2_EXTENT,
     R2_LONG,
     SPREAD,
-    WIDE_EXTENT,
     epochs_in_equal_time,
     single,
 )
 from ..q3 import GIN, RELEASED, SETS
-from ..suites import CONTENDERS
 from .cited import cited
-from .frame import Results, Value
-from .numbers import entry, r2, whole
-from .tables_filters import FILTERS, label, places, score
-from .tables_qm9 import PPGN, TARGETS, mae
+from .frame import Results
+from .numbers import Value, entry, r2, whole
+from .tables_filters import FILTERS, label, networks_by_depth, score
+from .tables_qm9 import TARGETS, mae
 from .tables_tu import (
     OTHERS,
     clear_differences,
@@ -36,17 +34,14 @@ from .tables_tu import (
     statistic_gaps,
 )
 
+PPGN = "joint/width32/distance/PPGN/modern"
+
 
 def all_facts(results: Results) -> dict[str, Any]:
     """Facts by question, and words for verdicts."""
-    return {
-        "q1": q1(results),
-        "q2": q2(results),
-        "q3": q3(results),
-        "q4": q4(results),
-        "power": power(results),
-        "verdict": lambda met: "met" if met else "**missed**",
-    }
+    questions = {"q1": q1, "q2": q2, "q3": q3, "q4": q4, "power": power}
+    facts: dict[str, Any] = {name: facts(results) for name, facts in questions.items()}
+    return facts | {"verdict": lambda met: "met" if met else "**missed**"}
 
 
 def q1(results: Results) -> dict[str, Any]:
@@ -76,26 +71,24 @@ def _clearly_above(value: Value, other: Value) -> bool:
 def q2(results: Results) -> dict[str, Any]:
     """On which targets an error is not below the paper's, by the paper's digits."""
     alone = {target: single(target).name for target in TARGETS}
-    joint = {
-        "joint": dict.fromkeys(TARGETS, JOINT.name),
-        "joint_extent": dict.fromkeys(TARGETS, JOINT_EXTENT.name),
-        "wide_extent": dict.fromkeys(TARGETS, WIDE_EXTENT.name),
-    }
+    joint = {"joint": "width32", "joint_extent": "width32", "wide_extent": "width64"}
     facts: dict[str, Any] = {
         "alone": _not_below(results, "qm9-single", {**alone, "r2": R2_LONG.name}),
         "alone_extent": _not_below(results, "qm9-single", {**alone, "r2": R2_EXTENT.name}),
-        **{name: _not_below(results, "qm9-joint", cells) for name, cells in joint.items()},
     }
+    for name, width in joint.items():
+        cell = f"joint/{width}/distance/G2N2/modern" + "/extent" * name.endswith("extent")
+        facts[name] = _not_below(results, "qm9-joint", dict.fromkeys(TARGETS, cell))
     results.need("q2", "collapse/u0", SPREAD)
     spreads = [record.metrics[SPREAD] or 0.0 for record in results.of("q2", "collapse/u0")]
     facts["dead"] = sum(spread < LEAST_SPREAD for spread in spreads)
     facts["seeds"], facts["least_spread"] = len(spreads), f"{min(spreads):.2f}"
     facts["none_dies"] = facts["dead"] == 0 and len(spreads) >= COLLAPSE_SEEDS
-    for name, cell in (("r2", single("r2")), ("r2_long", R2_LONG), ("r2_extent", R2_EXTENT)):
-        facts[name] = entry(mae(results, cell.name, "r2")).text
+    cells = {"r2": alone["r2"], "r2_long": R2_LONG.name, "r2_extent": R2_EXTENT.name}
+    for name, cell in (*cells.items(), ("r2_sums", "sums/extent")):
+        facts[name] = entry(mae(results, cell, "r2")).text
     facts["r2_paper"] = cited("qm9-single").rows["r2"]["G²N²"].text
-    facts["r2_sums"] = entry(mae(results, "sums/extent", "r2")).text
-    plain, given = (results.first("q2", PPGN.name + tail) for tail in ("", "/equal-time"))
+    plain, given = (results.first("q2", PPGN + tail) for tail in ("", "/equal-time"))
     ratio = results.need("q2", JOINT.speed_name, "PPGN / G2N2")
     if plain and given:
         facts["equal_time"] = given.done, epochs_in_equal_time(plain.done, ratio.mean)
@@ -118,14 +111,12 @@ def q3(results: Results) -> dict[str, Any]:
     """How far G²N² is from published rows by each statistic, and what differs clearly."""
     short = shortfalls(results, GIN, against_best=True)
     released = shortfalls(results, RELEASED, against_best=False)
-    gaps = statistic_gaps(results)
-    clear = clear_differences(results)
-    first = {
-        model: [
-            n for n, r in zip(SETS, rank_of_ours(results, model, RELEASED), strict=True) if r == 1
-        ]
-        for model in OTHERS
-    }
+    gaps, clear = statistic_gaps(results), clear_differences(results)
+    first = {}
+    for model in OTHERS:
+        ranks = zip(SETS, rank_of_ours(results, model, RELEASED), strict=True)
+        if sets := [name for name, rank in ranks if rank == 1]:
+            first[model] = sets
     return {
         "short": {name: f"{points:.1f}" for name, points in short.items() if points > 0},
         "reached": [name for name, points in short.items() if points <= 0],
@@ -135,7 +126,7 @@ def q3(results: Results) -> dict[str, Any]:
             "gin": ", ".join(map(str, rank_of_ours(results, "G2N2", GIN))),
             "released": ", ".join(map(str, rank_of_ours(results, "G2N2", RELEASED))),
         },
-        "first_too": {model: sets for model, sets in first.items() if sets},
+        "first_too": first,
         "gaps": {name: (f"{fmean(g):.1f}", f"{max(g):.1f}") for name, g in gaps.items()},
         "cells": len(gaps["released"]),
         "clear_sides": clear,
@@ -146,18 +137,19 @@ def q3(results: Results) -> dict[str, Any]:
 
 def q4(results: Results) -> dict[str, Any]:
     """The best G²N² at band-pass, from random weights and with a Chebyshev start."""
-    random = [p for p in places() if p[0] in ("G2N2", "G2N2-slow", "G2N2-released", "G2N2-paper")]
-    chebyshev = [p for p in places() if p[0] == "G2N2-chebyshev"]
+    starts = {
+        "random": ("G2N2", "G2N2-slow", "G2N2-released", "G2N2-paper"),
+        "chebyshev": ("G2N2-chebyshev",),
+    }
     paper = cited("filters").rows["G²N²"]
     facts: dict[str, Any] = {"paper": {name: paper[name].text for name in FILTERS}}
-    for name, candidates in (("random", random), ("chebyshev", chebyshev)):
-        best = max(candidates, key=lambda place: score(results, "band", place) or -1.0)
+    for start, names in starts.items():
+        candidates = [n for n in networks_by_depth() if n[0] in names]
+        best = max(candidates, key=lambda network: score(results, "band", network) or -1.0)
         scores = {f: score(results, f, best) for f in FILTERS}
-        keeps = all(
-            (value or -1.0) >= paper[f].bar - 0.001 for f, value in scores.items() if f != "band"
-        )
+        keeps = all((scores[f] or -1.0) >= paper[f].bar - 0.001 for f in ("low", "high"))
         band = scores["band"] or 0.0
-        facts[name] = {
+        facts[start] = {
             "name": f"{label(best[0])}, {best[1]} layers",
             **{f: r2(value) if value is not None else "–" for f, value in scores.items()},
             "above_90": keeps and band >= 0.90,

@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from ..brec import CLEAR, TRAINED
+from ..contenders import BOUND, CONTENDERS, SEPARATED
 from ..q1 import GRAMMARS
-from ..q2 import JOINT, JOINT_EXTENT, WIDE_EXTENT, Qm9Run
 from ..q3 import GIN, MODELS, NESTED, RELEASED, SETS
-from ..suites import BOUND, CONTENDERS, SEPARATED
 from . import tables_filters, tables_power, tables_qm9, tables_tu
-from .cited import KERNELS, cited
+from .cited import cited
 from .drawing import BLUE, FAINT, GOLD, GREEN, INK, ORANGE, PINK, SKY, SOFT, Drawing
 from .frame import Results
 
 Q1_LABELS = {
     "r-G_L3": (-14, -17), "G_L3": (-8, 9), "i-G_L3": (8, 4), "r-G_L3+transpose": (8, 3),
-    "r-G_L3-hadamard": (-84, -14), "r-G_L3-product": (-76, 3), "r-G_L3-diagonal": (20, 6),
+    "r-G_L3-hadamard": (-84, -14), "r-G_L3-product": (-76, 5), "r-G_L3-diagonal": (-102, -6),
     "r-G_L3-vector": (9, 2), "four-rule": (-20, 14),
 }  # fmt: skip
-"""Where the name of a grammar stands, in points from its dot."""
+"""Offset of a grammar's name from its dot, in points."""
+_SINGLE, _JOINT = "single/{}/distance/G2N2/modern", "joint/width32/distance/G2N2/modern"
 Q2_OURS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
     "single": {
-        "G²N², ours": ("single/{}/distance/G2N2/modern", BLUE, "o"),
-        "G²N², ours, less the extent": ("single/{}/distance/G2N2/modern/extent", BLUE, "^"),
-        "G²N², ours, 300 epochs": ("single/{}/distance/G2N2/modern/long", SKY, "o"),
-        "PPGN, ours": ("single/{}/distance/PPGN/modern", ORANGE, "s"),
-        "G²N², ours, bonds only": ("single/{}/bonds/G2N2/modern", GREEN, "D"),
+        "G²N², ours": (_SINGLE, BLUE, "o"),
+        "G²N², ours, less the extent": (f"{_SINGLE}/extent", BLUE, "^"),
+        "G²N², ours, 300 epochs": (f"{_SINGLE}/long", SKY, "o"),
+        "PPGN, ours": (_SINGLE.replace("G2N2", "PPGN"), ORANGE, "s"),
+        "G²N², ours, bonds only": (_SINGLE.replace("distance", "bonds"), GREEN, "D"),
     },
     "joint": {
-        "G²N², ours": (JOINT.name, BLUE, "o"),
-        "G²N², ours, less the extent": (JOINT_EXTENT.name, BLUE, "^"),
-        "G²N², ours, width 64, less the extent": (WIDE_EXTENT.name, BLUE, "*"),
-        "PPGN, ours": (Qm9Run(None, 32, "distance", "PPGN").name, ORANGE, "s"),
-        "G²N², ours, bonds only": (Qm9Run(None, 32, "bonds", "G2N2").name, GREEN, "D"),
+        "G²N², ours": (_JOINT, BLUE, "o"),
+        "G²N², ours, less the extent": (f"{_JOINT}/extent", BLUE, "^"),
+        "G²N², ours, width 64, less the extent": (
+            _JOINT.replace("32", "64") + "/extent", BLUE, "*",
+        ),
+        "PPGN, ours": (_JOINT.replace("G2N2", "PPGN"), ORANGE, "s"),
+        "G²N², ours, bonds only": (_JOINT.replace("distance", "bonds"), GREEN, "D"),
     },
-}
+}  # fmt: skip
+"""Label to cell, colour and marker."""
 Q3_MARKS = {NESTED: (GREEN, "s"), GIN: (BLUE, "o"), RELEASED: (ORANGE, "^")}
 Q4_LINES = {
     ("G2N2-chebyshev", 6): (BLUE, "-"),
@@ -60,49 +63,42 @@ def drawings(results: Results) -> dict[str, Drawing]:
         "q4": (9.4, 4.0, draw_q4),
         "power": (9.0, 4.2, draw_power),
     }
-    return {
-        name: Drawing((width, height), partial(draw, results))
-        for name, (width, height, draw) in figures.items()
-    }
+    return {name: Drawing((x, y), partial(draw, results)) for name, (x, y, draw) in figures.items()}
 
 
 def draw_q1(results: Results, figure: Any) -> None:
     """Error against parameters, and exact power."""
     errors, power = figure.subplots(1, 2, width_ratios=(1.25, 1))
     for name, grammar in GRAMMARS.items():
-        error = results.value("q1", f"train/{name}", "test MAE r2 (bohr²)")
-        size = results.value("q1", f"train/{name}", "parameters")
-        if error is None or size is None:
-            continue
-        ablation = name.startswith("r-G_L3-")
-        colour = ORANGE if ablation else GREEN if name == "four-rule" else BLUE
-        at = size.mean / 1000, error.mean
-        errors.errorbar(*at, yerr=error.spread, fmt="o", color=colour, capsize=3)
-        where = {"xytext": Q1_LABELS[name], "textcoords": "offset points"}
-        errors.annotate(grammar, at, color=colour, fontsize=8.5, **where)
+        error = results.need("q1", f"train/{name}", "test MAE r2 (bohr²)")
+        size = results.need("q1", f"train/{name}", "parameters")
+        colour = GREEN if name == "four-rule" else ORANGE if name.startswith("r-G_L3-") else BLUE
+        point = size.mean / 1000, error.mean
+        errors.errorbar(*point, yerr=error.spread, fmt="o", color=colour, capsize=3)
+        offset = {"xytext": Q1_LABELS[name], "textcoords": "offset points"}
+        errors.annotate(grammar, point, color=colour, fontsize=8.5, **offset)
     errors.set(title="Error after training", xlabel="parameters (thousands)")
-    errors.set(ylabel="test MAE of R² (a₀²)", ylim=(0.9, 2.6), xscale="log", xlim=(70, 900))
+    errors.set(ylabel="test MAE of R² (a₀²)", ylim=(0.9, 2.6), xscale="log", xlim=(48, 900))
     errors.set_xticks((100, 200, 400, 800), ("100", "200", "400", "800"), minor=False)
     errors.set_xticks((), minor=True)
     errors.grid(axis="y")
-    places = dict(zip(GRAMMARS, range(len(GRAMMARS), 0, -1), strict=True))
+    heights = dict(zip(GRAMMARS, range(len(GRAMMARS), 0, -1), strict=True))
     for readout, colour, lift, label in (
         ("network", BLUE, 0.18, "network read-out"),
         ("own", SKY, -0.18, "the grammar's own read-out"),
     ):
-        for name, place in places.items():
-            record = results.first("q1", f"exact/{name}/{readout}")
-            if record is None:
-                continue
-            few, most = (record.metrics[f"pairs separated{t}"] for t in (", 3 layers", ""))
-            assert few is not None
-            assert most is not None
-            power.barh(place + lift, most, 0.32, color=colour, alpha=0.35)
-            power.barh(place + lift, few, 0.32, color=colour, label=label)
-            text = f"{most:.0f}" if record.metrics["proved"] else f"≥ {most:.0f}"
-            power.text(most + 4, place + lift, text, va="center", fontsize=8)
+        for name, height in heights.items():
+            cell = f"exact/{name}/{readout}"
+            few, most, proved = (
+                results.need("q1", cell, metric).mean
+                for metric in ("pairs separated, 3 layers", "pairs separated", "proved")
+            )
+            power.barh(height + lift, most, 0.32, color=colour, alpha=0.35)
+            power.barh(height + lift, few, 0.32, color=colour, label=label)
+            text = f"{most:.0f}" if proved else f"≥ {most:.0f}"
+            power.text(most + 4, height + lift, text, va="center", fontsize=8)
             label = ""
-    power.set_yticks(list(places.values()), list(GRAMMARS.values()))
+    power.set_yticks(list(heights.values()), list(GRAMMARS.values()))
     power.set(title="Exact power: dark 3 layers, pale any", xlabel="pairs of BREC told apart")
     power.set(xlim=(0, 310), ylim=(0.4, len(GRAMMARS) + 1.5))
     power.tick_params(axis="y", length=0)
@@ -128,8 +124,7 @@ def draw_q2(results: Results, figure: Any) -> None:
                 if value
             ]
             size = 10 if marker == "*" else 6
-            style = {"color": colour, "marker": marker, "linestyle": "none", "markersize": size}
-            axes.plot(*zip(*points, strict=True), label=label, **style)
+            _scatter(axes, points, colour, marker, label, markersize=size)
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}×")
         title = "Each target alone" if which == "single" else "All twelve at once"
@@ -140,22 +135,32 @@ def draw_q2(results: Results, figure: Any) -> None:
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
 
 
+def _scatter(
+    axes: Any,
+    points: Sequence[tuple[float, float]],
+    colour: str,
+    marker: str,
+    label: str,
+    **style: Any,
+) -> None:
+    style |= {"color": colour, "marker": marker, "linestyle": "none"}
+    axes.plot(*zip(*points, strict=True), label=label, **style)
+
+
 def draw_q3(results: Results, figure: Any) -> None:
     """One panel for each set, one line for each network, three statistics on it."""
     panels = figure.subplots(2, 3, sharey=True)
-    table = cited("tu")
+    published, heights = cited("tu"), range(len(MODELS), 0, -1)
     for axes, name in zip(panels.flat, SETS, strict=True):
-        axes.axvline(table.rows["G²N²"][name].bar, color=INK, label="G²N² in the paper")
-        _, other = table.best(name, without=(*KERNELS, "G²N²"))
-        said = f"best other GNN in the paper, {GIN}"
-        axes.axvline(other, color=SOFT, linestyle=(0, (4, 3)), label=said)
+        axes.axvline(published.rows["G²N²"][name].bar, color=INK, label="G²N² in the paper")
+        _, other = published.best(name, tables_tu.NOT_OTHER_GNNS)
+        label = f"best other GNN in the paper, {GIN}"
+        axes.axvline(other, color=SOFT, linestyle=(0, (4, 3)), label=label)
         for statistic, (colour, marker) in Q3_MARKS.items():
-            found = [tables_tu.accuracy(results, f"{name}/{m}", statistic) for m in MODELS]
-            heights = range(len(MODELS), 0, -1)
-            points = [(v.mean, h) for v, h in zip(found, heights, strict=True) if v]
-            style = {"color": colour, "marker": marker, "linestyle": "none"}
-            axes.plot(*zip(*points, strict=True), label=f"ours, {statistic}", **style)
-        axes.set_yticks(range(len(MODELS), 0, -1), map(tables_tu.label, MODELS))
+            values = [tables_tu.accuracy(results, f"{name}/{m}", statistic) for m in MODELS]
+            points = [(v.mean, h) for v, h in zip(values, heights, strict=True) if v]
+            _scatter(axes, points, colour, marker, f"ours, {statistic}")
+        axes.set_yticks(heights, map(tables_tu.label, MODELS))
         axes.set(title=name, ylim=(0.4, len(MODELS) + 0.6))
         axes.margins(x=0.12)
         axes.grid(axis="x", alpha=0.7)
@@ -169,13 +174,13 @@ def draw_q4(results: Results, figure: Any) -> None:
     panels = figure.subplots(1, 3)
     for axes, name in zip(panels, tables_filters.FILTERS, strict=True):
         truth: list[float] = []
-        for place, (colour, dashes) in Q4_LINES.items():
-            record = results.first("q4", tables_filters.cell(name, place))
+        for network, (colour, dashes) in Q4_LINES.items():
+            record = results.first("q4", tables_filters.cell(name, network))
             if record is None:
                 continue
             response = record.detail["response"]
             truth, x = response["truth"], response["eigenvalues"]
-            label = f"{tables_filters.label(place[0])} ({place[1]})"
+            label = f"{tables_filters.label(network[0])} ({network[1]})"
             axes.plot(x, response["learned"], color=colour, linestyle=dashes, label=label)
         axes.plot(x, truth, color=INK, linewidth=3.6, alpha=0.3, label="the true filter")
         margin = 0.3 * (max(truth) - min(truth))  # a failed network may be far off

@@ -1,8 +1,7 @@
-"""One frame of all records, and the numbers of cells taken from it."""
+"""All records as one pandas frame, and the numbers of cells taken from it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -13,75 +12,40 @@ import pandas as pd
 from g2n2.errors import DataError
 
 from ..record import EARLIER, CellRecord, read_records
+from .numbers import EMPTY, Digits, TableEntry, Value, entry, significant
 
 
-@dataclass(frozen=True)
-class Value:
-    """A number over seeds: mean, standard deviation (n − 1; None for one seed) and seeds."""
-
-    mean: float
-    spread: float | None
-    seeds: int
-
-
-@dataclass(frozen=True, eq=False)
 class Results:
-    """All records of a results folder."""
+    """All records of a results folder, and a frame with one row for each of them."""
 
-    records: tuple[CellRecord, ...]
-
-    @classmethod
-    def read(cls, folder: Path) -> Results:
-        """Read a results folder.
-
-        Raises:
-            DataError: A file is not a record, or there is no such folder.
-        """
-        return cls(tuple(read_records(folder)))
+    def __init__(self, folder: Path) -> None:
+        self.records = read_records(folder)
+        self.frame = pd.DataFrame(map(vars, self.records))
 
     @cached_property
-    def frame(self) -> pd.DataFrame:
-        """One row for each record."""
-        return pd.DataFrame(
-            {
-                "question": record.question,
-                "cell": record.cell,
-                "seed": record.seed,
-                "done": record.done,
-                "unit": record.unit,
-                "seconds": record.seconds,
-                "machine": _places(record, "device"),
-                "commit": _places(record, "commit"),
-            }
-            for record in self.records
-        )
-
-    @cached_property
-    def _means(self) -> dict[tuple[str, str, str], Value]:
-        rows = [
-            (record.question, record.cell, metric, value)
-            for record in self.records
-            for metric, value in record.metrics.items()
-            if value is not None
-        ]
-        keys = ["question", "cell", "metric"]
-        values = pd.DataFrame(rows, columns=[*keys, "value"]).groupby(keys)["value"]
-        table = values.agg(["mean", "std", "count"])
+    def _values(self) -> dict[tuple[str, str, str], Value]:
+        keys = ["question", "cell"]
+        cells = pd.MultiIndex.from_frame(self.frame[keys])
+        metrics = pd.DataFrame(self.frame["metrics"].tolist(), index=cells, dtype=float)
+        long = metrics.melt(var_name="metric", ignore_index=False).dropna()
+        stats = long.groupby([*keys, "metric"])["value"].agg(["mean", "std", "count"])
         return {
             key: Value(float(mean), float(std) if count > 1 else None, int(count))
-            for key, mean, std, count in table.itertuples(name=None)
+            for key, mean, std, count in stats.itertuples(name=None)
         }
 
     def value(self, question: str, cell: str, metric: str) -> Value | None:
         """A metric of a cell over its seeds; None if it was not run or does not have it."""
-        return self._means.get((question, cell, metric))
+        return self._values.get((question, cell, metric))
+
+    def entry(
+        self, question: str, cell: str, metric: str, digits: Digits = significant
+    ) -> TableEntry:
+        """The same as an entry of a table."""
+        return entry(self.value(question, cell, metric), digits)
 
     def need(self, question: str, cell: str, metric: str) -> Value:
-        """The same, for pages that cannot be written without it.
-
-        Raises:
-            DataError: The cell was not run.
-        """
+        """The same, for pages that cannot be written without it: DataError if it was not run."""
         if value := self.value(question, cell, metric):
             return value
         raise DataError(f"{question} {cell} has no record: g2n2-paper {question} --only {cell}")
@@ -97,7 +61,7 @@ class Results:
         """Seeds and work of a cell: `3 × 12 epochs`; a dash if it was not run."""
         records = self.of(question, cell)
         if not records:
-            return "–"
+            return EMPTY
         return f"{len(records)} × {records[0].done}" + (f" {records[0].unit}" if unit else "")
 
 
@@ -105,9 +69,12 @@ def provenance_table(results: Results) -> pd.DataFrame:
     """Seeds, work, time, machine and commit of every cell."""
     rows = []
     for (question, cell), group in results.frame.groupby(["question", "cell"], sort=False):
-        places = [", ".join(sorted(set(chain(*group[key])))) for key in ("machine", "commit")]
+        origins = [
+            ", ".join(sorted(set(chain(*(_origins(p, key) for p in group["provenance"])))))
+            for key in ("device", "commit")
+        ]
         time = duration(group["seconds"].mean())
-        rows.append((question, cell, results.work(question, cell), time, *places))
+        rows.append((question, cell, results.work(question, cell), time, *origins))
     headers = ["question", "cell", "seeds × work", "time a seed", "machine", "commit"]
     return pd.DataFrame(rows, columns=headers)
 
@@ -119,13 +86,9 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-def _places(record: CellRecord, key: str) -> list[str]:
+def _origins(provenance: dict[str, Any], key: str) -> list[str]:
     """Devices or commits of all attempts; a commit has `+` if the files differed from it."""
-    attempts: list[dict[str, Any]] = [
-        dict(record.provenance),
-        *record.provenance.get(EARLIER, ()),
-    ]
-    texts = [str(one.get(key) or "?") for one in attempts]
+    texts = [str(a.get(key) or "?") for a in (provenance, *provenance.get(EARLIER, ()))]
     if key == "commit":
         texts = [text[:9] + ("+" if "with changes" in text else "") for text in texts]
     return texts

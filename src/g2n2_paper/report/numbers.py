@@ -9,32 +9,21 @@ from dataclasses import dataclass
 import pandas as pd
 
 from .cited import Cited
-from .frame import Value
 
 EMPTY = "–"
 """A cell that was not run."""
 
 Digits = Callable[[float], str]
+Best = Callable[[Iterable[float]], float]
 
 
-def significant(value: float, digits: int = 3) -> str:
-    """A number with so many significant digits, without an exponent."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return minus(f"{value:.{places}f}")
+@dataclass(frozen=True)
+class Value:
+    """A number over seeds: mean, standard deviation (n − 1; None for one seed) and seeds."""
 
-
-def fixed(places: int) -> Digits:
-    """Numbers with so many decimals, and commas between thousands."""
-    return lambda value: minus(f"{value:,.{places}f}")
-
-
-def minus(text: str) -> str:
-    return text.replace("-", "−")
-
-
-whole, r2 = fixed(0), fixed(4)
+    mean: float
+    spread: float | None
+    seeds: int
 
 
 @dataclass(frozen=True)
@@ -48,6 +37,26 @@ class TableEntry:
     def printed(self) -> str:
         """The number alone, without deviation and remarks."""
         return self.text.partition(" ")[0]
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits, without an exponent."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return minus(f"{value:.{decimals}f}")
+
+
+def fixed(decimals: int) -> Digits:
+    """Numbers with so many decimals, and commas between thousands."""
+    return lambda value: minus(f"{value:,.{decimals}f}")
+
+
+def minus(text: str) -> str:
+    return text.replace("-", "−")
+
+
+whole, r2 = fixed(0), fixed(4)
 
 
 def entry(value: Value | None, digits: Digits = significant) -> TableEntry:
@@ -74,25 +83,35 @@ class Notes:
         likely = number.value if number.likely is None else number.likely  # a misprint is not best
         return TableEntry(f"{number.text} {letter}", likely)
 
-    def __str__(self) -> str:
-        return " ".join(f"{letter} {note}." for note, letter in self.letters.items())
 
-
-def bold(entries: Sequence[TableEntry], best: Callable[[Iterable[float]], float]) -> list[str]:
+def bold(entries: Iterable[object], best: Best | None) -> list[str]:
     """Texts of some entries; the best number, and those that print the same, in bold."""
-    values = [one.value for one in entries if one.value is not None]
-    if len(values) < 2:
-        return [one.text for one in entries]
-    top = best(values)
-    equal = {one.printed for one in entries if one.value == top}
+    row = [item if isinstance(item, TableEntry) else TableEntry(str(item)) for item in entries]
+    values = [item.value for item in row if item.value is not None]
+    top = best(values) if best and len(values) > 1 else None
+    printed = {item.printed for item in row if item.value is not None and item.value == top}
     return [
-        f"**{one.text}**" if one.value is not None and one.printed in equal else one.text
-        for one in entries
+        f"**{item.text}**" if item.value is not None and item.printed in printed else item.text
+        for item in row
     ]
 
 
-def markdown(table: pd.DataFrame, words: bool = False) -> str:
-    """A table in Markdown, columns after the first to the right unless they are `words`."""
-    rest = ["left" if words else "right"] * (table.shape[1] - 1)
-    text: str = table.to_markdown(index=False, disable_numparse=True, colalign=("left", *rest))
+def table(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    best_in_row: Best | None = None,
+    best_in_column: Best | None = None,
+) -> pd.DataFrame:
+    """A table of texts with the best number of each row or column in bold."""
+    lines = [list(row) for row in rows]
+    if best_in_column:
+        columns = [bold(column, best_in_column) for column in zip(*lines, strict=True)]
+        return pd.DataFrame(dict(zip(headers, columns, strict=True)))
+    return pd.DataFrame([bold(line, best_in_row) for line in lines], columns=list(headers))
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """A table in Markdown, columns after the first to the right."""
+    align = ("left", *["right"] * (frame.shape[1] - 1))
+    text: str = frame.to_markdown(index=False, disable_numparse=True, colalign=align)
     return text

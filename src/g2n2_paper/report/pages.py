@@ -1,55 +1,69 @@
 """The page writer: results pages from templates, and generated parts of hand-written pages.
 
 `docs/results.md` and `docs/results-appendix.md` are rendered from the Jinja templates of these
-names. Other pages have generated parts between `<!-- paper:NAME -->` and `<!-- /paper:NAME -->`;
-NAME is a table, or a template `NAME.md`.
+names. Other pages have generated parts between `<!-- paper:NAME -->` and `<!-- /paper:NAME -->`,
+which are the blocks of the template `parts.md`. Templates call the functions of the table modules
+with everything but the results, as `{{ qm9.q2_single() }}`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from g2n2.atomic_files import replace_file
 from g2n2.errors import DataError
 
-from ..bench import tables as bench
-from ..bench.cases import GROUPS
-from . import facts, tables_filters, tables_power, tables_qm9, tables_tu
+from ..bench.run import read_results
+from . import facts, frame, performance, tables_filters, tables_power, tables_qm9, tables_tu
 from .cited import cited
-from .drawing import Drawing, is_current, save
+from .drawing import Drawing
 from .figures import drawings
-from .frame import Results, provenance_table
 from .numbers import markdown
 
 RENDERED = ("docs/results.md", "docs/results-appendix.md")
 MARKED = ("README.md", "docs/findings.md", "docs/performance.md")
 MARKS = re.compile(r"<!-- paper:(?P<name>[\w-]+) -->\n.*?<!-- /paper:(?P=name) -->", re.DOTALL)
 ANY_MARK = re.compile(r"<!-- /?paper:([\w-]+) -->")
+TABLES = {
+    "qm9": tables_qm9,
+    "tu": tables_tu,
+    "filters": tables_filters,
+    "trained": tables_power,
+    "records": frame,
+}
+
+
+class MarkdownTables:
+    """The functions of a table module, applied to the results and written in Markdown."""
+
+    def __init__(self, module: ModuleType, results: frame.Results) -> None:
+        self._module, self._results = module, results
+
+    def __getattr__(self, name: str) -> partial[str]:
+        return partial(self._write, getattr(self._module, name))
+
+    def _write(self, function: partial[str], *arguments: object, **options: object) -> str:
+        return markdown(function(self._results, *arguments, **options))
 
 
 class Pages:
     """All pages and figures made from a results folder.
 
-    Args:
-        results: Folder of the records, with the benchmarks in `bench`.
-        root: Folder with README.md and docs.
-
-    Raises:
-        DataError: A file is not a record, or there is none.
+    `results` is the folder of the records, with the benchmarks in `bench`; `root` has README.md and
+    docs.
     """
 
     def __init__(self, results: Path, root: Path) -> None:
         self.root = root
-        self.results = Results.read(results)
-        self.rows = bench.read_results(results / "bench")
+        self.results = frame.Results(results)
+        self.rows = read_results(results / "bench")
         if not self.results.records:
             raise DataError(f"there is no record in {results}; name another folder by --results")
-        self.tables = self._tables()
         self.templates = Environment(
             loader=PackageLoader(__package__.rpartition(".")[0], "report/templates"),
             undefined=StrictUndefined,
@@ -58,80 +72,24 @@ class Pages:
             keep_trailing_newline=True,
         )
         self.templates.globals |= {
-            "table": self.table,
+            "bench": partial(performance.group_tables, self.rows),
+            "machines": partial(performance.machine_table, self.rows),
             "cited": lambda name: cited(name).citation,
+            **{name: MarkdownTables(module, self.results) for name, module in TABLES.items()},
             **facts.all_facts(self.results),
         }
 
-    def _tables(self) -> dict[str, Callable[[], str]]:
-        qm9, tu, filters, power = tables_qm9, tables_tu, tables_filters, tables_power
-        frames = {
-            "q1": qm9.q1,
-            "q1-short": qm9.q1_short,
-            "q2-short": qm9.q2_short,
-            "q2-single": qm9.q2_single,
-            "q2-variants": qm9.q2_variants,
-            "q2-joint-32": partial(qm9.q2_joint, width=32),
-            "q2-joint-64": partial(qm9.q2_joint, width=64),
-            "q2-extent": qm9.q2_extent,
-            "q2-bonds": qm9.q2_bonds,
-            "q2-sums": qm9.q2_sums,
-            "q2-sums-cited": qm9.q2_sums_cited,
-            "q2-speed": qm9.q2_speed,
-            "q2-precision": qm9.q2_precision,
-            "q2-tracks": partial(qm9.q2_compared, change_of="track"),
-            "q2-recipes": partial(qm9.q2_compared, change_of="recipe"),
-            "q3-short": tu.q3_short,
-            "q3-all": tu.q3_all,
-            "q3-statistics": tu.q3_statistics,
-            "q3-g2n2": tu.q3_g2n2,
-            "q3-paired": tu.q3_paired,
-            "q3-variants": tu.q3_variants,
-            "q3-input": partial(tu.q3_variants, sets=tu.IMDB),
-            "q3-ranks": lambda _: tu.q3_ranks(),
-            "q4": filters.q4,
-            "q4-short": partial(filters.q4, chosen=filters.SHORT),
-            "q4-ceilings": filters.q4_ceilings,
-            "q4-ppgn": filters.q4_ppgn,
-            "brec": power.brec,
-            "brec-exact": power.brec_exact,
-            "brec-short": power.brec_short,
-            "classes": power.classes,
-            "counting": power.counting,
-            "records": provenance_table,
-        }
-        texts: dict[str, Callable[[], str]] = {
-            name: partial(lambda frame: markdown(frame(self.results)), frame)
-            for name, frame in frames.items()
-        }
-        for group in GROUPS:
-            texts[f"bench-{group}"] = partial(bench.group_tables, self.rows, group)
-        texts["bench-machines"] = lambda: markdown(bench.machine_table(self.rows))
-        return texts
-
-    def table(self, name: str) -> str:
-        return self.tables[name]()
-
     def part(self, name: str, page: str) -> str:
-        """A generated part of a page: a table or a rendered template.
-
-        Raises:
-            DataError: There is no table or template of that name.
-        """
-        if name in self.tables:
-            return self.table(name)
-        try:
-            return self.templates.get_template(f"{name}.md").render().strip()
-        except TemplateNotFound:
-            known = ", ".join(sorted(self.tables))
-            raise DataError(f"{page} asks for paper:{name}; there are {known}") from None
+        """A generated part of a page."""
+        template = self.templates.get_template("parts.md")
+        block = template.blocks.get(name.replace("-", "_"))
+        if block is None:
+            names = ", ".join(sorted(template.blocks)).replace("_", "-")
+            raise DataError(f"{page} asks for paper:{name}; there are {names}")
+        return "".join(block(template.new_context())).strip()
 
     def fill(self, text: str, page: str) -> str:
-        """A page with its generated parts replaced.
-
-        Raises:
-            DataError: A mark has no partner, or asks for something unknown.
-        """
+        """A page with its generated parts replaced."""
         if lonely := ANY_MARK.search(MARKS.sub("", text)):
             raise DataError(f"{page}: the mark paper:{lonely[1]} has no partner")
 
@@ -155,20 +113,19 @@ class Pages:
     def figures(self) -> dict[Path, Drawing]:
         images = self.root / "docs" / "images"
         figures = {images / "results" / f"{n}.png": d for n, d in drawings(self.results).items()}
-        return figures | {images / "roofline.png": bench.roofline(self.rows)}
+        return figures | {images / "roofline.png": performance.roofline(self.rows)}
 
     def stale(self) -> list[Path]:
         """Pages and figures that are not what they should be."""
         texts = [p for p, t in self.texts().items() if not p.is_file() or p.read_text("utf-8") != t]
-        return texts + [p for p, drawing in self.figures().items() if not is_current(drawing, p)]
+        return texts + [p for p, drawing in self.figures().items() if not drawing.is_current(p)]
 
-    def write(self) -> Iterable[Path]:
+    def write(self) -> list[Path]:
         """Write all pages and figures that are stale."""
-        stale = set(self.stale())
-        for path, text in self.texts().items():
-            if path in stale:
-                replace_file(path, text.encode())
-        for path, drawing in self.figures().items():
-            if path in stale:
-                save(drawing, path)
-        return sorted(stale)
+        stale, texts, figures = sorted(self.stale()), self.texts(), self.figures()
+        for path in stale:
+            if path in texts:
+                replace_file(path, texts[path].encode())
+            else:
+                figures[path].save(path)
+        return stale

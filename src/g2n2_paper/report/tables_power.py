@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 
-from ..brec import (
-    BEYOND,
-    BEYOND_HOTELLING,
-    CLEAR,
-    HOTELLING,
-    NOT_FINITE,
-    TRAINED,
-    UNRELIABLE,
-    UNRELIABLE_HOTELLING,
-    WITHIN,
-)
+from ..brec import TRAINED
+from ..contenders import BOUND, CONTENDERS, PAIRS, PPGN_ALIKE, SEPARATED, Contender
 from ..graph8c import MERGED_AT_RANDOM
-from ..power import ACCURACY, COUNTS, DEVIATION, EPOCHS, MERGED, normalised_key, other_key
-from ..suites import BOUND, CONTENDERS, PAIRS, PPGN_ALIKE, SEPARATED, Contender
+from ..power import ACCURACY, COUNTS, DEVIATION, EPOCHS, MERGED, NORMALISED, OTHER
 from .cited import cited
-from .frame import Results, Value
-from .numbers import EMPTY, Notes, TableEntry, bold, entry, fixed, whole
+from .frame import Results
+from .numbers import EMPTY, Notes, TableEntry, Value, entry, fixed, table, whole
 
 CATEGORIES = {
     "basic (60)": ("Basic",),
@@ -29,25 +21,10 @@ CATEGORIES = {
     "CFI (100)": ("CFI",),
 }
 """Columns of the published table to categories of the suite."""
-MEASURED = {
-    "released test": TRAINED,
-    "Hotelling's T²": HOTELLING,
-    "clear of noise": CLEAR,
-    "beyond the bound, released test": BEYOND,
-    "beyond it, Hotelling's T²": BEYOND_HOTELLING,
-    "judged within it": WITHIN,
-    "unreliable": UNRELIABLE,
-    "unreliable, Hotelling's T²": UNRELIABLE_HOTELLING,
-    "not finite": NOT_FINITE,
-    "exact, by words": SEPARATED,
-    "exact bound": BOUND,
-}
-ROWS: tuple[Contender, ...] = tuple(
-    one
-    for contender in CONTENDERS.values()
-    for one in ((contender, PPGN_ALIKE) if contender.network == "PPGN" else (contender,))
-)
+ROWS: list[Contender] = []
 """Networks of the sets of classes and of counting."""
+for _contender in CONTENDERS.values():
+    ROWS += [_contender, PPGN_ALIKE] if _contender.network == "PPGN" else [_contender]
 
 
 def label(contender: Contender) -> str:
@@ -58,106 +35,93 @@ def label(contender: Contender) -> str:
 
 def brec(results: Results) -> pd.DataFrame:
     """Pairs of BREC told apart after training, beside published rows."""
-    table, notes = cited("brec"), Notes()
-    rows = []
-    for name, cells in table.rows.items():
+    published, notes = cited("brec"), Notes()
+    rows: list[list[object]] = []
+    for name, numbers in published.rows.items():
         test = name == "3-WL, the test"  # no network, so it is not compared
-        entries = [TableEntry(c.text) if test else notes.entry(c) for c in cells.values()]
-        rows.append((f"{name}, cited", entries))
+        entries = [n.text if test else notes.entry(n) for n in numbers.values()]
+        rows.append([f"{name}, cited", *entries])
     for contender in CONTENDERS.values():
         cell = f"brec/{contender.name}"
         counts = [
             sum(v.mean for p in parts if (v := results.value("power", cell, f"{TRAINED}, {p}")))
             for parts in CATEGORIES.values()
         ]
-        total = entry(results.value("power", cell, TRAINED), whole)
-        rows.append(
-            (f"{label(contender)}, ours", [*(TableEntry(whole(n), n) for n in counts), total])
-        )
-    columns = [bold(column, max) for column in zip(*(entries for _, entries in rows), strict=True)]
-    frame = pd.DataFrame(dict(zip(table.columns, columns, strict=True)))
-    frame.insert(0, "network", [name for name, _ in rows])
-    return frame
+        total = results.entry("power", cell, TRAINED, whole)
+        entries = [*(TableEntry(whole(count), count) for count in counts), total]
+        rows.append([f"{label(contender)}, ours", *entries])
+    return table(["network", *published.columns], rows, best_in_column=max)
 
 
-def brec_exact(results: Results, columns: tuple[str, ...] = tuple(MEASURED)) -> pd.DataFrame:
-    """BREC after training, beside the exact power of the grammar."""
+def brec_exact(results: Results, columns: Mapping[str, str], work: bool = True) -> pd.DataFrame:
+    """BREC after training beside the exact power of the grammar: header to metric."""
     rows = []
     for contender in CONTENDERS.values():
         cell = f"brec/{contender.name}"
-        values = [results.value("power", cell, MEASURED[column]) for column in columns]
-        # Without a grammar there are no words to count.
-        texts = [entry(v, whole).text if v or contender.grammar else "" for v in values]
-        rows.append((label(contender), *texts, results.work("power", cell)))
-    return pd.DataFrame(rows, columns=["network", *columns, "seeds × work"])
-
-
-def brec_short(results: Results) -> pd.DataFrame:
-    """Pairs of BREC told apart by training, by words, and at most."""
-    columns = ("released test", "exact, by words", "exact bound")
-    frame = brec_exact(results, columns).drop(columns="seeds × work")
-    names = ("after training", "by the grammar's words", "by any weights, at most")
-    frame.columns = pd.Index(["network", *names])
-    return frame
+        texts = [results.entry("power", cell, metric, whole).text for metric in columns.values()]
+        if not contender.grammar:  # no words to count
+            texts = [text.replace(EMPTY, "") for text in texts]
+        rows.append([label(contender), *texts, *([results.work("power", cell)] if work else [])])
+    return table(["network", *columns, *(["seeds × work"] if work else [])], rows)
 
 
 def classes(results: Results) -> pd.DataFrame:
     """Accuracy on sets of classes with exact pairs beside it, and pairs of graph8c merged."""
-    rows = []
+    rows: list[list[object]] = []
     for contender in ROWS:
-        texts = []
+        texts: list[object] = []
         for name in EPOCHS:
             cell = f"{name}/{contender.name}"
-            texts += [entry(_accuracy(results, cell), fixed(1)).text, _exact_pairs(results, cell)]
+            texts += [entry(_accuracy(results, cell), fixed(1)), _exact_pairs(results, cell)]
         cell = f"graph8c/{contender.name}"
-        random = entry(results.value("power", cell, MERGED_AT_RANDOM), whole).text
+        random = results.entry("power", cell, MERGED_AT_RANDOM, whole).text
         words, pairs = (results.value("power", cell, metric) for metric in (SEPARATED, PAIRS))
         by_words = whole(pairs.mean - words.mean) if words and pairs else ""
-        rows.append((label(contender), *texts, random, by_words if random != EMPTY else EMPTY))
+        by_words = by_words if random != EMPTY else EMPTY
+        rows.append([label(contender), *texts, random, by_words])
     sets = [f"{n.upper()}, {what}" for n in EPOCHS for what in ("accuracy (%)", "exact pairs")]
     tail = ("graph8c, merged by random weights", "graph8c, merged by words")
-    return pd.DataFrame(rows, columns=["network", *sets, *tail])
+    return table(["network", *sets, *tail], rows)
 
 
 def _accuracy(results: Results, cell: str) -> Value | None:
     """The accuracy; its deviation is over folds, which one fold does not have."""
+    mean, deviation = (results.value("power", cell, m) for m in (ACCURACY, DEVIATION))
     record = results.first("power", cell)
-    if record is None:
+    if record is None or mean is None or deviation is None:
         return None
-    mean, deviation = record.metrics[ACCURACY], record.metrics[DEVIATION]
-    assert mean is not None
-    return Value(mean, deviation if record.done > 1 else None, 1)
+    return Value(mean.mean, deviation.mean if record.done > 1 else None, 1)
 
 
 def _exact_pairs(results: Results, cell: str) -> str:
     """Pairs the words tell apart, or the bound if there is no grammar, of all."""
     words, bound, pairs = (results.value("power", cell, m) for m in (SEPARATED, BOUND, PAIRS))
-    known = words or bound
-    if pairs is None or known is None:
+    separated = words or bound
+    if pairs is None or separated is None:
         return EMPTY
-    return f"{'' if words else 'at most '}{known.mean:,.0f} of {pairs.mean:,.0f}"
+    return f"{'' if words else 'at most '}{separated.mean:,.0f} of {pairs.mean:,.0f}"
 
 
 def counting(results: Results) -> pd.DataFrame:
     """Error of each count, and pairs the words merge though the count differs."""
-    cells = [f"counting/joint/{one.name}" for one in ROWS]
-    rows = []
+    cells = [f"counting/joint/{contender.name}" for contender in ROWS]
+    rows: list[list[object]] = []
     for count in COUNTS:
         name = count.replace("_", "-")
-        errors = [entry(results.value("power", cell, normalised_key(count))) for cell in cells]
-        rows.append((f"{name}, all six at once", *bold(errors, min)))
-        exact = [_exact_count(results, one, count) for one in ROWS]
-        rows.append((f"{name}, exact: pairs it differs in", *exact))
-    sizes = [entry(results.value("power", cell, "parameters"), whole).text for cell in cells]
-    rows.append(("all six at once: parameters", *sizes))
+        errors = [results.entry("power", cell, NORMALISED.format(count)) for cell in cells]
+        rows.append([f"{name}, all six at once", *errors])
+        exact = [_exact_count(results, contender, count) for contender in ROWS]
+        rows.append([f"{name}, exact: pairs it differs in", *exact])
+    sizes = [results.entry("power", cell, "parameters", whole).text for cell in cells]
+    rows.append(["all six at once: parameters", *sizes])
     works = [results.work("power", cell) for cell in cells]
-    rows.append(("all six at once: seeds × work", *works))
-    return pd.DataFrame(rows, columns=["count", *map(label, ROWS)])
+    rows.append(["all six at once: seeds × work", *works])
+    return table(["count", *map(label, ROWS)], rows, best_in_row=min)
 
 
 def _exact_count(results: Results, contender: Contender, count: str) -> str:
     cell = f"counting/exact/{contender.name}"
-    differ, merged = (results.value("power", cell, m) for m in (other_key(count), MERGED))
+    differ, merged = (results.value("power", cell, m) for m in (OTHER.format(count), MERGED))
     if contender.grammar is None:
         return ""
     return f"{differ.mean:,.0f} of {merged.mean:,.0f}" if differ and merged else EMPTY

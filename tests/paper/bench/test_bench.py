@@ -9,15 +9,23 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from g2n2 import bench as library
 from g2n2.bench import Effort, Workload, drawn_molecules
 from g2n2.errors import DataError
 from g2n2.ops.pair_mlp import plain
 from g2n2_paper.bench import block_diagonal, cases, measures, run
 from g2n2_paper.bench.block_diagonal import Blocks
-from g2n2_paper.bench.cases import CASES, TABLE_SECONDS, Case, cases_for
-from g2n2_paper.bench.run import Bench, as_large, grids, sparse, ways
-from g2n2_paper.bench.tables import cell, is_met, keep_result, number, read_results
+from g2n2_paper.bench.cases import Case, cases_for
+from g2n2_paper.bench.run import (
+    TABLE_SECONDS,
+    Bench,
+    hidden_layers,
+    keep_result,
+    read_results,
+    sized_graphs,
+)
 from g2n2_paper.cli import app
+from g2n2_paper.report.performance import cell, is_met, number
 
 ROOT = Path(__file__).parents[3]
 CPU = torch.device("cpu")
@@ -60,7 +68,7 @@ def test_the_released_algorithm_computes_what_the_reference_does(layers):
     model.backend = "reference"
     batch = work.batch(work.batches[0]).to(torch.float64)
     gradients = []
-    for forward in (model, lambda given: block_diagonal.network(model, given)):
+    for forward in (model, block_diagonal.forward_of(model)):
         model.zero_grad()
         outputs = forward(batch)
         (outputs * torch.arange(1.0, 6.0)[:, None]).sum().backward()
@@ -72,7 +80,7 @@ def test_the_released_algorithm_computes_what_the_reference_does(layers):
 def test_a_case_is_measured_beside_its_peers(bench, monkeypatch):
     (case,) = cases_for("cpu", ["cpu-train-32"])
     ratios = iter([8.0, 9.0, 10.0])
-    monkeypatch.setattr(run, "times_slower", lambda *_: next(ratios))
+    monkeypatch.setattr(library, "times_slower", lambda *_: next(ratios))
     result = bench.run(case)
     assert result["status"] == "measured", result["reason"]
     found = {peer: row["ratio"] for peer, row in result["peers"].items()}
@@ -82,22 +90,24 @@ def test_a_case_is_measured_beside_its_peers(bench, monkeypatch):
     assert result["figures"]["share_of_peak"] == pytest.approx(share)
     seconds = 8 / result["figures"]["graphs_per_second"]  # two batches of four in a quick run
     sizes = drawn_molecules(8).sizes
-    flops = measures.useful_flops(sizes, 8, 2, training=True)
+    flops = measures.useful_flops(replace(TINY, width=8, layers=2), sizes)
     assert result["figures"]["tflops"] == pytest.approx(flops / seconds / 1e12)
 
 
 def test_arithmetic_of_a_pair_by_hand():
     # selectors 5·2², MLP 6·16 + 16·2, product 3·2; two FLOP each
     assert measures.pair_flops(2, 3) == 2 * (20 + 96 + 32 + 6)
-    assert measures.useful_flops(np.array([3, 3]), 2, 1, training=False) == 2 * 9 * 2 * 154
+    infer = replace(TINY, kind="infer", width=2)
+    assert measures.useful_flops(infer, np.array([3, 3])) == 2 * 9 * 2 * 154
     # the page: 0.31 MFLOP a pair at S = 64 and n = 18, 298 for each byte
     assert measures.pair_flops(64, 18) == pytest.approx(0.31e6, rel=0.02)
-    assert measures.flops_per_byte(64, 18, "bf16") == pytest.approx(298, abs=1)
+    molecules = replace(TINY, width=64, precision="bf16")
+    assert measures.flops_per_byte(molecules, np.array([18])) == pytest.approx(298, abs=1)
 
 
 def test_what_goes_wrong_is_part_of_the_result(bench, monkeypatch, capsys):
     with monkeypatch.context() as patch:
-        patch.setattr(run, "compare", lambda *_: 1 / 0)
+        patch.setattr(library, "compare", lambda *_: 1 / 0)
         broken = bench.run(TINY)
     assert (broken["status"], broken["reason"]) == ("failed", "ZeroDivisionError: division by zero")
     assert "Traceback" in capsys.readouterr().err
@@ -111,8 +121,9 @@ def test_what_goes_wrong_is_part_of_the_result(bench, monkeypatch, capsys):
     def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
+    monkeypatch.setattr(Bench, "_compared", lambda *_: {})  # checked above
     with monkeypatch.context() as patch:
-        patch.setattr(run, "fast_pass", full)
+        patch.setattr(library, "fast_pass", full)
         assert bench.run(TINY)["reason"] == "memory does not suffice"
     with monkeypatch.context() as patch:
         patch.setattr(Bench, "_peer_pass", full)
@@ -136,11 +147,8 @@ def test_what_does_not_fit_is_skipped_before_it_is_made(monkeypatch):
     assert "--cache" in bench.run(replace(epoch, precision="32"))["reason"]
 
 
-def test_a_case_whose_batches_go_two_ways_is_checked_on_both(bench, monkeypatch):
-    # 64 units of 4 bytes for each of n² pairs: molecules of up to 20 atoms are kept
+def test_equality_is_checked_with_hidden_layers_kept_and_not_kept(bench, monkeypatch):
     case = replace(TINY, nodes=0, width=8, layers=2, batch=1, batches=40)
-    monkeypatch.setattr(plain, "KEPT_BYTES", 20**2 * 64 * 4)
-    assert ways(case, CPU) == [False, True]
     assert bench._compared(case)
     real = plain.mix
     wrong = lambda *a, **k: (1.0 if plain.KEPT_BYTES else 1.5) * real(*a, **k)  # noqa: E731
@@ -148,16 +156,9 @@ def test_a_case_whose_batches_go_two_ways_is_checked_on_both(bench, monkeypatch)
     with pytest.raises(run.DiffersError):
         bench._compared(case)
     before = plain.KEPT_BYTES
-    with pytest.raises(ZeroDivisionError), as_large(True, CPU):
+    with pytest.raises(ZeroDivisionError), hidden_layers(False, CPU):
         _ = 1 / plain.KEPT_BYTES
     assert before == plain.KEPT_BYTES
-
-
-def test_on_a_gpu_only_the_largest_graphs_write_no_hidden_layer():
-    pytest.importorskip("triton", reason="the kernels need triton")
-    cuda = torch.device("cuda")
-    large = {c.name for c in CASES if "cuda" in c.devices and ways(c, cuda) == [True]}
-    assert large == {"nodes-4000", "large-4000"}  # 16·10⁶ pairs of 8S numbers, above 4 GiB
 
 
 def test_the_product_beside_the_batched_product(bench):
@@ -187,9 +188,9 @@ def test_shares_of_kernels_and_peaks():
 
 
 def test_graphs_of_given_sizes():
-    grid = grids(2, 10).check()
+    grid = sized_graphs("grid", 2, 10).check()
     assert (grid.sizes.tolist(), grid.edge_counts.tolist()) == ([9, 9], [24, 24])
-    graph = sparse(2, 50).check()
+    graph = sized_graphs("random", 2, 50).check()
     for index in range(2):
         matrix = graph.adjacency(index)
         assert (matrix == matrix.T).all()
@@ -240,8 +241,7 @@ def test_the_committed_figures_give_the_committed_verdicts():
 
 def test_the_command_keeps_what_it_measures(tmp_path, monkeypatch):
     monkeypatch.setattr(cases, "CASES", (TINY,))
-    monkeypatch.setattr(cases, "GROUPS", ("nodes",))
-    monkeypatch.setattr(run, "Effort", lambda **_: Effort(repeats=1, seconds=0.0))
+    monkeypatch.setattr(library, "Effort", lambda **_: Effort(repeats=1, seconds=0.0))
     monkeypatch.setattr(measures, "peak_tflops", lambda *_: 0.1)
     monkeypatch.setattr(measures, "bandwidth", lambda *_: 1e10)
     words = ["bench", "--device", "cpu", "--threads", "1", "--out", str(tmp_path / "kept")]

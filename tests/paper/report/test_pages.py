@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    return Results.read(ROOT / "results")
+    return Results(ROOT / "results")
 
 
 @pytest.fixture(scope="module")
@@ -129,11 +129,10 @@ def test_a_changed_record_makes_pages_and_figures_stale(copy):
     content = json.loads(path.read_text("utf-8"))
     content["metrics"]["trained separated"] = 123
     path.write_text(json.dumps(content))
-    found = report(copy, "--check")
-    assert found.exit_code == 1
-    stale = {line.partition(";")[0].rpartition("/")[2] for line in found.output.splitlines()}
-    assert stale == {"README.md", "results.md", "results-appendix.md", "power.png"}
-    assert report(copy).exit_code == 0
+    written = report(copy)
+    assert written.exit_code == 0
+    names = {line.rpartition("/")[2] for line in written.output.splitlines()}
+    assert names == {"README.md", "results.md", "results-appendix.md", "power.png"}
     assert "| 123" in re.sub(r" +", " ", (copy / "docs" / "results.md").read_text("utf-8"))
     assert report(copy, "--check").exit_code == 0
 
@@ -142,7 +141,8 @@ def test_a_hand_edited_table_is_stale(copy):
     page = copy / "docs" / "performance.md"
     page.write_text(page.read_text("utf-8").replace("39,400", "59,400"))
     found = report(copy, "--check")
-    assert (found.exit_code, "performance.md" in found.output) == (1, True)
+    assert found.exit_code == 1
+    assert found.output == f"stale: {page}; run g2n2-paper report\n"
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,6 @@ def test_how_numbers_look():
     notes = Notes()
     letters = [notes.entry(cited("qm9-joint").rows[t]["G²N²"]).text for t in ("zpve", "mu")]
     assert letters == ["0.0000151 (a)", "0.102"]
-    assert str(notes).startswith("(a) six times below")
 
 
 def test_every_record_is_in_the_table_of_records(results):

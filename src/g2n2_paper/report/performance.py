@@ -1,31 +1,19 @@
-"""Kept benchmark figures, one JSON file for each group and machine, as tables and as a roofline."""
+"""Kept benchmark figures as tables and as a roofline."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from g2n2.atomic_files import replace_file
-from g2n2.errors import DataError
+from ..bench.cases import GIB
+from ..bench.measures import PARTS, REST
+from ..bench.run import Row
+from .drawing import Drawing
+from .numbers import EMPTY, markdown
 
-from ..report.drawing import Drawing
-from ..report.numbers import markdown
-from .cases import GIB
-from .measures import PARTS, REST
-
-Row = Mapping[str, Any]
-"""A result as `Bench.run` gives it."""
-UNITS = {
-    "graphs_per_second": "graphs/s",
-    "epoch_seconds": "s",
-    "peak_bytes": "GiB",
-    "× block-diagonal": "× block-diagonal",
-}
+UNITS = {"graphs_per_second": "graphs/s", "epoch_seconds": "s", "peak_bytes": "GiB"}
 _SCALING = ("graphs/s", "ms a batch", "TFLOP/s", "of peak", "GiB")
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "epoch": ("case", "s an epoch", "of it steps", "first epoch, s", "molecules", "floor", "met"),
@@ -63,34 +51,15 @@ PEERS = {
     "× block-diagonal": "block-diagonal",
     "× cuBLAS": "bmm",
 }
-COLOURS = {"bf16": "#2a6f97", "tf32": "#d1603d", "32": "#5b8e4d"}
-NAMES = {"bf16": "bfloat16", "tf32": "tf32", "32": "float32"}
+PRECISIONS = {
+    "bf16": ("bfloat16", "#2a6f97"),
+    "tf32": ("tf32", "#d1603d"),
+    "32": ("float32", "#5b8e4d"),
+}
+"""Name and colour in the roofline."""
 
 
-def read_results(folder: Path) -> list[Row]:
-    """All kept results, by file."""
-    rows: list[Row] = []
-    for path in sorted(folder.glob("*.json")):
-        try:
-            rows += json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, TypeError) as error:
-            raise DataError(f"{path} is damaged ({error}); delete it and measure again") from None
-    return rows
-
-
-def keep_result(folder: Path, row: Row) -> Path:
-    """Write a result beside those of other cases; it replaces an older one of its case."""
-    device = re.sub(r"[^a-z0-9]+", "-", str(row["made_with"]["device"]).lower()).strip("-")
-    path = folder / f"{row['group']}.{device}.json"
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-    rows = {old["case"]: old for old in kept} | {row["case"]: row}
-    text = json.dumps(list(rows.values()), indent=1, ensure_ascii=False)
-    folder.mkdir(parents=True, exist_ok=True)
-    replace_file(path, f"{text}\n".encode(), shared=True)
-    return path
-
-
-def table(rows: Sequence[Row], group: str) -> pd.DataFrame:
+def group_table(rows: Sequence[Row], group: str) -> pd.DataFrame:
     """The results of a group; one that was not measured says why."""
     headers = COLUMNS.get(group, COLUMNS[""])
     lines = []
@@ -110,19 +79,19 @@ def cell(row: Row, header: str) -> str:
         return f"{row['settings'][header]:,}"
     if header in FIGURES:
         name, digits, scale = FIGURES[header]
-        return number(figures[name] * scale, digits) if name in figures else "–"
+        return number(figures[name] * scale, digits) if name in figures else EMPTY
     if header in SHARES:
-        return f"{100 * figures[SHARES[header]]:.1f} %" if SHARES[header] in figures else "–"
+        return f"{100 * figures[SHARES[header]]:.1f} %" if SHARES[header] in figures else EMPTY
     if header in PEERS:
         peer = peers.get(PEERS[header])
         if peer is None:
-            return "–"
+            return EMPTY
         return number(peer["ratio"]) if "ratio" in peer else str(peer["skipped"])
     if header == "cuBLAS TFLOP/s":
-        return number(peers["bmm"]["tflops"]) if peers else "–"
+        return number(peers["bmm"]["tflops"]) if peers else EMPTY
     if header == "floor":
         return floor_text(row["settings"]["floor"])
-    return {True: "yes", False: "no", None: "–"}[is_met(row)] if header == "met" else row["case"]
+    return {True: "yes", False: "no", None: EMPTY}[is_met(row)] if header == "met" else row["case"]
 
 
 def is_met(row: Row) -> bool | None:
@@ -141,9 +110,10 @@ def is_met(row: Row) -> bool | None:
 def floor_text(floor: Mapping[str, Any] | None) -> str:
     """`≥ 50,000 graphs/s`, `≤ 6 GiB`."""
     if not floor:
-        return "–"
-    value = floor["value"] / GIB if floor["metric"] == "peak_bytes" else floor["value"]
-    return f"{'≤' if floor['at_most'] else '≥'} {number(value)} {UNITS[floor['metric']]}"
+        return EMPTY
+    metric, value = floor["metric"], floor["value"]
+    value = value / GIB if metric == "peak_bytes" else value
+    return f"{'≤' if floor['at_most'] else '≥'} {number(value)} {UNITS.get(metric, metric)}"
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -156,34 +126,32 @@ def number(value: float, digits: int = 3) -> str:
 
 def group_tables(rows: Iterable[Row], group: str) -> str:
     """Markdown: the table of a group for each machine it was measured on."""
-    mine = [row for row in rows if row["group"] == group]
-    machines = dict.fromkeys(machine(row) for row in mine)
-    parts = [
-        f"{name}:\n\n{markdown(table([r for r in mine if machine(r) == name], group))}"
-        for name in machines
-    ]
+    by_machine: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["group"] == group:
+            by_machine.setdefault(machine(row), []).append(row)
+    parts = [f"{m}:\n\n{markdown(group_table(chosen, group))}" for m, chosen in by_machine.items()]
     return "\n\n".join(parts) or f"*Not measured yet: `g2n2-paper bench --case {group}`.*"
 
 
-def machine_table(rows: Iterable[Row]) -> pd.DataFrame:
-    """Measured peaks of the machines; shares of a peak refer to them."""
-    lines: dict[str, list[str]] = {}
+def machine_table(rows: Iterable[Row]) -> str:
+    """Markdown: measured peaks of the machines; shares of a peak refer to them."""
+    lines: dict[str, dict[str, str]] = {}
     for row in rows:
-        made = row["made_with"]
-        line = lines.setdefault(machine(row), ["–"] * 5)
-        for place, precision in enumerate(("bf16", "tf32", "32")):
-            if precision in made.get("peak_tflops", {}):
-                line[place] = f"{made['peak_tflops'][precision]:.3g}"
-        line[3] = f"{made['bandwidth_gb_per_second']:,.0f}"
-        line[4] = f"torch {made['torch']}, triton {made['triton']}"
+        hardware = row["made_with"]
+        line = lines.setdefault(machine(row), dict.fromkeys(PRECISIONS, EMPTY))
+        line |= {name: f"{peak:.3g}" for name, peak in hardware.get("peak_tflops", {}).items()}
+        line["GB/s"] = f"{hardware['bandwidth_gb_per_second']:,.0f}"
+        line["with"] = f"torch {hardware['torch']}, triton {hardware['triton']}"
     headers = ["machine", "bf16 TFLOP/s", "tf32 TFLOP/s", "fp32 TFLOP/s", "GB/s", "with"]
-    return pd.DataFrame([(name, *line) for name, line in lines.items()], columns=headers)
+    table = [(name, *line.values()) for name, line in lines.items()]
+    return markdown(pd.DataFrame(table, columns=headers))
 
 
 def machine(row: Row) -> str:
-    made = row["made_with"]
-    cpu = f"{made['cpu']}, {made['threads']} threads"
-    return cpu if made["device"] == "cpu" else str(made["device"])
+    hardware = row["made_with"]
+    cpu = f"{hardware['cpu']}, {hardware['threads']} threads"
+    return cpu if hardware["device"] == "cpu" else str(hardware["device"])
 
 
 def roofline(rows: Iterable[Row]) -> Drawing:
@@ -198,30 +166,34 @@ def roofline(rows: Iterable[Row]) -> Drawing:
 
 def _draw_roofline(figure: Any, points: Sequence[Row]) -> None:
     axes = figure.subplots()
-    made = points[-1]["made_with"]
-    speed = made["bandwidth_gb_per_second"] * 1e9
+    hardware = points[-1]["made_with"]
+    speed = hardware["bandwidth_gb_per_second"] * 1e9
     peaks: dict[str, float] = {}
     for row in points:
         peaks |= row["made_with"]["peak_tflops"]
     for precision, peak in peaks.items():
-        label = f"{NAMES[precision]}: {peak:.0f} TFLOP/s"
-        roof = [speed / 1e12, peak, peak]
-        axes.plot([1.0, peak * 1e12 / speed, 4096.0], roof, color=COLOURS[precision], label=label)
+        name, colour = PRECISIONS[precision]
+        roof = [1.0, peak * 1e12 / speed, 4096.0], [speed / 1e12, peak, peak]
+        axes.plot(*roof, color=colour, label=f"{name}: {peak:.0f} TFLOP/s")
     lowest: dict[float, float] = {}
     for row in sorted(points, key=lambda row: row["figures"]["tflops"]):
         x, y = row["figures"]["flops_per_byte"], row["figures"]["tflops"]
         named = bool(row["settings"]["floor"])
-        style = {"markersize": 5 if named else 3, "alpha": 1.0 if named else 0.4}
-        axes.plot(x, y, "o", color=COLOURS[row["settings"]["precision"]], **style)
+        style: dict[str, Any] = {"markersize": 5 if named else 3, "alpha": 1.0 if named else 0.4}
+        axes.plot(x, y, "o", color=PRECISIONS[row["settings"]["precision"]][1], **style)
         if not named:
             continue
         column = round(x, -1)  # names of one column are pushed up until they do not touch
-        lowest[column] = max(y, 1.13 * lowest.get(column, 0.0))
-        line = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.6"}
-        where = {"ha": "right", "va": "center", "fontsize": 6}
-        axes.annotate(row["case"], (x, y), (x / 1.2, lowest[column]), arrowprops=line, **where)
+        lowest[column] = max(y, 1.16 * lowest.get(column, 0.0))
+        side = "right" if row["settings"]["precision"] != "bf16" else "left"
+        corner = (x * 1.35 if side == "left" else x / 1.2, lowest[column])
+        if x > 500:  # above, beside the names of the column at 300
+            side, corner = "center", (x, 1.4 * y)
+        style = {"ha": side, "va": "center", "fontsize": 6}
+        arrow = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.6"}
+        axes.annotate(row["case"], (x, y), corner, arrowprops=arrow, **style)
     axes.set(xscale="log", yscale="log", xlim=(8, 2048), ylabel="useful TFLOP/s")
     axes.set_xlabel("useful FLOP for each byte a fused layer moves")
-    axes.set_title(f"{made['device']}, {speed / 1e12:.2g} TB/s measured")
+    axes.set_title(f"{hardware['device']}, {speed / 1e12:.2g} TB/s measured")
     axes.grid(True)
     axes.legend(loc="upper left", fontsize=8)

@@ -1,0 +1,104 @@
+"""Networks whose power is measured after training, and what is known of it exactly.
+
+exact separated    pairs the words of the grammar tell apart with as many layers, linear mixing
+                   and the network's read-out; functions between layers may add to it
+exact bound        pairs 1-WL or 3-WL tells apart: no weights tell apart more
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from g2n2.grammars.catalogue import find_grammar
+from g2n2.power.random_probes import probe_graphs
+from g2n2.power.suites import SameSizePairs, Suite
+from g2n2.power.table import wl_classes
+
+SEPARATED, BOUND, PAIRS = "exact separated", "exact bound", "pairs"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A network, and what is known of its power before training."""
+
+    name: str
+    network: str  # a key of `nn.baselines.BASELINES`
+    layers: int
+    # whose words the layers compute, without the functions between them; None for words that depend
+    # on the spectrum, which exact arithmetic cannot evaluate
+    grammar: str | None
+    bound: Literal[1, 2]  # k of the k-FWL test that no weights exceed: 1 for 1-WL, 2 for 3-WL
+    width: int = 16  # channels of every memory
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the network
+    preset: str = ""  # in place of the network's own
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain types, for JSON; options and preset only if there are any."""
+        rare = ("options", "preset")
+        return {name: value for name, value in asdict(self).items() if name not in rare or value}
+
+
+CONTENDERS = {
+    contender.name: contender
+    for contender in (
+        Contender("G2N2-8", "G2N2", 8, "r-G_L3", 2),
+        Contender("G2N2-5", "G2N2", 5, "r-G_L3", 2),
+        Contender("G2N2-3", "G2N2", 3, "r-G_L3", 2),
+        Contender("PPGN", "PPGN", 8, "PPGN", 2),
+        Contender("GNNML3", "GNNML3", 5, None, 2),
+        # GIN's sums and MLPs are the words of GNNML1: both are 1-WL. Batch normalisation would only
+        # amplify rounding errors where all nodes are alike.
+        Contender("GIN", "GIN", 5, "GNNML1", 1, options={"norm": False}),
+    )
+}
+PPGN_ALIKE = Contender("PPGN-alike", "PPGN", 8, "PPGN", 2, preset="modern")
+"""The grammar of PPGN in the blocks of G²N², which separates the effect of grammar and blocks."""
+
+
+@dataclass(frozen=True)
+class ExactPower:
+    """Exact power of a contender on a suite."""
+
+    # pairs separated by words (None without a grammar), within the bound, and all
+    metrics: dict[str, float | None]
+    beyond: set[int]  # indices of the pairs beyond that bound, if the suite lists its pairs
+    # pairs separated in each category, or within the bound if there is no grammar
+    categories: dict[str, int]
+
+
+def exact_power(contender: Contender, suite: Suite) -> ExactPower:
+    within, words = wl_classes(suite, contender.bound), word_classes(contender, suite)
+    pairs = [] if isinstance(suite.pairs, SameSizePairs) else list(suite.pairs)
+    decisive, total = words or within, len(suite.pairs)
+    categories = Counter(dict.fromkeys(suite.categories, 0))
+    for name, (i, j) in zip(suite.categories, pairs, strict=False):
+        categories[name] += decisive[i] != decisive[j]
+    separated = None if words is None else total - suite.merged(words)
+    return ExactPower(
+        metrics={SEPARATED: separated, BOUND: total - suite.merged(within), PAIRS: total},
+        beyond={index for index, (i, j) in enumerate(pairs) if within[i] == within[j]},
+        categories=dict(categories),
+    )
+
+
+def word_classes(contender: Contender, suite: Suite) -> list[int] | None:
+    """A class for each graph, equal if the words merge two graphs; None without a grammar."""
+    if contender.grammar is None:
+        return None
+    grammar = find_grammar(contender.grammar)
+    probes = probe_graphs(grammar, suite.graphs, contender.layers, "network")
+    classes: list[int] = probes.graph_colours.tolist()
+    return classes
+
+
+def suite_checksum(suite: Suite) -> str:
+    """sha256 over the graphs, in their order."""
+    digest = hashlib.sha256()
+    for graph in suite.graphs:
+        digest.update(str(graph.shape).encode())
+        digest.update(graph.astype("int8").tobytes())
+    return digest.hexdigest()
