@@ -74,17 +74,11 @@ def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> CheckResu
 
 @dataclass(frozen=True)
 class WLComparison:
-    """A WL test set against a grammar or another test, on simple undirected graphs.
+    """A WL test set against a grammar or another test, on simple undirected graphs."""
 
-    Attributes:
-        left: The name of the one side.
-        right: The name of the other.
-        statement: How the left stands to the right, and why.
-    """
-
-    left: str
-    right: str
-    statement: Statement
+    left: str  # the name of the one side
+    right: str  # the name of the other
+    statement: Statement  # how the left stands to the right, and why
 
     @property
     def relation(self) -> str:
@@ -460,11 +454,7 @@ def _graph_set(model: GrammarGNN, graphs: Any, options: Mapping[str, Any] | None
 
 
 def _fitting(model: GrammarGNN, graphs: GraphSet) -> GraphSet:
-    """The graphs with a row for each output, and no features for a network that reads none.
-
-    Raises:
-        ShapeError: The network reads other features.
-    """
+    """The graphs with a row for each output, and no features for a network that reads none."""
     import numpy as np
 
     inputs, task = model.plan.inputs, model.plan.readout.task

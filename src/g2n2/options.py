@@ -11,18 +11,9 @@ from .errors import DataError, G2N2Error
 def check_option(
     option: str, value: object, allowed: Sequence[str], error: type[G2N2Error] = DataError
 ) -> None:
-    """Refuse a value that an option does not take.
+    """Refuse a value that an option does not take; the message names all that it takes.
 
     >>> check_option("level", "graph", ("graph", "node"))
-
-    Args:
-        option: Its name, as the caller writes it.
-        value: What was given.
-        allowed: What it takes.
-        error: What is raised.
-
-    Raises:
-        G2N2Error: The value is none of them; the message names the option and all it takes.
     """
     if isinstance(value, str) and value in allowed:
         return

@@ -230,17 +230,12 @@ STDIN = "standard input"
 
 @dataclass(frozen=True)
 class Chosen:
-    """The grammar a text stands for.
+    """The grammar a text stands for."""
 
-    Attributes:
-        grammar: The grammar.
-        note: What was taken where the text leaves a choice, in one sentence; else empty.
-        other: The one that was not taken: the exhaustive grammar beside the reduced one, or the
-            reduced beside the exhaustive where it is known.
-    """
-
-    grammar: Grammar
-    note: str = ""
+    grammar: Grammar  # the grammar
+    note: str = ""  # what was taken where the text leaves a choice, in one sentence; else empty
+    # the one that was not taken: the exhaustive grammar beside the reduced one, or the reduced
+    # beside the exhaustive where it is known
     other: Grammar | None = None
 
     def sized_note(self, weights: Callable[[Grammar], int]) -> str:
@@ -263,10 +258,6 @@ def choose_grammar(text: str, *, reduce: bool, exhaustive: bool = False) -> Chos
             (`L3`, `· Tr`), or `-` for rules or either JSON on standard input.
         reduce: Whether a fragment stands for its reduced grammar or for its exhaustive one.
         exhaustive: Take the exhaustive grammar, also of a derivation that is read.
-
-    Raises:
-        GrammarError: There is no such grammar; the message names the nearest ones.
-        ReductionError: A certificate is damaged, or the checker refuses it.
     """
     piped = text.strip() == "-"
     content = sys.stdin.read() if piped else file_text(text)

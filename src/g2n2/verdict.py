@@ -92,12 +92,7 @@ class Verdict:
 
 
 def grammar_verdict(grammar: Grammar, about: str = "") -> Verdict:
-    """A grammar as words, and with functions on every variable.
-
-    Args:
-        grammar: Any grammar.
-        about: Put before what a statement is about, for instance the grammar's name.
-    """
+    """A grammar as words, and with functions on every variable; `about` is its name, if said."""
     if not grammar.sentence_rules:
         return no_sentences_verdict(grammar)
     prefix = f"{about} " if about else ""
@@ -210,14 +205,10 @@ def inclusion_text(inclusion: Inclusion) -> str:
 
 
 def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
-    """A network: its grammar as words and with functions, and itself at its depth.
+    """A network of `depth` layers (all of the plan's where None), and its grammar by itself.
 
     Some network of that plan, wide enough, tells two graphs apart iff the WL test of its grammar
     does (docs/power.md); where that does not quite hold, `plan.exceptions()` are among the notes.
-
-    Args:
-        plan: The plan of the network.
-        depth: Layers, those of the plan where None.
     """
     from .power.wl_witnesses import ColourProbe, all_graphs
 

@@ -27,18 +27,13 @@ POOLED: dict[str, tuple[Sort, Sort]] = {
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of one part of a network for one batch.
+    """Cost of one part of a network for one batch."""
 
-    Attributes:
-        parameters: Numbers learned.
-        flops: Multiplications and additions of the forward pass, two for each fused pair. Biases,
-            activations and masks are left out.
-        activations: Numbers kept for the backward pass.
-    """
-
-    parameters: int = 0
+    parameters: int = 0  # numbers learned
+    # multiplications and additions of the forward pass, two for each fused pair. Biases,
+    # activations and masks are left out.
     flops: int = 0
-    activations: int = 0
+    activations: int = 0  # numbers kept for the backward pass
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(

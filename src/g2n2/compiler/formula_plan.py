@@ -35,18 +35,14 @@ Occurrence = tuple[Rule, tuple[Combination, ...]]
 
 @dataclass(frozen=True)
 class Reading:
-    """One output: what is read out of the last memories, and a constant.
+    """One output: what is read out of the last memories, and a constant."""
 
-    Attributes:
-        parts: Parts of the read-out, and the combination taken of each; a rule of S that is linear
-            in its one variable is a part too, called as it is printed.
-        applications: Other rules of S on their operands, and the number of times each is taken.
-        constant: What is added.
-    """
-
+    # parts of the read-out, and the combination taken of each; a rule of S that is linear in its
+    # one variable is a part too, called as it is printed
     parts: dict[str, Combination]
+    # other rules of S on their operands, and the number of times each is taken
     applications: dict[Occurrence, Fraction] = field(default_factory=dict)
-    constant: Fraction = Fraction(0)
+    constant: Fraction = Fraction(0)  # what is added
 
     @property
     def final(self) -> tuple[Combination, ...]:
@@ -284,19 +280,19 @@ def plan_formulas(
     by_rules: bool = False,
     symmetric: bool | None = None,
     pooled: bool = True,
-    own: Sequence[Rule] = (),
+    sentence_rules: Sequence[Rule] = (),
 ) -> FormulaPlan:
     """Plan how a network with these inputs computes terms; see `Realiser` for the options.
 
-    `pooled` says whether its read-out sums memories, `own` which rules of S it applies to them;
-    where it does both, rules of S are taken for what sums do not give.
+    `pooled` says whether its read-out sums memories, `sentence_rules` which rules of S it applies
+    to them; where it does both, rules of S are taken for what sums do not give.
     """
     given = [terms] if isinstance(terms, (Term, str)) else list(terms)
     if not given:
         raise LoweringError("no formula is given; write for instance 1ᵀ(A²⊙A)1")
     parsed = [parse_word(grammar, x) if isinstance(x, str) else x for x in given]
     realiser = Realiser(grammar, inputs, domain, names, by_rules, symmetric)
-    return FormulaPlan(realiser, inputs, parsed, pooled, own)
+    return FormulaPlan(realiser, inputs, parsed, pooled, sentence_rules)
 
 
 def requirements(

@@ -200,10 +200,7 @@ class Realiser:
 def shorter(term: Term, entrywise: bool) -> Iterator[Term]:
     """Equal terms that may take fewer layers.
 
-    Args:
-        term: Any term, I written as diag(1).
-        entrywise: Whether columns can be multiplied entrywise, so that diag(u)w is u⊙w; else u⊙w
-            is diag(u)w.
+    Where columns can be multiplied entrywise, diag(u)w becomes u⊙w; else u⊙w becomes diag(u)w.
     """
     op, run = spread(term)
     if op == "matmul":

@@ -22,15 +22,8 @@ def least_depth_derivation(
 ) -> DerivationTree:
     """Derive a word in as few layers as any derivation of it takes.
 
-    A product may be bracketed as one likes, so A⁴ takes two layers and not three: (A²)(A²).
-
-    Args:
-        grammar: Where the word comes from.
-        term: The word.
-        given: Words that need no layer besides the terminals, such as I where it is an input.
-
-    Raises:
-        GrammarError: The term is not a word of the grammar.
+    A product may be bracketed as one likes, so A⁴ takes two layers and not three: (A²)(A²). Words
+    `given` need no layer, such as I where it is an input.
     """
     derive_word(grammar, term)  # says what is wrong with a term that is not a word
     recogniser = Recogniser(grammar, term)

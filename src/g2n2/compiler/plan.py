@@ -63,22 +63,14 @@ class MemoryUpdate:
     `mix` concatenates the memory with the outputs of the steps and sends them through the MLP
     `mixer`. `bilinear` is the node update of the released code, whose one map has a weight for
     each pair of channels of the new C and of H; it has no steps.
-
-    Attributes:
-        sort: Of the variable.
-        width_in: Channels of the memory before.
-        steps: The rules that are applied.
-        mixer: The maps of the MLP, or one linear map.
-        kind: `mix` or `bilinear`.
-        residual: Whether the memory before is added to what the MLP gives.
     """
 
-    sort: Sort
-    width_in: int
-    steps: tuple[RuleStep, ...]
-    mixer: tuple[Linear, ...]
-    kind: Literal["mix", "bilinear"] = "mix"
-    residual: bool = False
+    sort: Sort  # of the variable
+    width_in: int  # channels of the memory before
+    steps: tuple[RuleStep, ...]  # the rules that are applied
+    mixer: tuple[Linear, ...]  # the maps of the MLP, or one linear map
+    kind: Literal["mix", "bilinear"] = "mix"  # `mix` or `bilinear`
+    residual: bool = False  # whether the memory before is added to what the MLP gives
 
     @property
     def width_out(self) -> int:
@@ -87,15 +79,10 @@ class MemoryUpdate:
 
 @dataclass(frozen=True)
 class LayerPlan:
-    """One layer: the updates of its memories, the matrix memory first.
+    """One layer: the updates of its memories, the matrix memory first."""
 
-    Attributes:
-        updates: One for each memory it makes.
-        norms: The memories it reads normalised, and their channels.
-    """
-
-    updates: tuple[MemoryUpdate, ...]
-    norms: tuple[tuple[Sort, int], ...] = ()
+    updates: tuple[MemoryUpdate, ...]  # one for each memory it makes
+    norms: tuple[tuple[Sort, int], ...] = ()  # the memories it reads normalised, and their channels
 
     def widths(self) -> dict[Sort, int]:
         return {update.sort: update.width_out for update in self.updates}
@@ -103,25 +90,17 @@ class LayerPlan:
 
 @dataclass(frozen=True)
 class NetworkPlan(PlanPower):
-    """A whole network, ready to be costed, drawn or built.
+    """A whole network, ready to be costed, drawn or built."""
 
-    Attributes:
-        grammar: What it is the network of.
-        preset: All that the grammar does not say.
-        inputs: What the memories start with.
-        embeddings: The linear map of each memory before the first layer.
-        layers: In the order they run.
-        readout: What is read out of the last memories.
-        only_free: Whether MLPs stand only on memories where a function adds nothing to the words
-            (`functions="free"`); `added_rules` says what they add elsewhere.
-    """
-
-    grammar: Grammar
-    preset: Preset
-    inputs: InputPlan
+    grammar: Grammar  # what it is the network of
+    preset: Preset  # all that the grammar does not say
+    inputs: InputPlan  # what the memories start with
+    # the linear map of each memory before the first layer
     embeddings: tuple[tuple[Sort, Linear], ...]
-    layers: tuple[LayerPlan, ...]
-    readout: ReadoutPlan
+    layers: tuple[LayerPlan, ...]  # in the order they run
+    readout: ReadoutPlan  # what is read out of the last memories
+    # whether MLPs stand only on memories where a function adds nothing to the words
+    # (`functions="free"`); `added_rules` says what they add elsewhere
     only_free: bool = False
 
 

@@ -61,19 +61,15 @@ _FEATURES = (
 
 @dataclass(frozen=True)
 class WLTestOptions:
-    """How `power.grammar_test` is called to describe a network, and how well that does.
+    """How `power.grammar_test` is called to describe a network, and how well that does."""
 
-    Attributes:
-        functions: What the mixing of each memory can compute.
-        last_functions: What it can compute in the last layer, where that differs.
-        inputs: What stands between the inputs and the first layer's rules.
-        describes: `exactly`; `from above` where the network may see less; `not at all` where a
-            layer is no round of the test.
-    """
-
-    functions: dict[Sort, Mixing]
+    functions: dict[Sort, Mixing]  # what the mixing of each memory can compute
+    # what it can compute in the last layer, where that differs
     last_functions: dict[Sort, Mixing] | None
+    # what stands between the inputs and the first layer's rules
     inputs: Literal["values", "colours", "functions"]
+    # `exactly`; `from above` where the network may see less; `not at all` where a layer is no round
+    # of the test
     describes: Literal["exactly", "from above", "not at all"]
 
 

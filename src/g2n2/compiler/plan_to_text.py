@@ -184,23 +184,14 @@ _LONGEST = 40
 
 
 class Row(NamedTuple):
-    """One line: a memory, a rule with its selectors, an MLP, or a map.
+    """One line: a memory, a rule with its selectors, an MLP, or a map."""
 
-    Attributes:
-        part: `inputs`, `layer 1`, …, `read-out` or `decision`.
-        step: What is computed, in the paper's notation.
-        copies: The multiplicity b of a rule.
-        maps: The linear maps it takes, as channels in → channels out, or what it is made of.
-        output: The shape it makes.
-        cost: Its share of the network's cost.
-    """
-
-    part: str
-    step: str
-    copies: int | None
-    maps: str
-    output: str
-    cost: Cost
+    part: str  # `inputs`, `layer 1`, …, `read-out` or `decision`
+    step: str  # what is computed, in the paper's notation
+    copies: int | None  # the multiplicity b of a rule
+    maps: str  # the linear maps it takes, as channels in → channels out, or what it is made of
+    output: str  # the shape it makes
+    cost: Cost  # its share of the network's cost
 
 
 def plan_rows(cost: NetworkCost) -> list[list[Row]]:

@@ -85,11 +85,7 @@ PRESETS: dict[str, Preset] = {
 
 
 def find_preset(name: str | Preset) -> Preset:
-    """The preset of that name.
-
-    Raises:
-        LoweringError: There is none; the message lists them.
-    """
+    """The preset of that name."""
     if isinstance(name, Preset):
         return name
     if name not in PRESETS:

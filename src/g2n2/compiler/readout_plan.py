@@ -41,36 +41,27 @@ WAYS = ("sum", "mean", "max", "none")
 
 @dataclass(frozen=True)
 class ReadoutPlan:
-    """Parts of the memories, how each is pooled, rules of S, and the decision layers.
+    """Parts of the memories, how each is pooled, rules of S, and the decision layers."""
 
-    Attributes:
-        task: What an output belongs to.
-        mode: `grammar`: the rules of S. `pooled`: pooled memories, joined by the rules of S that
-            pooling does not contain. `pooled-only`: pooled memories.
-        pools: (part, how) of the pooled vector, in the order it is concatenated.
-        pooled_width: Channels of that vector; 0 where the task does not use it.
-        steps: The rules of S that are applied to the last memories; their outputs follow the pooled
-            vector. A rule that is linear in its one variable has no selector: it reads every
-            channel. One without variables is a number of the graph.
-        local: What stands beside it for a node or an edge: `H`, `R`, `diag C`, `row sums C` or
-            `C`, `H_i`, `H_j`, `R_i`, `R_j`.
-        local_pooling: How a row of C is pooled for a node.
-        maps: The decision layers.
-        linear_path: Whether the first map runs beside the others and is added to them.
-        context: Whether nodes and edges see the pooled vector and the rules of S too.
-    """
-
-    task: Task
+    task: Task  # what an output belongs to
+    # `grammar`: the rules of S. `pooled`: pooled memories, joined by the rules of S that pooling
+    # does not contain. `pooled-only`: pooled memories.
     mode: ReadoutMode
+    # (part, how) of the pooled vector, in the order it is concatenated
     pools: tuple[tuple[str, Pooling], ...]
-    pooled_width: int
+    pooled_width: int  # channels of that vector; 0 where the task does not use it
+    # the rules of S that are applied to the last memories; their outputs follow the pooled vector.
+    # A rule that is linear in its one variable has no selector: it reads every channel. One without
+    # variables is a number of the graph.
     steps: tuple[RuleStep, ...]
+    # what stands beside it for a node or an edge: `H`, `R`, `diag C`, `row sums C` or `C`, `H_i`,
+    # `H_j`, `R_i`, `R_j`
     local: tuple[str, ...]
     local_width: int
-    local_pooling: Pooling
-    maps: tuple[Linear, ...]
-    linear_path: bool
-    context: bool
+    local_pooling: Pooling  # how a row of C is pooled for a node
+    maps: tuple[Linear, ...]  # the decision layers
+    linear_path: bool  # whether the first map runs beside the others and is added to them
+    context: bool  # whether nodes and edges see the pooled vector and the rules of S too
 
     @property
     def sort(self) -> Sort:
@@ -96,11 +87,7 @@ class ReadoutPlan:
 def readout_options(
     readout: str | Mapping[str, str] | None, pooling: str | Mapping[str, str] | None
 ) -> tuple[ReadoutMode | None, str | Mapping[str, str] | None]:
-    """What is read out and how parts are pooled; `readout="mean"` is how pooling was once asked.
-
-    Raises:
-        LoweringError: An unknown read-out, or pooling asked for twice.
-    """
+    """What is read out and how parts are pooled; `readout="mean"` is how pooling was once asked."""
     if isinstance(readout, Mapping) or (readout in WAYS):
         if pooling is not None and pooling != readout:
             raise LoweringError(
@@ -134,9 +121,6 @@ def plan_readout(
 
     `steps` are the rules of S as far as the memories have what they need; those that pooling
     contains are left out here.
-
-    Raises:
-        LoweringError: An unknown task, part or way of pooling, or nothing left to read.
     """
     from .plan import Linear
 

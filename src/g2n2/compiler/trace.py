@@ -31,42 +31,26 @@ _DIAGONAL = apply("diag", ONE)
 
 @dataclass(frozen=True, eq=False)
 class TraceStep:
-    """One turn of the procedure.
+    """One turn of the procedure."""
 
-    Attributes:
-        rule: What was chosen to apply.
-        inputs: What was chosen from the memories, one word for each variable of the rule.
-        output: The word made, stored in the memory of the rule's variable.
-        layer: The first layer of a network that can make it; None for the read-out.
-        memories: Every memory after storing.
-        value: What the output is worth on the graph, where one was given.
-    """
-
-    rule: Rule
+    rule: Rule  # what was chosen to apply
+    # what was chosen from the memories, one word for each variable of the rule
     inputs: tuple[Term, ...]
-    output: Term
-    layer: int | None
-    memories: Memories
-    value: Array | None = None
+    output: Term  # the word made, stored in the memory of the rule's variable
+    layer: int | None  # the first layer of a network that can make it; None for the read-out
+    memories: Memories  # every memory after storing
+    value: Array | None = None  # what the output is worth on the graph, where one was given
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """All steps of one word, layer by layer.
+    """All steps of one word, layer by layer."""
 
-    Attributes:
-        grammar: Whose rules are used.
-        word: What is made.
-        start: The memories before the first step: the terminals, and I where it is an input.
-        steps: The steps, no word made twice.
-        depth: Layers a network needs; no derivation of the word takes fewer.
-    """
-
-    grammar: Grammar
-    word: Term
-    start: Memories
-    steps: tuple[TraceStep, ...]
-    depth: int
+    grammar: Grammar  # whose rules are used
+    word: Term  # what is made
+    start: Memories  # the memories before the first step: the terminals, and I where it is an input
+    steps: tuple[TraceStep, ...]  # the steps, no word made twice
+    depth: int  # layers a network needs; no derivation of the word takes fewer
 
     def __str__(self) -> str:
         pass

@@ -188,21 +188,13 @@ def _known() -> str:
 
 @dataclass(frozen=True)
 class PrintedName:
-    """What a name such as `r-G_{·, Tr}` says.
+    """What a name such as `r-G_{·, Tr}` says."""
 
-    Attributes:
-        fragment: The operations.
-        typing: Which rules the exhaustive grammar has.
-        reduced: Whether it is that of a reduced grammar.
-        assume: What the reduction knows of A.
-        level: Whose outputs it compares.
-    """
-
-    fragment: Fragment
-    typing: Typing = "paper"
-    reduced: bool = False
-    assume: Assumption = "symmetric"
-    level: Level = "graph"
+    fragment: Fragment  # the operations
+    typing: Typing = "paper"  # which rules the exhaustive grammar has
+    reduced: bool = False  # whether it is that of a reduced grammar
+    assume: Assumption = "symmetric"  # what the reduction knows of A
+    level: Level = "graph"  # whose outputs it compares
 
     def grammar(self) -> Grammar:
         """The grammar of that name, reduced anew."""
@@ -228,11 +220,7 @@ def reduced_name(name: str, assume: Assumption, level: Level) -> str:
 
 
 def printed_name(text: str) -> PrintedName | None:
-    """What a printed name says; None where the text is no such name.
-
-    Raises:
-        GrammarError: It is one, of operations that are not known.
-    """
+    """What a printed name says; None where the text is no such name."""
     rest = text.strip()
     level: Level = "graph"
     assume: Assumption = "symmetric"
@@ -250,11 +238,7 @@ def printed_name(text: str) -> PrintedName | None:
 
 
 def fragment_of(text: str) -> Fragment | None:
-    """The fragment where `find_grammar` takes a text for one; None where it is something else.
-
-    Raises:
-        GrammarError: The text lists operations, and one of them is not known.
-    """
+    """The fragment where `find_grammar` takes a text for one; None where it is something else."""
     rules = any(arrow in text for arrow in ARROWS)
     if rules or not text.strip() or named_grammar(text) or printed_name(text):
         return None

@@ -53,11 +53,7 @@ class DerivationTree:
 
 
 def derive_word(grammar: Grammar, term: Term, sort: Sort | None = None) -> DerivationTree:
-    """Derive a term, trying rules in the grammar's order and giving the first variable the least.
-
-    Raises:
-        GrammarError: The term is not a word; the message names the smallest part at fault.
-    """
+    """Derive a term: rules in the grammar's order, the first variable taking the least it can."""
     name = grammar.name or "this grammar"
     if sort is not None and sort != term.sort:
         raise GrammarError(f"{term} is {term.sort.english}, but {sort.variable} is {sort.english}")

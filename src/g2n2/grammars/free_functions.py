@@ -33,19 +33,12 @@ _FACTORS = ("factor 0", "factor 1")
 
 @dataclass(frozen=True)
 class FreeFunctions:
-    """What a grammar's words already give of functions of one memory.
+    """What a grammar's words already give of functions of one memory."""
 
-    Attributes:
-        rule: f(X) is a rule: any function, with its constant.
-        products: X⊙X is derivable.
-        constant: The constant of X is derivable.
-        identity: I is derivable.
-    """
-
-    rule: bool
-    products: bool
-    constant: bool
-    identity: bool
+    rule: bool  # f(X) is a rule: any function, with its constant
+    products: bool  # X⊙X is derivable
+    constant: bool  # the constant of X is derivable
+    identity: bool  # I is derivable
 
     @property
     def mlp(self) -> bool:

@@ -165,11 +165,7 @@ class Grammar:
         return Grammar.of(rules, self.name, self.supports, default_readout=False)
 
     def check(self) -> None:
-        """Refuse a grammar that cannot generate.
-
-        Raises:
-            GrammarError: Naming the variable or the rule, and what to add.
-        """
+        """Refuse a grammar that cannot generate."""
         for rule in self.all_rules:
             if isinstance(rule.body, Hole):
                 raise GrammarError(f"{rule} applies no operation; leave it out")

@@ -70,14 +70,9 @@ PRINTED: dict[int, str] = CORRECTED | {
 
 
 def basis_term(p: int, texts: Mapping[int, str] = CORRECTED) -> Term:
-    """The operator B_p as a term over N.
+    """The operator B_p, p from 1 to 15 in the paper's order, as a term over N.
 
-    Args:
-        p: 1 to 15, in the paper's order.
-        texts: CORRECTED or PRINTED.
-
-    Raises:
-        SortError: The text is not conformable, which is so for the printed B6.
+    The printed B6 is not conformable: reading it is a SortError.
     """
     _check(p)
     # Names are matched longest first, so B1 never shadows B13.

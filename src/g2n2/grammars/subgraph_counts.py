@@ -136,12 +136,8 @@ NORMALISED_LAPLACIAN = "diag(inv(sqrt(A1)))(diag(A1) − A)diag(inv(sqrt(A1)))"
 def subgraph_count(pattern: nx.Graph, induced: bool = False) -> Term:
     """The sentence that counts the subgraphs isomorphic to a connected pattern, each once.
 
-    Args:
-        pattern: A simple graph, such as `nx.cycle_graph(6)`.
-        induced: Count induced subgraphs only, which works up to three vertices.
-
-    Raises:
-        LoweringError: No sentence of r-G_L3 counts it; the message says why.
+    With `induced`, which works up to three vertices, only induced subgraphs are counted. A count
+    that no sentence of r-G_L3 gives is refused, with the reason.
     """
     _check(pattern)
     total: dict[nx.Graph, Fraction] = {}

@@ -14,19 +14,7 @@ TermLike: TypeAlias = Term | str
 
 
 def as_term(term: TermLike, names: Vocabulary = TERM_NAMES) -> Term:
-    """A term from itself or from its text.
-
-    >>> print(as_term("1^T (A^2 * A) 1"))
-    1ᵀ(A²⊙A)1
-
-    Args:
-        term: A term, or text such as `1ᵀ(A²⊙A)1` or `1^T (A^2 * A) 1`.
-        names: What the text may name.
-
-    Raises:
-        ParseError: It is neither, or text that is no term.
-        SortError: An operation of the text is applied to the wrong sizes.
-    """
+    """A term from itself or from its text, such as `1ᵀ(A²⊙A)1` or `1^T (A^2 * A) 1`."""
     if isinstance(term, str):
         return parse(term, names)
     if not isinstance(term, Term):

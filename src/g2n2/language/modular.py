@@ -69,11 +69,7 @@ def combined(coefficients: Residues, stack: Residues, prime: int) -> Residues:
 
 
 def residue_matrix(values: NDArray[np.float64], prime: int, name: str) -> Residues:
-    """Turn a matrix of integers into residues.
-
-    Raises:
-        DataError: If an entry is not an integer.
-    """
+    """Turn a matrix of integers into residues."""
     if (values != np.rint(values)).any():
         i, j = (int(at) for at in np.argwhere(values != np.rint(values))[0])
         raise DataError(

@@ -206,11 +206,7 @@ FUNCTIONS: Final[dict[str, str]] = {
 
 
 def pointwise(sort: Sort) -> str:
-    """The pointwise operator (f_S, f_V or f_M) that acts on `sort`.
-
-    Raises:
-        SortError: None does: the value has another number of axes than two.
-    """
+    """The pointwise operator (f_S, f_V or f_M) that acts on `sort`."""
     for name in POINTWISE:
         if OPERATIONS[name].typed(sort) is not None:
             return name

@@ -161,11 +161,7 @@ def _renumbered(pattern: Pattern, order: tuple[int, ...]) -> Pattern:
 
 
 def normal_form(term: Term, assume: Assumption = "symmetric") -> Combination:
-    """The linear combination of canonical patterns a term stands for.
-
-    Raises:
-        SortError: The term holds a grammar variable, or is too large to expand.
-    """
+    """The linear combination of canonical patterns a term stands for."""
     return {canonical(p): c for p, c in _collected(_expand(term, assume), assume).items()}
 
 

@@ -37,11 +37,7 @@ FIELDS = ("name", "symbol", "signature")
 
 
 def register(operation: Operation) -> Operation:
-    """Add an operation to the table; `grammars.registry.register` is the public door.
-
-    Raises:
-        GrammarError: Its name is taken by another operation, or cannot be told from other text.
-    """
+    """Add an operation to the table; `grammars.registry.register` is the public door."""
     if not isinstance(operation, Operation):
         raise GrammarError(
             f"an operation was expected, such as Operation('dg', 'dg', 'aa->a1'), got {operation!r}"
@@ -67,12 +63,7 @@ def register(operation: Operation) -> Operation:
 
 @contextmanager
 def registered(*operations: Operation, alone: bool = False) -> Iterator[None]:
-    """Register operations for a while, for this thread alone.
-
-    Args:
-        operations: What to register.
-        alone: Whether all others that were registered are out of sight meanwhile.
-    """
+    """Register operations for a while, for this thread; with `alone` it knows no others."""
     with OPERATIONS.apart():
         if alone:  # first, so that one of them may have the name of an operation beside them
             for name in set(OPERATIONS) - set(BUILT_IN):
@@ -85,9 +76,7 @@ def registered(*operations: Operation, alone: bool = False) -> Iterator[None]:
 def described(terms: Iterable[Term], aliases: bool = False) -> list[dict[str, Any]]:
     """The registered operations some terms use, as a file describes them, by name.
 
-    Args:
-        terms: Any terms.
-        aliases: Whether their other spellings are told too, for text that a user has written.
+    `aliases`: with their other spellings, for text that a user has written.
     """
     used = {t.op for term in terms for t in subterms(term) if isinstance(t, Apply)}
     found: list[dict[str, Any]] = []
@@ -99,11 +88,7 @@ def described(terms: Iterable[Term], aliases: bool = False) -> list[dict[str, An
 
 
 def from_description(entry: Any) -> Operation:
-    """The operation a file describes.
-
-    Raises:
-        GrammarError: The description is malformed, or is of a built-in operation.
-    """
+    """The operation a file describes."""
     fields = dict(entry) if isinstance(entry, dict) else {}
     aliases = fields.pop("aliases", [])
     texts = [*fields.values(), *aliases] if isinstance(aliases, list) else [None]

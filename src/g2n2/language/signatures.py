@@ -120,11 +120,7 @@ class Signature:
 
     @classmethod
     def parse(cls, text: str) -> Signature:
-        """Read a signature such as `ab,bc->ac`, or `->a1` for a constant.
-
-        Raises:
-            GrammarError: It is malformed; the message says where.
-        """
+        """Read a signature such as `ab,bc->ac`, or `->a1` for a constant."""
         return _parsed(text)
 
     def __str__(self) -> str:

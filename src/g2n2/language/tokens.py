@@ -51,11 +51,7 @@ def _support_name(match: re.Match[str]) -> str:
 
 
 def tokens_of(text: str, names: Vocabulary, functions: Collection[str]) -> list[Token]:
-    """Split a text.
-
-    Raises:
-        ParseError: At the first character that begins no token.
-    """
+    """Split a text."""
     longest_first = sorted(names, key=len, reverse=True)
     calls = _calls(frozenset(functions))
     tokens: list[Token] = []

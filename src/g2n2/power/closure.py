@@ -55,19 +55,12 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SentenceDifference:
-    """A sentence over combinations of elements whose values at two places differ.
+    """A sentence over combinations of elements whose values at two places differ."""
 
-    Attributes:
-        memory: The elements.
-        sentence: The read-out rule, and one combination per variable of it.
-        layer: The first layer at which there is one.
-        places: Stack, graph, row and column of the two entries.
-    """
-
-    memory: WordMemory
-    sentence: RuleApplication
-    layer: int
-    places: tuple[tuple[int, int, int, int], ...]
+    memory: WordMemory  # the elements
+    sentence: RuleApplication  # the read-out rule, and one combination per variable of it
+    layer: int  # the first layer at which there is one
+    places: tuple[tuple[int, int, int, int], ...]  # stack, graph, row and column of the two entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +85,6 @@ def close(
     """Close the span of a grammar's words on some graphs, modulo a prime.
 
     With two `places`, the closure stops at the first layer where a sentence differs there.
-
-    Raises:
-        DataError: If the basis would take more than `memory_limit` bytes.
     """
     stacks, where = stacked(graphs, grammar, prime)
     memory = WordMemory(grammar, stacks)

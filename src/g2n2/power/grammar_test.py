@@ -154,12 +154,7 @@ class GrammarColours(ColourHistory, Described):
         }
 
     def node_colours(self) -> tuple[Colours, ...]:
-        """Return one colour per node and graph, `[n]`: of V_c, else V_r, else the pair (i, i).
-
-        Raises:
-            GrammarError: If the grammar has none of these memories, or the test was decided by
-                words.
-        """
+        """Return one colour per node and graph, `[n]`: of V_c, else V_r, else the pair (i, i)."""
         for sort in (V, R):
             if sort in self.memories:
                 return self.memories[sort]
@@ -168,11 +163,7 @@ class GrammarColours(ColourHistory, Described):
         raise GrammarError("the test gives no colours to nodes: the grammar has neither V nor M")
 
     def pair_colours(self) -> tuple[Colours, ...]:
-        """Return one colour per pair of nodes and graph, `[n, n]`.
-
-        Raises:
-            GrammarError: If the grammar has no M, or the test was decided by words.
-        """
+        """Return one colour per pair of nodes and graph, `[n, n]`."""
         if M not in self.memories:
             raise GrammarError("the test gives no colours to pairs: the grammar has no M")
         return self.memories[M]

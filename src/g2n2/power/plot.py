@@ -11,11 +11,7 @@ from .table import PowerRow
 
 
 def check_plot(path: Path) -> None:
-    """Refuse a plot that could not be drawn, before anything is measured.
-
-    Raises:
-        DataError: matplotlib is not installed, or the file's ending or folder will not do.
-    """
+    """Refuse a plot that could not be drawn, before anything is measured."""
     if find_spec("matplotlib") is None:
         raise DataError("plotting needs matplotlib: pip install 'g2n2[plot]'")
     if path.suffix not in (".svg", ".png", ".pdf"):
@@ -25,11 +21,7 @@ def check_plot(path: Path) -> None:
 
 
 def draw_plot(rows: Sequence[PowerRow], path: Path) -> None:
-    """Pairs told apart against layers, one line per grammar and suite.
-
-    Raises:
-        DataError: As `check_plot`, or the file cannot be written.
-    """
+    """Pairs told apart against layers, one line per grammar and suite."""
     check_plot(path)
     import matplotlib
 

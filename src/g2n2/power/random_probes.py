@@ -47,29 +47,19 @@ _BATCHES = 12  # arrays of a batch's size that are alive at once, measured
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """All random choices of a run, made before any graph is seen.
+    """All random choices of a run, made before any graph is seen."""
 
-    Attributes:
-        grammar: Whose rules they are for.
-        layers: Per layer the rules to apply and the combinations to apply them to.
-        readouts: Per layer from 0 on, the sentences to compare.
-        counts: How many words of each sort there are in the end.
-        width: The number of combinations per rule and layer.
-    """
-
-    grammar: LayeredGrammar
+    grammar: LayeredGrammar  # whose rules they are for
+    # per layer the rules to apply and the combinations to apply them to
     layers: tuple[tuple[RuleApplication, ...], ...]
+    # per layer from 0 on, the sentences to compare
     readouts: tuple[tuple[RuleApplication, ...], ...]
-    counts: dict[Sort, int]
-    width: int
+    counts: dict[Sort, int]  # how many words of each sort there are in the end
+    width: int  # the number of combinations per rule and layer
 
     @classmethod
     def draw(cls, grammar: LayeredGrammar, layers: int, width: int, prime: int) -> Schedule:
-        """Draw the combinations of every layer.
-
-        Raises:
-            DataError: If `layers` or `width` makes no sense.
-        """
+        """Draw the combinations of every layer."""
         if layers < 0 or width < 1:
             raise DataError(
                 f"mixing with {layers} layers and width {width}: expected 0 or more layers and a "
@@ -130,11 +120,7 @@ def grow(schedule: Schedule, memory: WordMemory) -> Iterator[list[Batch]]:
 
 
 def check_memory(schedule: Schedule, sizes: Sequence[int], limit: int) -> None:
-    """Refuse what would not fit before allocating it, for graphs of `sizes` held at one time.
-
-    Raises:
-        DataError: Saying what it would take, and how many layers fit.
-    """
+    """Refuse what would not fit before allocating it, for graphs of `sizes` held at one time."""
     needed = schedule.needed(sizes)
     if needed <= limit:
         return
@@ -158,17 +144,11 @@ def _advice(schedule: Schedule, sizes: Sequence[int], limit: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ProbedClasses(ColourHistory):
-    """Classes of graphs by layer: graphs of one class have not been told apart up to it.
+    """Classes of graphs by layer: graphs of one class have not been told apart up to it."""
 
-    Attributes:
-        graph_history: For each layer from 0 on, one class number per graph.
-        readout: The read-out, in words.
-        primes: The moduli used.
-    """
-
-    graph_history: tuple[Classes, ...]
-    readout: str
-    primes: tuple[int, ...]
+    graph_history: tuple[Classes, ...]  # for each layer from 0 on, one class number per graph
+    readout: str  # the read-out, in words
+    primes: tuple[int, ...]  # the moduli used
 
 
 def probe_graphs(
@@ -185,10 +165,6 @@ def probe_graphs(
 
     The first prime is used on all graphs, each further one on those that still share a class.
     `progress` is called with the number of graphs done since the last call.
-
-    Raises:
-        DataError: If a graph is malformed or too large for the memory.
-        GrammarError: If the grammar cannot be evaluated exactly.
     """
     layered = LayeredGrammar.of(grammar, readout)
     matrices = [adjacency(graph) for graph in graphs]

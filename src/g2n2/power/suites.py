@@ -24,13 +24,9 @@ from ..graphs.small_graphs import connected_graphs
 
 @dataclass(frozen=True, repr=False)
 class SameSizePairs(Described, Sequence[tuple[int, int]]):
-    """All pairs of graphs of equal size, counted and listed without being stored.
+    """All pairs of graphs of equal size, counted and listed without being stored."""
 
-    Attributes:
-        groups: Indices of the graphs, one ascending tuple per size.
-    """
-
-    groups: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[int, ...], ...]  # indices of the graphs, one ascending tuple per size
 
     @staticmethod
     def of(graphs: Sequence[Adjacency]) -> SameSizePairs:
@@ -101,11 +97,7 @@ class Suite(Described):
         return found
 
     def merged(self, values: Sequence[Hashable]) -> int:
-        """Count the pairs an invariant fails to tell apart.
-
-        Args:
-            values: The invariant of each graph, for instance `Refinement.graph_colours.tolist()`.
-        """
+        """Count the pairs that an invariant, one value per graph, fails to tell apart."""
         if len(values) != len(self.graphs):
             raise DataError(
                 f"suite {self.name} has {len(self.graphs)} graphs, got {len(values)} values: "
@@ -121,13 +113,8 @@ class Suite(Described):
 def graph6_suite(path: str | Path, pairs: bool = False) -> Suite:
     """Read a user's graph6 file, `.gz` or not.
 
-    Args:
-        path: The file.
-        pairs: Lines 2i and 2i + 1 are a pair; otherwise the file is one family, and all pairs of
-            graphs of equal size are meant.
-
-    Raises:
-        DataError: If it cannot be read, or holds an odd number of graphs where pairs were asked.
+    With `pairs`, lines 2i and 2i + 1 are a pair; otherwise the file is one family, and all pairs of
+    graphs of equal size are meant.
     """
     graphs = read_graph6_file(path)
     if not pairs:

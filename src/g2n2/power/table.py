@@ -27,19 +27,12 @@ DEEPEST = 24
 
 @dataclass(frozen=True)
 class MergedPair:
-    """Two graphs of a suite that are not told apart.
+    """Two graphs of a suite that are not told apart."""
 
-    Attributes:
-        pair: Which pair of the suite it is; None where all pairs of equal size are meant.
-        graphs: Their places in the suite.
-        names: Their names or graph6.
-        category: The suite's category, or nothing.
-    """
-
-    pair: int | None
-    graphs: tuple[int, int]
-    names: tuple[str, str]
-    category: str = ""
+    pair: int | None  # which pair of the suite it is; None where all pairs of equal size are meant
+    graphs: tuple[int, int]  # their places in the suite
+    names: tuple[str, str]  # their names or graph6
+    category: str = ""  # the suite's category, or nothing
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"graphs": list(self.graphs), "names": list(self.names)}
@@ -115,12 +108,8 @@ def power_row(
 ) -> PowerRow:
     """Measure one grammar on one suite, layer by layer.
 
-    Args:
-        grammar: Any grammar without pointwise functions.
-        suite: Graphs and pairs of them.
-        readout: As for `separate`.
-        layers: How deep to go; None goes on as long as the last layer gained a pair.
-        progress: Called with the number of graphs done since the last call.
+    Without `layers` it goes on as long as the last layer gained a pair. `progress` is called with
+    the number of graphs done since the last call.
     """
     two = wl_classes(suite, 2)
     start = perf_counter()
@@ -319,13 +308,9 @@ def cells(row: PowerRow) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class PowerTable(Sequence[PowerRow]):
-    """Rows of a power table, suite by suite.
+    """Rows of a power table, suite by suite."""
 
-    Attributes:
-        rows: One for each grammar and suite.
-    """
-
-    rows: tuple[PowerRow, ...]
+    rows: tuple[PowerRow, ...]  # one for each grammar and suite
 
     @overload
     def __getitem__(self, index: int) -> PowerRow: ...

@@ -73,11 +73,7 @@ class Witness:
 
 
 def needed(grammar: Grammar, rule: Rule, directed: bool = False) -> Witness | None:
-    """A pair that needs a rule: the grammar separates it, and no longer without the rule.
-
-    Raises:
-        GrammarError: The grammar cannot be evaluated exactly.
-    """
+    """A pair that needs a rule: the grammar separates it, and no longer without the rule."""
     rest = tuple(r for r in grammar.all_rules if r != rule)
     without = Grammar.of(rest, grammar.name, grammar.supports, default_readout=False)
     silent = bool(without.unproductive()) or not without.sentence_rules
@@ -89,9 +85,6 @@ def between(stronger: Grammar, weaker: Grammar) -> Witness | None:
 
     Pairs tried: a few well-known ones, all of one size and at most 7 nodes, one pair of two sizes,
     and `LARGER_PAIRS`.
-
-    Raises:
-        GrammarError: One of the grammars cannot be evaluated exactly.
     """
     heard = weaker if weaker.sentence_rules else None
     later = [TWO_SIZES, *LARGER_PAIRS]

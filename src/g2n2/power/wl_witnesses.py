@@ -30,17 +30,11 @@ MAX_CONFIRMED_PAIRS = 40
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Graphs, and which pairs of them are looked at, the best known first.
+    """Graphs, and which pairs of them are looked at, the best known first."""
 
-    Attributes:
-        text: What the graphs are, in words.
-        graphs: The graphs.
-        pairs: The pairs; all of one size where None.
-    """
-
-    text: str
-    graphs: tuple[Adjacency, ...]
-    pairs: tuple[Pair, ...] | None = None
+    text: str  # what the graphs are, in words
+    graphs: tuple[Adjacency, ...]  # the graphs
+    pairs: tuple[Pair, ...] | None = None  # the pairs; all of one size where None
 
     def wl(self, folklore: int) -> Classes:
         return _wl_classes(self, folklore)
@@ -140,34 +134,23 @@ def _word_classes(grammar: Grammar, pool: Pool, operations: tuple[Operation, ...
 
 @dataclass(frozen=True, eq=False)
 class ColourProbe:
-    """The WL test of a grammar, to the end or for some rounds.
+    """The WL test of a grammar, to the end or for some rounds."""
 
-    Attributes:
-        grammar: The grammar.
-        words: The words of the test in the limit, to show a sentence with; none for a network.
-        functions: What stands on each memory.
-        rounds: How many rounds; until nothing changes where None.
-        last_functions: What stands there after the last round, where that differs.
-        inputs: How the first round reads the terminals.
-    """
-
-    grammar: Grammar
+    grammar: Grammar  # the grammar
+    # the words of the test in the limit, to show a sentence with; none for a network
     words: Grammar | None = None
-    functions: Mixing | Mapping[Sort, Mixing] = "any"
-    rounds: int | None = None
+    functions: Mixing | Mapping[Sort, Mixing] = "any"  # what stands on each memory
+    rounds: int | None = None  # how many rounds; until nothing changes where None
+    # what stands there after the last round, where that differs
     last_functions: Mapping[Sort, Mixing] | None = None
-    inputs: Inputs = "values"
+    inputs: Inputs = "values"  # how the first round reads the terminals
 
     @cached_property
     def _known(self) -> dict[Pool, GrammarColours]:
         return {}
 
     def colours(self, pool: Pool) -> GrammarColours:
-        """What the test gives.
-
-        Raises:
-            G2N2Error: It cannot be run: a support without values, a function without exact ones.
-        """
+        """What the test gives."""
         if pool not in self._known:
             self._known[pool] = grammar_test(
                 self.grammar,
@@ -211,17 +194,9 @@ class BoundProbe:
 def witness(
     probe: Probe, pool: Pool, other: Classes, name: str, *, more: bool
 ) -> tuple[str, dict[str, Any]] | None:
-    """A pair that a probe tells apart and another merges, or with `more` False the other way.
+    """A pair that a probe tells apart and the other merges; with `more` False the other way round.
 
-    Args:
-        probe: What tells graphs apart.
-        pool: Where to look.
-        other: The classes of the other.
-        name: What the other is called.
-        more: Whether the probe is to tell more apart, or less.
-
-    Returns:
-        A sentence, and the pair as JSON.
+    `other` are the classes of the other, `name` what it is called. Gives a sentence, and JSON.
     """
     own = probe.classes(pool)
     if own is None:

@@ -145,14 +145,10 @@ BATCH_ENTRIES = 2**22
 
 @dataclass(frozen=True, eq=False)
 class RuleApplication:
-    """A rule applied to combinations of elements.
+    """A rule applied to combinations of elements."""
 
-    Attributes:
-        rule: The rule.
-        coefficients: For each variable of it q combinations `[q, K]` of the first K elements.
-    """
-
-    rule: Rule
+    rule: Rule  # the rule
+    # for each variable of it q combinations `[q, K]` of the first K elements
     coefficients: tuple[Residues, ...]
 
     @property

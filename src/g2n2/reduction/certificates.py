@@ -57,11 +57,7 @@ def digest(content: Json) -> str:
 
 
 def write_certificate(content: Json, path: Path) -> None:
-    """Write a certificate; the file appears whole or not at all.
-
-    Raises:
-        ReductionError: The file cannot be written.
-    """
+    """Write a certificate; the file appears whole or not at all."""
     try:
         write_output(path, (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
     except DataError as fault:
@@ -69,16 +65,10 @@ def write_certificate(content: Json, path: Path) -> None:
 
 
 def read_certificate(path: Path, register_operations: bool = False) -> Json:
-    """Read a certificate, or the one in a derivation.
+    """Read a certificate that `derive --out` wrote, or the one in what `derive --json` printed.
 
-    Args:
-        path: A file that `derive --out` wrote, or what `derive --json` printed.
-        register_operations: Whether the operations it declares are registered, to go on with its
-            grammars. The checker needs none of it: it reads the declarations itself.
-
-    Raises:
-        ReductionError: There is no such file, it is not a certificate, or an operation it declares
-            is another one here.
+    The checker reads the operations a certificate declares itself; `register_operations` makes them
+    known here too, to go on with its grammars.
     """
     try:
         text = read_text_file(path, "expected a certificate, which is JSON")
@@ -91,11 +81,7 @@ def read_certificate(path: Path, register_operations: bool = False) -> Json:
 
 
 def parse_certificate(text: str, source: str) -> Json:
-    """The certificate that JSON text is, or that holds as a derivation.
-
-    Raises:
-        ReductionError: It is neither, or a derivation that was changed.
-    """
+    """The certificate that JSON text is, or that holds as a derivation."""
     if not text.strip():
         raise ReductionError(
             f"{source} is empty; write a certificate with `g2n2 derive FRAGMENT --out FILE`, or "
@@ -109,11 +95,7 @@ def parse_certificate(text: str, source: str) -> Json:
 
 
 def certificate_in(found: Any, source: str) -> Json:
-    """The certificate that read JSON is, or that it holds as a derivation.
-
-    Raises:
-        ReductionError: It is neither, or a derivation that was changed.
-    """
+    """The certificate that read JSON is, or that it holds as a derivation."""
     proof = proof_of(found)
     if proof is None:
         raise ReductionError(
@@ -133,11 +115,7 @@ def proof_of(found: Any) -> Json | None:
 
 
 def require_agreement(derivation: Json, proof: Json, source: str) -> None:
-    """Refuse a derivation whose own rules are not those of its certificate.
-
-    Raises:
-        ReductionError: They are not.
-    """
+    """Refuse a derivation whose own rules are not those of its certificate."""
     parts = [derivation.get("reduced"), derivation.get("readout")]
     listed = [part for part in parts if isinstance(part, list)]
     shown = {str(rule) for part in listed for rule in part}
@@ -149,11 +127,7 @@ def require_agreement(derivation: Json, proof: Json, source: str) -> None:
 
 
 def declare_operations(content: Json, source: str) -> None:
-    """Register the operations a certificate declares.
-
-    Raises:
-        ReductionError: One is malformed, or another one has its name here.
-    """
+    """Register the operations a certificate declares."""
     try:
         for entry in content.get("operations", []):
             register(from_description(entry))

@@ -82,10 +82,7 @@ class SlotGraph:
     ) -> tuple[int, ...]:
         """Join the slots of all axes with one letter; return those of the result.
 
-        Args:
-            signature: The operation's.
-            operands: For each its axes, and the slots of those of size n.
-            term: What is built.
+        `operands` has for each operand its axes, and the slots of those of size n.
         """
         left, _, right = signature.partition("->")
         written = left.split(",") if left else []

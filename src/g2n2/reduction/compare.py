@@ -56,24 +56,16 @@ _FORMS: tuple[Form, ...] = ("plain", "shape", "action", "broadcast")
 
 @dataclass(frozen=True)
 class Inclusion:
-    """Whether one grammar's sentences tell no more apart than the other's.
+    """Whether one grammar's sentences tell no more apart than the other's."""
 
-    Attributes:
-        status: `proved` by simulation; `separated`: a pair of graphs refutes it; or `open`: no
-            proof found, which refutes nothing.
-        larger: The grammar that was simulated, supports and sums written out.
-        proof: The simulation.
-        cited: Lemmas used besides it.
-        reason: Why there is no proof.
-        witness: Graphs and a sentence that refute it.
-    """
-
+    # `proved` by simulation; `separated`: a pair of graphs refutes it; or `open`: no proof found,
+    # which refutes nothing
     status: Status
-    larger: Grammar
-    proof: Proof | None = None
-    cited: tuple[str, ...] = ()
-    reason: str = ""
-    witness: dict[str, Any] | None = None
+    larger: Grammar  # the grammar that was simulated, supports and sums written out
+    proof: Proof | None = None  # the simulation
+    cited: tuple[str, ...] = ()  # lemmas used besides it
+    reason: str = ""  # why there is no proof
+    witness: dict[str, Any] | None = None  # graphs and a sentence that refute it
 
 
 @dataclass(frozen=True)

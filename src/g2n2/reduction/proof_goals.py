@@ -155,8 +155,7 @@ def action_rules(pattern: Pattern, form: Form, turns: bool) -> list[tuple[Sort, 
 def anonymous(need: Need) -> tuple[Need, tuple[tuple[str, str], ...]]:
     """The need with its opaque leaves renamed, so that v1 and w0 share the work of v0 and v1.
 
-    Returns:
-        The renamed need, and (new name, old name) pairs.
+    Also gives the pairs (new name, old name).
     """
     sort, pattern = need
     names = [leaf.name for leaf in opaque_leaves(pattern)]

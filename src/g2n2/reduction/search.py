@@ -57,17 +57,10 @@ def smallest(
     most: int,
     inlining: bool = True,
 ) -> Grammar | None:
-    """The smallest grammar of templates that simulates `grammar` in this form.
+    """The smallest grammar of templates that simulates `grammar`, with at most `most` rules.
 
-    None, too, where an operation takes more than `MAX_OPERANDS` operands.
-
-    Args:
-        grammar: The grammar to simulate.
-        form: The invariant's form.
-        assume: What is known of A.
-        level: Whose outputs must be kept.
-        most: How many rules the answer may have, read-out apart.
-        inlining: Whether rules with a variable already replaced may be used.
+    None, too, where an operation takes more than `MAX_OPERANDS` operands. `inlining` says whether
+    rules with a variable already replaced may be used.
     """
     if form != "exact" and any(OPERATIONS[op].arity > MAX_OPERANDS for op in grammar.operations):
         return None

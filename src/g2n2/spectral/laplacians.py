@@ -24,11 +24,7 @@ TEXTS: dict[Laplacian, str] = {
 
 
 def laplacian(kind: Laplacian = "normalised") -> Term:
-    """L = D − A, or L = D^{-1/2}(D − A)D^{-1/2} = I − D^{-1/2}AD^{-1/2} off isolated nodes.
-
-    Raises:
-        GrammarError: There is no Laplacian of that name.
-    """
+    """L = D − A, or L = D^{-1/2}(D − A)D^{-1/2} = I − D^{-1/2}AD^{-1/2} off isolated nodes."""
     if kind not in TEXTS:
         names = " or ".join(get_args(Laplacian))
         raise GrammarError(f"no Laplacian is called {kind!r}; write {names}")

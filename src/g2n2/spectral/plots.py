@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def draw_response(response: SpectralResponse, path: str | Path) -> Path:
-    """One line for each matrix over the eigenvalues.
-
-    Raises:
-        DataError: The figure cannot be drawn or written.
-    """
+    """One line for each matrix over the eigenvalues."""
     figure, axis = _axes(path, response.laplacian)
     for name, values in zip(response.names, response.responses.T, strict=True):
         axis.plot(response.eigenvalues, values, marker="o", markersize=3, label=name)
@@ -35,11 +31,7 @@ def draw_filter(
     graph: GraphLike | None = None,
     network: GrammarGNN | None = None,
 ) -> Path:
-    """The filter, its polynomial, and the response of the network that computes it on a graph.
-
-    Raises:
-        DataError: A network without a graph to run it on, or the figure cannot be written.
-    """
+    """The filter, its polynomial, and the response of the network that computes it on a graph."""
     figure, axis = _axes(path, fitted.laplacian)
     points = np.linspace(*fitted.interval, 400)
     wanted = np.broadcast_to(fitted.filter(points), points.shape)

@@ -137,11 +137,7 @@ _MIXER = 48.0
 
 
 def layer_svg(plan: NetworkPlan, layer: int | None = None) -> str:
-    """The figure of one layer, counted from 1; the last where none is named.
-
-    Raises:
-        LoweringError: There is no such layer.
-    """
+    """The figure of one layer, counted from 1; the last where none is named."""
     number = len(plan.layers) if layer is None else layer
     if not 1 <= number <= len(plan.layers):
         raise LoweringError(f"the network has layers 1 to {len(plan.layers)}, got {number}")

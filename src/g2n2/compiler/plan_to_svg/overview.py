@@ -30,18 +30,7 @@ def overview_svg(
     width: int = 64,
     preset: str | Preset = "paper",
 ) -> str:
-    """The figure of a grammar on its way to a layer.
-
-    Args:
-        larger: The exhaustive grammar of a fragment, or any other.
-        reduced: What its reduction keeps.
-        fragment: The operations; None where the rules of `larger` were given.
-        width: Channels of the memories of the layer shown.
-        preset: What the layer looks like around its rules.
-
-    Raises:
-        LoweringError: No network can be made of the reduced grammar.
-    """
+    """The figure of a grammar, usually the exhaustive one of a fragment, on its way to a layer."""
     caption = "the rules given" if fragment is None else "every typed rule"
     fragment = fragment or Fragment(larger.operations)
     reduced = reduced.named(reduced.name or f"r-{larger.name}")
