@@ -35,14 +35,8 @@ _Key = tuple[str, tuple[Term, ...]]
 class Realiser:
     """Finds combinations of atoms for terms, sharing every atom between them.
 
-    Args:
-        grammar: Whose rules a layer applies.
-        inputs: What the memories start with.
-        domain: The arguments on which functions other than ReLU and |x| must be exact.
-        names: Which channel a free variable is: of the node features for a column (u, v, w), of
-            the edge features for a matrix (M, N, P).
-        by_rules: Apply a rule wherever one fits, even where a linear map or the MLP would do.
-        symmetric: Whether Aᵀ is A; where None, whether the network takes undirected graphs only.
+    The options are those of `requirements`; `names` says which channel a free variable is: of the
+    node features for a column (u, v, w), of the edge features for a matrix (M, N, P).
     """
 
     def __init__(

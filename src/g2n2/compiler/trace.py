@@ -53,9 +53,14 @@ class Trace:
     depth: int  # layers a network needs; no derivation of the word takes fewer
 
     def __str__(self) -> str:
-        pass
-
-        return trace_text(self)
+        lines = [title(self), "", *_memory_lines("start", self.start)]
+        layer: int | None = 0
+        for number, step in enumerate(self.steps, start=1):
+            if step.layer != layer:
+                layer = step.layer
+                lines += ["", "read-out" if layer is None else f"layer {layer}"]
+            lines += _step_lines(number, step)
+        return "\n".join(lines)
 
 
 def trace(grammar: GrammarLike, word: Term | str, graph: GraphLike | None = None) -> Trace:
@@ -134,18 +139,6 @@ def _value(grammar: Grammar, term: Term, graph: GraphLike) -> Array:
 
 _LARGEST = 12
 """Values of graphs with more nodes are described and not printed."""
-
-
-def trace_text(trace: Trace) -> str:
-    """Every step with its four parts: rule, inputs, computation, memories."""
-    lines = [title(trace), "", *_memory_lines("start", trace.start)]
-    layer: int | None = 0
-    for number, step in enumerate(trace.steps, start=1):
-        if step.layer != layer:
-            layer = step.layer
-            lines += ["", "read-out" if layer is None else f"layer {layer}"]
-        lines += _step_lines(number, step)
-    return "\n".join(lines)
 
 
 def title(trace: Trace) -> str:
