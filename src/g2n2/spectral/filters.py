@@ -15,7 +15,7 @@ from ..errors import DataError
 from ..graphs import GraphLike
 from ..language.terms import IDENTITY, Term
 from .laplacians import Laplacian, chebyshev, combination, laplacian
-from .response import SAME_EIGENVALUE, spectrum
+from .response import SAME_EIGENVALUE, output_response, save_figure, spectrum, spectrum_axes
 
 if TYPE_CHECKING:
     from ..nn.model import GrammarGNN
@@ -133,9 +133,17 @@ class PolynomialFilter:
         network: GrammarGNN | None = None,
     ) -> Path:
         """Draw filter and polynomial, and what a network of `.network()` does on a graph."""
-        from .plots import draw_filter
-
-        return draw_filter(self, path, graph, network)
+        figure, axis = spectrum_axes(path, self.laplacian)
+        points = np.linspace(*self.interval, 400)
+        wanted = np.broadcast_to(self.filter(points), points.shape)
+        axis.plot(points, wanted, color="0.6", linewidth=3, label=self.name)
+        axis.plot(points, self(points), label=f"polynomial of degree {self.degree}")
+        if network is not None:
+            if graph is None:
+                raise DataError("a network's response needs a graph to run on: give graph=")
+            shown = output_response(network, graph, self.laplacian)
+            axis.plot(shown.eigenvalues, shown.responses[:, 0], "o", markersize=4, label="network")
+        return save_figure(figure, axis, path, legend=True)
 
 
 def best_polynomial(
