@@ -102,7 +102,7 @@ class Recogniser:
         def put(sort: Sort, mask: int) -> None:
             known = ends.get(sort, 0)
             ends[sort] = known | mask
-            fresh.extend((sort, end) for end in _bits(mask & ~known))
+            fresh.extend((sort, end) for end in bits(mask & ~known))
 
         if self.numbers and isinstance(chain.factors[start], Number):
             put(S, 1 << start + 1)
@@ -119,7 +119,7 @@ class Recogniser:
         """Where a sequence of template parts can end when it begins at `start`."""
         mask = 1 << start
         for item in items:
-            mask = reduce(int.__or__, (self._step(chain, item, at) for at in _bits(mask)), 0)
+            mask = reduce(int.__or__, (self._step(chain, item, at) for at in bits(mask)), 0)
         return mask
 
     def _step(self, chain: Chain, item: Term, at: int) -> int:
@@ -159,7 +159,7 @@ class Recogniser:
         goals: list[SpanGoal] = []
         for place, item in enumerate(items):
             rest = items[place + 1 :]
-            cuts = _bits(self._step(chain, item, start))
+            cuts = bits(self._step(chain, item, start))
             cut = next((c for c in cuts if self._reach(chain, rest, c) >> end & 1), None)
             if cut is None:
                 return None
@@ -238,7 +238,7 @@ def _spelled_out(items: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
                 yield from _spelled_out(factors(part))
 
 
-def _bits(mask: int) -> Iterator[int]:
+def bits(mask: int) -> Iterator[int]:
     """The positions of the bits that are set, lowest first."""
     while mask:
         low = mask & -mask

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .coercion import TermLike, as_term
 from .evaluation import Function, evaluate, evaluate_mod
+from .parsing import TermLike, as_term
 from .patterns import Assumption, Combination, Pattern, normal_form
 from .sorts import Sort
 from .terms import Apply, Term, leaves, subterms

@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from ..errors import DataError, SortError
 from ..graphs import GraphLike, adjacency
-from .coercion import TermLike, as_term
 from .operations import OPERATIONS
-from .parsing import TERM_NAMES
+from .parsing import TERM_NAMES, TermLike, as_term
 from .sorts import M, Sort
 from .terms import Apply, Hole, Leaf, Number, Term
 from .tokens import Vocabulary

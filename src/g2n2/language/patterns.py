@@ -22,8 +22,8 @@ from typing import Literal, NamedTuple
 from ..errors import GrammarError, SortError
 from ..options import check_option
 from .canonical import canonical_order
-from .coercion import TermLike, as_term
 from .operations import OPERATIONS, Operation
+from .parsing import TermLike, as_term
 from .sorts import M, Sort
 from .terms import Apply, Hole, Leaf, Number, Term
 

@@ -23,7 +23,7 @@ from ..graphs import Adjacency, GraphLike, adjacency
 from ..language.modular import PRIMES
 from ..language.sorts import Sort
 from .closure import DEFAULT_MEMORY_LIMIT, Place, SentenceDifference, close, find_difference
-from .colours import ColourHistory
+from .colours import ColourHistory, group_by_size
 from .layered_grammar import LayeredGrammar
 from .word_memory import (
     BATCH_ENTRIES,
@@ -216,13 +216,10 @@ def _features(
     progress: Callable[[int], None] | None,
 ) -> list[NDArray[np.float64]]:
     """Per layer the sentences' values of every graph; some graphs of one size at a time."""
-    by_size: dict[int, list[int]] = {}
-    for index, graph in enumerate(graphs):
-        by_size.setdefault(len(graph), []).append(index)
     by_layer: list[list[NDArray[np.float64]]] = []
     order: list[int] = []
-    for nodes, group in by_size.items():
-        step = max(1, _CHUNK_ENTRIES // max(1, schedule.entries(nodes)))
+    for group in group_by_size(graphs):
+        step = max(1, _CHUNK_ENTRIES // max(1, schedule.entries(len(graphs[group[0]]))))
         for start in range(0, len(group), step):
             some = group[start : start + step]
             stack = Stack([graphs[index] for index in some], schedule.grammar.supports, prime)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +20,7 @@ from ..errors import DataError
 from ..graphs import Adjacency, adjacency, read_graph6_file
 from ..graphs.families import CSL_NODES, CSL_SKIPS, cfi, circular_skip_link
 from ..graphs.small_graphs import connected_graphs
+from .colours import group_by_size
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,10 +32,7 @@ class SameSizePairs(Described, Sequence[tuple[int, int]]):
     @staticmethod
     def of(graphs: Sequence[Adjacency]) -> SameSizePairs:
         """Group graphs by their number of nodes."""
-        by_size: dict[int, list[int]] = defaultdict(list)
-        for index, matrix in enumerate(graphs):
-            by_size[len(matrix)].append(index)
-        return SameSizePairs(tuple(tuple(group) for group in by_size.values()))
+        return SameSizePairs(tuple(map(tuple, group_by_size(graphs))))
 
     def __len__(self) -> int:
         return sum(comb(len(group), 2) for group in self.groups)

@@ -11,8 +11,11 @@ from itertools import combinations, islice
 from time import perf_counter
 from typing import Any, overload
 
+import networkx as nx
+
 from ..grammars.grammar import Grammar
 from ..graphs.names import graph_text
+from .colours import group_by_size
 from .random_probes import LAYERS, probe_graphs
 from .refinement import WLTest, refine
 from .separation import bounded_by_2fwl
@@ -225,12 +228,9 @@ def wl_classes(suite: Suite, k: int) -> tuple[int, ...]:
 @lru_cache(maxsize=32)
 def wl_history(suite: Suite, k: int) -> tuple[tuple[int, ...], ...]:
     """The classes of `wl_classes` after each round."""
-    by_size: dict[int, list[int]] = {}
-    for index, graph in enumerate(suite.graphs):
-        by_size.setdefault(len(graph), []).append(index)
-    groups = by_size.values()
+    groups = group_by_size(suite.graphs)
     if not isinstance(suite.pairs, SameSizePairs):
-        groups = _linked(suite.pairs, len(suite.graphs)).values()  # pairs need no common colours
+        groups = _linked(suite.pairs, len(suite.graphs))  # pairs need no common colours
     refined = []
     for group in groups:
         graphs = [suite.graphs[i] for i in group]
@@ -253,22 +253,11 @@ def _of_round(
     return tuple(colours.get(i, -1 - i) for i in range(count))
 
 
-def _linked(pairs: Iterable[tuple[int, int]], count: int) -> dict[int, list[int]]:
-    """Graphs joined by a chain of pairs."""
-    root = list(range(count))
-
-    def find(i: int) -> int:
-        while root[i] != i:
-            root[i] = root[root[i]]
-            i = root[i]
-        return i
-
-    for a, b in pairs:
-        root[find(a)] = find(b)
-    groups: dict[int, list[int]] = {}
-    for i in range(count):
-        groups.setdefault(find(i), []).append(i)
-    return groups
+def _linked(pairs: Iterable[tuple[int, int]], count: int) -> list[list[int]]:
+    """Groups of graphs joined by a chain of pairs."""
+    links = nx.Graph(list(pairs))
+    links.add_nodes_from(range(count))
+    return [sorted(group) for group in nx.connected_components(links)]
 
 
 def _by_category(suite: Suite, classes: Sequence[int]) -> dict[str, tuple[int, int]]:

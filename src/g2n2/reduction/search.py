@@ -14,6 +14,7 @@ from itertools import product
 from math import prod
 
 from ..grammars.grammar import Grammar, Level, Rule
+from ..grammars.membership import bits
 from ..language.operations import OPERATIONS
 from ..language.patterns import Assumption, pattern_of
 from ..language.sorts import M, S
@@ -126,14 +127,14 @@ class _Cover:
             rules.bit_count(),
             sentences.bit_count(),
             self._operations(rules),
-            sum(len(self.templates[i].holes) for i in _bits(rules)),
-            [self.templates[i] for i in _bits(sentences)] != [PAPER_READOUT],
+            sum(len(self.templates[i].holes) for i in bits(rules)),
+            [self.templates[i] for i in bits(sentences)] != [PAPER_READOUT],
             self._operations(sentences),
             chosen,
         )
 
     def _operations(self, chosen: Choice) -> int:
-        return sum(operation_count(self.templates[i].body) for i in _bits(chosen))
+        return sum(operation_count(self.templates[i].body) for i in bits(chosen))
 
     def _within(self, chosen: Choice) -> bool:
         return (chosen & self.inner).bit_count() <= self.most
@@ -141,7 +142,7 @@ class _Cover:
     def _transposes(self, chosen: Choice) -> list[list[Choice]]:
         """What the transpose lemma asks for each chosen rule of M."""
         owed = []
-        for i in _bits(chosen & self.inner):
+        for i in bits(chosen & self.inner):
             if self.templates[i].head != M:
                 continue
             if i not in self._owed_transposes:
@@ -255,13 +256,6 @@ def _union(choices: Iterable[Choice]) -> Choice:
     for choice in choices:
         total |= choice
     return total
-
-
-def _bits(choice: Choice) -> Iterable[int]:
-    while choice:
-        low = choice & -choice
-        yield low.bit_length() - 1
-        choice ^= low
 
 
 def _paper_order(rule: Rule) -> tuple[int, bool, int, int, str]:

@@ -16,11 +16,11 @@ from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import (
     ONE,
     A,
-    Apply,
     Hole,
     Leaf,
     Term,
     fill,
+    holes,
     leaves,
     multilinear,
     operation_count,
@@ -152,14 +152,4 @@ def _order(pattern: Pattern) -> tuple[object, ...]:
 
 
 def _labelled(body: Term, numbers: Iterable[int]) -> Term:
-    names = list(numbers)
-    sorts = [t.sort for t in _holes(body)]
-    return fill(body, [Leaf(f"h{i}", sort) for i, sort in zip(names, sorts, strict=True)])
-
-
-def _holes(body: Term) -> Iterator[Hole]:
-    if isinstance(body, Hole):
-        yield body
-    elif isinstance(body, Apply):
-        for arg in body.args:
-            yield from _holes(arg)
+    return fill(body, [Leaf(f"h{i}", s) for i, s in zip(numbers, holes(body), strict=True)])

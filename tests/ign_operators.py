@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import DataError, GrammarError
-from ..language.parsing import TERM_NAMES, parse
-from ..language.terms import Term
+from g2n2.errors import DataError, GrammarError
+from g2n2.language.parsing import TERM_NAMES, parse
+from g2n2.language.terms import Term
 
 PARTITIONS: dict[int, str] = {
     1: "ijkl",
