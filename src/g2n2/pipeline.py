@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import TYPINGS, Fragment, Typing
 from .grammars.grammar import LEVELS, Grammar, Level, Rule
 from .input_files import parse_json
+from .language.operations import Operation, registered_operations
 from .language.patterns import ASSUMPTIONS, Assumption
 from .options import check_option
 from .reduction.certificates import (
@@ -159,10 +160,24 @@ def derive(
     check_option("level", level, LEVELS, GrammarError)
     check_option("order", order, ("direct", "paper"), GrammarError)
     chosen = fragment if isinstance(fragment, Fragment) else Fragment(fragment)
-    exhaustive = chosen.exhaustive(typing)
+    return _derived(chosen, typing, assume, level, order, witnesses, registered_operations())
+
+
+@lru_cache(maxsize=64)
+def _derived(
+    fragment: Fragment,
+    typing: Typing,
+    assume: Assumption,
+    level: Level,
+    order: Order,
+    witnesses: bool,
+    operations: tuple[Operation, ...],
+) -> Derivation:
+    """The same, remembered: what an operation's name means is part of the question."""
+    exhaustive = fragment.exhaustive(typing)
     reduction = reduce(exhaustive, assume, level, order)
     kept = tuple(_kept(rule, reduction, witnesses) for rule in reduction.reduced.rules)
-    return Derivation(chosen, typing, exhaustive, reduction, tuple(steps(reduction.links)), kept)
+    return Derivation(fragment, typing, exhaustive, reduction, tuple(steps(reduction.links)), kept)
 
 
 def _kept(rule: Rule, reduction: Reduction, witnesses: bool) -> Kept:

@@ -1,6 +1,5 @@
 """The demonstration: what it writes, what it claims, and that it touches nothing else."""
 
-import functools
 import json
 import os
 import re
@@ -15,7 +14,6 @@ import pytest
 from typer.testing import CliRunner
 
 from g2n2.cli import app
-from g2n2.demo import run as demonstration
 from g2n2.demo import settings
 from g2n2.demo.page import inline, page
 from g2n2.demo.run import claim_folder
@@ -31,14 +29,6 @@ WRITTEN = {
     "certificate.json", "demo.json", "derived", "figure.png", "figure.svg", "gin", "layer.svg", "report.html", "report.md",
 }  # fmt: skip
 RULES_OF_THE_PAPER = "V_c → MV_c | 1\nM → (M⊙M) | MM | diag(V_c) | A\nS → 1ᵀV_c"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def derived_once():
-    """The derivation is the same in every run."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demonstration, "derive", functools.cache(demonstration.derive))
-        yield
 
 
 def run(*words):

@@ -26,7 +26,7 @@ from network_trials import AT_ONCE, Outcome, outcomes
 from random_grammars import random_grammar
 
 CORE = ("matmul", "transpose", "one", "diag", "hadamard", "trace")
-RANDOM = 200
+RANDOM = 100
 MORE = 9
 """Networks after the first three, where those have not told apart all that the test does."""
 
@@ -107,7 +107,7 @@ def test_a_dozen_grammars(text: str) -> None:
 def test_the_catalogue() -> None:
     grammars = [g for g in catalogue().values() if not undefined_supports(g)]
     assert len(grammars) == 18
-    assert_networks_fit(grammars, (1, 2, 4))
+    assert_networks_fit(grammars, (1, 4))
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_reduced_grammars_of_all_sets_of_operations() -> None:
     fragments = with_sentences()
     assert len(fragments) == 36
     reduced = {reduce(f.exhaustive(), alternatives=False).reduced: str(f) for f in fragments}
-    assert_networks_fit((grammar.named(name) for grammar, name in reduced.items()), (1, 2, 4))
+    assert_networks_fit((grammar.named(name) for grammar, name in reduced.items()), (1, 3))
 
 
 @pytest.mark.slow

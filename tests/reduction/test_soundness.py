@@ -54,15 +54,15 @@ def random_subsets(count: int) -> Iterator[tuple[str, ...]]:
         yield tuple(name for name in OPERATIONS if name in chosen)
 
 
-def test_a_hundred_random_fragments() -> None:
-    subsets = list(random_subsets(100))
-    assert len(set(subsets)) > 60
+def test_random_fragments() -> None:
+    subsets = list(random_subsets(40))
+    assert len(set(subsets)) > 25
     assert set().union(*subsets) == set(OPERATIONS)
     reductions = [reduced(*subset) for subset in subsets]
     for reduction in reductions:
         assert_sound(reduction)
-    assert sum(bool(r.links) for r in reductions) > 30
-    assert sum(len(r.links) == 2 for r in reductions) > 5  # the lemma, then a simulation
+    assert sum(bool(r.links) for r in reductions) > 12
+    assert sum(len(r.links) == 2 for r in reductions) > 2  # the lemma, then a simulation
 
 
 @pytest.mark.slow
@@ -71,6 +71,7 @@ def test_a_hundred_random_fragments_with_alternatives() -> None:
         grammar = Fragment(subset).exhaustive()
         reduction = reduce(grammar)
         assert reduction.reduced == reduced(*subset).reduced
+        assert_sound(reduction)
         for other in reduction.alternatives:
             assert len(other.grammar.rules) < len(reduction.reduced.rules)
             assert check(certificate(reduction.links[-1].larger, other.grammar, other.links)).valid
@@ -212,14 +213,11 @@ def test_no_power_is_lost_on_small_matrices(fragment: str, size: int, more: int)
 # Too small a grammar, and it shows; what the brute force would find in a wrong reduction.
 TOO_SMALL = [
     ("L1", "V → AV | 1"),
-    ("L1", "V → diag(V)V | 1"),
     ("L3", "V → diag(V)V | AV | 1"),
     ("L3", "V → MV | 1; M → MM | diag(V) | A"),
     ("· ᵀ 1 Tr", "V → AV | 1; S → VᵀV"),
-    ("· ᵀ 1 Tr", "M → MM | A; S → Tr(M)"),
     ("· ⊙ Tr", "M → MM | A; S → Tr(M)"),
     ("· ⊙ Tr", "M → M⊙M | A; S → Tr(M)"),
-    ("L3 f_M", "V → AV | 1"),
     ("· ⊙ Tr f_M", "M → M⊙M | MM | A; S → Tr(M)"),
     ("· ᵀ 1 f_V", "V → AV | 1"),
 ]

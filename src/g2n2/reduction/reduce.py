@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 from ..errors import GrammarError
 from ..grammars.grammar import LEVELS, Grammar, Level, Rule
-from ..language.operations import OPERATIONS
+from ..language.operations import OPERATIONS, Operation, registered_operations
 from ..language.patterns import ASSUMPTIONS, Assumption
 from ..language.sorts import M, R, S, V
 from ..language.terms import multilinear, operators
@@ -116,6 +117,21 @@ def reduce(
     check_option("assume", assume, ASSUMPTIONS, GrammarError)
     check_option("level", level, LEVELS, GrammarError)
     check_option("order", order, get_args(Order), GrammarError)
+    written = (grammar.name, grammar.rules, grammar.readout)  # equality of grammars is of sets
+    return _reduced(grammar, assume, level, order, alternatives, written, registered_operations())
+
+
+@lru_cache(maxsize=256)
+def _reduced(
+    grammar: Grammar,
+    assume: Assumption,
+    level: Level,
+    order: Order,
+    alternatives: bool,
+    written: tuple[object, ...],
+    operations: tuple[Operation, ...],
+) -> Reduction:
+    """The same, remembered: what an operation's name means is part of the question."""
     links: list[Link] = []
     core = grammar
     lemma = free_rules(grammar)
