@@ -138,11 +138,13 @@ def _with_test(first: WLTest | Grammar, second: WLTest | Grammar, mode: Mode) ->
     how = "as words" if mode == "words" else "with functions, in the limit"
     about = f"{grammar.name or 'given'} {how}"
     if grammar.sentence_rules:
-        found = against_test(grammar, test, mode != "words", about)
+        statement = against_test(grammar, test, mode != "words", about)
     else:
         silent = "it has no sentences, so it tells nothing apart"
-        found = Statement(about, "strictly below", test.name, (silent,))
-    return WLComparison(left, right, found if first is grammar else turned(found, test.name, how))
+        statement = Statement(about, "strictly below", test.name, (silent,))
+    return WLComparison(
+        left, right, statement if first is grammar else turned(statement, test.name, how)
+    )
 
 
 def measure_power(
@@ -242,18 +244,18 @@ def load(path: str | Path, device: str = "auto") -> GrammarGNN | Run:
     Raises:
         DataError: It is neither; the message says what it is and what reads it.
     """
-    place = Path(path)
-    if os.path.isdir(place):
+    file = Path(path)
+    if os.path.isdir(file):
         from .training.run import Run
 
-        return Run(place, device)
-    if not os.path.exists(place):
+        return Run(file, device)
+    if not os.path.exists(file):
         raise DataError(f"no file or folder {str(path)!r}: check the path")
-    if other := _other_content(place):
+    if other := _other_content(file):
         raise DataError(f"{path} holds {other}")
     from .nn.files import load as load_network
 
-    return load_network(place, "cpu" if device == "auto" else device)
+    return load_network(file, "cpu" if device == "auto" else device)
 
 
 _ELSEWHERE = {
@@ -314,27 +316,27 @@ def export(
         DataError: Another ending, or the file cannot be written.
         LoweringError: The network uses something the format has no operator for.
     """
-    place = Path(path)
-    if place.suffix not in (".onnx", ".pt2"):
+    target = Path(path)
+    if target.suffix not in (".onnx", ".pt2"):
         raise DataError(
-            f"cannot export to {place.name!r}: end the name in .onnx (ONNX) or .pt2 (torch.export);"
-            " model.save writes .safetensors"
+            f"cannot export to {target.name!r}: end the name in .onnx (ONNX) or .pt2 "
+            "(torch.export); model.save writes .safetensors"
         )
     from .nn.exporting import export_onnx, export_program
 
     network = _network(model)
-    if place.suffix == ".onnx":
-        export_onnx(network, place, sizes, dynamic)
-        return place
-    if not place.parent.is_dir():
+    if target.suffix == ".onnx":
+        export_onnx(network, target, sizes, dynamic)
+        return target
+    if not target.parent.is_dir():
         raise DataError(f"cannot write {str(path)!r}: make the folder first")
     import torch
 
     try:
-        torch.export.save(export_program(network, sizes, dynamic), place)
+        torch.export.save(export_program(network, sizes, dynamic), target)
     except OSError as fault:
         raise DataError(f"cannot write {str(path)!r}: {fault.strerror or fault}") from fault
-    return place
+    return target
 
 
 def _network(model: GrammarGNN | Run | str | Path) -> GrammarGNN:
@@ -423,10 +425,10 @@ def _outputs(
             with torch.no_grad():
                 values: NDArray[np.float64] = model(graphs).double().cpu().numpy()
             return values
-        found = _fitting(model, _graph_set(model, graphs, options))
-        store = GraphStore(found, weight.device, (), weight.dtype, model.columns_only)
-        made, rows = outputs(model, store, np.arange(len(found)))
-        return made[np.argsort(rows)]
+        graph_set = _fitting(model, _graph_set(model, graphs, options))
+        store = GraphStore(graph_set, weight.device, (), weight.dtype, model.columns_only)
+        values_by_batch, rows = outputs(model, store, np.arange(len(graph_set)))
+        return values_by_batch[np.argsort(rows)]
     finally:
         model.train(training)
 

@@ -19,5 +19,5 @@ def check_option(
         return
     near = get_close_matches(value.lower(), allowed, n=1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    known = ", ".join(map(repr, allowed))
-    raise error(f"{option}: got {value!r}, expected one of {known}{hint}")
+    listed = ", ".join(map(repr, allowed))
+    raise error(f"{option}: got {value!r}, expected one of {listed}{hint}")

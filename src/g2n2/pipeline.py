@@ -62,10 +62,12 @@ class Derivation:
 
     @property
     def reduced(self) -> Grammar:
-        found = self.reduction
-        if found.reduced == self.exhaustive:
-            return found.reduced
-        return found.reduced.named(reduced_name(self.exhaustive.name, found.assume, found.level))
+        reduction = self.reduction
+        if reduction.reduced == self.exhaustive:
+            return reduction.reduced
+        return reduction.reduced.named(
+            reduced_name(self.exhaustive.name, reduction.assume, reduction.level)
+        )
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -188,12 +190,12 @@ def _kept(rule: Rule, reduction: Reduction, witnesses: bool) -> Kept:
     from .power.witnesses import needed
 
     try:
-        found = needed(reduced, rule, directed=reduction.assume == "none")
+        witness = needed(reduced, rule, directed=reduction.assume == "none")
     except GrammarError as fault:
         return Kept(rule, None, f"not searched: {fault}")
-    if found is None:
+    if witness is None:
         return Kept(rule, None, "no proof of removal, no witness")
-    return Kept(rule, found.to_json(), f"needed: {found}")
+    return Kept(rule, witness.to_json(), f"needed: {witness}")
 
 
 def compare(
@@ -211,12 +213,12 @@ def compare(
         assume: What is known of A.
     """
     left, right = as_grammar(left), as_grammar(right)
-    found = prove_comparison(left, right, mode, assume)
+    comparison = prove_comparison(left, right, mode, assume)
     a, b = (with_functions(g) if mode == "with f" else g for g in (left, right))
     return replace(
-        found,
-        forward=_settled(found.forward, a, b, assume),
-        backward=_settled(found.backward, b, a, assume),
+        comparison,
+        forward=_settled(comparison.forward, a, b, assume),
+        backward=_settled(comparison.backward, b, a, assume),
     )
 
 
@@ -226,18 +228,18 @@ def _settled(
     """An open inclusion by theorem, or with graphs that refute it, where small or known ones do."""
     if inclusion.status != "open":
         return inclusion
-    if (known := by_theorem(larger, smaller, assume)) is not None:
-        return known
+    if (theorem := by_theorem(larger, smaller, assume)) is not None:
+        return theorem
     from .power.witnesses import between
 
     try:
-        found = between(larger, smaller)
+        witness = between(larger, smaller)
     except GrammarError as fault:
         return replace(inclusion, reason=f"{inclusion.reason}; no graphs tried: {fault}")
-    if found is None:
+    if witness is None:
         more = "no two graphs of one size, at most 7 nodes, and no larger pair known refute it"
         return replace(inclusion, reason=f"{inclusion.reason}; {more}")
-    return replace(inclusion, status="separated", witness=found.to_json(), reason=str(found))
+    return replace(inclusion, status="separated", witness=witness.to_json(), reason=str(witness))
 
 
 STDIN = "standard input"
@@ -335,18 +337,18 @@ def _read_grammar(content: str, source: str, exhaustive: bool) -> Chosen:
     if not content.lstrip().startswith(("{", "[")):
         return Chosen(Grammar.parse(content, GIVEN))
     try:
-        found = parse_json(content)
+        data = parse_json(content)
     except ValueError as fault:
         raise GrammarError(f"{source} is not JSON: {fault}") from None
-    proof = proof_of(found)
+    proof = proof_of(data)
     if proof is None:
         raise GrammarError(
             f"{source} holds neither a certificate ({FORMAT!r}) nor a derivation; write one with "
             "`g2n2 derive FRAGMENT --out FILE` or `--json`"
         )
     every, reduced = _certified(proof, source)
-    if proof is not found:
-        require_agreement(found, proof, source)
+    if proof is not data:
+        require_agreement(data, proof, source)
     taken, other = (every, reduced) if exhaustive else (reduced, every)
     note = f"{source}: {_size(taken)}"
     return Chosen(taken, note, None if taken == other else other)

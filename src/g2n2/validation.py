@@ -34,8 +34,8 @@ def check(value: Any, shape: Any, field: str, source: object) -> None:
         DataError: Naming the field, what was got and what is allowed.
     """
     if isinstance(shape, list) and isinstance(value, list):
-        for place, part in enumerate(value):
-            check(part, shape[0], f"{field}[{place}]", source)
+        for index, part in enumerate(value):
+            check(part, shape[0], f"{field}[{index}]", source)
     elif isinstance(shape, dict) and isinstance(value, dict):
         if str in shape:
             shape = dict.fromkeys(value, shape[str])

@@ -77,8 +77,8 @@ class Verdict:
 
     def of_network(self) -> Verdict:
         """What is said of the network alone."""
-        own = (s for s in self.statements if s.about.startswith(_NETWORK))
-        return Verdict(tuple(own), self.notes)
+        statements = (s for s in self.statements if s.about.startswith(_NETWORK))
+        return Verdict(tuple(statements), self.notes)
 
     def __add__(self, other: Verdict) -> Verdict:
         notes = dict.fromkeys((*self.notes, *other.notes))
@@ -106,14 +106,14 @@ def derivation_verdict(exhaustive: Grammar, reduced: Grammar) -> Verdict:
     if not reduced.sentence_rules:
         return no_sentences_verdict(exhaustive)
     words = words_statements(reduced, "as words")
-    own = functions_statements(reduced, f"with functions, in the limit: {reduced.name}")
+    of_reduced = functions_statements(reduced, f"with functions, in the limit: {reduced.name}")
     if exhaustive == reduced:
-        return Verdict((*words, *own))
+        return Verdict((*words, *of_reduced))
     all_rules = functions_statements(exhaustive, f"with functions, in the limit: {exhaustive.name}")
-    if [s.relation for s in own] == [s.relation for s in all_rules]:
+    if [s.relation for s in of_reduced] == [s.relation for s in all_rules]:
         about = f"with functions, in the limit: {reduced.name}, and {exhaustive.name}"
-        return Verdict((*words, *(replace(s, about=about) for s in own)))
-    return Verdict((*words, *own, *all_rules))
+        return Verdict((*words, *(replace(s, about=about) for s in of_reduced)))
+    return Verdict((*words, *of_reduced, *all_rules))
 
 
 def no_sentences_verdict(grammar: Grammar) -> Verdict:
@@ -132,21 +132,21 @@ def advice(grammar: Grammar) -> str:
 
 def sentence_makers(operations: frozenset[str]) -> list[tuple[str, ...]]:
     """The smallest sets of one or two operations that give a set of them sentences."""
-    own = operations or {"matmul"}
-    others = [name for name in OPERATIONS if name not in own and name not in POINTWISE]
-    found: list[tuple[str, ...]] = []
+    given = operations or {"matmul"}
+    others = [name for name in OPERATIONS if name not in given and name not in POINTWISE]
+    smallest: list[tuple[str, ...]] = []
     for size in (1, 2):
         for more in combinations(others, size):
-            if any(set(smaller) <= set(more) for smaller in found):
+            if any(set(smaller) <= set(more) for smaller in smallest):
                 continue
-            if Fragment([*own, *more]).exhaustive().sentence_rules:
-                found.append(more)
-    return found
+            if Fragment([*given, *more]).exhaustive().sentence_rules:
+                smallest.append(more)
+    return smallest
 
 
 def suite_statements(row: PowerRow) -> tuple[Statement, ...]:
     """What was measured on a suite, against 1-WL and 3-WL."""
-    found = []
+    statements = []
     measured = f"tested: {row.separated:,} of {row.pairs:,} pairs told apart"
     if not row.exact:
         measured += f" within {_layers(len(row.by_layer) - 1)}"
@@ -156,8 +156,8 @@ def suite_statements(row: PowerRow) -> tuple[Statement, ...]:
             relation = RELATIONS[False if more else None, False if less else None]
         counts = f"{more:,} that {test} merges; {less:,} that only {test} tells apart"
         evidence = measured if relation == "agrees with" else f"{measured}, {counts}"
-        found.append(Statement(f"{row.grammar} on {row.suite}", relation, test, (evidence,)))
-    return tuple(found)
+        statements.append(Statement(f"{row.grammar} on {row.suite}", relation, test, (evidence,)))
+    return tuple(statements)
 
 
 def comparison_verdict(comparison: Comparison) -> Verdict:
@@ -173,8 +173,8 @@ def comparison_verdict(comparison: Comparison) -> Verdict:
             f"{left.name} ⊇ {right.name}",
         ),
     )
-    evidence = tuple(f"{claim}: {inclusion_text(found)}" for found, claim in sides)
-    witnesses = tuple(found.witness for found, _ in sides if found.witness is not None)
+    evidence = tuple(f"{claim}: {inclusion_text(inclusion)}" for inclusion, claim in sides)
+    witnesses = tuple(inclusion.witness for inclusion, _ in sides if inclusion.witness is not None)
     first = Statement(f"{left.name} {how}", relation, right.name, evidence, witnesses)
     return Verdict((first,)) + _both_placed(left, right, functions, how)
 
@@ -185,8 +185,8 @@ def _both_placed(left: Grammar, right: Grammar, functions: bool, how: str) -> Ve
         if not grammar.sentence_rules:
             verdict += no_sentences_verdict(grammar)
             continue
-        place = functions_statements if functions else words_statements
-        verdict += Verdict(place(grammar, f"{grammar.name} {how}"))
+        statements_of = functions_statements if functions else words_statements
+        verdict += Verdict(statements_of(grammar, f"{grammar.name} {how}"))
     return verdict
 
 
@@ -283,9 +283,9 @@ def _network_placed(
     if upper is None:
         tested = f"tested: tells apart no more on {pairs}"
         upper = Bound(None, f"at most: open; {tested if describes == 'exactly' else 'not tested'}")
-    said = "agrees with it" if upper.holds else f"tells apart what {test.name} does"
+    agreement = "agrees with it" if upper.holds else f"tells apart what {test.name} does"
     seen = {
-        "exactly": f"tested: {said} on {pairs}",
+        "exactly": f"tested: {agreement} on {pairs}",
         "from above": f"tested: an upper bound of it agrees with {test.name} on {pairs}",
         "not at all": "at least: open, not tested",
     }[describes]
@@ -329,10 +329,10 @@ def _stronger_notes(
             f"{why}; this adds no power given enough layers, because the words already equal 3-WL"
             f"{way}"
         ]
-    found = _beyond_words(plan.grammar, probe, pool) if exact else None
-    if found is None:
+    pair = _beyond_words(plan.grammar, probe, pool) if exact else None
+    if pair is None:
         return [f"{why}{way}"]
-    return [f"stronger than the words of {name}: {found}; {why}{way}"]
+    return [f"stronger than the words of {name}: {pair}; {why}{way}"]
 
 
 def _added(rules: Sequence[Rule]) -> list[str]:
@@ -354,8 +354,8 @@ def _beyond_words(grammar: Grammar, probe: Probe, pool: Pool) -> str | None:
 
     words = as_words(grammar)
     classes = WordProbe(words).classes(pool) if words is not None and words.sentence_rules else None
-    found = None if classes is None else witness(probe, pool, classes, "words", more=True)
-    if found is None:
+    pair = None if classes is None else witness(probe, pool, classes, "words", more=True)
+    if pair is None:
         return None
-    first, second = found[1]["names"]
+    first, second = pair[1]["names"]
     return f"it tells apart {first} and {second}, which no sentence does"

@@ -47,7 +47,7 @@ class Reading:
     @property
     def final(self) -> tuple[Combination, ...]:
         """What the last memories must hold."""
-        operands = (operand for _, found in self.applications for operand in found)
+        operands = (operand for _, combinations in self.applications for operand in combinations)
         return (*self.parts.values(), *operands)
 
     @property
@@ -86,9 +86,9 @@ class FormulaPlan:
         inputs: InputPlan,
         terms: Sequence[Term],
         pooled: bool = True,
-        own: Sequence[Rule] = (),
+        sentence_rules: Sequence[Rule] = (),
     ) -> None:
-        self.realiser, self.inputs, self.pooled, self.own = realiser, inputs, pooled, own
+        self.realiser, self.inputs, self.pooled, self.own = realiser, inputs, pooled, sentence_rules
         self.terms = tuple(written_out(term) for term in terms)
         self.readings = tuple(self._reading(term) for term in self.terms)
         self.final = [c for reading in self.readings for c in reading.final]
@@ -100,11 +100,11 @@ class FormulaPlan:
 
     def occurrences(self) -> dict[Rule, list[Occurrence]]:
         """The rules of S that are applied to the last memories, each occurrence once."""
-        found: dict[Rule, dict[Occurrence, None]] = {}
+        by_rule: dict[Rule, dict[Occurrence, None]] = {}
         for reading in self.readings:
             for occurrence in reading.applications:
-                found.setdefault(occurrence[0], {})[occurrence] = None
-        return {rule: list(own) for rule, own in found.items()}
+                by_rule.setdefault(occurrence[0], {})[occurrence] = None
+        return {rule: list(occurrences) for rule, occurrences in by_rule.items()}
 
     def requirements(self) -> Requirements:
         """The least depth, and the widths at that depth."""
@@ -117,18 +117,18 @@ class FormulaPlan:
             for rule, atoms in stage.applications.items():
                 width[rule.head] = max(width[rule.head], len(atoms))
                 copies[str(rule)] = max(copies.get(str(rule), 0), len(atoms))
-        for rule, own in self.occurrences().items():
+        for rule, occurrences in self.occurrences().items():
             if rule.holes:
-                width[S] = max(width.get(S, 1), len(own))
-                copies[str(rule)] = max(copies.get(str(rule), 0), len(own))
+                width[S] = max(width.get(S, 1), len(occurrences))
+                copies[str(rule)] = max(copies.get(str(rule), 0), len(occurrences))
         return Requirements(self.depth, {s.letter: w for s, w in width.items()}, copies)
 
     def units(self, stage: Stage, sort: Sort) -> int:
         """Hidden units a layer's MLP needs for one memory."""
         count = 0
         for channel in stage.after[sort].channels:
-            earlier, made = stage.parted(channel)
-            linear = earlier or any(not isinstance(atom.made, Pointwise) for atom, _ in made)
+            earlier, atoms = stage.parted(channel)
+            linear = earlier or any(not isinstance(atom.made, Pointwise) for atom, _ in atoms)
             count += len(IDENTITY) if linear else 0
         for atom in stage.pointwise(sort):
             assert isinstance(atom.made, Pointwise)
@@ -147,35 +147,35 @@ class FormulaPlan:
         return ceil(max(0, half - self.inputs.widths[sort]) / max(steps, 1))
 
     def _reading(self, term: Term) -> Reading:
-        found = _Readings(self.realiser, self.pooled, self.own).best(term)
-        if found is None:
+        reading = _Readings(self.realiser, self.pooled, self.own).best(term)
+        if reading is None:
             blamed = self.realiser.blamed(term)
             name = self.realiser.grammar.name or "this grammar"
             raise LoweringError(
                 f"{to_text(term)} cannot be written into a network of {name}: nothing makes "
                 f"{to_text(blamed)}; {self.realiser.rules_text(blamed.sort)}"
             )
-        return found
+        return reading
 
 
 class _Readings:
     """How a term can be read out of the last memories, with the least work."""
 
-    def __init__(self, realiser: Realiser, pooled: bool, own: Sequence[Rule]) -> None:
+    def __init__(self, realiser: Realiser, pooled: bool, sentence_rules: Sequence[Rule]) -> None:
         self.realiser, self.pooled = realiser, pooled
-        self.own = [(rule, written_out(rule.body)) for rule in own]
+        self.own = [(rule, written_out(rule.body)) for rule in sentence_rules]
 
     def best(self, term: Term) -> Reading | None:
-        found = list(self._direct(term))
-        if not self.realiser.by_rules or not found:
-            found += self._linear(term)
+        readings = list(self._direct(term))
+        if not self.realiser.by_rules or not readings:
+            readings += self._linear(term)
             if self.pooled:
-                found += self._pooled(term) if term.sort == S else self._local(term)
-        if term.sort == S and not (self.pooled and found):
-            found += self._by_sentences(term)
-        if not found:
-            found += [r for other in simpler(term) if (r := self.best(other)) is not None]
-        return min(found, key=lambda reading: reading.work, default=None)
+                readings += self._pooled(term) if term.sort == S else self._local(term)
+        if term.sort == S and not (self.pooled and readings):
+            readings += self._by_sentences(term)
+        if not readings:
+            readings += [r for other in simpler(term) if (r := self.best(other)) is not None]
+        return min(readings, key=lambda reading: reading.work, default=None)
 
     def _direct(self, term: Term) -> Iterator[Reading]:
         """From the memory of the term's own sort."""
@@ -187,8 +187,8 @@ class _Readings:
         yield from self._part(part, term)
 
     def _part(self, part: str, term: Term) -> Iterator[Reading]:
-        if (found := self.realiser.realise(term)) is not None:
-            yield Reading({part: found})
+        if (combination := self.realiser.realise(term)) is not None:
+            yield Reading({part: combination})
 
     def _linear(self, term: Term) -> Iterator[Reading]:
         match term:
@@ -220,9 +220,9 @@ class _Readings:
             if column == (ONE,):
                 yield from self._part("rows", joined(op, row))
             if row == (ROW_OF_ONES,) and column[-1] == ONE and len(column) > 1:
-                found = self.realiser.realise(joined(op, column[:-1]))
-                if found is not None:
-                    yield Reading({"diagonal": found, "off-diagonal": found})
+                combination = self.realiser.realise(joined(op, column[:-1]))
+                if combination is not None:
+                    yield Reading({"diagonal": combination, "off-diagonal": combination})
         pushed = tuple(transposed(transposed(factor)) for factor in run)
         if pushed != run:
             yield from filter(None, [self.best(joined(op, pushed))])
@@ -329,9 +329,11 @@ def requirements(
     inputs = plan_inputs(chosen, find_preset("paper"), 0, 0, directed)
     heads = {rule.head for rule in chosen.rules}
     pools: list[tuple[str, Pooling]] = [(part, "sum") for part, s in PARTS.items() if s in heads]
-    own = [r for r in chosen.sentence_rules if mode == "grammar" or not is_pooled(r, pools, True)]
-    own = [] if mode == "pooled-only" else own
+    sentence_rules = [
+        r for r in chosen.sentence_rules if mode == "grammar" or not is_pooled(r, pools, True)
+    ]
+    sentence_rules = [] if mode == "pooled-only" else sentence_rules
     plan = plan_formulas(
-        chosen, inputs, terms, domain, None, by_rules, symmetric, mode != "grammar", own
+        chosen, inputs, terms, domain, None, by_rules, symmetric, mode != "grammar", sentence_rules
     )
     return plan.requirements()

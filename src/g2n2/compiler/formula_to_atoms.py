@@ -95,22 +95,22 @@ class Realiser:
         return self.known[key]
 
     def _best(self, term: Term) -> Combination | None:
-        found = list(self._by_rules(term))
-        if not self.by_rules or not found:
-            found += self._without_rules(term)
-            found += self._of(shorter(term, self.entrywise))
-        if not found:
-            found += self._of(simpler(term))
-        return min(found, key=lambda c: work((c,)), default=None)
+        candidates = list(self._by_rules(term))
+        if not self.by_rules or not candidates:
+            candidates += self._without_rules(term)
+            candidates += self._of(shorter(term, self.entrywise))
+        if not candidates:
+            candidates += self._of(simpler(term))
+        return min(candidates, key=lambda c: work((c,)), default=None)
 
     def _of(self, terms: Iterator[Term]) -> Iterator[Combination]:
         for term in terms:
-            if (found := self.realise(term)) is not None:
-                yield found
+            if (combination := self.realise(term)) is not None:
+                yield combination
 
     def _by_rules(self, term: Term) -> Iterator[Combination]:
         """Applications of a rule, those in the earliest layer; a product with zero is zero."""
-        found: dict[int, list[tuple[Rule, tuple[Combination, ...]]]] = {}
+        by_layer: dict[int, list[tuple[Rule, tuple[Combination, ...]]]] = {}
         for rule, body in self.rules:
             for parts in instances(body, term):
                 operands = self._all(parts)
@@ -118,20 +118,20 @@ class Realiser:
                     continue
                 if all(operands):
                     layer = max(map(layer_of, operands))
-                    found.setdefault(layer, []).append((rule, operands))
+                    by_layer.setdefault(layer, []).append((rule, operands))
                 elif isinstance(body, Apply) and body.op != "add" and not body.function:
                     yield ()
-        for rule, operands in found[min(found)] if found else ():
+        for rule, operands in by_layer[min(by_layer)] if by_layer else ():
             yield self.atoms.application(rule, operands)
 
     def _all(self, parts: Sequence[Term]) -> tuple[Combination, ...] | None:
-        found = []
+        operands = []
         for part in parts:
             operand = self.realise(part)
             if operand is None:
                 return None
-            found.append(operand)
-        return tuple(found)
+            operands.append(operand)
+        return tuple(operands)
 
     def _without_rules(self, term: Term) -> Iterator[Combination]:
         if spread(term) in self.given:
@@ -142,8 +142,8 @@ class Realiser:
                 one = self.given.get(spread(Number(Fraction(1)))) or self.atoms.constant()
                 yield combined([(value, one)])
             case Apply(op="transpose", args=(Leaf(name="A") as matrix,)) if self.symmetric:
-                if (found := self.realise(matrix)) is not None:
-                    yield found
+                if (combination := self.realise(matrix)) is not None:
+                    yield combination
             case Apply(op="add", args=args):
                 if (parts := self._all(args)) is not None:
                     yield combined((Fraction(1), part) for part in parts)
@@ -200,10 +200,10 @@ def shorter(term: Term, entrywise: bool) -> Iterator[Term]:
     if op == "matmul":
         if EYE in run and any(factor != EYE for factor in run):
             yield joined(op, tuple(factor for factor in run if factor != EYE))
-        for place, factor in enumerate(run[:-1]):
+        for index, factor in enumerate(run[:-1]):
             if entrywise and run[-1].sort == V and _is(factor, "diag"):
-                scaled = apply("hadamard", factor.args[0], joined(op, run[place + 1 :]))
-                yield joined(op, (*run[:place], scaled))
+                scaled = apply("hadamard", factor.args[0], joined(op, run[index + 1 :]))
+                yield joined(op, (*run[:index], scaled))
     elif op == "hadamard" and term.sort == V and not entrywise:
         yield apply("matmul", apply("diag", run[0]), joined(op, run[1:]))
     elif _is(term, "transpose"):
@@ -218,8 +218,8 @@ def simpler(term: Term) -> Iterator[Term]:
     if not op:
         yield from _simpler_single(term)
         return
-    for place, factor in enumerate(run):
-        before, after = run[:place], run[place + 1 :]
+    for index, factor in enumerate(run):
+        before, after = run[:index], run[index + 1 :]
         if _is(factor, "add"):
             parts = [joined(op, (*before, part, *after)) for part in factor.args]
             yield apply("add", *parts)
@@ -269,8 +269,8 @@ def _simpler_single(term: Term) -> Iterator[Term]:
 
 def _distributed(term: Apply) -> Iterator[Term]:
     """A sum or a multiple among the operands of a multilinear operation, in front of it."""
-    for place, operand in enumerate(term.args):
-        before, after = term.args[:place], term.args[place + 1 :]
+    for index, operand in enumerate(term.args):
+        before, after = term.args[:index], term.args[index + 1 :]
         if _is(operand, "add"):
             yield apply("add", *(apply(term.op, *before, x, *after) for x in operand.args))
             return

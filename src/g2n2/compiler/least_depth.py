@@ -54,13 +54,13 @@ class _LeastDepthSearch:
         if goal.chain.factors[goal.start : goal.end] in self.given:
             yield (0, 0), Rule(goal.sort, goal.term), []
             return
-        found = False
+        has_rule = False
         for rule, items in self.recogniser.templates:
             if rule.head == goal.sort:
                 for below in self._laid(goal.chain, items, goal.start, goal.end):
-                    found = True
+                    has_rule = True
                     yield self._depth(below), rule, below
-        if not found:  # a number, which × may put anywhere
+        if not has_rule:  # a number, which × may put anywhere
             rule, below = self.recogniser.step(goal)
             yield (0, 0), rule, below
 

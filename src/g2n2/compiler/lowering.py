@@ -112,8 +112,8 @@ def lower_node(
     """
     match term:
         case Hole():
-            place = next_operand()
-            return lambda x, c: x[place]
+            position = next_operand()
+            return lambda x, c: x[position]
         case Leaf(name=name):
             return lambda x, c: c[name]
         case Number(value=value):

@@ -144,12 +144,12 @@ class NetworkPlan:
         grammar, readout = self.grammar, self.readout
         terms = dict(self.inputs.terms)
         given = [Rule(M, terms[name]) for name in self.inputs.matrix if name in terms]
-        known = set(grammar.rules)
-        if Rule(M, apply("diag", ONE)) in known:
-            known.add(Rule(M, IDENTITY))
+        present = set(grammar.rules)
+        if Rule(M, apply("diag", ONE)) in present:
+            present.add(Rule(M, IDENTITY))
         mixing = self.functions()
         given += [rule for rule in self.added_rules() if mixing[rule.head] == "linear"]
-        rules = (*grammar.rules, *(rule for rule in given if rule not in known))
+        rules = (*grammar.rules, *(rule for rule in given if rule not in present))
         sentences = grammar.readout
         if readout.task == "graph" or readout.context:
             applied = (*readout.pool_rules(), *(step.rule for step in readout.steps))
@@ -166,17 +166,17 @@ class NetworkPlan:
         SiLU breaks it, one with f(tx) = t·f(x). One linear map: a linear one. An MLP in a selector
         counts as one in the mixing: a bound from above.
         """
-        found: dict[Sort, Mixing] = {}
+        by_sort: dict[Sort, Mixing] = {}
         for sort in self.widths_before(len(self.layers)):
             if not _computes_functions(self, sort):
-                found[sort] = "linear"
+                by_sort[sort] = "linear"
             elif _has_bias(self, sort):
-                found[sort] = "any"
+                by_sort[sort] = "any"
             elif self.preset.normalised or self.preset.activation != "relu":
-                found[sort] = "zero"
+                by_sort[sort] = "zero"
             else:
-                found[sort] = "homogeneous"
-        return found
+                by_sort[sort] = "homogeneous"
+        return by_sort
 
     def test_options(self) -> WLTestOptions:
         """How the test that describes the network is run.

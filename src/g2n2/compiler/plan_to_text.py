@@ -41,10 +41,10 @@ def plan_table(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> list[tuple
     cost = NetworkCost(plan, batch, nodes)
     shown = []
     for label, rows in _with_equal_layers_joined(plan_rows(cost)):
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             copies = "" if row.copies is None else str(row.copies)
             cells = (row.step, copies, row.maps, row.output, *_cost_cells(row.cost))
-            shown.append((label if place == 0 else "", *cells))
+            shown.append((label if index == 0 else "", *cells))
     return [*shown, ("total", "", "", "", "", *_cost_cells(cost.total))]
 
 
@@ -273,17 +273,19 @@ def _layer_rows(cost: NetworkCost, number: int) -> list[Row]:
         for step in update.steps:
             total = cost.selectors(step) + cost.rule(step)
             output = shape(update.sort, step.copies)
-            own = [item for item in numbered_selectors(layer) if item.step is step]
-            rows.append(Row(part, str(step.rule), step.copies, _selectors(own), output, total))
+            selectors = [item for item in numbered_selectors(layer) if item.step is step]
+            rows.append(
+                Row(part, str(step.rule), step.copies, _selectors(selectors), output, total)
+            )
         output = shape(update.sort, update.width_out)
         rows.append(Row(part, mixer_name(update), None, _mixer(update), output, cost.mixer(update)))
     return rows
 
 
-def _selectors(own: list[NumberedSelector]) -> str:
+def _selectors(numbered: list[NumberedSelector]) -> str:
     """`L1, L2 [B, N, N, 6→64]`: selectors of one shape together."""
     by_shape: dict[str, list[str]] = {}
-    for item in sorted(own, key=lambda item: item.operand):
+    for item in sorted(numbered, key=lambda item: item.operand):
         text = shape(item.selector.sort, sizes_text(item.selector.maps))
         by_shape.setdefault(text, []).append(f"L{item.number}")
     return "; ".join(f"{', '.join(names)} {text}" for text, names in by_shape.items())
@@ -301,8 +303,8 @@ def _readout_rows(cost: NetworkCost) -> list[Row]:
     rows = []
     for step in plan.steps:
         total = cost.selectors(step) + cost.rule(step)
-        own = [item for item in numbered_selectors(plan) if item.step is step]
-        maps = _selectors(own) if own else step_text(step)
+        selectors = [item for item in numbered_selectors(plan) if item.step is step]
+        maps = _selectors(selectors) if selectors else step_text(step)
         output = shape(S, step.copies)
         rows.append(Row("read-out", str(step.rule), step.copies, maps, output, total))
     parts = [*local_texts(plan), *pool_texts(plan), *(step.rule.body_text() for step in plan.steps)]
@@ -360,11 +362,11 @@ def readout_text(plan: NetworkPlan) -> str:
     """`pooled: S → 1ᵀV_c | Tr(M), joined by S → Tr(MMM)`: what is read out, as rules."""
     readout = plan.readout
     parts = [*_local(readout), *_pooled(readout)]
-    own = rules_text(step.rule for step in readout.steps)
+    rules = rules_text(step.rule for step in readout.steps)
     if readout.mode == "grammar":
-        parts += [own] if own else []
-        own = ""
-    joined = f", joined by {own}" if own else ""
+        parts += [rules] if rules else []
+        rules = ""
+    joined = f", joined by {rules}" if rules else ""
     return f"{readout.mode}: {', '.join(parts)}{joined}"
 
 
@@ -387,8 +389,8 @@ def depth_note(plan: NetworkPlan) -> str | None:
     if unread := [sort for sort in plan.grammar.unreachable() if sort in plan.functions()]:
         names = ", ".join(sort.variable for sort in unread)
         return f"no sentence reads {names}: its words have no part in the output"
-    own = [step.rule for step in readout.steps]
-    if all(spans(own, rule) for rule in pool_rules_of(plan.functions())):
+    rules = [step.rule for step in readout.steps]
+    if all(spans(rules, rule) for rule in pool_rules_of(plan.functions())):
         return None
     return DEPTH_COST
 

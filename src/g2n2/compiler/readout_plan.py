@@ -139,15 +139,15 @@ def plan_readout(
         and (part == "scalars" if mode == "grammar" else ways[part] != "none")
     )
     of_the_graph = task == "graph" or context
-    own: tuple[RuleStep, ...] = ()
+    applied: tuple[RuleStep, ...] = ()
     if mode == "grammar" and of_the_graph:
-        own = tuple(steps)
+        applied = tuple(steps)
     elif mode == "pooled" and task == "graph":
-        own = tuple(step for step in steps if not is_pooled(step.rule, pools, bool(decision)))
+        applied = tuple(step for step in steps if not is_pooled(step.rule, pools, bool(decision)))
     pooled = sum(widths[PARTS[part]] for part, _ in pools) if of_the_graph else 0
     local = _local(task, widths, mode)
     local_width = sum(widths[sort] for _, sort in local)
-    total = pooled + sum(step.copies for step in own) + local_width
+    total = pooled + sum(step.copies for step in applied) + local_width
     has_memories = any(widths.values())
     if not total or (mode != "grammar" and task == "graph" and has_memories and not pools):
         raise LoweringError(
@@ -163,7 +163,7 @@ def plan_readout(
         mode,
         pools,
         pooled,
-        own,
+        applied,
         tuple(name for name, _ in local),
         local_width,
         ways["off-diagonal"] if ways["off-diagonal"] != "none" else preset.pooling,

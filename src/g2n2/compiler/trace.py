@@ -102,17 +102,17 @@ def _in_layers(root: DerivationTree) -> list[tuple[DerivationTree, int | None]]:
     The last rule of a sentence is applied by the read-out, also where scalars feed back into words.
     """
     layers: dict[Term, int] = {}
-    found: dict[Term, tuple[DerivationTree, int | None]] = {}
+    computed: dict[Term, tuple[DerivationTree, int | None]] = {}
     for node in reversed(list(root.nodes())):  # children stand before their parents
         if node.children:
             layer = 1 + max(layers[child.term] for child in node.children)
             layers.setdefault(node.term, layer)
             last = node is root and node.rule.head == S
-            found.setdefault(node.term, (node, None if last else layer))
+            computed.setdefault(node.term, (node, None if last else layer))
         else:
             layers.setdefault(node.term, 0)
     end = 1 + max(layers.values())
-    return sorted(found.values(), key=lambda item: end if item[1] is None else item[1])
+    return sorted(computed.values(), key=lambda item: end if item[1] is None else item[1])
 
 
 def _start(grammar: Grammar, derivation: DerivationTree, identity: bool) -> Memories:

@@ -201,9 +201,9 @@ class PrintedName:
         every = self.fragment.exhaustive(self.typing)
         if not self.reduced:
             return every
-        found = every.reduce(assume=self.assume, level=self.level, alternatives=False).reduced
+        reduced = every.reduce(assume=self.assume, level=self.level, alternatives=False).reduced
         name = reduced_name(every.name, self.assume, self.level)
-        return found if found == every else found.named(name)
+        return reduced if reduced == every else reduced.named(name)
 
 
 _ASSUMED: dict[Assumption, str] = {
@@ -224,9 +224,9 @@ def printed_name(text: str) -> PrintedName | None:
     rest = text.strip()
     level: Level = "graph"
     assume: Assumption = "symmetric"
-    for known, end in _LEVELS.items():
+    for named_level, end in _LEVELS.items():
         if end and rest.endswith(end):
-            level, rest = known, rest.removesuffix(end)
+            level, rest = named_level, rest.removesuffix(end)
     for what, end in _ASSUMED.items():
         if end and rest.endswith(end):
             assume, rest = what, rest.removesuffix(end)

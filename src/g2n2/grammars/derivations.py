@@ -109,9 +109,9 @@ def tree_text(derivation: DerivationTree) -> str:
         node, lead, indent = waiting.pop()
         rows.append((f"{lead}{node.rule}", str(node.term)))
         last = len(node.children) - 1
-        for place in range(last, -1, -1):
-            here, below = ("└─ ", "   ") if place == last else ("├─ ", "│  ")
-            waiting.append((node.children[place], indent + here, indent + below))
+        for index in range(last, -1, -1):
+            here, below = ("└─ ", "   ") if index == last else ("├─ ", "│  ")
+            waiting.append((node.children[index], indent + here, indent + below))
     width = max(len(left) for left, _ in rows)
     words = (word if len(word) <= _WIDTH else word[: _WIDTH - 1] + "…" for _, word in rows)
     return "\n".join(

@@ -31,15 +31,15 @@ def spread(term: Term) -> tuple[str, tuple[Term, ...]]:
     """The associative operation a term applies and its factors; no operation and itself else."""
     if not isinstance(term, Apply) or term.op not in _ASSOCIATIVE:
         return "", (term,)
-    found: list[Term] = []
+    factors: list[Term] = []
     waiting: list[Term] = [term]
     while waiting:
         part = waiting.pop()
         if isinstance(part, Apply) and part.op == term.op:
             waiting.extend(reversed(part.args))
         else:
-            found.append(part)
-    return term.op, tuple(found)
+            factors.append(part)
+    return term.op, tuple(factors)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -94,8 +94,8 @@ def instances(body: Term, term: Term) -> Iterator[tuple[Term, ...]]:
         same = body.function == term.function or {body.function, term.function} == {"f", "relu"}
         if body.op == term.op and same:
             pairs = zip(body.args, term.args, strict=True)
-            for found in product(*(list(instances(b, t)) for b, t in pairs)):
-                yield sum(found, ())
+            for parts in product(*(list(instances(b, t)) for b, t in pairs)):
+                yield sum(parts, ())
     elif body == term:
         yield ()
 

@@ -34,10 +34,10 @@ def images(pattern: nx.Graph) -> list[tuple[nx.Graph, int]]:
         sign = prod((-1) ** (len(b) - 1) * factorial(len(b) - 1) for b in blocks)
         image = _quotient(numbered, blocks)
         alike = kinds.setdefault(_shape(image), [])
-        known = next((graph for graph in alike if nx.is_isomorphic(graph, image)), None)
-        if known is None:
-            alike.append(known := image)
-        total[known] = total.get(known, 0) + sign
+        same = next((graph for graph in alike if nx.is_isomorphic(graph, image)), None)
+        if same is None:
+            alike.append(same := image)
+        total[same] = total.get(same, 0) + sign
     return [(image, count) for image, count in total.items() if count]
 
 
@@ -104,18 +104,18 @@ def _partitions(pattern: nx.Graph) -> Iterator[Blocks]:
         if v == len(pattern):
             yield blocks
             return
-        for place, block in enumerate(blocks):
+        for index, block in enumerate(blocks):
             if not any(pattern.has_edge(u, v) for u in block):
-                yield from grown(v + 1, (*blocks[:place], (*block, v), *blocks[place + 1 :]))
+                yield from grown(v + 1, (*blocks[:index], (*block, v), *blocks[index + 1 :]))
         yield from grown(v + 1, (*blocks, (v,)))
 
     return grown(0, ())
 
 
 def _quotient(pattern: nx.Graph, blocks: Blocks) -> nx.Graph:
-    place = {v: number for number, block in enumerate(blocks) for v in block}
+    block_of = {v: number for number, block in enumerate(blocks) for v in block}
     image: nx.Graph = nx.empty_graph(len(blocks))
-    image.add_edges_from((place[a], place[b]) for a, b in pattern.edges)
+    image.add_edges_from((block_of[a], block_of[b]) for a, b in pattern.edges)
     return image
 
 
@@ -162,13 +162,13 @@ def _sentence(parts: list[tuple[nx.Graph, Fraction]], pattern: nx.Graph, induced
 def _supergraphs(pattern: nx.Graph) -> list[tuple[int, nx.Graph]]:
     """Inclusion and exclusion over the edges a pattern lacks."""
     lacking = list(nx.complement(pattern).edges)
-    found = []
+    supergraphs = []
     for count in range(len(lacking) + 1):
         for extra in combinations(lacking, count):
             larger = pattern.copy()
             larger.add_edges_from(extra)
-            found.append(((-1) ** count, larger))
-    return found
+            supergraphs.append(((-1) ** count, larger))
+    return supergraphs
 
 
 def _check(pattern: nx.Graph) -> None:

@@ -72,10 +72,10 @@ def _sort(sort: Sort | str) -> Sort:
     """The variable of that name."""
     if isinstance(sort, Sort):
         return sort
-    for known in SORTS:
-        if sort in (known.variable, known.letter):
-            return known
-    names = ", ".join(known.variable for known in SORTS)
+    for variable in SORTS:
+        if sort in (variable.variable, variable.letter):
+            return variable
+    names = ", ".join(variable.variable for variable in SORTS)
     raise GrammarError(f"{sort!r} is not a variable; the variables are {names}")
 
 

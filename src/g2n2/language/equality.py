@@ -46,15 +46,15 @@ def decide(left: TermLike, right: TermLike, assume: Assumption = "symmetric") ->
     mine, theirs = normal_form(left, assume), normal_form(right, assume)
     if mine == theirs:
         return Equality(True, "both are " + describe(mine))
-    found = counterexample(left, right, assume)
+    example = counterexample(left, right, assume)
     argument = f"the patterns differ: {describe(mine)} against {describe(theirs)}"
-    if found is None:
+    if example is None:
         argument += (
             "; no input tried tells the two apart, so they may be equal by a law of the function"
             if _functions(left) or _functions(right)
             else "; they differ on large inputs only"
         )
-    return Equality(False, argument, found)
+    return Equality(False, argument, example)
 
 
 def describe(form: Combination) -> str:
@@ -95,9 +95,9 @@ def counterexample(left: Term, right: Term, assume: Assumption) -> Counterexampl
         for size in _SIZES:
             matrix = _matrix(rng, size, assume, weighted=attempt % 2 == 1)
             values = {name: _value(rng, size, sort) for name, sort in names.items()}
-            found = _differ(left, right, matrix, values, functions)
-            if found is not None:
-                return found
+            example = _differ(left, right, matrix, values, functions)
+            if example is not None:
+                return example
     return None
 
 
@@ -127,15 +127,15 @@ def _differ(
         b = evaluate(right, matrix, values, opaque)
         scale = 1.0 + np.abs(a) + np.abs(b)
         with np.errstate(invalid="ignore"):
-            apart = np.abs(a - b) > 1e-7 * scale
+            differs = np.abs(a - b) > 1e-7 * scale
     else:
         a, b = (
             evaluate_mod(left, matrix, variables=values),
             evaluate_mod(right, matrix, variables=values),
         )
-        apart = a != b
+        differs = a != b
         a, b = evaluate(left, matrix, values), evaluate(right, matrix, values)
-    where = np.argwhere(apart)
+    where = np.argwhere(differs)
     if not len(where):
         return None
     entry = tuple(int(i) for i in where[0])

@@ -166,9 +166,9 @@ def _index(held: str, axes: str, nodes: int) -> tuple[Any, ...]:
 
 
 def _summed(value: Residues, held: str, left: str, prime: int) -> Residues:
-    for place, letter in reversed(list(enumerate(held))):
+    for axis, letter in reversed(list(enumerate(held))):
         if letter not in left:
-            value = reduced(value.sum(axis=2 + place), prime)
+            value = reduced(value.sum(axis=2 + axis), prime)
     return value
 
 

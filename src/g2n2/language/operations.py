@@ -118,8 +118,8 @@ class OperationTable(MutableMapping[str, Operation]):
 
     @property
     def _table(self) -> dict[str, Operation]:
-        own = self._own.get()
-        return self._shared if own is None else own
+        table = self._own.get()
+        return self._shared if table is None else table
 
     def __getitem__(self, name: str) -> Operation:
         return self._table[name]

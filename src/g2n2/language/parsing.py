@@ -249,8 +249,8 @@ class _Parser:
         if token.kind == "(":
             self.advance()
             return self.bracketed(token)
-        found = "the text ends" if token.kind == "end" else f"{token.text!r} cannot stand"
-        raise self.error(f"{found} where a term should be", OPERAND)
+        what = "the text ends" if token.kind == "end" else f"{token.text!r} cannot stand"
+        raise self.error(f"{what} where a term should be", OPERAND)
 
     def one_or_number(self, token: Token) -> Term:
         self.advance()

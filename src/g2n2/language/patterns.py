@@ -127,11 +127,11 @@ def _merged(
         if low != high:
             root = [low if r == high else r for r in root]
     number = {r: i for i, r in enumerate(sorted(set(root)))}
-    place = [number[r] for r in root]
+    new_number = [number[r] for r in root]
     return Pattern(
         len(number),
-        tuple(Edge(e.label, e.symmetric, tuple(place[v] for v in e.ends)) for e in edges),
-        tuple(place[v] for v in boundary),
+        tuple(Edge(e.label, e.symmetric, tuple(new_number[v] for v in e.ends)) for e in edges),
+        tuple(new_number[v] for v in boundary),
     )
 
 

@@ -42,17 +42,18 @@ def register(operation: Operation) -> Operation:
         raise GrammarError(
             f"an operation was expected, such as Operation('dg', 'dg', 'aa->a1'), got {operation!r}"
         )
-    known = OPERATIONS.get(operation.name)
-    if known is not None:
-        if _meaning(known) != _meaning(operation):
+    earlier = OPERATIONS.get(operation.name)
+    if earlier is not None:
+        if _meaning(earlier) != _meaning(operation):
             raise GrammarError(
-                f"the name {operation.name} is taken by {_described(known)}; it cannot also be "
+                f"the name {operation.name} is taken by {_described(earlier)}; it cannot also be "
                 f"{_described(operation)}: choose another name"
             )
-        if operation.name in BUILT_IN or set(operation.aliases) <= set(known.aliases):
-            return known
+        if operation.name in BUILT_IN or set(operation.aliases) <= set(earlier.aliases):
+            return earlier
         operation = replace(
-            operation, aliases=tuple(dict.fromkeys((*known.aliases, *operation.aliases)))
+            operation,
+            aliases=tuple(dict.fromkeys((*earlier.aliases, *operation.aliases))),
         )
     _refuse_other_kinds(operation)
     for spelling in (operation.name, operation.symbol, *operation.aliases):
@@ -79,12 +80,12 @@ def described(terms: Iterable[Term], aliases: bool = False) -> list[dict[str, An
     `aliases`: with their other spellings, for text that a user has written.
     """
     used = {t.op for term in terms for t in subterms(term) if isinstance(t, Apply)}
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for operation in (OPERATIONS[name] for name in sorted(used - set(BUILT_IN))):
-        found.append({field: getattr(operation, field) for field in FIELDS})
+        entries.append({field: getattr(operation, field) for field in FIELDS})
         if aliases and operation.aliases:
-            found[-1]["aliases"] = list(operation.aliases)
-    return found
+            entries[-1]["aliases"] = list(operation.aliases)
+    return entries
 
 
 def from_description(entry: Any) -> Operation:

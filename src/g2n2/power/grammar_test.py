@@ -315,7 +315,7 @@ def _readout(
 def _given_supports(
     supports: Mapping[str, Sequence[ArrayLike]] | None, matrices: Sequence[Adjacency]
 ) -> dict[str, list[NDArray[np.float64]]]:
-    found: dict[str, list[NDArray[np.float64]]] = {}
+    values_of: dict[str, list[NDArray[np.float64]]] = {}
     for name, values in (supports or {}).items():
         arrays = [np.asarray(value, dtype=np.float64) for value in values]
         sizes = [array.shape for array in arrays]
@@ -324,8 +324,8 @@ def _given_supports(
                 f"the values of {name} do not fit the graphs: expected one matrix [n, n] for each "
                 f"of the {len(matrices)} graphs"
             )
-        found[name] = _without_rounding_noise(arrays)
-    return found
+        values_of[name] = _without_rounding_noise(arrays)
+    return values_of
 
 
 def _without_rounding_noise(arrays: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:

@@ -84,15 +84,15 @@ class Suite(Described):
     def facts(self) -> dict[str, str]:
         """The suite in a few words, for `repr` and notebooks."""
         sizes = [len(matrix) for matrix in self.graphs]
-        found = {
+        facts = {
             "name": self.name,
             "graphs": f"{len(self.graphs):,}",
             "nodes": span(min(sizes, default=0), max(sizes, default=0)),
             "pairs": f"{len(self.pairs):,}",
         }
         if self.categories:
-            found["categories"] = some(dict.fromkeys(self.categories))
-        return found
+            facts["categories"] = some(dict.fromkeys(self.categories))
+        return facts
 
     def merged(self, values: Sequence[Hashable]) -> int:
         """Count the pairs that an invariant, one value per graph, fails to tell apart."""

@@ -262,12 +262,12 @@ def _linked(pairs: Iterable[tuple[int, int]], count: int) -> list[list[int]]:
 
 def _by_category(suite: Suite, classes: Sequence[int]) -> dict[str, tuple[int, int]]:
     total = Counter(suite.categories)
-    apart = Counter(
+    separated = Counter(
         name
         for name, (i, j) in zip(suite.categories, suite.pairs, strict=False)
         if classes[i] != classes[j]
     )
-    return {name: (apart[name], count) for name, count in total.items()}
+    return {name: (separated[name], count) for name, count in total.items()}
 
 
 def to_markdown(rows: Sequence[PowerRow]) -> str:
@@ -316,7 +316,7 @@ class PowerTable(Sequence[PowerRow]):
 
     def __str__(self) -> str:
         shown = [HEADERS, *map(cells, self.rows)]
-        widths = [max(len(row[place]) for row in shown) for place in range(len(HEADERS))]
+        widths = [max(len(row[column]) for row in shown) for column in range(len(HEADERS))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in shown]
         return "\n".join(line.rstrip() for line in lines)
 

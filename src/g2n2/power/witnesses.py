@@ -54,14 +54,14 @@ class Witness:
     separation: Separation
 
     def to_json(self) -> dict[str, Any]:
-        found = self.separation
+        separation = self.separation
         return {
             "graphs": [_graph6(self.first), _graph6(self.second)],
             "names": [graph_text(self.first), graph_text(self.second)],
-            "sentence": str(found.sentence),
-            "values": [str(value) for value in found.values or ()],
-            "depth": found.depth,
-            "readout": found.readout,
+            "sentence": str(separation.sentence),
+            "values": [str(value) for value in separation.values or ()],
+            "depth": separation.depth,
+            "readout": separation.readout,
         }
 
     def __repr__(self) -> str:
@@ -103,11 +103,11 @@ def _first(
     directed: bool,
 ) -> Witness | None:
     for g, h in pairs:
-        found = separate(stronger, g, h, directed=directed)
-        if not found.different:
+        separation = separate(stronger, g, h, directed=directed)
+        if not separation.different:
             continue
         if weaker is None or separate(weaker, g, h, directed=directed).verdict == "same":
-            return Witness(g, h, found)
+            return Witness(g, h, separation)
     return None
 
 

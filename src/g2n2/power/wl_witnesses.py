@@ -47,13 +47,13 @@ class Pool:
         groups: dict[tuple[int, int], list[int]] = {}
         for index, graph in enumerate(self.graphs):
             groups.setdefault((len(graph), int(coarse[index])), []).append(index)
-        found = [
+        pairs = [
             pair
             for members in groups.values()
             for pair in combinations(members, 2)
             if _apart(pair, fine)
         ]
-        yield from sorted(found, key=self._sort_key)
+        yield from sorted(pairs, key=self._sort_key)
 
     def _sort_key(self, pair: Pair) -> tuple[int, int]:
         """Small pairs that have names go first."""
@@ -67,8 +67,8 @@ def _apart(pair: Pair, classes: Classes) -> bool:
 
 @cache
 def _wl_classes(pool: Pool, folklore: int) -> Classes:
-    found: list[int] = WLTest("", folklore).refine(pool.graphs).graph_colours.tolist()
-    return found
+    classes: list[int] = WLTest("", folklore).refine(pool.graphs).graph_colours.tolist()
+    return classes
 
 
 @cache
@@ -118,18 +118,18 @@ class WordProbe:
             return None
 
     def confirmed(self, first: Adjacency, second: Adjacency, apart: bool) -> str | None:
-        found = separate(self.grammar, first, second)
+        separation = separate(self.grammar, first, second)
         if not apart:
-            return "" if found.verdict == "same" else None
-        if not found.different:
+            return "" if separation.verdict == "same" else None
+        if not separation.different:
             return None
-        return f"{found.sentence} is {' against '.join(map(str, found.values or ()))}"
+        return f"{separation.sentence} is {' against '.join(map(str, separation.values or ()))}"
 
 
 @cache
 def _word_classes(grammar: Grammar, pool: Pool, operations: tuple[Operation, ...]) -> Classes:
-    found: list[int] = probe_graphs(grammar, pool.graphs).graph_colours.tolist()
-    return found
+    classes: list[int] = probe_graphs(grammar, pool.graphs).graph_colours.tolist()
+    return classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +164,10 @@ class ColourProbe:
 
     def classes(self, pool: Pool) -> Classes | None:
         try:
-            found: list[int] = self.colours(pool).graph_colours.tolist()
+            classes: list[int] = self.colours(pool).graph_colours.tolist()
         except G2N2Error:
             return None
-        return found
+        return classes
 
     def confirmed(self, first: Adjacency, second: Adjacency, apart: bool) -> str | None:
         if not apart or self.words is None:
@@ -198,10 +198,10 @@ def witness(
 
     `other` are the classes of the other, `name` what it is called. Gives a sentence, and JSON.
     """
-    own = probe.classes(pool)
-    if own is None:
+    classes = probe.classes(pool)
+    if classes is None:
         return None
-    coarse, fine = (other, own) if more else (own, other)
+    coarse, fine = (other, classes) if more else (classes, other)
     for tried, (i, j) in enumerate(pool.split(coarse, fine)):
         if tried >= MAX_CONFIRMED_PAIRS:
             break

@@ -85,8 +85,8 @@ class Stack:
             x.reshape(*x.shape[:2], *(self.nodes,) * sort.boundary)
             for x, sort in zip(values, sorts, strict=True)
         ]
-        made = contracted(contraction, operands, self.nodes, self.prime)
-        return made.reshape(*made.shape[:2], *self._axes(result))
+        value = contracted(contraction, operands, self.nodes, self.prime)
+        return value.reshape(*value.shape[:2], *self._axes(result))
 
     def _leaf(self, name: str) -> Residues:
         if name == "1":

@@ -88,29 +88,29 @@ def parse_certificate(text: str, source: str) -> Json:
             "pipe one in: g2n2 derive FRAGMENT --json | g2n2 check -"
         )
     try:
-        found = parse_json(text)
+        data = parse_json(text)
     except ValueError as fault:
         raise ReductionError(f"{source} is not JSON: {fault}") from None
-    return certificate_in(found, source)
+    return certificate_in(data, source)
 
 
-def certificate_in(found: Any, source: str) -> Json:
+def certificate_in(data: Any, source: str) -> Json:
     """The certificate that read JSON is, or that it holds as a derivation."""
-    proof = proof_of(found)
+    proof = proof_of(data)
     if proof is None:
         raise ReductionError(
             f"{source} is neither a certificate of this version ({FORMAT!r}) nor a derivation; "
             "write one with `g2n2 derive FRAGMENT --out FILE` or `--json`"
         )
-    if proof is not found:
-        require_agreement(found, proof, source)
+    if proof is not data:
+        require_agreement(data, proof, source)
     return proof
 
 
-def proof_of(found: Any) -> Json | None:
+def proof_of(data: Any) -> Json | None:
     """A certificate, or the one that a derivation holds; None where there is none."""
-    derived = isinstance(found, dict) and "certificate" in found
-    proof = found["certificate"] if derived else found
+    derived = isinstance(data, dict) and "certificate" in data
+    proof = data["certificate"] if derived else data
     return proof if isinstance(proof, dict) and proof.get("format") == FORMAT else None
 
 

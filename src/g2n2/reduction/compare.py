@@ -207,8 +207,8 @@ def _oddity(body: Term) -> str:
 def _any_supports(rules: list[Rule], unknown: list[str], smaller: Grammar) -> list[Rule]:
     """The rules with undefined supports replaced by any matrix word of the other grammar."""
     any_word: dict[str, Term] = dict.fromkeys(unknown, Hole(M))
-    made = [Rule(r.head, substitute(r.body, any_word)) for r in rules]
-    return [*made, *(r for r in smaller.rules if r not in made)]
+    replaced = [Rule(r.head, substitute(r.body, any_word)) for r in rules]
+    return [*replaced, *(r for r in smaller.rules if r not in replaced)]
 
 
 def _named(term: Term, columns: dict[Term, Leaf]) -> Term:

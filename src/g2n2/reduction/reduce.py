@@ -140,11 +140,15 @@ def _reduced(
         core = lemma.smaller
     if not core.sentence_rules and level == "graph":
         return Reduction(grammar, grammar, (), assume, level)
-    found = _smallest(core, assume, level)
-    if found is None or not found.smaller.all_rules or cost(found.smaller) >= cost(core):
-        found = _without_unused(core, assume, level)
-    if found is not None:
-        links += _chain(found, order)
+    simulation = _smallest(core, assume, level)
+    if (
+        simulation is None
+        or not simulation.smaller.all_rules
+        or cost(simulation.smaller) >= cost(core)
+    ):
+        simulation = _without_unused(core, assume, level)
+    if simulation is not None:
+        links += _chain(simulation, order)
     if not _accepted(links):
         links, core = [], grammar
     reduced = links[-1].smaller if links else grammar
@@ -206,9 +210,9 @@ def _smallest(grammar: Grammar, assume: Assumption, level: Level) -> Simulation 
         most = len(grammar.rules) if best is None else len(best.smaller.rules) - inlining
         if best is not None and most <= _fewest(grammar, form):
             continue  # with no rule to spare M is a constant, and the action form has tried that
-        found = smallest(grammar, form, assume, level, most, inlining)
-        if found is not None and (best is None or cost(found) < cost(best.smaller)):
-            best = link(grammar, found, assume, level) or best
+        candidate = smallest(grammar, form, assume, level, most, inlining)
+        if candidate is not None and (best is None or cost(candidate) < cost(best.smaller)):
+            best = link(grammar, candidate, assume, level) or best
     return best
 
 
@@ -227,22 +231,24 @@ def _fewest(grammar: Grammar, form: Form) -> int:
 
 def _chain(direct: Simulation, order: Order) -> list[Link]:
     """The link itself, or by way of the paper's intermediate grammar where that is proved too."""
-    core, found, claim = direct.larger, direct.smaller, direct.proof.claim
+    core, reduced, claim = direct.larger, direct.smaller, direct.proof.claim
     assume, level = claim.assume, claim.level
-    middle = _with_rows(core, found, assume, level) if order == "paper" else None
+    middle = _with_rows(core, reduced, assume, level) if order == "paper" else None
     if middle is None:
         return [direct]
-    first, second = link(core, middle, assume, level), link(middle, found, assume, level)
+    first, second = link(core, middle, assume, level), link(middle, reduced, assume, level)
     return [first, second] if first and second else [direct]
 
 
-def _with_rows(core: Grammar, found: Grammar, assume: Assumption, level: Level) -> Grammar | None:
+def _with_rows(core: Grammar, reduced: Grammar, assume: Assumption, level: Level) -> Grammar | None:
     """The paper's intermediate grammar: rows and transposes are still there."""
     forms: tuple[Form, ...] = (
         ("action", "shape", "plain") if level != "pair" else ("shape", "plain")
     )
-    own = [smallest(core, form, assume, level, len(core.rules), inlining=False) for form in forms]
-    usable = [g for g in own if g is not None]
+    candidates = [
+        smallest(core, form, assume, level, len(core.rules), inlining=False) for form in forms
+    ]
+    usable = [g for g in candidates if g is not None]
     if not usable:
         return None
     rows = [
@@ -258,14 +264,14 @@ def _with_rows(core: Grammar, found: Grammar, assume: Assumption, level: Level) 
     base = min(usable, key=cost)
     rules, name = [*base.all_rules, *rows], f"i-{core.name}"
     middle = Grammar.of(rules, name, core.supports, default_readout=False)
-    return middle if middle not in (core, found) else None
+    return middle if middle not in (core, reduced) else None
 
 
 def _alternatives(
     core: Grammar, reduced: Grammar, assume: Assumption, level: Level
 ) -> tuple[Alternative, ...]:
     """Smaller grammars under stronger assumptions or with another read-out."""
-    found: list[Alternative] = []
+    alternatives: list[Alternative] = []
     fewest = len(reduced.rules)
     if (
         assume == "none"
@@ -285,9 +291,9 @@ def _alternatives(
             note = f"read-out {smaller.readout_text}"
             if stronger == "simple" and assume != "simple":
                 note = f"for 0/1 symmetric A without loops; {note}"
-            found.append(Alternative(smaller, stronger, links, note))
+            alternatives.append(Alternative(smaller, stronger, links, note))
             fewest = len(smaller.rules)
-    return tuple(found)
+    return tuple(alternatives)
 
 
 def _reduced_name(name: str) -> str:

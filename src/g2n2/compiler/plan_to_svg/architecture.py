@@ -116,8 +116,8 @@ class _Architecture:
         box = Box(0, (self.top + self.bottom - height) / 2, 116, height)
         self.canvas.box(box, INPUT, "graph", "graph")
         self.canvas.text(box.cx, box.y + 20, "graph", 14, INPUT.stroke, bold=True)
-        for place, (name, size) in enumerate(lines):
-            y = box.y + 48 + 24 * place
+        for row, (name, size) in enumerate(lines):
+            y = box.y + 48 + 24 * row
             self.canvas.text(box.x + 14, y, name, 14, INPUT.stroke, "start", bold=True)
             self.canvas.text(box.right - 14, y, size, 11, FAINT, "end")
         self.x = box.right + _GAP
@@ -154,15 +154,15 @@ class _Architecture:
         bodies = {
             update.sort: [body_label(step) for step in update.steps] for update in layer.updates
         }
-        texts = [body for found in bodies.values() for body in found]
+        texts = [body for labels in bodies.values() for body in labels]
         width = max([text_width(text, 13) for text in texts] + [text_width("layer 99", 14, True)])
         box = self._column(index, width + 32, f"layer {index + 1}")
         for update in layer.updates:
             sort = update.sort
             shown = bodies[sort] or (["Σ_k C_k H W_k"] if update.kind == "bilinear" else [])
             first = self._axis(sort) - _LINE * (len(shown) - 1) / 2
-            for place, body in enumerate(shown):
-                self.canvas.text(box.cx, first + _LINE * place, body, 13, RULE.stroke)
+            for row, body in enumerate(shown):
+                self.canvas.text(box.cx, first + _LINE * row, body, 13, RULE.stroke)
 
     def _hidden_layers(self, first: int, last: int, index: int) -> None:
         name = f"layers {first}–{last}" if last > first else f"layer {first}"
@@ -188,15 +188,15 @@ class _Architecture:
         for sort in self.final:
             owned = [part for part in self.parts if part.beside == sort]
             top = self._axis(sort) - _PART_PITCH * (len(owned) - 1) / 2
-            for place, (text, _, sources) in enumerate(owned):
-                y = top + _PART_PITCH * place
+            for row, (text, _, sources) in enumerate(owned):
+                y = top + _PART_PITCH * row
                 for number, source in enumerate(sources):
                     read[source].append(y + 8 * (number - (len(sources) - 1) / 2))
                 box = Box(x, y - _PART / 2, width, _PART)
                 color = SELECTOR.stroke
                 self.canvas.box(box, SELECTOR, "readout", text, text, 13, color, bold=False)
                 self.canvas.arrow([(box.right, y), (join, y)], color)
-        shares = [(place + 1) / (len(read) + 1) for place in range(len(read))]
+        shares = [(row + 1) / (len(read) + 1) for row in range(len(read))]
         if not any(len(part.sources) > 1 for part in self.parts):
             shares = [0.5] * len(read)  # no line crosses another
         for (sort, heights), share in zip(read.items(), shares, strict=True):

@@ -117,15 +117,15 @@ def body_label(step: RuleStep) -> str:
 
 
 def _band(update: MemoryUpdate, numbered: list[NumberedSelector], top: float) -> Band:
-    own = [[item for item in numbered if item.step is step] for step in update.steps]
+    selectors = [[item for item in numbered if item.step is step] for step in update.steps]
     skips = update.kind == "mix" and update.width_in > 0
-    count = int(skips) + sum(map(len, own))
+    count = int(skips) + sum(map(len, selectors))
     height = max(PITCH * count, SIZE + BELOW)
     y = top + (height - PITCH * count) / 2 + PITCH / 2
     skip = y if skips else None
     y += PITCH if skips else 0
     rules = []
-    for step, items in zip(update.steps, own, strict=True):
+    for step, items in zip(update.steps, selectors, strict=True):
         in_order = sorted(items, key=lambda item: item.operand)
         rules.append(RuleRow(step, tuple((item, y + PITCH * k) for k, item in enumerate(in_order))))
         y += PITCH * len(items)
@@ -212,22 +212,24 @@ def _draw_lane(
 
 def _readers(placed: list[Band], at: LayerColumns, sort: Sort) -> list[tuple[float, float]]:
     """Where the branches of a memory end: its skip connection, and the selectors that read it."""
-    found = []
+    ends = []
     for band in placed:
         if band.update.sort == sort and band.skip is not None:
-            found.append((at.join, band.skip))
+            ends.append((at.join, band.skip))
         if band.update.sort == sort and band.update.kind == "bilinear":
-            found.append((at.mixer, band.axis))
+            ends.append((at.mixer, band.axis))
         for rule in band.rules:
-            found += [(at.selectors, y) for item, y in rule.selectors if item.selector.sort == sort]
-    return found
+            ends += [(at.selectors, y) for item, y in rule.selectors if item.selector.sort == sort]
+    return ends
 
 
-def _free_height(frame: Box, own: list[float], others: list[float]) -> float:
+def _free_height(frame: Box, branches: list[float], others: list[float]) -> float:
     """Where a memory's line leaves it: near its middle, off every other branch."""
     heights = [frame.cy + side * step for step in range(0, 20, 2) for side in (1, -1)]
     for y in heights:
-        if all(abs(y - z) >= 6 for z in others) and all(y == z or abs(y - z) >= 6 for z in own):
+        if all(abs(y - z) >= 6 for z in others) and all(
+            y == z or abs(y - z) >= 6 for z in branches
+        ):
             return y
     return frame.cy
 

@@ -95,9 +95,9 @@ def _grammar_lines(grammar: Grammar, kept: set[Rule]) -> list[list[ColouredText]
     ordered = sorted(grammar.all_rules, key=lambda rule: grammar.variables.index(rule.head))
     for sort, rules in groupby(ordered, key=lambda rule: rule.head):
         line: list[ColouredText] = [(f"{sort.variable} → ", INK, True)]
-        for place, rule in enumerate(rules):
+        for index, rule in enumerate(rules):
             color = RULE.stroke if rule in kept else FAINT
-            pieces: list[ColouredText] = [(" | ", FAINT, False)] if place else []
+            pieces: list[ColouredText] = [(" | ", FAINT, False)] if index else []
             pieces.append((rule.body_text(), color, rule in kept))
             if _width([*line, *pieces]) > _WIDEST:
                 lines.append(line)
@@ -116,8 +116,8 @@ def _text_box(
     box = Box(x, middle - height / 2, width, height)
     canvas.box(box, Paint(MIXER.stroke, "#fafbfc"), "stage", name)
     canvas.text(box.cx, box.y - 18, name, 15, bold=True)
-    for place, line in enumerate(lines):
-        at, y = x + 18, box.y + 12 + _LINE * (place + 0.5)
+    for row, line in enumerate(lines):
+        at, y = x + 18, box.y + 12 + _LINE * (row + 0.5)
         for text, color, bold in line:
             canvas.text(at, y, text, _SIZE, color, "start", bold)
             at += text_width(text, _SIZE, bold)

@@ -68,8 +68,8 @@ def _draw_step(canvas: Canvas, at: _Columns, y: float, trace: Trace, step: Trace
     rule = Box(at.rule, middle - 18, text_width(str(step.rule), 14, bold=True) + 24, 36)
     canvas.box(rule, RULE, "rule", str(step.rule), str(step.rule), 14, RULE.stroke)
     output = _draw_chip(canvas, at.output, middle, step.output, "output", new=True)
-    for place, word in enumerate(step.inputs):
-        off = place - (len(step.inputs) - 1) / 2
+    for index, word in enumerate(step.inputs):
+        off = index - (len(step.inputs) - 1) / 2
         chosen = _draw_chip(canvas, at.inputs, middle + _PITCH * off, word, "input")
         bend, end = output.x - 24, middle + 12 * off
         path = [(chosen.right, chosen.cy), (bend, chosen.cy), (bend, end), (output.x, end)]
@@ -88,10 +88,10 @@ def _draw_memories(
     for sort, words in memories.items():
         canvas.text(x + 12, row, sort.variable, 14, MEMORY[sort].stroke, "start", bold=True)
         for line in _lines(words) or [[]]:
-            place = x + _LABEL
+            left = x + _LABEL
             for word in line:
-                chip = _draw_chip(canvas, place, row, word, "stored", new=word == new)
-                place = chip.right + _SPACE
+                chip = _draw_chip(canvas, left, row, word, "stored", new=word == new)
+                left = chip.right + _SPACE
             row += _PITCH
     return panel
 

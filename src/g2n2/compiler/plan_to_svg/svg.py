@@ -227,15 +227,15 @@ class TextRun(NamedTuple):
 
 def runs(text: str, drop: float = 0.0, scale: float = 1.0) -> Iterator[TextRun]:
     """Cut `MLP_{V_c}` or `C^{(l+1)}` into pieces; `_x` shifts one letter, `_12` a number."""
-    place = 0
-    for found in _SHIFTED.finditer(text):
-        if found.start() > place:
-            yield TextRun(text[place : found.start()], drop, scale)
-        shift = (_DROP if found[1] == "_" else _RAISE) * scale
-        yield from runs(found[2] or found[3] or "", drop + shift, scale * _SHRINK)
-        place = found.end()
-    if place < len(text):
-        yield TextRun(text[place:], drop, scale)
+    position = 0
+    for match in _SHIFTED.finditer(text):
+        if match.start() > position:
+            yield TextRun(text[position : match.start()], drop, scale)
+        shift = (_DROP if match[1] == "_" else _RAISE) * scale
+        yield from runs(match[2] or match[3] or "", drop + shift, scale * _SHRINK)
+        position = match.end()
+    if position < len(text):
+        yield TextRun(text[position:], drop, scale)
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
