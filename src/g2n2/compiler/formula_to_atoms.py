@@ -262,7 +262,8 @@ def _simpler_single(term: Term) -> Iterator[Term]:
         elif term.op == "trace":
             inside = inner.args[0] if _is(inner, "diag") else None
             column = inside or apply("matmul", apply("hadamard", inner, EYE), ONE)
-            yield joined("matmul", (ROW_OF_ONES, *_factors(column)))
+            op, run = spread(column)
+            yield joined("matmul", (ROW_OF_ONES, *(run if op == "matmul" else (column,))))
     elif OPERATIONS[term.op].multilinear:
         yield from _distributed(term)
 
@@ -278,12 +279,6 @@ def _distributed(term: Apply) -> Iterator[Term]:
             factor, rest = operand.args
             yield apply("scale", factor, apply(term.op, *before, rest, *after))
             return
-
-
-def _factors(column: Term) -> tuple[Term, ...]:
-    """The factors of a product of matrices and a column; the column itself else."""
-    op, run = spread(column)
-    return run if op == "matmul" else (column,)
 
 
 def sums(run: tuple[Term, ...]) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:

@@ -278,7 +278,9 @@ def _layer_rows(cost: NetworkCost, number: int) -> list[Row]:
                 Row(part, str(step.rule), step.copies, _selectors(selectors), output, total)
             )
         output = shape(update.sort, update.width_out)
-        rows.append(Row(part, mixer_name(update), None, _mixer(update), output, cost.mixer(update)))
+        rows.append(
+            Row(part, mixer_name(update), None, mixer_sizes(update), output, cost.mixer(update))
+        )
     return rows
 
 
@@ -291,7 +293,8 @@ def _selectors(numbered: list[NumberedSelector]) -> str:
     return "; ".join(f"{', '.join(names)} {text}" for text, names in by_shape.items())
 
 
-def _mixer(update: MemoryUpdate) -> str:
+def mixer_sizes(update: MemoryUpdate) -> str:
+    """`262→524→64`, or `64×32→64` for the released code's node update."""
     if update.kind == "bilinear":
         channels = update.mixer[0].width_in // update.width_in
         return f"{channels}×{update.width_in}→{update.width_out}"

@@ -90,7 +90,8 @@ def trace(grammar: GrammarLike, word: Term | str, graph: GraphLike | None = None
         sort = node.rule.head
         memories = _stored(memories, sort, node.term)
         inputs = tuple(child.term for child in node.children)
-        value = None if graph is None else _value(grammar, node.term, graph)
+        written = substitute(node.term, dict(grammar.supports))
+        value = None if graph is None else evaluate(written, graph)
         steps.append(TraceStep(node.rule, inputs, node.term, layer, memories, value))
     depth = max((step.layer for step in steps if step.layer is not None), default=0)
     return Trace(grammar, term, start, tuple(steps), depth)
@@ -131,10 +132,6 @@ def _start(grammar: Grammar, derivation: DerivationTree, identity: bool) -> Memo
 def _stored(memories: Memories, sort: Sort, term: Term) -> Memories:
     kept = memories.get(sort, ())
     return memories if term in kept else MappingProxyType({**memories, sort: (*kept, term)})
-
-
-def _value(grammar: Grammar, term: Term, graph: GraphLike) -> Array:
-    return evaluate(substitute(term, dict(grammar.supports)), graph)
 
 
 _LARGEST = 12

@@ -107,7 +107,9 @@ def _laid(op: str, items: tuple[Term, ...], run: tuple[Term, ...]) -> Iterator[t
             yield ()
         return
     first, rest = items[0], items[1:]
-    turned = _is_transposed_variable(first)
+    turned = (
+        isinstance(first, Apply) and first.op == "transpose" and isinstance(first.args[0], Hole)
+    )
     most = len(run) - len(rest) if turned or isinstance(first, Hole) else min(1, len(run))
     for cut in range(1 if rest else max(1, len(run)), most + 1):
         if run_sort(run[:cut]) == first.sort:
@@ -116,7 +118,3 @@ def _laid(op: str, items: tuple[Term, ...], run: tuple[Term, ...]) -> Iterator[t
             for taken in ways:
                 for others in _laid(op, rest, run[cut:]):
                     yield taken + others
-
-
-def _is_transposed_variable(item: Term) -> bool:
-    return isinstance(item, Apply) and item.op == "transpose" and isinstance(item.args[0], Hole)

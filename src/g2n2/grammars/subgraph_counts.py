@@ -206,16 +206,12 @@ def laplacian_power(exponent: int, normalised: bool = False) -> Term:
     return power(parse(NORMALISED_LAPLACIAN if normalised else LAPLACIAN), exponent)
 
 
-def _diamond() -> nx.Graph:
-    return nx.Graph([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
-
-
 FORMULAS: dict[str, Callable[[], Term]] = {
     **{f"C{k}": lambda k=k: subgraph_count(nx.cycle_graph(k)) for k in range(3, 8)},  # type: ignore[misc]
     **{f"P{k}": lambda k=k: subgraph_count(nx.path_graph(k)) for k in range(2, 8)},  # type: ignore[misc]
     **{f"star {k}": lambda k=k: subgraph_count(nx.star_graph(k)) for k in range(2, 7)},  # type: ignore[misc]
     "tailed triangle": lambda: subgraph_count(nx.lollipop_graph(3, 1)),
-    "chordal cycle": lambda: subgraph_count(_diamond()),
+    "chordal cycle": lambda: subgraph_count(nx.Graph([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])),
     "Laplacian": lambda: laplacian_power(1),
     "normalised Laplacian": lambda: laplacian_power(1, normalised=True),
 }

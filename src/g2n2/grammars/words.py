@@ -13,7 +13,7 @@ from ..language.sorts import SORTS, S, Sort
 from ..language.terms import Term, fill, leaves, operation_count
 from ..options import check_option
 from .coercion import GrammarLike, as_grammar
-from .grammar import Grammar, Rule
+from .grammar import Grammar
 from .shared_subterms import regrouped
 
 
@@ -106,17 +106,13 @@ class _WordTable:
         seen = self.seen.setdefault(sort, set())
         kept = []
         for rule in self.grammar.of_sort(sort):
-            for term in self._filled(rule, size):
+            for fillings in self._fillings(rule.holes, size - operation_count(rule.body)):
+                term = fill(rule.body, fillings)
                 value = frozenset(normal_form(term, self.assume).items())
                 if value not in seen:
                     seen.add(value)
                     kept.append(term)
         return kept
-
-    def _filled(self, rule: Rule, size: int) -> Iterator[Term]:
-        spare = size - operation_count(rule.body)
-        for fillings in self._fillings(rule.holes, spare):
-            yield fill(rule.body, fillings)
 
     def _fillings(self, slots: tuple[Sort, ...], spare: int) -> Iterator[list[Term]]:
         """All ways to fill the slots with words that apply `spare` operations in all."""

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from .evaluation import Function, evaluate, evaluate_mod
 from .parsing import TermLike, as_term
 from .patterns import Assumption, Combination, Pattern, normal_form
-from .sorts import Sort
 from .terms import Apply, Term, leaves, subterms
 
 _SIZES = (1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 8, 8)
@@ -94,7 +93,10 @@ def counterexample(left: Term, right: Term, assume: Assumption) -> Counterexampl
     for attempt in range(_ROUNDS):
         for size in _SIZES:
             matrix = _matrix(rng, size, assume, weighted=attempt % 2 == 1)
-            values = {name: _value(rng, size, sort) for name, sort in names.items()}
+            values = {
+                name: rng.integers(-3, 4, tuple(size if axis == "n" else 1 for axis in sort.axes))
+                for name, sort in names.items()
+            }
             example = _differ(left, right, matrix, values, functions)
             if example is not None:
                 return example
@@ -108,10 +110,6 @@ def _matrix(rng: np.random.Generator, n: int, assume: Assumption, weighted: bool
     entries = np.triu(entries, 1 if assume == "simple" or not weighted else 0)
     entries = entries + np.triu(entries, 1).T
     return (entries != 0).astype(int) if assume == "simple" else entries
-
-
-def _value(rng: np.random.Generator, n: int, sort: Sort) -> Any:
-    return rng.integers(-3, 4, tuple(n if axis == "n" else 1 for axis in sort.axes))
 
 
 def _functions(term: Term) -> set[str]:

@@ -244,11 +244,8 @@ def _expand(term: Term, assume: Assumption) -> Combination:
         case Apply(op=op, args=args) if OPERATIONS[op].multilinear:
             forms = [_expand(arg, assume) for arg in args]
             return _multilinear(OPERATIONS[op], forms, [arg.sort for arg in args], assume)
-    raise SortError(f"{term} has no pattern: {_culprit(term)} is not multilinear")
-
-
-def _culprit(term: Term) -> str:
-    return OPERATIONS[term.op].symbol if isinstance(term, Apply) else str(term)
+    symbol = OPERATIONS[term.op].symbol if isinstance(term, Apply) else str(term)
+    raise SortError(f"{term} has no pattern: {symbol} is not multilinear")
 
 
 def _multilinear(

@@ -145,12 +145,8 @@ def _atlas_pairs(
             for i, j in combinations(members, 2)
             if fine[i] != fine[j]
         ]
-        yield from sorted(split, key=_nameless)
-
-
-def _nameless(pair: tuple[Adjacency, Adjacency]) -> int:
-    """How many graphs of a pair have no name: a pair a reader knows goes first."""
-    return sum(graph_name(graph) is None for graph in pair)
+        # A pair whose graphs have names, which a reader knows, goes first.
+        yield from sorted(split, key=lambda pair: sum(graph_name(g) is None for g in pair))
 
 
 def _graph6(matrix: Adjacency) -> str:

@@ -36,7 +36,8 @@ Json = dict[str, Any]
 def certificate(larger: Grammar, smaller: Grammar, links: Iterable[Link | Proof]) -> Json:
     """The certificate of a chain of links from one grammar to another."""
     chain = list(links)
-    ends = [end for link in chain for end in _ends(link)]
+    claims = (link.claim if isinstance(link, Proof) else link for link in chain)
+    ends = [end for claim in claims for end in (claim.larger, claim.smaller)]
     content: Json = {
         "format": FORMAT,
         "from": _rules(larger),
@@ -133,12 +134,6 @@ def declare_operations(content: Json, source: str) -> None:
             register(from_description(entry))
     except (GrammarError, TypeError) as fault:
         raise ReductionError(f"{source} cannot be used here: {printable(str(fault))}") from None
-
-
-def _ends(link: Link | Proof) -> tuple[Grammar, Grammar]:
-    if isinstance(link, Proof):
-        return link.claim.larger, link.claim.smaller
-    return link.larger, link.smaller
 
 
 def _link(link: Link | Proof) -> Json:

@@ -152,7 +152,8 @@ def _reduced(
     if not _accepted(links):
         links, core = [], grammar
     reduced = links[-1].smaller if links else grammar
-    reduced = reduced.named(_reduced_name(grammar.name)) if links else grammar
+    if links and grammar.name:
+        reduced = reduced.named(f"r-{grammar.name}")
     more = _alternatives(core, reduced, assume, level) if alternatives else ()
     return Reduction(grammar, reduced, tuple(links), assume, level, more)
 
@@ -294,10 +295,6 @@ def _alternatives(
             alternatives.append(Alternative(smaller, stronger, links, note))
             fewest = len(smaller.rules)
     return tuple(alternatives)
-
-
-def _reduced_name(name: str) -> str:
-    return f"r-{name}" if name else ""
 
 
 def unused_rules(claim: Claim) -> tuple[Rule, ...]:

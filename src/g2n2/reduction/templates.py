@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import permutations
 
 from ..grammars.grammar import Grammar, Rule
-from ..language.patterns import Assumption, Pattern, canonical, pattern_of
+from ..language.patterns import Assumption, canonical, pattern_of
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import (
     ONE,
@@ -45,8 +45,10 @@ def library(
         return grammar.all_rules
     base = [rule for rule in _base(grammar, assume) if rule.head != S]
     if form in ("broadcast", "diagonal"):
-        filled = [_with_ones(rule) for rule in base if rule.head == M]
-        return tuple(_distinct(filled, assume))
+        matrices = [rule for rule in base if rule.head == M]
+        fillings = [[ONE if s == V else Hole(s) for s in rule.holes] for rule in matrices]
+        bodies = [fill(rule.body, f) for rule, f in zip(matrices, fillings, strict=True)]
+        return tuple(_distinct((Rule(M, body) for body in bodies), assume))
     if not inlining:
         rules = [rule for rule in base if form == "action" or _allowed(rule, form)]
         return tuple(_distinct(rules, assume))
@@ -95,11 +97,6 @@ def _allowed(rule: Rule, form: Form) -> bool:
     return not absent & {rule.head, *rule.holes}
 
 
-def _with_ones(rule: Rule) -> Rule:
-    fillings = [ONE if sort == V else Hole(sort) for sort in rule.holes]
-    return Rule(rule.head, fill(rule.body, list(fillings)))
-
-
 def _inlined(rule: Rule, base: Iterable[Rule]) -> Iterator[Rule]:
     """The rule with one of its variables replaced by the body of a rule."""
     options = list(base)
@@ -144,11 +141,7 @@ def _shape(rule: Rule, assume: Assumption) -> object:
     count = len(rule.holes)
     numberings = permutations(range(count)) if count <= MOST_RENUMBERED else [range(count)]
     forms = [canonical(pattern_of(_labelled(rule.body, n), assume)) for n in numberings]
-    return min(forms, key=_order)
-
-
-def _order(pattern: Pattern) -> tuple[object, ...]:
-    return pattern.vertices, pattern.edges, pattern.boundary
+    return min(forms, key=lambda p: (p.vertices, p.edges, p.boundary))
 
 
 def _labelled(body: Term, numbers: Iterable[int]) -> Term:

@@ -17,7 +17,7 @@ from ..plan import (
     RuleStep,
     numbered_selectors,
 )
-from ..plan_to_text import sizes_text
+from ..plan_to_text import mixer_sizes, sizes_text
 from .palette import MEMORY, MIXER, RULE, SELECTOR
 from .svg import BELOW, FAINT, SIZE, Box, Canvas, memory_icon, text_width
 
@@ -295,8 +295,7 @@ def _mixer_lines(update: MemoryUpdate) -> list[str]:
     """The name of an MLP and its widths."""
     variable = update.sort.variable
     if update.kind == "bilinear":
-        channels = update.mixer[0].width_in // update.width_in
-        return ["Σ_k C_k H W_k", f"{channels}×{update.width_in}→{update.width_out}"]
+        return ["Σ_k C_k H W_k", mixer_sizes(update)]
     name = f"{'MLP' if len(update.mixer) > 1 else 'linear'}_{{{variable}}}"
     added = f", then + {SYMBOLS[update.sort]}" if update.residual else ""
     return [name, sizes_text(update.mixer) + added]

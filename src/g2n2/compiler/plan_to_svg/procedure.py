@@ -73,7 +73,8 @@ def _draw_step(canvas: Canvas, at: _Columns, y: float, trace: Trace, step: Trace
         chosen = _draw_chip(canvas, at.inputs, middle + _PITCH * off, word, "input")
         bend, end = output.x - 24, middle + 12 * off
         path = [(chosen.right, chosen.cy), (bend, chosen.cy), (bend, end), (output.x, end)]
-        canvas.arrow(_without_repeats(path), SELECTOR.stroke)
+        path = [path[0], *(b for a, b in pairwise(path) if a != b)]
+        canvas.arrow(path, SELECTOR.stroke)
     canvas.arrow([(output.right, middle), (panel.x, middle)])
     return Box(panel.x, panel.y, panel.width, panel.height + spare)
 
@@ -139,7 +140,3 @@ def _chip_width(word: Term) -> float:
 def _short(word: Term) -> str:
     text = word_text(word)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def _without_repeats(path: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    return [path[0], *(b for a, b in pairwise(path) if a != b)]
