@@ -45,10 +45,11 @@ def library(
         return grammar.all_rules
     base = [rule for rule in _base(grammar, assume) if rule.head != S]
     if form in ("broadcast", "diagonal"):
-        matrices = [rule for rule in base if rule.head == M]
-        fillings = [[ONE if s == V else Hole(s) for s in rule.holes] for rule in matrices]
-        bodies = [fill(rule.body, f) for rule, f in zip(matrices, fillings, strict=True)]
-        return tuple(_distinct((Rule(M, body) for body in bodies), assume))
+        filled = []
+        for rule in (rule for rule in base if rule.head == M):
+            parts: list[Term] = [ONE if sort == V else Hole(sort) for sort in rule.holes]
+            filled.append(Rule(M, fill(rule.body, parts)))
+        return tuple(_distinct(filled, assume))
     if not inlining:
         rules = [rule for rule in base if form == "action" or _allowed(rule, form)]
         return tuple(_distinct(rules, assume))
