@@ -13,8 +13,21 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from .errors import DataError, GrammarError, ReductionError
 from .grammars.coercion import GrammarLike, as_grammar
+from .grammars.grammar import Grammar
 from .input_files import parse_json, read_text_file
+from .language.patterns import ASSUMPTIONS, Assumption
 from .options import check_option
+from .pipeline import Derivation
+from .pipeline import compare as compare_grammars
+from .placement import SYMBOLS, Statement, against_test, compared_tests, turned
+from .power.refinement import WLTest
+from .power.suites import Suite
+from .power.table import PowerTable, power_row, wl_row
+from .reduction.certificates import certificate_in, read_certificate
+from .reduction.checker import CheckResult
+from .reduction.checker import check as verify
+from .reduction.compare import MODES, Comparison, Mode, with_functions
+from .verdict import Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,16 +37,7 @@ if TYPE_CHECKING:
     from .compiler.presets import Preset
     from .compiler.readout_plan import Task
     from .data.graph_set import GraphSet
-    from .grammars.grammar import Grammar
-    from .language.patterns import Assumption
     from .nn.model import GrammarGNN
-    from .pipeline import Derivation
-    from .placement import Statement
-    from .power.refinement import WLTest
-    from .power.suites import Suite
-    from .power.table import PowerTable
-    from .reduction.checker import CheckResult
-    from .reduction.compare import Comparison, Mode
     from .training.predict import Outcome
     from .training.run import Run
 
@@ -57,9 +61,6 @@ def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> CheckResu
     Raises:
         ReductionError: The file cannot be read or is no certificate.
     """
-    from .reduction.certificates import certificate_in, read_certificate
-    from .reduction.checker import check as verify
-
     if isinstance(certificate, str | os.PathLike):
         return verify(read_certificate(Path(certificate), register_operations=False))
     content = getattr(certificate, "certificate", certificate)
@@ -83,13 +84,9 @@ class WLComparison:
     @property
     def relation(self) -> str:
         """≡, ⊊, ⊋, `incomparable`, or as much of it as is settled, as of a `Comparison`."""
-        from .placement import SYMBOLS
-
         return SYMBOLS[self.statement.relation]
 
     def __str__(self) -> str:
-        from .verdict import Verdict
-
         return str(Verdict((self.statement,)))
 
 
@@ -112,11 +109,6 @@ def compare(
     Raises:
         GrammarError: There is no such grammar or test, or an option is none of those above.
     """
-    from .language.patterns import ASSUMPTIONS
-    from .pipeline import compare as compare_grammars
-    from .power.refinement import WLTest
-    from .reduction.compare import MODES
-
     check_option("mode", mode, MODES, GrammarError)
     check_option("assume", assume, ASSUMPTIONS, GrammarError)
     first, second = _test_or_grammar(left), _test_or_grammar(right)
@@ -126,9 +118,6 @@ def compare(
 
 
 def _with_test(first: WLTest | Grammar, second: WLTest | Grammar, mode: Mode) -> WLComparison:
-    from .placement import Statement, against_test, compared_tests, turned
-    from .power.refinement import WLTest
-
     left, right = (one.name or "given" for one in (first, second))
     if isinstance(first, WLTest) and isinstance(second, WLTest):
         return WLComparison(left, right, compared_tests(first, second))
@@ -158,10 +147,6 @@ def measure_power(
 ) -> PowerTable:
     """Every grammar on every suite; `g2n2.power` says what the arguments mean."""
     from .data.suites import find_suite
-    from .power.refinement import WLTest
-    from .power.suites import Suite
-    from .power.table import PowerTable, power_row, wl_row
-    from .reduction.compare import with_functions
 
     given = list(grammars) if isinstance(grammars, list | tuple) else [cast(GrammarLike, grammars)]
     suites = [suite] if isinstance(suite, str | Path | Suite) else list(suite)
@@ -180,8 +165,6 @@ def measure_power(
 
 
 def _test_or_grammar(grammar: GrammarLike) -> WLTest | Grammar:
-    from .power.refinement import WLTest
-
     test = WLTest.find(grammar) if isinstance(grammar, str) else None
     return test or as_grammar(grammar)
 

@@ -9,13 +9,17 @@ about simple undirected graphs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from .compiler.plan import NetworkPlan
+from .compiler.plan_to_text import rules_text
 from .errors import G2N2Error
 from .grammars.fragments import Fragment
 from .grammars.grammar import Grammar, Rule
+from .grammars.network_rules import Mixing, words_of_test
 from .language.operations import OPERATIONS, POINTWISE
 from .language.sorts import Sort
 from .placement import (
@@ -32,15 +36,17 @@ from .placement import (
     words_statements,
 )
 from .power.refinement import ONE_WL, THREE_WL, WLTest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from .compiler.plan import NetworkPlan
-    from .grammars.network_rules import Mixing
-    from .power.table import PowerRow
-    from .power.wl_witnesses import Pool, Probe
-    from .reduction.compare import Comparison, Inclusion
+from .power.table import PowerRow
+from .power.wl_witnesses import (
+    ColourProbe,
+    Pool,
+    Probe,
+    WordProbe,
+    all_graphs,
+    known_pairs,
+    witness,
+)
+from .reduction.compare import Comparison, Inclusion
 
 __all__ = [
     "Statement",
@@ -210,8 +216,6 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
     Some network of that plan, wide enough, tells two graphs apart iff the WL test of its grammar
     does (docs/power.md); where that does not quite hold, `plan.exceptions()` are among the notes.
     """
-    from .power.wl_witnesses import ColourProbe, all_graphs
-
     base = grammar_verdict(plan.grammar)
     exceptions = plan.exceptions()
     if plan.readout.task != "graph":
@@ -255,8 +259,6 @@ def _layers(count: int) -> str:
 
 def _limit(tested: Grammar, mixing: Mapping[Sort, Mixing]) -> Grammar:
     """Words that tell apart at least what the network does with any number of layers."""
-    from .power.grammar_test import words_of_test
-
     kinds = {sort: "zero" if kind == "homogeneous" else kind for sort, kind in mixing.items()}
     return words_of_test(tested, kinds)
 
@@ -270,8 +272,6 @@ def _network_placed(
     describes: Literal["exactly", "from above", "not at all"],
 ) -> Statement:
     """A network against a WL test: what it merges and separates among small graphs, and bounds."""
-    from .power.wl_witnesses import known_pairs
-
     above = below = None
     for graphs in (known_pairs(), pool):
         if describes == "exactly":
@@ -296,8 +296,6 @@ def _stronger_notes(
     plan: NetworkPlan, words: Verdict, probe: Probe, pool: Pool, exact: bool
 ) -> list[str]:
     """Which rules MLPs, biases and pooling add to the words, and whether they add power."""
-    from .compiler.plan_to_text import rules_text
-
     name = plan.grammar.name or "the grammar"
     functions = plan.added_rules()
     reasons = _added(functions)
@@ -350,8 +348,6 @@ def _added(rules: Sequence[Rule]) -> list[str]:
 
 def _beyond_words(grammar: Grammar, probe: Probe, pool: Pool) -> str | None:
     """Two graphs a network tells apart and no sentence of its grammar does."""
-    from .power.wl_witnesses import WordProbe, witness
-
     words = as_words(grammar)
     classes = WordProbe(words).classes(pool) if words is not None and words.sentence_rules else None
     pair = None if classes is None else witness(probe, pool, classes, "words", more=True)
