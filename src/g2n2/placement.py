@@ -21,7 +21,7 @@ from .graphs.names import graph_text
 from .language.sorts import Sort
 from .language.terms import Apply, Hole, leaves, multilinear, operators, subterms
 from .power.refinement import ONE_WL, THREE_WL, WLTest
-from .power.wl_witnesses import (
+from .power.witnesses import (
     BoundProbe,
     ColourProbe,
     Pool,

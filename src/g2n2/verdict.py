@@ -37,7 +37,7 @@ from .placement import (
 )
 from .power.refinement import ONE_WL, THREE_WL, WLTest
 from .power.table import PowerRow
-from .power.wl_witnesses import (
+from .power.witnesses import (
     ColourProbe,
     Pool,
     Probe,

@@ -1,15 +1,14 @@
 """Basis closure: all words of a grammar on some graphs, up to linear combination.
 
 Every operation is linear in each argument, so the span of the words (their values on all graphs
-side by side, modulo a prime) is closed by closing a basis of it, layer by layer. It is closed when
-a layer adds nothing, and then holds every word there is.
+side by side, modulo a prime) is closed by closing a basis of it, layer by layer, until a layer adds
+nothing; then it holds every word there is.
 
 A layer of few elements is gone through element by element. Otherwise each rule is applied to random
-combinations until `CONFIRMATIONS` in a row fall into the span already found: as long as the rule
-can leave that span, a random combination stays inside with probability at most h / p for a rule
-with h variables, so in a space of 2,450 dimensions a layer ends too early with probability below
-2,450 * (h / p) ** 4 < 2 ** -80. Then as many products are taken as the span has dimensions, not the
-square of it.
+combinations until `CONFIRMATIONS` in a row fall into the span already found: if the rule can leave
+that span, a random combination stays inside with probability at most h / p for a rule with h
+variables, so in 2,450 dimensions a layer ends too early with probability below
+2,450 * (h / p) ** 4 < 2 ** -80. So as many products are taken as the span has dimensions.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Constants of a rule body as residues: adjacency matrices, supports, and functions of them.
 
-Every float64 is a rational number whose denominator is a power of two, so it has an exact residue.
-`inv` is exact in the field. `sqrt` of a rational number is exact in a field that holds the square
-roots of the primes it needs, chosen one by one and multiplied out, so that √2·√3 = √6 there too:
-the residues are then the image of the true numbers under a ring homomorphism, and equal numbers
-have equal residues. `relu` and `abs` of rational numbers are exact. Any other function becomes a
-random number for each of its values, which is what a function that nothing is known of can do.
+A float64 is a rational number whose denominator is a power of two, so it has an exact residue.
+`inv` is exact in the field. `sqrt` is exact in a field that holds the square roots of the primes it
+needs, chosen one by one and multiplied out, so that √2·√3 = √6 there too. `relu` and `abs` of
+rational numbers are exact. Any other function becomes a random number for each of its values, which
+is what a function that nothing is known of can do.
 """
 
 from __future__ import annotations

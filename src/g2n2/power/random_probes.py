@@ -1,11 +1,10 @@
 """Randomised words with linear mixing: many or large graphs at once, up to a number of layers.
 
-In each layer every rule is applied to `width` random combinations of all words so far; the
-coefficients are drawn once and shared by all graphs, so equal graphs (in the grammar's eyes) get
-equal numbers. A difference between two read-outs is exact: some sentence of that depth differs.
-Equality is evidence only, twice over: the words made are a random sample of each layer, and there
-may be more layers. In exchange nothing is ever reduced, and memory grows with layers times width
-instead of with the square of the number of entries.
+In each layer every rule is applied to `width` random combinations of all words so far, drawn once
+for all graphs, so graphs that are equal to the grammar get equal numbers. A difference between two
+read-outs is exact: some sentence of that depth differs. Equality is evidence only: the words are a
+random sample of each layer, and there may be more layers. In exchange memory grows with layers
+times width instead of with the square of the number of entries.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ..language.evaluation import evaluate
 from ..language.parsing import parse
 from ..language.sorts import M
 from ..language.terms import Term
-from ..power.plot import check_plot
+from ..power.table import check_plot
 from .laplacians import Laplacian, laplacian
 
 if TYPE_CHECKING:
