@@ -119,8 +119,8 @@ def test_reduced_grammars_of_all_sets_of_operations() -> None:
 
 
 @pytest.mark.slow
-def test_exhaustive_grammars_of_all_sets_of_operations() -> None:
-    assert_networks_fit((f.exhaustive().named(str(f)) for f in with_sentences()), (2,))
+def test_exhaustive_grammars_of_every_other_set_of_operations() -> None:
+    assert_networks_fit((f.exhaustive().named(str(f)) for f in with_sentences()[::2]), (2,))
 
 
 @pytest.mark.slow
