@@ -82,9 +82,9 @@ def test_membership_agrees_with_all_strings(name: str, size: int) -> None:
     terms = [
         random_term(rng, sort, rng.randint(0, size), VOCABULARIES["L3"])
         for sort in SORTS
-        for _ in range(250)
+        for _ in range(120)
     ]
-    terms += [reassociated(rng, rng.choice(generated)) for _ in range(250)]
+    terms += [reassociated(rng, rng.choice(generated)) for _ in range(120)]
     outcomes = {True: 0, False: 0}
     for term in terms:
         if operation_count(term) + leaves(term).count(IDENTITY) > size:  # I is diag(1)
@@ -96,8 +96,8 @@ def test_membership_agrees_with_all_strings(name: str, size: int) -> None:
         else:
             with pytest.raises(GrammarError, match="is not a word of"):
                 derive_word(grammar, term)
-    assert outcomes[True] > 100
-    assert outcomes[False] > 100 or name in ("G_L1", "G_L3")
+    assert outcomes[True] > 50
+    assert outcomes[False] > 50 or name in ("G_L1", "G_L3")
 
 
 def reassociated(rng: Random, term: Term) -> Term:

@@ -44,7 +44,7 @@ def rng_matrix(rng: Random, n: int) -> list[list[int]]:
 TWINS: list[tuple[str, Sort, int, Assumption]] = [
     ("G_L1", S, 5, "symmetric"),
     ("G_L1", M, 4, "none"),
-    ("G_L3", S, 5, "symmetric"),
+    ("G_L3", S, 4, "symmetric"),
     ("G_L3", V, 4, "symmetric"),
     ("G_L3", M, 3, "none"),
     ("r-G_L3", S, 6, "symmetric"),

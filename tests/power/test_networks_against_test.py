@@ -3,7 +3,7 @@
 For every grammar of the catalogue, the reduced and the exhaustive grammar of every set of operations
 with a sentence, and 200 random grammars: presets `paper` and `modern`, sums, own and pooled
 read-out, with and without pair biases, on all pairs of graphs of equal size up to six nodes. The
-default suite runs a dozen of them, `-m slow` the whole; `-s` prints the counts.
+default suite runs a few of them, `-m slow` the whole; `-s` prints the counts.
 """
 
 from __future__ import annotations
@@ -33,15 +33,12 @@ MORE = 9
 EXCEPTIONS: frozenset[str] = frozenset(())
 """Settings in which these networks left pairs together that the test tells apart."""
 
-A_DOZEN = (
+SOME = (
     "r-G_L1",
     "r-G_L3",
-    "r-G_L3 ∖ {M⊙M}",
     "r-G_L3 ∖ {MM}",
-    "r-G_L3 ∖ {MV_c}",
     "PPGN",
     "GCN",
-    "GNNML1",
     "M → MM | A; S → Tr(M)",
     "M → A; S → Tr(MMM)",
     "V → AV | 1; S → VᵀV",
@@ -98,8 +95,8 @@ def with_sentences() -> list[Fragment]:
     return [fragment for fragment in sets if fragment.exhaustive().sentence_rules]
 
 
-@pytest.mark.parametrize("text", A_DOZEN)
-def test_a_dozen_grammars(text: str) -> None:
+@pytest.mark.parametrize("text", SOME)
+def test_some_grammars(text: str) -> None:
     assert_networks_fit([find_grammar(text)], (1, 2))
 
 

@@ -260,6 +260,7 @@ def test_exp_is_merged_by_1wl_and_separated_by_2fwl() -> None:
         assert refine(pair, 2, "fwl", labels).separated()
 
 
+@pytest.mark.slow
 def test_brec_by_2fwl_pair_for_pair() -> None:
     expressivity_file("brec_v3_pairs.g6.gz")
     suite = load_suite("brec")

@@ -248,7 +248,6 @@ def components(grammar: Grammar, size: int, limit: int) -> dict[Pattern, str]:
         ("· ᵀ 1", 8, 9),
         ("· ᵀ 1 Tr", 7, 8),
         ("· ⊙ Tr", 6, 6),
-        ("· ᵀ 1 ⊙", 6, 9),
         ("1 diag · Tr", 6, 9),
     ],
 )
