@@ -87,7 +87,7 @@ MIXED = {M: "zero", V: "any", R: "homogeneous", S: "any"}
 )
 @pytest.mark.parametrize("readout", ["grammar", "pooled"])
 def test_random_grammars_agree_with_the_twin(readout, functions):
-    for seed in range(1000, 1008):
+    for seed in range(1000, 1004):
         assert_equals_twin(random_grammar(seed), SMALL, 2, readout, functions)
 
 

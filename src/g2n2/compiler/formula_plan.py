@@ -88,7 +88,8 @@ class FormulaPlan:
         pooled: bool = True,
         sentence_rules: Sequence[Rule] = (),
     ) -> None:
-        self.realiser, self.inputs, self.pooled, self.own = realiser, inputs, pooled, sentence_rules
+        self.realiser, self.inputs, self.pooled = realiser, inputs, pooled
+        self.sentence_rules = [(rule, written_out(rule.body)) for rule in sentence_rules]
         self.terms = tuple(written_out(term) for term in terms)
         self.readings = tuple(self._reading(term) for term in self.terms)
         self.final = [c for reading in self.readings for c in reading.final]
@@ -147,7 +148,7 @@ class FormulaPlan:
         return ceil(max(0, half - self.inputs.widths[sort]) / max(steps, 1))
 
     def _reading(self, term: Term) -> Reading:
-        reading = _Readings(self.realiser, self.pooled, self.own).best(term)
+        reading = self._best(term)
         if reading is None:
             blamed = self.realiser.blamed(term)
             name = self.realiser.grammar.name or "this grammar"
@@ -157,15 +158,8 @@ class FormulaPlan:
             )
         return reading
 
-
-class _Readings:
-    """How a term can be read out of the last memories, with the least work."""
-
-    def __init__(self, realiser: Realiser, pooled: bool, sentence_rules: Sequence[Rule]) -> None:
-        self.realiser, self.pooled = realiser, pooled
-        self.own = [(rule, written_out(rule.body)) for rule in sentence_rules]
-
-    def best(self, term: Term) -> Reading | None:
+    def _best(self, term: Term) -> Reading | None:
+        """The reading of least work; None where nothing makes the term."""
         readings = list(self._direct(term))
         if not self.realiser.by_rules or not readings:
             readings += self._linear(term)
@@ -174,7 +168,7 @@ class _Readings:
         if term.sort == S and not (self.pooled and readings):
             readings += self._by_sentences(term)
         if not readings:
-            readings += [r for other in simpler(term) if (r := self.best(other)) is not None]
+            readings += [r for other in simpler(term) if (r := self._best(other)) is not None]
         return min(readings, key=lambda reading: reading.work, default=None)
 
     def _direct(self, term: Term) -> Iterator[Reading]:
@@ -195,11 +189,11 @@ class _Readings:
             case Number(value=value):
                 yield Reading({}, constant=value)
             case Apply(op="add", args=(x, y)):
-                left, right = self.best(x), self.best(y)
+                left, right = self._best(x), self._best(y)
                 if left is not None and right is not None:
                     yield _total((Fraction(1), left), (Fraction(1), right))
             case Apply(op="scale", args=(Number(value=value), x)):
-                if (inner := self.best(x)) is not None:
+                if (inner := self._best(x)) is not None:
                     yield _total((value, inner))
 
     def _pooled(self, term: Term) -> Iterator[Reading]:
@@ -225,11 +219,11 @@ class _Readings:
                     yield Reading({"diagonal": combination, "off-diagonal": combination})
         pushed = tuple(transposed(transposed(factor)) for factor in run)
         if pushed != run:
-            yield from filter(None, [self.best(joined(op, pushed))])
+            yield from filter(None, [self._best(joined(op, pushed))])
 
     def _by_sentences(self, term: Term) -> Iterator[Reading]:
         """By a rule of S on the last memories; what is linear in a zero is zero."""
-        for rule, body in self.own:
+        for rule, body in self.sentence_rules:
             for parts in instances(body, term):
                 operands = [self.realiser.realise(part) for part in parts]
                 if not all(operands):
@@ -328,7 +322,9 @@ def requirements(
     mode, _ = readout_options(readout, None)
     inputs = plan_inputs(chosen, find_preset("paper"), 0, 0, directed)
     heads = {rule.head for rule in chosen.rules}
-    pools: list[tuple[str, Pooling]] = [(part, "sum") for part, s in PARTS.items() if s in heads]
+    pools: list[tuple[str, Pooling]] = [
+        (name, "sum") for name, part in PARTS.items() if part.memory in heads
+    ]
     sentence_rules = [
         r for r in chosen.sentence_rules if mode == "grammar" or not is_pooled(r, pools, True)
     ]

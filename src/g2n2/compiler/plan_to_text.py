@@ -20,7 +20,7 @@ from .plan import (
     numbered_selectors,
     shape,
 )
-from .readout_plan import ReadoutPlan, pool_rules_of, spans
+from .readout_plan import PARTS, ReadoutPlan, pool_rules_of, spans
 
 HEADERS = ("part", "step", "b", "maps", "output", "parameters", "FLOPs", "memory")
 NUMERIC = frozenset({"b", "parameters", "FLOPs", "memory"})
@@ -168,15 +168,6 @@ def _cost_json(cost: Cost) -> dict[str, int]:
     }
 
 
-POOLED = {
-    "nodes": "H",
-    "rows": "R",
-    "scalars": "s",
-    "diagonal": "diag C",
-    "off-diagonal": "offdiag C",
-}
-"""What each part of the read-out is called."""
-
 SIGNS = {"sum": "Σ", "mean": "mean", "max": "max", "none": ""}
 
 
@@ -223,7 +214,7 @@ def pool_texts(plan: ReadoutPlan) -> list[str]:
     if not plan.pooled_width:
         return []
     return [
-        POOLED[part] if part == "scalars" else f"{SIGNS[how]} {POOLED[part]}"
+        PARTS[part].symbol if part == "scalars" else f"{SIGNS[how]} {PARTS[part].symbol}"
         for part, how in plan.pools
     ]
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from ..errors import LoweringError
 from ..grammars.network_rules import POOL_RULES
@@ -26,14 +26,23 @@ if TYPE_CHECKING:
 
 Task = Literal["graph", "node", "edge"]
 Pooling = Literal["sum", "mean", "max", "none"]
-PARTS: dict[str, Sort] = {
-    "nodes": V,
-    "rows": R,
-    "scalars": S,
-    "diagonal": M,
-    "off-diagonal": M,
+
+
+class ReadoutPart(NamedTuple):
+    """What can be pooled: a part of a memory, the sort of the entries it has, and its symbol."""
+
+    memory: Sort
+    entries: Sort
+    symbol: str
+
+
+PARTS: dict[str, ReadoutPart] = {
+    "nodes": ReadoutPart(V, V, "H"),
+    "rows": ReadoutPart(R, R, "R"),
+    "scalars": ReadoutPart(S, S, "s"),
+    "diagonal": ReadoutPart(M, V, "diag C"),
+    "off-diagonal": ReadoutPart(M, M, "offdiag C"),
 }
-"""H, the row vectors, the scalars, and the two parts of C: which memory each is a part of."""
 
 WAYS = ("sum", "mean", "max", "none")
 """Ways of pooling; what the option `readout` meant before it named the rules that are read out."""
@@ -134,8 +143,8 @@ def plan_readout(
         )
     pools: tuple[tuple[str, Pooling], ...] = tuple(
         (part, "sum" if mode == "grammar" else ways[part])
-        for part, sort in PARTS.items()
-        if widths.get(sort, 0)
+        for part, (memory, *_) in PARTS.items()
+        if widths.get(memory, 0)
         and (part == "scalars" if mode == "grammar" else ways[part] != "none")
     )
     of_the_graph = task == "graph" or context
@@ -144,7 +153,7 @@ def plan_readout(
         applied = tuple(steps)
     elif mode == "pooled" and task == "graph":
         applied = tuple(step for step in steps if not is_pooled(step.rule, pools, bool(decision)))
-    pooled = sum(widths[PARTS[part]] for part, _ in pools) if of_the_graph else 0
+    pooled = sum(widths[PARTS[part].memory] for part, _ in pools) if of_the_graph else 0
     local = _local(task, widths, mode)
     local_width = sum(widths[sort] for _, sort in local)
     total = pooled + sum(step.copies for step in applied) + local_width

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
@@ -61,7 +61,7 @@ def demonstrate(settings: DemoSettings, out: Path, console: Console) -> DemoOutc
         yield
         seconds[title] = time.monotonic() - start
 
-    def tell(lines: Iterable[str]) -> None:
+    def tell(*lines: str) -> None:
         for line in lines:
             console.print(f"   {line}", soft_wrap=True)
 
@@ -73,27 +73,22 @@ def demonstrate(settings: DemoSettings, out: Path, console: Console) -> DemoOutc
             raise ReductionError(f"the checker refuses {out / CERTIFICATE}: {result.failure}")
         reduced = derivation.reduced
         rules = len(derivation.exhaustive.all_rules)
-        tell([f"{derivation.fragment} gives {rules} rules; proofs leave"])
-        tell(f"  {line}" for line in reduced.lines())
         tell(
-            [
-                f"certificate: {result.checked} obligations, accepted by a checker that shares "
-                "no code with the search"
-            ]
+            f"{derivation.fragment} gives {rules} rules; proofs leave",
+            *(f"  {line}" for line in reduced.lines()),
+            f"certificate: {result.checked} obligations, accepted by a checker that shares no code "
+            "with the search",
         )
     graphs_text = f"{settings.graphs:,} random {DEGREE}-regular graphs of {settings.nodes} nodes"
     with step(f"Make {graphs_text}, and look at them"):
         graphs = load_dataset("regular", options=settings.data_options)
         view = compare_tests(graphs, reduced)
         tell(
-            (
-                f"1-WL, and so any GIN: {colours(view.one_wl)} for all {settings.graphs:,}",
-                f"3-WL, and so the derived grammar: {colours(view.three_wl)}",
-                "test graphs that 3-WL cannot tell from a training graph: "
-                f"{view.seen_before or 'none'}",
-                "sentences of the grammar that count, evaluated on every graph:",
-                *(f"  {s.text} = {s.formula}: right on {s.graphs:,}" for s in view.sentences),
-            )
+            f"1-WL, and so any GIN: {colours(view.one_wl)} for all {settings.graphs:,}",
+            f"3-WL, and so the derived grammar: {colours(view.three_wl)}",
+            f"test graphs 3-WL cannot tell from a training graph: {view.seen_before or 'none'}",
+            "sentences of the grammar that count, evaluated on every graph:",
+            *(f"  {s.text} = {s.formula}: right on {s.graphs:,}" for s in view.sentences),
         )
     trained: dict[str, TrainedNetwork] = {}
     for key, config in configs(reduced, settings).items():
@@ -118,11 +113,7 @@ def demonstrate(settings: DemoSettings, out: Path, console: Console) -> DemoOutc
 
 
 def claim_folder(path: Path) -> Path:
-    """Make a folder ready for a demonstration; what an earlier one left there is removed.
-
-    Raises:
-        DataError: The folder holds something else, or cannot be written.
-    """
+    """Make a folder ready for a demonstration; what an earlier one left there is removed."""
     try:
         make_folder(path)
         if not (path / MARK).is_file() and any(path.iterdir()):
