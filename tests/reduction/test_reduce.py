@@ -16,6 +16,7 @@ from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar, Level, Rule
 from g2n2.graphs import parse_graph6
 from g2n2.language.evaluation import evaluate
+from g2n2.language.operations import Operation
 from g2n2.language.parsing import parse
 from g2n2.language.patterns import Assumption
 from g2n2.reduction.certificates import certificate
@@ -24,6 +25,7 @@ from g2n2.reduction.invariants import Claim, Form
 from g2n2.reduction.lemmas import Lemma
 from g2n2.reduction.reduce import Reduction, Simulation, include, reduce
 from g2n2.reduction.simulation import first_failure, prove
+from g2n2.testing import registered
 from reduction.hand_written import hand_written
 
 FORMS = get_args(Form)
@@ -378,6 +380,21 @@ def test_what_the_checker_refuses_is_not_returned(monkeypatch: pytest.MonkeyPatc
     reduction = reduce(G_L1.named("never reduced before"))
     assert reduction.reduced == G_L1
     assert (reduction.links, reduction.alternatives) == ((), ())
+
+
+def test_a_reduction_is_remembered_with_all_it_depends_on() -> None:
+    assert reduce(G_L1) is reduce(G_L1)
+    assert reduce(G_L1.named("mine")).reduced.name == "r-mine"
+    turned = Grammar(G_L1.rules[::-1], G_L1.readout, G_L1.name)
+    assert turned == G_L1
+    assert reduce(turned).original.rules == turned.rules
+    found = []
+    for signature in ("aa->a1", "ab->a1"):
+        with registered(Operation("dg", "dg", signature)):
+            found.append(reduce(Grammar.parse("V → dg(M) | MV | 1; M → MM | A")))
+    diagonals, row_sums = found
+    assert diagonals.original == row_sums.original
+    assert row_sums.removed != diagonals.removed
 
 
 def test_grammars_written_by_hand() -> None:
