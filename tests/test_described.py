@@ -42,8 +42,8 @@ def many() -> GraphSet:
 MADE: dict[str, Callable[[], Any]] = {
     "GraphSet": many,
     "GraphBatch": lambda: GraphBatch.of(["C~", "Bw"] * 500),
-    "Suite": lambda: load_suite("graph8c"),
-    "SameSizePairs": lambda: load_suite("graph8c").pairs,
+    "Suite": lambda: load_suite("atlas"),
+    "SameSizePairs": lambda: load_suite("atlas").pairs,
     "Refinement": lambda: refine(["C~", "Bw"] * 20, 2),
     "GrammarColours": lambda: grammar_test(g2n2.find_grammar("r-G_L1"), ["C~", "Bw"] * 20),
     "Predictions": lambda: Predictions(np.arange(5000), np.ones((5000, 2)), np.ones((5000, 2))),

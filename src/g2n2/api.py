@@ -13,8 +13,21 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from .errors import DataError, GrammarError, ReductionError
 from .grammars.coercion import GrammarLike, as_grammar
+from .grammars.grammar import Grammar
 from .input_files import parse_json, read_text_file
+from .language.patterns import ASSUMPTIONS, Assumption
 from .options import check_option
+from .pipeline import Derivation
+from .pipeline import compare as compare_grammars
+from .placement import SYMBOLS, Statement, against_test, compared_tests, turned
+from .power.refinement import WLTest
+from .power.suites import Suite
+from .power.table import PowerTable, power_row, wl_row
+from .reduction.certificates import certificate_in, read_certificate
+from .reduction.checker import CheckResult
+from .reduction.checker import check as verify
+from .reduction.compare import MODES, Comparison, Mode, with_functions
+from .verdict import Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,16 +37,7 @@ if TYPE_CHECKING:
     from .compiler.presets import Preset
     from .compiler.readout_plan import Task
     from .data.graph_set import GraphSet
-    from .grammars.grammar import Grammar
-    from .language.patterns import Assumption
     from .nn.model import GrammarGNN
-    from .pipeline import Derivation
-    from .placement import Statement
-    from .power.refinement import WLTest
-    from .power.suites import Suite
-    from .power.table import PowerTable
-    from .reduction.checker import CheckResult
-    from .reduction.compare import Comparison, Mode
     from .training.predict import Outcome
     from .training.run import Run
 
@@ -57,9 +61,6 @@ def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> CheckResu
     Raises:
         ReductionError: The file cannot be read or is no certificate.
     """
-    from .reduction.certificates import certificate_in, read_certificate
-    from .reduction.checker import check as verify
-
     if isinstance(certificate, str | os.PathLike):
         return verify(read_certificate(Path(certificate), register_operations=False))
     content = getattr(certificate, "certificate", certificate)
@@ -74,28 +75,18 @@ def check(certificate: str | Path | Mapping[str, Any] | Derivation) -> CheckResu
 
 @dataclass(frozen=True)
 class WLComparison:
-    """A WL test set against a grammar or another test, on simple undirected graphs.
+    """A WL test set against a grammar or another test, on simple undirected graphs."""
 
-    Attributes:
-        left: The name of the one side.
-        right: The name of the other.
-        statement: How the left stands to the right, and why.
-    """
-
-    left: str
-    right: str
-    statement: Statement
+    left: str  # the name of the one side
+    right: str  # the name of the other
+    statement: Statement  # how the left stands to the right, and why
 
     @property
     def relation(self) -> str:
         """≡, ⊊, ⊋, `incomparable`, or as much of it as is settled, as of a `Comparison`."""
-        from .placement import SYMBOLS
-
         return SYMBOLS[self.statement.relation]
 
     def __str__(self) -> str:
-        from .verdict import Verdict
-
         return str(Verdict((self.statement,)))
 
 
@@ -118,11 +109,6 @@ def compare(
     Raises:
         GrammarError: There is no such grammar or test, or an option is none of those above.
     """
-    from .language.patterns import ASSUMPTIONS
-    from .pipeline import compare as compare_grammars
-    from .power.refinement import WLTest
-    from .reduction.compare import MODES
-
     check_option("mode", mode, MODES, GrammarError)
     check_option("assume", assume, ASSUMPTIONS, GrammarError)
     first, second = _test_or_grammar(left), _test_or_grammar(right)
@@ -132,9 +118,6 @@ def compare(
 
 
 def _with_test(first: WLTest | Grammar, second: WLTest | Grammar, mode: Mode) -> WLComparison:
-    from .placement import Statement, against_test, compared_tests, turned
-    from .power.refinement import WLTest
-
     left, right = (one.name or "given" for one in (first, second))
     if isinstance(first, WLTest) and isinstance(second, WLTest):
         return WLComparison(left, right, compared_tests(first, second))
@@ -144,11 +127,13 @@ def _with_test(first: WLTest | Grammar, second: WLTest | Grammar, mode: Mode) ->
     how = "as words" if mode == "words" else "with functions, in the limit"
     about = f"{grammar.name or 'given'} {how}"
     if grammar.sentence_rules:
-        found = against_test(grammar, test, mode != "words", about)
+        statement = against_test(grammar, test, mode != "words", about)
     else:
         silent = "it has no sentences, so it tells nothing apart"
-        found = Statement(about, "strictly below", test.name, (silent,))
-    return WLComparison(left, right, found if first is grammar else turned(found, test.name, how))
+        statement = Statement(about, "strictly below", test.name, (silent,))
+    return WLComparison(
+        left, right, statement if first is grammar else turned(statement, test.name, how)
+    )
 
 
 def measure_power(
@@ -162,10 +147,6 @@ def measure_power(
 ) -> PowerTable:
     """Every grammar on every suite; `g2n2.power` says what the arguments mean."""
     from .data.suites import find_suite
-    from .power.refinement import WLTest
-    from .power.suites import Suite
-    from .power.table import PowerTable, power_row, wl_row
-    from .reduction.compare import with_functions
 
     given = list(grammars) if isinstance(grammars, list | tuple) else [cast(GrammarLike, grammars)]
     suites = [suite] if isinstance(suite, str | Path | Suite) else list(suite)
@@ -184,8 +165,6 @@ def measure_power(
 
 
 def _test_or_grammar(grammar: GrammarLike) -> WLTest | Grammar:
-    from .power.refinement import WLTest
-
     test = WLTest.find(grammar) if isinstance(grammar, str) else None
     return test or as_grammar(grammar)
 
@@ -248,18 +227,18 @@ def load(path: str | Path, device: str = "auto") -> GrammarGNN | Run:
     Raises:
         DataError: It is neither; the message says what it is and what reads it.
     """
-    place = Path(path)
-    if os.path.isdir(place):
+    file = Path(path)
+    if os.path.isdir(file):
         from .training.run import Run
 
-        return Run(place, device)
-    if not os.path.exists(place):
+        return Run(file, device)
+    if not os.path.exists(file):
         raise DataError(f"no file or folder {str(path)!r}: check the path")
-    if other := _other_content(place):
+    if other := _other_content(file):
         raise DataError(f"{path} holds {other}")
     from .nn.files import load as load_network
 
-    return load_network(place, "cpu" if device == "auto" else device)
+    return load_network(file, "cpu" if device == "auto" else device)
 
 
 _ELSEWHERE = {
@@ -320,27 +299,27 @@ def export(
         DataError: Another ending, or the file cannot be written.
         LoweringError: The network uses something the format has no operator for.
     """
-    place = Path(path)
-    if place.suffix not in (".onnx", ".pt2"):
+    target = Path(path)
+    if target.suffix not in (".onnx", ".pt2"):
         raise DataError(
-            f"cannot export to {place.name!r}: end the name in .onnx (ONNX) or .pt2 (torch.export);"
-            " model.save writes .safetensors"
+            f"cannot export to {target.name!r}: end the name in .onnx (ONNX) or .pt2 "
+            "(torch.export); model.save writes .safetensors"
         )
     from .nn.exporting import export_onnx, export_program
 
     network = _network(model)
-    if place.suffix == ".onnx":
-        export_onnx(network, place, sizes, dynamic)
-        return place
-    if not place.parent.is_dir():
+    if target.suffix == ".onnx":
+        export_onnx(network, target, sizes, dynamic)
+        return target
+    if not target.parent.is_dir():
         raise DataError(f"cannot write {str(path)!r}: make the folder first")
     import torch
 
     try:
-        torch.export.save(export_program(network, sizes, dynamic), place)
+        torch.export.save(export_program(network, sizes, dynamic), target)
     except OSError as fault:
         raise DataError(f"cannot write {str(path)!r}: {fault.strerror or fault}") from fault
-    return place
+    return target
 
 
 def _network(model: GrammarGNN | Run | str | Path) -> GrammarGNN:
@@ -429,10 +408,10 @@ def _outputs(
             with torch.no_grad():
                 values: NDArray[np.float64] = model(graphs).double().cpu().numpy()
             return values
-        found = _fitting(model, _graph_set(model, graphs, options))
-        store = GraphStore(found, weight.device, (), weight.dtype, model.columns_only)
-        made, rows = outputs(model, store, np.arange(len(found)))
-        return made[np.argsort(rows)]
+        graph_set = _fitting(model, _graph_set(model, graphs, options))
+        store = GraphStore(graph_set, weight.device, (), weight.dtype, model.columns_only)
+        values_by_batch, rows = outputs(model, store, np.arange(len(graph_set)))
+        return values_by_batch[np.argsort(rows)]
     finally:
         model.train(training)
 
@@ -460,11 +439,7 @@ def _graph_set(model: GrammarGNN, graphs: Any, options: Mapping[str, Any] | None
 
 
 def _fitting(model: GrammarGNN, graphs: GraphSet) -> GraphSet:
-    """The graphs with a row for each output, and no features for a network that reads none.
-
-    Raises:
-        ShapeError: The network reads other features.
-    """
+    """The graphs with a row for each output, and no features for a network that reads none."""
     import numpy as np
 
     inputs, task = model.plan.inputs, model.plan.readout.task

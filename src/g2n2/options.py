@@ -11,22 +11,13 @@ from .errors import DataError, G2N2Error
 def check_option(
     option: str, value: object, allowed: Sequence[str], error: type[G2N2Error] = DataError
 ) -> None:
-    """Refuse a value that an option does not take.
+    """Refuse a value that an option does not take; the message names all that it takes.
 
     >>> check_option("level", "graph", ("graph", "node"))
-
-    Args:
-        option: Its name, as the caller writes it.
-        value: What was given.
-        allowed: What it takes.
-        error: What is raised.
-
-    Raises:
-        G2N2Error: The value is none of them; the message names the option and all it takes.
     """
     if isinstance(value, str) and value in allowed:
         return
     near = get_close_matches(value.lower(), allowed, n=1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    known = ", ".join(map(repr, allowed))
-    raise error(f"{option}: got {value!r}, expected one of {known}{hint}")
+    listed = ", ".join(map(repr, allowed))
+    raise error(f"{option}: got {value!r}, expected one of {listed}{hint}")

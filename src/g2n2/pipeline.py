@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import TYPINGS, Fragment, Typing
 from .grammars.grammar import LEVELS, Grammar, Level, Rule
 from .input_files import parse_json
+from .language.operations import Operation, registered_operations
 from .language.patterns import ASSUMPTIONS, Assumption
 from .options import check_option
 from .reduction.certificates import (
@@ -61,10 +62,12 @@ class Derivation:
 
     @property
     def reduced(self) -> Grammar:
-        found = self.reduction
-        if found.reduced == self.exhaustive:
-            return found.reduced
-        return found.reduced.named(reduced_name(self.exhaustive.name, found.assume, found.level))
+        reduction = self.reduction
+        if reduction.reduced == self.exhaustive:
+            return reduction.reduced
+        return reduction.reduced.named(
+            reduced_name(self.exhaustive.name, reduction.assume, reduction.level)
+        )
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -164,10 +167,24 @@ def derive(
     check_option("level", level, LEVELS, GrammarError)
     check_option("order", order, ("direct", "paper"), GrammarError)
     chosen = fragment if isinstance(fragment, Fragment) else Fragment(fragment)
-    exhaustive = chosen.exhaustive(typing)
+    return _derived(chosen, typing, assume, level, order, witnesses, registered_operations())
+
+
+@lru_cache(maxsize=64)
+def _derived(
+    fragment: Fragment,
+    typing: Typing,
+    assume: Assumption,
+    level: Level,
+    order: Order,
+    witnesses: bool,
+    operations: tuple[Operation, ...],
+) -> Derivation:
+    """The same, remembered: what an operation's name means is part of the question."""
+    exhaustive = fragment.exhaustive(typing)
     reduction = reduce(exhaustive, assume, level, order)
     kept = tuple(_kept(rule, reduction, witnesses) for rule in reduction.reduced.rules)
-    return Derivation(chosen, typing, exhaustive, reduction, tuple(steps(reduction.links)), kept)
+    return Derivation(fragment, typing, exhaustive, reduction, tuple(steps(reduction.links)), kept)
 
 
 def _kept(rule: Rule, reduction: Reduction, witnesses: bool) -> Kept:
@@ -178,12 +195,12 @@ def _kept(rule: Rule, reduction: Reduction, witnesses: bool) -> Kept:
     from .power.witnesses import needed
 
     try:
-        found = needed(reduced, rule, directed=reduction.assume == "none")
+        witness = needed(reduced, rule, directed=reduction.assume == "none")
     except GrammarError as fault:
         return Kept(rule, None, f"not searched: {fault}")
-    if found is None:
+    if witness is None:
         return Kept(rule, None, "no proof of removal, no witness")
-    return Kept(rule, found.to_json(), f"needed: {found}")
+    return Kept(rule, witness.to_json(), f"needed: {witness}")
 
 
 def compare(
@@ -201,12 +218,12 @@ def compare(
         assume: What is known of A.
     """
     left, right = as_grammar(left), as_grammar(right)
-    found = prove_comparison(left, right, mode, assume)
+    comparison = prove_comparison(left, right, mode, assume)
     a, b = (with_functions(g) if mode == "with f" else g for g in (left, right))
     return replace(
-        found,
-        forward=_settled(found.forward, a, b, assume),
-        backward=_settled(found.backward, b, a, assume),
+        comparison,
+        forward=_settled(comparison.forward, a, b, assume),
+        backward=_settled(comparison.backward, b, a, assume),
     )
 
 
@@ -216,18 +233,18 @@ def _settled(
     """An open inclusion by theorem, or with graphs that refute it, where small or known ones do."""
     if inclusion.status != "open":
         return inclusion
-    if (known := by_theorem(larger, smaller, assume)) is not None:
-        return known
+    if (theorem := by_theorem(larger, smaller, assume)) is not None:
+        return theorem
     from .power.witnesses import between
 
     try:
-        found = between(larger, smaller)
+        witness = between(larger, smaller)
     except GrammarError as fault:
         return replace(inclusion, reason=f"{inclusion.reason}; no graphs tried: {fault}")
-    if found is None:
+    if witness is None:
         more = "no two graphs of one size, at most 7 nodes, and no larger pair known refute it"
         return replace(inclusion, reason=f"{inclusion.reason}; {more}")
-    return replace(inclusion, status="separated", witness=found.to_json(), reason=str(found))
+    return replace(inclusion, status="separated", witness=witness.to_json(), reason=str(witness))
 
 
 STDIN = "standard input"
@@ -235,17 +252,12 @@ STDIN = "standard input"
 
 @dataclass(frozen=True)
 class Chosen:
-    """The grammar a text stands for.
+    """The grammar a text stands for."""
 
-    Attributes:
-        grammar: The grammar.
-        note: What was taken where the text leaves a choice, in one sentence; else empty.
-        other: The one that was not taken: the exhaustive grammar beside the reduced one, or the
-            reduced beside the exhaustive where it is known.
-    """
-
-    grammar: Grammar
-    note: str = ""
+    grammar: Grammar  # the grammar
+    note: str = ""  # what was taken where the text leaves a choice, in one sentence; else empty
+    # the one that was not taken: the exhaustive grammar beside the reduced one, or the reduced
+    # beside the exhaustive where it is known
     other: Grammar | None = None
 
     def sized_note(self, weights: Callable[[Grammar], int]) -> str:
@@ -268,10 +280,6 @@ def choose_grammar(text: str, *, reduce: bool, exhaustive: bool = False) -> Chos
             (`L3`, `· Tr`), or `-` for rules or either JSON on standard input.
         reduce: Whether a fragment stands for its reduced grammar or for its exhaustive one.
         exhaustive: Take the exhaustive grammar, also of a derivation that is read.
-
-    Raises:
-        GrammarError: There is no such grammar; the message names the nearest ones.
-        ReductionError: A certificate is damaged, or the checker refuses it.
     """
     piped = text.strip() == "-"
     content = sys.stdin.read() if piped else file_text(text)
@@ -334,18 +342,18 @@ def _read_grammar(content: str, source: str, exhaustive: bool) -> Chosen:
     if not content.lstrip().startswith(("{", "[")):
         return Chosen(Grammar.parse(content, GIVEN))
     try:
-        found = parse_json(content)
+        data = parse_json(content)
     except ValueError as fault:
         raise GrammarError(f"{source} is not JSON: {fault}") from None
-    proof = proof_of(found)
+    proof = proof_of(data)
     if proof is None:
         raise GrammarError(
             f"{source} holds neither a certificate ({FORMAT!r}) nor a derivation; write one with "
             "`g2n2 derive FRAGMENT --out FILE` or `--json`"
         )
     every, reduced = _certified(proof, source)
-    if proof is not found:
-        require_agreement(found, proof, source)
+    if proof is not data:
+        require_agreement(data, proof, source)
     taken, other = (every, reduced) if exhaustive else (reduced, every)
     note = f"{source}: {_size(taken)}"
     return Chosen(taken, note, None if taken == other else other)

@@ -6,17 +6,32 @@ open after all small graphs were tried. Everything is about simple undirected gr
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from .errors import G2N2Error
 from .grammars.catalogue import find_grammar
 from .grammars.grammar import Grammar, Rule
+from .grammars.network_rules import words_of_test
 from .graphs import to_graph6
+from .graphs.families import rook_graph, shrikhande_graph
+from .graphs.names import graph_text
 from .language.sorts import Sort
 from .language.terms import Apply, Hole, leaves, multilinear, operators, subterms
 from .power.refinement import ONE_WL, THREE_WL, WLTest
+from .power.witnesses import (
+    BoundProbe,
+    ColourProbe,
+    Pool,
+    Probe,
+    WordProbe,
+    all_graphs,
+    known_pairs,
+    last_pairs,
+    witness,
+)
 from .reduction.compare import included, with_functions
 from .reduction.theorems import (
     BOUNDED,
@@ -28,11 +43,6 @@ from .reduction.theorems import (
     OUTER,
     within_3wl,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .power.wl_witnesses import Pool, Probe
 
 Relation = Literal[
     "equals",
@@ -118,8 +128,6 @@ def words_statements(grammar: Grammar, about: str) -> tuple[Statement, ...]:
 
 def _words_probe(grammar: Grammar) -> tuple[Grammar, Probe]:
     """The words of a grammar; where they cannot be evaluated, what bounds them."""
-    from .power.wl_witnesses import BoundProbe, ColourProbe, WordProbe
-
     evaluated = as_words(grammar)
     if evaluated is not None:
         return evaluated, WordProbe(evaluated)
@@ -139,9 +147,6 @@ def _equal_first(statements: Iterable[Statement]) -> tuple[Statement, ...]:
 
 def _functions_probe(grammar: Grammar) -> tuple[Grammar, Probe]:
     """The WL test of a grammar, and the grammar whose words decide the same."""
-    from .power.grammar_test import words_of_test
-    from .power.wl_witnesses import ColourProbe
-
     plain = without_functions(grammar)[0]
     words = words_of_test(plain)
     return words, ColourProbe(plain, words)
@@ -186,9 +191,6 @@ def compared_tests(left: WLTest, right: WLTest) -> Statement:
 
 def _strict_pair(folklore: int, low: str, high: str) -> tuple[str, dict[str, Any]]:
     """Two graphs that k-FWL merges and the next test tells apart."""
-    from .graphs.families import rook_graph, shrikhande_graph
-    from .graphs.names import graph_text
-
     graphs = ("EhEG", "EJaG") if folklore == 1 else (rook_graph(4), shrikhande_graph())
     first, second = (graph_text(graph) for graph in graphs)
     content = {
@@ -203,8 +205,6 @@ def _strict_pair(folklore: int, low: str, high: str) -> tuple[str, dict[str, Any
 
 def as_words(grammar: Grammar) -> Grammar | None:
     """The grammar with its rules X → f(X) as words; None where functions stand elsewhere."""
-    from .power.grammar_test import words_of_test
-
     plain, sorts = without_functions(grammar)
     supports = [term for _, term in grammar.supports]
     bodies = [*(rule.body for rule in plain.all_rules), *supports]
@@ -233,8 +233,6 @@ def _is_function(rule: Rule) -> bool:
 
 def _placed(about: str, grammar: Grammar, test: WLTest, probe: Probe) -> Statement:
     """A grammar against a WL test, from above and from below."""
-    from .power.wl_witnesses import known_pairs
-
     if test.folklore > THREE_WL.folklore and within_three_indices(grammar):
         text, content = _strict_pair(THREE_WL.folklore, "3-WL", test.name)
         return Statement(
@@ -264,16 +262,12 @@ def bounded_statement(about: str, against: str, upper: Bound, lower: Bound) -> S
 
 def refuted(probe: Probe, test: WLTest, pool: Pool, *, more: bool) -> Bound | None:
     """A bound that two graphs of a pool refute."""
-    from .power.wl_witnesses import witness
-
     found = witness(probe, pool, pool.wl(test.folklore), test.name, more=more)
     return None if found is None else Bound(False, *found)
 
 
 def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
     """A bound that some small graphs refute, or that is open after all of them were tried."""
-    from .power.wl_witnesses import BoundProbe, all_graphs, last_pairs
-
     small, largest = all_graphs(6), all_graphs(7)
     for pool in (small, largest, last_pairs()):
         if (found := refuted(probe, test, pool, more=more)) is not None:

@@ -117,9 +117,9 @@ def assert_matches_reference(
     draw = torch.Generator().manual_seed(0)
     weight = torch.randn(expected.shape, generator=draw, dtype=torch.float64)
     weight = weight.to(expected.device, expected.dtype)
-    for place, (mine, right) in enumerate(zip(ours, theirs, strict=True)):
+    for index, (mine, right) in enumerate(zip(ours, theirs, strict=True)):
         if getattr(right, "requires_grad", False):
-            where = f"from the reference in the gradient of input {place}"
+            where = f"from the reference in the gradient of input {index}"
             _compare(
                 _gradient(got, mine, weight),
                 _gradient(expected, right, weight),
@@ -223,8 +223,8 @@ def _gradient(output: Tensor, leaf: Tensor, weight: Tensor) -> Tensor:
 
     if not output.requires_grad:
         return torch.zeros_like(leaf)
-    found = torch.autograd.grad(output, leaf, weight, retain_graph=True, allow_unused=True)[0]
-    return torch.zeros_like(leaf) if found is None else found
+    gradient = torch.autograd.grad(output, leaf, weight, retain_graph=True, allow_unused=True)[0]
+    return torch.zeros_like(leaf) if gradient is None else gradient
 
 
 def _compare(
@@ -238,10 +238,10 @@ def _compare(
     if not got.numel():
         return
     allowed = tolerance * max(1.0, float(expected.abs().max()))
-    apart = (got - expected).abs().reshape(len(got) if got.dim() else 1, -1)
-    worst = float(apart.max())
+    differences = (got - expected).abs().reshape(len(got) if got.dim() else 1, -1)
+    worst = float(differences.max())
     if not worst <= allowed:  # so that NaN fails
-        graph = first + int(apart.amax(1).nan_to_num(nan=float("inf")).argmax())
+        graph = first + int(differences.amax(1).nan_to_num(nan=float("inf")).argmax())
         raise AssertionError(
             f"outputs differ {when}: by {worst:.3g} in graph {graph}, allowed {allowed:.3g}"
         )

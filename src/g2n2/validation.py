@@ -28,20 +28,14 @@ class Int:
 
 
 def check(value: Any, shape: Any, field: str, source: object) -> None:
-    """Compare a value read from a file with its shape.
-
-    Args:
-        value: As JSON or TOML gives it.
-        shape: See above.
-        field: What the value is called there, for the message.
-        source: The file.
+    """Compare a value, as JSON or TOML gives it, with its shape.
 
     Raises:
         DataError: Naming the field, what was got and what is allowed.
     """
     if isinstance(shape, list) and isinstance(value, list):
-        for place, part in enumerate(value):
-            check(part, shape[0], f"{field}[{place}]", source)
+        for index, part in enumerate(value):
+            check(part, shape[0], f"{field}[{index}]", source)
     elif isinstance(shape, dict) and isinstance(value, dict):
         if str in shape:
             shape = dict.fromkeys(value, shape[str])

@@ -9,13 +9,17 @@ about simple undirected graphs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from .compiler.plan import NetworkPlan
+from .compiler.plan_to_text import rules_text
 from .errors import G2N2Error
 from .grammars.fragments import Fragment
 from .grammars.grammar import Grammar, Rule
+from .grammars.network_rules import Mixing, words_of_test
 from .language.operations import OPERATIONS, POINTWISE
 from .language.sorts import Sort
 from .placement import (
@@ -32,15 +36,17 @@ from .placement import (
     words_statements,
 )
 from .power.refinement import ONE_WL, THREE_WL, WLTest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from .compiler.plan import NetworkPlan
-    from .grammars.network_rules import Mixing
-    from .power.table import PowerRow
-    from .power.wl_witnesses import Pool, Probe
-    from .reduction.compare import Comparison, Inclusion
+from .power.table import PowerRow
+from .power.witnesses import (
+    ColourProbe,
+    Pool,
+    Probe,
+    WordProbe,
+    all_graphs,
+    known_pairs,
+    witness,
+)
+from .reduction.compare import Comparison, Inclusion
 
 __all__ = [
     "Statement",
@@ -77,8 +83,8 @@ class Verdict:
 
     def of_network(self) -> Verdict:
         """What is said of the network alone."""
-        own = (s for s in self.statements if s.about.startswith(_NETWORK))
-        return Verdict(tuple(own), self.notes)
+        statements = (s for s in self.statements if s.about.startswith(_NETWORK))
+        return Verdict(tuple(statements), self.notes)
 
     def __add__(self, other: Verdict) -> Verdict:
         notes = dict.fromkeys((*self.notes, *other.notes))
@@ -92,12 +98,7 @@ class Verdict:
 
 
 def grammar_verdict(grammar: Grammar, about: str = "") -> Verdict:
-    """A grammar as words, and with functions on every variable.
-
-    Args:
-        grammar: Any grammar.
-        about: Put before what a statement is about, for instance the grammar's name.
-    """
+    """A grammar as words, and with functions on every variable; `about` is its name, if said."""
     if not grammar.sentence_rules:
         return no_sentences_verdict(grammar)
     prefix = f"{about} " if about else ""
@@ -111,14 +112,14 @@ def derivation_verdict(exhaustive: Grammar, reduced: Grammar) -> Verdict:
     if not reduced.sentence_rules:
         return no_sentences_verdict(exhaustive)
     words = words_statements(reduced, "as words")
-    own = functions_statements(reduced, f"with functions, in the limit: {reduced.name}")
+    of_reduced = functions_statements(reduced, f"with functions, in the limit: {reduced.name}")
     if exhaustive == reduced:
-        return Verdict((*words, *own))
+        return Verdict((*words, *of_reduced))
     all_rules = functions_statements(exhaustive, f"with functions, in the limit: {exhaustive.name}")
-    if [s.relation for s in own] == [s.relation for s in all_rules]:
+    if [s.relation for s in of_reduced] == [s.relation for s in all_rules]:
         about = f"with functions, in the limit: {reduced.name}, and {exhaustive.name}"
-        return Verdict((*words, *(replace(s, about=about) for s in own)))
-    return Verdict((*words, *own, *all_rules))
+        return Verdict((*words, *(replace(s, about=about) for s in of_reduced)))
+    return Verdict((*words, *of_reduced, *all_rules))
 
 
 def no_sentences_verdict(grammar: Grammar) -> Verdict:
@@ -137,21 +138,21 @@ def advice(grammar: Grammar) -> str:
 
 def sentence_makers(operations: frozenset[str]) -> list[tuple[str, ...]]:
     """The smallest sets of one or two operations that give a set of them sentences."""
-    own = operations or {"matmul"}
-    others = [name for name in OPERATIONS if name not in own and name not in POINTWISE]
-    found: list[tuple[str, ...]] = []
+    given = operations or {"matmul"}
+    others = [name for name in OPERATIONS if name not in given and name not in POINTWISE]
+    smallest: list[tuple[str, ...]] = []
     for size in (1, 2):
         for more in combinations(others, size):
-            if any(set(smaller) <= set(more) for smaller in found):
+            if any(set(smaller) <= set(more) for smaller in smallest):
                 continue
-            if Fragment([*own, *more]).exhaustive().sentence_rules:
-                found.append(more)
-    return found
+            if Fragment([*given, *more]).exhaustive().sentence_rules:
+                smallest.append(more)
+    return smallest
 
 
 def suite_statements(row: PowerRow) -> tuple[Statement, ...]:
     """What was measured on a suite, against 1-WL and 3-WL."""
-    found = []
+    statements = []
     measured = f"tested: {row.separated:,} of {row.pairs:,} pairs told apart"
     if not row.exact:
         measured += f" within {_layers(len(row.by_layer) - 1)}"
@@ -161,8 +162,8 @@ def suite_statements(row: PowerRow) -> tuple[Statement, ...]:
             relation = RELATIONS[False if more else None, False if less else None]
         counts = f"{more:,} that {test} merges; {less:,} that only {test} tells apart"
         evidence = measured if relation == "agrees with" else f"{measured}, {counts}"
-        found.append(Statement(f"{row.grammar} on {row.suite}", relation, test, (evidence,)))
-    return tuple(found)
+        statements.append(Statement(f"{row.grammar} on {row.suite}", relation, test, (evidence,)))
+    return tuple(statements)
 
 
 def comparison_verdict(comparison: Comparison) -> Verdict:
@@ -178,8 +179,8 @@ def comparison_verdict(comparison: Comparison) -> Verdict:
             f"{left.name} ⊇ {right.name}",
         ),
     )
-    evidence = tuple(f"{claim}: {inclusion_text(found)}" for found, claim in sides)
-    witnesses = tuple(found.witness for found, _ in sides if found.witness is not None)
+    evidence = tuple(f"{claim}: {inclusion_text(inclusion)}" for inclusion, claim in sides)
+    witnesses = tuple(inclusion.witness for inclusion, _ in sides if inclusion.witness is not None)
     first = Statement(f"{left.name} {how}", relation, right.name, evidence, witnesses)
     return Verdict((first,)) + _both_placed(left, right, functions, how)
 
@@ -190,8 +191,8 @@ def _both_placed(left: Grammar, right: Grammar, functions: bool, how: str) -> Ve
         if not grammar.sentence_rules:
             verdict += no_sentences_verdict(grammar)
             continue
-        place = functions_statements if functions else words_statements
-        verdict += Verdict(place(grammar, f"{grammar.name} {how}"))
+        statements_of = functions_statements if functions else words_statements
+        verdict += Verdict(statements_of(grammar, f"{grammar.name} {how}"))
     return verdict
 
 
@@ -210,17 +211,11 @@ def inclusion_text(inclusion: Inclusion) -> str:
 
 
 def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
-    """A network: its grammar as words and with functions, and itself at its depth.
+    """A network of `depth` layers (all of the plan's where None), and its grammar by itself.
 
     Some network of that plan, wide enough, tells two graphs apart iff the WL test of its grammar
     does (docs/power.md); where that does not quite hold, `plan.exceptions()` are among the notes.
-
-    Args:
-        plan: The plan of the network.
-        depth: Layers, those of the plan where None.
     """
-    from .power.wl_witnesses import ColourProbe, all_graphs
-
     base = grammar_verdict(plan.grammar)
     exceptions = plan.exceptions()
     if plan.readout.task != "graph":
@@ -264,8 +259,6 @@ def _layers(count: int) -> str:
 
 def _limit(tested: Grammar, mixing: Mapping[Sort, Mixing]) -> Grammar:
     """Words that tell apart at least what the network does with any number of layers."""
-    from .power.grammar_test import words_of_test
-
     kinds = {sort: "zero" if kind == "homogeneous" else kind for sort, kind in mixing.items()}
     return words_of_test(tested, kinds)
 
@@ -279,8 +272,6 @@ def _network_placed(
     describes: Literal["exactly", "from above", "not at all"],
 ) -> Statement:
     """A network against a WL test: what it merges and separates among small graphs, and bounds."""
-    from .power.wl_witnesses import known_pairs
-
     above = below = None
     for graphs in (known_pairs(), pool):
         if describes == "exactly":
@@ -292,9 +283,9 @@ def _network_placed(
     if upper is None:
         tested = f"tested: tells apart no more on {pairs}"
         upper = Bound(None, f"at most: open; {tested if describes == 'exactly' else 'not tested'}")
-    said = "agrees with it" if upper.holds else f"tells apart what {test.name} does"
+    agreement = "agrees with it" if upper.holds else f"tells apart what {test.name} does"
     seen = {
-        "exactly": f"tested: {said} on {pairs}",
+        "exactly": f"tested: {agreement} on {pairs}",
         "from above": f"tested: an upper bound of it agrees with {test.name} on {pairs}",
         "not at all": "at least: open, not tested",
     }[describes]
@@ -305,8 +296,6 @@ def _stronger_notes(
     plan: NetworkPlan, words: Verdict, probe: Probe, pool: Pool, exact: bool
 ) -> list[str]:
     """Which rules MLPs, biases and pooling add to the words, and whether they add power."""
-    from .compiler.plan_to_text import rules_text
-
     name = plan.grammar.name or "the grammar"
     functions = plan.added_rules()
     reasons = _added(functions)
@@ -338,10 +327,10 @@ def _stronger_notes(
             f"{why}; this adds no power given enough layers, because the words already equal 3-WL"
             f"{way}"
         ]
-    found = _beyond_words(plan.grammar, probe, pool) if exact else None
-    if found is None:
+    pair = _beyond_words(plan.grammar, probe, pool) if exact else None
+    if pair is None:
         return [f"{why}{way}"]
-    return [f"stronger than the words of {name}: {found}; {why}{way}"]
+    return [f"stronger than the words of {name}: {pair}; {why}{way}"]
 
 
 def _added(rules: Sequence[Rule]) -> list[str]:
@@ -359,12 +348,10 @@ def _added(rules: Sequence[Rule]) -> list[str]:
 
 def _beyond_words(grammar: Grammar, probe: Probe, pool: Pool) -> str | None:
     """Two graphs a network tells apart and no sentence of its grammar does."""
-    from .power.wl_witnesses import WordProbe, witness
-
     words = as_words(grammar)
     classes = WordProbe(words).classes(pool) if words is not None and words.sentence_rules else None
-    found = None if classes is None else witness(probe, pool, classes, "words", more=True)
-    if found is None:
+    pair = None if classes is None else witness(probe, pool, classes, "words", more=True)
+    if pair is None:
         return None
-    first, second = found[1]["names"]
+    first, second = pair[1]["names"]
     return f"it tells apart {first} and {second}, which no sentence does"

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from g2n2.cli import app
 from g2n2.demo import settings
-from g2n2.demo.folder import take
-from g2n2.demo.page import Code, Heading, PageTable, Text, inline, markdown, page
+from g2n2.demo.page import inline, page
+from g2n2.demo.run import claim_folder
 from g2n2.demo.training_runs import TrainedNetwork, claims, configs, minus
 from g2n2.demo.what_wl_sees import compare_tests
 from g2n2.errors import DataError
@@ -26,7 +26,7 @@ pytest.importorskip("torch_geometric", reason="GIN needs the extra pyg")
 pytest.importorskip("matplotlib", reason="figures need the extra plot")
 
 WRITTEN = {
-    "certificate.json", "demo.json", "derived", "figure.png", "figure.svg", "gin", "report.html", "report.md",
+    "certificate.json", "demo.json", "derived", "figure.png", "figure.svg", "gin", "layer.svg", "report.html", "report.md",
 }  # fmt: skip
 RULES_OF_THE_PAPER = "V_c → MV_c | 1\nM → (M⊙M) | MM | diag(V_c) | A\nS → 1ᵀV_c"
 
@@ -165,26 +165,26 @@ def test_a_folder_of_others_is_refused_untouched(tmp_path):
     (tmp_path / "derived").mkdir()
     (tmp_path / "derived" / "thesis.txt").write_text("mine")
     with pytest.raises(DataError, match="no demonstration left there"):
-        take(tmp_path)
+        claim_folder(tmp_path)
     assert (tmp_path / "derived" / "thesis.txt").read_text() == "mine"
     with pytest.raises(DataError, match="cannot write"):
-        take(tmp_path / "derived" / "thesis.txt")
+        claim_folder(tmp_path / "derived" / "thesis.txt")
 
 
 def test_a_link_in_the_folder_is_unlinked_not_followed(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "thesis.txt").write_text("mine")
-    out = take(tmp_path / "out")
+    out = claim_folder(tmp_path / "out")
     os.symlink(elsewhere, out / "derived")
-    take(out)
+    claim_folder(out)
     assert not (out / "derived").exists()
     assert (elsewhere / "thesis.txt").read_text() == "mine"
 
 
 def contestant(name, triangles, cycles):
     scores = {"triangle": {"r2": triangles, "mae": 0.1}, "4_cycle": {"r2": cycles, "mae": 0.1}}
-    return TrainedNetwork(name, None, scores, np.zeros((2, 2)), np.zeros((2, 2)), 1, 1.0)
+    return TrainedNetwork(name, None, scores, np.zeros((2, 2)), np.zeros((2, 2)), 1)
 
 
 @pytest.mark.parametrize(
@@ -214,9 +214,9 @@ def test_what_the_graphs_look_like():
     made = labelled("cubic", graphs, splits, {}, ("triangle", "4_cycle"))
     seen = compare_tests(made, find_grammar("r-G_L3"))
     assert (seen.one_wl, seen.three_wl, seen.seen_before) == (1, 2, 1)
-    assert [s.right for s in seen.sentences] == [10, 10]
+    assert [s.graphs for s in seen.sentences] == [10, 10]
     wrong = replace(made, targets=made.targets + 1)
-    assert [s.right for s in compare_tests(wrong, find_grammar("r-G_L3")).sentences] == [0, 0]
+    assert [s.graphs for s in compare_tests(wrong, find_grammar("r-G_L3")).sentences] == [0, 0]
 
 
 def test_both_networks_get_one_budget():
@@ -229,23 +229,25 @@ def test_both_networks_get_one_budget():
     )
 
 
-def test_blocks_in_both_forms():
-    blocks = [
-        Heading("A < B"),
-        Text("`a<b` **c** *d e* f*g*h"),
-        Code("x & y"),
-        PageTable(("n", "v"), (("a", "1"),)),
-    ]
-    assert (
-        markdown("T", blocks)
-        == "# T\n\n## A < B\n\n`a<b` **c** *d e* f*g*h\n\n```text\nx & y\n```\n\n| n | v |\n| --- | ---: |\n| a | 1 |\n"
+def test_a_report_becomes_a_page():
+    report = (
+        "# T & U\n\n## A < B\n\n`a<b` **c** *d e* f*g*h\n\n```text\nx & y\n\nz\n```\n\n"
+        "| n | v |\n| --- | ---: |\n| a | `1` |\n\n![what it *shows*](figure.png)\n"
     )
-    made = page("T & U", blocks)
+    made = page(report, {"figure.png": "<svg/>"})
     assert "<h1>T &amp; U</h1>" in made
-    assert "<h2>A &lt; B</h2>" in made
-    assert "<p><code>a&lt;b</code> <strong>c</strong> <em>d e</em> f*g*h</p>" in made
-    assert "<pre>x &amp; y</pre>" in made
-    assert "<tr><td>a</td><td>1</td></tr>" in made
+    body = made[made.index("</h1>") + 5 : made.index("</body>")]
+    assert body.split("\n") == [
+        "",
+        "<h2>A &lt; B</h2>",
+        "<p><code>a&lt;b</code> <strong>c</strong> <em>d e</em> f*g*h</p>",
+        "<pre>x &amp; y",
+        "",
+        "z</pre>",
+        '<div class="scroll"><table><tr><th>n</th><th>v</th></tr><tr><td>a</td><td><code>1</code></td></tr></table></div>',
+        '<figure><div class="row"><svg/></div><figcaption>what it <em>shows</em></figcaption></figure>',
+        "",
+    ]
 
 
 def test_small_numbers_are_written_properly():

@@ -14,13 +14,13 @@ from g2n2.errors import DataError, GrammarError, SortError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.derivations import derive_word
 from g2n2.grammars.grammar import Grammar
-from g2n2.grammars.ign import CORRECTED, PARTITIONS, PRINTED, basis_term, partition_operator
 from g2n2.grammars.words import enumerate_words
 from g2n2.language.evaluation import evaluate
 from g2n2.language.parsing import parse
 from g2n2.language.patterns import Pattern, equal, normal_form
 from g2n2.language.sorts import M
 from g2n2.language.terms import A, Term, substitute
+from ign_operators import CORRECTED, PARTITIONS, PRINTED, basis_term, partition_operator
 
 Matrix = npt.NDArray[Any]
 EVERY = range(1, 16)

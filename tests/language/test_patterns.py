@@ -161,14 +161,14 @@ def check_pairs(seed: int, count: int, assume: Assumption) -> None:
 
 @pytest.mark.parametrize("assume", ASSUMPTIONS)
 def test_equality_agrees_with_numbers(assume: Assumption) -> None:
-    """5,000 pairs over the three assumptions, exact modulo a prime."""
-    check_pairs(20, 1668, assume)
+    """1,500 pairs over the three assumptions, exact modulo a prime."""
+    check_pairs(20, 500, assume)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("assume", ASSUMPTIONS)
-def test_equality_agrees_with_numbers_on_15_000_pairs(assume: Assumption) -> None:
-    check_pairs(21, 5000, assume)
+def test_equality_agrees_with_numbers_on_7_500_pairs(assume: Assumption) -> None:
+    check_pairs(21, 2500, assume)
 
 
 def test_rewriting_really_changes_terms() -> None:
@@ -184,7 +184,7 @@ def test_equal_terms_with_functions_have_equal_values() -> None:
         for k, name in enumerate(ALL_TERMS.functions)
     }
     with_function = 0
-    for _ in range(600):
+    for _ in range(250):
         term = random_term(rng, rng.choice(SORTS), rng.randint(2, 7), ALL_TERMS)
         other = rewritten(rng, term, rng.randint(2, 8), "symmetric")
         assert equal(term, other), f"{term}   {other}"
@@ -194,7 +194,7 @@ def test_equal_terms_with_functions_have_equal_values() -> None:
         one = evaluate(term, a / 1e6, small, functions)
         two = evaluate(other, a / 1e6, small, functions)
         assert np.allclose(one, two, rtol=1e-6, atol=1e-8 * (1 + np.abs(one).max()))
-    assert with_function > 200
+    assert with_function > 80
 
 
 @pytest.mark.parametrize(
@@ -226,8 +226,8 @@ def test_grammar_variables_have_no_pattern() -> None:
 
 
 def test_an_expansion_that_is_too_large_says_so() -> None:
-    many = "(A + N + P + M)"
+    many = "(A + N + P + M + Aᵀ + Nᵀ + Pᵀ + Mᵀ + I)"
     with pytest.raises(SortError, match="more than 5000 products"):
-        normal_form(parse(many * 7))
+        normal_form(parse(many * 4), "none")
     with pytest.raises(SortError, match="more than 400 vertices"):
         normal_form(parse("(A^199)(A^199)(A^199)"))

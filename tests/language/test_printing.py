@@ -12,7 +12,7 @@ from g2n2.language.printing import to_ascii, to_latex, to_text
 from g2n2.language.terms import Term, subterms
 from strategies import random_terms
 
-ROUND_TRIPS = 4000
+ROUND_TRIPS = 2000
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ from g2n2.compiler.formula_plan import requirements
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
-from g2n2.grammars.ign import PARTITIONS, basis_term, partition_operator
 from g2n2.language.terms import A, Term, substitute
 from g2n2.nn.model import GrammarGNN
 from g2n2.nn.writing import write_formula
+from ign_operators import PARTITIONS, basis_term, partition_operator
 
 GRAMMAR = find_grammar("2-IGN")
 PRINTED = find_grammar("2-IGN (as printed)")

@@ -87,7 +87,7 @@ MIXED = {M: "zero", V: "any", R: "homogeneous", S: "any"}
 )
 @pytest.mark.parametrize("readout", ["grammar", "pooled"])
 def test_random_grammars_agree_with_the_twin(readout, functions):
-    for seed in range(1000, 1008):
+    for seed in range(1000, 1004):
         assert_equals_twin(random_grammar(seed), SMALL, 2, readout, functions)
 
 
@@ -113,7 +113,7 @@ def test_inputs_as_colours():
 
 @pytest.mark.slow
 def test_many_random_grammars_agree_with_the_twin():
-    for seed in range(2000, 2150):
+    for seed in range(2000, 2080):
         for functions in ("any", "zero", "homogeneous", MIXED):
             assert_equals_twin(random_grammar(seed), SMALL, 2, "grammar", functions)
 
@@ -241,7 +241,7 @@ def rounds_needed(colours):
 
 
 @pytest.mark.parametrize(("text", "words", "own", "pooled", "rounds"), TABLE)
-@pytest.mark.parametrize("column", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("column", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_table_of_mates(text, words, own, pooled, rounds, column):
     grammar, graphs = find_grammar(text), graphs_of(5 + column)
     by_own = grammar_test(grammar, graphs)

@@ -10,11 +10,12 @@ from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.fragments import Fragment
-from g2n2.power.plot import check_plot, draw_plot
 from g2n2.power.separation import separate
 from g2n2.power.suites import SameSizePairs, Suite
 from g2n2.power.table import (
     _only,
+    check_plot,
+    draw_plot,
     power_row,
     to_markdown,
     wl_classes,

@@ -54,23 +54,24 @@ def random_subsets(count: int) -> Iterator[tuple[str, ...]]:
         yield tuple(name for name in OPERATIONS if name in chosen)
 
 
-def test_a_hundred_random_fragments() -> None:
-    subsets = list(random_subsets(100))
-    assert len(set(subsets)) > 60
+def test_random_fragments() -> None:
+    subsets = list(random_subsets(40))
+    assert len(set(subsets)) > 25
     assert set().union(*subsets) == set(OPERATIONS)
     reductions = [reduced(*subset) for subset in subsets]
     for reduction in reductions:
         assert_sound(reduction)
-    assert sum(bool(r.links) for r in reductions) > 30
-    assert sum(len(r.links) == 2 for r in reductions) > 5  # the lemma, then a simulation
+    assert sum(bool(r.links) for r in reductions) > 12
+    assert sum(len(r.links) == 2 for r in reductions) > 2  # the lemma, then a simulation
 
 
 @pytest.mark.slow
-def test_a_hundred_random_fragments_with_alternatives() -> None:
-    for subset in dict.fromkeys(random_subsets(100)):
+def test_more_random_fragments_with_alternatives() -> None:
+    for subset in dict.fromkeys(random_subsets(80)):
         grammar = Fragment(subset).exhaustive()
         reduction = reduce(grammar)
         assert reduction.reduced == reduced(*subset).reduced
+        assert_sound(reduction)
         for other in reduction.alternatives:
             assert len(other.grammar.rules) < len(reduction.reduced.rules)
             assert check(certificate(reduction.links[-1].larger, other.grammar, other.links)).valid
@@ -85,8 +86,9 @@ def test_every_fragment_of_the_multilinear_core() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", ["node", "pair"])
-@pytest.mark.parametrize("assume", ["none", "symmetric", "simple"])
+@pytest.mark.parametrize(
+    ("level", "assume"), [("node", "none"), ("node", "simple"), ("pair", "symmetric")]
+)
 def test_every_fragment_of_the_core_at_other_levels(level: str, assume: str) -> None:
     for subset in (c for size in range(1, 7) for c in combinations(CORE, size)):
         grammar = Fragment(subset).exhaustive()
@@ -187,14 +189,11 @@ FRAGMENTS = [
     ("L3", 5, 8),
     ("L3 Tr", 4, 8),
     ("· ᵀ 1 Tr", 5, 8),
-    ("· ᵀ 1 diag Tr", 4, 8),
     ("· ⊙ Tr", 4, 6),
     ("· ᵀ 1 ⊙", 5, 8),
-    ("· ᵀ Tr", 5, 7),
     ("⊙ Tr", 5, 6),
     ("1 diag · Tr", 5, 8),
     ("1 diag ⊙ Tr ᵀ", 5, 7),
-    ("L1 × +", 5, 8),
     ("· ᵀ 1 + f_S", 5, 8),
     ("L1 f_V f_S", 5, 10),
     ("L3 f_S f_V f_M", 5, 9),
@@ -212,14 +211,11 @@ def test_no_power_is_lost_on_small_matrices(fragment: str, size: int, more: int)
 # Too small a grammar, and it shows; what the brute force would find in a wrong reduction.
 TOO_SMALL = [
     ("L1", "V → AV | 1"),
-    ("L1", "V → diag(V)V | 1"),
     ("L3", "V → diag(V)V | AV | 1"),
     ("L3", "V → MV | 1; M → MM | diag(V) | A"),
     ("· ᵀ 1 Tr", "V → AV | 1; S → VᵀV"),
-    ("· ᵀ 1 Tr", "M → MM | A; S → Tr(M)"),
     ("· ⊙ Tr", "M → MM | A; S → Tr(M)"),
     ("· ⊙ Tr", "M → M⊙M | A; S → Tr(M)"),
-    ("L3 f_M", "V → AV | 1"),
     ("· ⊙ Tr f_M", "M → M⊙M | MM | A; S → Tr(M)"),
     ("· ᵀ 1 f_V", "V → AV | 1"),
 ]
@@ -248,15 +244,11 @@ def components(grammar: Grammar, size: int, limit: int) -> dict[Pattern, str]:
     [
         ("L1", 7, 10),
         ("L3", 6, 9),
-        ("L3 Tr", 5, 9),
         ("· Tr", 7, 7),
         ("· ᵀ 1", 8, 9),
         ("· ᵀ 1 Tr", 7, 8),
-        ("· ᵀ 1 diag Tr", 6, 10),
         ("· ⊙ Tr", 6, 6),
-        ("· ᵀ 1 ⊙", 6, 9),
         ("1 diag · Tr", 6, 9),
-        ("1 diag ⊙ Tr ᵀ", 6, 8),
     ],
 )
 def test_every_sentence_is_a_product_of_sentences_of_the_reduced_grammar(

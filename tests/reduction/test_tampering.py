@@ -93,14 +93,15 @@ def means_nothing_else(content: Json, place: Place, new: Json) -> None:
 ALL = 1000
 
 
-@pytest.mark.parametrize("judge", [is_caught, means_nothing_else])
-@pytest.mark.parametrize("name", CERTIFICATES)
+@pytest.mark.parametrize(
+    ("name", "judge"), [("L1", is_caught), *((name, means_nothing_else) for name in CERTIFICATES)]
+)
 def test_some_fields_changed(name: str, judge: Callable[..., None]) -> None:
-    assert check_mutations(name, 0.08 if name == "L1" else 0.01, ALL, judge) > 40
+    assert check_mutations(name, 0.05 if name == "L1" else 0.006, ALL, judge) > 25
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("judge", "most"), [(is_caught, 1), (means_nothing_else, 4)])
+@pytest.mark.parametrize(("judge", "most"), [(is_caught, 1), (means_nothing_else, 2)])
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_every_field_changed(name: str, judge: Callable[..., None], most: int) -> None:
     """A digest tells any change, so one of each field will do; the mathematics is tried harder."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import permutations, product
 
 import numpy as np
-import pytest
 
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.grammar import Grammar
@@ -41,10 +40,9 @@ def test_products_and_outer_products_see_what_diagonals_add() -> None:
     assert split(MATRICES) == split(find_grammar("r-G_L3"))
 
 
-@pytest.mark.parametrize("rule", ["M → MM", "M → (M⊙M)"])
-def test_that_test_can_fail(rule: str) -> None:
-    assert split(OUTER - rule) != split(find_grammar("r-G_L3"))
-    assert split(MATRICES - rule) != split(find_grammar("r-G_L3"))
+def test_that_test_can_fail() -> None:
+    assert split(OUTER - "M → MM") != split(find_grammar("r-G_L3"))
+    assert split(MATRICES - "M → (M⊙M)") != split(find_grammar("r-G_L3"))
 
 
 def test_the_theorem_needs_both_ends() -> None:

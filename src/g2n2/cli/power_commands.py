@@ -127,8 +127,8 @@ def power(
     """How many pairs of a suite each grammar tells apart, by number of layers."""
     from ..data.suites import find_suite
     from ..power import table
-    from ..power.plot import check_plot, draw_plot
     from ..power.refinement import WLTest
+    from ..power.table import check_plot, draw_plot
     from ..reduction.compare import with_functions
 
     if plot is not None:

@@ -91,14 +91,14 @@ class AtomTable:
         self,
         sort: Sort,
         layer: int,
-        made: Channel | Constant | Application | Pointwise,
+        origin: Channel | Constant | Application | Pointwise,
         below: tuple[Combination, ...],
     ) -> Combination:
-        key = sort, made
+        key = sort, origin
         if key not in self._known:
             number = len(self._known)
             needs = frozenset((number,)).union(*(a.needs for c in below for a, _ in c))
-            self._known[key] = Atom(number, sort, layer, made, needs)
+            self._known[key] = Atom(number, sort, layer, origin, needs)
         return ((self._known[key], Fraction(1)),)
 
 
@@ -135,7 +135,7 @@ class Basis:
 
     @cached_property
     def _places(self) -> dict[Combination, int]:
-        return {_direction(c)[0]: place for place, c in enumerate(self.channels)}
+        return {_direction(c)[0]: index for index, c in enumerate(self.channels)}
 
     def coordinates(self, combination: Combination) -> dict[int, Fraction]:
         """Weights of the channels that sum to a combination this memory was made to hold."""
@@ -143,8 +143,8 @@ class Basis:
             return {}
         direction, length = _direction(combination)
         if direction in self._places:
-            place = self._places[direction]
-            return {place: length / _direction(self.channels[place])[1]}
+            index = self._places[direction]
+            return {index: length / _direction(self.channels[index])[1]}
         return {self._places[((atom, Fraction(1)),)]: x for atom, x in combination}
 
 
@@ -164,25 +164,25 @@ class Stage:
 
     def pointwise(self, sort: Sort) -> list[Atom]:
         """The functions this layer's MLP computes for a memory."""
-        found = dict.fromkeys(
+        atoms = dict.fromkeys(
             atom
             for channel in self.after[sort].channels
             for atom, _ in channel
             if atom.layer == self.number and isinstance(atom.made, Pointwise)
         )
-        return list(found)
+        return list(atoms)
 
 
 def stages(final: Iterable[Combination], depth: int, inputs: dict[Sort, int]) -> tuple[Stage, ...]:
     """The layers after which the memories hold what is read out."""
     after = _bases(final)
-    found: list[Stage] = []
+    backwards: list[Stage] = []
     for number in range(depth, 0, -1):
-        needs, made = _needs(after, number)
+        needs, applications = _needs(after, number)
         before = _bases(needs) if number > 1 else _given(needs, inputs)
-        found.append(Stage(number, before, after, made))
+        backwards.append(Stage(number, before, after, applications))
         after = before
-    return tuple(reversed(found))
+    return tuple(reversed(backwards))
 
 
 def _needs(
@@ -190,7 +190,7 @@ def _needs(
 ) -> tuple[list[Combination], dict[Rule, tuple[Atom, ...]]]:
     """What a layer reads, and the atoms it makes by rules."""
     needs: list[Combination] = []
-    made: dict[Rule, dict[Atom, None]] = {}
+    applications: dict[Rule, dict[Atom, None]] = {}
     waiting = [channel for basis in after.values() for channel in basis.channels]
     seen: set[Atom] = set()
     while waiting:
@@ -202,11 +202,11 @@ def _needs(
                 continue
             seen.add(atom)
             if isinstance(atom.made, Application):
-                made.setdefault(atom.made.rule, {})[atom] = None
+                applications.setdefault(atom.made.rule, {})[atom] = None
                 needs.extend(atom.made.operands)
             elif isinstance(atom.made, Pointwise):
                 waiting.append(atom.made.argument)
-    return needs, {rule: tuple(atoms) for rule, atoms in made.items()}
+    return needs, {rule: tuple(atoms) for rule, atoms in applications.items()}
 
 
 def _bases(needs: Iterable[Combination]) -> dict[Sort, Basis]:
@@ -215,13 +215,13 @@ def _bases(needs: Iterable[Combination]) -> dict[Sort, Basis]:
     for combination in needs:
         if combination:
             wanted[combination[0][0].sort][_direction(combination)[0]] = None
-    return {sort: _smaller(list(found)) for sort, found in wanted.items()}
+    return {sort: _smaller(list(combinations)) for sort, combinations in wanted.items()}
 
 
-def _smaller(found: Sequence[Combination]) -> Basis:
-    atoms = dict.fromkeys(atom for combination in found for atom, _ in combination)
+def _smaller(combinations: Sequence[Combination]) -> Basis:
+    atoms = dict.fromkeys(atom for combination in combinations for atom, _ in combination)
     singles = tuple(((atom, Fraction(1)),) for atom in atoms)
-    return Basis(singles if len(singles) < len(found) else tuple(found))
+    return Basis(singles if len(singles) < len(combinations) else tuple(combinations))
 
 
 def _given(needs: Iterable[Combination], inputs: dict[Sort, int]) -> dict[Sort, Basis]:
@@ -231,7 +231,7 @@ def _given(needs: Iterable[Combination], inputs: dict[Sort, int]) -> dict[Sort, 
         for atom, _ in combination:
             assert isinstance(atom.made, Channel)
             channels[atom.sort][atom.made.index] = ((atom, Fraction(1)),)
-    return {sort: Basis(tuple(found)) for sort, found in channels.items()}
+    return {sort: Basis(tuple(combinations)) for sort, combinations in channels.items()}
 
 
 def _direction(combination: Combination) -> tuple[Combination, Fraction]:

@@ -44,11 +44,7 @@ def on_either(dense: Lowered, body: Term, supports: Supports) -> Lowered:
 
 
 def lower_to_columns(body: Term, supports: Supports) -> Lowered:
-    """The function of tensors a body stands for, where A is block-diagonal: `ops.sparse_column`.
-
-    Raises:
-        LoweringError: It needs the entries of a matrix.
-    """
+    """The function of tensors a body stands for, where A is block-diagonal: `ops.sparse_column`."""
     places = iter(range(body.size))
     return _value(body, lambda: next(places), supports)
 

@@ -8,37 +8,24 @@ from functools import cached_property
 from ..language.operations import OPERATIONS
 from ..language.printing import to_text
 from ..language.signatures import Contraction
-from ..language.sorts import M, R, S, Sort, V
+from ..language.sorts import Sort
 from ..language.terms import Apply, Term, holes
 from .plan import Linear, MemoryUpdate, NetworkPlan, RuleStep
+from .readout_plan import PARTS
 
 VECTOR_WORK = frozenset({"diag(V_c)V_c", "M⊙I"})
 """Bodies that are computed on the n entries of a vector, however they are written."""
 
-POOLED: dict[str, tuple[Sort, Sort]] = {
-    "nodes": (V, V),
-    "rows": (R, R),
-    "scalars": (S, S),
-    "diagonal": (M, V),
-    "off-diagonal": (M, M),
-}
-"""For each part of the read-out the memory it reads and the entries it pools."""
-
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of one part of a network for one batch.
+    """Cost of one part of a network for one batch."""
 
-    Attributes:
-        parameters: Numbers learned.
-        flops: Multiplications and additions of the forward pass, two for each fused pair. Biases,
-            activations and masks are left out.
-        activations: Numbers kept for the backward pass.
-    """
-
-    parameters: int = 0
+    parameters: int = 0  # numbers learned
+    # multiplications and additions of the forward pass, two for each fused pair. Biases,
+    # activations and masks are left out.
     flops: int = 0
-    activations: int = 0
+    activations: int = 0  # numbers kept for the backward pass
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -146,8 +133,8 @@ class NetworkCost:
         widths = self.plan.widths_before(len(self.plan.layers))
         pooled = [part for part, _ in plan.pools] if plan.pooled_width else []
         pooled += ["off-diagonal"] if "row sums C" in plan.local else []
-        sizes = (POOLED[part] for part in pooled)
-        numbers = sum(widths[source] * self._entries(over) for source, over in sizes)
+        parts = (PARTS[part] for part in pooled)
+        numbers = sum(widths[part.memory] * self._entries(part.entries) for part in parts)
         return Cost(flops=numbers, activations=self._entries(plan.sort) * plan.maps[0].width_in)
 
     def decision(self) -> Cost:

@@ -35,23 +35,19 @@ Occurrence = tuple[Rule, tuple[Combination, ...]]
 
 @dataclass(frozen=True)
 class Reading:
-    """One output: what is read out of the last memories, and a constant.
+    """One output: what is read out of the last memories, and a constant."""
 
-    Attributes:
-        parts: Parts of the read-out, and the combination taken of each; a rule of S that is linear
-            in its one variable is a part too, called as it is printed.
-        applications: Other rules of S on their operands, and the number of times each is taken.
-        constant: What is added.
-    """
-
+    # parts of the read-out, and the combination taken of each; a rule of S that is linear in its
+    # one variable is a part too, called as it is printed
     parts: dict[str, Combination]
+    # other rules of S on their operands, and the number of times each is taken
     applications: dict[Occurrence, Fraction] = field(default_factory=dict)
-    constant: Fraction = Fraction(0)
+    constant: Fraction = Fraction(0)  # what is added
 
     @property
     def final(self) -> tuple[Combination, ...]:
         """What the last memories must hold."""
-        operands = (operand for _, found in self.applications for operand in found)
+        operands = (operand for _, combinations in self.applications for operand in combinations)
         return (*self.parts.values(), *operands)
 
     @property
@@ -90,9 +86,10 @@ class FormulaPlan:
         inputs: InputPlan,
         terms: Sequence[Term],
         pooled: bool = True,
-        own: Sequence[Rule] = (),
+        sentence_rules: Sequence[Rule] = (),
     ) -> None:
-        self.realiser, self.inputs, self.pooled, self.own = realiser, inputs, pooled, own
+        self.realiser, self.inputs, self.pooled = realiser, inputs, pooled
+        self.sentence_rules = [(rule, written_out(rule.body)) for rule in sentence_rules]
         self.terms = tuple(written_out(term) for term in terms)
         self.readings = tuple(self._reading(term) for term in self.terms)
         self.final = [c for reading in self.readings for c in reading.final]
@@ -104,11 +101,11 @@ class FormulaPlan:
 
     def occurrences(self) -> dict[Rule, list[Occurrence]]:
         """The rules of S that are applied to the last memories, each occurrence once."""
-        found: dict[Rule, dict[Occurrence, None]] = {}
+        by_rule: dict[Rule, dict[Occurrence, None]] = {}
         for reading in self.readings:
             for occurrence in reading.applications:
-                found.setdefault(occurrence[0], {})[occurrence] = None
-        return {rule: list(own) for rule, own in found.items()}
+                by_rule.setdefault(occurrence[0], {})[occurrence] = None
+        return {rule: list(occurrences) for rule, occurrences in by_rule.items()}
 
     def requirements(self) -> Requirements:
         """The least depth, and the widths at that depth."""
@@ -121,18 +118,18 @@ class FormulaPlan:
             for rule, atoms in stage.applications.items():
                 width[rule.head] = max(width[rule.head], len(atoms))
                 copies[str(rule)] = max(copies.get(str(rule), 0), len(atoms))
-        for rule, own in self.occurrences().items():
+        for rule, occurrences in self.occurrences().items():
             if rule.holes:
-                width[S] = max(width.get(S, 1), len(own))
-                copies[str(rule)] = max(copies.get(str(rule), 0), len(own))
+                width[S] = max(width.get(S, 1), len(occurrences))
+                copies[str(rule)] = max(copies.get(str(rule), 0), len(occurrences))
         return Requirements(self.depth, {s.letter: w for s, w in width.items()}, copies)
 
     def units(self, stage: Stage, sort: Sort) -> int:
         """Hidden units a layer's MLP needs for one memory."""
         count = 0
         for channel in stage.after[sort].channels:
-            earlier, made = stage.parted(channel)
-            linear = earlier or any(not isinstance(atom.made, Pointwise) for atom, _ in made)
+            earlier, atoms = stage.parted(channel)
+            linear = earlier or any(not isinstance(atom.made, Pointwise) for atom, _ in atoms)
             count += len(IDENTITY) if linear else 0
         for atom in stage.pointwise(sort):
             assert isinstance(atom.made, Pointwise)
@@ -151,35 +148,28 @@ class FormulaPlan:
         return ceil(max(0, half - self.inputs.widths[sort]) / max(steps, 1))
 
     def _reading(self, term: Term) -> Reading:
-        found = _Readings(self.realiser, self.pooled, self.own).best(term)
-        if found is None:
+        reading = self._best(term)
+        if reading is None:
             blamed = self.realiser.blamed(term)
             name = self.realiser.grammar.name or "this grammar"
             raise LoweringError(
                 f"{to_text(term)} cannot be written into a network of {name}: nothing makes "
                 f"{to_text(blamed)}; {self.realiser.rules_text(blamed.sort)}"
             )
-        return found
+        return reading
 
-
-class _Readings:
-    """How a term can be read out of the last memories, with the least work."""
-
-    def __init__(self, realiser: Realiser, pooled: bool, own: Sequence[Rule]) -> None:
-        self.realiser, self.pooled = realiser, pooled
-        self.own = [(rule, written_out(rule.body)) for rule in own]
-
-    def best(self, term: Term) -> Reading | None:
-        found = list(self._direct(term))
-        if not self.realiser.by_rules or not found:
-            found += self._linear(term)
+    def _best(self, term: Term) -> Reading | None:
+        """The reading of least work; None where nothing makes the term."""
+        readings = list(self._direct(term))
+        if not self.realiser.by_rules or not readings:
+            readings += self._linear(term)
             if self.pooled:
-                found += self._pooled(term) if term.sort == S else self._local(term)
-        if term.sort == S and not (self.pooled and found):
-            found += self._by_sentences(term)
-        if not found:
-            found += [r for other in simpler(term) if (r := self.best(other)) is not None]
-        return min(found, key=lambda reading: reading.work, default=None)
+                readings += self._pooled(term) if term.sort == S else self._local(term)
+        if term.sort == S and not (self.pooled and readings):
+            readings += self._by_sentences(term)
+        if not readings:
+            readings += [r for other in simpler(term) if (r := self._best(other)) is not None]
+        return min(readings, key=lambda reading: reading.work, default=None)
 
     def _direct(self, term: Term) -> Iterator[Reading]:
         """From the memory of the term's own sort."""
@@ -191,19 +181,19 @@ class _Readings:
         yield from self._part(part, term)
 
     def _part(self, part: str, term: Term) -> Iterator[Reading]:
-        if (found := self.realiser.realise(term)) is not None:
-            yield Reading({part: found})
+        if (combination := self.realiser.realise(term)) is not None:
+            yield Reading({part: combination})
 
     def _linear(self, term: Term) -> Iterator[Reading]:
         match term:
             case Number(value=value):
                 yield Reading({}, constant=value)
             case Apply(op="add", args=(x, y)):
-                left, right = self.best(x), self.best(y)
+                left, right = self._best(x), self._best(y)
                 if left is not None and right is not None:
                     yield _total((Fraction(1), left), (Fraction(1), right))
             case Apply(op="scale", args=(Number(value=value), x)):
-                if (inner := self.best(x)) is not None:
+                if (inner := self._best(x)) is not None:
                     yield _total((value, inner))
 
     def _pooled(self, term: Term) -> Iterator[Reading]:
@@ -224,16 +214,16 @@ class _Readings:
             if column == (ONE,):
                 yield from self._part("rows", joined(op, row))
             if row == (ROW_OF_ONES,) and column[-1] == ONE and len(column) > 1:
-                found = self.realiser.realise(joined(op, column[:-1]))
-                if found is not None:
-                    yield Reading({"diagonal": found, "off-diagonal": found})
+                combination = self.realiser.realise(joined(op, column[:-1]))
+                if combination is not None:
+                    yield Reading({"diagonal": combination, "off-diagonal": combination})
         pushed = tuple(transposed(transposed(factor)) for factor in run)
         if pushed != run:
-            yield from filter(None, [self.best(joined(op, pushed))])
+            yield from filter(None, [self._best(joined(op, pushed))])
 
     def _by_sentences(self, term: Term) -> Iterator[Reading]:
         """By a rule of S on the last memories; what is linear in a zero is zero."""
-        for rule, body in self.own:
+        for rule, body in self.sentence_rules:
             for parts in instances(body, term):
                 operands = [self.realiser.realise(part) for part in parts]
                 if not all(operands):
@@ -284,19 +274,19 @@ def plan_formulas(
     by_rules: bool = False,
     symmetric: bool | None = None,
     pooled: bool = True,
-    own: Sequence[Rule] = (),
+    sentence_rules: Sequence[Rule] = (),
 ) -> FormulaPlan:
     """Plan how a network with these inputs computes terms; see `Realiser` for the options.
 
-    `pooled` says whether its read-out sums memories, `own` which rules of S it applies to them;
-    where it does both, rules of S are taken for what sums do not give.
+    `pooled` says whether its read-out sums memories, `sentence_rules` which rules of S it applies
+    to them; where it does both, rules of S are taken for what sums do not give.
     """
     given = [terms] if isinstance(terms, (Term, str)) else list(terms)
     if not given:
         raise LoweringError("no formula is given; write for instance 1ᵀ(A²⊙A)1")
     parsed = [parse_word(grammar, x) if isinstance(x, str) else x for x in given]
     realiser = Realiser(grammar, inputs, domain, names, by_rules, symmetric)
-    return FormulaPlan(realiser, inputs, parsed, pooled, own)
+    return FormulaPlan(realiser, inputs, parsed, pooled, sentence_rules)
 
 
 def requirements(
@@ -332,10 +322,14 @@ def requirements(
     mode, _ = readout_options(readout, None)
     inputs = plan_inputs(chosen, find_preset("paper"), 0, 0, directed)
     heads = {rule.head for rule in chosen.rules}
-    pools: list[tuple[str, Pooling]] = [(part, "sum") for part, s in PARTS.items() if s in heads]
-    own = [r for r in chosen.sentence_rules if mode == "grammar" or not is_pooled(r, pools, True)]
-    own = [] if mode == "pooled-only" else own
+    pools: list[tuple[str, Pooling]] = [
+        (name, "sum") for name, part in PARTS.items() if part.memory in heads
+    ]
+    sentence_rules = [
+        r for r in chosen.sentence_rules if mode == "grammar" or not is_pooled(r, pools, True)
+    ]
+    sentence_rules = [] if mode == "pooled-only" else sentence_rules
     plan = plan_formulas(
-        chosen, inputs, terms, domain, None, by_rules, symmetric, mode != "grammar", own
+        chosen, inputs, terms, domain, None, by_rules, symmetric, mode != "grammar", sentence_rules
     )
     return plan.requirements()

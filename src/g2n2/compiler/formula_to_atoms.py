@@ -35,14 +35,8 @@ _Key = tuple[str, tuple[Term, ...]]
 class Realiser:
     """Finds combinations of atoms for terms, sharing every atom between them.
 
-    Args:
-        grammar: Whose rules a layer applies.
-        inputs: What the memories start with.
-        domain: The arguments on which functions other than ReLU and |x| must be exact.
-        names: Which channel a free variable is: of the node features for a column (u, v, w), of
-            the edge features for a matrix (M, N, P).
-        by_rules: Apply a rule wherever one fits, even where a linear map or the MLP would do.
-        symmetric: Whether Aᵀ is A; where None, whether the network takes undirected graphs only.
+    The options are those of `requirements`; `names` says which channel a free variable is: of the
+    node features for a column (u, v, w), of the edge features for a matrix (M, N, P).
     """
 
     def __init__(
@@ -101,22 +95,22 @@ class Realiser:
         return self.known[key]
 
     def _best(self, term: Term) -> Combination | None:
-        found = list(self._by_rules(term))
-        if not self.by_rules or not found:
-            found += self._without_rules(term)
-            found += self._of(shorter(term, self.entrywise))
-        if not found:
-            found += self._of(simpler(term))
-        return min(found, key=lambda c: work((c,)), default=None)
+        candidates = list(self._by_rules(term))
+        if not self.by_rules or not candidates:
+            candidates += self._without_rules(term)
+            candidates += self._of(shorter(term, self.entrywise))
+        if not candidates:
+            candidates += self._of(simpler(term))
+        return min(candidates, key=lambda c: work((c,)), default=None)
 
     def _of(self, terms: Iterator[Term]) -> Iterator[Combination]:
         for term in terms:
-            if (found := self.realise(term)) is not None:
-                yield found
+            if (combination := self.realise(term)) is not None:
+                yield combination
 
     def _by_rules(self, term: Term) -> Iterator[Combination]:
         """Applications of a rule, those in the earliest layer; a product with zero is zero."""
-        found: dict[int, list[tuple[Rule, tuple[Combination, ...]]]] = {}
+        by_layer: dict[int, list[tuple[Rule, tuple[Combination, ...]]]] = {}
         for rule, body in self.rules:
             for parts in instances(body, term):
                 operands = self._all(parts)
@@ -124,20 +118,20 @@ class Realiser:
                     continue
                 if all(operands):
                     layer = max(map(layer_of, operands))
-                    found.setdefault(layer, []).append((rule, operands))
+                    by_layer.setdefault(layer, []).append((rule, operands))
                 elif isinstance(body, Apply) and body.op != "add" and not body.function:
                     yield ()
-        for rule, operands in found[min(found)] if found else ():
+        for rule, operands in by_layer[min(by_layer)] if by_layer else ():
             yield self.atoms.application(rule, operands)
 
     def _all(self, parts: Sequence[Term]) -> tuple[Combination, ...] | None:
-        found = []
+        operands = []
         for part in parts:
             operand = self.realise(part)
             if operand is None:
                 return None
-            found.append(operand)
-        return tuple(found)
+            operands.append(operand)
+        return tuple(operands)
 
     def _without_rules(self, term: Term) -> Iterator[Combination]:
         if spread(term) in self.given:
@@ -148,8 +142,8 @@ class Realiser:
                 one = self.given.get(spread(Number(Fraction(1)))) or self.atoms.constant()
                 yield combined([(value, one)])
             case Apply(op="transpose", args=(Leaf(name="A") as matrix,)) if self.symmetric:
-                if (found := self.realise(matrix)) is not None:
-                    yield found
+                if (combination := self.realise(matrix)) is not None:
+                    yield combination
             case Apply(op="add", args=args):
                 if (parts := self._all(args)) is not None:
                     yield combined((Fraction(1), part) for part in parts)
@@ -200,19 +194,16 @@ class Realiser:
 def shorter(term: Term, entrywise: bool) -> Iterator[Term]:
     """Equal terms that may take fewer layers.
 
-    Args:
-        term: Any term, I written as diag(1).
-        entrywise: Whether columns can be multiplied entrywise, so that diag(u)w is u⊙w; else u⊙w
-            is diag(u)w.
+    Where columns can be multiplied entrywise, diag(u)w becomes u⊙w; else u⊙w becomes diag(u)w.
     """
     op, run = spread(term)
     if op == "matmul":
         if EYE in run and any(factor != EYE for factor in run):
             yield joined(op, tuple(factor for factor in run if factor != EYE))
-        for place, factor in enumerate(run[:-1]):
+        for index, factor in enumerate(run[:-1]):
             if entrywise and run[-1].sort == V and _is(factor, "diag"):
-                scaled = apply("hadamard", factor.args[0], joined(op, run[place + 1 :]))
-                yield joined(op, (*run[:place], scaled))
+                scaled = apply("hadamard", factor.args[0], joined(op, run[index + 1 :]))
+                yield joined(op, (*run[:index], scaled))
     elif op == "hadamard" and term.sort == V and not entrywise:
         yield apply("matmul", apply("diag", run[0]), joined(op, run[1:]))
     elif _is(term, "transpose"):
@@ -227,8 +218,8 @@ def simpler(term: Term) -> Iterator[Term]:
     if not op:
         yield from _simpler_single(term)
         return
-    for place, factor in enumerate(run):
-        before, after = run[:place], run[place + 1 :]
+    for index, factor in enumerate(run):
+        before, after = run[:index], run[index + 1 :]
         if _is(factor, "add"):
             parts = [joined(op, (*before, part, *after)) for part in factor.args]
             yield apply("add", *parts)
@@ -271,15 +262,16 @@ def _simpler_single(term: Term) -> Iterator[Term]:
         elif term.op == "trace":
             inside = inner.args[0] if _is(inner, "diag") else None
             column = inside or apply("matmul", apply("hadamard", inner, EYE), ONE)
-            yield joined("matmul", (ROW_OF_ONES, *_factors(column)))
+            op, run = spread(column)
+            yield joined("matmul", (ROW_OF_ONES, *(run if op == "matmul" else (column,))))
     elif OPERATIONS[term.op].multilinear:
         yield from _distributed(term)
 
 
 def _distributed(term: Apply) -> Iterator[Term]:
     """A sum or a multiple among the operands of a multilinear operation, in front of it."""
-    for place, operand in enumerate(term.args):
-        before, after = term.args[:place], term.args[place + 1 :]
+    for index, operand in enumerate(term.args):
+        before, after = term.args[:index], term.args[index + 1 :]
         if _is(operand, "add"):
             yield apply("add", *(apply(term.op, *before, x, *after) for x in operand.args))
             return
@@ -287,12 +279,6 @@ def _distributed(term: Apply) -> Iterator[Term]:
             factor, rest = operand.args
             yield apply("scale", factor, apply(term.op, *before, rest, *after))
             return
-
-
-def _factors(column: Term) -> tuple[Term, ...]:
-    """The factors of a product of matrices and a column; the column itself else."""
-    op, run = spread(column)
-    return run if op == "matmul" else (column,)
 
 
 def sums(run: tuple[Term, ...]) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:

@@ -42,30 +42,9 @@ def plan_network(
     directed: bool = False,
     supports: bool = False,
 ) -> NetworkPlan:
-    """Plan the network of a grammar.
+    """Plan the network of a grammar; the options are those of `GrammarGNN`.
 
-    Args:
-        grammar: Any grammar.
-        node_features: Columns of the node features, 0 for none.
-        edge_features: Channels of the edge features besides A, 0 for none.
-        width: Channels of every memory, or one number for each variable (`{"M": 64, "V": 32}`).
-        layers: How many layers.
-        out: Outputs for each graph, node or edge.
-        task: What an output belongs to.
-        preset: Everything the grammar does not say; see `presets`.
-        readout: `grammar` for the rules of S, `pooled` for pooled memories joined by the rules of S
-            that pooling does not contain, `pooled-only` for pooled memories; the preset's where
-            None. `sum`, `mean` or `max` is the old spelling of `pooling`.
-        pooling: `sum`, `mean` or `max`, for all parts or by part (`{"diagonal": "max"}`).
-        functions: `mlp` for an MLP on every memory; `free` for an MLP only where a function adds
-            nothing to the words of the grammar, and one linear map elsewhere.
-        pair_bias: Whether MLPs on M have biases, which stand for the rule M → 1·1ᵀ; the preset's
-            where None.
-        decision: Hidden widths of the decision layers in place of the preset's.
-        context: Append what is read out of the whole graph to every node or edge (disconnected
-            graphs need it).
-        directed: Give Aᵀ as an input too.
-        supports: Whether values of supports without a definition (C_1, …) will be given.
+    `supports` says whether values of supports without a definition (C_1, …) will be given.
 
     Raises:
         GrammarError: What is given is no grammar.

@@ -21,27 +21,19 @@ class InputPlan:
     """Channels of the first memories, in this order.
 
     A rule without variables is an input: its body, printed, is the name of a channel.
-
-    Attributes:
-        matrix: Of C⁰: `I`, `A`, `Aᵀ`, the other matrices the grammar starts from, `E` (edge
-            features) and `diag(X)` (node features, where no column vectors can hold them).
-        column: Of H⁰: `X` (node features), `1` and the other columns the grammar starts from.
-        row: Of the row vectors.
-        scalar: Of the scalars.
-        terms: What each name but `E`, `X` and `diag(X)` stands for.
-        node_features: Columns of X.
-        edge_features: Channels of E.
-        directed_safe: Whether words can tell A from Aᵀ, so that directed graphs may enter.
     """
 
+    # of C⁰: `I`, `A`, `Aᵀ`, the other matrices the grammar starts from, `E` (edge features) and
+    # `diag(X)` (node features, where no column vectors can hold them)
     matrix: tuple[str, ...]
+    # of H⁰: `X` (node features), `1` and the other columns the grammar starts from
     column: tuple[str, ...]
-    row: tuple[str, ...]
-    scalar: tuple[str, ...]
-    terms: tuple[tuple[str, Term], ...]
-    node_features: int
-    edge_features: int
-    directed_safe: bool
+    row: tuple[str, ...]  # of the row vectors
+    scalar: tuple[str, ...]  # of the scalars
+    terms: tuple[tuple[str, Term], ...]  # what each name but `E`, `X` and `diag(X)` stands for
+    node_features: int  # columns of X
+    edge_features: int  # channels of E
+    directed_safe: bool  # whether words can tell A from Aᵀ, so that directed graphs may enter
 
     @property
     def parts(self) -> Mapping[Sort, tuple[str, ...]]:
@@ -64,11 +56,7 @@ def plan_inputs(
     directed: bool,
     only_words: bool = False,
 ) -> InputPlan:
-    """Which inputs each memory starts with; `only_words`: I only where it is a word.
-
-    Raises:
-        LoweringError: An input has no memory to go to, or Aᵀ none to be given in.
-    """
+    """Which inputs each memory starts with; `only_words`: I only where it is a word."""
     heads = {rule.head for rule in grammar.rules}
     name = grammar.name or "this grammar"
     if M not in heads and edge_features:

@@ -22,15 +22,8 @@ def least_depth_derivation(
 ) -> DerivationTree:
     """Derive a word in as few layers as any derivation of it takes.
 
-    A product may be bracketed as one likes, so A⁴ takes two layers and not three: (A²)(A²).
-
-    Args:
-        grammar: Where the word comes from.
-        term: The word.
-        given: Words that need no layer besides the terminals, such as I where it is an input.
-
-    Raises:
-        GrammarError: The term is not a word of the grammar.
+    A product may be bracketed as one likes, so A⁴ takes two layers and not three: (A²)(A²). Words
+    `given` need no layer, such as I where it is an input.
     """
     derive_word(grammar, term)  # says what is wrong with a term that is not a word
     recogniser = Recogniser(grammar, term)
@@ -61,13 +54,13 @@ class _LeastDepthSearch:
         if goal.chain.factors[goal.start : goal.end] in self.given:
             yield (0, 0), Rule(goal.sort, goal.term), []
             return
-        found = False
+        has_rule = False
         for rule, items in self.recogniser.templates:
             if rule.head == goal.sort:
                 for below in self._laid(goal.chain, items, goal.start, goal.end):
-                    found = True
+                    has_rule = True
                     yield self._depth(below), rule, below
-        if not found:  # a number, which × may put anywhere
+        if not has_rule:  # a number, which × may put anywhere
             rule, below = self.recogniser.step(goal)
             yield (0, 0), rule, below
 

@@ -82,9 +82,6 @@ def contraction(op: str, sorts: tuple[Sort, ...]) -> Callable[..., Tensor]:
     """The tensor op of any multilinear operation: its operands, then the column of ones, `1`.
 
     A letter only the result has runs along the ones, so padding stays zero.
-
-    Raises:
-        LoweringError: The operation is not multilinear, and has no tensor op.
     """
     operation = LANGUAGE[op]
     if not operation.multilinear:
@@ -111,15 +108,12 @@ def lower_node(
 ) -> Lowered:
     """The function of a term, from those of its parts.
 
-    Args:
-        term: Any term.
-        next_operand: The place of the operand of a variable; asked in the order of writing.
-        lowered: Lowers a part.
+    `next_operand` gives the place of a variable's operand, asked in the order of writing.
     """
     match term:
         case Hole():
-            place = next_operand()
-            return lambda x, c: x[place]
+            position = next_operand()
+            return lambda x, c: x[position]
         case Leaf(name=name):
             return lambda x, c: c[name]
         case Number(value=value):

@@ -20,7 +20,7 @@ from .plan import (
     numbered_selectors,
     shape,
 )
-from .readout_plan import ReadoutPlan, pool_rules_of, spans
+from .readout_plan import PARTS, ReadoutPlan, pool_rules_of, spans
 
 HEADERS = ("part", "step", "b", "maps", "output", "parameters", "FLOPs", "memory")
 NUMERIC = frozenset({"b", "parameters", "FLOPs", "memory"})
@@ -41,10 +41,10 @@ def plan_table(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> list[tuple
     cost = NetworkCost(plan, batch, nodes)
     shown = []
     for label, rows in _with_equal_layers_joined(plan_rows(cost)):
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             copies = "" if row.copies is None else str(row.copies)
             cells = (row.step, copies, row.maps, row.output, *_cost_cells(row.cost))
-            shown.append((label if place == 0 else "", *cells))
+            shown.append((label if index == 0 else "", *cells))
     return [*shown, ("total", "", "", "", "", *_cost_cells(cost.total))]
 
 
@@ -168,15 +168,6 @@ def _cost_json(cost: Cost) -> dict[str, int]:
     }
 
 
-POOLED = {
-    "nodes": "H",
-    "rows": "R",
-    "scalars": "s",
-    "diagonal": "diag C",
-    "off-diagonal": "offdiag C",
-}
-"""What each part of the read-out is called."""
-
 SIGNS = {"sum": "Σ", "mean": "mean", "max": "max", "none": ""}
 
 
@@ -184,23 +175,14 @@ _LONGEST = 40
 
 
 class Row(NamedTuple):
-    """One line: a memory, a rule with its selectors, an MLP, or a map.
+    """One line: a memory, a rule with its selectors, an MLP, or a map."""
 
-    Attributes:
-        part: `inputs`, `layer 1`, …, `read-out` or `decision`.
-        step: What is computed, in the paper's notation.
-        copies: The multiplicity b of a rule.
-        maps: The linear maps it takes, as channels in → channels out, or what it is made of.
-        output: The shape it makes.
-        cost: Its share of the network's cost.
-    """
-
-    part: str
-    step: str
-    copies: int | None
-    maps: str
-    output: str
-    cost: Cost
+    part: str  # `inputs`, `layer 1`, …, `read-out` or `decision`
+    step: str  # what is computed, in the paper's notation
+    copies: int | None  # the multiplicity b of a rule
+    maps: str  # the linear maps it takes, as channels in → channels out, or what it is made of
+    output: str  # the shape it makes
+    cost: Cost  # its share of the network's cost
 
 
 def plan_rows(cost: NetworkCost) -> list[list[Row]]:
@@ -232,7 +214,7 @@ def pool_texts(plan: ReadoutPlan) -> list[str]:
     if not plan.pooled_width:
         return []
     return [
-        POOLED[part] if part == "scalars" else f"{SIGNS[how]} {POOLED[part]}"
+        PARTS[part].symbol if part == "scalars" else f"{SIGNS[how]} {PARTS[part].symbol}"
         for part, how in plan.pools
     ]
 
@@ -282,23 +264,28 @@ def _layer_rows(cost: NetworkCost, number: int) -> list[Row]:
         for step in update.steps:
             total = cost.selectors(step) + cost.rule(step)
             output = shape(update.sort, step.copies)
-            own = [item for item in numbered_selectors(layer) if item.step is step]
-            rows.append(Row(part, str(step.rule), step.copies, _selectors(own), output, total))
+            selectors = [item for item in numbered_selectors(layer) if item.step is step]
+            rows.append(
+                Row(part, str(step.rule), step.copies, _selectors(selectors), output, total)
+            )
         output = shape(update.sort, update.width_out)
-        rows.append(Row(part, mixer_name(update), None, _mixer(update), output, cost.mixer(update)))
+        rows.append(
+            Row(part, mixer_name(update), None, mixer_sizes(update), output, cost.mixer(update))
+        )
     return rows
 
 
-def _selectors(own: list[NumberedSelector]) -> str:
+def _selectors(numbered: list[NumberedSelector]) -> str:
     """`L1, L2 [B, N, N, 6→64]`: selectors of one shape together."""
     by_shape: dict[str, list[str]] = {}
-    for item in sorted(own, key=lambda item: item.operand):
+    for item in sorted(numbered, key=lambda item: item.operand):
         text = shape(item.selector.sort, sizes_text(item.selector.maps))
         by_shape.setdefault(text, []).append(f"L{item.number}")
     return "; ".join(f"{', '.join(names)} {text}" for text, names in by_shape.items())
 
 
-def _mixer(update: MemoryUpdate) -> str:
+def mixer_sizes(update: MemoryUpdate) -> str:
+    """`262→524→64`, or `64×32→64` for the released code's node update."""
     if update.kind == "bilinear":
         channels = update.mixer[0].width_in // update.width_in
         return f"{channels}×{update.width_in}→{update.width_out}"
@@ -310,8 +297,8 @@ def _readout_rows(cost: NetworkCost) -> list[Row]:
     rows = []
     for step in plan.steps:
         total = cost.selectors(step) + cost.rule(step)
-        own = [item for item in numbered_selectors(plan) if item.step is step]
-        maps = _selectors(own) if own else step_text(step)
+        selectors = [item for item in numbered_selectors(plan) if item.step is step]
+        maps = _selectors(selectors) if selectors else step_text(step)
         output = shape(S, step.copies)
         rows.append(Row("read-out", str(step.rule), step.copies, maps, output, total))
     parts = [*local_texts(plan), *pool_texts(plan), *(step.rule.body_text() for step in plan.steps)]
@@ -369,11 +356,11 @@ def readout_text(plan: NetworkPlan) -> str:
     """`pooled: S → 1ᵀV_c | Tr(M), joined by S → Tr(MMM)`: what is read out, as rules."""
     readout = plan.readout
     parts = [*_local(readout), *_pooled(readout)]
-    own = rules_text(step.rule for step in readout.steps)
+    rules = rules_text(step.rule for step in readout.steps)
     if readout.mode == "grammar":
-        parts += [own] if own else []
-        own = ""
-    joined = f", joined by {own}" if own else ""
+        parts += [rules] if rules else []
+        rules = ""
+    joined = f", joined by {rules}" if rules else ""
     return f"{readout.mode}: {', '.join(parts)}{joined}"
 
 
@@ -396,8 +383,8 @@ def depth_note(plan: NetworkPlan) -> str | None:
     if unread := [sort for sort in plan.grammar.unreachable() if sort in plan.functions()]:
         names = ", ".join(sort.variable for sort in unread)
         return f"no sentence reads {names}: its words have no part in the output"
-    own = [step.rule for step in readout.steps]
-    if all(spans(own, rule) for rule in pool_rules_of(plan.functions())):
+    rules = [step.rule for step in readout.steps]
+    if all(spans(rules, rule) for rule in pool_rules_of(plan.functions())):
         return None
     return DEPTH_COST
 

@@ -14,47 +14,29 @@ memories alone, as every network was read out before rules of S were."""
 
 @dataclass(frozen=True)
 class Preset:
-    """Everything about a network that its grammar does not say.
-
-    Attributes:
-        name: How it is asked for.
-        selector: One linear map without bias, or two with bias and ReLU after each (PPGN).
-        selector_scale: Divide what a selector gives by the width it reads (released code).
-        copies: Multiplicity b of a rule: the width written, or the width read (released code).
-        hidden: Width of the MLP's hidden layer in multiples of its input; 0 for no hidden layer.
-        mixer_bias: Whether the MLP has biases.
-        pair_bias: Whether that of M does, where the others do.
-        activation: The function between two linear maps.
-        node_update: The grammar's rules, or the released code's Σₖ Cₖ H Wₖ.
-        ones: Whether the column 1 stands beside node features (the released code leaves it out).
-        between: Whether the activation also stands between two layers.
-        embedding: Whether a linear map brings the inputs to full width before the first layer.
-        normalised: Whether layers read a root-mean-square-normalised memory and add to it.
-        product_scale: Divide products over n entries by √n.
-        readout: What is read out of the last memories where nothing is asked for.
-        pooling: What is taken over nodes, the diagonal and the rest where nothing is asked for.
-        decision: Hidden widths after the read-out.
-        linear_path: Whether a linear map stands beside the decision layers.
-    """
+    """Everything about a network that its grammar does not say."""
 
     name: str
-    selector: Literal["linear", "mlp"] = "linear"
-    selector_scale: bool = False
+    selector: Literal["linear", "mlp"] = "linear"  # one map, or two with bias and ReLU (PPGN)
+    selector_scale: bool = False  # divide what a selector gives by the width it reads
+    # Occurrences b of a rule: the width written, or the width read (released code).
     copies: Literal["written", "read"] = "written"
-    hidden: int = 2
-    mixer_bias: bool = True
-    pair_bias: bool = True
+    hidden: int = (
+        2  # width of the MLP's hidden layer in multiples of its input; 0 for no such layer
+    )
+    mixer_bias: bool = True  # whether the MLPs of the memories have biases
+    pair_bias: bool = True  # whether that of M does, where the others do
     activation: Literal["relu", "silu"] = "relu"
-    node_update: Literal["rules", "bilinear"] = "rules"
-    ones: Literal["always", "without features"] = "always"
-    between: bool = False
-    embedding: bool = False
-    normalised: bool = False
-    product_scale: bool = False
+    node_update: Literal["rules", "bilinear"] = "rules"  # or the released code's Σₖ Cₖ H Wₖ
+    ones: Literal["always", "without features"] = "always"  # the column 1 beside node features
+    between: bool = False  # whether the activation also stands between two layers
+    embedding: bool = False  # a linear map to full width before the first layer
+    normalised: bool = False  # layers read an RMS-normalised memory and add to it
+    product_scale: bool = False  # divide products over n entries by √n
     readout: ReadoutMode = "pooled"
     pooling: Literal["sum", "mean", "max"] = "sum"
-    decision: tuple[int, ...] = (512, 256)
-    linear_path: bool = False
+    decision: tuple[int, ...] = (512, 256)  # hidden widths after the read-out
+    linear_path: bool = False  # a linear map beside the decision layers
 
 
 PRESETS: dict[str, Preset] = {
@@ -85,11 +67,7 @@ PRESETS: dict[str, Preset] = {
 
 
 def find_preset(name: str | Preset) -> Preset:
-    """The preset of that name.
-
-    Raises:
-        LoweringError: There is none; the message lists them.
-    """
+    """The preset of that name."""
     if isinstance(name, Preset):
         return name
     if name not in PRESETS:

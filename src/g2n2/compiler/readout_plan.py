@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from ..errors import LoweringError
 from ..grammars.network_rules import POOL_RULES
@@ -26,14 +26,23 @@ if TYPE_CHECKING:
 
 Task = Literal["graph", "node", "edge"]
 Pooling = Literal["sum", "mean", "max", "none"]
-PARTS: dict[str, Sort] = {
-    "nodes": V,
-    "rows": R,
-    "scalars": S,
-    "diagonal": M,
-    "off-diagonal": M,
+
+
+class ReadoutPart(NamedTuple):
+    """What can be pooled: a part of a memory, the sort of the entries it has, and its symbol."""
+
+    memory: Sort
+    entries: Sort
+    symbol: str
+
+
+PARTS: dict[str, ReadoutPart] = {
+    "nodes": ReadoutPart(V, V, "H"),
+    "rows": ReadoutPart(R, R, "R"),
+    "scalars": ReadoutPart(S, S, "s"),
+    "diagonal": ReadoutPart(M, V, "diag C"),
+    "off-diagonal": ReadoutPart(M, M, "offdiag C"),
 }
-"""H, the row vectors, the scalars, and the two parts of C: which memory each is a part of."""
 
 WAYS = ("sum", "mean", "max", "none")
 """Ways of pooling; what the option `readout` meant before it named the rules that are read out."""
@@ -41,36 +50,27 @@ WAYS = ("sum", "mean", "max", "none")
 
 @dataclass(frozen=True)
 class ReadoutPlan:
-    """Parts of the memories, how each is pooled, rules of S, and the decision layers.
+    """Parts of the memories, how each is pooled, rules of S, and the decision layers."""
 
-    Attributes:
-        task: What an output belongs to.
-        mode: `grammar`: the rules of S. `pooled`: pooled memories, joined by the rules of S that
-            pooling does not contain. `pooled-only`: pooled memories.
-        pools: (part, how) of the pooled vector, in the order it is concatenated.
-        pooled_width: Channels of that vector; 0 where the task does not use it.
-        steps: The rules of S that are applied to the last memories; their outputs follow the pooled
-            vector. A rule that is linear in its one variable has no selector: it reads every
-            channel. One without variables is a number of the graph.
-        local: What stands beside it for a node or an edge: `H`, `R`, `diag C`, `row sums C` or
-            `C`, `H_i`, `H_j`, `R_i`, `R_j`.
-        local_pooling: How a row of C is pooled for a node.
-        maps: The decision layers.
-        linear_path: Whether the first map runs beside the others and is added to them.
-        context: Whether nodes and edges see the pooled vector and the rules of S too.
-    """
-
-    task: Task
+    task: Task  # what an output belongs to
+    # `grammar`: the rules of S. `pooled`: pooled memories, joined by the rules of S that pooling
+    # does not contain. `pooled-only`: pooled memories.
     mode: ReadoutMode
+    # (part, how) of the pooled vector, in the order it is concatenated
     pools: tuple[tuple[str, Pooling], ...]
-    pooled_width: int
+    pooled_width: int  # channels of that vector; 0 where the task does not use it
+    # the rules of S that are applied to the last memories; their outputs follow the pooled vector.
+    # A rule that is linear in its one variable has no selector: it reads every channel. One without
+    # variables is a number of the graph.
     steps: tuple[RuleStep, ...]
+    # what stands beside it for a node or an edge: `H`, `R`, `diag C`, `row sums C` or `C`, `H_i`,
+    # `H_j`, `R_i`, `R_j`
     local: tuple[str, ...]
     local_width: int
-    local_pooling: Pooling
-    maps: tuple[Linear, ...]
-    linear_path: bool
-    context: bool
+    local_pooling: Pooling  # how a row of C is pooled for a node
+    maps: tuple[Linear, ...]  # the decision layers
+    linear_path: bool  # whether the first map runs beside the others and is added to them
+    context: bool  # whether nodes and edges see the pooled vector and the rules of S too
 
     @property
     def sort(self) -> Sort:
@@ -96,11 +96,7 @@ class ReadoutPlan:
 def readout_options(
     readout: str | Mapping[str, str] | None, pooling: str | Mapping[str, str] | None
 ) -> tuple[ReadoutMode | None, str | Mapping[str, str] | None]:
-    """What is read out and how parts are pooled; `readout="mean"` is how pooling was once asked.
-
-    Raises:
-        LoweringError: An unknown read-out, or pooling asked for twice.
-    """
+    """What is read out and how parts are pooled; `readout="mean"` is how pooling was once asked."""
     if isinstance(readout, Mapping) or (readout in WAYS):
         if pooling is not None and pooling != readout:
             raise LoweringError(
@@ -134,9 +130,6 @@ def plan_readout(
 
     `steps` are the rules of S as far as the memories have what they need; those that pooling
     contains are left out here.
-
-    Raises:
-        LoweringError: An unknown task, part or way of pooling, or nothing left to read.
     """
     from .plan import Linear
 
@@ -150,20 +143,20 @@ def plan_readout(
         )
     pools: tuple[tuple[str, Pooling], ...] = tuple(
         (part, "sum" if mode == "grammar" else ways[part])
-        for part, sort in PARTS.items()
-        if widths.get(sort, 0)
+        for part, (memory, *_) in PARTS.items()
+        if widths.get(memory, 0)
         and (part == "scalars" if mode == "grammar" else ways[part] != "none")
     )
     of_the_graph = task == "graph" or context
-    own: tuple[RuleStep, ...] = ()
+    applied: tuple[RuleStep, ...] = ()
     if mode == "grammar" and of_the_graph:
-        own = tuple(steps)
+        applied = tuple(steps)
     elif mode == "pooled" and task == "graph":
-        own = tuple(step for step in steps if not is_pooled(step.rule, pools, bool(decision)))
-    pooled = sum(widths[PARTS[part]] for part, _ in pools) if of_the_graph else 0
+        applied = tuple(step for step in steps if not is_pooled(step.rule, pools, bool(decision)))
+    pooled = sum(widths[PARTS[part].memory] for part, _ in pools) if of_the_graph else 0
     local = _local(task, widths, mode)
     local_width = sum(widths[sort] for _, sort in local)
-    total = pooled + sum(step.copies for step in own) + local_width
+    total = pooled + sum(step.copies for step in applied) + local_width
     has_memories = any(widths.values())
     if not total or (mode != "grammar" and task == "graph" and has_memories and not pools):
         raise LoweringError(
@@ -179,7 +172,7 @@ def plan_readout(
         mode,
         pools,
         pooled,
-        own,
+        applied,
         tuple(name for name, _ in local),
         local_width,
         ways["off-diagonal"] if ways["off-diagonal"] != "none" else preset.pooling,

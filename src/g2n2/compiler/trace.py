@@ -31,47 +31,36 @@ _DIAGONAL = apply("diag", ONE)
 
 @dataclass(frozen=True, eq=False)
 class TraceStep:
-    """One turn of the procedure.
+    """One turn of the procedure."""
 
-    Attributes:
-        rule: What was chosen to apply.
-        inputs: What was chosen from the memories, one word for each variable of the rule.
-        output: The word made, stored in the memory of the rule's variable.
-        layer: The first layer of a network that can make it; None for the read-out.
-        memories: Every memory after storing.
-        value: What the output is worth on the graph, where one was given.
-    """
-
-    rule: Rule
+    rule: Rule  # what was chosen to apply
+    # what was chosen from the memories, one word for each variable of the rule
     inputs: tuple[Term, ...]
-    output: Term
-    layer: int | None
-    memories: Memories
-    value: Array | None = None
+    output: Term  # the word made, stored in the memory of the rule's variable
+    layer: int | None  # the first layer of a network that can make it; None for the read-out
+    memories: Memories  # every memory after storing
+    value: Array | None = None  # what the output is worth on the graph, where one was given
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """All steps of one word, layer by layer.
+    """All steps of one word, layer by layer."""
 
-    Attributes:
-        grammar: Whose rules are used.
-        word: What is made.
-        start: The memories before the first step: the terminals, and I where it is an input.
-        steps: The steps, no word made twice.
-        depth: Layers a network needs; no derivation of the word takes fewer.
-    """
-
-    grammar: Grammar
-    word: Term
-    start: Memories
-    steps: tuple[TraceStep, ...]
-    depth: int
+    grammar: Grammar  # whose rules are used
+    word: Term  # what is made
+    start: Memories  # the memories before the first step: the terminals, and I where it is an input
+    steps: tuple[TraceStep, ...]  # the steps, no word made twice
+    depth: int  # layers a network needs; no derivation of the word takes fewer
 
     def __str__(self) -> str:
-        pass
-
-        return trace_text(self)
+        lines = [title(self), "", *_memory_lines("start", self.start)]
+        layer: int | None = 0
+        for number, step in enumerate(self.steps, start=1):
+            if step.layer != layer:
+                layer = step.layer
+                lines += ["", "read-out" if layer is None else f"layer {layer}"]
+            lines += _step_lines(number, step)
+        return "\n".join(lines)
 
 
 def trace(grammar: GrammarLike, word: Term | str, graph: GraphLike | None = None) -> Trace:
@@ -101,7 +90,8 @@ def trace(grammar: GrammarLike, word: Term | str, graph: GraphLike | None = None
         sort = node.rule.head
         memories = _stored(memories, sort, node.term)
         inputs = tuple(child.term for child in node.children)
-        value = None if graph is None else _value(grammar, node.term, graph)
+        written = substitute(node.term, dict(grammar.supports))
+        value = None if graph is None else evaluate(written, graph)
         steps.append(TraceStep(node.rule, inputs, node.term, layer, memories, value))
     depth = max((step.layer for step in steps if step.layer is not None), default=0)
     return Trace(grammar, term, start, tuple(steps), depth)
@@ -113,17 +103,17 @@ def _in_layers(root: DerivationTree) -> list[tuple[DerivationTree, int | None]]:
     The last rule of a sentence is applied by the read-out, also where scalars feed back into words.
     """
     layers: dict[Term, int] = {}
-    found: dict[Term, tuple[DerivationTree, int | None]] = {}
+    computed: dict[Term, tuple[DerivationTree, int | None]] = {}
     for node in reversed(list(root.nodes())):  # children stand before their parents
         if node.children:
             layer = 1 + max(layers[child.term] for child in node.children)
             layers.setdefault(node.term, layer)
             last = node is root and node.rule.head == S
-            found.setdefault(node.term, (node, None if last else layer))
+            computed.setdefault(node.term, (node, None if last else layer))
         else:
             layers.setdefault(node.term, 0)
     end = 1 + max(layers.values())
-    return sorted(found.values(), key=lambda item: end if item[1] is None else item[1])
+    return sorted(computed.values(), key=lambda item: end if item[1] is None else item[1])
 
 
 def _start(grammar: Grammar, derivation: DerivationTree, identity: bool) -> Memories:
@@ -144,24 +134,8 @@ def _stored(memories: Memories, sort: Sort, term: Term) -> Memories:
     return memories if term in kept else MappingProxyType({**memories, sort: (*kept, term)})
 
 
-def _value(grammar: Grammar, term: Term, graph: GraphLike) -> Array:
-    return evaluate(substitute(term, dict(grammar.supports)), graph)
-
-
 _LARGEST = 12
 """Values of graphs with more nodes are described and not printed."""
-
-
-def trace_text(trace: Trace) -> str:
-    """Every step with its four parts: rule, inputs, computation, memories."""
-    lines = [title(trace), "", *_memory_lines("start", trace.start)]
-    layer: int | None = 0
-    for number, step in enumerate(trace.steps, start=1):
-        if step.layer != layer:
-            layer = step.layer
-            lines += ["", "read-out" if layer is None else f"layer {layer}"]
-        lines += _step_lines(number, step)
-    return "\n".join(lines)
 
 
 def title(trace: Trace) -> str:

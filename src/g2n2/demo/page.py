@@ -1,92 +1,29 @@
-"""The page writer: a list of blocks as Markdown, and as one self-contained HTML page."""
+"""The page writer: a Markdown report as one self-contained HTML page.
+
+Of Markdown it knows what a report uses: headings, paragraphs, code, tables, pictures, and `code`,
+**strong** and *stressed* text.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from html import escape
 
 INK, SOFT, FAINT = "#1f2430", "#5b6472", "#c9ced6"
 """Colours of figures; `inline` replaces them by those of the page."""
 
 
-@dataclass(frozen=True)
-class Heading:
-    text: str
-
-
-@dataclass(frozen=True)
-class Text:
-    text: str
-
-
-@dataclass(frozen=True)
-class Code:
-    text: str
-
-
-@dataclass(frozen=True)
-class PageTable:
-    """Cells as text; columns after the first are numbers unless they are `words`."""
-
-    headers: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    words: bool = False
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A file beside the report, and its SVG for the page.
-
-    `wide` keeps its size on a narrow screen and scrolls, on white, for what has its own colours;
-    else the SVGs stand in a row, below each other where the screen is narrow.
-    """
-
-    file: str
-    alt: str
-    svg: str
-    wide: bool = False
-
-
-Block = Heading | Text | Code | PageTable | Picture
-
-
-def markdown(title: str, blocks: Sequence[Block]) -> str:
-    """The blocks as Markdown; a picture without a file is left to the page."""
-    parts = [f"# {title}"]
-    for block in blocks:
-        match block:
-            case Heading(text):
-                parts.append(f"## {text}")
-            case Text(text):
-                parts.append(text)
-            case Code(text):
-                parts.append(f"```text\n{text}\n```")
-            case PageTable(headers, rows, words):
-                rule = ["---"] + ["---" if words else "---:"] * (len(headers) - 1)
-                lines = (headers, rule, *rows)
-                parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
-            case Picture(file, alt):
-                if file:
-                    parts.append(f"![{alt}]({file})")
-    return "\n\n".join(parts) + "\n"
-
-
-def page(title: str, blocks: Sequence[Block]) -> str:
-    """The blocks as HTML with its style in it, for small and large screens, light and dark."""
-    body = "\n".join(map(_html, blocks))
-    return _PAGE.format(title=escape(title), style=_STYLE, body=body)
+def page(markdown: str, pictures: Mapping[str, str]) -> str:
+    """The page for small and large screens, light and dark; `pictures` has the SVG of each file."""
+    parts = r"```text\n.*?\n```|(?:(?!\n\n|```).)+"
+    title, *blocks = filter(None, map(str.strip, re.findall(parts, markdown, re.DOTALL)))
+    body = "\n".join(_html(block, pictures) for block in blocks)
+    return _PAGE.format(title=escape(title.removeprefix("# ")), style=_STYLE, body=body)
 
 
 def inline(svg: str, label: str, prefix: str) -> str:
-    """An SVG as part of a page, which sets its ink.
-
-    Args:
-        svg: A whole file.
-        label: What it shows, for those who cannot see it.
-        prefix: Put before its identifiers, which are the page's from now on.
-    """
+    """A figure as part of a page, which sets its ink; `prefix` keeps its identifiers apart."""
     head, rest = svg[svg.index("<svg") :].split(">", 1)
     box = re.search(r'viewBox="[^"]+"', head)
     assert box is not None
@@ -97,28 +34,26 @@ def inline(svg: str, label: str, prefix: str) -> str:
     return f'<svg {box[0]} role="img" aria-label="{label}">{rest}'
 
 
-def _html(block: Block) -> str:
-    match block:
-        case Heading(text):
-            return f"<h2>{escape(text)}</h2>"
-        case Text(text):
-            return f"<p>{_spans(text)}</p>"
-        case Code(text):
-            return f"<pre>{escape(text)}</pre>"
-        case PageTable(headers, rows, words):
-            kind = ' class="words"' if words else ""
-            head = "".join(f"<th>{escape(cell)}</th>" for cell in headers)
-            lines = ("".join(f"<td>{_spans(cell)}</td>" for cell in row) for row in rows)
-            body = "".join(f"<tr>{line}</tr>" for line in lines)
-            return f'<div class="scroll"><table{kind}><tr>{head}</tr>{body}</table></div>'
-        case Picture(_, alt, svg, wide):
-            kind = "scroll white" if wide else "row"
-            caption = f"<figcaption>{_spans(alt)}</figcaption>"
-            return f'<figure><div class="{kind}">{svg}</div>{caption}</figure>'
+def _html(block: str, pictures: Mapping[str, str]) -> str:
+    if block.startswith("## "):
+        return f"<h2>{escape(block[3:])}</h2>"
+    if block.startswith("```"):
+        return f"<pre>{escape(block.removeprefix('```text').removesuffix('```').strip())}</pre>"
+    if block.startswith("| "):
+        header, _, *rows = (line.strip("| ").split(" | ") for line in block.splitlines())
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+        lines = ("".join(f"<td>{_spans(cell)}</td>" for cell in row) for row in rows)
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+    if picture := re.fullmatch(r"!\[(.*)\]\((.*)\)", block):
+        # A drawing with colours of its own stands on white and scrolls where the screen is narrow.
+        kind = "scroll white" if picture[2].endswith(".svg") else "row"
+        caption = f"<figcaption>{_spans(picture[1])}</figcaption>"
+        return f'<figure><div class="{kind}">{pictures[picture[2]]}</div>{caption}</figure>'
+    return f"<p>{_spans(block)}</p>"
 
 
 def _spans(text: str) -> str:
-    """Text with `code`, **strong** and *stressed* parts; Markdown's other signs are not used."""
     for sign, tag in (("`", "code"), ("**", "strong")):
         pieces = (escape(text) if sign == "`" else text).split(sign)
         text = "".join(f"<{tag}>{p}</{tag}>" if i % 2 else p for i, p in enumerate(pieces))
@@ -148,7 +83,6 @@ th, td { padding: .35rem .6rem .35rem 0; border-bottom: 1px solid var(--line);
 th { color: var(--soft); font-weight: 600; }
 th:first-child, td:first-child { text-align: left; }
 th:last-child, td:last-child { padding-right: 0; }
-table.words th, table.words td { text-align: left; vertical-align: top; white-space: normal; }
 figure { margin: 1.2rem 0; }
 figure svg { display: block; width: 100%; height: auto; }
 .row { display: flex; flex-wrap: wrap; gap: 1rem; }

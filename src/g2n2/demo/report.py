@@ -1,15 +1,18 @@
-"""The report of a demonstration: what was done, what came out, how to see it again."""
+"""The report of a demonstration as Markdown, and its figure."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
 
-from ..compiler.grammar_to_plan import plan_network
-from ..compiler.plan_to_svg import layer_svg
-from .page import Block, Code, Heading, PageTable, Picture, Text
-from .proof import DemoProof
+import numpy as np
+
+from ..pipeline import Derivation
+from ..reduction.checker import CheckResult
+from .page import FAINT, INK, inline
 from .settings import DEGREE, TARGETS, DemoSettings
 from .training_runs import R2Claim, TrainedNetwork, minus
 from .what_wl_sees import WlView
@@ -17,158 +20,176 @@ from .what_wl_sees import WlView
 
 @dataclass(frozen=True, eq=False)
 class DemoOutcome:
-    """Everything a demonstration found.
-
-    Attributes:
-        settings: What was asked for.
-        proof: The derivation, checked.
-        wl_view: What the tests and sentences see.
-        derived: The network of the derived grammar.
-        gin: The GIN.
-        claims: Empty where the settings claim nothing.
-        seconds: Time by step.
-    """
+    """Everything a demonstration found."""
 
     settings: DemoSettings
-    proof: DemoProof
+    derivation: Derivation
+    check: CheckResult  # what the checker says of the certificate
     wl_view: WlView
     derived: TrainedNetwork
     gin: TrainedNetwork
-    claims: tuple[R2Claim, ...]
-    seconds: Mapping[str, float]
+    claims: tuple[R2Claim, ...]  # empty where the settings claim nothing
+    seconds: Mapping[str, float]  # by step
 
     @property
     def holds(self) -> bool:
         return all(claim.holds for claim in self.claims)
 
 
-def title(outcome: DemoOutcome) -> str:
-    """What the report says, or only what was tried where that is not shown."""
-    if outcome.claims and outcome.holds:
-        return "A network derived from five operations counts what a GIN cannot see"
-    return "A network derived from five operations, and a GIN, set to count"
-
-
-def score_rows(outcome: DemoOutcome) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Headers and rows of the table of scores."""
-    headers = ["network"]
-    for words in TARGETS.values():
-        headers += [f"{words} R²", "MAE"]
-    rows = []
-    for one in (outcome.derived, outcome.gin):
-        row = [one.name]
-        for target in TARGETS:
-            scores = one.scores[target]
+def score_rows(outcome: DemoOutcome) -> list[list[str]]:
+    """The table of scores, its headers first."""
+    rows = [["network"], *([network.name] for network in (outcome.derived, outcome.gin))]
+    for target, words in TARGETS.items():
+        rows[0] += [f"{words} R²", "MAE"]
+        for row, network in zip(rows[1:], (outcome.derived, outcome.gin), strict=True):
+            scores = network.scores[target]
             row += [minus(scores["r2"]), f"{scores['mae']:.3f}"]
-        rows.append(tuple(row))
-    return tuple(headers), tuple(rows)
+    return rows
 
 
-def blocks(outcome: DemoOutcome, panels: str) -> Iterator[Block]:
-    """The report, block by block."""
-    settings, wl_view = outcome.settings, outcome.wl_view
-    test = len(outcome.derived.truth)
-    yield Text(
+def report(outcome: DemoOutcome) -> str:
+    """What was done, what came out, how to see it again."""
+    settings, derivation, check = outcome.settings, outcome.derivation, outcome.check
+    view, derived, gin = outcome.wl_view, outcome.derived, outcome.gin
+    title = "A network derived from five operations, and a GIN, set to count"
+    claimed = "**A quick run: it trains too briefly to claim anything.**"
+    if outcome.claims:
+        marks = ("**does not hold**", "holds")
+        claimed = " ".join(f"{c.text}: {marks[c.holds]}." for c in outcome.claims)
+        if outcome.holds:
+            title = "A network derived from five operations counts what a GIN cannot see"
+    exhaustive, reduced = derivation.exhaustive.all_rules, derivation.reduced.all_rules
+    removed = len(set(exhaustive) - set(reduced))
+    cited = f" Cited, not checked: {'; '.join(check.cited)}." if check.cited else ""
+    steps = "\n".join(
+        f"{step.title}: {', '.join(map(str, step.removed))}\n    {step.reason}"
+        for step in derivation.steps
+    )
+    copies = "No test graph is a copy of a training graph."
+    if view.seen_before:
+        copies = f"At most {view.seen_before} test graphs are copies of training graphs."
+    sentences = "\n".join(
+        f"{s.text:<11} = {s.formula:<22} on {s.graphs:,} of {settings.graphs:,} graphs"
+        for s in view.sentences
+    )
+    times = [["step", "seconds"], *([name, f"{s:.1f}"] for name, s in outcome.seconds.items())]
+    paragraphs = [
+        f"# {title}",
         f"{settings.graphs:,} random {DEGREE}-regular graphs of {settings.nodes} nodes. To 1-WL, "
         "and so to every message-passing network, they are one and the same graph. A network "
         "derived from the operations `·` `ᵀ` `1` `diag` `⊙` is trained to count their triangles "
-        "and 4-cycles; a GIN with the same budget has one answer for all of them."
-    )
-    yield Picture(
-        "figure.png",
-        f"Predicted against true counts for {test:,} test graphs; a point is a graph, spread "
-        "sideways because counts are integers.",
-        panels,
-    )
-    yield PageTable(*score_rows(outcome))
-    if outcome.claims:
-        marks = ("**does not hold**", "holds")
-        yield Text(" ".join(f"{c.text}: {marks[c.holds]}." for c in outcome.claims))
-    else:
-        yield Text("**A quick run: it trains too briefly to claim anything.**")
-    yield from _derivation(outcome.proof, settings)
-    yield Heading("What the graphs look like to 1-WL")
-    yield Text(
-        f"1-WL gives all {settings.graphs:,} graphs {colours(wl_view.one_wl)}; 3-WL, which the "
-        f"derived grammar reaches, gives them {colours(wl_view.three_wl)}. {_new_graphs(wl_view)} "
-        "These sentences of the grammar count, and were evaluated exactly on every graph:"
-    )
-    yield Code(
-        "\n".join(
-            f"{s.text:<11} = {s.worth:<22} on {s.right:,} of {settings.graphs:,} graphs"
-            for s in wl_view.sentences
-        )
-    )
-    yield Text("How the grammar derives the first of them:")
-    yield Code(wl_view.sentences[0].tree)
-    yield from _training(outcome)
-    yield Heading("See it again")
-    yield Code(f"make demo\ng2n2 demo --seed {settings.seed} --out DIR")
-
-
-def _derivation(proof: DemoProof, settings: DemoSettings) -> Iterator[Block]:
-    derived, verdict = proof.derivation, proof.verdict
-    total = len(derived.exhaustive.all_rules)
-    yield Heading("The network, derived")
-    yield Text(
-        f"There are {total} typed rules over {derived.fragment}. By proof {proof.removed} of them "
-        f"go or are replaced; this grammar of {derived.reduced.rule_count} has the same "
-        "power on undirected graphs:"
-    )
-    yield Code(str(derived.reduced))
-    cited = f" Cited, not checked: {'; '.join(verdict.cited)}." if verdict.cited else ""
-    yield Text(
-        f"`certificate.json` holds the proof. A checker that shares no code with the search went "
-        f"through its {verdict.checked} obligations and accepts it.{cited} Check it yourself: "
-        "`g2n2 check certificate.json`. What was removed, and why:"
-    )
-    yield Code(
-        "\n".join(
-            f"{step.title}: {', '.join(map(str, step.removed))}\n    {step.reason}"
-            for step in derived.steps
-        )
-    )
-    plan = plan_network(
-        derived.reduced, width=settings.width, layers=settings.layers, preset="modern"
-    )
-    alt = "A layer of the network: a memory for each variable, a step for each rule."
-    yield Picture("", alt, _as_part(layer_svg(plan)), wide=True)
-
-
-def _training(outcome: DemoOutcome) -> Iterator[Block]:
-    settings = outcome.settings
-    yield Heading("Training")
-    yield Text(
+        "and 4-cycles; a GIN with the same budget has one answer for all of them.",
+        f"![Predicted against true counts for {len(derived.truth):,} test graphs; a point is a "
+        "graph, spread sideways because counts are integers.](figure.png)",
+        _table(score_rows(outcome)),
+        claimed,
+        "## The network, derived",
+        f"There are {len(exhaustive)} typed rules over {derivation.fragment}. By proof {removed} of"
+        f" them go or are replaced; this grammar of {derivation.reduced.rule_count} has the same "
+        "power on undirected graphs:",
+        _code(str(derivation.reduced)),
+        "`certificate.json` holds the proof. A checker that shares no code with the search went "
+        f"through its {check.checked} obligations and accepts it.{cited} Check it yourself: "
+        "`g2n2 check certificate.json`. What was removed, and why:",
+        _code(steps),
+        "![A layer of the network: a memory for each variable, a step for each rule.](layer.svg)",
+        "## What the graphs look like to 1-WL",
+        f"1-WL gives all {settings.graphs:,} graphs {colours(view.one_wl)}; 3-WL, which the "
+        f"derived grammar reaches, gives them {colours(view.three_wl)}. {copies} "
+        "These sentences of the grammar count, and were evaluated exactly on every graph:",
+        _code(sentences),
+        "How the grammar derives the first of them:",
+        _code(view.sentences[0].tree),
+        "## Training",
         f"Both networks: {settings.layers} layers of width {settings.width}, {settings.epochs} "
         f"epochs, batches of {settings.batch}, learning rate {settings.rate:g}, recipe modern, "
         f"seed {settings.seed}, on the CPU; 60 % of the graphs to train, 20 % to choose the best "
-        "epoch, 20 % to test. No node or edge carries a feature besides a constant."
-    )
-    derived, gin = outcome.derived, outcome.gin
-    yield Text(
+        "epoch, 20 % to test. No node or edge carries a feature besides a constant.",
         f"The derived network has {derived.parameters:,} weights, the GIN {gin.parameters:,}. The "
         f"answers of the GIN for any two test graphs differ by {gin.spread:.1g} at most, those of "
         f"the derived network by {derived.spread:.1f}. That is no matter of width or training: on "
         "regular graphs of one size without features every GIN is constant. The loss is the mean "
-        "absolute error, so that its one answer is near the median, and R² may be below 0."
-    )
-    yield PageTable(
-        ("step", "seconds"),
-        tuple((step, f"{seconds:.1f}") for step, seconds in outcome.seconds.items()),
-    )
-
-
-def _new_graphs(wl_view: WlView) -> str:
-    if not wl_view.seen_before:
-        return "No test graph is a copy of a training graph."
-    return f"At most {wl_view.seen_before} test graphs are copies of training graphs."
+        "absolute error, so that its one answer is near the median, and R² may be below 0.",
+        _table(times),
+        "## See it again",
+        _code(f"make demo\ng2n2 demo --seed {settings.seed} --out DIR"),
+    ]
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def colours(count: int) -> str:
-    """How many, in words where it is one."""
+    """`one colour` or `12 colours`."""
     return "one colour" if count == 1 else f"{count:,} colours"
 
 
-def _as_part(svg: str) -> str:
-    """A drawing as part of a page, its name spaces left to the page."""
-    return re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", svg[svg.index("<svg") :])
+def _code(text: str) -> str:
+    return f"```text\n{text}\n```"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    rule = ["---", *["---:"] * (len(rows[0]) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:]))
+
+
+JITTER = 0.2
+"""Counts are integers: points are spread sideways so that they can be told apart."""
+
+_COLOURS = ("#2a7fb0", "#d1603d")
+_STYLE = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color"), INK),
+    **dict.fromkeys(("xtick.color", "ytick.color"), INK),
+    "font.size": 9.5,
+    "svg.hashsalt": "g2n2",  # the same numbers give the same file
+}
+_NAMELESS = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+
+
+def draw(networks: Sequence[TrainedNetwork], path: Path, title: str) -> str:
+    """Write `path`.png and `path`.svg, predicted against true counts; return panels for a page.
+
+    The page sets the panels' ink and breaks the row where the screen is narrow.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    panels = []
+    with rc_context(_STYLE):
+        figure = Figure(figsize=(8.0, 4.1), layout="constrained")
+        figure.suptitle(title, fontsize=11.5, fontweight="bold")
+        for target, axes in enumerate(figure.subplots(1, len(TARGETS))):
+            _panel(axes, networks, target)
+        figure.savefig(path.with_suffix(".png"), dpi=150)
+        figure.savefig(path.with_suffix(".svg"), metadata=_NAMELESS)
+        for target, words in enumerate(TARGETS.values()):
+            figure = Figure(figsize=(4.0, 3.8), layout="constrained")
+            _panel(figure.subplots(), networks, target)
+            svg = StringIO()
+            figure.savefig(svg, format="svg", metadata=_NAMELESS, transparent=True)
+            label = f"{words}, predicted and true"
+            panels.append(inline(svg.getvalue(), label, f"panel{target}-"))
+    return "".join(panels)
+
+
+def _panel(axes: Any, networks: Sequence[TrainedNetwork], target: int) -> None:
+    words = list(TARGETS.values())[target]
+    top = networks[0].truth[:, target].max()
+    axes.plot([0, top], [0, top], color=FAINT, linewidth=1.2, zorder=0)
+    for number, (network, colour) in enumerate(zip(networks, _COLOURS, strict=True)):
+        truth = network.truth[:, target]
+        jitter = np.random.default_rng(number).uniform(-JITTER, JITTER, len(truth))
+        style = {"s": 14, "alpha": 0.6, "linewidths": 0, "color": colour, "zorder": 3 - number}
+        label = f"{network.name}   R² = {minus(network.r2()[target])}"
+        axes.scatter(truth + jitter, network.answers[:, target], label=label, **style)
+    axes.set_xlabel(f"{words} in the graph")
+    axes.set_ylabel(f"{words} predicted")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.get_major_locator().set_params(integer=True)
+    legend = axes.legend(loc="upper left", frameon=False, handletextpad=0.2, borderaxespad=0.1)
+    for handle in legend.legend_handles:
+        handle.set_alpha(1.0)
+        handle.set_sizes([28])
+    axes.set_xlim(-0.6, top + 0.6)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.2 * (high - low))  # room for the legend

@@ -1,10 +1,9 @@
-"""Step 3: the derived network and a GIN, trained alike on the same graphs."""
+"""The derived network and a GIN, trained alike on the same graphs."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,25 +22,14 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork:
-    """A trained network.
-
-    Attributes:
-        name: What a reader calls it.
-        folder: Its run folder.
-        scores: On the test graphs, by target.
-        truth: `[graphs, 2]` counts of the test graphs.
-        answers: `[graphs, 2]` what the network says of them.
-        parameters: How many weights.
-        seconds: Time spent training.
-    """
+    """A trained network and what it says of the test graphs."""
 
     name: str
     folder: Path
-    scores: Scores
-    truth: Values
-    answers: Values
+    scores: Scores  # by target
+    truth: Values  # `[graphs, 2]` true counts
+    answers: Values  # `[graphs, 2]` predicted counts
     parameters: int
-    seconds: float
 
     def r2(self) -> list[float]:
         """R² of each target."""
@@ -49,24 +37,20 @@ class TrainedNetwork:
 
     @property
     def spread(self) -> float:
-        """How far apart its answers for two test graphs are, at most."""
+        """The largest difference between its answers for two test graphs."""
         return float(np.ptp(self.answers, axis=0).max())
 
 
 def configs(grammar: Grammar, settings: DemoSettings) -> dict[str, RunConfig]:
-    """The two runs: one budget, one recipe; the grammar goes in as its rules, not by name."""
+    """The two runs, with one budget and recipe; the grammar goes in as rules, not by name."""
     shared = {
         "dataset": "regular",
         "options": settings.data_options,
-        "width": settings.width,
-        "layers": settings.layers,
-        "epochs": settings.epochs,
-        "batch": settings.batch,
-        "rate": settings.rate,
-        "seed": settings.seed,
         "device": "cpu",
         "threads": 1,  # products this small gain nothing from a second one
     }
+    for name in ("width", "layers", "epochs", "batch", "rate", "seed"):
+        shared[name] = getattr(settings, name)
     return {
         "derived": RunConfig.from_dict({**shared, "grammar": str(grammar)}),
         "gin": RunConfig.from_dict({**shared, "baseline": "GIN"}),
@@ -78,16 +62,14 @@ def train_network(
 ) -> TrainedNetwork:
     """Train one network, and read back what its run folder says of the test graphs."""
     result = train_config(config, folder, graphs=graphs, watch=watch)
-    told = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    parameters = json.loads((folder / "result.json").read_text(encoding="utf-8"))["parameters"]
     with open(folder / "test.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     truth, answers = (
-        np.array([[float(row[f"{said}{target} [count]"]) for target in TARGETS] for row in rows])
-        for said in ("true ", "")
+        np.array([[float(row[f"{kind}{target} [count]"]) for target in TARGETS] for row in rows])
+        for kind in ("true ", "")
     )
-    return TrainedNetwork(
-        name, folder, result.scores, truth, answers, told["parameters"], told["seconds"]
-    )
+    return TrainedNetwork(name, folder, result.scores, truth, answers, parameters)
 
 
 @dataclass(frozen=True)
@@ -101,18 +83,17 @@ class R2Claim:
 def claims(derived: TrainedNetwork, gin: TrainedNetwork) -> tuple[R2Claim, R2Claim]:
     """What the demonstration claims of the two, for each target."""
 
-    def claim(
-        who: TrainedNetwork, sign: str, bound: float, holds: Callable[[float], bool]
-    ) -> R2Claim:
-        got = ", ".join(
-            f"{minus(value)} on {words}"
-            for value, words in zip(who.r2(), TARGETS.values(), strict=True)
-        )
-        return R2Claim(f"{who.name}: R² {sign} {bound:g}; got {got}", all(map(holds, who.r2())))
+    def text(network: TrainedNetwork, bound: str) -> str:
+        pairs = zip(network.r2(), TARGETS.values(), strict=True)
+        got = ", ".join(f"{minus(value)} on {words}" for value, words in pairs)
+        return f"{network.name}: R² {bound}; got {got}"
 
     return (
-        claim(derived, "≥", DERIVED_AT_LEAST, lambda r2: r2 >= DERIVED_AT_LEAST),
-        claim(gin, "≤", GIN_AT_MOST, lambda r2: r2 <= GIN_AT_MOST),
+        R2Claim(
+            text(derived, f"≥ {DERIVED_AT_LEAST:g}"),
+            all(r2 >= DERIVED_AT_LEAST for r2 in derived.r2()),
+        ),
+        R2Claim(text(gin, f"≤ {GIN_AT_MOST:g}"), all(r2 <= GIN_AT_MOST for r2 in gin.r2())),
     )
 
 

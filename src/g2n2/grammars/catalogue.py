@@ -188,30 +188,22 @@ def _known() -> str:
 
 @dataclass(frozen=True)
 class PrintedName:
-    """What a name such as `r-G_{·, Tr}` says.
+    """What a name such as `r-G_{·, Tr}` says."""
 
-    Attributes:
-        fragment: The operations.
-        typing: Which rules the exhaustive grammar has.
-        reduced: Whether it is that of a reduced grammar.
-        assume: What the reduction knows of A.
-        level: Whose outputs it compares.
-    """
-
-    fragment: Fragment
-    typing: Typing = "paper"
-    reduced: bool = False
-    assume: Assumption = "symmetric"
-    level: Level = "graph"
+    fragment: Fragment  # the operations
+    typing: Typing = "paper"  # which rules the exhaustive grammar has
+    reduced: bool = False  # whether it is that of a reduced grammar
+    assume: Assumption = "symmetric"  # what the reduction knows of A
+    level: Level = "graph"  # whose outputs it compares
 
     def grammar(self) -> Grammar:
         """The grammar of that name, reduced anew."""
         every = self.fragment.exhaustive(self.typing)
         if not self.reduced:
             return every
-        found = every.reduce(assume=self.assume, level=self.level, alternatives=False).reduced
+        reduced = every.reduce(assume=self.assume, level=self.level, alternatives=False).reduced
         name = reduced_name(every.name, self.assume, self.level)
-        return found if found == every else found.named(name)
+        return reduced if reduced == every else reduced.named(name)
 
 
 _ASSUMED: dict[Assumption, str] = {
@@ -228,17 +220,13 @@ def reduced_name(name: str, assume: Assumption, level: Level) -> str:
 
 
 def printed_name(text: str) -> PrintedName | None:
-    """What a printed name says; None where the text is no such name.
-
-    Raises:
-        GrammarError: It is one, of operations that are not known.
-    """
+    """What a printed name says; None where the text is no such name."""
     rest = text.strip()
     level: Level = "graph"
     assume: Assumption = "symmetric"
-    for known, end in _LEVELS.items():
+    for named_level, end in _LEVELS.items():
         if end and rest.endswith(end):
-            level, rest = known, rest.removesuffix(end)
+            level, rest = named_level, rest.removesuffix(end)
     for what, end in _ASSUMED.items():
         if end and rest.endswith(end):
             assume, rest = what, rest.removesuffix(end)
@@ -250,11 +238,7 @@ def printed_name(text: str) -> PrintedName | None:
 
 
 def fragment_of(text: str) -> Fragment | None:
-    """The fragment where `find_grammar` takes a text for one; None where it is something else.
-
-    Raises:
-        GrammarError: The text lists operations, and one of them is not known.
-    """
+    """The fragment where `find_grammar` takes a text for one; None where it is something else."""
     rules = any(arrow in text for arrow in ARROWS)
     if rules or not text.strip() or named_grammar(text) or printed_name(text):
         return None

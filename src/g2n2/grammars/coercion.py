@@ -50,15 +50,13 @@ def as_grammar(grammar: GrammarLike) -> Grammar:
 def as_network_grammar(
     grammar: GrammarLike, weights: Callable[[Grammar], int] | None = None
 ) -> Grammar:
-    """The same where a network is made: a fragment stands for its reduced grammar, with a warning.
+    """As `as_grammar`, where a network is made: a fragment stands for its reduced grammar.
+
+    A warning says so, with the numbers of weights of both networks where `weights` computes them.
 
     >>> from g2n2 import derive
     >>> as_network_grammar(derive("L1", witnesses=False)).name
     'r-G_L1'
-
-    Args:
-        grammar: As for `as_grammar`.
-        weights: How many weights the network of a grammar has, for the warning to say.
     """
     text = _text(grammar)
     if text is None:
@@ -71,11 +69,7 @@ def as_network_grammar(
 
 
 def _text(grammar: Any) -> str | None:
-    """The text that names a grammar, or that of a path; None where it is an object.
-
-    Raises:
-        GrammarError: There is no file at the path.
-    """
+    """The text that names a grammar, or that of a path; None where it is an object."""
     if isinstance(grammar, os.PathLike):
         if not Path(grammar).is_file():
             raise GrammarError(f"there is no file {os.fspath(grammar)!r}: check the path")

@@ -53,11 +53,7 @@ class DerivationTree:
 
 
 def derive_word(grammar: Grammar, term: Term, sort: Sort | None = None) -> DerivationTree:
-    """Derive a term, trying rules in the grammar's order and giving the first variable the least.
-
-    Raises:
-        GrammarError: The term is not a word; the message names the smallest part at fault.
-    """
+    """Derive a term: rules in the grammar's order, the first variable taking the least it can."""
     name = grammar.name or "this grammar"
     if sort is not None and sort != term.sort:
         raise GrammarError(f"{term} is {term.sort.english}, but {sort.variable} is {sort.english}")
@@ -113,9 +109,9 @@ def tree_text(derivation: DerivationTree) -> str:
         node, lead, indent = waiting.pop()
         rows.append((f"{lead}{node.rule}", str(node.term)))
         last = len(node.children) - 1
-        for place in range(last, -1, -1):
-            here, below = ("└─ ", "   ") if place == last else ("├─ ", "│  ")
-            waiting.append((node.children[place], indent + here, indent + below))
+        for index in range(last, -1, -1):
+            here, below = ("└─ ", "   ") if index == last else ("├─ ", "│  ")
+            waiting.append((node.children[index], indent + here, indent + below))
     width = max(len(left) for left, _ in rows)
     words = (word if len(word) <= _WIDTH else word[: _WIDTH - 1] + "…" for _, word in rows)
     return "\n".join(

@@ -80,12 +80,12 @@ class Fragment:
 
     def sorts(self, typing: Typing = "paper") -> frozenset[Sort]:
         """The sorts derivable from A (Propositions 1 and 3 of the paper)."""
-        known = {M}
+        derivable = {M}
         while True:
-            new = {result for _, _, result in self._applications(known, typing)} - known
+            new = {result for _, _, result in self._applications(derivable, typing)} - derivable
             if not new:
-                return frozenset(known)
-            known |= new
+                return frozenset(derivable)
+            derivable |= new
 
     def table(self, typing: Typing = "paper") -> list[tuple[str, tuple[Sort, ...], Sort]]:
         """Every operation on every sort it is defined on: symbol, arguments, result."""
@@ -123,7 +123,7 @@ class Fragment:
     def _applications(
         self, sorts: set[Sort], typing: Typing
     ) -> list[tuple[str, tuple[Sort, ...], Sort]]:
-        found = []
+        applications = []
         for name in OPERATIONS:
             if name not in self:
                 continue
@@ -132,8 +132,8 @@ class Fragment:
             for arguments in product(ordered, repeat=operation.arity):
                 result = operation.typed(*arguments, full=typing == "full")
                 if result is not None:
-                    found.append((name, arguments, result))
-        return found
+                    applications.append((name, arguments, result))
+        return applications
 
 
 def _body(op: str, sorts: tuple[Sort, ...]) -> Term:

@@ -33,19 +33,12 @@ _FACTORS = ("factor 0", "factor 1")
 
 @dataclass(frozen=True)
 class FreeFunctions:
-    """What a grammar's words already give of functions of one memory.
+    """What a grammar's words already give of functions of one memory."""
 
-    Attributes:
-        rule: f(X) is a rule: any function, with its constant.
-        products: X⊙X is derivable.
-        constant: The constant of X is derivable.
-        identity: I is derivable.
-    """
-
-    rule: bool
-    products: bool
-    constant: bool
-    identity: bool
+    rule: bool  # f(X) is a rule: any function, with its constant
+    products: bool  # X⊙X is derivable
+    constant: bool  # the constant of X is derivable
+    identity: bool  # I is derivable
 
     @property
     def mlp(self) -> bool:
@@ -68,14 +61,14 @@ def _free_functions(
     grammar: Grammar, sort: Sort, operations: tuple[Operation, ...]
 ) -> FreeFunctions:
     """The same; what an operation's name means is part of the question."""
-    found = _closure(grammar, sort)
+    patterns = _closure(grammar, sort)
     target = normal_form(apply("hadamard", *(Leaf(name, sort) for name in _FACTORS)), "none")
-    constant = sort in CONSTANTS and _CONSTANT_PATTERNS[sort] in found.get(sort, {})
+    constant = sort in CONSTANTS and _CONSTANT_PATTERNS[sort] in patterns.get(sort, {})
     return FreeFunctions(
         rule=any(_is_function(rule, sort) for rule in grammar.rules),
-        products=any(pattern in found.get(sort, {}) for pattern in target),
+        products=any(pattern in patterns.get(sort, {}) for pattern in target),
         constant=constant,
-        identity=DIAGONAL in found.get(M, {}),
+        identity=DIAGONAL in patterns.get(M, {}),
     )
 
 
@@ -92,27 +85,27 @@ def _is_function(rule: Rule, sort: Sort) -> bool:
 def _closure(grammar: Grammar, sort: Sort) -> dict[Sort, dict[Pattern, Term]]:
     """All patterns of words made of P and Q that can be part of P⊙Q, with a word of each."""
     rules = [rule for rule in grammar.rules if multilinear(rule.body)]
-    found: dict[Sort, dict[Pattern, Term]] = {}
+    patterns: dict[Sort, dict[Pattern, Term]] = {}
     for name in _FACTORS:
-        _keep(Leaf(name, sort), found)
+        _keep(Leaf(name, sort), patterns)
     grew = True
     while grew:
         grew = False
         for rule in rules:
-            for operands in product(*(list(found.get(hole, {}).items()) for hole in rule.holes)):
+            for operands in product(*(list(patterns.get(hole, {}).items()) for hole in rule.holes)):
                 labels = [edge.label for pattern, _ in operands for edge in pattern.edges]
                 if len(labels) == len(set(labels)):
-                    grew |= _keep(fill(rule.body, [term for _, term in operands]), found)
-    return found
+                    grew |= _keep(fill(rule.body, [term for _, term in operands]), patterns)
+    return patterns
 
 
-def _keep(term: Term, found: dict[Sort, dict[Pattern, Term]]) -> bool:
+def _keep(term: Term, by_sort: dict[Sort, dict[Pattern, Term]]) -> bool:
     """Add a word whose pattern can be part of P⊙Q; whether it is new."""
     (pattern,) = normal_form(term, "none")
     inner = set(range(pattern.vertices)) - set(pattern.boundary)
     if inner or any(edge.label not in _FACTORS for edge in pattern.edges):
         return False
-    patterns = found.setdefault(term.sort, {})
+    patterns = by_sort.setdefault(term.sort, {})
     is_new = pattern not in patterns
     patterns.setdefault(pattern, term)
     return is_new

@@ -129,10 +129,10 @@ class Grammar:
         def counted(number: int, what: str) -> str:
             return f"{number} {what}{'' if number == 1 else 's'}"
 
-        own = counted(len(self.rules), "rule")
+        rules = counted(len(self.rules), "rule")
         if not self.readout:
-            return own
-        return f"{own} and {counted(len(self.readout), 'read-out rule')}"
+            return rules
+        return f"{rules} and {counted(len(self.readout), 'read-out rule')}"
 
     def of_sort(self, sort: Sort) -> tuple[Rule, ...]:
         return tuple(r for r in self.all_rules if r.head == sort)
@@ -142,9 +142,9 @@ class Grammar:
         ends: set[Sort] = set()
         grew = True
         while grew:
-            found = {r.head for r in self.all_rules if set(r.holes) <= ends} - ends
-            ends |= found
-            grew = bool(found)
+            new = {r.head for r in self.all_rules if set(r.holes) <= ends} - ends
+            ends |= new
+            grew = bool(new)
         used = {r.head for r in self.all_rules} | {h for r in self.all_rules for h in r.holes}
         return tuple(sort for sort in SORTS if sort in used - ends)
 
@@ -153,9 +153,9 @@ class Grammar:
         reached = set(outputs)
         grew = True
         while grew:
-            found = {h for r in self.all_rules if r.head in reached for h in r.holes} - reached
-            reached |= found
-            grew = bool(found)
+            new = {h for r in self.all_rules if r.head in reached for h in r.holes} - reached
+            reached |= new
+            grew = bool(new)
         return tuple(sort for sort in self.variables if sort not in reached)
 
     def reachable_part(self, outputs: Iterable[Sort] = (S,)) -> Grammar:
@@ -165,18 +165,14 @@ class Grammar:
         return Grammar.of(rules, self.name, self.supports, default_readout=False)
 
     def check(self) -> None:
-        """Refuse a grammar that cannot generate.
-
-        Raises:
-            GrammarError: Naming the variable or the rule, and what to add.
-        """
+        """Refuse a grammar that cannot generate."""
         for rule in self.all_rules:
             if isinstance(rule.body, Hole):
                 raise GrammarError(f"{rule} applies no operation; leave it out")
         # The variable without a rule is the cause, the sentence only suffers from it.
         for sort in sorted(self.unproductive(), key=lambda x: (bool(self.of_sort(x)), x == S)):
-            own = self.of_sort(sort)
-            why = "every rule of it needs a variable that never ends" if own else "it has no rule"
+            rules = self.of_sort(sort)
+            why = "every rule of it needs a variable that never ends" if rules else "it has no rule"
             example = {V: "V_c → 1", M: "M → A"}.get(sort, f"{sort.variable} → …")
             raise GrammarError(
                 f"{sort.variable} never becomes a word: {why}; add a rule such as {example}"

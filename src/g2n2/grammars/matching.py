@@ -31,15 +31,15 @@ def spread(term: Term) -> tuple[str, tuple[Term, ...]]:
     """The associative operation a term applies and its factors; no operation and itself else."""
     if not isinstance(term, Apply) or term.op not in _ASSOCIATIVE:
         return "", (term,)
-    found: list[Term] = []
+    factors: list[Term] = []
     waiting: list[Term] = [term]
     while waiting:
         part = waiting.pop()
         if isinstance(part, Apply) and part.op == term.op:
             waiting.extend(reversed(part.args))
         else:
-            found.append(part)
-    return term.op, tuple(found)
+            factors.append(part)
+    return term.op, tuple(factors)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -94,8 +94,8 @@ def instances(body: Term, term: Term) -> Iterator[tuple[Term, ...]]:
         same = body.function == term.function or {body.function, term.function} == {"f", "relu"}
         if body.op == term.op and same:
             pairs = zip(body.args, term.args, strict=True)
-            for found in product(*(list(instances(b, t)) for b, t in pairs)):
-                yield sum(found, ())
+            for parts in product(*(list(instances(b, t)) for b, t in pairs)):
+                yield sum(parts, ())
     elif body == term:
         yield ()
 
@@ -107,7 +107,9 @@ def _laid(op: str, items: tuple[Term, ...], run: tuple[Term, ...]) -> Iterator[t
             yield ()
         return
     first, rest = items[0], items[1:]
-    turned = _is_transposed_variable(first)
+    turned = (
+        isinstance(first, Apply) and first.op == "transpose" and isinstance(first.args[0], Hole)
+    )
     most = len(run) - len(rest) if turned or isinstance(first, Hole) else min(1, len(run))
     for cut in range(1 if rest else max(1, len(run)), most + 1):
         if run_sort(run[:cut]) == first.sort:
@@ -116,7 +118,3 @@ def _laid(op: str, items: tuple[Term, ...], run: tuple[Term, ...]) -> Iterator[t
             for taken in ways:
                 for others in _laid(op, rest, run[cut:]):
                     yield taken + others
-
-
-def _is_transposed_variable(item: Term) -> bool:
-    return isinstance(item, Apply) and item.op == "transpose" and isinstance(item.args[0], Hole)

@@ -100,9 +100,9 @@ class Recogniser:
             put(rule.head, rests[number, at])
 
         def put(sort: Sort, mask: int) -> None:
-            known = ends.get(sort, 0)
-            ends[sort] = known | mask
-            fresh.extend((sort, end) for end in _bits(mask & ~known))
+            before = ends.get(sort, 0)
+            ends[sort] = before | mask
+            fresh.extend((sort, end) for end in bits(mask & ~before))
 
         if self.numbers and isinstance(chain.factors[start], Number):
             put(S, 1 << start + 1)
@@ -119,7 +119,7 @@ class Recogniser:
         """Where a sequence of template parts can end when it begins at `start`."""
         mask = 1 << start
         for item in items:
-            mask = reduce(int.__or__, (self._step(chain, item, at) for at in _bits(mask)), 0)
+            mask = reduce(int.__or__, (self._step(chain, item, at) for at in bits(mask)), 0)
         return mask
 
     def _step(self, chain: Chain, item: Term, at: int) -> int:
@@ -157,9 +157,9 @@ class Recogniser:
     ) -> list[SpanGoal] | None:
         """Goals for the variables of a template laid from `start` to `end`, earliest cuts first."""
         goals: list[SpanGoal] = []
-        for place, item in enumerate(items):
-            rest = items[place + 1 :]
-            cuts = _bits(self._step(chain, item, start))
+        for index, item in enumerate(items):
+            rest = items[index + 1 :]
+            cuts = bits(self._step(chain, item, start))
             cut = next((c for c in cuts if self._reach(chain, rest, c) >> end & 1), None)
             if cut is None:
                 return None
@@ -194,15 +194,15 @@ class Recogniser:
 
 def factors(term: Term) -> tuple[Term, ...]:
     """The factors of a product, however it is bracketed; any other term is its own one factor."""
-    found: list[Term] = []
+    run: list[Term] = []
     waiting = [term]
     while waiting:
         part = waiting.pop()
         if isinstance(part, Apply) and part.op == "matmul":
             waiting.extend(reversed(part.args))
         else:
-            found.append(part)
-    return tuple(found)
+            run.append(part)
+    return tuple(run)
 
 
 def joined(run: Iterable[Term]) -> Term:
@@ -218,13 +218,13 @@ def arguments(term: Term) -> tuple[Term, ...]:
 
 def _products(term: Term) -> list[Term]:
     """The term and every argument of its factors, outermost first."""
-    found: list[Term] = []
+    parts: list[Term] = []
     waiting = [term]
     while waiting:
-        found.append(waiting.pop())
-        for factor in factors(found[-1]):
+        parts.append(waiting.pop())
+        for factor in factors(parts[-1]):
             waiting.extend(arguments(factor))
-    return found
+    return parts
 
 
 def _spelled_out(items: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
@@ -238,7 +238,7 @@ def _spelled_out(items: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
                 yield from _spelled_out(factors(part))
 
 
-def _bits(mask: int) -> Iterator[int]:
+def bits(mask: int) -> Iterator[int]:
     """The positions of the bits that are set, lowest first."""
     while mask:
         low = mask & -mask

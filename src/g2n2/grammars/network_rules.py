@@ -40,11 +40,7 @@ POOL_RULES: dict[str, Rule] = {
 
 
 def mixing_by_sort(functions: Mixing | Mapping[Sort, Mixing]) -> dict[Sort, Mixing]:
-    """The functions on each variable's memory; `any` where nothing is said.
-
-    Raises:
-        GrammarError: If a kind of function is unknown.
-    """
+    """The functions on each variable's memory; `any` where nothing is said."""
     named = functions if isinstance(functions, Mapping) else dict.fromkeys(SORTS, functions)
     for mixing in named.values():
         if mixing not in get_args(Mixing):
@@ -56,13 +52,7 @@ def mixing_by_sort(functions: Mixing | Mapping[Sort, Mixing]) -> dict[Sort, Mixi
 def words_of_test(grammar: Grammar, functions: Mixing | Mapping[Sort, Mixing] = "any") -> Grammar:
     """The grammar whose words tell apart what the WL test of a grammar does in the limit.
 
-    Args:
-        grammar: Any grammar.
-        functions: What stands on the memories: `any`, `zero` (f(0) = 0) or `linear`, for all
-            variables or by variable.
-
-    Raises:
-        GrammarError: If functions are homogeneous: no set of words has exactly their power.
+    No set of words has exactly the power of homogeneous functions, so those are refused.
     """
     mixing = mixing_by_sort(functions)
     added: list[Rule] = []
@@ -82,11 +72,7 @@ def words_of_test(grammar: Grammar, functions: Mixing | Mapping[Sort, Mixing] = 
 
 
 def pooled_readout(grammar: Grammar) -> tuple[Rule, ...]:
-    """The rules of S that pooling applies, as far as a grammar has the variables.
-
-    Raises:
-        GrammarError: If the grammar has neither V nor M.
-    """
+    """The rules of S that pooling applies, as far as a grammar has the variables."""
     heads = {rule.head for rule in grammar.rules}
     rules = tuple(rule for rule in POOL_RULES.values() if {*rule.holes} <= heads)
     if not rules and S not in heads:

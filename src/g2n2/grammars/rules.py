@@ -22,11 +22,7 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> Rule:
-        """Parse one production such as `M → (M⊙M)`.
-
-        Raises:
-            GrammarError: There is no arrow, or there are several alternatives.
-        """
+        """Parse one production such as `M → (M⊙M)`."""
         rules = parse_rules(text)
         if len(rules) != 1:
             raise GrammarError(f"one production was expected, got {len(rules)}: {text!r}")

@@ -22,12 +22,7 @@ class Definition(NamedTuple):
 
 
 def with_shared_subterms(term: Term) -> list[Definition]:
-    """Name the parts a term uses more than once.
-
-    Returns:
-        The definitions in order of use, the last one the term itself. Names are the letter of the
-        sort and a number: M1, v1, r1, s1.
-    """
+    """Name the parts a term uses more than once (M1, v1, r1, s1 …); the last one is the term."""
     uses: Counter[Term] = Counter()
     order: list[Term] = []
     _count(term, uses, order)

@@ -34,10 +34,10 @@ def images(pattern: nx.Graph) -> list[tuple[nx.Graph, int]]:
         sign = prod((-1) ** (len(b) - 1) * factorial(len(b) - 1) for b in blocks)
         image = _quotient(numbered, blocks)
         alike = kinds.setdefault(_shape(image), [])
-        known = next((graph for graph in alike if nx.is_isomorphic(graph, image)), None)
-        if known is None:
-            alike.append(known := image)
-        total[known] = total.get(known, 0) + sign
+        same = next((graph for graph in alike if nx.is_isomorphic(graph, image)), None)
+        if same is None:
+            alike.append(same := image)
+        total[same] = total.get(same, 0) + sign
     return [(image, count) for image, count in total.items() if count]
 
 
@@ -104,18 +104,18 @@ def _partitions(pattern: nx.Graph) -> Iterator[Blocks]:
         if v == len(pattern):
             yield blocks
             return
-        for place, block in enumerate(blocks):
+        for index, block in enumerate(blocks):
             if not any(pattern.has_edge(u, v) for u in block):
-                yield from grown(v + 1, (*blocks[:place], (*block, v), *blocks[place + 1 :]))
+                yield from grown(v + 1, (*blocks[:index], (*block, v), *blocks[index + 1 :]))
         yield from grown(v + 1, (*blocks, (v,)))
 
     return grown(0, ())
 
 
 def _quotient(pattern: nx.Graph, blocks: Blocks) -> nx.Graph:
-    place = {v: number for number, block in enumerate(blocks) for v in block}
+    block_of = {v: number for number, block in enumerate(blocks) for v in block}
     image: nx.Graph = nx.empty_graph(len(blocks))
-    image.add_edges_from((place[a], place[b]) for a, b in pattern.edges)
+    image.add_edges_from((block_of[a], block_of[b]) for a, b in pattern.edges)
     return image
 
 
@@ -136,12 +136,8 @@ NORMALISED_LAPLACIAN = "diag(inv(sqrt(A1)))(diag(A1) − A)diag(inv(sqrt(A1)))"
 def subgraph_count(pattern: nx.Graph, induced: bool = False) -> Term:
     """The sentence that counts the subgraphs isomorphic to a connected pattern, each once.
 
-    Args:
-        pattern: A simple graph, such as `nx.cycle_graph(6)`.
-        induced: Count induced subgraphs only, which works up to three vertices.
-
-    Raises:
-        LoweringError: No sentence of r-G_L3 counts it; the message says why.
+    With `induced`, which works up to three vertices, only induced subgraphs are counted. A count
+    that no sentence of r-G_L3 gives is refused, with the reason.
     """
     _check(pattern)
     total: dict[nx.Graph, Fraction] = {}
@@ -166,13 +162,13 @@ def _sentence(parts: list[tuple[nx.Graph, Fraction]], pattern: nx.Graph, induced
 def _supergraphs(pattern: nx.Graph) -> list[tuple[int, nx.Graph]]:
     """Inclusion and exclusion over the edges a pattern lacks."""
     lacking = list(nx.complement(pattern).edges)
-    found = []
+    supergraphs = []
     for count in range(len(lacking) + 1):
         for extra in combinations(lacking, count):
             larger = pattern.copy()
             larger.add_edges_from(extra)
-            found.append(((-1) ** count, larger))
-    return found
+            supergraphs.append(((-1) ** count, larger))
+    return supergraphs
 
 
 def _check(pattern: nx.Graph) -> None:
@@ -210,16 +206,12 @@ def laplacian_power(exponent: int, normalised: bool = False) -> Term:
     return power(parse(NORMALISED_LAPLACIAN if normalised else LAPLACIAN), exponent)
 
 
-def _diamond() -> nx.Graph:
-    return nx.Graph([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
-
-
 FORMULAS: dict[str, Callable[[], Term]] = {
     **{f"C{k}": lambda k=k: subgraph_count(nx.cycle_graph(k)) for k in range(3, 8)},  # type: ignore[misc]
     **{f"P{k}": lambda k=k: subgraph_count(nx.path_graph(k)) for k in range(2, 8)},  # type: ignore[misc]
     **{f"star {k}": lambda k=k: subgraph_count(nx.star_graph(k)) for k in range(2, 7)},  # type: ignore[misc]
     "tailed triangle": lambda: subgraph_count(nx.lollipop_graph(3, 1)),
-    "chordal cycle": lambda: subgraph_count(_diamond()),
+    "chordal cycle": lambda: subgraph_count(nx.Graph([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])),
     "Laplacian": lambda: laplacian_power(1),
     "normalised Laplacian": lambda: laplacian_power(1, normalised=True),
 }

@@ -10,11 +10,11 @@ from ..errors import GrammarError
 from ..language.parsing import TERM_NAMES, parse
 from ..language.patterns import ASSUMPTIONS, Assumption, normal_form
 from ..language.sorts import SORTS, S, Sort
-from ..language.terms import Apply, Term, fill, leaves, operation_count
+from ..language.terms import Term, fill, leaves, operation_count
 from ..options import check_option
 from .coercion import GrammarLike, as_grammar
-from .grammar import Grammar, Rule
-from .membership import factors, joined
+from .grammar import Grammar
+from .shared_subterms import regrouped
 
 
 class Word(NamedTuple):
@@ -56,11 +56,11 @@ def enumerate_words(
         if number is not None and (not isinstance(number, int) or number < 0):
             raise GrammarError(f"{name}: got {number!r}, expected a whole number, at least 0")
     sort = _sort(sort)
-    table = _Table(as_grammar(grammar), assume)
+    table = _WordTable(as_grammar(grammar), assume)
     # islice asks for nothing after the last word, so no larger size is built in vain.
     return islice(
         (
-            Word(_flat(term), size)
+            Word(regrouped(term), size)
             for size in range(max_size + 1)
             for term in table.words(sort, size)
         ),
@@ -72,10 +72,10 @@ def _sort(sort: Sort | str) -> Sort:
     """The variable of that name."""
     if isinstance(sort, Sort):
         return sort
-    for known in SORTS:
-        if sort in (known.variable, known.letter):
-            return known
-    names = ", ".join(known.variable for known in SORTS)
+    for variable in SORTS:
+        if sort in (variable.variable, variable.letter):
+            return variable
+    names = ", ".join(variable.variable for variable in SORTS)
     raise GrammarError(f"{sort!r} is not a variable; the variables are {names}")
 
 
@@ -87,16 +87,7 @@ def parse_word(grammar: GrammarLike, text: str) -> Term:
     return parse(text, {**TERM_NAMES, **named})
 
 
-def _flat(term: Term) -> Term:
-    """The same string with its products regrouped, so that it prints without brackets."""
-    if not isinstance(term, Apply):
-        return term
-    if term.op == "matmul":
-        return joined(map(_flat, factors(term)))
-    return Apply(term.op, tuple(map(_flat, term.args)), term.sort, term.function)
-
-
-class _Table:
+class _WordTable:
     """Distinct words by sort and size, filled from the smallest up as they are asked for."""
 
     def __init__(self, grammar: Grammar, assume: Assumption) -> None:
@@ -115,17 +106,13 @@ class _Table:
         seen = self.seen.setdefault(sort, set())
         kept = []
         for rule in self.grammar.of_sort(sort):
-            for term in self._filled(rule, size):
+            for fillings in self._fillings(rule.holes, size - operation_count(rule.body)):
+                term = fill(rule.body, fillings)
                 value = frozenset(normal_form(term, self.assume).items())
                 if value not in seen:
                     seen.add(value)
                     kept.append(term)
         return kept
-
-    def _filled(self, rule: Rule, size: int) -> Iterator[Term]:
-        spare = size - operation_count(rule.body)
-        for fillings in self._fillings(rule.holes, spare):
-            yield fill(rule.body, fillings)
 
     def _fillings(self, slots: tuple[Sort, ...], spare: int) -> Iterator[list[Term]]:
         """All ways to fill the slots with words that apply `spare` operations in all."""

@@ -22,19 +22,19 @@ def canonical_order(vertices: int, edges: Edges, boundary: tuple[int, ...]) -> t
     for v, root in enumerate(component):
         members.setdefault(root, []).append(v)
     number = {v: i for group in members.values() for i, v in enumerate(group)}
-    own: dict[int, list[tuple[str, bool, tuple[int, ...]]]] = {root: [] for root in members}
+    edges_of: dict[int, list[tuple[str, bool, tuple[int, ...]]]] = {root: [] for root in members}
     for label, symmetric, ends in edges:
         if ends:
             moved = tuple(number[v] for v in ends)
-            own[component[ends[0]]].append((label, symmetric, moved))
-    found = []
+            edges_of[component[ends[0]]].append((label, symmetric, moved))
+    ordered = []
     for root, group in members.items():
         marks = [(place, number[v]) for place, v in enumerate(boundary) if component[v] == root]
-        encoding, order = _CanonicalSearch(len(group), own[root], marks).result()
-        found.append(((len(group), encoding), group, order))
+        encoding, order = _CanonicalSearch(len(group), edges_of[root], marks).result()
+        ordered.append(((len(group), encoding), group, order))
     places = [0] * vertices
     offset = 0
-    for _, group, order in sorted(found, key=lambda entry: entry[0]):
+    for _, group, order in sorted(ordered, key=lambda entry: entry[0]):
         for v, place in zip(group, order, strict=True):
             places[v] = offset + place
         offset += len(group)
@@ -83,7 +83,7 @@ class _CanonicalSearch:
         cell = self._cell(colours)
         if cell is None:
             return self.encode(colours), colours
-        known = len(self.automorphisms)
+        seen = len(self.automorphisms)
         best = self.best(self.individualise(colours, cell[0]))
         if self.tree:
             return best
@@ -91,9 +91,9 @@ class _CanonicalSearch:
         tried = [cell[0]]
         for v in cell[1:]:
             # Whatever was found below this colouring fixes all that was individualised above it.
-            for image in self.automorphisms[known:]:
+            for image in self.automorphisms[seen:]:
                 _unite(orbits, enumerate(image))
-            known = len(self.automorphisms)
+            seen = len(self.automorphisms)
             if any(_root(orbits, v) == _root(orbits, t) or self._twins(v, t) for t in tried):
                 continue
             tried.append(v)

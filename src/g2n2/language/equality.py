@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .coercion import TermLike, as_term
 from .evaluation import Function, evaluate, evaluate_mod
+from .parsing import TermLike, as_term
 from .patterns import Assumption, Combination, Pattern, normal_form
-from .sorts import Sort
 from .terms import Apply, Term, leaves, subterms
 
 _SIZES = (1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 8, 8)
@@ -46,15 +45,15 @@ def decide(left: TermLike, right: TermLike, assume: Assumption = "symmetric") ->
     mine, theirs = normal_form(left, assume), normal_form(right, assume)
     if mine == theirs:
         return Equality(True, "both are " + describe(mine))
-    found = counterexample(left, right, assume)
+    example = counterexample(left, right, assume)
     argument = f"the patterns differ: {describe(mine)} against {describe(theirs)}"
-    if found is None:
+    if example is None:
         argument += (
             "; no input tried tells the two apart, so they may be equal by a law of the function"
             if _functions(left) or _functions(right)
             else "; they differ on large inputs only"
         )
-    return Equality(False, argument, found)
+    return Equality(False, argument, example)
 
 
 def describe(form: Combination) -> str:
@@ -94,10 +93,13 @@ def counterexample(left: Term, right: Term, assume: Assumption) -> Counterexampl
     for attempt in range(_ROUNDS):
         for size in _SIZES:
             matrix = _matrix(rng, size, assume, weighted=attempt % 2 == 1)
-            values = {name: _value(rng, size, sort) for name, sort in names.items()}
-            found = _differ(left, right, matrix, values, functions)
-            if found is not None:
-                return found
+            values = {
+                name: rng.integers(-3, 4, tuple(size if axis == "n" else 1 for axis in sort.axes))
+                for name, sort in names.items()
+            }
+            example = _differ(left, right, matrix, values, functions)
+            if example is not None:
+                return example
     return None
 
 
@@ -108,10 +110,6 @@ def _matrix(rng: np.random.Generator, n: int, assume: Assumption, weighted: bool
     entries = np.triu(entries, 1 if assume == "simple" or not weighted else 0)
     entries = entries + np.triu(entries, 1).T
     return (entries != 0).astype(int) if assume == "simple" else entries
-
-
-def _value(rng: np.random.Generator, n: int, sort: Sort) -> Any:
-    return rng.integers(-3, 4, tuple(n if axis == "n" else 1 for axis in sort.axes))
 
 
 def _functions(term: Term) -> set[str]:
@@ -127,15 +125,15 @@ def _differ(
         b = evaluate(right, matrix, values, opaque)
         scale = 1.0 + np.abs(a) + np.abs(b)
         with np.errstate(invalid="ignore"):
-            apart = np.abs(a - b) > 1e-7 * scale
+            differs = np.abs(a - b) > 1e-7 * scale
     else:
         a, b = (
             evaluate_mod(left, matrix, variables=values),
             evaluate_mod(right, matrix, variables=values),
         )
-        apart = a != b
+        differs = a != b
         a, b = evaluate(left, matrix, values), evaluate(right, matrix, values)
-    where = np.argwhere(apart)
+    where = np.argwhere(differs)
     if not len(where):
         return None
     entry = tuple(int(i) for i in where[0])

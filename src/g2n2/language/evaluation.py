@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from ..errors import DataError, SortError
 from ..graphs import GraphLike, adjacency
-from .coercion import TermLike, as_term
 from .operations import OPERATIONS
-from .parsing import TERM_NAMES
+from .parsing import TERM_NAMES, TermLike, as_term
 from .sorts import M, Sort
 from .terms import Apply, Hole, Leaf, Number, Term
 from .tokens import Vocabulary
@@ -164,10 +163,10 @@ class _Float:
             size.update(zip(axes, value.shape, strict=True))
         letters = sorted({*left, *output} - {"1", ","})
         total = np.ones((1,) * len(letters), dtype=int).astype(self.values["A"].dtype)
-        for place, (axes, value) in enumerate(zip(inputs, values, strict=True)):
+        for number, (axes, value) in enumerate(zip(inputs, values, strict=True)):
             total = total * value[_index(letters, axes, size)]
             for axis, letter in enumerate(letters):
-                if letter not in "".join(inputs[place + 1 :]) + output:
+                if letter not in "".join(inputs[number + 1 :]) + output:
                     total = total.sum(axis=axis, keepdims=True)
         size |= {letter: self.n for letter in output if letter not in size}
         result = np.zeros([size[letter] for letter in output], dtype=int).astype(total.dtype)
@@ -194,9 +193,9 @@ class _Float:
 def _index(letters: list[str], axes: str, size: Mapping[str, int]) -> tuple[Array, ...]:
     """Where the entries of a value lie along all letters; a letter that stands twice runs once."""
     grid = {"1": np.zeros((1,) * len(letters), dtype=int)}
-    for place, letter in enumerate(letters):
+    for axis, letter in enumerate(letters):
         if letter in axes:
-            shape = [size[letter] if at == place else 1 for at in range(len(letters))]
+            shape = [size[letter] if at == axis else 1 for at in range(len(letters))]
             grid[letter] = np.arange(size[letter]).reshape(shape)
     return tuple(grid[letter] for letter in axes)
 

@@ -69,11 +69,7 @@ def combined(coefficients: Residues, stack: Residues, prime: int) -> Residues:
 
 
 def residue_matrix(values: NDArray[np.float64], prime: int, name: str) -> Residues:
-    """Turn a matrix of integers into residues.
-
-    Raises:
-        DataError: If an entry is not an integer.
-    """
+    """Turn a matrix of integers into residues."""
     if (values != np.rint(values)).any():
         i, j = (int(at) for at in np.argwhere(values != np.rint(values))[0])
         raise DataError(
@@ -170,9 +166,9 @@ def _index(held: str, axes: str, nodes: int) -> tuple[Any, ...]:
 
 
 def _summed(value: Residues, held: str, left: str, prime: int) -> Residues:
-    for place, letter in reversed(list(enumerate(held))):
+    for axis, letter in reversed(list(enumerate(held))):
         if letter not in left:
-            value = reduced(value.sum(axis=2 + place), prime)
+            value = reduced(value.sum(axis=2 + axis), prime)
     return value
 
 

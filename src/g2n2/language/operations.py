@@ -118,8 +118,8 @@ class OperationTable(MutableMapping[str, Operation]):
 
     @property
     def _table(self) -> dict[str, Operation]:
-        own = self._own.get()
-        return self._shared if own is None else own
+        table = self._own.get()
+        return self._shared if table is None else table
 
     def __getitem__(self, name: str) -> Operation:
         return self._table[name]
@@ -206,11 +206,7 @@ FUNCTIONS: Final[dict[str, str]] = {
 
 
 def pointwise(sort: Sort) -> str:
-    """The pointwise operator (f_S, f_V or f_M) that acts on `sort`.
-
-    Raises:
-        SortError: None does: the value has another number of axes than two.
-    """
+    """The pointwise operator (f_S, f_V or f_M) that acts on `sort`."""
     for name in POINTWISE:
         if OPERATIONS[name].typed(sort) is not None:
             return name

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import TypeAlias
 
 from ..errors import ParseError, SortError
 from .operations import FUNCTIONS, OPERATIONS
@@ -69,6 +70,21 @@ def parse(text: str, names: Vocabulary = TERM_NAMES) -> Term:
         raise ParseError("the text is empty; write a term such as 1ᵀA1")
     calls = {call: op.name for op in OPERATIONS.values() for call in op.spellings}
     return _Parser(text, tokens_of(text, names, {*calls, *FUNCTIONS}), calls).whole()
+
+
+TermLike: TypeAlias = Term | str
+"""A term, as `as_term` takes it."""
+
+
+def as_term(term: TermLike, names: Vocabulary = TERM_NAMES) -> Term:
+    """A term from itself or from its text: where terms enter public functions."""
+    if isinstance(term, str):
+        return parse(term, names)
+    if not isinstance(term, Term):
+        raise ParseError(
+            f"got {type(term).__name__}, expected a term or its text, such as '1ᵀ(A²⊙A)1'"
+        )
+    return term
 
 
 def parse_body(text: str, more: Vocabulary | None = None) -> Term:
@@ -233,8 +249,8 @@ class _Parser:
         if token.kind == "(":
             self.advance()
             return self.bracketed(token)
-        found = "the text ends" if token.kind == "end" else f"{token.text!r} cannot stand"
-        raise self.error(f"{found} where a term should be", OPERAND)
+        what = "the text ends" if token.kind == "end" else f"{token.text!r} cannot stand"
+        raise self.error(f"{what} where a term should be", OPERAND)
 
     def one_or_number(self, token: Token) -> Term:
         self.advance()

@@ -60,13 +60,7 @@ def evaluate(
 ) -> Residues:
     """The value of a linear combination of patterns, `[draws or 1, graphs] + [n] * boundary`.
 
-    Args:
-        combination: Patterns with their coefficients.
-        boundary: How many boundary positions each of them has.
-        values: The array of each label.
-        nodes: The size of the graphs.
-        graphs: How many graphs the stack holds.
-        prime: The modulus.
+    `values` has the array of each label, on a stack of `graphs` graphs of `nodes` nodes.
     """
     total: Residues | None = None
     for pattern, coefficient in combination:

@@ -22,8 +22,8 @@ from typing import Literal, NamedTuple
 from ..errors import GrammarError, SortError
 from ..options import check_option
 from .canonical import canonical_order
-from .coercion import TermLike, as_term
 from .operations import OPERATIONS, Operation
+from .parsing import TermLike, as_term
 from .sorts import M, Sort
 from .terms import Apply, Hole, Leaf, Number, Term
 
@@ -127,11 +127,11 @@ def _merged(
         if low != high:
             root = [low if r == high else r for r in root]
     number = {r: i for i, r in enumerate(sorted(set(root)))}
-    place = [number[r] for r in root]
+    new_number = [number[r] for r in root]
     return Pattern(
         len(number),
-        tuple(Edge(e.label, e.symmetric, tuple(place[v] for v in e.ends)) for e in edges),
-        tuple(place[v] for v in boundary),
+        tuple(Edge(e.label, e.symmetric, tuple(new_number[v] for v in e.ends)) for e in edges),
+        tuple(new_number[v] for v in boundary),
     )
 
 
@@ -161,11 +161,7 @@ def _renumbered(pattern: Pattern, order: tuple[int, ...]) -> Pattern:
 
 
 def normal_form(term: Term, assume: Assumption = "symmetric") -> Combination:
-    """The linear combination of canonical patterns a term stands for.
-
-    Raises:
-        SortError: The term holds a grammar variable, or is too large to expand.
-    """
+    """The linear combination of canonical patterns a term stands for."""
     return {canonical(p): c for p, c in _collected(_expand(term, assume), assume).items()}
 
 
@@ -248,11 +244,8 @@ def _expand(term: Term, assume: Assumption) -> Combination:
         case Apply(op=op, args=args) if OPERATIONS[op].multilinear:
             forms = [_expand(arg, assume) for arg in args]
             return _multilinear(OPERATIONS[op], forms, [arg.sort for arg in args], assume)
-    raise SortError(f"{term} has no pattern: {_culprit(term)} is not multilinear")
-
-
-def _culprit(term: Term) -> str:
-    return OPERATIONS[term.op].symbol if isinstance(term, Apply) else str(term)
+    symbol = OPERATIONS[term.op].symbol if isinstance(term, Apply) else str(term)
+    raise SortError(f"{term} has no pattern: {symbol} is not multilinear")
 
 
 def _multilinear(

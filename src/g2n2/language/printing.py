@@ -93,7 +93,7 @@ class _Printer:
             case Hole(sort=sort):
                 return self._name(sort.variable), ATOM
             case Number(value=value):
-                return self._number(value), ATOM
+                return decimal(value).replace("-", self.style.minus), ATOM
             case Apply(op="matmul", args=(a, b)):
                 return self._product(term, a, b)
             case Apply(op="transpose", args=(a,)):
@@ -165,9 +165,6 @@ class _Printer:
                 times = self.style.scale + self._operand(b, binds + 1)
                 return f" {self.style.minus} {decimal(-value)}{times}"
         return " + " + self._operand(term, HADAMARD)
-
-    def _number(self, value: Fraction) -> str:
-        return decimal(value).replace("-", self.style.minus)
 
     def _exponent(self, exponent: int) -> str:
         if self.style is TEXT:

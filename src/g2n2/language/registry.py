@@ -37,26 +37,23 @@ FIELDS = ("name", "symbol", "signature")
 
 
 def register(operation: Operation) -> Operation:
-    """Add an operation to the table; `grammars.registry.register` is the public door.
-
-    Raises:
-        GrammarError: Its name is taken by another operation, or cannot be told from other text.
-    """
+    """Add an operation to the table; `grammars.registry.register` is the public door."""
     if not isinstance(operation, Operation):
         raise GrammarError(
             f"an operation was expected, such as Operation('dg', 'dg', 'aa->a1'), got {operation!r}"
         )
-    known = OPERATIONS.get(operation.name)
-    if known is not None:
-        if _meaning(known) != _meaning(operation):
+    earlier = OPERATIONS.get(operation.name)
+    if earlier is not None:
+        if _meaning(earlier) != _meaning(operation):
             raise GrammarError(
-                f"the name {operation.name} is taken by {_described(known)}; it cannot also be "
+                f"the name {operation.name} is taken by {_described(earlier)}; it cannot also be "
                 f"{_described(operation)}: choose another name"
             )
-        if operation.name in BUILT_IN or set(operation.aliases) <= set(known.aliases):
-            return known
+        if operation.name in BUILT_IN or set(operation.aliases) <= set(earlier.aliases):
+            return earlier
         operation = replace(
-            operation, aliases=tuple(dict.fromkeys((*known.aliases, *operation.aliases)))
+            operation,
+            aliases=tuple(dict.fromkeys((*earlier.aliases, *operation.aliases))),
         )
     _refuse_other_kinds(operation)
     for spelling in (operation.name, operation.symbol, *operation.aliases):
@@ -67,12 +64,7 @@ def register(operation: Operation) -> Operation:
 
 @contextmanager
 def registered(*operations: Operation, alone: bool = False) -> Iterator[None]:
-    """Register operations for a while, for this thread alone.
-
-    Args:
-        operations: What to register.
-        alone: Whether all others that were registered are out of sight meanwhile.
-    """
+    """Register operations for a while, for this thread; with `alone` it knows no others."""
     with OPERATIONS.apart():
         if alone:  # first, so that one of them may have the name of an operation beside them
             for name in set(OPERATIONS) - set(BUILT_IN):
@@ -85,25 +77,19 @@ def registered(*operations: Operation, alone: bool = False) -> Iterator[None]:
 def described(terms: Iterable[Term], aliases: bool = False) -> list[dict[str, Any]]:
     """The registered operations some terms use, as a file describes them, by name.
 
-    Args:
-        terms: Any terms.
-        aliases: Whether their other spellings are told too, for text that a user has written.
+    `aliases`: with their other spellings, for text that a user has written.
     """
     used = {t.op for term in terms for t in subterms(term) if isinstance(t, Apply)}
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for operation in (OPERATIONS[name] for name in sorted(used - set(BUILT_IN))):
-        found.append({field: getattr(operation, field) for field in FIELDS})
+        entries.append({field: getattr(operation, field) for field in FIELDS})
         if aliases and operation.aliases:
-            found[-1]["aliases"] = list(operation.aliases)
-    return found
+            entries[-1]["aliases"] = list(operation.aliases)
+    return entries
 
 
 def from_description(entry: Any) -> Operation:
-    """The operation a file describes.
-
-    Raises:
-        GrammarError: The description is malformed, or is of a built-in operation.
-    """
+    """The operation a file describes."""
     fields = dict(entry) if isinstance(entry, dict) else {}
     aliases = fields.pop("aliases", [])
     texts = [*fields.values(), *aliases] if isinstance(aliases, list) else [None]

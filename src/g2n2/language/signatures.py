@@ -83,12 +83,12 @@ class Contraction:
     def work(self) -> tuple[tuple[int, bool], ...]:
         """For each step the number of letters it runs over, and whether it multiplies and sums."""
         letters = ["".join(dict.fromkeys(axes)) for axes in self.inputs]
-        found = []
+        steps = []
         for used, result in self.steps:
             union = {x for i in used for x in letters[i]}
-            found.append((len(union), len(used) == 2 and len(result) < len(union)))
+            steps.append((len(union), len(used) == 2 and len(result) < len(union)))
             letters.append(result)
-        return tuple(found)
+        return tuple(steps)
 
     @property
     def peak(self) -> int:
@@ -120,11 +120,7 @@ class Signature:
 
     @classmethod
     def parse(cls, text: str) -> Signature:
-        """Read a signature such as `ab,bc->ac`, or `->a1` for a constant.
-
-        Raises:
-            GrammarError: It is malformed; the message says where.
-        """
+        """Read a signature such as `ab,bc->ac`, or `->a1` for a constant."""
         return _parsed(text)
 
     def __str__(self) -> str:
@@ -195,9 +191,9 @@ def turned(inputs: Sequence[str], output: str) -> bool:
             letter = frontier.pop(0)
             for axes in inputs:
                 if letter in axes:
-                    found = [x for x in axes if x not in distance]
-                    distance.update(dict.fromkeys(found, distance[letter] + 1))
-                    frontier += found
+                    reached = [x for x in axes if x not in distance]
+                    distance.update(dict.fromkeys(reached, distance[letter] + 1))
+                    frontier += reached
     return any(len(axes) == 2 and distance[axes[1]] < distance[axes[0]] for axes in inputs)
 
 

@@ -152,12 +152,7 @@ FREE_VARIABLES: dict[str, Leaf] = {
 
 
 def apply(op: str, *args: Term) -> Term:
-    """Apply an operation of the table, checking sorts.
-
-    Raises:
-        SortError: The operation is not defined on these sorts.
-        GrammarError: There is no such operation.
-    """
+    """Apply an operation of the table, checking sorts."""
     if op not in OPERATIONS:
         raise GrammarError(f"no operation is called {op!r}; known: {', '.join(OPERATIONS)}")
     operation = OPERATIONS[op]

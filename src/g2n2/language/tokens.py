@@ -51,11 +51,7 @@ def _support_name(match: re.Match[str]) -> str:
 
 
 def tokens_of(text: str, names: Vocabulary, functions: Collection[str]) -> list[Token]:
-    """Split a text.
-
-    Raises:
-        ParseError: At the first character that begins no token.
-    """
+    """Split a text."""
     longest_first = sorted(names, key=len, reverse=True)
     calls = _calls(frozenset(functions))
     tokens: list[Token] = []
@@ -107,7 +103,7 @@ def _token(
             return Token("name", name, at, names[name]), at + len(name)
     word = re.match(r"\w+|.", text[at:], re.DOTALL)
     assert word is not None
-    known = ", ".join(names)
+    listed = ", ".join(names)
     if word[0] == "^":
         hint = f"after it stands T or a power from 1 to {MAX_DEPTH}"
     elif text[at + len(word[0]) :].lstrip(" \t").startswith("("):
@@ -118,5 +114,5 @@ def _token(
     elif len(word[0]) > 1 and word[0].isalpha():
         hint = f"functions are written with brackets: {', '.join(sorted(functions))}"
     else:
-        hint = f"the names here are {known}"
+        hint = f"the names here are {listed}"
     raise ParseError(f"unknown {word[0][:20]!r}; {hint}", text, at, OPERAND)

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from ..compiler.lowering import lower
 from ..errors import DataError, LoweringError
+from ..grammars.subgraph_counts import laplacian_power
 from ..ops.precision import without_autocast
-from ..spectral.laplacians import laplacian
 
 
 class SpectralSupports(nn.Module):
@@ -42,7 +42,7 @@ class SpectralSupports(nn.Module):
         if not bandwidth > 0:
             raise LoweringError(f"bandwidth must be positive, got {bandwidth}")
         self.count, self.bandwidth, self.receptive_field = count, bandwidth, receptive_field
-        self.laplacian = lower(laplacian("normalised"))
+        self.laplacian = lower(laplacian_power(1, normalised=True))
         self.mix = EdgeFunction(count) if learned else None
 
     def forward(self, adjacency: Tensor, mask: Tensor, designed: Tensor | None = None) -> Tensor:

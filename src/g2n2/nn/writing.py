@@ -65,7 +65,7 @@ def write_formula(
         names,
         by_rules,
         pooled=readout.mode != "grammar",
-        own=[step.rule for step in readout.steps],
+        sentence_rules=[step.rule for step in readout.steps],
     )
     needed = plan.requirements()
     _check(model, plan, needed, output)

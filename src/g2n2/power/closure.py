@@ -1,15 +1,14 @@
 """Basis closure: all words of a grammar on some graphs, up to linear combination.
 
 Every operation is linear in each argument, so the span of the words (their values on all graphs
-side by side, modulo a prime) is closed by closing a basis of it, layer by layer. It is closed when
-a layer adds nothing, and then holds every word there is.
+side by side, modulo a prime) is closed by closing a basis of it, layer by layer, until a layer adds
+nothing; then it holds every word there is.
 
 A layer of few elements is gone through element by element. Otherwise each rule is applied to random
-combinations until `CONFIRMATIONS` in a row fall into the span already found: as long as the rule
-can leave that span, a random combination stays inside with probability at most h / p for a rule
-with h variables, so in a space of 2,450 dimensions a layer ends too early with probability below
-2,450 * (h / p) ** 4 < 2 ** -80. Then as many products are taken as the span has dimensions, not the
-square of it.
+combinations until `CONFIRMATIONS` in a row fall into the span already found: if the rule can leave
+that span, a random combination stays inside with probability at most h / p for a rule with h
+variables, so in 2,450 dimensions a layer ends too early with probability below
+2,450 * (h / p) ** 4 < 2 ** -80. So as many products are taken as the span has dimensions.
 """
 
 from __future__ import annotations
@@ -55,19 +54,12 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SentenceDifference:
-    """A sentence over combinations of elements whose values at two places differ.
+    """A sentence over combinations of elements whose values at two places differ."""
 
-    Attributes:
-        memory: The elements.
-        sentence: The read-out rule, and one combination per variable of it.
-        layer: The first layer at which there is one.
-        places: Stack, graph, row and column of the two entries.
-    """
-
-    memory: WordMemory
-    sentence: RuleApplication
-    layer: int
-    places: tuple[tuple[int, int, int, int], ...]
+    memory: WordMemory  # the elements
+    sentence: RuleApplication  # the read-out rule, and one combination per variable of it
+    layer: int  # the first layer at which there is one
+    places: tuple[tuple[int, int, int, int], ...]  # stack, graph, row and column of the two entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +84,6 @@ def close(
     """Close the span of a grammar's words on some graphs, modulo a prime.
 
     With two `places`, the closure stops at the first layer where a sentence differs there.
-
-    Raises:
-        DataError: If the basis would take more than `memory_limit` bytes.
     """
     stacks, where = stacked(graphs, grammar, prime)
     memory = WordMemory(grammar, stacks)

@@ -33,18 +33,13 @@ Columns: TypeAlias = list[NDArray[np.int64]]
 
 
 class Memory(Protocol):
-    """The vectors of one variable on all stacks.
+    """The vectors of one variable on all stacks."""
 
-    Attributes:
-        colours: Per stack `[graphs] + [n] * axes`, equal exactly where the vectors are.
-        count: How many different vectors there are, multiples of one another counted once where
-            functions are homogeneous.
-        zero: Per stack, where the vector is zero.
-    """
-
-    colours: list[Colours]
+    colours: list[Colours]  # per stack `[graphs] + [n] * axes`, equal exactly where the vectors are
+    # how many different vectors there are, multiples of one another counted once where functions
+    # are homogeneous
     count: int
-    zero: list[NDArray[np.bool_]]
+    zero: list[NDArray[np.bool_]]  # per stack, where the vector is zero
 
     def sample(self, primes: Sequence[int], rng: np.random.Generator) -> PerStack:
         """Independent random linear functionals of the vectors, `DRAWS` for each prime."""

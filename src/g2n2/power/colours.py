@@ -33,13 +33,9 @@ _EXACT_INNER_SIZE = 2**53 // PRIME**2
 
 
 class ColourHistory:
-    """What every test gives: colours of several graphs after each round, comparable between them.
+    """Colours of several graphs after each round of a test, comparable between graphs."""
 
-    Attributes:
-        graph_history: After each round from 0 to the last, one colour per graph.
-    """
-
-    graph_history: tuple[Colours, ...]
+    graph_history: tuple[Colours, ...]  # one colour per graph after each round, from 0 on
 
     @property
     def rounds(self) -> int:

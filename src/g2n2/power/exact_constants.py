@@ -1,11 +1,10 @@
 """Constants of a rule body as residues: adjacency matrices, supports, and functions of them.
 
-Every float64 is a rational number whose denominator is a power of two, so it has an exact residue.
-`inv` is exact in the field. `sqrt` of a rational number is exact in a field that holds the square
-roots of the primes it needs, chosen one by one and multiplied out, so that √2·√3 = √6 there too:
-the residues are then the image of the true numbers under a ring homomorphism, and equal numbers
-have equal residues. `relu` and `abs` of rational numbers are exact. Any other function becomes a
-random number for each of its values, which is what a function that nothing is known of can do.
+A float64 is a rational number whose denominator is a power of two, so it has an exact residue.
+`inv` is exact in the field. `sqrt` is exact in a field that holds the square roots of the primes it
+needs, chosen one by one and multiplied out, so that √2·√3 = √6 there too. `relu` and `abs` of
+rational numbers are exact. Any other function becomes a random number for each of its values, which
+is what a function that nothing is known of can do.
 """
 
 from __future__ import annotations
@@ -63,14 +62,11 @@ def applied_functions(terms: Iterable[Term]) -> frozenset[str]:
 
 
 class Constants:
-    """What constant terms are worth on stacks of graphs, modulo each of two primes.
+    """Values of constant terms on stacks `[graphs, n, n]` of graphs, modulo each of two primes.
 
-    Args:
-        stacks: Per size, adjacency matrices `[graphs, n, n]`.
-        supports: Definitions of the matrices a grammar names besides A.
-        given: Per stack, values `[graphs, n, n]` of supports without a definition.
-        terms: Every constant term that applies a function: the primes depend on them.
-        rng: For the values of functions about which nothing is known.
+    The primes depend on `terms`, the constant terms that apply a function. `supports` defines
+    matrices a grammar names besides A, `given` has per stack the values of those it leaves
+    undefined.
     """
 
     def __init__(
@@ -231,11 +227,7 @@ def _prime_root(q: int, prime: int) -> int:
 
 @cache
 def primes_with_roots(needed: frozenset[int]) -> tuple[int, int]:
-    """The two largest primes below 2 ** 26, of the form 4k + 3, modulo which all are squares.
-
-    Raises:
-        DataError: If there are none; each number needed halves what is left of the primes.
-    """
+    """The two largest primes below 2 ** 26, of the form 4k + 3, modulo which all are squares."""
     limit = 2**FIELD_BITS
     sieve = np.ones(limit, dtype=np.bool_)
     sieve[:2] = False

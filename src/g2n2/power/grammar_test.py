@@ -1,25 +1,19 @@
 """The WL test of a grammar: what its networks tell apart, layer by layer, read off its rules.
 
-Every rule body is a sum, over its summed indices, of a product of constants times one entry of each
-operand. In round 0 the memory of a variable holds the values of its terminals. In every further
-round an entry's new colour is a function of its old one and, for each rule whose operands exist, of
-the weighted multiset: operand colours that meet ↦ sum of the constants' products over the index
-choices where they do. The first round reads values, as no function stands between inputs and rules.
-The colour of a graph is what the rules of S give on the last memories, through any function.
+Round 0: the memory of a variable holds the values of its terminals. In every further round an
+entry's new colour is a function of its old one and, for each rule whose operands exist, of the
+weighted multiset of operand colours that meet in the rule's sum; a weight is the sum of the
+constants' products over the indices where those colours meet. The first round reads values, as no
+function stands between inputs and rules. The colour of a graph is what the rules of S give on the
+last memories, through any function. For networks with linear selectors, biased MLPs and sum
+read-outs the test is exact: some network of that depth separates two graphs iff the test does.
 
-For networks with linear selectors, biased MLPs and sum read-outs the test is exact: some network
-of that depth separates two graphs iff the test does.
-
-**How multisets are compared.** The weights `m[a, b, …]` of a rule are the coefficients of a
-multilinear form in random numbers, one for each operand and colour. It is the rule itself evaluated
-on matrices of random numbers, `DRAWS` times modulo each of two primes near 2 ** 26, drawn once for
-all graphs. Equal multisets have equal values, so "different" is exact. Unequal ones agree
-at one point with chance at most `degree / prime` (Schwartz-Zippel), where the degree is the number
-of operands plus one; for up to three operands that is 2 ** -24, so 2 ** -96 over the draws of one
-prime and 2 ** -192 over both. (A weight difference that one of the primes divides leaves the other;
-one that both divide would have to exceed 2 ** 51.) Supports with square roots are mapped into a
-field that has the roots, which may also be an unlucky one (`exact_constants`).
-
+**How multisets are compared.** The weights of a rule are the coefficients of a multilinear form in
+random numbers, one for each operand and colour: the rule itself on matrices of random numbers,
+`DRAWS` times modulo each of two primes near 2 ** 26, drawn once for all graphs. Equal multisets
+have equal values, so "different" is exact. Unequal ones agree at one point with chance at most
+(operands + 1) / prime (Schwartz-Zippel): for up to three operands below 2 ** -192 over all draws.
+Supports with square roots are mapped into a field that has the roots (`exact_constants`).
 The tests hold it against a naive twin, `tests/naive_grammar_test.py`.
 """
 
@@ -75,21 +69,17 @@ def grammar_test(
         rounds: How many rounds, the layers of a network; until nothing changes where None.
         readout: `grammar` for its own rules of S, `pooled` for 1ᵀV, V_r1, Tr(M) and 1ᵀ(M⊙J)1 as
             far as it has the variables, or rules of S.
-        functions: What stands on the memories after every round: `any` function, `zero` for
-            f(0) = 0, `homogeneous` for f(t·x) = t·f(x) with t > 0, or `linear` mixing; for all
-            variables or by variable, `any` where a variable is not named. With linear mixing words
-            decide (`words_of_test`).
-        last_functions: What stands there after the last round before a read-out, where that
-            differs from the rounds before.
+        functions: What stands on the memories after every round (`Mixing`), for all variables or by
+            variable. With linear mixing words decide (`words_of_test`).
+        last_functions: The same after the last round before a read-out, where that differs.
         inputs: `values` where the first round reads the terminals as numbers; `colours` where a
-            function with f(0) = 0 stands before it too, as the norm of the preset `modern`;
-            `functions` where any function does, as the MLPs in the selectors of PPGN.
+            function with f(0) = 0 stands before it, as the norm of the preset `modern`; `functions`
+            where any function does, as the MLPs in the selectors of PPGN.
         supports: Values `[n, n]` per graph of the matrices the grammar names and does not define.
 
     Raises:
-        DataError: If a graph is malformed, or values of supports do not fit the graphs.
-        GrammarError: If the grammar has no sentence to read out, a support has no value, or an
-            option is unknown.
+        DataError: A graph is malformed, or values of supports do not fit the graphs.
+        GrammarError: No sentence to read out, a support without value, or an unknown option.
     """
     if isinstance(graphs, str) or len(graphs) == 0:
         raise DataError("nothing to colour: expected a list of at least one graph")
@@ -123,13 +113,11 @@ class GrammarColours(ColourHistory, Described):
         readout: The rules of S that were applied.
         graph_history: After each round from 0 to the last, one colour per graph.
         memories: Per variable the colours of its entries after the last round, one read-only array
-            per graph: `[n, n]` for M, `[n]` for V_c and V_r, `[]` for S. Variables whose memory is
-            empty are absent.
+            per graph: `[n, n]` for M, `[n]` for V_c and V_r, `[]` for S; empty memories are absent.
         stable: Whether a further round is known to change nothing.
-        exact: Whether graphs of equal colour are the same for every network of that depth, and
-            those of different colours different for some, but for chances below 2 ** -80.
-        bound: Whether this is an upper bound only: graphs of equal colour are merged, others may
-            be.
+        exact: Whether graphs have equal colours iff they are the same for every network of that
+            depth, but for chances below 2 ** -80.
+        bound: Whether graphs of equal colour are merged, and others may be too.
         note: Why it is not exact, or nothing.
     """
 
@@ -154,12 +142,7 @@ class GrammarColours(ColourHistory, Described):
         }
 
     def node_colours(self) -> tuple[Colours, ...]:
-        """Return one colour per node and graph, `[n]`: of V_c, else V_r, else the pair (i, i).
-
-        Raises:
-            GrammarError: If the grammar has none of these memories, or the test was decided by
-                words.
-        """
+        """Return one colour per node and graph, `[n]`: of V_c, else V_r, else the pair (i, i)."""
         for sort in (V, R):
             if sort in self.memories:
                 return self.memories[sort]
@@ -168,11 +151,7 @@ class GrammarColours(ColourHistory, Described):
         raise GrammarError("the test gives no colours to nodes: the grammar has neither V nor M")
 
     def pair_colours(self) -> tuple[Colours, ...]:
-        """Return one colour per pair of nodes and graph, `[n, n]`.
-
-        Raises:
-            GrammarError: If the grammar has no M, or the test was decided by words.
-        """
+        """Return one colour per pair of nodes and graph, `[n, n]`."""
         if M not in self.memories:
             raise GrammarError("the test gives no colours to pairs: the grammar has no M")
         return self.memories[M]
@@ -324,7 +303,7 @@ def _readout(
 def _given_supports(
     supports: Mapping[str, Sequence[ArrayLike]] | None, matrices: Sequence[Adjacency]
 ) -> dict[str, list[NDArray[np.float64]]]:
-    found: dict[str, list[NDArray[np.float64]]] = {}
+    values_of: dict[str, list[NDArray[np.float64]]] = {}
     for name, values in (supports or {}).items():
         arrays = [np.asarray(value, dtype=np.float64) for value in values]
         sizes = [array.shape for array in arrays]
@@ -333,8 +312,8 @@ def _given_supports(
                 f"the values of {name} do not fit the graphs: expected one matrix [n, n] for each "
                 f"of the {len(matrices)} graphs"
             )
-        found[name] = _without_rounding_noise(arrays)
-    return found
+        values_of[name] = _without_rounding_noise(arrays)
+    return values_of
 
 
 def _without_rounding_noise(arrays: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:

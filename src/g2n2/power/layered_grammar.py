@@ -26,24 +26,17 @@ _LEVEL_SORTS: dict[Level, Sort] = {"node": V, "pair": M}
 
 @dataclass(frozen=True)
 class LayeredGrammar:
-    """What an engine runs.
+    """What an engine runs."""
 
-    Attributes:
-        constants: Rules without variables: words of depth 0.
-        rules: Rules with variables, applied once per layer.
-        sentences: What is compared: the read-out at graph level, all words of V or M (a bare
-            variable) at node or pair level.
-        supports: Definitions of the matrices the rules name besides A.
-        readout: The read-out in words, for reports.
-        affine: Whether a body holds a sum, so that only combinations whose coefficients sum to one
-            commute with it.
-    """
-
-    constants: tuple[Rule, ...]
-    rules: tuple[Rule, ...]
+    constants: tuple[Rule, ...]  # rules without variables: words of depth 0
+    rules: tuple[Rule, ...]  # rules with variables, applied once per layer
+    # what is compared: the read-out at graph level, all words of V or M (a bare variable) at node
+    # or pair level
     sentences: tuple[Rule, ...]
-    supports: tuple[tuple[str, Term], ...]
-    readout: str
+    supports: tuple[tuple[str, Term], ...]  # definitions of the matrices the rules name besides A
+    readout: str  # the read-out in words, for reports
+    # whether a body holds a sum, so that only combinations whose coefficients sum to one commute
+    # with it
     affine: bool
 
     @classmethod
@@ -53,10 +46,6 @@ class LayeredGrammar:
         """Sort the rules of a grammar into layers, leaving out what no sentence can use.
 
         The arguments are those of `separate`.
-
-        Raises:
-            GrammarError: If a rule or a support applies a function, a support has no definition,
-                or the grammar has no words to read out.
         """
         sentences, shown = _sentences(grammar, readout, level)
         used = _used_rules(grammar, sentences)

@@ -23,25 +23,17 @@ Labels: TypeAlias = Sequence[ArrayLike | None]
 
 @dataclass(frozen=True, eq=False)
 class PairTypes:
-    """Atomic types of all pairs of several graphs.
+    """Atomic types of all pairs of several graphs."""
 
-    Attributes:
-        of_graph: One read-only array `[n, n]` of type numbers per graph.
-        is_edge: Says of each type `[types]` whether an edge joins the pair, in either direction.
-    """
-
-    of_graph: tuple[Colours, ...]
+    of_graph: tuple[Colours, ...]  # one read-only array `[n, n]` of type numbers per graph
+    # says of each type `[types]` whether an edge joins the pair, in either direction
     is_edge: NDArray[np.bool_]
 
 
 def pair_types(
     graphs: Sequence[Adjacency], node_labels: Labels | None, edge_labels: Labels | None
 ) -> PairTypes:
-    """Number the atomic types of all pairs of nodes jointly; labels as for `refine`.
-
-    Raises:
-        DataError: If labels are missing for a graph, or do not fit it.
-    """
+    """Number the atomic types of all pairs of nodes jointly; labels as for `refine`."""
     nodes = _label_codes(graphs, node_labels, "node")
     edges = _label_codes(graphs, edge_labels, "edge")
     arcs: list[list[NDArray[np.generic]]] = [[matrix] for matrix in graphs]

@@ -1,11 +1,10 @@
 """Randomised words with linear mixing: many or large graphs at once, up to a number of layers.
 
-In each layer every rule is applied to `width` random combinations of all words so far; the
-coefficients are drawn once and shared by all graphs, so equal graphs (in the grammar's eyes) get
-equal numbers. A difference between two read-outs is exact: some sentence of that depth differs.
-Equality is evidence only, twice over: the words made are a random sample of each layer, and there
-may be more layers. In exchange nothing is ever reduced, and memory grows with layers times width
-instead of with the square of the number of entries.
+In each layer every rule is applied to `width` random combinations of all words so far, drawn once
+for all graphs, so graphs that are equal to the grammar get equal numbers. A difference between two
+read-outs is exact: some sentence of that depth differs. Equality is evidence only: the words are a
+random sample of each layer, and there may be more layers. In exchange memory grows with layers
+times width instead of with the square of the number of entries.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ..graphs import Adjacency, GraphLike, adjacency
 from ..language.modular import PRIMES
 from ..language.sorts import Sort
 from .closure import DEFAULT_MEMORY_LIMIT, Place, SentenceDifference, close, find_difference
-from .colours import ColourHistory
+from .colours import ColourHistory, group_by_size
 from .layered_grammar import LayeredGrammar
 from .word_memory import (
     BATCH_ENTRIES,
@@ -47,29 +46,19 @@ _BATCHES = 12  # arrays of a batch's size that are alive at once, measured
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """All random choices of a run, made before any graph is seen.
+    """All random choices of a run, made before any graph is seen."""
 
-    Attributes:
-        grammar: Whose rules they are for.
-        layers: Per layer the rules to apply and the combinations to apply them to.
-        readouts: Per layer from 0 on, the sentences to compare.
-        counts: How many words of each sort there are in the end.
-        width: The number of combinations per rule and layer.
-    """
-
-    grammar: LayeredGrammar
+    grammar: LayeredGrammar  # whose rules they are for
+    # per layer the rules to apply and the combinations to apply them to
     layers: tuple[tuple[RuleApplication, ...], ...]
+    # per layer from 0 on, the sentences to compare
     readouts: tuple[tuple[RuleApplication, ...], ...]
-    counts: dict[Sort, int]
-    width: int
+    counts: dict[Sort, int]  # how many words of each sort there are in the end
+    width: int  # the number of combinations per rule and layer
 
     @classmethod
     def draw(cls, grammar: LayeredGrammar, layers: int, width: int, prime: int) -> Schedule:
-        """Draw the combinations of every layer.
-
-        Raises:
-            DataError: If `layers` or `width` makes no sense.
-        """
+        """Draw the combinations of every layer."""
         if layers < 0 or width < 1:
             raise DataError(
                 f"mixing with {layers} layers and width {width}: expected 0 or more layers and a "
@@ -130,11 +119,7 @@ def grow(schedule: Schedule, memory: WordMemory) -> Iterator[list[Batch]]:
 
 
 def check_memory(schedule: Schedule, sizes: Sequence[int], limit: int) -> None:
-    """Refuse what would not fit before allocating it, for graphs of `sizes` held at one time.
-
-    Raises:
-        DataError: Saying what it would take, and how many layers fit.
-    """
+    """Refuse what would not fit before allocating it, for graphs of `sizes` held at one time."""
     needed = schedule.needed(sizes)
     if needed <= limit:
         return
@@ -158,17 +143,11 @@ def _advice(schedule: Schedule, sizes: Sequence[int], limit: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ProbedClasses(ColourHistory):
-    """Classes of graphs by layer: graphs of one class have not been told apart up to it.
+    """Classes of graphs by layer: graphs of one class have not been told apart up to it."""
 
-    Attributes:
-        graph_history: For each layer from 0 on, one class number per graph.
-        readout: The read-out, in words.
-        primes: The moduli used.
-    """
-
-    graph_history: tuple[Classes, ...]
-    readout: str
-    primes: tuple[int, ...]
+    graph_history: tuple[Classes, ...]  # for each layer from 0 on, one class number per graph
+    readout: str  # the read-out, in words
+    primes: tuple[int, ...]  # the moduli used
 
 
 def probe_graphs(
@@ -185,10 +164,6 @@ def probe_graphs(
 
     The first prime is used on all graphs, each further one on those that still share a class.
     `progress` is called with the number of graphs done since the last call.
-
-    Raises:
-        DataError: If a graph is malformed or too large for the memory.
-        GrammarError: If the grammar cannot be evaluated exactly.
     """
     layered = LayeredGrammar.of(grammar, readout)
     matrices = [adjacency(graph) for graph in graphs]
@@ -240,13 +215,10 @@ def _features(
     progress: Callable[[int], None] | None,
 ) -> list[NDArray[np.float64]]:
     """Per layer the sentences' values of every graph; some graphs of one size at a time."""
-    by_size: dict[int, list[int]] = {}
-    for index, graph in enumerate(graphs):
-        by_size.setdefault(len(graph), []).append(index)
     by_layer: list[list[NDArray[np.float64]]] = []
     order: list[int] = []
-    for nodes, group in by_size.items():
-        step = max(1, _CHUNK_ENTRIES // max(1, schedule.entries(nodes)))
+    for group in group_by_size(graphs):
+        step = max(1, _CHUNK_ENTRIES // max(1, schedule.entries(len(graphs[group[0]]))))
         for start in range(0, len(group), step):
             some = group[start : start + step]
             stack = Stack([graphs[index] for index in some], schedule.grammar.supports, prime)

@@ -270,24 +270,16 @@ _SAME_POWER = {1: "r-G_L1", 2: "r-G_L3"}
 
 @dataclass(frozen=True)
 class WLTest:
-    """A Weisfeiler-Leman test, by name, so that `3-WL` can stand where a grammar can.
+    """A Weisfeiler-Leman test, by name, so that `3-WL` can stand where a grammar can."""
 
-    Attributes:
-        name: As it was asked for, `3-WL` or `2-FWL`.
-        folklore: The k of the folklore test that tells the same graphs apart: (k + 1)-WL and k-FWL
-            do (Grohe and Otto 2015), and 2-WL and 1-WL are both 1.
-    """
-
-    name: str
+    name: str  # as it was asked for, `3-WL` or `2-FWL`
+    # the k of the folklore test that tells the same graphs apart: (k + 1)-WL and k-FWL do (Grohe
+    # and Otto 2015), and 2-WL and 1-WL are both 1
     folklore: int
 
     @classmethod
     def find(cls, text: str) -> WLTest | None:
-        """The test a text names; None where it names none.
-
-        Raises:
-            GrammarError: It names one that cannot be run.
-        """
+        """The test a text names; None where it names none."""
         m = re.fullmatch(r"\s*(\d+)\s*[-_‐‑–]?\s*(f?)wl\s*", text, re.IGNORECASE)
         if m is None:
             return None

@@ -36,22 +36,15 @@ _CHUNK = 2**22
 
 @dataclass(frozen=True)
 class Body:
-    """A rule body as patterns over labelled operands.
+    """A rule body as patterns over labelled operands."""
 
-    Attributes:
-        combination: The patterns and their coefficients.
-        sort: The sort of its value.
-        operands: Label of each operand: the variable it is read from, or the body inside a
-            function.
-        constants: Labels of parts without variables that apply a function.
-        free: Whether a function other than the opaque `f` stands over a variable.
-    """
-
-    combination: tuple[tuple[Pattern, Fraction], ...]
-    sort: Sort
+    combination: tuple[tuple[Pattern, Fraction], ...]  # the patterns and their coefficients
+    sort: Sort  # the sort of its value
+    # label of each operand: the variable it is read from, or the body inside a function
     operands: tuple[tuple[str, Sort | Body], ...]
+    # labels of parts without variables that apply a function
     constants: tuple[tuple[str, Term], ...]
-    free: bool
+    free: bool  # whether a function other than the opaque `f` stands over a variable
 
     @classmethod
     def of(cls, term: Term) -> Body:

@@ -147,9 +147,9 @@ def separate(
         memory_limit: Bytes an engine may take; checked before anything is allocated.
 
     Raises:
-        DataError: If a graph is malformed, not symmetric, has weights that are not integers, or is
-            too large for the memory; or `at` does not fit the level and the graphs.
-        GrammarError: If the grammar cannot be evaluated exactly, or has no words of that level.
+        DataError: A graph is malformed, directed without `directed`, has weights that are not
+            integers, or is too large; or `at` does not fit the level and the graphs.
+        GrammarError: The grammar cannot be evaluated exactly, or has no words of that level.
     """
     check_option("engine", engine, ENGINES)
     check_option("level", level, LEVELS)

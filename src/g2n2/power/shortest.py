@@ -49,17 +49,11 @@ class WordsOfSize:
 
 @dataclass(frozen=True)
 class Shortest:
-    """The outcome of the search.
+    """The outcome of the search."""
 
-    Attributes:
-        term: A sentence with the fewest operations that differs; None if none was found.
-        depth: Layers it takes, the fewest among the equally short.
-        searched: All sentences with at most this many operations have been tried.
-    """
-
-    term: Term | None
-    depth: int | None
-    searched: int
+    term: Term | None  # A sentence with the fewest operations that differs; None if none was found
+    depth: int | None  # layers it takes, the fewest among the equally short
+    searched: int  # all sentences with at most this many operations have been tried
 
 
 def shortest_sentence(

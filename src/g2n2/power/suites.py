@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,25 +20,19 @@ from ..errors import DataError
 from ..graphs import Adjacency, adjacency, read_graph6_file
 from ..graphs.families import CSL_NODES, CSL_SKIPS, cfi, circular_skip_link
 from ..graphs.small_graphs import connected_graphs
+from .colours import group_by_size
 
 
 @dataclass(frozen=True, repr=False)
 class SameSizePairs(Described, Sequence[tuple[int, int]]):
-    """All pairs of graphs of equal size, counted and listed without being stored.
+    """All pairs of graphs of equal size, counted and listed without being stored."""
 
-    Attributes:
-        groups: Indices of the graphs, one ascending tuple per size.
-    """
-
-    groups: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[int, ...], ...]  # indices of the graphs, one ascending tuple per size
 
     @staticmethod
     def of(graphs: Sequence[Adjacency]) -> SameSizePairs:
         """Group graphs by their number of nodes."""
-        by_size: dict[int, list[int]] = defaultdict(list)
-        for index, matrix in enumerate(graphs):
-            by_size[len(matrix)].append(index)
-        return SameSizePairs(tuple(tuple(group) for group in by_size.values()))
+        return SameSizePairs(tuple(map(tuple, group_by_size(graphs))))
 
     def __len__(self) -> int:
         return sum(comb(len(group), 2) for group in self.groups)
@@ -90,22 +84,18 @@ class Suite(Described):
     def facts(self) -> dict[str, str]:
         """The suite in a few words, for `repr` and notebooks."""
         sizes = [len(matrix) for matrix in self.graphs]
-        found = {
+        facts = {
             "name": self.name,
             "graphs": f"{len(self.graphs):,}",
             "nodes": span(min(sizes, default=0), max(sizes, default=0)),
             "pairs": f"{len(self.pairs):,}",
         }
         if self.categories:
-            found["categories"] = some(dict.fromkeys(self.categories))
-        return found
+            facts["categories"] = some(dict.fromkeys(self.categories))
+        return facts
 
     def merged(self, values: Sequence[Hashable]) -> int:
-        """Count the pairs an invariant fails to tell apart.
-
-        Args:
-            values: The invariant of each graph, for instance `Refinement.graph_colours.tolist()`.
-        """
+        """Count the pairs that an invariant, one value per graph, fails to tell apart."""
         if len(values) != len(self.graphs):
             raise DataError(
                 f"suite {self.name} has {len(self.graphs)} graphs, got {len(values)} values: "
@@ -121,13 +111,8 @@ class Suite(Described):
 def graph6_suite(path: str | Path, pairs: bool = False) -> Suite:
     """Read a user's graph6 file, `.gz` or not.
 
-    Args:
-        path: The file.
-        pairs: Lines 2i and 2i + 1 are a pair; otherwise the file is one family, and all pairs of
-            graphs of equal size are meant.
-
-    Raises:
-        DataError: If it cannot be read, or holds an odd number of graphs where pairs were asked.
+    With `pairs`, lines 2i and 2i + 1 are a pair; otherwise the file is one family, and all pairs of
+    graphs of equal size are meant.
     """
     graphs = read_graph6_file(path)
     if not pairs:

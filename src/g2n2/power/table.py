@@ -7,13 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from html import escape
+from importlib.util import find_spec
 from itertools import combinations, islice
+from pathlib import Path
 from time import perf_counter
 from typing import Any, overload
 
+import networkx as nx
+
 from ..described import counted
+from ..errors import DataError
 from ..grammars.grammar import Grammar
 from ..graphs.names import graph_text
+from .colours import group_by_size
 from .random_probes import LAYERS, probe_graphs
 from .refinement import WLTest, refine
 from .separation import bounded_by_2fwl
@@ -28,19 +34,12 @@ DEEPEST = 24
 
 @dataclass(frozen=True)
 class MergedPair:
-    """Two graphs of a suite that are not told apart.
+    """Two graphs of a suite that are not told apart."""
 
-    Attributes:
-        pair: Which pair of the suite it is; None where all pairs of equal size are meant.
-        graphs: Their places in the suite.
-        names: Their names or graph6.
-        category: The suite's category, or nothing.
-    """
-
-    pair: int | None
-    graphs: tuple[int, int]
-    names: tuple[str, str]
-    category: str = ""
+    pair: int | None  # which pair of the suite it is; None where all pairs of equal size are meant
+    graphs: tuple[int, int]  # their places in the suite
+    names: tuple[str, str]  # their names or graph6
+    category: str = ""  # the suite's category, or nothing
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"graphs": list(self.graphs), "names": list(self.names)}
@@ -116,12 +115,8 @@ def power_row(
 ) -> PowerRow:
     """Measure one grammar on one suite, layer by layer.
 
-    Args:
-        grammar: Any grammar without pointwise functions.
-        suite: Graphs and pairs of them.
-        readout: As for `separate`.
-        layers: How deep to go; None goes on as long as the last layer gained a pair.
-        progress: Called with the number of graphs done since the last call.
+    Without `layers` it goes on as long as the last layer gained a pair. `progress` is called with
+    the number of graphs done since the last call.
     """
     two = wl_classes(suite, 2)
     start = perf_counter()
@@ -237,12 +232,9 @@ def wl_classes(suite: Suite, k: int) -> tuple[int, ...]:
 @lru_cache(maxsize=32)
 def wl_history(suite: Suite, k: int) -> tuple[tuple[int, ...], ...]:
     """The classes of `wl_classes` after each round."""
-    by_size: dict[int, list[int]] = {}
-    for index, graph in enumerate(suite.graphs):
-        by_size.setdefault(len(graph), []).append(index)
-    groups = by_size.values()
+    groups = group_by_size(suite.graphs)
     if not isinstance(suite.pairs, SameSizePairs):
-        groups = _linked(suite.pairs, len(suite.graphs)).values()  # pairs need no common colours
+        groups = _linked(suite.pairs, len(suite.graphs))  # pairs need no common colours
     refined = []
     for group in groups:
         graphs = [suite.graphs[i] for i in group]
@@ -265,32 +257,21 @@ def _of_round(
     return tuple(colours.get(i, -1 - i) for i in range(count))
 
 
-def _linked(pairs: Iterable[tuple[int, int]], count: int) -> dict[int, list[int]]:
-    """Graphs joined by a chain of pairs."""
-    root = list(range(count))
-
-    def find(i: int) -> int:
-        while root[i] != i:
-            root[i] = root[root[i]]
-            i = root[i]
-        return i
-
-    for a, b in pairs:
-        root[find(a)] = find(b)
-    groups: dict[int, list[int]] = {}
-    for i in range(count):
-        groups.setdefault(find(i), []).append(i)
-    return groups
+def _linked(pairs: Iterable[tuple[int, int]], count: int) -> list[list[int]]:
+    """Groups of graphs joined by a chain of pairs."""
+    links = nx.Graph(list(pairs))
+    links.add_nodes_from(range(count))
+    return [sorted(group) for group in nx.connected_components(links)]
 
 
 def _by_category(suite: Suite, classes: Sequence[int]) -> dict[str, tuple[int, int]]:
     total = Counter(suite.categories)
-    apart = Counter(
+    separated = Counter(
         name
         for name, (i, j) in zip(suite.categories, suite.pairs, strict=False)
         if classes[i] != classes[j]
     )
-    return {name: (apart[name], count) for name, count in total.items()}
+    return {name: (separated[name], count) for name, count in total.items()}
 
 
 def to_markdown(rows: Sequence[PowerRow]) -> str:
@@ -320,13 +301,9 @@ def cells(row: PowerRow) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class PowerTable(Sequence[PowerRow]):
-    """Rows of a power table, suite by suite.
+    """Rows of a power table, suite by suite."""
 
-    Attributes:
-        rows: One for each grammar and suite.
-    """
-
-    rows: tuple[PowerRow, ...]
+    rows: tuple[PowerRow, ...]  # one for each grammar and suite
 
     @overload
     def __getitem__(self, index: int) -> PowerRow: ...
@@ -343,7 +320,7 @@ class PowerTable(Sequence[PowerRow]):
 
     def __str__(self) -> str:
         shown = [HEADERS, *map(cells, self.rows)]
-        widths = [max(len(row[place]) for row in shown) for place in range(len(HEADERS))]
+        widths = [max(len(row[column]) for row in shown) for column in range(len(HEADERS))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in shown]
         return "\n".join(line.rstrip() for line in lines)
 
@@ -363,3 +340,41 @@ class PowerTable(Sequence[PowerRow]):
     def to_json(self) -> list[dict[str, Any]]:
         """What `g2n2 power --json` prints."""
         return [row.to_json() for row in self.rows]
+
+
+def check_plot(path: Path) -> None:
+    """Refuse a plot that could not be drawn, before anything is measured."""
+    if find_spec("matplotlib") is None:
+        raise DataError("plotting needs matplotlib: pip install 'g2n2[plot]'")
+    if path.suffix not in (".svg", ".png", ".pdf"):
+        raise DataError(f"cannot draw {path}: end the name in .svg, .png or .pdf")
+    if not path.parent.is_dir():
+        raise DataError(f"cannot write {path}: there is no folder {path.parent}")
+
+
+def draw_plot(rows: Sequence[PowerRow], path: Path) -> None:
+    """Pairs told apart against layers, one line per grammar and suite."""
+    check_plot(path)
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    suites = list(dict.fromkeys(row.suite for row in rows))
+    figure, axes = plt.subplots(1, len(suites), figsize=(6 * len(suites), 4.2), squeeze=False)
+    for axis, suite in zip(axes[0], suites, strict=True):
+        shown = [row for row in rows if row.suite == suite]
+        for row in shown:
+            label = f"{row.grammar}, read-out {row.readout}"
+            axis.plot(range(len(row.by_layer)), row.by_layer, marker="o", markersize=4, label=label)
+        axis.axhline(shown[0].pairs, color="0.8", linewidth=1)
+        axis.set(title=f"{suite}: {shown[0].pairs} pairs", xlabel="layers", ylabel="told apart")
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.legend(fontsize=8, frameon=False)
+    figure.tight_layout()
+    try:
+        figure.savefig(path)
+    except (OSError, ValueError) as fault:
+        raise DataError(f"cannot write {path}: {fault}") from None
+    finally:
+        plt.close(figure)

@@ -85,8 +85,8 @@ class Stack:
             x.reshape(*x.shape[:2], *(self.nodes,) * sort.boundary)
             for x, sort in zip(values, sorts, strict=True)
         ]
-        made = contracted(contraction, operands, self.nodes, self.prime)
-        return made.reshape(*made.shape[:2], *self._axes(result))
+        value = contracted(contraction, operands, self.nodes, self.prime)
+        return value.reshape(*value.shape[:2], *self._axes(result))
 
     def _leaf(self, name: str) -> Residues:
         if name == "1":
@@ -145,14 +145,10 @@ BATCH_ENTRIES = 2**22
 
 @dataclass(frozen=True, eq=False)
 class RuleApplication:
-    """A rule applied to combinations of elements.
+    """A rule applied to combinations of elements."""
 
-    Attributes:
-        rule: The rule.
-        coefficients: For each variable of it q combinations `[q, K]` of the first K elements.
-    """
-
-    rule: Rule
+    rule: Rule  # the rule
+    # for each variable of it q combinations `[q, K]` of the first K elements
     coefficients: tuple[Residues, ...]
 
     @property

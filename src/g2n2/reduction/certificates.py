@@ -36,7 +36,8 @@ Json = dict[str, Any]
 def certificate(larger: Grammar, smaller: Grammar, links: Iterable[Link | Proof]) -> Json:
     """The certificate of a chain of links from one grammar to another."""
     chain = list(links)
-    ends = [end for link in chain for end in _ends(link)]
+    claims = (link.claim if isinstance(link, Proof) else link for link in chain)
+    ends = [end for claim in claims for end in (claim.larger, claim.smaller)]
     content: Json = {
         "format": FORMAT,
         "from": _rules(larger),
@@ -57,11 +58,7 @@ def digest(content: Json) -> str:
 
 
 def write_certificate(content: Json, path: Path) -> None:
-    """Write a certificate; the file appears whole or not at all.
-
-    Raises:
-        ReductionError: The file cannot be written.
-    """
+    """Write a certificate; the file appears whole or not at all."""
     try:
         write_output(path, (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
     except DataError as fault:
@@ -69,16 +66,10 @@ def write_certificate(content: Json, path: Path) -> None:
 
 
 def read_certificate(path: Path, register_operations: bool = False) -> Json:
-    """Read a certificate, or the one in a derivation.
+    """Read a certificate that `derive --out` wrote, or the one in what `derive --json` printed.
 
-    Args:
-        path: A file that `derive --out` wrote, or what `derive --json` printed.
-        register_operations: Whether the operations it declares are registered, to go on with its
-            grammars. The checker needs none of it: it reads the declarations itself.
-
-    Raises:
-        ReductionError: There is no such file, it is not a certificate, or an operation it declares
-            is another one here.
+    The checker reads the operations a certificate declares itself; `register_operations` makes them
+    known here too, to go on with its grammars.
     """
     try:
         text = read_text_file(path, "expected a certificate, which is JSON")
@@ -91,53 +82,41 @@ def read_certificate(path: Path, register_operations: bool = False) -> Json:
 
 
 def parse_certificate(text: str, source: str) -> Json:
-    """The certificate that JSON text is, or that holds as a derivation.
-
-    Raises:
-        ReductionError: It is neither, or a derivation that was changed.
-    """
+    """The certificate that JSON text is, or that holds as a derivation."""
     if not text.strip():
         raise ReductionError(
             f"{source} is empty; write a certificate with `g2n2 derive FRAGMENT --out FILE`, or "
             "pipe one in: g2n2 derive FRAGMENT --json | g2n2 check -"
         )
     try:
-        found = parse_json(text)
+        data = parse_json(text)
     except ValueError as fault:
         raise ReductionError(f"{source} is not JSON: {fault}") from None
-    return certificate_in(found, source)
+    return certificate_in(data, source)
 
 
-def certificate_in(found: Any, source: str) -> Json:
-    """The certificate that read JSON is, or that it holds as a derivation.
-
-    Raises:
-        ReductionError: It is neither, or a derivation that was changed.
-    """
-    proof = proof_of(found)
+def certificate_in(data: Any, source: str) -> Json:
+    """The certificate that read JSON is, or that it holds as a derivation."""
+    proof = proof_of(data)
     if proof is None:
         raise ReductionError(
             f"{source} is neither a certificate of this version ({FORMAT!r}) nor a derivation; "
             "write one with `g2n2 derive FRAGMENT --out FILE` or `--json`"
         )
-    if proof is not found:
-        require_agreement(found, proof, source)
+    if proof is not data:
+        require_agreement(data, proof, source)
     return proof
 
 
-def proof_of(found: Any) -> Json | None:
+def proof_of(data: Any) -> Json | None:
     """A certificate, or the one that a derivation holds; None where there is none."""
-    derived = isinstance(found, dict) and "certificate" in found
-    proof = found["certificate"] if derived else found
+    derived = isinstance(data, dict) and "certificate" in data
+    proof = data["certificate"] if derived else data
     return proof if isinstance(proof, dict) and proof.get("format") == FORMAT else None
 
 
 def require_agreement(derivation: Json, proof: Json, source: str) -> None:
-    """Refuse a derivation whose own rules are not those of its certificate.
-
-    Raises:
-        ReductionError: They are not.
-    """
+    """Refuse a derivation whose own rules are not those of its certificate."""
     parts = [derivation.get("reduced"), derivation.get("readout")]
     listed = [part for part in parts if isinstance(part, list)]
     shown = {str(rule) for part in listed for rule in part}
@@ -149,22 +128,12 @@ def require_agreement(derivation: Json, proof: Json, source: str) -> None:
 
 
 def declare_operations(content: Json, source: str) -> None:
-    """Register the operations a certificate declares.
-
-    Raises:
-        ReductionError: One is malformed, or another one has its name here.
-    """
+    """Register the operations a certificate declares."""
     try:
         for entry in content.get("operations", []):
             register(from_description(entry))
     except (GrammarError, TypeError) as fault:
         raise ReductionError(f"{source} cannot be used here: {printable(str(fault))}") from None
-
-
-def _ends(link: Link | Proof) -> tuple[Grammar, Grammar]:
-    if isinstance(link, Proof):
-        return link.claim.larger, link.claim.smaller
-    return link.larger, link.smaller
 
 
 def _link(link: Link | Proof) -> Json:

@@ -107,29 +107,31 @@ def _shown(failure: str) -> str:
 def _operations(entries: Any) -> list[Operation]:
     """The operations a certificate declares; none of them may be built in."""
     require(isinstance(entries, list), "the operations are not a list")
-    found: list[Operation] = []
+    operations: list[Operation] = []
     for entry in entries:
         keys(entry, {"name", "symbol", "signature"}, "an operation")
         require(all(isinstance(x, str) for x in entry.values()), "an operation is not text")
         name, signature = entry["name"], entry["signature"]
         built_in = {*SIGNATURES, *WITHOUT_PATTERN, "one"}
         require(name not in built_in, f"{name} is built in: a certificate cannot redefine it")
-        require(name not in (x.name for x in found), f"{name} is declared twice")
+        require(name not in (x.name for x in operations), f"{name} is declared twice")
         require(bool(_SIGNATURE.fullmatch(signature)), f"{name}: {signature!r} is no signature")
-        found.append(Operation(name, entry["symbol"], signature))
-        require(found[-1].signature == signature, f"{name}: letters are named a, b, c in order")
-    return found
+        operations.append(Operation(name, entry["symbol"], signature))
+        require(
+            operations[-1].signature == signature, f"{name}: letters are named a, b, c in order"
+        )
+    return operations
 
 
 def _claim(link: dict[str, Any]) -> str:
     """What a simulation or inclusion link says, once it is checked."""
     what = "equal power" if link["kind"] == "simulation" else "no more power than the second"
-    known = {
+    assumptions = {
         "none": "any A",
         "symmetric": "symmetric A",
         "simple": "symmetric 0/1 A without loops",
     }
-    return f"{what}, {known[link['assume']]}, {link['level']} level"
+    return f"{what}, {assumptions[link['assume']]}, {link['level']} level"
 
 
 def _check_lemma(link: dict[str, Any]) -> str:

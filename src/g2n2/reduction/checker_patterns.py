@@ -82,10 +82,7 @@ class SlotGraph:
     ) -> tuple[int, ...]:
         """Join the slots of all axes with one letter; return those of the result.
 
-        Args:
-            signature: The operation's.
-            operands: For each its axes, and the slots of those of size n.
-            term: What is built.
+        `operands` has for each operand its axes, and the slots of those of size n.
         """
         left, _, right = signature.partition("->")
         written = left.split(",") if left else []
@@ -96,10 +93,10 @@ class SlotGraph:
             free = iter(slots)
             for letter, size in zip(letters, axes, strict=True):
                 slot = next(free) if size == "n" else None
-                known = held.setdefault(letter, slot)
-                require((known is None) == (slot is None), f"{term}: sizes differ in {signature}")
-                if known is not None and slot is not None:
-                    self.join(known, slot)
+                first = held.setdefault(letter, slot)
+                require((first is None) == (slot is None), f"{term}: sizes differ in {signature}")
+                if first is not None and slot is not None:
+                    self.join(first, slot)
         for letter in right:
             if letter not in held:
                 held[letter] = self.slots(1)[0]
@@ -125,10 +122,10 @@ class SlotGraph:
         ours = self.labelled({root: bijection[v] for root, v in mine.items()})
         return here == there and ours == other.labelled(theirs)
 
-    def labelled(self, place: dict[int, int]) -> Counter[tuple[str, tuple[int, ...]]]:
+    def labelled(self, vertex_of: dict[int, int]) -> Counter[tuple[str, tuple[int, ...]]]:
         edges = Counter[tuple[str, tuple[int, ...]]]()
         for label, ends in self.edges:
-            spots = tuple(place[self.find(slot)] for slot in ends)
+            spots = tuple(vertex_of[self.find(slot)] for slot in ends)
             if label == "A" and self.assume != "none":
                 spots = tuple(sorted(spots))
             edges[label, spots] += 1

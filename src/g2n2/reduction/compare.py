@@ -56,24 +56,16 @@ _FORMS: tuple[Form, ...] = ("plain", "shape", "action", "broadcast")
 
 @dataclass(frozen=True)
 class Inclusion:
-    """Whether one grammar's sentences tell no more apart than the other's.
+    """Whether one grammar's sentences tell no more apart than the other's."""
 
-    Attributes:
-        status: `proved` by simulation; `separated`: a pair of graphs refutes it; or `open`: no
-            proof found, which refutes nothing.
-        larger: The grammar that was simulated, supports and sums written out.
-        proof: The simulation.
-        cited: Lemmas used besides it.
-        reason: Why there is no proof.
-        witness: Graphs and a sentence that refute it.
-    """
-
+    # `proved` by simulation; `separated`: a pair of graphs refutes it; or `open`: no proof found,
+    # which refutes nothing
     status: Status
-    larger: Grammar
-    proof: Proof | None = None
-    cited: tuple[str, ...] = ()
-    reason: str = ""
-    witness: dict[str, Any] | None = None
+    larger: Grammar  # the grammar that was simulated, supports and sums written out
+    proof: Proof | None = None  # the simulation
+    cited: tuple[str, ...] = ()  # lemmas used besides it
+    reason: str = ""  # why there is no proof
+    witness: dict[str, Any] | None = None  # graphs and a sentence that refute it
 
 
 @dataclass(frozen=True)
@@ -215,8 +207,8 @@ def _oddity(body: Term) -> str:
 def _any_supports(rules: list[Rule], unknown: list[str], smaller: Grammar) -> list[Rule]:
     """The rules with undefined supports replaced by any matrix word of the other grammar."""
     any_word: dict[str, Term] = dict.fromkeys(unknown, Hole(M))
-    made = [Rule(r.head, substitute(r.body, any_word)) for r in rules]
-    return [*made, *(r for r in smaller.rules if r not in made)]
+    replaced = [Rule(r.head, substitute(r.body, any_word)) for r in rules]
+    return [*replaced, *(r for r in smaller.rules if r not in replaced)]
 
 
 def _named(term: Term, columns: dict[Term, Leaf]) -> Term:

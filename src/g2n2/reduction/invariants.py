@@ -56,20 +56,14 @@ class Claim:
 
 @dataclass(frozen=True)
 class Obligation:
-    """A term over opaque leaves that must be of the invariant's shape.
+    """A term over opaque leaves that must be of the invariant's shape."""
 
-    Attributes:
-        kind: `simulate`; `right` and `left` for the action of a matrix on a probe x and its
-            transpose's; `transpose` for closure of the smaller grammar under ᵀ.
-        rule: The rule it comes from.
-        choice: Which alternative stands for each variable of the rule.
-        term: What must be matched.
-    """
-
+    # `simulate`; `right` and `left` for the action of a matrix on a probe x and its transpose's;
+    # `transpose` for closure of the smaller grammar under ᵀ
     kind: str
-    rule: Rule
-    choice: tuple[str, ...]
-    term: Term
+    rule: Rule  # the rule it comes from
+    choice: tuple[str, ...]  # which alternative stands for each variable of the rule
+    term: Term  # what must be matched
 
 
 def opaque(sort: Sort, index: int, letter: str = "") -> Leaf:

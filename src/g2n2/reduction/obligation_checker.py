@@ -114,10 +114,10 @@ class Judge:
             return {leaf.name[0]: leaf}
         if sort == M and self.form == "action":
             return {"m": m}
-        found: dict[str, Term] = {"v": v} if sort == V else {"vᵀ": v.T} if sort == R else {"m": m}
+        shapes: dict[str, Term] = {"v": v} if sort == V else {"vᵀ": v.T} if sort == R else {"m": m}
         if sort == M and self.form in ("shape", "broadcast", "diagonal"):
-            found["vwᵀ"] = v @ w.T
-        return {name: apply("scale", s, shape) for name, shape in found.items()}
+            shapes["vwᵀ"] = v @ w.T
+        return {name: apply("scale", s, shape) for name, shape in shapes.items()}
 
     def check_one(self, entry: dict[str, Any], term: Term, name: str) -> None:
         factors = [_term(text) for text in entry["factors"]]
@@ -275,12 +275,12 @@ def parse_rule(text: str) -> Rule:
 
 
 @lru_cache(maxsize=10_000)
-def _parsed_term(text: str, known: tuple[Operation, ...]) -> Term:
+def _parsed_term(text: str, operations: tuple[Operation, ...]) -> Term:
     return parse(text, _NAMES)
 
 
 @lru_cache(maxsize=10_000)
-def _parsed_rule(text: str, known: tuple[Operation, ...]) -> Rule:
+def _parsed_rule(text: str, operations: tuple[Operation, ...]) -> Rule:
     head, arrow, body = text.partition(" → ")
     require(bool(arrow) and head in _HEADS, f"{text!r} is no rule")
     term = parse_body(body, {name: Leaf(name, V) for name in FUNCTIONS})

@@ -49,7 +49,7 @@ def goal_of(obligation: Obligation, form: Form, assume: Assumption) -> Goal:
     factors = tuple((S, part) for part in closed)
     if sort == S:
         return Goal(factors, ((),))
-    whole = _joined(ends)
+    whole = ends[0] if len(ends) == 1 else beside(*ends)
     if sort in (V, R):
         return Goal(factors, ((_vector_need(whole, form),),))
     options: list[tuple[Need, ...]] = [((M, whole),)]
@@ -89,12 +89,6 @@ def _part(pattern: Pattern, root: list[int], wanted: int) -> Pattern:
         if e.ends and root[e.ends[0]] == wanted
     )
     return Pattern(len(number), edges, tuple(number[b] for b in pattern.boundary if b in number))
-
-
-def _joined(ends: list[Pattern]) -> Pattern:
-    if len(ends) == 1:
-        return ends[0]
-    return beside(ends[0], ends[1])
 
 
 def opaque_scalar(pattern: Pattern) -> Leaf | None:
@@ -155,8 +149,7 @@ def action_rules(pattern: Pattern, form: Form, turns: bool) -> list[tuple[Sort, 
 def anonymous(need: Need) -> tuple[Need, tuple[tuple[str, str], ...]]:
     """The need with its opaque leaves renamed, so that v1 and w0 share the work of v0 and v1.
 
-    Returns:
-        The renamed need, and (new name, old name) pairs.
+    Also gives the pairs (new name, old name).
     """
     sort, pattern = need
     names = [leaf.name for leaf in opaque_leaves(pattern)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 from ..errors import GrammarError
 from ..grammars.grammar import LEVELS, Grammar, Level, Rule
-from ..language.operations import OPERATIONS
+from ..language.operations import OPERATIONS, Operation, registered_operations
 from ..language.patterns import ASSUMPTIONS, Assumption
 from ..language.sorts import M, R, S, V
 from ..language.terms import multilinear, operators
@@ -121,6 +122,21 @@ def reduce(
     check_option("assume", assume, ASSUMPTIONS, GrammarError)
     check_option("level", level, LEVELS, GrammarError)
     check_option("order", order, get_args(Order), GrammarError)
+    written = (grammar.name, grammar.rules, grammar.readout)  # equality of grammars is of sets
+    return _reduced(grammar, assume, level, order, alternatives, written, registered_operations())
+
+
+@lru_cache(maxsize=256)
+def _reduced(
+    grammar: Grammar,
+    assume: Assumption,
+    level: Level,
+    order: Order,
+    alternatives: bool,
+    written: tuple[object, ...],
+    operations: tuple[Operation, ...],
+) -> Reduction:
+    """The same, remembered: what an operation's name means is part of the question."""
     links: list[Link] = []
     core = grammar
     lemma = free_rules(grammar)
@@ -129,15 +145,20 @@ def reduce(
         core = lemma.smaller
     if not core.sentence_rules and level == "graph":
         return Reduction(grammar, grammar, (), assume, level)
-    found = _smallest(core, assume, level)
-    if found is None or not found.smaller.all_rules or cost(found.smaller) >= cost(core):
-        found = _without_unused(core, assume, level)
-    if found is not None:
-        links += _chain(found, order)
+    simulation = _smallest(core, assume, level)
+    if (
+        simulation is None
+        or not simulation.smaller.all_rules
+        or cost(simulation.smaller) >= cost(core)
+    ):
+        simulation = _without_unused(core, assume, level)
+    if simulation is not None:
+        links += _chain(simulation, order)
     if not _accepted(links):
         links, core = [], grammar
     reduced = links[-1].smaller if links else grammar
-    reduced = reduced.named(_reduced_name(grammar.name)) if links else grammar
+    if links and grammar.name:
+        reduced = reduced.named(f"r-{grammar.name}")
     more = _alternatives(core, reduced, assume, level) if alternatives else ()
     return Reduction(grammar, reduced, tuple(links), assume, level, more)
 
@@ -195,9 +216,9 @@ def _smallest(grammar: Grammar, assume: Assumption, level: Level) -> Simulation 
         most = len(grammar.rules) if best is None else len(best.smaller.rules) - inlining
         if best is not None and most <= _fewest(grammar, form):
             continue  # with no rule to spare M is a constant, and the action form has tried that
-        found = smallest(grammar, form, assume, level, most, inlining)
-        if found is not None and (best is None or cost(found) < cost(best.smaller)):
-            best = link(grammar, found, assume, level) or best
+        candidate = smallest(grammar, form, assume, level, most, inlining)
+        if candidate is not None and (best is None or cost(candidate) < cost(best.smaller)):
+            best = link(grammar, candidate, assume, level) or best
     return best
 
 
@@ -216,22 +237,24 @@ def _fewest(grammar: Grammar, form: Form) -> int:
 
 def _chain(direct: Simulation, order: Order) -> list[Link]:
     """The link itself, or by way of the paper's intermediate grammar where that is proved too."""
-    core, found, claim = direct.larger, direct.smaller, direct.proof.claim
+    core, reduced, claim = direct.larger, direct.smaller, direct.proof.claim
     assume, level = claim.assume, claim.level
-    middle = _with_rows(core, found, assume, level) if order == "paper" else None
+    middle = _with_rows(core, reduced, assume, level) if order == "paper" else None
     if middle is None:
         return [direct]
-    first, second = link(core, middle, assume, level), link(middle, found, assume, level)
+    first, second = link(core, middle, assume, level), link(middle, reduced, assume, level)
     return [first, second] if first and second else [direct]
 
 
-def _with_rows(core: Grammar, found: Grammar, assume: Assumption, level: Level) -> Grammar | None:
+def _with_rows(core: Grammar, reduced: Grammar, assume: Assumption, level: Level) -> Grammar | None:
     """The paper's intermediate grammar: rows and transposes are still there."""
     forms: tuple[Form, ...] = (
         ("action", "shape", "plain") if level != "pair" else ("shape", "plain")
     )
-    own = [smallest(core, form, assume, level, len(core.rules), inlining=False) for form in forms]
-    usable = [g for g in own if g is not None]
+    candidates = [
+        smallest(core, form, assume, level, len(core.rules), inlining=False) for form in forms
+    ]
+    usable = [g for g in candidates if g is not None]
     if not usable:
         return None
     rows = [
@@ -247,14 +270,14 @@ def _with_rows(core: Grammar, found: Grammar, assume: Assumption, level: Level) 
     base = min(usable, key=cost)
     rules, name = [*base.all_rules, *rows], f"i-{core.name}"
     middle = Grammar.of(rules, name, core.supports, default_readout=False)
-    return middle if middle not in (core, found) else None
+    return middle if middle not in (core, reduced) else None
 
 
 def _alternatives(
     core: Grammar, reduced: Grammar, assume: Assumption, level: Level
 ) -> tuple[Alternative, ...]:
     """Smaller grammars under stronger assumptions or with another read-out."""
-    found: list[Alternative] = []
+    alternatives: list[Alternative] = []
     fewest = len(reduced.rules)
     if (
         assume == "none"
@@ -274,13 +297,9 @@ def _alternatives(
             note = f"read-out {smaller.readout_text}"
             if stronger == "simple" and assume != "simple":
                 note = f"for 0/1 symmetric A without loops; {note}"
-            found.append(Alternative(smaller, stronger, links, note))
+            alternatives.append(Alternative(smaller, stronger, links, note))
             fewest = len(smaller.rules)
-    return tuple(found)
-
-
-def _reduced_name(name: str) -> str:
-    return f"r-{name}" if name else ""
+    return tuple(alternatives)
 
 
 def unused_rules(claim: Claim) -> tuple[Rule, ...]:

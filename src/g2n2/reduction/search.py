@@ -14,6 +14,7 @@ from itertools import product
 from math import prod
 
 from ..grammars.grammar import Grammar, Level, Rule
+from ..grammars.membership import bits
 from ..language.operations import OPERATIONS
 from ..language.patterns import Assumption, pattern_of
 from ..language.sorts import M, S
@@ -57,26 +58,19 @@ def smallest(
     most: int,
     inlining: bool = True,
 ) -> Grammar | None:
-    """The smallest grammar of templates that simulates `grammar` in this form.
+    """The smallest grammar of templates that simulates `grammar`, with at most `most` rules.
 
-    None, too, where an operation takes more than `MAX_OPERANDS` operands.
-
-    Args:
-        grammar: The grammar to simulate.
-        form: The invariant's form.
-        assume: What is known of A.
-        level: Whose outputs must be kept.
-        most: How many rules the answer may have, read-out apart.
-        inlining: Whether rules with a variable already replaced may be used.
+    None, too, where an operation takes more than `MAX_OPERANDS` operands. `inlining` says whether
+    rules with a variable already replaced may be used.
     """
     if form != "exact" and any(OPERATIONS[op].arity > MAX_OPERANDS for op in grammar.operations):
         return None
     claim = Claim(grammar, Grammar(()), form, assume, level)
     templates = [*library(grammar, form, assume, inlining), *readouts(grammar, form, assume)]
-    found = _Cover(claim, sorted(templates, key=size_key), most).solve()
-    if found is None:
+    cover = _Cover(claim, sorted(templates, key=size_key), most).solve()
+    if cover is None:
         return None
-    rules = sorted(found, key=_paper_order)
+    rules = sorted(cover, key=_paper_order)
     chosen = Grammar.of(rules, supports=grammar.supports, default_readout=False)
     return chosen.reachable_part(OUTPUTS[level])
 
@@ -133,14 +127,14 @@ class _Cover:
             rules.bit_count(),
             sentences.bit_count(),
             self._operations(rules),
-            sum(len(self.templates[i].holes) for i in _bits(rules)),
-            [self.templates[i] for i in _bits(sentences)] != [PAPER_READOUT],
+            sum(len(self.templates[i].holes) for i in bits(rules)),
+            [self.templates[i] for i in bits(sentences)] != [PAPER_READOUT],
             self._operations(sentences),
             chosen,
         )
 
     def _operations(self, chosen: Choice) -> int:
-        return sum(operation_count(self.templates[i].body) for i in _bits(chosen))
+        return sum(operation_count(self.templates[i].body) for i in bits(chosen))
 
     def _within(self, chosen: Choice) -> bool:
         return (chosen & self.inner).bit_count() <= self.most
@@ -148,7 +142,7 @@ class _Cover:
     def _transposes(self, chosen: Choice) -> list[list[Choice]]:
         """What the transpose lemma asks for each chosen rule of M."""
         owed = []
-        for i in _bits(chosen & self.inner):
+        for i in bits(chosen & self.inner):
             if self.templates[i].head != M:
                 continue
             if i not in self._owed_transposes:
@@ -162,11 +156,11 @@ class _Cover:
         goal = goal_of(obligation, self.claim.form, self.claim.assume)
         form = hypotheses(obligation, self.claim.form)
         factors = [self._word_choices(need, form) for need in goal.factors]
-        found: list[Choice] = []
+        choices: list[Choice] = []
         for option in goal.options:
             parts = [*factors, *(self._word_choices(need, form) for need in option)]
-            found += self._unions(parts)
-        return self._antichain(found)
+            choices += self._unions(parts)
+        return self._antichain(choices)
 
     def _word_choices(self, need: Need, form: Form) -> list[Choice]:
         """The minimal template sets that make a pattern; renamed labels share the work."""
@@ -186,18 +180,18 @@ class _Cover:
         goal = universe.find(sort, pattern)
         if goal is None:
             return []
-        known: dict[int, list[Choice]] = {}
+        choices: dict[int, list[Choice]] = {}
         for term, word_sort, lemma in opaque_words(pattern, form):
             at = universe.find(word_sort, pattern_of(term, assume))
             if at is not None:
-                known.setdefault(at, []).append(self.lemma if lemma else 0)
-        return self._fixed_point(universe, rules, known, goal)
+                choices.setdefault(at, []).append(self.lemma if lemma else 0)
+        return self._fixed_point(universe, rules, choices, goal)
 
     def _fixed_point(
         self,
         universe: Universe,
         rules: list[tuple[Choice, Term]],
-        known: dict[int, list[Choice]],
+        given: dict[int, list[Choice]],
         goal: int,
     ) -> list[Choice]:
         """The minimal template sets for the goal: a least fixed point over all instances."""
@@ -209,31 +203,32 @@ class _Cover:
         }
         needed, grew = {goal}, True
         while grew:
-            found = {h for _, holes, result in edges if result in needed for h in holes} - needed
-            needed |= found
-            grew = bool(found)
-        known = {at: self._antichain(choices) for at, choices in known.items()}
+            more = {h for _, holes, result in edges if result in needed for h in holes} - needed
+            needed |= more
+            grew = bool(more)
+        minimal = {at: self._antichain(choices) for at, choices in given.items()}
         useful = sorted((e for e in edges if e[2] in needed), key=lambda e: e[2])  # parts first
         changed = True
         tried: dict[int, list[list[Choice]]] = {}
         while changed:
             changed = False
             for number, (choice, holes, result) in enumerate(useful):
-                parts = [known.get(h, []) for h in holes]
+                parts = [minimal.get(h, []) for h in holes]
                 if not all(parts) or tried.get(number) == parts:
                     continue
                 tried[number] = parts
-                old = known.get(result, [])
+                old = minimal.get(result, [])
                 fresh = [
-                    made
+                    combined
                     for union in self._unions(parts)
-                    if self._within(made := choice | union) and not any(o & ~made == 0 for o in old)
+                    if self._within(combined := choice | union)
+                    and not any(o & ~combined == 0 for o in old)
                 ]
                 if fresh:
                     new = self._antichain([*old, *fresh])
                     changed = changed or new != old
-                    known[result] = new
-        return known.get(goal, [])
+                    minimal[result] = new
+        return minimal.get(goal, [])
 
     def _unions(self, parts: Sequence[Sequence[Choice]]) -> Iterable[Choice]:
         """One choice of each part, together; the minimal ones where there are very many."""
@@ -242,7 +237,7 @@ class _Cover:
         total = [0]
         for part in parts:
             total = self._antichain(
-                made for a in total for b in part if self._within(made := a | b)
+                union for a in total for b in part if self._within(union := a | b)
             )
         return total
 
@@ -262,13 +257,6 @@ def _union(choices: Iterable[Choice]) -> Choice:
     for choice in choices:
         total |= choice
     return total
-
-
-def _bits(choice: Choice) -> Iterable[int]:
-    while choice:
-        low = choice & -choice
-        yield low.bit_length() - 1
-        choice ^= low
 
 
 def _paper_order(rule: Rule) -> tuple[int, bool, int, int, str]:

@@ -109,18 +109,18 @@ class _Prover:
         word = self.words[renamed, form]
         if word is None:
             return None
-        own: dict[str, Term] = {leaf.name: leaf for leaf in opaque_leaves(need[1])}
-        return substitute(word, {new: own[old] for new, old in names})
+        leaf_of: dict[str, Term] = {leaf.name: leaf for leaf in opaque_leaves(need[1])}
+        return substitute(word, {new: leaf_of[old] for new, old in names})
 
     def _shortest(self, need: Need, form: Form) -> Term | None:
         sort, pattern = need
         rules = self.rules + action_rules(pattern, form, self.claim.turns)
-        known = [
+        hypotheses_used = [
             (term, sort) for term, sort, lemma in opaque_words(pattern, form)
             if self.transposed or not lemma
         ]  # fmt: skip
         universe = universe_of(pattern, [body for _, body in rules], form, self.claim.assume)
-        words = shortest_words(universe, rules, known)
+        words = shortest_words(universe, rules, hypotheses_used)
         at = universe.find(sort, pattern)
         return words.get(at) if at is not None else None
 
@@ -134,8 +134,8 @@ class _Prover:
         form_l, order_l = canonical_with_order(left)
         form_r, order_r = canonical_with_order(right)
         assert form_l == form_r, f"{obligation.term} is not {factors} {words}"
-        place = {k: v for v, k in enumerate(order_r)}
-        bijection = tuple(place[k] for k in order_l)
+        vertex_at = {k: v for v, k in enumerate(order_r)}
+        bijection = tuple(vertex_at[k] for k in order_l)
         return SimulationWitness(obligation, factors, words, bijection)
 
 
@@ -177,15 +177,15 @@ def universe_of(
 
 
 def shortest_words(
-    universe: Universe, rules: Sequence[tuple[Sort, Term]], known: Sequence[tuple[Term, Sort]]
+    universe: Universe, rules: Sequence[tuple[Sort, Term]], given: Sequence[tuple[Term, Sort]]
 ) -> dict[int, Term]:
     """The shortest word of the rules over the known words for each part that has one."""
     words: dict[int, Term] = {}
-    for term, sort in known:
+    for term, sort in given:
         at = universe.find(sort, pattern_of(term, universe.assume))
         if at is not None and at not in words:
             words[at] = term
-    edges = [(body, *made) for _, body in rules for made in instances_of(universe, body)]
+    edges = [(body, *instance) for _, body in rules for instance in instances_of(universe, body)]
     changed = True
     while changed:
         changed = False
@@ -201,12 +201,12 @@ def shortest_words(
 
 def instances_of(universe: Universe, body: Term) -> list[tuple[Assignment, int]]:
     """The instances of a rule; an action rule diag(m·(D1)) takes diagonal D only."""
-    made = list(universe.instances(body))
+    instances = list(universe.instances(body))
     if not any(leaf.name[0] == "m" for leaf in leaves(body)) or body.sort != M:
-        return made
+        return instances
 
     def diagonal(item: int) -> bool:
         boundary = universe.items[item][1].boundary
         return boundary[0] == boundary[1]
 
-    return [(holes, result) for holes, result in made if all(map(diagonal, holes))]
+    return [(holes, result) for holes, result in instances if all(map(diagonal, holes))]

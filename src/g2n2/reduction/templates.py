@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator
 from itertools import permutations
 
 from ..grammars.grammar import Grammar, Rule
-from ..language.patterns import Assumption, Pattern, canonical, pattern_of
+from ..language.patterns import Assumption, canonical, pattern_of
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import (
     ONE,
     A,
-    Apply,
     Hole,
     Leaf,
     Term,
     fill,
+    holes,
     leaves,
     multilinear,
     operation_count,
@@ -45,17 +45,20 @@ def library(
         return grammar.all_rules
     base = [rule for rule in _base(grammar, assume) if rule.head != S]
     if form in ("broadcast", "diagonal"):
-        filled = [_with_ones(rule) for rule in base if rule.head == M]
+        filled = []
+        for rule in (rule for rule in base if rule.head == M):
+            parts: list[Term] = [ONE if sort == V else Hole(sort) for sort in rule.holes]
+            filled.append(Rule(M, fill(rule.body, parts)))
         return tuple(_distinct(filled, assume))
     if not inlining:
-        own = [rule for rule in base if form == "action" or _allowed(rule, form)]
-        return tuple(_distinct(own, assume))
+        rules = [rule for rule in base if form == "action" or _allowed(rule, form)]
+        return tuple(_distinct(rules, assume))
     for bodies in (base, [rule for rule in base if not rule.holes]):
-        made = [r for rule in base for r in _inlined(rule, bodies)]
-        found = _distinct((r for r in (*base, *made) if _allowed(r, form)), assume)
-        if len(found) <= MAX_LIBRARY:
+        inlined = [r for rule in base for r in _inlined(rule, bodies)]
+        candidates = _distinct((r for r in (*base, *inlined) if _allowed(r, form)), assume)
+        if len(candidates) <= MAX_LIBRARY:
             break
-    return tuple(found)
+    return tuple(candidates)
 
 
 def readouts(grammar: Grammar, form: Form, assume: Assumption) -> tuple[Rule, ...]:
@@ -63,14 +66,14 @@ def readouts(grammar: Grammar, form: Form, assume: Assumption) -> tuple[Rule, ..
     if form == "exact":
         return ()
     base = _base(grammar, assume)
-    found = [rule for rule in base if rule.head == S]
-    wave = found
+    candidates = [rule for rule in base if rule.head == S]
+    wave = candidates
     for _ in range(READOUT_STEPS):
-        wave = [made for rule in wave for made in _inlined(rule, base)]
-        found += [
+        wave = [inlined for rule in wave for inlined in _inlined(rule, base)]
+        candidates += [
             r for r in wave if len(r.holes) == 1 and {x.name for x in leaves(r.body)} == {"1"}
         ]
-    return tuple(_distinct((rule for rule in found if _allowed(rule, form)), assume))
+    return tuple(_distinct((rule for rule in candidates if _allowed(rule, form)), assume))
 
 
 def _base(grammar: Grammar, assume: Assumption) -> list[Rule]:
@@ -78,15 +81,15 @@ def _base(grammar: Grammar, assume: Assumption) -> list[Rule]:
 
     Where A is not symmetric, Aᵀ is a constant like A.
     """
-    found = []
+    rules = []
     for rule in grammar.all_rules:
         if rule.head == R or S in rule.holes:
             continue
         body = fill(rule.body, [Hole(V).T if sort == R else Hole(sort) for sort in rule.holes])
-        found.append(Rule(rule.head, body))
+        rules.append(Rule(rule.head, body))
     if assume == "none" and "M → Mᵀ" in grammar:
-        found.append(Rule(M, A.T))
-    return [rule for rule in found if not _trivial(rule)]
+        rules.append(Rule(M, A.T))
+    return [rule for rule in rules if not _trivial(rule)]
 
 
 def _allowed(rule: Rule, form: Form) -> bool:
@@ -95,19 +98,14 @@ def _allowed(rule: Rule, form: Form) -> bool:
     return not absent & {rule.head, *rule.holes}
 
 
-def _with_ones(rule: Rule) -> Rule:
-    fillings = [ONE if sort == V else Hole(sort) for sort in rule.holes]
-    return Rule(rule.head, fill(rule.body, list(fillings)))
-
-
 def _inlined(rule: Rule, base: Iterable[Rule]) -> Iterator[Rule]:
     """The rule with one of its variables replaced by the body of a rule."""
     options = list(base)
-    for place, sort in enumerate(rule.holes):
+    for index, sort in enumerate(rule.holes):
         for other in options:
             if other.head == sort:
                 fillings: list[Term] = [Hole(s) for s in rule.holes]
-                fillings[place] = other.body
+                fillings[index] = other.body
                 yield Rule(rule.head, fill(rule.body, fillings))
 
 
@@ -144,22 +142,8 @@ def _shape(rule: Rule, assume: Assumption) -> object:
     count = len(rule.holes)
     numberings = permutations(range(count)) if count <= MOST_RENUMBERED else [range(count)]
     forms = [canonical(pattern_of(_labelled(rule.body, n), assume)) for n in numberings]
-    return min(forms, key=_order)
-
-
-def _order(pattern: Pattern) -> tuple[object, ...]:
-    return pattern.vertices, pattern.edges, pattern.boundary
+    return min(forms, key=lambda p: (p.vertices, p.edges, p.boundary))
 
 
 def _labelled(body: Term, numbers: Iterable[int]) -> Term:
-    names = list(numbers)
-    sorts = [t.sort for t in _holes(body)]
-    return fill(body, [Leaf(f"h{i}", sort) for i, sort in zip(names, sorts, strict=True)])
-
-
-def _holes(body: Term) -> Iterator[Hole]:
-    if isinstance(body, Hole):
-        yield body
-    elif isinstance(body, Apply):
-        for arg in body.args:
-            yield from _holes(arg)
+    return fill(body, [Leaf(f"h{i}", s) for i, s in zip(numbers, holes(body), strict=True)])

@@ -11,7 +11,6 @@ is the row sums of E⊙m over the row sums of E, a column of words. Hence r-G_L3
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 
 from ..grammars.catalogue import find_grammar
 from ..grammars.grammar import Grammar
@@ -49,12 +48,7 @@ def by_theorem(larger: Grammar, smaller: Grammar, assume: Assumption) -> Inclusi
     ends = (OUTER, MATRICES)
     if assume == "none" or all(included(g, smaller, assume).status != "proved" for g in ends):
         return None
-    through = included(larger, _r_g_l3(), assume)
+    through = included(larger, find_grammar("r-G_L3"), assume)
     if through.status != "proved":
         return None
     return Inclusion("proved", through.larger, cited=(*through.cited, DIAGONALS))
-
-
-@cache
-def _r_g_l3() -> Grammar:
-    return find_grammar("r-G_L3")

@@ -102,13 +102,13 @@ class Universe:
                     if item_sort == sort:
                         yield (i,), i
             case Leaf(name=name, sort=sort):
-                found = self.find(sort, leaf_pattern(name, sort, self.assume))
-                if found is not None:
-                    yield (), found
+                item = self.find(sort, leaf_pattern(name, sort, self.assume))
+                if item is not None:
+                    yield (), item
             case Number(sort=sort):
-                found = self.find(sort, EMPTY)
-                if found is not None:
-                    yield (), found
+                item = self.find(sort, EMPTY)
+                if item is not None:
+                    yield (), item
             case Apply(op=op, args=(a,)):
                 table = self.unary.get(op, {})
                 for holes, i in self.instances(a):
@@ -149,9 +149,9 @@ class Universe:
     def _apply_unary(self, op: Operation, i: int) -> None:
         sort, pattern = self.items[i]
         result = op.typed(sort)
-        made = None if result is None else self._add(result, _glued(op, (pattern,), (sort,)))
-        if made is not None:
-            self.unary.setdefault(op.name, {})[i] = made
+        item = None if result is None else self._add(result, _glued(op, (pattern,), (sort,)))
+        if item is not None:
+            self.unary.setdefault(op.name, {})[i] = item
 
     def _apply_many(self, op: Operation, new: int) -> None:
         """Join the newest item with any earlier ones and itself, in every order.
@@ -159,15 +159,15 @@ class Universe:
         Its first place is gone through; before it stand earlier items only, so none comes twice.
         """
         earlier = {sort: [i for i in items if i < new] for sort, items in self._of_sort.items()}
-        own = self.items[new][0]
+        new_sort = self.items[new][0]
         for sorts in product(self._of_sort, repeat=op.arity):
-            if own not in sorts or op.typed(*sorts) is None:
+            if new_sort not in sorts or op.typed(*sorts) is None:
                 continue
-            for first in (place for place, sort in enumerate(sorts) if sort == own):
+            for first in (position for position, sort in enumerate(sorts) if sort == new_sort):
                 ways: list[tuple[Assignment, int]] = [((), 0)]
-                for place, sort in enumerate(sorts):
-                    options = [new] if place == first else earlier[sort]
-                    if place > first and sort == own:
+                for position, sort in enumerate(sorts):
+                    options = [new] if position == first else earlier[sort]
+                    if position > first and sort == new_sort:
                         options = [*options, new]
                     ways = [
                         ((*items, i), uses + self._uses[i])
@@ -182,9 +182,9 @@ class Universe:
         sorts = tuple(self.items[i][0] for i in items)
         result = op.typed(*sorts)
         assert result is not None
-        made = self._add(result, _glued(op, tuple(self.items[i][1] for i in items), sorts))
-        if made is not None:
-            self.many.setdefault(op.name, []).append((items, made))
+        item = self._add(result, _glued(op, tuple(self.items[i][1] for i in items), sorts))
+        if item is not None:
+            self.many.setdefault(op.name, []).append((items, item))
 
     def _apply_binary(self, op: Operation, new: int) -> None:
         """Join the newest item with every earlier one and itself, on either side."""
@@ -203,9 +203,9 @@ class Universe:
 
     def _join(self, op: Operation, i: int, j: int, sort: Sort) -> None:
         (sort_i, p), (sort_j, q) = self.items[i], self.items[j]
-        made = self._add(sort, _glued(op, (p, q), (sort_i, sort_j)))
-        if made is not None:
-            self.right_of.setdefault(op.name, {}).setdefault(i, []).append((j, made))
+        item = self._add(sort, _glued(op, (p, q), (sort_i, sort_j)))
+        if item is not None:
+            self.right_of.setdefault(op.name, {}).setdefault(i, []).append((j, item))
 
     def _within(self, uses: int) -> bool:
         """Whether no label is used too often: no digit of the difference borrows."""
@@ -217,9 +217,9 @@ class Universe:
                 return None
             pattern = collapsed(pattern)
         key = (sort, canonical(pattern))
-        known = self.index.get(key)
-        if known is not None:
-            return known
+        index = self.index.get(key)
+        if index is not None:
+            return index
         uses = self._count(key[1])
         if uses is None or not self._within(uses) or not self._fits(key[1]):
             return None

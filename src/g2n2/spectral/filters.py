@@ -15,7 +15,7 @@ from ..errors import DataError
 from ..graphs import GraphLike
 from ..language.terms import IDENTITY, Term
 from .laplacians import Laplacian, chebyshev, combination, laplacian
-from .response import SAME_EIGENVALUE, spectrum
+from .response import SAME_EIGENVALUE, output_response, save_figure, spectrum, spectrum_axes
 
 if TYPE_CHECKING:
     from ..nn.model import GrammarGNN
@@ -133,9 +133,17 @@ class PolynomialFilter:
         network: GrammarGNN | None = None,
     ) -> Path:
         """Draw filter and polynomial, and what a network of `.network()` does on a graph."""
-        from .plots import draw_filter
-
-        return draw_filter(self, path, graph, network)
+        figure, axis = spectrum_axes(path, self.laplacian)
+        points = np.linspace(*self.interval, 400)
+        wanted = np.broadcast_to(self.filter(points), points.shape)
+        axis.plot(points, wanted, color="0.6", linewidth=3, label=self.name)
+        axis.plot(points, self(points), label=f"polynomial of degree {self.degree}")
+        if network is not None:
+            if graph is None:
+                raise DataError("a network's response needs a graph to run on: give graph=")
+            shown = output_response(network, graph, self.laplacian)
+            axis.plot(shown.eigenvalues, shown.responses[:, 0], "o", markersize=4, label="network")
+        return save_figure(figure, axis, path, legend=True)
 
 
 def best_polynomial(
@@ -165,15 +173,15 @@ def best_polynomial(
     """
     if degree < 0:
         raise DataError(f"the degree of a polynomial is 0 or more, got {degree}")
-    found = None if graph is None else spectrum(graph, laplacian).eigenvalues
-    ends = _interval(interval, laplacian, found)
+    eigenvalues = None if graph is None else spectrum(graph, laplacian).eigenvalues
+    ends = _interval(interval, laplacian, eigenvalues)
     name, wanted = _named(filter, ends)
-    if found is None:
+    if eigenvalues is None:
         nodes = series.chebpts1(max(POINTS, 8 * degree))
         points = ends[0] + (ends[1] - ends[0]) * (nodes + 1) / 2
         checked = np.linspace(*ends, POINTS)
     else:
-        points = checked = found
+        points = checked = eigenvalues
     basis = series.chebvander(_unit(points, ends), degree)
     coefficients = np.linalg.lstsq(basis, _values(wanted, points, name), rcond=None)[0]
     fitted = series.chebval(_unit(checked, ends), coefficients)
@@ -184,25 +192,25 @@ def best_polynomial(
 
 
 def _interval(
-    asked: tuple[float, float] | None, kind: Laplacian, found: Array | None
+    asked: tuple[float, float] | None, kind: Laplacian, eigenvalues: Array | None
 ) -> tuple[float, float]:
     if asked is None and kind == "normalised":
         asked = (0.0, 2.0)
     if asked is None:
-        if found is None:
+        if eigenvalues is None:
             raise DataError(
                 "the combinatorial Laplacian has no bound of its own: give interval=(0, λ), for "
                 "instance twice the largest degree, or a graph"
             )
-        asked = (0.0, float(found[-1]) or 1.0)
+        asked = (0.0, float(eigenvalues[-1]) or 1.0)
     low, high = float(asked[0]), float(asked[1])
     if not low < high:
         raise DataError(f"the interval from {low:g} to {high:g} is empty; give (low, high)")
     slack = SAME_EIGENVALUE * (high - low)
-    if found is not None and (found[0] < low - slack or found[-1] > high + slack):
+    if eigenvalues is not None and (eigenvalues[0] < low - slack or eigenvalues[-1] > high + slack):
         raise DataError(
-            f"the graph has eigenvalues from {found[0]:g} to {found[-1]:g}, outside the interval "
-            f"from {low:g} to {high:g}; widen it"
+            f"the graph has eigenvalues from {eigenvalues[0]:g} to {eigenvalues[-1]:g}, outside "
+            f"the interval from {low:g} to {high:g}; widen it"
         )
     return low, high
 
@@ -222,8 +230,8 @@ def _named(filter: str | Filter, ends: tuple[float, float]) -> tuple[str, Filter
 def _values(wanted: Filter, points: Array, name: str) -> Array:
     values = np.broadcast_to(np.asarray(wanted(points), dtype=np.float64), points.shape)
     if not np.isfinite(values).all():
-        place = points[~np.isfinite(values)][0]
-        raise DataError(f"{name} is not finite at λ = {place:g}; a filter needs a value everywhere")
+        point = points[~np.isfinite(values)][0]
+        raise DataError(f"{name} is not finite at λ = {point:g}; a filter needs a value everywhere")
     return values
 
 

@@ -1,4 +1,4 @@
-"""The two Laplacians of a graph, their powers and their polynomials, as words (appendix B).
+"""The two Laplacians of a graph and their Chebyshev polynomials, as words (appendix B).
 
 Degrees are A1, so weighted graphs have weighted degrees (A²⊙I of the paper holds for simple graphs
 only). An isolated node has a zero row in both Laplacians, as in networkx: inv(sqrt(0)) = 0, so its
@@ -12,45 +12,18 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from ..errors import GrammarError
-from ..language.parsing import parse
+from ..grammars.subgraph_counts import laplacian_power
 from ..language.terms import IDENTITY, Number, Term, apply
 
 Laplacian = Literal["normalised", "combinatorial"]
 
-TEXTS: dict[Laplacian, str] = {
-    "combinatorial": "diag(A1) − A",
-    "normalised": "diag(inv(sqrt(A1)))(diag(A1) − A)diag(inv(sqrt(A1)))",
-}
-
 
 def laplacian(kind: Laplacian = "normalised") -> Term:
-    """L = D − A, or L = D^{-1/2}(D − A)D^{-1/2} = I − D^{-1/2}AD^{-1/2} off isolated nodes.
-
-    Raises:
-        GrammarError: There is no Laplacian of that name.
-    """
-    if kind not in TEXTS:
+    """L = D − A, or L = D^{-1/2}(D − A)D^{-1/2} = I − D^{-1/2}AD^{-1/2} off isolated nodes."""
+    if kind not in get_args(Laplacian):
         names = " or ".join(get_args(Laplacian))
         raise GrammarError(f"no Laplacian is called {kind!r}; write {names}")
-    return parse(TEXTS[kind])
-
-
-def power(base: Term, exponent: int) -> Term:
-    """`base` to a power, by halving: exponent 2^l takes l products one after the other."""
-    if exponent < 0:
-        raise GrammarError(f"a power is 0 or more, got {exponent}: the language has no inverse")
-    if exponent < 2:
-        return base if exponent else IDENTITY
-    half = exponent // 2
-    return power(base, exponent - half) @ power(base, half)
-
-
-def polynomial(base: Term, coefficients: Sequence[float | Fraction]) -> Term:
-    """Σₖ cₖ baseᵏ by Horner's rule: the fewest products, one after the other."""
-    if len(coefficients) < 3:
-        return combination(list(zip(coefficients, (IDENTITY, base), strict=False)))
-    product = base @ polynomial(base, coefficients[1:])
-    return combination([(1, product), (coefficients[0], IDENTITY)])
+    return laplacian_power(1, normalised=kind == "normalised")
 
 
 def chebyshev(base: Term, coefficients: Sequence[float | Fraction]) -> Term:

@@ -17,6 +17,7 @@ from ..language.evaluation import evaluate
 from ..language.parsing import parse
 from ..language.sorts import M
 from ..language.terms import Term
+from ..power.table import check_plot
 from .laplacians import Laplacian, laplacian
 
 if TYPE_CHECKING:
@@ -83,9 +84,10 @@ class SpectralResponse(Described):
 
     def plot(self, path: str | Path) -> Path:
         """Draw every response over the spectrum; the ending of the path chooses the format."""
-        from .plots import draw_response
-
-        return draw_response(self, path)
+        figure, axis = spectrum_axes(path, self.laplacian)
+        for name, values in zip(self.names, self.responses.T, strict=True):
+            axis.plot(self.eigenvalues, values, marker="o", markersize=3, label=name)
+        return save_figure(figure, axis, path, legend=len(self.names) <= 8)
 
 
 def spectrum(graph: GraphLike, kind: Laplacian = "normalised") -> Spectrum:
@@ -238,3 +240,27 @@ def _eigenspaces(values: Array) -> list[slice]:
 
 def _apart(values: Array) -> float:
     return SAME_EIGENVALUE * max(1.0, float(np.abs(values).max()))
+
+
+def spectrum_axes(path: str | Path, laplacian: str) -> tuple[Any, Any]:
+    """A figure with one axis over the eigenvalues; refused before if it could not be written."""
+    check_plot(Path(path))
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axis = figure.subplots()
+    axis.set(xlabel=f"eigenvalue λ of the {laplacian} Laplacian", ylabel="response φ(λ)")
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure, axis
+
+
+def save_figure(figure: Any, axis: Any, path: str | Path, legend: bool) -> Path:
+    """Write a figure of `spectrum_axes`; the ending of the path chooses the format."""
+    if legend:
+        axis.legend(fontsize=8, frameon=False)
+    target = Path(path)
+    try:
+        figure.savefig(target)
+    except (OSError, ValueError) as fault:
+        raise DataError(f"cannot write {target}: {fault}") from None
+    return target

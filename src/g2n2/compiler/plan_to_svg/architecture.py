@@ -7,8 +7,8 @@ from typing import NamedTuple
 from ...language.sorts import M, R, S, Sort, V
 from ..plan import SYMBOLS, NetworkPlan, shape
 from ..plan_to_text import input_text, local_texts, pool_texts, sizes_text
-from . import palette
 from .layer import body_label
+from .palette import INPUT, MEMORY, MIXER, RULE, SELECTOR
 from .svg import BELOW, FAINT, SIZE, Box, Canvas, Point, memory_icon, text_width
 
 _GAP = 58.0
@@ -88,7 +88,7 @@ class _Architecture:
         """One arrow for each memory that goes into layer number `layer`, with its channels."""
         for sort, width in self.plan.widths_before(layer).items():
             y = self._axis(sort)
-            self.canvas.arrow([(start, y), (end, y)], palette.MEMORY[sort])
+            self.canvas.arrow([(start, y), (end, y)], MEMORY[sort].stroke)
             self.canvas.text((start + end) / 2 - 3, y - 11, str(width), 11, FAINT)
 
     def _fan(
@@ -114,15 +114,15 @@ class _Architecture:
             lines.append(("E", f"n×n×{inputs.edge_features}"))
         height = 44 + 24 * len(lines)
         box = Box(0, (self.top + self.bottom - height) / 2, 116, height)
-        self.canvas.box(box, palette.INPUT, palette.INPUT_FILL, "graph", "graph")
-        self.canvas.text(box.cx, box.y + 20, "graph", 14, palette.INPUT, bold=True)
-        for place, (name, size) in enumerate(lines):
-            y = box.y + 48 + 24 * place
-            self.canvas.text(box.x + 14, y, name, 14, palette.INPUT, "start", bold=True)
+        self.canvas.box(box, INPUT, "graph", "graph")
+        self.canvas.text(box.cx, box.y + 20, "graph", 14, INPUT.stroke, bold=True)
+        for row, (name, size) in enumerate(lines):
+            y = box.y + 48 + 24 * row
+            self.canvas.text(box.x + 14, y, name, 14, INPUT.stroke, "start", bold=True)
             self.canvas.text(box.right - 14, y, size, 11, FAINT, "end")
         self.x = box.right + _GAP
         ends = [self._axis(sort) for sort in _input_widths(self.plan)]
-        self._fan((box.right, box.cy), ends, self.x, palette.INPUT)
+        self._fan((box.right, box.cy), ends, self.x, INPUT.stroke)
 
     def _memories(self, layer: int, formulas: bool = False) -> None:
         """A column of memories: the inputs, or what the last layer made."""
@@ -135,7 +135,7 @@ class _Architecture:
             frame = memory_icon(self.canvas, self.x, cy, sort, str(layer), width, f"at {layer}")
             if formulas:
                 text = input_text(self.plan, sort)
-                self.canvas.text(frame.cx, frame.y - 13, text, 12, palette.INPUT)
+                self.canvas.text(frame.cx, frame.y - 13, text, 12, INPUT.stroke)
         self.x += SIZE
 
     def _embeddings(self) -> None:
@@ -144,10 +144,9 @@ class _Architecture:
         for sort, linear in self.plan.embeddings:
             y = self._axis(sort)
             box = Box(self.x + _GAP, y - 22, width, 44)
-            self.canvas.arrow([(self.x, y), (box.x, y)], palette.MEMORY[sort])
-            self.canvas.box(box, palette.MIXER, palette.MIXER_FILL, "embedding", SYMBOLS[sort])
-            self.canvas.text(box.cx, y - 8, "linear", 13, bold=True)
-            self.canvas.text(box.cx, y + 10, sizes_text([linear]), 11, FAINT)
+            self.canvas.arrow([(self.x, y), (box.x, y)], MEMORY[sort].stroke)
+            sizes = sizes_text([linear])
+            self.canvas.box(box, MIXER, "embedding", SYMBOLS[sort], "linear", 13, detail=sizes)
         self.x += _GAP + width
 
     def _layer(self, index: int) -> None:
@@ -155,20 +154,20 @@ class _Architecture:
         bodies = {
             update.sort: [body_label(step) for step in update.steps] for update in layer.updates
         }
-        texts = [body for found in bodies.values() for body in found]
+        texts = [body for labels in bodies.values() for body in labels]
         width = max([text_width(text, 13) for text in texts] + [text_width("layer 99", 14, True)])
         box = self._column(index, width + 32, f"layer {index + 1}")
         for update in layer.updates:
             sort = update.sort
             shown = bodies[sort] or (["Σ_k C_k H W_k"] if update.kind == "bilinear" else [])
             first = self._axis(sort) - _LINE * (len(shown) - 1) / 2
-            for place, body in enumerate(shown):
-                self.canvas.text(box.cx, first + _LINE * place, body, 13, palette.RULE)
+            for row, body in enumerate(shown):
+                self.canvas.text(box.cx, first + _LINE * row, body, 13, RULE.stroke)
 
     def _hidden_layers(self, first: int, last: int, index: int) -> None:
         name = f"layers {first}–{last}" if last > first else f"layer {first}"
         box = self._column(index, text_width(name, 14, bold=True) + 20, name)
-        self.canvas.text(box.cx, box.cy, "…", 20, palette.RULE)
+        self.canvas.text(box.cx, box.cy, "…", 20, RULE.stroke)
 
     def _column(self, index: int, width: float, name: str) -> Box:
         """A box over all rows with the memories going in."""
@@ -176,8 +175,8 @@ class _Architecture:
         self.x += _GAP
         self._arrows(index, self.x, start)
         box = Box(self.x, self.top - 36, width, self.bottom - self.top + 48)
-        self.canvas.box(box, palette.RULE, palette.RULE_FILL, "layer", name)
-        self.canvas.text(box.cx, box.y + 18, name, 14, palette.RULE, bold=True)
+        self.canvas.box(box, RULE, "layer", name)
+        self.canvas.text(box.cx, box.y + 18, name, 14, RULE.stroke, bold=True)
         self.x = box.right
         return box
 
@@ -189,41 +188,37 @@ class _Architecture:
         for sort in self.final:
             owned = [part for part in self.parts if part.beside == sort]
             top = self._axis(sort) - _PART_PITCH * (len(owned) - 1) / 2
-            for place, (text, _, sources) in enumerate(owned):
-                y = top + _PART_PITCH * place
+            for row, (text, _, sources) in enumerate(owned):
+                y = top + _PART_PITCH * row
                 for number, source in enumerate(sources):
                     read[source].append(y + 8 * (number - (len(sources) - 1) / 2))
                 box = Box(x, y - _PART / 2, width, _PART)
-                self.canvas.box(box, palette.SELECTOR, palette.SELECTOR_FILL, "readout", text)
-                self.canvas.text(box.cx, y, text, 13, palette.SELECTOR)
-                self.canvas.arrow([(box.right, y), (join, y)], palette.SELECTOR)
-        shares = [(place + 1) / (len(read) + 1) for place in range(len(read))]
+                color = SELECTOR.stroke
+                self.canvas.box(box, SELECTOR, "readout", text, text, 13, color, bold=False)
+                self.canvas.arrow([(box.right, y), (join, y)], color)
+        shares = [(row + 1) / (len(read) + 1) for row in range(len(read))]
         if not any(len(part.sources) > 1 for part in self.parts):
             shares = [0.5] * len(read)  # no line crosses another
         for (sort, heights), share in zip(read.items(), shares, strict=True):
-            self._fan((start, self._axis(sort)), heights, x, palette.MEMORY[sort], share)
+            self._fan((start, self._axis(sort)), heights, x, MEMORY[sort].stroke, share)
         self._decision(join)
 
     def _decision(self, x: float) -> None:
         plan = self.plan.readout
         joined = Box(x, self.top, 24, self.bottom - self.top)
         middle = joined.cy
-        self.canvas.box(joined, palette.MIXER, palette.MIXER_FILL, "join", "‖")
-        self.canvas.text(joined.cx, middle, "‖", 17, bold=True)
+        self.canvas.box(joined, MIXER, "join", "‖", "‖", 17)
         maps = plan.maps[1:] if plan.linear_path else plan.maps
         sizes = sizes_text(maps) + (", + linear" if plan.linear_path else "")
         width = max(text_width(sizes, 11), text_width("decision", 14, bold=True)) + 24
         box = Box(joined.right + 0.7 * _GAP, middle - 28, width, 56)
         self.canvas.arrow([(joined.right, middle), (box.x, middle)])
-        self.canvas.box(box, palette.MIXER, palette.MIXER_FILL, "decision", "decision")
-        self.canvas.text(box.cx, middle - 12, "decision", 14, bold=True)
-        self.canvas.text(box.cx, middle + 11, sizes, 11, FAINT)
+        self.canvas.box(box, MIXER, "decision", "decision", "decision", detail=sizes)
         label = f"{plan.task} output"
         end = Box(box.right + 0.7 * _GAP, middle - 24, text_width(label, 13, bold=True) + 20, 48)
         self.canvas.arrow([(box.right, middle), (end.x, middle)])
-        self.canvas.box(end, palette.INPUT, palette.INPUT_FILL, "output", "output")
-        self.canvas.text(end.cx, middle - 9, label, 13, palette.INPUT, bold=True)
-        self.canvas.text(end.cx, middle + 10, shape(plan.sort, plan.out), 11, FAINT)
+        size = shape(plan.sort, plan.out)
+        self.canvas.box(end, INPUT, "output", "output", label, 13, INPUT.stroke, detail=size)
 
 
 def _input_widths(plan: NetworkPlan) -> dict[Sort, int]:

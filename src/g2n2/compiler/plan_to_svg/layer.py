@@ -17,8 +17,8 @@ from ..plan import (
     RuleStep,
     numbered_selectors,
 )
-from ..plan_to_text import sizes_text
-from . import palette
+from ..plan_to_text import mixer_sizes, sizes_text
+from .palette import MEMORY, MIXER, RULE, SELECTOR
 from .svg import BELOW, FAINT, SIZE, Box, Canvas, memory_icon, text_width
 
 PITCH, ROW = 34.0, 26.0
@@ -117,15 +117,15 @@ def body_label(step: RuleStep) -> str:
 
 
 def _band(update: MemoryUpdate, numbered: list[NumberedSelector], top: float) -> Band:
-    own = [[item for item in numbered if item.step is step] for step in update.steps]
+    selectors = [[item for item in numbered if item.step is step] for step in update.steps]
     skips = update.kind == "mix" and update.width_in > 0
-    count = int(skips) + sum(map(len, own))
+    count = int(skips) + sum(map(len, selectors))
     height = max(PITCH * count, SIZE + BELOW)
     y = top + (height - PITCH * count) / 2 + PITCH / 2
     skip = y if skips else None
     y += PITCH if skips else 0
     rules = []
-    for step, items in zip(update.steps, own, strict=True):
+    for step, items in zip(update.steps, selectors, strict=True):
         in_order = sorted(items, key=lambda item: item.operand)
         rules.append(RuleRow(step, tuple((item, y + PITCH * k) for k, item in enumerate(in_order))))
         y += PITCH * len(items)
@@ -137,11 +137,7 @@ _MIXER = 48.0
 
 
 def layer_svg(plan: NetworkPlan, layer: int | None = None) -> str:
-    """The figure of one layer, counted from 1; the last where none is named.
-
-    Raises:
-        LoweringError: There is no such layer.
-    """
+    """The figure of one layer, counted from 1; the last where none is named."""
     number = len(plan.layers) if layer is None else layer
     if not 1 <= number <= len(plan.layers):
         raise LoweringError(f"the network has layers 1 to {len(plan.layers)}, got {number}")
@@ -198,13 +194,12 @@ def _draw_lane(
     sort: Sort,
     at: LayerColumns,
 ) -> None:
-    color = palette.MEMORY[sort]
+    color = MEMORY[sort].stroke
     heights = [start, *(y for _, y in branches)]
     if norm:
         box = Box(at.norm, start - 11, 58, 22)
         canvas.line([(x, start), (box.x, start)], color)
-        canvas.box(box, palette.MIXER, palette.MIXER_FILL, "norm", f"norm {SYMBOLS[sort]}")
-        canvas.text(box.cx, box.cy, "norm", 12)
+        canvas.box(box, MIXER, "norm", f"norm {SYMBOLS[sort]}", "norm", 12, bold=False)
         x = box.right
     canvas.line([(x, start), (lane, start)], color)
     canvas.line([(lane, min(heights)), (lane, max(heights))], color)
@@ -217,22 +212,24 @@ def _draw_lane(
 
 def _readers(placed: list[Band], at: LayerColumns, sort: Sort) -> list[tuple[float, float]]:
     """Where the branches of a memory end: its skip connection, and the selectors that read it."""
-    found = []
+    ends = []
     for band in placed:
         if band.update.sort == sort and band.skip is not None:
-            found.append((at.join, band.skip))
+            ends.append((at.join, band.skip))
         if band.update.sort == sort and band.update.kind == "bilinear":
-            found.append((at.mixer, band.axis))
+            ends.append((at.mixer, band.axis))
         for rule in band.rules:
-            found += [(at.selectors, y) for item, y in rule.selectors if item.selector.sort == sort]
-    return found
+            ends += [(at.selectors, y) for item, y in rule.selectors if item.selector.sort == sort]
+    return ends
 
 
-def _free_height(frame: Box, own: list[float], others: list[float]) -> float:
+def _free_height(frame: Box, branches: list[float], others: list[float]) -> float:
     """Where a memory's line leaves it: near its middle, off every other branch."""
     heights = [frame.cy + side * step for step in range(0, 20, 2) for side in (1, -1)]
     for y in heights:
-        if all(abs(y - z) >= 6 for z in others) and all(y == z or abs(y - z) >= 6 for z in own):
+        if all(abs(y - z) >= 6 for z in others) and all(
+            y == z or abs(y - z) >= 6 for z in branches
+        ):
             return y
     return frame.cy
 
@@ -240,36 +237,30 @@ def _free_height(frame: Box, own: list[float], others: list[float]) -> float:
 def _draw_rules(canvas: Canvas, band: Band, at: LayerColumns) -> None:
     for rule in band.rules:
         box = Box(at.rules, rule.top, at.rule_width, rule.bottom - rule.top)
-        canvas.box(box, palette.RULE, palette.RULE_FILL, "rule", str(rule.step.rule))
-        canvas.text(box.cx, box.cy, body_label(rule.step), 15, palette.RULE, bold=True)
+        label = body_label(rule.step)
+        canvas.box(box, RULE, "rule", str(rule.step.rule), label, 15, RULE.stroke)
         for item, y in rule.selectors:
             chosen = Box(at.selectors, y - ROW / 2, at.selector_width, ROW)
-            name = f"L{item.number}"
-            canvas.box(chosen, palette.SELECTOR, palette.SELECTOR_FILL, "selector", name)
-            canvas.text(
-                chosen.x + 9, y, f"L_{{{item.number}}}", 14, palette.SELECTOR, "start", bold=True
-            )
+            canvas.box(chosen, SELECTOR, "selector", f"L{item.number}")
+            name = f"L_{{{item.number}}}"
+            canvas.text(chosen.x + 9, y, name, 14, SELECTOR.stroke, "start", bold=True)
             canvas.text(chosen.right - 9, y, sizes_text(item.selector.maps), 11, FAINT, "end")
-            canvas.arrow([(chosen.right, y), (box.x, y)], palette.SELECTOR)
-        canvas.arrow([(box.right, box.cy), (at.join, box.cy)], palette.RULE)
+            canvas.arrow([(chosen.right, y), (box.x, y)], SELECTOR.stroke)
+        canvas.arrow([(box.right, box.cy), (at.join, box.cy)], RULE.stroke)
         middle = (box.right + at.join - 8) / 2
-        canvas.text(middle, box.cy - 10, f"b = {rule.step.copies}", 11, palette.SELECTOR)
+        canvas.text(middle, box.cy - 10, f"b = {rule.step.copies}", 11, SELECTOR.stroke)
 
 
 def _draw_mixer(canvas: Canvas, band: Band, at: LayerColumns, lines: list[str]) -> None:
     sort = band.update.sort
     box = Box(at.mixer, band.axis - _MIXER / 2, at.mixer_width, _MIXER)
-    kind = "rule" if band.update.kind == "bilinear" else "mixer"
-    rule, mixer = (palette.RULE, palette.RULE_FILL), (palette.MIXER, palette.MIXER_FILL)
-    stroke, fill = rule if kind == "rule" else mixer
-    if kind == "mixer":
+    bilinear = band.update.kind == "bilinear"
+    if not bilinear:
         join = Box(at.join, band.top, _JOIN, band.bottom - band.top)
-        canvas.box(join, palette.MIXER, palette.MIXER_FILL, "join", f"‖ {SYMBOLS[sort]}")
+        canvas.box(join, MIXER, "join", f"‖ {SYMBOLS[sort]}")
         canvas.text(join.cx, band.axis, "‖", 17, bold=True)
         canvas.arrow([(join.right, band.axis), (box.x, band.axis)])
-    canvas.box(box, stroke, fill, "mixer", lines[0])
-    canvas.text(box.cx, box.cy - 9, lines[0], 14, bold=True)
-    canvas.text(box.cx, box.cy + 11, lines[1], 11, FAINT)
+    canvas.box(box, RULE if bilinear else MIXER, "mixer", lines[0], lines[0], detail=lines[1])
     canvas.arrow([(box.right, band.axis), (at.output, band.axis)])
     middle = (band.top + band.bottom) / 2
     memory_icon(canvas, at.output, middle, sort, "l+1", band.update.width_out, "out")
@@ -281,7 +272,7 @@ def _draw_new_c(canvas: Canvas, placed: list[Band], at: LayerColumns) -> None:
         if band.update.kind == "bilinear":
             x = at.mixer + at.mixer_width / 2
             start, end = above.axis + _MIXER / 2, band.axis - _MIXER / 2
-            color = palette.MEMORY[above.update.sort]
+            color = MEMORY[above.update.sort].stroke
             canvas.arrow([(x, start), (x, end)], color)
             canvas.text(x + 8, (start + end) / 2, "C^{(l+1)}", 13, color, "start", bold=True)
 
@@ -289,13 +280,13 @@ def _draw_new_c(canvas: Canvas, placed: list[Band], at: LayerColumns) -> None:
 def _draw_legend(canvas: Canvas, plan: NetworkPlan, x: float, y: float) -> None:
     choice = "linear map" if plan.preset.selector == "linear" else "MLP"
     entries = [
-        (palette.MEMORY[M], palette.MEMORY_FILL[M], "memory"),
-        (palette.SELECTOR, palette.SELECTOR_FILL, f"L: {choice} that selects channels"),
-        (palette.RULE, palette.RULE_FILL, "rule, applied b times"),
-        (palette.MIXER, palette.MIXER_FILL, "‖: concatenation with the old memory"),
+        (MEMORY[M], "memory"),
+        (SELECTOR, f"L: {choice} that selects channels"),
+        (RULE, "rule, applied b times"),
+        (MIXER, "‖: concatenation with the old memory"),
     ]
-    for stroke, fill, text in entries:
-        canvas.patch(Box(x, y - 6, 12, 12), stroke, fill)
+    for paint, text in entries:
+        canvas.patch(Box(x, y - 6, 12, 12), paint)
         canvas.text(x + 19, y, text, 12, FAINT, "start")
         x += 19 + text_width(text, 12) + 22
 
@@ -304,8 +295,7 @@ def _mixer_lines(update: MemoryUpdate) -> list[str]:
     """The name of an MLP and its widths."""
     variable = update.sort.variable
     if update.kind == "bilinear":
-        channels = update.mixer[0].width_in // update.width_in
-        return ["Σ_k C_k H W_k", f"{channels}×{update.width_in}→{update.width_out}"]
+        return ["Σ_k C_k H W_k", mixer_sizes(update)]
     name = f"{'MLP' if len(update.mixer) > 1 else 'linear'}_{{{variable}}}"
     added = f", then + {SYMBOLS[update.sort]}" if update.residual else ""
     return [name, sizes_text(update.mixer) + added]

@@ -11,11 +11,11 @@ from ...language.operations import OPERATIONS
 from ..grammar_to_plan import plan_network
 from ..plan import NetworkPlan
 from ..presets import Preset
-from . import palette
 from .layer import draw_layer
+from .palette import MIXER, RULE, Paint
 from .svg import FAINT, INK, Box, Canvas, text_width
 
-Piece = tuple[str, str, bool]
+ColouredText = tuple[str, str, bool]
 """Text, colour, bold."""
 
 _LINE = 25.0
@@ -30,18 +30,7 @@ def overview_svg(
     width: int = 64,
     preset: str | Preset = "paper",
 ) -> str:
-    """The figure of a grammar on its way to a layer.
-
-    Args:
-        larger: The exhaustive grammar of a fragment, or any other.
-        reduced: What its reduction keeps.
-        fragment: The operations; None where the rules of `larger` were given.
-        width: Channels of the memories of the layer shown.
-        preset: What the layer looks like around its rules.
-
-    Raises:
-        LoweringError: No network can be made of the reduced grammar.
-    """
+    """The figure of a grammar, usually the exhaustive one of a fragment, on its way to a layer."""
     caption = "the rules given" if fragment is None else "every typed rule"
     fragment = fragment or Fragment(larger.operations)
     reduced = reduced.named(reduced.name or f"r-{larger.name}")
@@ -69,7 +58,7 @@ def overview_svg(
 
 
 def _draw_stages(
-    canvas: Canvas, stages: list[tuple[str, list[list[Piece]]]], captions: list[str]
+    canvas: Canvas, stages: list[tuple[str, list[list[ColouredText]]]], captions: list[str]
 ) -> Box:
     """Boxes of text from left to right with arrows between them; the last box."""
     middle = max(len(lines) for _, lines in stages) * _LINE / 2 + 12
@@ -91,7 +80,7 @@ def _draw_framed_layer(canvas: Canvas, plan: NetworkPlan, last: Box) -> None:
     top = canvas.bounds.bottom + 62
     width = max(last.right, needed.width + 60)
     frame = Box(0.0, top, width, needed.height + 84)
-    canvas.box(frame, palette.MIXER, "#fdfdfe", "stage", "layer")
+    canvas.box(frame, Paint(MIXER.stroke, "#fdfdfe"), "stage", "layer")
     canvas.text(frame.x + 24, frame.y + 24, "layer", 15, anchor="start", bold=True)
     canvas.arrow([(last.cx, last.bottom), (last.cx, frame.y)])
     caption = "a memory for each variable, a step for each rule"
@@ -100,15 +89,15 @@ def _draw_framed_layer(canvas: Canvas, plan: NetworkPlan, last: Box) -> None:
     draw_layer(canvas, plan, len(plan.layers) - 1, x, frame.y + 52 - needed.y)
 
 
-def _grammar_lines(grammar: Grammar, kept: set[Rule]) -> list[list[Piece]]:
+def _grammar_lines(grammar: Grammar, kept: set[Rule]) -> list[list[ColouredText]]:
     """The rules of each variable, kept ones in blue, lines broken where they get too long."""
-    lines: list[list[Piece]] = []
+    lines: list[list[ColouredText]] = []
     ordered = sorted(grammar.all_rules, key=lambda rule: grammar.variables.index(rule.head))
     for sort, rules in groupby(ordered, key=lambda rule: rule.head):
-        line: list[Piece] = [(f"{sort.variable} → ", INK, True)]
-        for place, rule in enumerate(rules):
-            color = palette.RULE if rule in kept else FAINT
-            pieces: list[Piece] = [(" | ", FAINT, False)] if place else []
+        line: list[ColouredText] = [(f"{sort.variable} → ", INK, True)]
+        for index, rule in enumerate(rules):
+            color = RULE.stroke if rule in kept else FAINT
+            pieces: list[ColouredText] = [(" | ", FAINT, False)] if index else []
             pieces.append((rule.body_text(), color, rule in kept))
             if _width([*line, *pieces]) > _WIDEST:
                 lines.append(line)
@@ -118,20 +107,22 @@ def _grammar_lines(grammar: Grammar, kept: set[Rule]) -> list[list[Piece]]:
     return lines
 
 
-def _text_box(canvas: Canvas, x: float, middle: float, name: str, lines: list[list[Piece]]) -> Box:
+def _text_box(
+    canvas: Canvas, x: float, middle: float, name: str, lines: list[list[ColouredText]]
+) -> Box:
     """A titled box with lines of coloured text, centred on the height `middle`."""
     width = max([*map(_width, lines), text_width(name, 15, bold=True)]) + 36
     height = _LINE * len(lines) + 24
     box = Box(x, middle - height / 2, width, height)
-    canvas.box(box, palette.MIXER, "#fafbfc", "stage", name)
+    canvas.box(box, Paint(MIXER.stroke, "#fafbfc"), "stage", name)
     canvas.text(box.cx, box.y - 18, name, 15, bold=True)
-    for place, line in enumerate(lines):
-        at, y = x + 18, box.y + 12 + _LINE * (place + 0.5)
+    for row, line in enumerate(lines):
+        at, y = x + 18, box.y + 12 + _LINE * (row + 0.5)
         for text, color, bold in line:
             canvas.text(at, y, text, _SIZE, color, "start", bold)
             at += text_width(text, _SIZE, bold)
     return box
 
 
-def _width(line: list[Piece]) -> float:
+def _width(line: list[ColouredText]) -> float:
     return sum(text_width(text, _SIZE, bold) for text, _, bold in line)

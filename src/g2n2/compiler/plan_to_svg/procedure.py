@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from ...language.terms import Term
 from ..trace import Memories, Trace, TraceStep, title, word_text
-from . import palette
-from .svg import FAINT, Box, Canvas, text_width
+from .palette import MEMORY, RULE, SELECTOR, Paint
+from .svg import FAINT, PAPER, Box, Canvas, text_width
 
 _CHIP, _PITCH, _SPACE = 28.0, 36.0, 8.0
 _LABEL = 44.0
@@ -66,15 +66,15 @@ def _draw_step(canvas: Canvas, at: _Columns, y: float, trace: Trace, step: Trace
     label = "read-out" if step.layer is None else f"layer {step.layer}"
     canvas.text(0, middle, label, 13, FAINT, "start")
     rule = Box(at.rule, middle - 18, text_width(str(step.rule), 14, bold=True) + 24, 36)
-    canvas.box(rule, palette.RULE, palette.RULE_FILL, "rule", str(step.rule))
-    canvas.text(rule.cx, middle, str(step.rule), 14, palette.RULE, bold=True)
+    canvas.box(rule, RULE, "rule", str(step.rule), str(step.rule), 14, RULE.stroke)
     output = _draw_chip(canvas, at.output, middle, step.output, "output", new=True)
-    for place, word in enumerate(step.inputs):
-        off = place - (len(step.inputs) - 1) / 2
+    for index, word in enumerate(step.inputs):
+        off = index - (len(step.inputs) - 1) / 2
         chosen = _draw_chip(canvas, at.inputs, middle + _PITCH * off, word, "input")
         bend, end = output.x - 24, middle + 12 * off
         path = [(chosen.right, chosen.cy), (bend, chosen.cy), (bend, end), (output.x, end)]
-        canvas.arrow(_without_repeats(path), palette.SELECTOR)
+        path = [path[0], *(b for a, b in pairwise(path) if a != b)]
+        canvas.arrow(path, SELECTOR.stroke)
     canvas.arrow([(output.right, middle), (panel.x, middle)])
     return Box(panel.x, panel.y, panel.width, panel.height + spare)
 
@@ -84,15 +84,15 @@ def _draw_memories(
 ) -> Box:
     """Every memory with its words, the one just stored filled in."""
     panel = Box(x, y, _panel_width(trace), _panel_height(memories))
-    canvas.box(panel, "#c9ced6", "#fbfbfc", "memories", "")
+    canvas.box(panel, Paint("#c9ced6", "#fbfbfc"), "memories", "")
     row = y + _SPACE + _CHIP / 2
     for sort, words in memories.items():
-        canvas.text(x + 12, row, sort.variable, 14, palette.MEMORY[sort], "start", bold=True)
+        canvas.text(x + 12, row, sort.variable, 14, MEMORY[sort].stroke, "start", bold=True)
         for line in _lines(words) or [[]]:
-            place = x + _LABEL
+            left = x + _LABEL
             for word in line:
-                chip = _draw_chip(canvas, place, row, word, "stored", new=word == new)
-                place = chip.right + _SPACE
+                chip = _draw_chip(canvas, left, row, word, "stored", new=word == new)
+                left = chip.right + _SPACE
             row += _PITCH
     return panel
 
@@ -101,11 +101,11 @@ def _draw_chip(
     canvas: Canvas, x: float, cy: float, word: Term, kind: str, new: bool = False
 ) -> Box:
     box = Box(x, cy - _CHIP / 2, _chip_width(word), _CHIP)
-    color = palette.MEMORY[word.sort]
-    fill = palette.MEMORY_FILL[word.sort] if new else "#ffffff"
-    canvas.box(box, color, fill, kind, word_text(word), radius=3)
-    canvas.text(box.cx, cy, _short(word), 13, color, bold=new)
-    return box
+    color, fill = MEMORY[word.sort]
+    paint = Paint(color, fill if new else PAPER)
+    return canvas.box(
+        box, paint, kind, word_text(word), _short(word), 13, color, bold=new, radius=3
+    )
 
 
 def _panel_width(trace: Trace) -> float:
@@ -140,7 +140,3 @@ def _chip_width(word: Term) -> float:
 def _short(word: Term) -> str:
     text = word_text(word)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def _without_repeats(path: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    return [path[0], *(b for a, b in pairwise(path) if a != b)]

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from ...language.sorts import M, R, S, Sort, V
 from ..plan import SYMBOLS
-from . import palette
+from .palette import MEMORY, Paint
 
 Point = tuple[float, float]
 Anchor = Literal["start", "middle", "end"]
@@ -63,27 +63,39 @@ class Canvas:
     def box(
         self,
         box: Box,
-        stroke: str,
-        fill: str = PAPER,
-        kind: str = "",
-        name: str = "",
+        paint: Paint,
+        kind: str,
+        name: str,
+        label: str = "",
+        size: float = 14.0,
+        color: str = INK,
+        bold: bool = True,
+        detail: str = "",
         radius: float = 5.0,
     ) -> Box:
-        """A rectangle; `kind` and `name` say in the file what it stands for."""
+        """A rectangle with a label in the middle, and a small line of detail below it.
+
+        `kind` and `name` say in the file what it stands for.
+        """
         self._extent.append(box)
         self._shapes.append(
             f'<rect class="box {kind}" data-name="{escape(name)}" x="{_n(box.x)}" y="{_n(box.y)}" '
             f'width="{_n(box.width)}" height="{_n(box.height)}" rx="{_n(radius)}" '
-            f'fill="{fill}" stroke="{stroke}" stroke-width="1.5"/>'
+            f'fill="{paint.fill}" stroke="{paint.stroke}" stroke-width="1.5"/>'
         )
+        if label:
+            self.text(box.cx, box.cy - (10 if detail else 0), label, size, color, bold=bold)
+        if detail:
+            self.text(box.cx, box.cy + 11, detail, 11, FAINT)
         return box
 
-    def patch(self, box: Box, stroke: str, fill: str) -> None:
+    def patch(self, box: Box, paint: Paint) -> None:
         """A small square-cornered rectangle that is part of an icon."""
         self._extent.append(box)
         self._shapes.append(
             f'<rect class="patch" x="{_n(box.x)}" y="{_n(box.y)}" width="{_n(box.width)}" '
-            f'height="{_n(box.height)}" fill="{fill}" stroke="{stroke}" stroke-width="1.2"/>'
+            f'height="{_n(box.height)}" fill="{paint.fill}" stroke="{paint.stroke}" '
+            'stroke-width="1.2"/>'
         )
 
     def text(
@@ -215,15 +227,15 @@ class TextRun(NamedTuple):
 
 def runs(text: str, drop: float = 0.0, scale: float = 1.0) -> Iterator[TextRun]:
     """Cut `MLP_{V_c}` or `C^{(l+1)}` into pieces; `_x` shifts one letter, `_12` a number."""
-    place = 0
-    for found in _SHIFTED.finditer(text):
-        if found.start() > place:
-            yield TextRun(text[place : found.start()], drop, scale)
-        shift = (_DROP if found[1] == "_" else _RAISE) * scale
-        yield from runs(found[2] or found[3] or "", drop + shift, scale * _SHRINK)
-        place = found.end()
-    if place < len(text):
-        yield TextRun(text[place:], drop, scale)
+    position = 0
+    for match in _SHIFTED.finditer(text):
+        if match.start() > position:
+            yield TextRun(text[position : match.start()], drop, scale)
+        shift = (_DROP if match[1] == "_" else _RAISE) * scale
+        yield from runs(match[2] or match[3] or "", drop + shift, scale * _SHRINK)
+        position = match.end()
+    if position < len(text):
+        yield TextRun(text[position:], drop, scale)
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
@@ -244,12 +256,11 @@ def memory_icon(
 ) -> Box:
     """A memory with its name and size below, as C^(l), and the box around the drawing."""
     frame = Box(x, cy - (SIZE + BELOW) / 2, SIZE, SIZE)
-    stroke, fill = palette.MEMORY[sort], palette.MEMORY_FILL[sort]
-    canvas.box(frame, "none", "none", "memory", f"{SYMBOLS[sort]} {side}", radius=0)
+    canvas.box(frame, Paint("none", "none"), "memory", f"{SYMBOLS[sort]} {side}", radius=0)
     for part in _parts(sort, frame):
-        canvas.patch(part, stroke, fill)
+        canvas.patch(part, MEMORY[sort])
     name = f"{SYMBOLS[sort]}^{{({exponent})}}"
-    canvas.text(frame.cx, frame.bottom + 15, name, 15, stroke, bold=True)
+    canvas.text(frame.cx, frame.bottom + 15, name, 15, MEMORY[sort].stroke, bold=True)
     canvas.text(frame.cx, frame.bottom + 32, size_text(sort, channels), 11, FAINT)
     return frame
 

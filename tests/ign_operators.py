@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import DataError, GrammarError
-from ..language.parsing import TERM_NAMES, parse
-from ..language.terms import Term
+from g2n2.errors import DataError, GrammarError
+from g2n2.language.parsing import TERM_NAMES, parse
+from g2n2.language.terms import Term
 
 PARTITIONS: dict[int, str] = {
     1: "ijkl",
@@ -70,14 +70,9 @@ PRINTED: dict[int, str] = CORRECTED | {
 
 
 def basis_term(p: int, texts: Mapping[int, str] = CORRECTED) -> Term:
-    """The operator B_p as a term over N.
+    """The operator B_p, p from 1 to 15 in the paper's order, as a term over N.
 
-    Args:
-        p: 1 to 15, in the paper's order.
-        texts: CORRECTED or PRINTED.
-
-    Raises:
-        SortError: The text is not conformable, which is so for the printed B6.
+    The printed B6 is not conformable: reading it is a SortError.
     """
     _check(p)
     # Names are matched longest first, so B1 never shadows B13.
