@@ -31,7 +31,7 @@ def made_up(config: RunConfig, folder: Path) -> tuple[float, str]:
 
 def main(settings: str, trials: str, storage: str, home: str) -> None:
     if (Path(home) / "made-up").exists():
-        sweep._train = made_up
+        sweep.train_trial = made_up
     plan = sweep.Sweep.read(settings)
     try:
         ended = sweep.run_sweep(

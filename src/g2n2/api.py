@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .power.table import PowerTable
     from .reduction.checker import CheckResult
     from .reduction.compare import Comparison, Mode
-    from .training.predict import Outcome
+    from .training.evaluate import Outcome
     from .training.run import Run
 
 

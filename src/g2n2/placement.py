@@ -92,13 +92,7 @@ class Statement:
     witness: tuple[dict[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "about": self.about,
-            "relation": self.relation,
-            "against": self.against,
-            "evidence": list(self.evidence),
-            "witness": list(self.witness),
-        }
+        return {**vars(self), "evidence": list(self.evidence), "witness": list(self.witness)}
 
 
 @dataclass(frozen=True)
@@ -218,17 +212,15 @@ def as_words(grammar: Grammar) -> Grammar | None:
 
 def without_functions(grammar: Grammar) -> tuple[Grammar, frozenset[Sort]]:
     """A grammar without its rules X → f(X), and the variables that have one."""
-    is_f = {rule: _is_function(rule) for rule in grammar.rules}
-    if not any(is_f.values()):
-        return grammar, frozenset()
-    rules = tuple(rule for rule in grammar.rules if not is_f[rule])
-    sorts = frozenset(rule.head for rule, found in is_f.items() if found)
-    return replace(grammar, rules=rules), sorts
 
+    def is_function(rule: Rule) -> bool:
+        body = rule.body
+        return isinstance(body, Apply) and bool(body.function) and isinstance(body.args[0], Hole)
 
-def _is_function(rule: Rule) -> bool:
-    body = rule.body
-    return isinstance(body, Apply) and bool(body.function) and isinstance(body.args[0], Hole)
+    sorts = frozenset(rule.head for rule in grammar.rules if is_function(rule))
+    if not sorts:
+        return grammar, sorts
+    return replace(grammar, rules=tuple(r for r in grammar.rules if not is_function(r))), sorts
 
 
 def _placed(about: str, grammar: Grammar, test: WLTest, probe: Probe) -> Statement:
@@ -266,8 +258,8 @@ def refuted(probe: Probe, test: WLTest, pool: Pool, *, more: bool) -> Bound | No
     """A bound that two graphs of a pool refute."""
     from .power.wl_witnesses import witness
 
-    found = witness(probe, pool, pool.wl(test.folklore), test.name, more=more)
-    return None if found is None else Bound(False, *found)
+    pair = witness(probe, pool, pool.wl(test.folklore), test.name, more=more)
+    return None if pair is None else Bound(False, *pair)
 
 
 def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
@@ -276,13 +268,13 @@ def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
 
     small, largest = all_graphs(6), all_graphs(7)
     for pool in (small, largest, last_pairs()):
-        if (found := refuted(probe, test, pool, more=more)) is not None:
-            return found
+        if (bound := refuted(probe, test, pool, more=more)) is not None:
+            return bound
     side = "at most" if more else "at least"
     if isinstance(probe, BoundProbe) or probe.classes(largest) is None:
-        untested = "not tested: its functions or supports have no exact values"
-        return Bound(None, f"{side}: open, no proof found; {untested}")
-    tried = f"no pair of {largest.text} refutes it"
+        tried = "not tested: its functions or supports have no exact values"
+    else:
+        tried = f"no pair of {largest.text} refutes it"
     return Bound(None, f"{side}: open, no proof found; {tried}")
 
 
@@ -330,12 +322,12 @@ def within_three_indices(grammar: Grammar) -> bool:
 def _simulated(larger: Grammar, smaller: Grammar) -> str | None:
     """How many obligations prove an inclusion; None where none is found."""
     try:
-        found = included(larger, smaller, "simple")
+        inclusion = included(larger, smaller, "simple")
     except G2N2Error:
         return None
-    if found.status != "proved":
+    if inclusion.status != "proved":
         return None
-    count = len(found.proof.witnesses) if found.proof is not None else 0
+    count = len(inclusion.proof.witnesses) if inclusion.proof is not None else 0
     return f"{count} obligations checked"
 
 

@@ -52,7 +52,7 @@ from .suites import CONTENDERS, PPGN_ALIKE, Contender, exact_power, suite_checks
 
 if TYPE_CHECKING:
     from g2n2.data.graph_set import GraphSet, Ints
-    from g2n2.training.predict import Outcome
+    from g2n2.training.evaluate import Outcome
 
 ACCURACY, DEVIATION = "test accuracy (%)", "deviation over folds (%)"
 FOLDS = {"csl": 5, "exp": 10, "sr25": 1}

@@ -46,7 +46,7 @@ from .runs import (
 )
 
 if TYPE_CHECKING:
-    from g2n2.training.predict import Outcome
+    from g2n2.training.evaluate import Outcome
 
 Track = Literal["distance", "bonds"]
 Network = Literal["G2N2", "PPGN", "PPGN-alike"]

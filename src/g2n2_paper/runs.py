@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from g2n2.data.graph_set import GraphSet, Ints
     from g2n2.training.cuda_graphs import Recorded
-    from g2n2.training.evaluate import Scores
-    from g2n2.training.predict import Outcome
+    from g2n2.training.evaluate import Outcome
+    from g2n2.training.task import Scores
 
 SMALL_BATCH = 32
 """Batch size for the few graphs of smoke runs."""

@@ -25,8 +25,7 @@ from g2n2.training.calibration import (
     conformal_rank,
     fit_temperature,
 )
-from g2n2.training.evaluate import Predictions
-from g2n2.training.predict import prediction_columns, prediction_rows
+from g2n2.training.evaluate import Outcome, Predictions
 from g2n2.training.run import Run
 from g2n2.training.run_folder import CALIBRATION, RunFolder
 from g2n2.training.scaling import Scaling
@@ -195,10 +194,8 @@ def test_names_of_bounds_never_take_the_place_of_another_column():
     )
     made = Predictions(np.arange(3), graphs.targets, graphs.targets)
     for truth in (False, True):
-        rows = prediction_rows(
-            graphs, task, made, truth=truth, unread=False, calibration=calibration
-        )
-        header = prediction_columns("graph", task, calibration, truth=truth)
+        outcome = Outcome(graphs, made, {}, task, calibration)
+        rows, header = outcome.rows(truth), outcome.columns(truth)
         predicted = ["a [eV]", "interval a low [eV]", "a high [eV]", "a low [eV]"]
         told = ["true a [eV]", "true a low [eV]"] * truth
         bounds = ["a low low [eV]", "a low high [eV]"]
@@ -206,8 +203,8 @@ def test_names_of_bounds_never_take_the_place_of_another_column():
         assert list(rows[0]) == header[:-1]
         assert rows[0]["interval a low [eV]"] == graphs.targets[0, 0] - 1.0
         assert rows[0]["a low low [eV]"] == "", "5 rows are too few for 90 %"
-    plain = prediction_columns("graph", task, calibration, truth=False, interval=0)
-    assert plain == ["id", "a [eV]", "a low [eV]", "note"]
+    plain = Outcome(graphs, made, {}, task, calibration, interval=0)
+    assert plain.columns() == ["id", "a [eV]", "a low [eV]", "note"]
 
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")

@@ -25,7 +25,6 @@ from g2n2.training import loop, session
 from g2n2.training.checkpoint import CHECKPOINT, PREVIOUS, load_checkpoint, save_checkpoint
 from g2n2.training.display import data_sentences
 from g2n2.training.evaluate import outputs
-from g2n2.training.loop import Loop
 from g2n2.training.plots import draw
 from g2n2.training.run import Run
 from g2n2.training.run_folder import RunFolder
@@ -149,7 +148,7 @@ def test_a_crash_epochs_after_a_shared_checkpoint_costs_only_time(
         if run.progress.epoch == 2:
             raise RuntimeError("crash")
 
-    monkeypatch.setattr(loop, "BETWEEN", 1e6)
+    monkeypatch.setattr(loop, "SHORT_EPOCH", 1e6)
     with pytest.raises(RuntimeError, match="crash"):
         train_config(
             small_config(), tmp_path / "a", graphs=small_graphs(), watch=Watch(epoch=crash)
@@ -234,7 +233,7 @@ def test_other_data_is_refused(halfway: Path) -> None:
 def test_a_full_disk_at_the_end_of_an_epoch(
     done: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    monkeypatch.setattr(loop, "BETWEEN", 0.0)  # a checkpoint after every epoch, short as it is
+    monkeypatch.setattr(loop, "SHORT_EPOCH", 0.0)  # a checkpoint after every epoch, short as it is
     real, writes = os.fsync, []
 
     def full(descriptor: int) -> None:
@@ -263,7 +262,7 @@ def test_short_epochs_share_a_checkpoint(tmp_path: Path, monkeypatch: pytest.Mon
         real(folder, content)
 
     monkeypatch.setattr(loop, "save_checkpoint", save)
-    monkeypatch.setattr(loop, "BETWEEN", 1e6)
+    monkeypatch.setattr(loop, "SHORT_EPOCH", 1e6)
     run(tmp_path)
     last = small_config().epochs
     assert written == [last], "the end is always kept"
@@ -362,8 +361,7 @@ def test_a_run_may_change_devices() -> None:
     weight.grad = torch.ones(2)
     cpu.step()
     gpu = torch.optim.AdamW([weight], lr=torch.tensor(0.3), foreach=False)
-    loop = SimpleNamespace(optimiser=gpu)
-    gpu.load_state_dict(Loop._on_this_device(loop, cpu.state_dict()))  # type: ignore[arg-type]
+    gpu.load_state_dict(loop.with_device_settings(cpu.state_dict(), gpu))
     assert isinstance(gpu.param_groups[0]["lr"], torch.Tensor)
     assert float(gpu.state[weight]["exp_avg"][0]) == pytest.approx(0.1), "what was learned is there"
     assert gpu.param_groups[0]["weight_decay"] == cpu.param_groups[0]["weight_decay"]
@@ -404,8 +402,14 @@ def test_a_run_whose_time_is_up_goes_on_and_sees_test_graphs_at_its_end_only(
     done: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tested: list[Path] = []
-    real = session._test
-    monkeypatch.setattr(session, "_test", lambda *given: tested.append(tmp_path) or real(*given))
+    real = session.predict
+
+    def predict(model: Any, parts: Any, store: Any, indices: Any, fabric: Any) -> Any:
+        if indices is parts.splits["test"]:
+            tested.append(tmp_path)
+        return real(model, parts, store, indices, fabric)
+
+    monkeypatch.setattr(session, "predict", predict)
     clock(monkeypatch)
     settings = small_config(minutes=0.5)
     stops = [train_config(settings, tmp_path, graphs=small_graphs())]

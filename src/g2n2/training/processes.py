@@ -31,11 +31,7 @@ LOST = ("gloo/", "closed by peer", "reset by peer", "Broken pipe")
 
 
 def make_fabric(config: RunConfig) -> Any:
-    """A launched Fabric: one process for each device, or those started by torchrun.
-
-    Raises:
-        DataError: Lightning is not installed, or the device is not there.
-    """
+    """A launched Fabric: one process for each device, or those started by torchrun."""
     try:
         from lightning.fabric import Fabric
         from lightning.fabric.strategies import DDPStrategy
@@ -81,6 +77,7 @@ class Processes:
     """The processes of a launched Fabric; with one process everything here is free."""
 
     def __init__(self, fabric: Any) -> None:
+        self.fabric = fabric
         self.rank: int = fabric.global_rank
         self.count: int = fabric.world_size
         # Decisions travel between the hosts: over NCCL each would wait for the device. The timeout
@@ -159,9 +156,7 @@ class Processes:
 
 
 class Interruption:
-    """Ctrl-C and SIGTERM: the first signal sets `asked`, so that the step in hand ends; the second
-    stops at once. Python delivers signals to the main thread only; elsewhere nothing changes.
-    """
+    """Ctrl-C and SIGTERM in the main thread: the first sets `asked`, the second stops at once."""
 
     def __init__(self) -> None:
         self.asked = False
