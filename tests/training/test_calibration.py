@@ -7,6 +7,7 @@ import math
 import shutil
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -38,9 +39,12 @@ from small_sets import small_set
 TASK = Task.of(small_set(graphs=4))
 
 
+four_graphs = cache(partial(small_set, graphs=4))
+
+
 def fitted(errors, kind="regression", values=None, labels=None) -> Calibration:
     """A calibration whose validation rows have these errors, or these probabilities."""
-    graphs = small_set(graphs=4, kind=kind)
+    graphs = four_graphs(kind=kind)
     task = Task.of(graphs)
     splits = {"train": np.arange(4)}
     parts = Parts(graphs, splits, task, Scaling((0.0,), (1.0,)), ())

@@ -14,7 +14,6 @@ from benchmark_files import real_file
 from g2n2.errors import DataError, G2N2Error
 from g2n2.training.config import RunConfig
 from g2n2.training.run import Run
-from g2n2.training.run_folder import BEST
 from g2n2.training.session import Watch, train_config
 from small_sets import small_set
 
@@ -52,7 +51,7 @@ def case_name(case):
 def test_every_task_is_learned(case, tmp_path):
     level, kind, columns, missing = case
     graphs = small_set(level, kind, graphs=100, columns=columns, missing=missing)
-    config = replace(SMALL, layers=1, batch=16, epochs=30, rate=1e-2)
+    config = replace(SMALL, layers=1, batch=16, epochs=15, rate=1e-2)
     result = train_config(config, tmp_path / "run", graphs=graphs)
     losses = [row["loss"] for row in result.history]
     assert losses[-1] < 0.8 * losses[0]
@@ -71,15 +70,6 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "first"
     config = replace(SMALL, epochs=3)
     return folder, config, train_config(config, folder, graphs=small_set(missing=0.1))
-
-
-def test_same_seed_same_numbers_and_bytes(run, tmp_path):
-    folder, config, _ = run
-    again = train_config(config, tmp_path / "again", graphs=small_set(missing=0.1))
-    for name in ("metrics.csv", BEST, "split.json", "test.csv", "config.json", "data.json"):
-        assert (again.folder / name).read_bytes() == (folder / name).read_bytes(), name
-    other = train_config(replace(config, seed=1), tmp_path / "other", graphs=small_set(missing=0.1))
-    assert (other.folder / "metrics.csv").read_bytes() != (folder / "metrics.csv").read_bytes()
 
 
 def test_a_run_in_full_precision_is_not_in_that_of_the_run_before(tmp_path):
@@ -132,17 +122,6 @@ def test_the_mean_predictor_is_the_mean_of_the_training_graphs(run):
     mean = np.nanmean(parts.graphs.targets[parts.splits["train"]])
     truth = parts.graphs.targets[parts.splits["test"]]
     assert result.guesses["t0"]["mae"] == pytest.approx(np.nanmean(abs(truth - mean)))
-
-
-def test_small_sets_get_small_batches_unless_one_is_asked_for(run, tmp_path):
-    result = train_config(replace(SMALL, batch=None, epochs=1), tmp_path / "a", graphs=small_set())
-    written = json.loads((result.folder / "config.json").read_text())
-    assert written["batch"] == 8
-    _, config, _ = run
-    assert config.batch == 8
-    paper = replace(SMALL, batch=None, epochs=1, recipe="paper")
-    result = train_config(paper, tmp_path / "b", graphs=small_set())
-    assert json.loads((result.folder / "config.json").read_text())["batch"] == 32
 
 
 @pytest.mark.parametrize("baseline", ["GIN", "PPGN"])
@@ -242,25 +221,25 @@ def test_ids_that_repeat_are_kept_in_test_csv(tmp_path):
 
 
 @pytest.mark.slow
-def test_r2_of_1000_molecules_is_learned(tmp_path, built_qm9):
+def test_r2_of_600_molecules_is_learned(tmp_path, built_qm9):
     """The error on unseen molecules is below a third of what guessing the mean gives."""
     config = RunConfig(
         "qm9",
         target=("r2",),
         options={"track": "distance", "cache": str(built_qm9.cache)},
-        limit=1000,
-        width=32,
-        layers=2,
+        limit=600,
+        width=16,
+        layers=1,
         batch=32,
-        epochs=10,
-        rate=2e-3,
+        epochs=8,
+        rate=5e-3,
         threads=1,  # a second thread gains little here and loses much on a busy machine
         device="cpu",
     )
     result = train_config(config, tmp_path / "run")
     error, guess = result.scores["r2"]["mae"], result.guesses["r2"]["mae"]
     print(f"R² of QM9: MAE {error:.1f} a₀², guessing the mean {guess:.1f} a₀²")
-    assert len(result.parts.graphs) == 1000
+    assert len(result.parts.graphs) == 600
     assert result.parts.graphs.name == "QM9 (distance)"
     assert guess > 150  # the spread of R² over QM9 is about 280 a₀²
     assert error < guess / 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,7 @@ def test_the_graphs_themselves_have_no_note_in_any_company(graphs):
     found = TrainingRange.of(graphs, distances=graphs.positions is not None)
     assert not any(found.notes(graphs))
     assert not any(found.notes(graphs.select([1])))
-    assert TrainingRange.from_dict(json.loads(json.dumps(found.as_dict())), "a file") == found
+    assert TrainingRange.from_dict(json.loads(json.dumps(asdict(found))), "a file") == found
 
 
 def test_what_is_out_of_range_is_named_for_its_graph_only():
@@ -115,5 +115,5 @@ def test_molecules_unlike_those_of_training_are_noted(tmp_path: Path):
     assert "formal charge 1 of an atom, in training always 0" in charged
     assert fluorine == "F was never seen in training"
     assert usual == ""
-    bare = replace(run._read_list(["CCCF"], None), source={})
+    bare = replace(run.predict(["CCCF"]).graphs, source={})
     assert run.predict(bare).notes == ["F was never seen in training"], "by its feature alone"

@@ -157,7 +157,7 @@ class Loop:
             if self.stepper.due:
                 self._settle()
             now = time.monotonic()
-            asked, progress.seconds, unsaved = self.processes.most(
+            asked, progress.seconds, unsaved = self.processes.largest(
                 float(interruption.asked), progress.seconds + now - before, now - self.saved
             )
             before = now
@@ -179,7 +179,7 @@ class Loop:
                 self.files.write_metrics(progress.history)
                 self.curves.update(progress.history)
             self.watch.epoch(self)
-        (unsaved,) = self.processes.most(time.monotonic() - self.saved)
+        (unsaved,) = self.processes.largest(time.monotonic() - self.saved)
         if (
             self.finished
             or self.out_of_time

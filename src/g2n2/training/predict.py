@@ -152,10 +152,12 @@ def predict_to(
         before = _stamp(source)
         stream = run.stream(source, options)
         predictor = ChunkPredictor(run, stream.options, interval)
+        default = asdict(Options())
+        given = {k: v for k, v in asdict(stream.options).items() if v != default[k]}
         made_of = {
             "input": _input(source, stream),
             "run": _run_digest(run),
-            "options": json.dumps({**_given_options(stream.options), "interval": interval}),
+            "options": json.dumps({**given, "interval": interval}),
             "chunk": str(chunk),
             "device": run.device.type,
             "g2n2": __version__,
@@ -203,11 +205,6 @@ def _counts(so_far: Mapping[str, Any], chunk: PredictedChunk) -> dict[str, Any]:
         "bad": [*so_far.get("bad", ()), *chunk.bad][:SHOWN],
         "first_bad": list(first) if first else None,
     }
-
-
-def _given_options(options: Options) -> dict[str, Any]:
-    unset = asdict(Options())
-    return {name: value for name, value in asdict(options).items() if value != unset[name]}
 
 
 def _stamp(source: str | Path | GraphSet) -> tuple[int, int] | None:

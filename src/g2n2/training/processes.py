@@ -118,7 +118,7 @@ class Processes:
         """This process's part of a batch."""
         return indices[self.rank :: self.count]
 
-    def most(self, *values: float) -> list[float]:
+    def largest(self, *values: float) -> list[float]:
         """The largest of each value over all processes."""
         if self.count == 1:
             return list(values)
@@ -135,7 +135,7 @@ class Processes:
             yield
         except G2N2Error as error:
             failure = error
-        if self.most(float(failure is not None))[0]:
+        if self.largest(float(failure is not None))[0]:
             raise failure or TrainingError("another process of this run stopped and says why")
 
     def add_up(self, loss: Tensor, parameters: Sequence[Tensor]) -> Tensor:

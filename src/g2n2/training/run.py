@@ -44,11 +44,18 @@ if TYPE_CHECKING:
     from .predict import PredictionFile
 
 
-CARRIED = ("smiles", "id", "hydrogens", "largest", "directed")
+INHERITED_OPTIONS = ("smiles", "id", "hydrogens", "largest", "directed")
 """Options of the training file that also hold for new files."""
-READ_BACK = ("positions", "level", "node_features", "edge_features", "node_names", "edge_names")
+DATA_FIELDS = (
+    "positions",
+    "level",
+    "node_features",
+    "edge_features",
+    "node_names",
+    "edge_names",
+)
 """Fields of data.json that new graphs are compared with."""
-OF_MOLECULES = ("hydrogens", "largest")
+SMILES_OPTIONS = ("hydrogens", "largest")
 """Options that also hold for molecules in memory."""
 
 
@@ -82,7 +89,7 @@ class Run:
     ) -> None:
         self.files = RunFolder.existing(folder)
         self._graphs = graphs
-        self.note = "; ".join(filter(None, (self.files.unchecked, self.files.uncalibrated)))
+        self.note = "; ".join(filter(None, (self.files.checksum_note, self.files.calibration_note)))
         self.config: RunConfig = self.files.config()
         columns = self.files.columns()
         self.task = Task(columns, columns[0].kind)
@@ -226,7 +233,7 @@ class Run:
 
     @cached_property
     def _trained_on(self) -> dict[str, Any]:
-        return {name: self.files.data(name) for name in READ_BACK}
+        return {name: self.files.data(name) for name in DATA_FIELDS}
 
     @cached_property
     def _scaling(self) -> Scaling:
@@ -299,7 +306,7 @@ class Run:
         self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
     ) -> dict[str, Any]:
         """Options of reading: by default those of the training file."""
-        carried = {k: v for k, v in self.config.options.items() if k in CARRIED}
+        carried = {k: v for k, v in self.config.options.items() if k in INHERITED_OPTIONS}
         if not os.path.exists(source):
             carried = dict(self.config.options)  # a data set by name: its own options hold
         wanted = tuple(column.name for column in self.task.columns) if targets else ()
@@ -311,13 +318,13 @@ class Run:
         molecules = self.files.data("node_names") == list(ATOM_FEATURES)
         if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
             reading = {**self.config.options, **(options or {})}
-            if odd := [name for name in options or () if name not in OF_MOLECULES]:
+            if odd := [name for name in options or () if name not in SMILES_OPTIONS]:
                 raise DataError(
                     f"the option {odd[0]!r} says nothing about a list of SMILES; "
-                    f"known: {', '.join(OF_MOLECULES)}"
+                    f"known: {', '.join(SMILES_OPTIONS)}"
                 )
             texts = [text.removeprefix(SMILES) for text in items]
-            hydrogens, largest = (bool(reading.get(name, False)) for name in OF_MOLECULES)
+            hydrogens, largest = (bool(reading.get(name, False)) for name in SMILES_OPTIONS)
             return read_smiles_list(texts, Options(target=(), hydrogens=hydrogens, largest=largest))
         return read_with(items, options or {})
 

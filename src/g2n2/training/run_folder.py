@@ -25,7 +25,7 @@ import os
 import platform
 import shutil
 import subprocess
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ import torch
 from torch import nn
 
 from .. import __version__
-from ..atomic_files import HOLDER, LOCK, sole_writer
+from ..atomic_files import HOLDER, LOCK
 from ..data.graph_set import GraphSet, Ints, Target
 from ..errors import DataError, GrammarError
 from ..grammars.catalogue import find_grammar
@@ -114,12 +114,6 @@ class RunFolder:
         """Whether there is a run, finished or not."""
         return os.path.isfile(self.path / "config.json")
 
-    def sole_writer(self) -> AbstractContextManager[None]:
-        """Make the folder and be its only writer; a DataError names another process."""
-        return sole_writer(
-            self.path, "wait for it to end, or name another folder: g2n2 train … --out FOLDER"
-        )
-
     def write_json(self, name: str, content: Any) -> None:
         write_whole(self.path / name, _json(content))
 
@@ -140,7 +134,7 @@ class RunFolder:
         return parsed
 
     @property
-    def unchecked(self) -> str:
+    def checksum_note(self) -> str:
         """A sentence if the folder has no checksums; else empty."""
         if Manifest.read(self.path) is not None:
             return ""
@@ -149,7 +143,7 @@ class RunFolder:
             "belong together is not checked"
         )
 
-    def adopt(self) -> None:
+    def add_checksums(self) -> None:
         """Write checksums for a folder of an earlier version."""
         manifest = Manifest({})
         for name in (*DESCRIPTION, CALIBRATION, BEST, PREVIOUS, CHECKPOINT):
@@ -197,11 +191,25 @@ class RunFolder:
         for name, content in contents.items():
             self.write_json(name, content)
 
-    def foreign(self) -> list[str]:
-        """Files in the folder that a run killed at its start cannot have left there."""
-        ours = (*DESCRIPTION, MANIFEST, LOCK, HOLDER)
+    def refuse_wrong_use(self, *, resume: bool) -> None:
+        """Raise a DataError without a run to resume, or if a new one cannot be started here."""
+        if resume and not self.started:
+            raise DataError(f"nothing to resume in {self.path}: it holds no run; start one there")
+        if resume:
+            return
+        if self.started:
+            raise DataError(
+                f"{self.path} holds a run already; go on with --resume {self.path}, "
+                "or name another --out"
+            )
+        ours = (*DESCRIPTION, MANIFEST, LOCK, HOLDER)  # a run killed at its start may leave these
         paths = self.path.iterdir() if os.path.isdir(self.path) else ()
-        return sorted(p.name for p in paths if p.name not in ours and not p.name.endswith(".part"))
+        others = [p.name for p in paths if p.name not in ours and not p.name.endswith(".part")]
+        if others:
+            raise DataError(
+                f"{self.path} holds other files ({', '.join(sorted(others)[:3])}); "
+                "name a new folder with --out"
+            )
 
     def forget(self) -> None:
         """Undo `describe`, for a run that never began; an empty folder is removed."""
@@ -262,12 +270,12 @@ class RunFolder:
 
     def calibration(self, task: Task) -> Calibration | None:
         """None before the run has ended; a DataError if damaged, altered or of another run."""
-        if self.uncalibrated:
+        if self.calibration_note:
             return None
         return Calibration.from_dict(self.read_json(CALIBRATION), task, self.path / CALIBRATION)
 
     @property
-    def uncalibrated(self) -> str:
+    def calibration_note(self) -> str:
         """A sentence if the folder has no calibration; else empty."""
         if (self.path / CALIBRATION).exists():
             return ""

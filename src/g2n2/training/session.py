@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from .. import __version__
-from ..atomic_files import check_folder
+from ..atomic_files import check_folder, sole_writer
 from ..data.graph_set import GraphSet
 from ..data.reading import read_with
 from ..described import Described
@@ -45,6 +45,8 @@ from .setup import (
     with_batch,
 )
 from .task import Scores, for_json, metrics
+
+OTHER_FOLDER = "wait for it to end, or name another folder: g2n2 train … --out FOLDER"
 
 
 def train(
@@ -231,31 +233,15 @@ def train_config(
     if not first_process():  # the others start later, when the folder is already in use
         return session.run(config, folder)
     files = RunFolder(folder)
-    _refuse_folder(files, resume)  # before anything is made there
-    with files.sole_writer():
-        _refuse_folder(files, resume)  # another process may have been here just before
+    files.refuse_wrong_use(resume=resume)  # before anything is made there
+    with sole_writer(files.path, OTHER_FOLDER):
+        files.refuse_wrong_use(resume=resume)  # another process may have been here just before
         try:
             return session.run(config, folder)
         except BaseException:
             if not files.started:  # the name is free again
                 files.forget()
             raise
-
-
-def _refuse_folder(files: RunFolder, resume: bool) -> None:
-    started = files.started
-    if resume and not started:
-        raise DataError(f"nothing to resume in {files.path}: it holds no run; start one there")
-    if not resume and not started and (others := files.foreign()):
-        raise DataError(
-            f"{files.path} holds other files ({', '.join(others[:3])}); "
-            "name a new folder with --out"
-        )
-    if started and not resume:
-        raise DataError(
-            f"{files.path} holds a run already; go on with --resume {files.path}, "
-            "or name another --out"
-        )
 
 
 @dataclass(frozen=True)
@@ -324,9 +310,9 @@ class _Session:
         files.drop_unfinished()
         if not self.resume:
             files.describe(config, parts)
-        elif files.unchecked:
-            self.watch.note(f"{files.unchecked}; from here on it is")
-            files.adopt()
+        elif files.checksum_note:
+            self.watch.note(f"{files.checksum_note}; from here on it is")
+            files.add_checksums()
         curves = TensorBoardCurves(files.path / "tensorboard")
         if curves.missing:
             self.watch.note(curves.missing)

@@ -91,7 +91,7 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Finished:
+class SweepResult:
     """A sweep's outcome.
 
     Attributes:
@@ -114,7 +114,7 @@ def run_sweep(
     out: str | Path,
     note: Note,
     heartbeat: int = HEARTBEAT,
-) -> Finished:
+) -> SweepResult:
     """Run a sweep until the storage holds that many finished trials, those of others included.
 
     Several processes, on machines that reach the storage, may share the trials. If only lists vary
@@ -143,8 +143,14 @@ def run_sweep(
     shared = SharedStudy(sweep.name, storage, heartbeat)
     with shared.faults():
         with shared.alone():
-            _refuse_another(sweep, shared)
-            aim = _Aim.of(sweep, trials, first=len(shared.trials()))
+            settings = json.dumps({"shared": sweep.shared, "varied": sweep.varied}, sort_keys=True)
+            if shared.study.user_attrs.get("sweep", settings) != settings:
+                raise DataError(
+                    f"{shared.label} holds the trials of another sweep called {sweep.name}; "
+                    "name another --storage, rename the file of the sweep, or restore its settings"
+                )
+            shared.study.set_user_attr("sweep", settings)
+            goal = _Goal.of(sweep, trials, first=len(shared.trials()))
         try:
             make_folder(Path(out))
         except OSError as error:
@@ -157,14 +163,16 @@ def run_sweep(
             with ExitStack() as alone:
                 alone.enter_context(shared.alone())
                 shared.take_over()
-                if aim.reached(shared.trials()):
+                if goal.reached(shared.trials()):
                     return _table(sweep, shared.trials("complete"))
-                if missing := aim.missing(shared.trials()):
-                    chosen, number = missing[0], aim.trials - len(missing) + 1
+                if missing := goal.missing(shared.trials()):
+                    chosen, number = missing[0], goal.trials - len(missing) + 1
                     if chosen and not shared.trials("waiting"):
                         shared.study.enqueue_trial(chosen)
-                    turn = _Turn(sweep, shared, Path(out), note, f"{number} of {aim.trials}", alone)
-                    turn.run()
+                    attempt = _Trial(
+                        sweep, shared, Path(out), note, f"{number} of {goal.trials}", alone
+                    )
+                    attempt.run()
             if not missing:
                 hosts = [
                     f"trial {trial.number} on {trial.user_attrs.get('host', 'another machine')}"
@@ -175,15 +183,15 @@ def run_sweep(
                 waiting = running
                 time.sleep(heartbeat / 5)
                 continue
-            failed_in_a_row = failed_in_a_row + 1 if turn.error else 0
+            failed_in_a_row = failed_in_a_row + 1 if attempt.error else 0
             if failed_in_a_row == PATIENCE:
                 raise DataError(
-                    f"{PATIENCE} trials failed one after the other; the last: {turn.error}"
+                    f"{PATIENCE} trials failed one after the other; the last: {attempt.error}"
                 )
 
 
 @dataclass(frozen=True)
-class _Aim:
+class _Goal:
     """When a sweep ends, and what is missing until then.
 
     Attributes:
@@ -198,7 +206,7 @@ class _Aim:
     first: int
 
     @classmethod
-    def of(cls, sweep: Sweep, trials: int, first: int) -> _Aim:
+    def of(cls, sweep: Sweep, trials: int, first: int) -> _Goal:
         every = sweep.combinations()
         return cls(len(every), every, first) if 0 < len(every) <= trials else cls(trials, [], first)
 
@@ -224,7 +232,7 @@ class _Aim:
 
 
 @dataclass
-class _Turn:
+class _Trial:
     """One trial, from the choice of its values to its result."""
 
     sweep: Sweep
@@ -292,16 +300,6 @@ def trial_folder(out: str | Path, chosen: Mapping[str, Any]) -> Path:
     return Path(out) / f"trial-{digest[:8]}"
 
 
-def _refuse_another(sweep: Sweep, shared: SharedStudy) -> None:
-    description = json.dumps({"shared": sweep.shared, "varied": sweep.varied}, sort_keys=True)
-    if shared.study.user_attrs.get("sweep", description) != description:
-        raise DataError(
-            f"{shared.label} holds the trials of another sweep called {sweep.name}; "
-            "name another --storage, rename the file of the sweep, or restore its settings"
-        )
-    shared.study.set_user_attr("sweep", description)
-
-
 def train_trial(config: RunConfig, folder: Path) -> tuple[float, str]:
     """The validation result of a trial, lower is better, and the same in words."""
     from .display import measured
@@ -325,7 +323,7 @@ def _key(values: Mapping[str, Any]) -> str:
     return json.dumps(dict(values), sort_keys=True)
 
 
-def _table(sweep: Sweep, trials: list[Any]) -> Finished:
+def _table(sweep: Sweep, trials: list[Any]) -> SweepResult:
     if not trials:
         raise DataError("every trial failed; the reasons are above")
     ordered = sorted(trials, key=lambda trial: trial.value)
@@ -342,7 +340,7 @@ def _table(sweep: Sweep, trials: list[Any]) -> Finished:
     best = Path(ordered[0].user_attrs["folder"])
     here = (best / "config.json").is_file()
     host = "" if here else ordered[0].user_attrs.get("host", "another machine")
-    return Finished(headers, rows, best, host)
+    return SweepResult(headers, rows, best, host)
 
 
 def _is_range(low: Any = None, high: Any = None, log: Any = False, **unknown: Any) -> bool:
