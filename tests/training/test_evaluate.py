@@ -1,15 +1,41 @@
-"""Predictions as rows of a CSV file."""
+"""Outputs within memory, and predictions as rows of a CSV file."""
 
 from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from g2n2.data.graph_set import Target
-from g2n2.training.evaluate import Outcome, Predictions, write_rows
+from g2n2.data.store import GraphStore
+from g2n2.errors import TrainingError
+from g2n2.training.evaluate import Outcome, Predictions, outputs, write_rows
 from g2n2.training.task import Task
 from small_sets import small_set
+
+
+class EdgeCount(nn.Module):
+    """Counts edges, with memory for so many graphs at a time."""
+
+    def __init__(self, room):
+        super().__init__()
+        self.room = room
+
+    def forward(self, batch):
+        if len(batch.adjacency) > self.room:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return batch.adjacency.sum((1, 2))[:, None]
+
+
+def test_a_batch_that_runs_out_of_memory_is_cut():
+    graphs = small_set(graphs=20)
+    values, rows = outputs(EdgeCount(3), GraphStore(graphs), np.arange(1, 20))
+    assert sorted(rows) == list(range(1, 20))
+    assert values[:, 0].tolist() == graphs.edge_counts[rows].tolist()
+    with pytest.raises(TrainingError, match=r"memory does not suffice for one graph of \d+ nodes"):
+        outputs(EdgeCount(0), GraphStore(graphs), np.arange(2))
 
 
 def outcome(graphs, values=None):

@@ -14,7 +14,7 @@ import math
 import pickle
 import zipfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +36,9 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass(frozen=True)
 class Manifest:
-    """Checksums of the files of a run.
-
-    Attributes:
-        files: Name of each file to the sha256 of its versions, the newest first.
-        version: Of the g2n2 that wrote it.
-    """
+    """Checksums of the files of a run: for each name the sha256 of its versions, newest first."""
 
     files: Mapping[str, tuple[str, ...]]
-    version: str = __version__
 
     @classmethod
     def read(cls, folder: Path) -> Manifest | None:
@@ -56,8 +50,7 @@ class Manifest:
                 raise DataError(f"{path} was written by a newer g2n2 ({content['g2n2']}): upgrade")
             if content["digest"] != _digest_of(content):
                 raise ValueError("its own checksum does not match")
-            files = {name: tuple(versions) for name, versions in content["files"].items()}
-            return cls(files, content["g2n2"])
+            return cls({name: tuple(versions) for name, versions in content["files"].items()})
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -72,7 +65,7 @@ class Manifest:
         """Write it into a run folder; a DataError if the disk refuses."""
         content = {
             "format": MANIFEST_FORMAT,
-            "g2n2": self.version,
+            "g2n2": __version__,
             "files": {name: list(versions) for name, versions in sorted(self.files.items())},
         }
         text = json.dumps({**content, "digest": _digest_of(content)}, indent=2)
@@ -228,17 +221,11 @@ class Progress:
     micro: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
 
-    def best(self, metric: str, higher: bool) -> tuple[int, float]:
-        """The first epoch with the best result, and the result; (-1, NaN) before there is one.
+    def best(self, metric: str, higher: bool) -> int:
+        """The first epoch with the best result; the last one if no validation target is known.
 
-        If no epoch has a result, because no validation target is known, the last epoch counts.
+        -1 before there is one.
         """
-        results = [(row[metric], -epoch) for epoch, row in enumerate(self.history)]
-        usable = [(v if higher else -v, e) for v, e in results if math.isfinite(v)]
-        if not usable:
-            return len(self.history) - 1, math.nan
-        value, epoch = max(usable)
-        return -epoch, value if higher else -value
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        results = [row[metric] if higher else -row[metric] for row in self.history]
+        finite = [epoch for epoch, result in enumerate(results) if math.isfinite(result)]
+        return max(finite, key=results.__getitem__, default=len(results) - 1)

@@ -34,9 +34,7 @@ ID_COLUMNS = {"graph": ("id",), "node": ("id", "node"), "edge": ("id", "source",
 
 
 @torch.no_grad()
-def outputs(
-    model: nn.Module, store: GraphStore, indices: Ints, batch: int | None = None
-) -> tuple[Values, Ints]:
+def outputs(model: nn.Module, store: GraphStore, indices: Ints) -> tuple[Values, Ints]:
     """Outputs for some graphs of a store; the model is left in evaluation mode.
 
     A batch that runs out of memory is cut in two.
@@ -50,9 +48,8 @@ def outputs(
     """
     model.eval()
     values, rows = [], []
-    sizes = store.graphs.sizes[indices]
-    most, entries = AT_ONCE["cuda" if store.device.type == "cuda" else "cpu"]
-    batches = ordered_batches(sizes, batch) if batch else ordered_batches(sizes, most, entries)
+    limits = AT_ONCE["cuda" if store.device.type == "cuda" else "cpu"]
+    batches = ordered_batches(store.graphs.sizes[indices], *limits)
     waiting = [indices[chosen] for chosen in reversed(batches)]
     while waiting:
         graphs, graph_batch = waiting.pop(), None

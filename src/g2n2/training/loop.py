@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -201,7 +201,7 @@ class Loop:
             scores = score(self.model, parts, self.stepper.store, validation, self.fabric)
             row |= {f"validation {name}": value for name, value in scores["all"].items()}
             progress.history.append(row)
-            best, _ = progress.best(self.metric, self.task.higher_is_better)
+            best = progress.best(self.metric, self.task.higher_is_better)
             with self.processes.all_or_none():
                 if best == progress.epoch and self.curves is not None:
                     self.files.save_best(self.model)
@@ -239,7 +239,7 @@ class Loop:
                 "optimiser": self.optimiser.state_dict(),
                 "average": self.average.state(),
                 "random": random_states(self.fabric.device),
-                "progress": self.progress.as_dict(),
+                "progress": asdict(self.progress),
                 "config": self.config.as_dict(),
             },
         )

@@ -336,7 +336,7 @@ class _Session:
     def _end(self, loop: Loop) -> Result:
         """If the run has come to its end, calibrate and test its best weights, and write that."""
         files, parts, task, progress = loop.files, loop.parts, loop.task, loop.progress
-        best_epoch = progress.best(loop.metric, task.higher_is_better)[0] + 1
+        best_epoch = progress.best(loop.metric, task.higher_is_better) + 1
         course = (progress.history, best_epoch, (progress.epoch, loop.recipe.epochs))
         if not loop.finished:
             return Result(files.path, parts, {}, {}, {}, *course, stopped=True)
