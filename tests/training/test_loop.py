@@ -245,6 +245,18 @@ def test_a_full_disk_at_the_end_of_an_epoch(
     assert same_run(done.folder, tmp_path)
 
 
+def test_the_best_weights_are_those_of_the_best_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = iter([1.0, 0.5, 0.8])
+    monkeypatch.setattr(loop, "score", lambda *_: {"all": {"relative_mae": next(results)}})
+    kept: list[bytes] = []
+    watch = Watch(epoch=lambda _: kept.append((tmp_path / "best.safetensors").read_bytes()))
+    result = train_config(small_config(), tmp_path, graphs=small_graphs(), watch=watch)
+    assert result.best_epoch == 2
+    assert kept[0] != kept[1] == kept[2] == (tmp_path / "best.safetensors").read_bytes()
+
+
 def test_short_epochs_share_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
     real = loop.save_checkpoint

@@ -174,14 +174,17 @@ def test_formats_that_are_one_object_are_written_in_chunks(tmp_path: Path) -> No
     assert not list(tmp_path.glob("bad.csv*"))
 
 
-def test_node_predictions_of_an_edge_list(tmp_path: Path) -> None:
-    """Directed and undirected graphs in one file: a chunk is as directed as the file is."""
+def test_edge_predictions_of_an_edge_list(tmp_path: Path) -> None:
+    """Directed and undirected graphs in one file: a chunk is as directed as the file is.
+
+    Both directions of an edge would get the same prediction in an undirected set.
+    """
     edges = [(g, n, (n + 1) % 4) for g in range(8) for n in range(4)]
     edges += [(g, b, a) for g, a, b in edges if g % 2]
-    text = "".join(f"{g},{a},{b}\n" for g, a, b in sorted(edges))
-    (tmp_path / "edges.csv").write_text("graph,source,target\n" + text)
-    nodes = "".join(f"{g},{n},{n},{g + n}\n" for g in range(8) for n in range(4))
-    (tmp_path / "nodes.csv").write_text("graph,node,x,y\n" + nodes)
+    text = "".join(f"{g},{a},{b},{g + a}\n" for g, a, b in sorted(edges))
+    (tmp_path / "edges.csv").write_text("graph,source,target,y\n" + text)
+    nodes = "".join(f"{g},{n},{n}\n" for g in range(8) for n in range(4))
+    (tmp_path / "nodes.csv").write_text("graph,node,x\n" + nodes)
     options = {"directed": True}
     config = small_config(
         dataset=str(tmp_path / "edges.csv"), options=options, target=["y"], split="random",
@@ -192,7 +195,7 @@ def test_node_predictions_of_an_edge_list(tmp_path: Path) -> None:
     run = Run(tmp_path / "run", "cpu")
     run.predict(tmp_path / "edges.csv").to_csv(tmp_path / "whole.csv")
     made = run.predict_to(tmp_path / "edges.csv", tmp_path / "out.csv", chunk=1)
-    assert made.rows == 32
+    assert made.rows == 48
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
