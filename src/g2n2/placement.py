@@ -92,7 +92,13 @@ class Statement:
     witness: tuple[dict[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "evidence": list(self.evidence), "witness": list(self.witness)}
+        return {
+            "about": self.about,
+            "relation": self.relation,
+            "against": self.against,
+            "evidence": list(self.evidence),
+            "witness": list(self.witness),
+        }
 
 
 @dataclass(frozen=True)
@@ -212,15 +218,17 @@ def as_words(grammar: Grammar) -> Grammar | None:
 
 def without_functions(grammar: Grammar) -> tuple[Grammar, frozenset[Sort]]:
     """A grammar without its rules X → f(X), and the variables that have one."""
+    is_f = {rule: _is_function(rule) for rule in grammar.rules}
+    if not any(is_f.values()):
+        return grammar, frozenset()
+    rules = tuple(rule for rule in grammar.rules if not is_f[rule])
+    sorts = frozenset(rule.head for rule, found in is_f.items() if found)
+    return replace(grammar, rules=rules), sorts
 
-    def is_function(rule: Rule) -> bool:
-        body = rule.body
-        return isinstance(body, Apply) and bool(body.function) and isinstance(body.args[0], Hole)
 
-    sorts = frozenset(rule.head for rule in grammar.rules if is_function(rule))
-    if not sorts:
-        return grammar, sorts
-    return replace(grammar, rules=tuple(r for r in grammar.rules if not is_function(r))), sorts
+def _is_function(rule: Rule) -> bool:
+    body = rule.body
+    return isinstance(body, Apply) and bool(body.function) and isinstance(body.args[0], Hole)
 
 
 def _placed(about: str, grammar: Grammar, test: WLTest, probe: Probe) -> Statement:
@@ -258,8 +266,8 @@ def refuted(probe: Probe, test: WLTest, pool: Pool, *, more: bool) -> Bound | No
     """A bound that two graphs of a pool refute."""
     from .power.wl_witnesses import witness
 
-    pair = witness(probe, pool, pool.wl(test.folklore), test.name, more=more)
-    return None if pair is None else Bound(False, *pair)
+    found = witness(probe, pool, pool.wl(test.folklore), test.name, more=more)
+    return None if found is None else Bound(False, *found)
 
 
 def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
@@ -268,13 +276,13 @@ def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
 
     small, largest = all_graphs(6), all_graphs(7)
     for pool in (small, largest, last_pairs()):
-        if (bound := refuted(probe, test, pool, more=more)) is not None:
-            return bound
+        if (found := refuted(probe, test, pool, more=more)) is not None:
+            return found
     side = "at most" if more else "at least"
     if isinstance(probe, BoundProbe) or probe.classes(largest) is None:
-        tried = "not tested: its functions or supports have no exact values"
-    else:
-        tried = f"no pair of {largest.text} refutes it"
+        untested = "not tested: its functions or supports have no exact values"
+        return Bound(None, f"{side}: open, no proof found; {untested}")
+    tried = f"no pair of {largest.text} refutes it"
     return Bound(None, f"{side}: open, no proof found; {tried}")
 
 
@@ -322,12 +330,12 @@ def within_three_indices(grammar: Grammar) -> bool:
 def _simulated(larger: Grammar, smaller: Grammar) -> str | None:
     """How many obligations prove an inclusion; None where none is found."""
     try:
-        inclusion = included(larger, smaller, "simple")
+        found = included(larger, smaller, "simple")
     except G2N2Error:
         return None
-    if inclusion.status != "proved":
+    if found.status != "proved":
         return None
-    count = len(inclusion.proof.witnesses) if inclusion.proof is not None else 0
+    count = len(found.proof.witnesses) if found.proof is not None else 0
     return f"{count} obligations checked"
 
 

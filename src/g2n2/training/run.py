@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from torch import nn
 
 from ..data.graph_set import Floats, GraphSet, Ints, Target
@@ -289,9 +288,8 @@ class Run:
     ) -> Outcome:
         """Predictions for some graphs; `model` is the network, if it is loaded already."""
         calibration, interval = self.calibration, check_interval(interval)
-        dtype = torch.float64 if self.config.precision == "64" else torch.float32
         model = self.network(parts) if model is None else model
-        store = make_store(self.config, parts.graphs, self.device, dtype)
+        store = make_store(self.config, parts.graphs, self.device)
         predictions = predict(model, parts, store, indices)
         known = bool(np.isfinite(predictions.targets).any())
         scores = metrics(self.task, predictions.values, predictions.targets) if known else {}

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from .. import __version__
 from ..atomic_files import check_folder, sole_writer
@@ -277,10 +276,9 @@ class _Session:
             files.refuse_other_data(parts.graphs)
             parts = replace(parts, scaling=files.scaling())
         config = with_batch(config, len(parts.splits["train"]))
-        dtype = torch.float64 if config.precision == "64" else torch.float32
-        model = make_model(config, parts).to(dtype)
         scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
-        store = make_store(config, scaled, processes.fabric.device, dtype)
+        store = make_store(config, scaled, processes.fabric.device)
+        model = make_model(config, parts).to(store.dtype)
         precompute_supports(model, store, self.recorded)
         self.watch.summary(config, parts, model)
         curves: TensorBoardCurves | None = None

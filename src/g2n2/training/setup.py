@@ -165,9 +165,9 @@ def distance_kinds(config: RunConfig, graphs: GraphSet) -> tuple[str, ...]:
     return config.effective_recipe().distance
 
 
-def make_store(
-    config: RunConfig, graphs: GraphSet, device: torch.device, dtype: torch.dtype
-) -> GraphStore:
+def make_store(config: RunConfig, graphs: GraphSet, device: torch.device) -> GraphStore:
+    """The graphs on the device, in the precision of the run."""
+    dtype = torch.float64 if config.precision == "64" else torch.float32
     columns = config.baseline is None and columns_only(run_grammar(config))
     return GraphStore(graphs, device, distance_kinds(config, graphs), dtype, columns)
 
