@@ -1,5 +1,6 @@
 """Files that are there whole or not at all."""
 
+import json
 import os
 import socket
 import stat
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from g2n2 import atomic_files
-from g2n2.atomic_files import check_output, make_folder, replace_file, write_output
+from g2n2.atomic_files import check_output, holder, make_folder, replace_file, write_output
 from g2n2.errors import DataError
 
 
@@ -103,23 +104,56 @@ def test_a_device_is_written_to_and_stays(tmp_path):
 
 
 @pytest.mark.parametrize("to_file", [True, False])
-def test_standard_output_is_written_to(tmp_path, to_file):
+@pytest.mark.parametrize("name", ["/dev/stdout", "/proc/self/fd/1", "link"])
+def test_standard_output_is_written_to(tmp_path, to_file, name):
+    (tmp_path / "link").symlink_to("/dev/stdout")
     code = (
         "from pathlib import Path\n"
         "from g2n2.atomic_files import write_output\n"
-        "write_output(Path('/dev/stdout'), b'content')\n"
+        "print('before')\n"
+        f"write_output(Path({str(tmp_path / name)!r}), b'content\\n')\n"
+        "print('after')\n"
     )
     target = tmp_path / "target"
     with open(target, "wb") as file:
+        file.write(b"first\n")
+        file.flush()
         inode = os.fstat(file.fileno()).st_ino
         done = subprocess.run(
             [sys.executable, "-c", code],
             stdout=file if to_file else subprocess.PIPE,
             check=True,
         )
-    assert (target.read_bytes() if to_file else done.stdout) == b"content"
+    said = b"before\ncontent\nafter\n"
+    assert target.read_bytes() == b"first\n" + (said if to_file else b"")
+    assert to_file or done.stdout == said
     assert target.stat().st_ino == inode
     assert os.path.islink("/dev/stdout")
+
+
+def test_an_open_file_of_another_process_is_refused(tmp_path):
+    with open(tmp_path / "held", "wb") as file:
+        file.write(b"its own")
+        file.flush()
+        other = subprocess.Popen(["sleep", "600"], stdout=file)
+    try:
+        with pytest.raises(DataError, match="another process has it open; name a file"):
+            write_output(Path(f"/proc/{other.pid}/fd/1"), b"content")
+    finally:
+        other.kill()
+        other.wait()
+    assert (tmp_path / "held").read_bytes() == b"its own"
+
+
+def test_a_dead_process_is_not_named_as_the_holder(tmp_path):
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    path = tmp_path / "holder"
+    named = {"host": socket.gethostname(), "command": "g2n2", "since": "now"}
+    path.write_text(json.dumps({**named, "process": dead.pid}))
+    assert holder(path) == "another process"
+    path.write_text(json.dumps({**named, "process": os.getpid()}))
+    assert holder(path) == f"process {os.getpid()} on {socket.gethostname()} (g2n2) since now"
 
 
 def test_folders_and_sockets_are_refused(tmp_path):

@@ -56,6 +56,13 @@ MADE: dict[str, Callable[[], Any]] = {
 }
 
 
+def test_a_derivation_is_one_short_line() -> None:
+    made = g2n2.derive("L3")
+    assert repr(made) == "Derivation(G_L3 → r-G_L3: 6 rules and 1 read-out rule)"
+    assert repr(made.reduction).startswith("Reduction(")
+    assert len(repr(made.reduction)) < 100
+
+
 @pytest.mark.parametrize("name", MADE)
 def test_a_container_is_one_short_line_and_a_small_table(name: str) -> None:
     made = MADE[name]()

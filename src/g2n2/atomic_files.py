@@ -15,6 +15,7 @@ import secrets
 import socket
 import stat
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,7 +25,7 @@ from typing import IO
 
 from .errors import DataError, G2N2Warning
 
-_OPEN_FILES = ("/dev/", "/proc/")  # names there lead to files other programs hold open
+_OPEN_FILE = re.compile(r"(?:/dev/fd|/proc/(?P<process>self|\d+)/fd)/(?P<descriptor>\d+)")
 
 
 def replace_file(
@@ -149,7 +150,15 @@ def is_stream(path: Path) -> bool:
     if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
         what = "a block device" if stat.S_ISBLK(mode) else "a socket"
         raise OSError(errno.EINVAL, f"it is {what}; name a file")
-    return not stat.S_ISREG(mode) or os.path.abspath(path).startswith(_OPEN_FILES)
+    return not stat.S_ISREG(mode) or _open_file(path) is not None
+
+
+def _open_file(path: Path) -> re.Match[str] | None:
+    """What a name such as `/dev/stdout` says of an open file, links followed one by one."""
+    name = os.path.abspath(path)
+    while (found := _OPEN_FILE.fullmatch(name)) is None and os.path.islink(name):
+        name = os.path.abspath(os.path.join(os.path.dirname(name), os.readlink(name)))
+    return found
 
 
 def _write_through(path: Path, content: bytes) -> None:
@@ -158,11 +167,21 @@ def _write_through(path: Path, content: bytes) -> None:
 
 
 def open_stream_for_writing(path: Path) -> IO[bytes]:
-    """Open a FIFO, a character device or a file another program holds open, as it is.
+    """Open a FIFO, a character device or an open file of this process, as it is.
+
+    What is written to an open file, as `/dev/stdout` is where a shell sends it to a file, follows
+    what stands there.
 
     Raises:
-        OSError: It is a FIFO that nobody reads, or the system refuses it.
+        OSError: It is a FIFO that nobody reads, an open file of another process, or the system
+            refuses it.
     """
+    if found := _open_file(path):
+        if found["process"] not in (None, "self", str(os.getpid())):
+            raise OSError(errno.EINVAL, "another process has it open; name a file")
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        return os.fdopen(os.dup(int(found["descriptor"])), "wb", buffering=0)
     try:
         # Without O_NONBLOCK a FIFO that nobody reads would be waited for without end.
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
@@ -171,10 +190,7 @@ def open_stream_for_writing(path: Path) -> IO[bytes]:
             raise OSError(errno.ENXIO, "it is a FIFO and nobody reads it; name a file") from None
         raise
     os.set_blocking(descriptor, True)
-    file = os.fdopen(descriptor, "wb", buffering=0)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        file.truncate()
-    return file
+    return os.fdopen(descriptor, "wb", buffering=0)
 
 
 def _require_below_working_folder(folder: Path) -> None:
@@ -197,7 +213,8 @@ def sync_folder(folder: Path) -> None:
 LOCK = ".lock"
 HOLDER = ".lock.holder"
 TRIES = 100
-"""A folder may be removed between being made and being locked, by a run that failed in it."""
+"""A folder may be removed between being made and being locked, by a run that failed in it; and a
+lock is taken a moment before its holder is named."""
 
 
 class InUseError(DataError):
@@ -317,14 +334,33 @@ def sole_builder(path: Path) -> Iterator[None]:
 
 
 def holder(path: Path) -> str:
-    """Who holds a lock: `process 4711 on HOST (g2n2 train …) since 2026-01-31 12:00:00`."""
+    """Who holds a lock: `process 4711 on HOST (g2n2 train …) since 2026-01-31 12:00:00`.
+
+    Whoever has just taken a lock has not written its name yet; what a killed process left is waited
+    out too.
+    """
+    for _ in range(TRIES):
+        try:
+            said = json.loads(path.read_text(encoding="utf-8"))
+            process, host = said["process"], said["host"]
+            if host != socket.gethostname() or _is_running(process):
+                return f"process {process} on {host} ({said['command']}) since {said['since']}"
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
+            pass
+        time.sleep(0.01)
+    return "another process"
+
+
+def _is_running(process: int) -> bool:
+    if os.name != "posix":  # elsewhere os.kill ends a process
+        return True
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        return (
-            f"process {said['process']} on {said['host']} ({said['command']}) since {said['since']}"
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return "another process"
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def without_passwords(text: str) -> str:

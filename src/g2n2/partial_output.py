@@ -234,8 +234,8 @@ def _taken_up(path: Path, made_of: Mapping[str, str], head: bytes) -> Piece | No
     wanted = {"format": FORMAT, **made_of}
     for name in [name for name in wanted if before and before.get(name) != wanted[name]]:
         raise DataError(
-            f"{partial} was made with another {name} ({before.get(name, 'not known')}, now "
-            f"{wanted[name]}): {anew}"
+            f"{partial} was begun with something else ({name}: {before.get(name, 'not known')}; "
+            f"now {wanted[name]}): {anew}"
         )
     with open(partial, "rb") as file:
         size = os.fstat(file.fileno()).st_size

@@ -48,7 +48,7 @@ class Kept:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Derivation:
     """A fragment on its way to a reduced grammar."""
 
@@ -79,6 +79,11 @@ class Derivation:
     def certificate(self) -> dict[str, Any]:
         """The certificate of the reduction, as JSON."""
         return certificate(self.exhaustive, self.reduced, self.reduction.links)
+
+    def __repr__(self) -> str:
+        return (
+            f"Derivation({self.exhaustive.name} → {self.reduced.name}: {self.reduced.rule_count})"
+        )
 
     def __str__(self) -> str:
         from .narration import narrate

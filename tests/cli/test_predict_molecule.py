@@ -57,6 +57,19 @@ def test_a_molecule_unlike_those_of_training_is_said_beside_its_number(trained: 
     assert "U was never seen in training; 1 atom, fewer than any training graph (3)" in shown
 
 
+def test_a_file_ends_with_what_to_look_at(trained: Path) -> None:
+    (trained / "new.csv").write_text("smiles\nCCO\n[U]\nCCO.CC\n")
+    words = ["predict", str(trained / "run"), str(trained / "new.csv"), "--device", "cpu"]
+    done = CliRunner().invoke(app, [*words, "--out", str(trained / "new-out.csv")])
+    with open(trained / "new-out.csv", newline="") as file:
+        noted = sum(bool(row["note"]) for row in csv.DictReader(file))
+    assert noted
+    assert f"{noted} prediction{'s have' if noted > 1 else ' has'} a note" in done.output
+    assert "1 molecule is of several fragments, such as salts" in done.output
+    alone = CliRunner().invoke(app, [*words[:2], "--smiles", "CCO.CC", "--device", "cpu"])
+    assert "1 molecule is of several fragments, such as salts" in alone.output
+
+
 def test_a_salt_and_a_file_of_its_own(trained: Path) -> None:
     salt = predict(trained, "--smiles", "CCO.Cl")
     words = ("--smiles", "CCO.Cl", "--option", "largest=true", "--out", str(trained / "one.csv"))
@@ -70,7 +83,7 @@ def test_a_salt_and_a_file_of_its_own(trained: Path) -> None:
     ("words", "part"),
     [
         ((), "g2n2 predict RUN FILE, or for one molecule --smiles CCO"),
-        (("--smiles", "C(C"), "'C(C': not SMILES"),
+        (("--smiles", "C(C"), "the molecule cannot be read: molecule 0: 'C(C': not SMILES"),
         (("--smiles", "CCO", "--id", "name"), "--id names a column of FILE"),
         (("--smiles", "CCO", "--option", "directed=true"), "says nothing about a list of SMILES"),
     ],

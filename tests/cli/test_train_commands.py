@@ -301,7 +301,7 @@ def test_bad_rows_are_skipped_by_name_or_refused(here):
     assert "line 122 (mol-bad)" in text
     code, text = run(*arguments)
     assert code == 0, text
-    assert "1 of 121 records are skipped: line 122 (mol-bad)" in text
+    assert "1 of 121 records is skipped: line 122 (mol-bad)" in text
 
 
 def test_nodes_of_an_edge_list_go_to_predictions(here):

@@ -192,6 +192,16 @@ def test_a_header_that_lies_is_refused_before_allocating(tmp_path: Path, shape: 
         read_npz(path)
 
 
+@pytest.mark.parametrize("shape", ["(2,", f"({'9' * 5000},)", "(2,), " + "'secret' " * 200])
+def test_a_damaged_header_is_named_and_not_shown(tmp_path: Path, shape: str) -> None:
+    path = zipped(tmp_path / "a.npz", ("a.npy", forged(shape)))
+    with pytest.raises(DataError) as caught:
+        read_npz(path)
+    assert str(caught.value) == (
+        f"array 'a' of {path} has a damaged header: save it again with numpy.savez"
+    )
+
+
 def test_npz_size_is_bounded_before_loading(tmp_path: Path) -> None:
     path = npz(tmp_path / "a.npz", a=np.zeros(100_000))
     with pytest.raises(DataError, match="would expand from"):

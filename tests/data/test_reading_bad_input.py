@@ -63,7 +63,7 @@ FILES: list[tuple[str, str | bytes, dict[str, Any], str]] = [
     ("a.csv", "x,y\n1,2\n3,4\n", {}, "no column of"),
     ("a.smi", "", {}, "expected one SMILES per line"),
     ("a.sdf", "", {}, "expected SDF records"),
-    ("a.sdf", "not a molecule\n", {}, "none of the 1 records"),
+    ("a.sdf", "not a molecule\n", {}, "a.sdf cannot be read: molecule 1"),
     ("a.xyz", "", {}, "expected the number of atoms on its first line"),
     ("a.xyz", "two\n\nC 0 0 0\n", {}, "line 1: got 'two', expected the number of atoms"),
     ("a.xyz", "2\n\nC 0 0 0\n", {}, "line 1: 2 atoms are announced and 1 follow"),

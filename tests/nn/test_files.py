@@ -291,7 +291,7 @@ REWRITTEN = [
     ("bad grammar", "describes a network that cannot be made"),
     ("bad option", "layers must be a whole number, at least 1, got -2"),
     ("unknown option", "describes a network that cannot be made"),
-    ("unknown kind", "describes a network that cannot be made"),
+    ("unknown kind", r"metadata\.kind should be GrammarGNN or WithoutEdgeFeatures, got"),
     ("too many layers", "cannot be made: layers must be at most 256, got 1000000"),
     ("too many decision layers", "the number of decision layers must be at most 256, got 100000"),
     ("too wide", "a width must be at most 65536, got 1000000000"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from typing import Any
 import g2n2
 
 from . import formats, strings
-from .bench import try_cases
+from .bench import CPU_SECONDS, try_cases
 from .commands import bad_commands
 from .faults import Faults
 from .page import page
@@ -31,6 +32,9 @@ FULL = (400, 5000)
 SAMPLE = (30, 500)
 """Files of each format and strings for each parser, times their shares."""
 
+OFFLINE = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+"""Nothing is downloaded, and nothing read from a cache: all machines try the same."""
+
 
 def main() -> None:
     """Try, tell, and end with 1 where something was not as it must be."""
@@ -39,12 +43,18 @@ def main() -> None:
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="torture-") as place:
         folder = Path(place)
+        os.environ.update(OFFLINE, XDG_CACHE_HOME=str(folder / "cache"))
+        os.environ.pop("G2N2_DATA", None)
         seeds = folder / "seeds"
         formats.make(seeds)
         found: dict[str, Any] = {
             "seed": options.seed,
             "versions": _versions(),
-            "limits": {"seconds": SECONDS, "memory": MEMORY},
+            "limits": {
+                "seconds": SECONDS,
+                "seconds of a command": CPU_SECONDS,
+                "memory": MEMORY,
+            },
         }
         wanted = [(one.name, int(files * one.share)) for one in formats.formats(seeds)]
         tallies = _tallies(partial(formats.kinds, seeds, options.seed), wanted, options)

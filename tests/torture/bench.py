@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
+import time
 import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from g2n2.training.checkpoint import CHECKPOINT, PREVIOUS
@@ -21,8 +24,10 @@ from small_runs import SMALL, learned_state, same_bytes
 from .process import Blow, command
 from .watch import PRELOADED
 
-PATIENCE = 300.0
-"""Seconds after which a process that should have ended hangs, on however busy a machine."""
+CPU_SECONDS = 60.0
+"""CPU time after which a command on these small inputs hangs."""
+WAITING_SECONDS = 300.0
+"""Seconds after which one hangs that waits for something, on a machine with nothing else to do."""
 SETTINGS = {**SMALL, "grammar": "GNNML1", "epochs": 2, "checkpoint_seconds": 0.0}
 SWEEP = """dataset = "regular"
 grammar = "GNNML1"
@@ -38,6 +43,7 @@ nodes = 8
 [sweep]
 width = [2, 3, 4, 5]
 """
+REFUSED = ("is being written by", "holds a run already")
 OUTPUTS = {"predict": "out.csv", "evaluate": "scores.csv", "derive": "proof.json"}
 
 
@@ -99,6 +105,55 @@ def try_cases(cases: Iterable[Case], folder: Path, workers: int) -> dict[str, Co
     return found
 
 
+class Started:
+    """A process, whose end is asked for by one thread at a time.
+
+    `multiprocessing` asks for the exit codes of all children whenever it starts one, and a code
+    that two threads read at once comes out as 255.
+    """
+
+    _asked = Lock()
+
+    def __init__(self, process: Any) -> None:
+        self._process = process
+        with self._asked:
+            process.start()
+        self.pid: int = process.pid
+        self.kill: Callable[[], None] = process.kill
+
+    def exit_code(self) -> int | None:
+        with self._asked:
+            code: int | None = self._process.exitcode
+            return code
+
+    def end(self) -> int:
+        """Wait for its end.
+
+        Raises:
+            AssertionError: It hangs; it is killed then.
+        """
+        begun = time.monotonic()
+        while (code := self.exit_code()) is None:
+            if _cpu_seconds(self.pid) > CPU_SECONDS or time.monotonic() - begun > patience():
+                self.kill()
+                raise AssertionError("it hangs")
+            time.sleep(0.01)
+        return code
+
+
+def patience() -> float:
+    """Seconds to wait for a process, more of them the busier the machine is."""
+    return WAITING_SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def _cpu_seconds(process: int) -> float:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 class Bench:
     """Starts processes, and has runs that were left alone to compare theirs with.
 
@@ -138,23 +193,18 @@ class Bench:
 
     def start(
         self, words: list[str], folder: Path, blow: Blow | None = None, log: str = "log"
-    ) -> Any:
-        process = self.context.Process(
-            target=command, args=(words, folder, folder / log, blow or Blow()), daemon=True
-        )
-        process.start()
-        return process
+    ) -> Started:
+        return self.process(command, words, folder, folder / log, blow or Blow())
 
-    def ended(self, process: Any, folder: Path, log: str = "log") -> tuple[int, str]:
+    def process(self, work: Callable[..., None], *given: Any) -> Started:
+        return Started(self.context.Process(target=work, args=given, daemon=True))
+
+    def ended(self, process: Started, folder: Path, log: str = "log") -> tuple[int, str]:
         """How a process ended, and what it said."""
-        process.join(PATIENCE)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-            raise AssertionError("it hangs")
+        code = process.end()
         said = (folder / log).read_text(errors="replace") if (folder / log).exists() else ""
         assert "Traceback" not in said, said[-2000:]
-        return process.exitcode, said
+        return code, said
 
     def done(self, words: list[str], folder: Path) -> str:
         """Run a command that must succeed."""
@@ -164,7 +214,7 @@ class Bench:
 
     def hit(self, words: list[str], folder: Path, at: int) -> None:
         code, said = self.ended(self.start(words, folder, Blow(at)), folder)
-        assert code == -signal.SIGKILL, said
+        assert code == -signal.SIGKILL, f"ended with {code}: {said}"
 
     def _counted(self, words: list[str]) -> int:
         number = self.folder / "calls"
@@ -195,15 +245,20 @@ class Bench:
         assert now == self.outputs, "a run was changed"
 
     def at_once(self, folder: Path, commands: list[list[str]]) -> list[tuple[int, str]]:
-        logs = [f"{number}.log" for number in range(len(commands))]
+        """How commands ended that were started together, and what they said."""
+        logs = [folder / f"{number}.log" for number in range(len(commands))]
         started = [
-            self.context.Process(target=in_folder, args=(folder, words, folder / log), daemon=True)
+            self.process(in_folder, folder, words, log)
             for words, log in zip(commands, logs, strict=True)
         ]
-        for process in started:
-            process.start()
         (folder / "go").touch()
-        return [self.ended(p, folder, log) for p, log in zip(started, logs, strict=True)]
+        ended = [self.ended(p, folder, log.name) for p, log in zip(started, logs, strict=True)]
+        writers = [f"{REFUSED[0]} process {process.pid} on " for process in started]
+        for code, said in ended:
+            refused = any(why in said for why in (*writers, REFUSED[1]))
+            assert code == 0 or (code == 2 and refused), f"ended with {code}: {said}"
+        assert any(code == 0 for code, _ in ended), ended
+        return ended
 
 
 def _learned(run: Path) -> Any:

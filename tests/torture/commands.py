@@ -69,7 +69,7 @@ BAD: list[tuple[list[str], list[str], list[str]]] = [
         SMALL,
         ["name=1", "target=3", "level=x", "task=1", "on_bad=0"],
     ),
-    (["train", "mutag", "--data"], [], SOURCES),
+    (["train", "mutag", "--data"], SMALL, SOURCES),
     (["train", "--config"], [], SOURCES),
     (["train", "--resume"], [], SOURCES),
     (["predict"], ["{graphs}"], SOURCES),

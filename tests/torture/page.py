@@ -20,7 +20,8 @@ SURVIVED = """
 A fault is survived if nothing is lost or mixed: a run that was hit ends, once it is resumed, with
 the same weights, metrics and predictions to the last byte as one that was left alone; an output is
 the old file or the new one, whole; of several writers each has its own result or is told who has
-the folder; and whoever cannot go on says so in a message, exit code 2, without a traceback.
+the folder; and whoever cannot go on says so in a message, exit code 2, without a traceback, and
+within {seconds:g} s of CPU time.
 """
 
 INPUTS = """
@@ -68,7 +69,7 @@ def page(found: dict[str, Any]) -> str:
         f"(the most was {totals['peak'] / 1e6:,.0f} MB). Altered content taken for what was written: "
         f"{totals['altered']}. Results lost or mixed: {totals['faults lost']}.\n",
         "## Faults\n",
-        SURVIVED.lstrip(),
+        SURVIVED.lstrip().format(seconds=found["limits"]["seconds of a command"]),
         _table(
             ("fault", "tried", "survived"),
             [(kind, count["tried"], count["survived"]) for kind, count in found["faults"].items()],

@@ -25,6 +25,7 @@ from g2n2.training.calibration import (
     check_interval,
     conformal_rank,
     fit_temperature,
+    percent,
 )
 from g2n2.training.evaluate import Outcome, Predictions
 from g2n2.training.run import Run
@@ -184,6 +185,10 @@ def test_a_prediction_is_noted_where_it_exceeds_all_of_the_training_graphs():
     note = calibration.notes(graphs, TASK, beyond)[int(graphs.targets.argmax())]
     low = graphs.targets.min()
     assert note == f"t0 {4 * most:g} bonds predicted, in training {low:g} to {2 * most:g}"
+    for excess, noted in ((0.005, False), (0.02, True)):  # a hundredth of the range is no news
+        values = np.full((4, 1), 2 * most + excess * (2 * most - low))
+        notes = calibration.notes(graphs, TASK, Predictions(rows, values, graphs.targets))
+        assert [bool(note) for note in notes] == [noted] * 4
     unbounded = Predictions(rows, np.full((4, 1), np.nan), graphs.targets)
     assert all("predicted" in note for note in calibration.notes(graphs, TASK, unbounded))
 
@@ -294,6 +299,19 @@ def test_a_run_of_an_earlier_version_predicts_without_and_says_how_to_get_them(f
         train_config(CONFIG, folder, graphs=RUN_GRAPHS, resume=True, watch=Watch())
     assert (folder / CALIBRATION).read_bytes() == before
     assert Run(folder, "cpu").note == ""
+
+
+def test_a_calibration_that_was_lost_is_called_lost(folder):
+    (folder / CALIBRATION).unlink()
+    assert f"{folder} has lost {CALIBRATION}: predictions have no interval" in Run(folder).note
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.9, "90 %"), (0.123456, "12.35 %"), (0.999999, "99.9999 %"), (1.0, "100 %"), (0.0, "0 %")],
+)
+def test_a_share_below_1_is_never_shown_as_all(share, text):
+    assert percent(share) == text
 
 
 def altered(said: dict) -> None:

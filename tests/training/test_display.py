@@ -41,8 +41,10 @@ def test_scores_have_units_and_what_is_unknown_a_dash():
 def test_probabilities_without_a_fitted_temperature_are_not_called_calibrated():
     task = Task.of(small_set(kind="binary"))
     row = {"rows": 7, "temperature": 1.0, "nll": 0.6, "nll_before": 0.6, "ece": 0.1}
-    (said,) = reliability_sentences(task, {"t0": {**row, "ece_before": 0.1}}, "test graphs")
+    (said,) = reliability_sentences(task, {"t0": {**row, "ece_before": 0.1}}, "test graph")
     assert "calibrated" not in said
+    (alone,) = reliability_sentences(task, {"t0": {**row, "rows": 1}}, "test graph")
+    assert "on 1 test graph the" in alone
     assert "on 7 test graphs the negative log-likelihood is 0.6, " in said
 
 

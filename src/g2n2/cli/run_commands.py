@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..atomic_files import check_output
+from ..described import counted
 from ..errors import DataError
 from . import show
 from .options import AsJson, Id, OptionList, Smiles, parsed_options
@@ -70,8 +71,8 @@ def evaluate(
             }
         )
         return
-    what = {"graph": "graphs", "node": "nodes", "edge": "edges"}[outcome.graphs.level]
-    show.title(f"{run} on {on}: {len(outcome.made.rows):,} {what}")
+    what = outcome.graphs.level
+    show.title(f"{run} on {on}: {counted(len(outcome.made.rows), what)}")
     plain_console().print(score_table(trained.task, outcome.scores))
     for sentence in reliability_sentences(trained.task, outcome.reliability, what):
         show.say(sentence)
@@ -142,7 +143,7 @@ def predict(
         show.say(f"stopped {done if advance.done else 'before the first prediction'}")
         raise typer.Exit(130)
     to_stderr = is_stream(out)  # such as /dev/stdout, which holds the table
-    typer.echo(f"{made.rows:,} predictions written to {out}", err=to_stderr)
+    typer.echo(f"{counted(made.rows, 'prediction')} written to {out}", err=to_stderr)
     if made.first_unread:
         several = f"{made.unread:,} records have no prediction (see the column note); the first:"
         typer.echo(
@@ -156,6 +157,15 @@ def predict(
             "them apart by their order, which is the same",
             err=to_stderr,
         )
+    if made.noted:
+        what = f"{made.noted:,} predictions have a note: there the graph"
+        typer.echo(
+            f"{what if made.noted > 1 else '1 prediction has a note: its graph'} or the value is "
+            "unlike the training graphs (see the column note)",
+            err=to_stderr,
+        )
+    for sentence in made.notes:
+        typer.echo(f"note: {sentence}", err=True)
 
 
 def _predict_molecule(
@@ -179,6 +189,8 @@ def _predict_molecule(
     if out is not None:
         _check_out(out, trained.config.dataset)
     outcome = trained.predict([f"{SMILES}{smiles}"], parsed_options(option), interval=interval)
+    for sentence in outcome.graphs.notes:
+        typer.echo(f"note: {sentence}", err=True)
     rows = outcome.rows()
     if out is not None:
         write_rows(out, [{**row, "id": smiles} for row in rows], outcome.columns())

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
-from ..input_files import HARMLESS, LARGEST_EXPANDED, LARGEST_RATIO, require_regular
+from ..input_files import HARMLESS, LARGEST_EXPANDED, LARGEST_RATIO, printable, require_regular
 
 MOST_MEMBERS = 100_000
 
@@ -153,7 +153,12 @@ def _check_array_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, what: s
         version = np.lib.format.read_magic(member)
         if version not in _HEADER_READERS:
             raise DataError(f"{what} has format version {version}, expected 1.0 or 2.0")
-        shape, _, dtype = _HEADER_READERS[version](member)
+        try:
+            shape, _, dtype = _HEADER_READERS[version](member)
+        except (ValueError, TypeError, SyntaxError, tokenize.TokenError):
+            raise DataError(
+                f"{what} has a damaged header: save it again with numpy.savez"
+            ) from None
         header = member.tell()
     if dtype.hasobject:
         raise DataError(
@@ -163,7 +168,7 @@ def _check_array_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, what: s
     size = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or size != info.file_size - header:
         raise DataError(
-            f"{what} says {list(shape)} of {dtype}, {size:,} bytes, but "
+            f"{what} says {printable(str(list(shape)))} of {dtype}, {size:,} bytes, but "
             f"{info.file_size - header:,} are stored: it is truncated or forged"
         )
 
@@ -182,8 +187,8 @@ def _opened(source: Path | bytes, label: str) -> Iterator[zipfile.ZipFile]:
         raise
     except _BROKEN as error:
         raise DataError(
-            f"{label} cannot be read as a zip file ({error}): it is truncated, damaged or no such "
-            "file; get it again"
+            f"{label} cannot be read as a zip file ({printable(str(error))}): it is truncated, "
+            "damaged or no such file; get it again"
         ) from error
 
 

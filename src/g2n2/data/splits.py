@@ -303,7 +303,9 @@ def _from_csv(path: str | Path) -> dict[str, list[int | str]]:
         try:
             members = [int(cell) for cell in members]
         except ValueError as error:
-            raise DataError(f"{path}: an index is not a whole number ({error})") from error
+            raise DataError(
+                f"{path}: an index is not a whole number ({printable(str(error))})"
+            ) from error
     parts = part_of(table.columns[column], str(path))
     return {part: [members[row] for row in rows] for part, rows in parts.items()}
 

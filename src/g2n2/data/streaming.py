@@ -151,6 +151,7 @@ def read_chunk(chunk: Chunk, options: Options) -> GraphSet:
         "elements": tuple(molecule.elements for molecule in parsed.molecules),
         "record_ids": chunk.names,
         "unread": dict(parsed.bad),
+        "fragmented": parsed.fragmented,
     }
     if not parsed.molecules:
         none, no_features = np.zeros(0, dtype=np.int64), np.zeros((0, 0), np.float32)
@@ -170,7 +171,7 @@ def read_chunk(chunk: Chunk, options: Options) -> GraphSet:
         ids=[chunk.names[row] for row in parsed.rows],
         node_names=ATOM_FEATURES,
         edge_names=BOND_FEATURES,
-        notes=fragment_notes(parsed.molecules, options.largest),
+        notes=fragment_notes(parsed.fragmented, options.largest),
         source=source,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..described import counted
 from .batching import epoch_batches, padding_waste, sorted_together
 from .graph_set import GraphSet, Ints, Target
 from .splits import find_duplicates
@@ -137,7 +138,7 @@ def _sentences(summary: Summary, graphs: GraphSet, batch_size: int) -> Iterator[
     if parts and left > 0:
         parts.append(f"{left:,} in no part")
     split = f": {', '.join(parts)}" if parts else ""
-    yield f"{summary.name} holds {_count(summary.graphs, 'graph')}{split}."
+    yield f"{summary.name} holds {counted(summary.graphs, 'graph')}{split}."
     least, mean, most = summary.sizes
     average = f"{mean:.1f} nodes and {summary.edges:.1f} edges on average"
     yield f"Graphs have {least} to {most} nodes; {average}."
@@ -176,7 +177,7 @@ def _features(graphs: GraphSet) -> str:
     direction = "directed" if graphs.directed else "undirected"
     positions = "; nodes have 3D positions" if graphs.positions is not None else ""
     return (
-        f"A node has {_count(nodes, 'feature')} and an edge {edges or 'none'}; edges are "
+        f"A node has {counted(nodes, 'feature')} and an edge {edges or 'none'}; edges are "
         f"{direction} and {weights}{positions}."
     )
 
@@ -226,10 +227,6 @@ def _there(count: int, singular: str, plural: str = "", more: str = "") -> str:
     if count == 1:
         return f"There is 1 {singular}{more}."
     return f"There are {f'{count:,}' if count else 'no'} {plural or f'{singular}s'}{more}."
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _bytes(size: float) -> str:

@@ -224,6 +224,8 @@ def _supports_options(supports: nn.Module | None) -> dict[str, Any] | None:
 
 def _made(metadata: dict[str, str]) -> GrammarGNN:
     """A network as the metadata say, without weights."""
+    texts = dict.fromkeys(("options", "grammar", "name", "supports", "formula"), str)
+    check(metadata, {**texts, "kind": tuple(KINDS)}, "metadata", "the file")
     options = json.loads(metadata["options"])
     if metadata["format"] == "1":
         options |= {"readout": "pooled-only", "pooling": options["readout"]}

@@ -11,6 +11,7 @@ from itertools import combinations, islice
 from time import perf_counter
 from typing import Any, overload
 
+from ..described import counted
 from ..grammars.grammar import Grammar
 from ..graphs.names import graph_text
 from .random_probes import LAYERS, probe_graphs
@@ -347,7 +348,7 @@ class PowerTable(Sequence[PowerRow]):
         return "\n".join(line.rstrip() for line in lines)
 
     def __repr__(self) -> str:
-        return f"PowerTable({len(self)} rows)"
+        return f"PowerTable({counted(len(self), 'row')})"
 
     def _repr_html_(self) -> str:
         def line(tag: str, row: Sequence[str]) -> str:

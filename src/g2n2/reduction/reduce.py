@@ -68,7 +68,7 @@ class Alternative:
     note: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Reduction:
     """A grammar, the smallest one found with its power, and why: a chain of links."""
 
@@ -78,6 +78,11 @@ class Reduction:
     assume: Assumption
     level: Level
     alternatives: tuple[Alternative, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"Reduction({self.original.rule_count} → {self.reduced.rule_count}, {self.level} level)"
+        )
 
     def __str__(self) -> str:
         name = self.reduced.name or "reduced"

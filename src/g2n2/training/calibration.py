@@ -283,7 +283,9 @@ def fit_temperature(logits: Values, labels: Labels) -> float:
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.4g} %"
+    """`90 %`: four digits, and more for a share below 1 that would be shown as 100 %."""
+    texts = (f"{100 * share:.{digits}g}" for digits in range(4, 18))
+    return f"{next((text for text in texts if share >= 1 or text != '100'), '100')} %"
 
 
 def _order_statistics(errors: Values) -> list[float]:

@@ -17,6 +17,7 @@ from torch import nn
 from ..compiler.costs import NetworkCost
 from ..compiler.grammar_to_plan import plan_network
 from ..data.batch import LARGE
+from ..described import counted
 from ..grammars.grammar import Grammar
 from ..nn.model import GrammarGNN
 from .calibration import Reliability, percent
@@ -60,13 +61,15 @@ class Display(AbstractContextManager["Display"]):
             self._point(sentence)
         weights = sum(p.numel() for p in model.parameters())
         name = config.baseline or f"The network of {config.grammar} (preset {recipe.preset})"
-        layers = "1 layer" if config.layers == 1 else f"{config.layers} layers"
-        self._point(f"{name} has {layers} of width {config.width}: {weights:,} weights.")
+        self._point(
+            f"{name} has {counted(config.layers, 'layer')} of width {config.width}: "
+            f"{weights:,} weights."
+        )
         if self.other is not None and isinstance(model, GrammarGNN):
             self._point(reduction_sentence(self.other, model))
         self._point(
-            f"Recipe {recipe.name}: at most {recipe.epochs} epochs, batches of {recipe.batch}, "
-            f"learning rate {recipe.rate:g}, seed {config.seed}."
+            f"Recipe {recipe.name}: at most {counted(recipe.epochs, 'epoch')}, batches of "
+            f"{recipe.batch}, learning rate {recipe.rate:g}, seed {config.seed}."
         )
 
     def _point(self, sentence: str) -> None:
@@ -80,7 +83,7 @@ class Display(AbstractContextManager["Display"]):
     def start(self, loop: Loop) -> None:
         self._first = loop.progress.steps, loop.progress.seconds
         self._say(f"\ntraining into {shown_path(loop.folder)}; Ctrl-C stops and saves")
-        if loop.progress.steps:
+        if loop.progress.steps and not loop.finished:
             self._say(f"going on from epoch {loop.progress.epoch + 1}")
         if self.console.is_terminal and not loop.finished:
             width = max(6, min(30, self.console.width - 84))  # what the text beside it leaves
@@ -231,21 +234,22 @@ def score_table(task: Task, scores: Scores, guesses: Scores | None = None) -> Ta
 
 
 def reliability_sentences(task: Task, reliability: Reliability, what: str) -> list[str]:
-    """How intervals or calibrated probabilities do on `what` (`test graphs`), for each target."""
+    """How intervals or calibrated probabilities do, for each target; `what`: `test graph`."""
     sentences = []
     for column in task.columns:
         if (row := reliability.get(column.name)) is None:
             continue
         of = f"{column.name}: " if len(task.columns) > 1 else ""
+        known = counted(int(row["rows"]), what)
         if row.get("temperature") == 1.0:  # too few validation rows to fit one
             sentences.append(
-                f"{of}on {row['rows']:,} {what} the negative log-likelihood is {row['nll']:.4g}, "
+                f"{of}on {known} the negative log-likelihood is {row['nll']:.4g}, "
                 f"the expected calibration error {percent(row['ece'])}"
             )
         elif "temperature" in row:
             sentences.append(
                 f"{of}probabilities are calibrated by a temperature of {row['temperature']:.3g}; "
-                f"on {row['rows']:,} {what} the negative log-likelihood is {row['nll']:.4g} "
+                f"on {known} the negative log-likelihood is {row['nll']:.4g} "
                 f"(before: {row['nll_before']:.4g}), the expected calibration error "
                 f"{percent(row['ece'])} (before: {percent(row['ece_before'])})"
             )
@@ -253,7 +257,7 @@ def reliability_sentences(task: Task, reliability: Reliability, what: str) -> li
             unit = f" {column.unit}" if column.unit else ""
             sentences.append(
                 f"{of}{percent(row['level'])} intervals (± {row['width'] / 2:.4g}{unit}) hold "
-                f"{100 * row['coverage']:.1f} % of {row['rows']:,} {what}"
+                f"{100 * row['coverage']:.1f} % of {known}"
             )
     return sentences
 

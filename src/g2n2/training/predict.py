@@ -21,6 +21,7 @@ from torch import nn
 
 from .. import __version__
 from ..data.graph_set import GraphSet
+from ..data.readers.molecules import fragment_notes
 from ..data.readers.options import SHOWN, Options, settle_bad_records
 from ..data.streaming import Chunk, GraphStream, read_chunk
 from ..described import Described
@@ -51,6 +52,8 @@ class PredictedChunk:
         rows: Predictions among the lines.
         bad: Position and reason of each record that cannot be read.
         first_bad: Id and reason of the first of them.
+        noted: Predictions with a note.
+        fragmented: Molecules of several fragments.
     """
 
     text: bytes
@@ -58,6 +61,8 @@ class PredictedChunk:
     rows: int
     bad: tuple[str, ...]
     first_bad: tuple[str, str] | None
+    noted: int
+    fragmented: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,6 +76,8 @@ class PredictionFile(Described):
         unread: Records without a prediction.
         first_unread: Id and reason of the first of them.
         repeated: The first id, if any, that more than one record has.
+        noted: Predictions with a note on how the graph is unlike the training graphs.
+        notes: What there is to say about the molecules, a sentence each.
     """
 
     path: Path
@@ -79,10 +86,13 @@ class PredictionFile(Described):
     unread: int
     first_unread: tuple[str, str] | None
     repeated: str | None
+    noted: int
+    notes: tuple[str, ...]
 
     def facts(self) -> dict[str, str]:
         facts = {"path": str(self.path), "predictions": f"{self.rows:,}"}
-        return facts | ({"not read": f"{self.unread:,}"} if self.unread else {})
+        counts = {"not read": self.unread, "with a note": self.noted}
+        return facts | {name: f"{count:,}" for name, count in counts.items() if count}
 
 
 class ChunkPredictor:
@@ -106,8 +116,15 @@ class ChunkPredictor:
             for index, reason in reasons.items()
         )
         first = (names[min(reasons)], reasons[min(reasons)]) if reasons else None
-        text = csv_lines(rows, self.columns)
-        return PredictedChunk(text, len(chunk), len(rows) - len(reasons), bad, first)
+        return PredictedChunk(
+            csv_lines(rows, self.columns),
+            len(chunk),
+            len(rows) - len(reasons),
+            bad,
+            first,
+            noted=sum("note" in row for row in rows) - len(reasons),
+            fragmented=graphs.source.get("fragmented", 0),
+        )
 
     def _outcome(self, graphs: GraphSet) -> Outcome:
         run = self.run
@@ -173,7 +190,10 @@ def predict_to(
             for result in results:
                 if result.bad and stream.options.on_bad == "refuse":
                     output.dropped = True
-                    settle_bad_records(result.bad, stream.total, stream.label, "refuse")
+                    unseen = output.done.records + result.records < stream.total
+                    settle_bad_records(
+                        result.bad, stream.total, stream.label, "refuse", at_least=unseen
+                    )
                 output.add(result.text, result.records, _counts(output.done.counts, result))
                 progress(output.done.records, stream.total)
                 if interruption.asked:
@@ -194,6 +214,8 @@ def predict_to(
             counts.get("unread", 0),
             (first[0], first[1]) if first else None,
             stream.repeated,
+            counts.get("noted", 0),
+            tuple(fragment_notes(counts.get("fragmented", 0), stream.options.largest)),
         )
 
 
@@ -204,6 +226,8 @@ def _counts(so_far: Mapping[str, Any], chunk: PredictedChunk) -> dict[str, Any]:
         "unread": so_far.get("unread", 0) + len(chunk.bad),
         "bad": [*so_far.get("bad", ()), *chunk.bad][:SHOWN],
         "first_bad": list(first) if first else None,
+        "noted": so_far.get("noted", 0) + chunk.noted,
+        "fragmented": so_far.get("fragmented", 0) + chunk.fragmented,
     }
 
 
@@ -330,6 +354,7 @@ def _require_listener(address: str) -> None:
 def _cluster(address: str | None, workers: int) -> Iterator[Any]:
     """Ray, connected to a cluster, or with a local one that ends with the context."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its faults reach us as exceptions
     try:
         import ray
         import ray.data

@@ -279,10 +279,17 @@ class RunFolder:
         """A sentence if the folder has no calibration; else empty."""
         if (self.path / CALIBRATION).exists():
             return ""
+        manifest = Manifest.read(self.path)
+        if manifest is not None and CALIBRATION in manifest.files:
+            lack = f"has lost {CALIBRATION}"
+        else:
+            lack = (
+                f"has no {CALIBRATION}, as it has not come to its end or is of an earlier version"
+            )
         return (
-            f"{self.path} has no {CALIBRATION}, as it has not come to its end or is of an earlier "
-            "version: predictions have no interval, and no note where a graph is unlike the "
-            f"training graphs; make it: g2n2 train --resume {self.path}"
+            f"{self.path} {lack}: predictions have no interval, probabilities are not calibrated, "
+            "and there is no note where a graph is unlike the training graphs; make it: "
+            f"g2n2 train --resume {self.path}"
         )
 
     def refuse_other_data(self, graphs: GraphSet) -> None:

@@ -331,7 +331,7 @@ def test_one_bad_xyz_molecule_among_thirty_is_named_and_skipped(
     path = table(tmp_path, text, "mine.xyz")
     graphs = read_graphs(path)
     assert len(graphs) == 30
-    assert graphs.notes[0].startswith("1 of 31 records are skipped: molecule 16")
+    assert graphs.notes[0].startswith("1 of 31 records is skipped: molecule 16")
     assert reason in graphs.notes[0]
     with pytest.raises(DataError, match="molecule 16"):
         read_graphs(path, on_bad="refuse")

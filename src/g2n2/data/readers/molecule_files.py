@@ -84,6 +84,11 @@ class Parsed:
     bad: list[tuple[int, str]] = field(default_factory=list)
     without_orders: int = 0
 
+    @property
+    def fragmented(self) -> int:
+        """How many molecules are of several fragments, such as salts."""
+        return sum(molecule.fragments > 1 for molecule in self.molecules)
+
 
 def parse_records(records: Iterable[str | MoleculeRecord], options: Options) -> Parsed:
     """Read each record, a SMILES or a molecule of an SDF or XYZ file, by itself."""
@@ -126,8 +131,9 @@ def read_smiles_table(table: Table, options: Options) -> GraphSet:
 def read_smiles_list(texts: Sequence[str], options: Options) -> GraphSet:
     """Read molecules given as a list of SMILES; their ids are their indices in it."""
     places = tuple(f"molecule {number}" for number in range(len(texts)))
-    table = Table("the list", {"smiles": list(texts)}, tuple(range(len(texts))), places)
-    return read_smiles_table(table, options)
+    name = "the molecule" if len(texts) == 1 else "the list"
+    table = Table(name, {"smiles": list(texts)}, tuple(range(len(texts))), places)
+    return _read(table, texts, options, "smiles", ("smiles",), [])
 
 
 def read_molecule_files(source: str | Path, options: Options) -> GraphSet:
@@ -177,7 +183,7 @@ def _read(
         splits=labels.splits,
         node_names=ATOM_FEATURES,
         edge_names=BOND_FEATURES,
-        notes=(*notes, *fragment_notes(parsed.molecules, options.largest), *labels.notes),
+        notes=(*notes, *fragment_notes(parsed.fragmented, options.largest), *labels.notes),
         source={
             "format": form,
             "smiles": tuple(molecule.smiles for molecule in parsed.molecules),

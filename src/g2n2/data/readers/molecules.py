@@ -215,12 +215,11 @@ def _largest_fragment(chem: Any, molecule: Molecule) -> Molecule:
     return largest
 
 
-def fragment_notes(read: Sequence[ReadMolecule], largest: bool) -> list[str]:
-    """A note if molecules are of several fragments."""
-    count = sum(molecule.fragments > 1 for molecule in read)
+def fragment_notes(count: int, largest: bool) -> list[str]:
+    """A note if some molecules, `count` of them, are of several fragments."""
     if not count:
         return []
-    what = "1 molecule is" if count == 1 else f"{count} molecules are"
+    what = "1 molecule is" if count == 1 else f"{count:,} molecules are"
     if largest:
         return [f"{what} of several fragments; the largest is kept."]
     return [

@@ -32,7 +32,9 @@ class Options:
     name: str | None = None
 
 
-def settle_bad_records(bad: Sequence[str], total: int, what: str, on_bad: OnBad) -> list[str]:
+def settle_bad_records(
+    bad: Sequence[str], total: int, what: str, on_bad: OnBad, *, at_least: bool = False
+) -> list[str]:
     """Turn unreadable records into a note, or refuse them.
 
     Args:
@@ -40,6 +42,7 @@ def settle_bad_records(bad: Sequence[str], total: int, what: str, on_bad: OnBad)
         total: Records in all.
         what: The source, as the user names it.
         on_bad: What the user asked for.
+        at_least: Whether there may be more, as not all records were looked at.
 
     Raises:
         DataError: If records are bad and the user refuses them, or if all are bad.
@@ -49,11 +52,13 @@ def settle_bad_records(bad: Sequence[str], total: int, what: str, on_bad: OnBad)
     listed = "; ".join(bad[:SHOWN])
     if len(bad) > SHOWN:
         listed += f"; and {len(bad) - SHOWN} more"
+    if total == 1:
+        raise DataError(f"{what} cannot be read: {listed}")
     if len(bad) == total:
         raise DataError(f"none of the {total} records of {what} can be read: {listed}")
     if on_bad == "refuse":
         raise DataError(
-            f"{len(bad)} of the {total} records of {what} cannot be read: {listed}. "
-            "Correct them, or read with on_bad='skip' to leave them out"
+            f"{'at least ' if at_least else ''}{len(bad)} of the {total} records of {what} cannot "
+            f"be read: {listed}. Correct them, or read with on_bad='skip' to leave them out"
         )
-    return [f"{len(bad)} of {total} records are skipped: {listed}."]
+    return [f"{len(bad)} of {total} records {'is' if len(bad) == 1 else 'are'} skipped: {listed}."]
