@@ -67,6 +67,11 @@ def test_sizes_and_neighbours_on_either_side():
         f"a node with 1999 neighbours, in training {low:g} to {high:g}",
     ]
     assert small[0] == "1 node, fewer than any training graph (4)"
+    into_the_middle = replace(
+        star, edge_counts=np.array([1999, 0]), edges=star.edges[:, 1999:],
+        edge_features=star.edge_features[:1999],
+    )  # fmt: skip
+    assert RANGE.notes(into_the_middle)[0] == large, "by the larger of in- and out-degree"
 
 
 def test_distances_nearer_and_farther_than_any():
@@ -83,6 +88,8 @@ def test_distances_nearer_and_farther_than_any():
             assert any("Å apart, in training" in phrase for phrase in note)
             shown = float(next(p for p in note if "apart" in p).split()[1])
             assert (shown < every.min()) == nearer
+    for scale, noted in ((1 + 1e-6, False), (1 + 1e-3, True)):  # machines round distances their way
+        assert any(found.notes(placed(0, scale))) == noted
 
 
 def test_long_lists_are_cut():
