@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from g2n2.atomic_files import sole_writer
@@ -31,12 +32,18 @@ def made_up(config: RunConfig, folder: Path) -> tuple[float, str]:
 
 def main(settings: str, trials: str, storage: str, home: str) -> None:
     if (Path(home) / "made-up").exists():
-        sweep._train = made_up
+        sweep.train_trial = made_up
+        pictures: AbstractContextManager[None] = nullcontext()
+    else:
+        from small_runs import no_pictures  # only a real trial needs torch
+
+        pictures = no_pictures()
     plan = sweep.Sweep.read(settings)
     try:
-        ended = sweep.run_sweep(
-            plan, int(trials), storage, Path(home) / "runs", print, heartbeat=HEARTBEAT
-        )
+        with pictures:
+            ended = sweep.run_sweep(
+                plan, int(trials), storage, Path(home) / "runs", print, heartbeat=HEARTBEAT
+            )
     except G2N2Error as error:
         sys.exit(f"error: {error}")
     print(f"{len(ended.rows)} rows")

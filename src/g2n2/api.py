@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .compiler.readout_plan import Task
     from .data.graph_set import GraphSet
     from .nn.model import GrammarGNN
-    from .training.predict import Outcome
+    from .training.evaluate import Outcome
     from .training.run import Run
 
 

@@ -34,7 +34,7 @@ from g2n2.nn.expressivity import relabelled
 from g2n2.power.suites import Suite
 from g2n2.training.config import RunConfig
 from g2n2.training.cuda_graphs import Recorded
-from g2n2.training.predict import Outcome
+from g2n2.training.evaluate import Outcome
 from g2n2.training.run_folder import RunFolder, checksum
 
 from .brec import BrecSettings, BrecTraining, brec_cell

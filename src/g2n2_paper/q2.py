@@ -27,7 +27,7 @@ import numpy as np
 from g2n2.data.qm9 import QM9_TARGETS
 from g2n2.errors import DataError
 from g2n2.training.config import RunConfig
-from g2n2.training.predict import Outcome
+from g2n2.training.evaluate import Outcome
 from g2n2.training.run_folder import RunFolder, checksum
 from g2n2.training.setup import prepare
 from g2n2.training.task import Task

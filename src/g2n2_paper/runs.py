@@ -29,8 +29,7 @@ from g2n2.data.qm9 import has_raw_files
 from g2n2.errors import DataError
 from g2n2.training.config import FREE, RunConfig
 from g2n2.training.cuda_graphs import Recorded
-from g2n2.training.evaluate import Scores
-from g2n2.training.predict import Outcome
+from g2n2.training.evaluate import Outcome, Scores
 from g2n2.training.processes import free_cached_memory
 from g2n2.training.run import Run
 from g2n2.training.run_folder import RunFolder

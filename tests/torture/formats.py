@@ -172,12 +172,12 @@ def _storage(folder: Path) -> None:
     def train(*_: Any) -> Any:
         raise DataError("no trial is run here")
 
-    real, sweep._train = sweep._train, train
+    real, sweep.train_trial = sweep.train_trial, train
     try:
         plan = sweep.Sweep.read(folder / "sweep.toml")
         sweep.run_sweep(plan, 2, folder / "sweep.db", folder / "out", lambda _: None)
     finally:
-        sweep._train = real
+        sweep.train_trial = real
 
 
 def _predicted(seeds: Path, folder: Path) -> bytes:
@@ -321,12 +321,12 @@ def _a_record(folder: Path) -> bytes:
 
 def _swept(folder: Path) -> None:
     """A storage with two finished trials."""
-    real, sweep._train = sweep._train, lambda *_: (1.0, "validation MAE 1")
+    real, sweep.train_trial = sweep.train_trial, lambda *_: (1.0, "validation MAE 1")
     try:
         plan = sweep.Sweep.read(folder / "sweep.toml")
         sweep.run_sweep(plan, 2, folder / "sweep.db", folder / "out", lambda _: None)
     finally:
-        sweep._train = real
+        sweep.train_trial = real
 
 
 class _Mark:

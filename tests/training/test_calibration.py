@@ -7,6 +7,7 @@ import math
 import shutil
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,7 @@ from g2n2.training.calibration import (
     fit_temperature,
     percent,
 )
-from g2n2.training.evaluate import Predictions
-from g2n2.training.predict import prediction_columns, prediction_rows
+from g2n2.training.evaluate import Outcome, Predictions
 from g2n2.training.run import Run
 from g2n2.training.run_folder import CALIBRATION, RunFolder
 from g2n2.training.scaling import Scaling
@@ -40,9 +40,12 @@ from small_sets import small_set
 TASK = Task.of(small_set(graphs=4))
 
 
+four_graphs = cache(partial(small_set, graphs=4))
+
+
 def fitted(errors, kind="regression", values=None, labels=None) -> Calibration:
     """A calibration whose validation rows have these errors, or these probabilities."""
-    graphs = small_set(graphs=4, kind=kind)
+    graphs = four_graphs(kind=kind)
     task = Task.of(graphs)
     splits = {"train": np.arange(4)}
     parts = Parts(graphs, splits, task, Scaling((0.0,), (1.0,)), ())
@@ -144,6 +147,8 @@ def test_the_most_probable_class_stays(seed, temperature, kind):
     task = Task.of(small_set(graphs=8, kind=kind))
     values = task.decode(random.normal(scale=10.0, size=(30, task.out)))
     values[0] = 1.0 / max(2, task.out)
+    if kind == "binary":
+        values[1] = np.nextafter(0.5, 0.0)  # any temperature above 1 would round it to a half
     found = replace(
         fitted(None, kind, values, np.zeros((30, 1))), temperatures=(temperature,)
     ).probabilities(task, values)
@@ -182,6 +187,10 @@ def test_a_prediction_is_noted_where_it_exceeds_all_of_the_training_graphs():
     note = calibration.notes(graphs, TASK, beyond)[int(graphs.targets.argmax())]
     low = graphs.targets.min()
     assert note == f"t0 {4 * most:g} bonds predicted, in training {low:g} to {2 * most:g}"
+    for excess, noted in ((0.005, False), (0.02, True)):  # a hundredth of the range is no news
+        values = np.full((4, 1), 2 * most + excess * (2 * most - low))
+        notes = calibration.notes(graphs, TASK, Predictions(rows, values, graphs.targets))
+        assert [bool(note) for note in notes] == [noted] * 4
     unbounded = Predictions(rows, np.full((4, 1), np.nan), graphs.targets)
     assert all("predicted" in note for note in calibration.notes(graphs, TASK, unbounded))
 
@@ -196,10 +205,8 @@ def test_names_of_bounds_never_take_the_place_of_another_column():
     )
     made = Predictions(np.arange(3), graphs.targets, graphs.targets)
     for truth in (False, True):
-        rows = prediction_rows(
-            graphs, task, made, truth=truth, unread=False, calibration=calibration
-        )
-        header = prediction_columns("graph", task, calibration, truth=truth)
+        outcome = Outcome(graphs, made, {}, task, calibration)
+        rows, header = outcome.rows(truth), outcome.columns(truth)
         predicted = ["a [eV]", "interval a low [eV]", "a high [eV]", "a low [eV]"]
         told = ["true a [eV]", "true a low [eV]"] * truth
         bounds = ["a low low [eV]", "a low high [eV]"]
@@ -207,8 +214,8 @@ def test_names_of_bounds_never_take_the_place_of_another_column():
         assert list(rows[0]) == header[:-1]
         assert rows[0]["interval a low [eV]"] == graphs.targets[0, 0] - 1.0
         assert rows[0]["a low low [eV]"] == "", "5 rows are too few for 90 %"
-    plain = prediction_columns("graph", task, calibration, truth=False, interval=0)
-    assert plain == ["id", "a [eV]", "a low [eV]", "note"]
+    plain = Outcome(graphs, made, {}, task, calibration, interval=0)
+    assert plain.columns() == ["id", "a [eV]", "a low [eV]", "note"]
 
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")

@@ -96,7 +96,7 @@ def test_what_was_altered_or_exchanged_is_refused_by_name(alter, folder, runs):
         train_config(RunFolder.existing(folder).config(), folder, graphs=GRAPHS, resume=True)
 
 
-@pytest.mark.parametrize("alter", ALTERATIONS[:4])
+@pytest.mark.parametrize("alter", [altered_scaling, other_weights])
 def test_a_folder_of_an_earlier_version_is_used_with_a_note(alter, folder, runs):
     (folder / checkpoint.MANIFEST).unlink()
     run = Run(folder, "cpu")
@@ -134,7 +134,7 @@ def test_a_checkpoint_of_another_run_is_passed_over(folder, runs):
         load_checkpoint(folder)
 
 
-@pytest.mark.parametrize("killed_at", range(12))
+@pytest.mark.parametrize("killed_at", range(6))
 def test_a_kill_between_any_two_files_leaves_a_run_that_is_known(folder, monkeypatch, killed_at):
     """Three checkpoints are written over and over, the process ending before some replacement."""
 
@@ -153,7 +153,7 @@ def test_a_kill_between_any_two_files_leaves_a_run_that_is_known(folder, monkeyp
     monkeypatch.setattr(checkpoint, "replace_file", replaced)
     content, _ = load_checkpoint(folder)
     try:
-        for number in range(6):
+        for number in range(4):
             save_checkpoint(folder, {**content, "model": {"w": torch.full((3,), float(number))}})
     except KilledError:
         pass

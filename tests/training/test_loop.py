@@ -25,7 +25,6 @@ from g2n2.training import loop, session
 from g2n2.training.checkpoint import CHECKPOINT, PREVIOUS, load_checkpoint, save_checkpoint
 from g2n2.training.display import data_sentences
 from g2n2.training.evaluate import outputs
-from g2n2.training.loop import Loop
 from g2n2.training.plots import draw
 from g2n2.training.run import Run
 from g2n2.training.run_folder import RunFolder
@@ -85,10 +84,9 @@ def halfway(tmp_path: Path) -> Path:
 
 
 def same_run(left: Path, right: Path) -> bool:
-    return (
-        same_bytes(learned_state(left), learned_state(right))
-        and (left / "metrics.csv").read_bytes() == (right / "metrics.csv").read_bytes()
-        and same_bytes(load_file(left / "best.safetensors"), load_file(right / "best.safetensors"))
+    files = ("metrics.csv", "best.safetensors", "split.json", "data.json", "test.csv")
+    return same_bytes(learned_state(left), learned_state(right)) and all(
+        (left / name).read_bytes() == (right / name).read_bytes() for name in files
     )
 
 
@@ -149,7 +147,7 @@ def test_a_crash_epochs_after_a_shared_checkpoint_costs_only_time(
         if run.progress.epoch == 2:
             raise RuntimeError("crash")
 
-    monkeypatch.setattr(loop, "BETWEEN", 1e6)
+    monkeypatch.setattr(loop, "SHORT_EPOCH", 1e6)
     with pytest.raises(RuntimeError, match="crash"):
         train_config(
             small_config(), tmp_path / "a", graphs=small_graphs(), watch=Watch(epoch=crash)
@@ -205,23 +203,16 @@ def as_before_rules_of_s_were_read_out(folder: Path) -> None:
     (folder / "manifest.json").unlink()
 
 
+@pytest.mark.parametrize("settings", ["its own", "today's"])
 def test_a_run_from_before_rules_of_s_were_read_out_is_gone_on_with(
-    done: Result, halfway: Path
+    done: Result, halfway: Path, settings: str
 ) -> None:
     as_before_rules_of_s_were_read_out(halfway)
-    settings = RunFolder.existing(halfway).config()
-    assert settings.readout == "pooled-only"
-    train_config(settings, halfway, graphs=small_graphs(), resume=True)
-    states = [load_file(folder / "best.safetensors") for folder in (done.folder, halfway)]
-    assert states[0].keys() == states[1].keys()
-    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
-
-
-def test_its_settings_may_be_said_again(done: Result, halfway: Path) -> None:
-    as_before_rules_of_s_were_read_out(halfway)
-    resume(halfway)
-    states = [load_file(folder / "best.safetensors") for folder in (done.folder, halfway)]
-    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    config = RunFolder.existing(halfway).config()
+    assert config.readout == "pooled-only"
+    config = config if settings == "its own" else small_config()
+    train_config(config, halfway, graphs=small_graphs(), resume=True)
+    assert same_bytes(*(load_file(f / "best.safetensors") for f in (done.folder, halfway)))
 
 
 def test_other_data_is_refused(halfway: Path) -> None:
@@ -234,7 +225,7 @@ def test_other_data_is_refused(halfway: Path) -> None:
 def test_a_full_disk_at_the_end_of_an_epoch(
     done: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    monkeypatch.setattr(loop, "BETWEEN", 0.0)  # a checkpoint after every epoch, short as it is
+    monkeypatch.setattr(loop, "SHORT_EPOCH", 0.0)  # a checkpoint after every epoch, short as it is
     real, writes = os.fsync, []
 
     def full(descriptor: int) -> None:
@@ -254,6 +245,18 @@ def test_a_full_disk_at_the_end_of_an_epoch(
     assert same_run(done.folder, tmp_path)
 
 
+def test_the_best_weights_are_those_of_the_best_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = iter([1.0, 0.5, 0.8])
+    monkeypatch.setattr(loop, "score", lambda *_: {"all": {"relative_mae": next(results)}})
+    kept: list[bytes] = []
+    watch = Watch(epoch=lambda _: kept.append((tmp_path / "best.safetensors").read_bytes()))
+    result = train_config(small_config(), tmp_path, graphs=small_graphs(), watch=watch)
+    assert result.best_epoch == 2
+    assert kept[0] != kept[1] == kept[2] == (tmp_path / "best.safetensors").read_bytes()
+
+
 def test_short_epochs_share_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
     real = loop.save_checkpoint
@@ -263,7 +266,7 @@ def test_short_epochs_share_a_checkpoint(tmp_path: Path, monkeypatch: pytest.Mon
         real(folder, content)
 
     monkeypatch.setattr(loop, "save_checkpoint", save)
-    monkeypatch.setattr(loop, "BETWEEN", 1e6)
+    monkeypatch.setattr(loop, "SHORT_EPOCH", 1e6)
     run(tmp_path)
     last = small_config().epochs
     assert written == [last], "the end is always kept"
@@ -362,8 +365,7 @@ def test_a_run_may_change_devices() -> None:
     weight.grad = torch.ones(2)
     cpu.step()
     gpu = torch.optim.AdamW([weight], lr=torch.tensor(0.3), foreach=False)
-    loop = SimpleNamespace(optimiser=gpu)
-    gpu.load_state_dict(Loop._on_this_device(loop, cpu.state_dict()))  # type: ignore[arg-type]
+    gpu.load_state_dict(loop.with_device_settings(cpu.state_dict(), gpu))
     assert isinstance(gpu.param_groups[0]["lr"], torch.Tensor)
     assert float(gpu.state[weight]["exp_avg"][0]) == pytest.approx(0.1), "what was learned is there"
     assert gpu.param_groups[0]["weight_decay"] == cpu.param_groups[0]["weight_decay"]
@@ -404,8 +406,14 @@ def test_a_run_whose_time_is_up_goes_on_and_sees_test_graphs_at_its_end_only(
     done: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tested: list[Path] = []
-    real = session._test
-    monkeypatch.setattr(session, "_test", lambda *given: tested.append(tmp_path) or real(*given))
+    real = session.predict
+
+    def predict(model: Any, parts: Any, store: Any, indices: Any, fabric: Any) -> Any:
+        if indices is parts.splits["test"]:
+            tested.append(tmp_path)
+        return real(model, parts, store, indices, fabric)
+
+    monkeypatch.setattr(session, "predict", predict)
     clock(monkeypatch)
     settings = small_config(minutes=0.5)
     stops = [train_config(settings, tmp_path, graphs=small_graphs())]

@@ -1,351 +1,504 @@
-"""Rows of a predictions file."""
+"""Predictions made and written in chunks: the rows of `Run.predict`, whatever cuts them off."""
 
 from __future__ import annotations
 
-import json
-import multiprocessing
+import errno
+import gzip
 import os
+import re
 import signal
+import socket
+import subprocess
+import sys
 import time
-from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import pytest
 
-from g2n2.atomic_files import HOLDER, LOCK, holder, sole_writer
-from g2n2.data.graph_set import Target
+import g2n2
+from g2n2 import partial_output
+from g2n2.atomic_files import InUseError
 from g2n2.errors import DataError
-from g2n2.training.config import RunConfig, new_run_folder
-from g2n2.training.evaluate import Predictions
-from g2n2.training.predict import match_training_columns, prediction_rows, write_rows
-from g2n2.training.run_folder import BEST
-from g2n2.training.session import Watch, train_config
-from g2n2.training.task import Task
-from run_processes import hold, in_folder
-from small_runs import SMALL, small_config, small_graphs
-from small_sets import small_set
+from g2n2.training.run import Run
+from g2n2.training.session import train_config
+from small_runs import no_pictures, small_config
 
+Chem = pytest.importorskip("rdkit.Chem", reason="molecules are read with RDKit")
 
-def predictions(graphs, values=None):
-    rows = np.arange(len(graphs.targets))
-    return Predictions(rows, graphs.targets if values is None else values, graphs.targets)
-
-
-def test_records_that_were_not_read_keep_their_place(tmp_path):
-    graphs = small_set(graphs=3)
-    source = {"rows": (0, 2, 3), "record_ids": ("a", "b", "c", "d"), "unread": {1: "not SMILES"}}
-    graphs = replace(graphs, ids=("a", "c", "d"), source=MappingProxyType(source))
-    made = predictions(graphs)
-    rows = prediction_rows(graphs, Task.of(graphs), made, truth=False, unread=True)
-    assert [row["id"] for row in rows] == ["a", "b", "c", "d"]
-    assert rows[1] == {"id": "b", "note": "not predicted: not SMILES"}
-    write_rows(tmp_path / "p.csv", rows)
-    lines = (tmp_path / "p.csv").read_text().splitlines()
-    assert lines[0] == "id,t0 [bonds],note"
-    assert lines[2] == "b,,not predicted: not SMILES"
-    assert lines[3] == f"c,{graphs.targets[1, 0]:g},"
-    own = prediction_rows(graphs, Task.of(graphs), made, truth=True, unread=False)
-    assert len(own) == 3
-    assert own[0]["true t0 [bonds]"] == own[0]["t0 [bonds]"]
-
-
-def test_nodes_and_edges_are_counted_within_their_graph():
-    graphs = small_set("node", graphs=3)
-    rows = prediction_rows(graphs, Task.of(graphs), predictions(graphs), truth=False, unread=True)
-    places = [(row["id"], row["node"]) for row in rows]
-    assert places == [(f"g{g}", n) for g in range(3) for n in range(graphs.sizes[g])]
-    graphs = small_set("edge", "binary", graphs=3)
-    rows = prediction_rows(graphs, Task.of(graphs), predictions(graphs), truth=True, unread=True)
-    first = graphs.edge_counts[0]
-    assert [(row["source"], row["target"]) for row in rows[:first]] == list(
-        zip(*graphs.edges[:, :first].tolist(), strict=True)
-    )
-    assert rows[first]["id"] == "g1"
-    assert all(row["true t0"] == row["t0"] for row in rows)
-    assert {row["true t0"] for row in rows} == {"no", "yes"}
-
-
-def test_unknown_targets_are_empty():
-    graphs = small_set(missing=0.5)
-    rows = prediction_rows(
-        graphs, Task.of(graphs), predictions(graphs, np.zeros((60, 1))), truth=True, unread=False
-    )
-    empty = [row["true t0 [bonds]"] == "" for row in rows]
-    assert empty == np.isnan(graphs.targets[:, 0]).tolist()
-    assert any(empty)
-
-
-def test_ids_of_the_input_are_kept_where_they_repeat_or_are_empty():
-    source = {"rows": (0, 1, 2), "record_ids": ("a", "a", ""), "unread": {}}
-    graphs = replace(small_set(graphs=3), ids=("0", "1", "2"), source=MappingProxyType(source))
-    rows = prediction_rows(graphs, Task.of(graphs), predictions(graphs), truth=False, unread=True)
-    assert [row["id"] for row in rows] == ["a", "a", ""]
-
-
-def test_energies_keep_their_digits(tmp_path):
-    write_rows(tmp_path / "p.csv", [{"id": "a", "u0 [hartree]": -286.4950123}])
-    assert (tmp_path / "p.csv").read_text().splitlines()[1] == "a,-286.495012"
-
-
-CLASHES = [
-    ("graph", ("id",), ["id", "true id", "predicted id"]),
-    ("graph", ("note", "a"), ["id", "true note", "true a", "predicted note", "a"]),
-    (
-        "graph",
-        ("a", "true a"),
-        ["id", "true a", "true true a", "a", "predicted true a"],
-    ),
-    (
-        "graph",
-        ("predicted id", "id"),
-        ["id", "true predicted id", "true id", "predicted id", "predicted predicted id"],
-    ),
-    ("graph", ("target",), ["id", "true target", "target"]),
-    ("node", ("node",), ["id", "node", "true node", "predicted node"]),
-    ("edge", ("target",), ["id", "source", "target", "true target", "predicted target"]),
+SMILES = [
+    f"{'C' * (1 + number % 5)}{tail}"
+    for number, tail in enumerate(("O", "N", "C(=O)O", "Cl", "c1ccccc1", "", "=O", "#N") * 5)
 ]
+BAD = {3: "C1CC(", 10: "not one", 11: "", 29: "xyz"}
 
 
-@pytest.mark.parametrize(("level", "names", "header"), CLASHES)
-def test_a_target_never_takes_the_place_of_another_column(level, names, header, tmp_path):
-    graphs = small_set(level, graphs=3, columns=len(names))
-    graphs = replace(graphs, columns=tuple(Target(name) for name in names))
-    task, rows = Task.of(graphs), len(graphs.targets)
-    values = graphs.targets + 100.0
-    made = predictions(graphs, values)
-    beside = prediction_rows(graphs, task, made, truth=True, unread=False)
-    assert list(beside[0]) == header
-    assert [row["id"] for row in beside[:: max(1, rows - 1)]] == ["g0", "g2"]
-    told = header[-2 * len(names) :]
-    for place, (true, predicted) in enumerate(
-        zip(told[: len(names)], told[len(names) :], strict=True)
-    ):
-        assert [row[true] for row in beside] == graphs.targets[:, place].tolist()
-        assert [row[predicted] for row in beside] == values[:, place].tolist()
-    alone = prediction_rows(graphs, task, made, truth=False, unread=True)
-    assert list(alone[0])[-len(names) :] == told[len(names) :], "the same names without the truth"
+def rows_of(count: int = len(SMILES)) -> list[str]:
+    """SMILES with some that are none, among them two in a row."""
+    return [BAD.get(number, SMILES[number % len(SMILES)]) for number in range(count)]
 
 
-def test_a_class_of_the_target_s_own_name_keeps_its_column():
-    graphs = small_set(kind="multiclass", graphs=30)
-    column = replace(graphs.columns[0], name="p(few)")
-    graphs = replace(graphs, columns=(column,))
-    made = predictions(graphs, np.tile([0.5, 0.3, 0.2], (30, 1)))
-    rows = prediction_rows(graphs, Task.of(graphs), made, truth=False, unread=False)
-    assert rows[0] == {
-        "id": "g0",
-        "p(few)": "few",
-        "predicted p(few)": 0.5,
-        "p(some)": 0.3,
-        "p(many)": 0.2,
-    }
+def table(path: Path, count: int = len(SMILES), separator: str = ",") -> Path:
+    """Ids that repeat, blank lines and a cell over two lines, so that rows are no lines."""
+    lines = [separator.join(("id", "comment", "smiles"))]
+    for number, text in enumerate(rows_of(count)):
+        comment = '"two\nlines"' if number == 5 else "x"
+        lines += [separator.join((f"m{number % 37}", comment, text)), *([""] * (number == 8))]
+    content = ("\n".join(lines) + "\n").encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
 
 
-def described(graphs, **changes):
-    return {
-        "level": graphs.level,
-        "node_names": list(graphs.node_names),
-        "edge_names": list(graphs.edge_names),
-        "node_features": graphs.node_features.shape[1],
-        "edge_features": graphs.edge_features.shape[1],
-        "positions": False,
-        **changes,
-    }
+def smi(path: Path, named: bool) -> Path:
+    lines = ["smiles name", "# made up"]
+    for number, text in enumerate(SMILES):
+        lines += [f"{BAD[29] if number == 4 else text}{f' name {number}' * named}"]
+    path.write_text("\n".join(lines))
+    return path
 
 
-def test_features_are_put_into_the_order_of_training():
-    trained = small_set()
-    swapped = replace(trained, node_features=trained.node_features[:, ::-1], node_names=("b", "a"))
-    made = match_training_columns(swapped, described(trained), Task.of(trained))
-    assert np.array_equal(made.node_features, trained.node_features)
-    assert made.node_names == ("a", "b")
+def sdf(path: Path) -> Path:
+    records = []
+    for number, text in enumerate(SMILES):
+        molecule = Chem.MolFromSmiles(text)
+        molecule.SetProp("_Name", "" if number % 2 else "title")
+        block = Chem.MolToMolBlock(molecule)
+        if number in (0, 6):
+            block = block.replace(" C ", " Qq", 1)
+        records.append(f"{block}>  <code>\nc-{number}\n\n$$$$\n")
+    path.write_text("".join(records))
+    return path
 
 
-def test_missing_and_unknown_features_are_named():
-    trained = small_set()
-    other = replace(trained, node_names=("a", "c"))
-    with pytest.raises(DataError) as caught:
-        match_training_columns(other, described(trained), Task.of(trained))
-    assert "lacks the node feature b and has unknown to the run the node feature c" in str(
-        caught.value
-    )
+def xyz(path: Path) -> Path:
+    water = "3\nname=w{}\nO 0 0 0\nH 0.96 0 0\nH -0.24 0.93 0\n"
+    odd = "2\nname=odd\nC 0 0\nH 1 0 0\n"
+    path.write_text("".join(odd if n in (2, 9) else water.format(n) for n in range(16)))
+    return path
 
 
-def test_another_number_of_features_without_names_is_refused():
-    trained = small_set()
-    nameless = replace(trained, node_features=trained.node_features[:, :1], node_names=())
-    with pytest.raises(DataError, match="has 1 node features, the run was trained on 2: a, b"):
-        match_training_columns(nameless, described(trained), Task.of(trained))
-
-
-def test_a_target_of_the_run_is_no_feature():
-    trained = small_set("node")
-    features = np.concatenate([trained.node_features, trained.targets], 1).astype(np.float32)
-    more = replace(trained, node_features=features, node_names=("a", "b", "t0"))
-    made = match_training_columns(more, described(trained), Task.of(trained))
-    assert np.array_equal(made.node_features, trained.node_features)
-
-
-def test_a_target_of_the_run_is_no_feature_where_the_run_has_none():
-    trained = small_set("edge")
-    bare = replace(
-        trained, edge_features=np.zeros((len(trained.targets), 0), np.float32), edge_names=()
-    )
-    labelled = replace(
-        bare, edge_features=trained.targets.astype(np.float32), edge_names=("t0",), level="graph"
-    )
-    made = match_training_columns(labelled, described(bare), Task.of(bare))
-    assert made.edge_features.shape == bare.edge_features.shape
-    other = replace(labelled, edge_names=("length",))
-    with pytest.raises(DataError, match="has unknown to the run the edge feature length; give"):
-        match_training_columns(other, described(bare), Task.of(bare))
-
-
-def test_classes_are_matched_by_name():
-    trained = small_set(kind="multiclass")
-    column = Target("T0", kind="multiclass", classes=("many", "few"))
-    values = np.array([[0.0], [1.0], [np.nan]] * 20)
-    new = replace(trained, targets=values, columns=(column,))
-    made = match_training_columns(new, described(trained), Task.of(trained))
-    assert made.targets[:2, 0].tolist() == [2.0, 0.0]
-    assert np.isnan(made.targets[2, 0])
-    odd = replace(new, columns=(Target("t0", kind="multiclass", classes=("many", "none")),))
-    with pytest.raises(
-        DataError, match="class 'none', unknown to the run; it knows few, some, many"
-    ):
-        match_training_columns(odd, described(trained), Task.of(trained))
-
-
-def test_targets_that_are_not_there_are_unknown():
-    trained = small_set("edge", "binary")
-    bare = replace(trained, targets=np.zeros((len(trained), 0)), columns=(), level="graph")
-    made = match_training_columns(bare, described(trained), Task.of(trained))
-    assert made.targets.shape == trained.targets.shape
-    assert np.isnan(made.targets).all()
-
-
-def test_positions_are_asked_for_where_distances_were_learned():
-    trained = small_set()
-    with pytest.raises(DataError, match="no positions"):
-        match_training_columns(trained, described(trained, positions=True), Task.of(trained))
-    placed = replace(trained, positions=np.zeros((trained.sizes.sum(), 3), dtype=np.float32))
-    assert match_training_columns(placed, described(trained), Task.of(trained)).positions is None
-
-
-pytest.importorskip("lightning.fabric", reason="training needs lightning")
-
-PRELOAD = ["g2n2.cli", "g2n2.training.session", "g2n2.training.display", "lightning.fabric"]
-SHORT = {**SMALL, "epochs": 1, "grammar": "GNNML1"}
+FILES = {
+    "csv": lambda folder: table(folder / "new.csv"),
+    "tsv.gz": lambda folder: table(folder / "new.tsv.gz", separator="\t"),
+    "smi": lambda folder: smi(folder / "new.smi", named=True),
+    "smi without names": lambda folder: smi(folder / "bare.smi", named=False),
+    "sdf": lambda folder: sdf(folder / "new.sdf"),
+    "xyz": lambda folder: xyz(folder / "new.xyz"),
+}
 
 
 @pytest.fixture(scope="module")
-def processes() -> Any:
-    """Processes that start in a moment: forked from one in which torch is imported."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PRELOAD, "run_processes", "torch.utils.tensorboard"])
-    return context
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in float64, whose numbers do not depend on the graphs beside them in nine digits."""
+    folder = tmp_path_factory.mktemp("predicting")
+    lines = [f"{text},{0.1 * len(text) + number % 3}" for number, text in enumerate(SMILES)]
+    (folder / "mine.csv").write_text("\n".join(["smiles,y", *lines]) + "\n")
+    config = small_config(
+        dataset=str(folder / "mine.csv"),
+        options={},
+        split="random",
+        batch=8,
+        epochs=1,
+        precision="64",
+        grammar="GNNML1",
+    )
+    with no_pictures():
+        train_config(config, folder / "run")
+    return folder
 
 
-def at_once(processes: Any, folder: Path, commands: list[list[str]]) -> list[tuple[int, str]]:
-    """How each of some commands ended that were started at the same time, and what it said."""
-    logs = [folder / f"{number}.log" for number in range(len(commands))]
-    started = [
-        processes.Process(target=in_folder, args=(folder, words, log), daemon=True)
-        for words, log in zip(commands, logs, strict=True)
+@pytest.fixture(scope="module")
+def run(home: Path) -> Run:
+    return Run(home / "run", "cpu")
+
+
+@pytest.fixture(scope="module")
+def whole(home: Path, run: Run) -> bytes:
+    """What is predicted for `new.csv` at once."""
+    run.predict(table(home / "new.csv")).to_csv(home / "whole.csv")
+    return (home / "whole.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("kind", "chunk"), [*((kind, 7) for kind in FILES), ("csv", 1), ("csv", 1000), ("xyz", 1)]
+)
+def test_chunks_give_the_rows_of_the_whole_file(
+    tmp_path: Path, run: Run, kind: str, chunk: int
+) -> None:
+    path = FILES[kind](tmp_path)
+    outcome = run.predict(path)
+    outcome.to_csv(tmp_path / "whole.csv")
+    steps: list[int] = []
+    made = run.predict_to(
+        path, tmp_path / "out.csv", chunk=chunk, progress=lambda done, _: steps.append(done)
+    )
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    unread = outcome.graphs.source["unread"]
+    assert unread
+    names = outcome.graphs.source["record_ids"]
+    assert (made.rows, made.unread) == (len(outcome), len(unread))
+    assert made.first_unread == (names[min(unread)], unread[min(unread)])
+    assert made.noted == sum(map(bool, outcome.notes))
+    assert made.notes == tuple(note for note in outcome.graphs.notes if "several fragments" in note)
+    assert made.records == len(names) == steps[-1]
+    assert steps == [*range(0, made.records, chunk), made.records]
+    assert made.repeated == next((x for x in names if x and names.count(x) > 1), None)
+    assert {path.name for path in tmp_path.iterdir()} == {path.name, "out.csv", "whole.csv"}
+
+
+def test_the_molecules_are_found_where_no_column_is_called_so(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "odd.csv"
+    cells = zip(["", "", *SMILES[:20]], ["CC", *["no"] * 21], strict=True)
+    path.write_text("a,b,key\n" + "".join(f"{x},{y},k{n}\n" for n, (x, y) in enumerate(cells)))
+    run.predict(path).to_csv(tmp_path / "whole.csv")
+    made = run.predict_to(path, tmp_path / "out.csv", chunk=3)
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert made.first_unread is not None
+    assert made.first_unread[0] == "k0"
+
+
+def test_formats_that_are_one_object_are_written_in_chunks(tmp_path: Path) -> None:
+    with no_pictures():
+        config = small_config(epochs=1, precision="64")
+        train_config(config, tmp_path / "run")
+    run = Run(tmp_path / "run", "cpu")
+    lines = ["C~", "Bw", "DQc", "EEh_", "C~", "Dhc", "Bw"]
+    (tmp_path / "new.g6").write_text("\n".join(lines) + "\n")
+    graphs = g2n2.read_graphs(tmp_path / "new.g6")
+    for source in (tmp_path / "new.g6", graphs):
+        run.predict(source).to_csv(tmp_path / "whole.csv")
+        for chunk in (1, 3, 1000):
+            run.predict_to(source, tmp_path / "out.csv", chunk=chunk)
+            assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    (tmp_path / "bad.g6").write_text("\n".join([*lines, "C~~~"]) + "\n")
+    with pytest.raises(DataError, match=r"bad.g6:8"):
+        run.predict_to(tmp_path / "bad.g6", tmp_path / "bad.csv", chunk=1)
+    assert not list(tmp_path.glob("bad.csv*"))
+
+
+def test_edge_predictions_of_an_edge_list(tmp_path: Path) -> None:
+    """Directed and undirected graphs in one file: a chunk is as directed as the file is.
+
+    Both directions of an edge would get the same prediction in an undirected set.
+    """
+    edges = [(g, n, (n + 1) % 4) for g in range(8) for n in range(4)]
+    edges += [(g, b, a) for g, a, b in edges if g % 2]
+    text = "".join(f"{g},{a},{b},{g + a}\n" for g, a, b in sorted(edges))
+    (tmp_path / "edges.csv").write_text("graph,source,target,y\n" + text)
+    nodes = "".join(f"{g},{n},{n}\n" for g in range(8) for n in range(4))
+    (tmp_path / "nodes.csv").write_text("graph,node,x\n" + nodes)
+    options = {"directed": True}
+    config = small_config(
+        dataset=str(tmp_path / "edges.csv"), options=options, target=["y"], split="random",
+        epochs=1, batch=2, precision="64",
+    )  # fmt: skip
+    with no_pictures():
+        train_config(config, tmp_path / "run")
+    run = Run(tmp_path / "run", "cpu")
+    run.predict(tmp_path / "edges.csv").to_csv(tmp_path / "whole.csv")
+    made = run.predict_to(tmp_path / "edges.csv", tmp_path / "out.csv", chunk=1)
+    assert made.rows == 48
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+class Cut(Exception):
+    pass
+
+
+def cut_off(run: Run, source: Path, out: Path, after: int, **options: Any) -> None:
+    """A prediction that ends without warning once so many records are written."""
+
+    def progress(done: int, total: int) -> None:
+        if done >= after:
+            raise Cut
+
+    with pytest.raises(Cut):
+        run.predict_to(source, out, chunk=7, progress=progress, **options)
+
+
+def torn(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+def longer(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"m21,1.2")
+
+
+@pytest.mark.parametrize(
+    ("after", "harm", "of"),
+    [
+        (7, None, ""),
+        (7, torn, "partial"),
+        (28, torn, "partial"),
+        (28, torn, "partial.jsonl"),
+        (28, longer, "partial"),
+        (28, longer, "partial.jsonl"),
+    ],
+)
+def test_a_prediction_that_was_cut_off_goes_on(
+    tmp_path: Path, home: Path, run: Run, whole: bytes, after: int, harm: Any, of: str
+) -> None:
+    source, out = home / "new.csv", tmp_path / "out.csv"
+    cut_off(run, source, out, after)
+    assert not out.exists()
+    partial = tmp_path / "out.csv.partial"
+    assert whole.startswith(partial.read_bytes())
+    assert partial.read_bytes().count(b"\n") >= after
+    if harm is not None:
+        harm(tmp_path / f"out.csv.{of}")
+    steps: list[int] = []
+    made = run.predict_to(
+        source, out, chunk=7, resume=True, progress=lambda done, _: steps.append(done)
+    )
+    assert steps[0] == (after - 7 if harm is torn else after)
+    assert out.read_bytes() == whole
+    assert (made.rows, made.unread, made.repeated) == (36, 4, "m0")
+    assert made.first_unread == ("m3", "'C1CC(': not SMILES")
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
+def test_what_is_not_gone_on_with(tmp_path: Path, home: Path, run: Run, whole: bytes) -> None:
+    source, out = home / "new.csv", tmp_path / "out.csv"
+    cut_off(run, source, out, 14)
+    partial = tmp_path / "out.csv.partial"
+    kept = partial.read_bytes()
+    other = table(tmp_path / "new.csv", count=39)
+    for arguments, part in (
+        ({"source": other}, r"begun with something else \(input: new.csv, \w+; now new.csv, \w+\)"),
+        ({"interval": 0.8}, r'else \(options: \{.*"interval": 0.9\}; now .*"interval": 0.8'),
+        ({"options": {"largest": True}}, r"begun with something else \(options: "),
+        ({"chunk": 8}, r"begun with something else \(chunk: 7; now 8\)"),
+    ):
+        said = {"source": source, "chunk": 7, **arguments}
+        with pytest.raises(DataError, match=part):
+            run.predict_to(out=out, resume=True, **said)
+    with pytest.raises(
+        DataError, match=r"holds 14 records of an interrupted prediction of new\.csv"
+    ):
+        run.predict_to(source, out)
+    partial.write_bytes(kept.replace(b"m1,", b"m2,"))
+    with pytest.raises(DataError, match="was altered since it was written"):
+        run.predict_to(source, out, chunk=7, resume=True)
+    partial.write_bytes(kept)
+    (tmp_path / "out.csv.partial.jsonl").unlink()
+    with pytest.raises(DataError, match="is lost or damaged: remove"):
+        run.predict_to(source, out, chunk=7, resume=True)
+    partial.unlink()
+    run.predict_to(source, out, resume=True)
+    assert out.read_bytes() == whole
+    with pytest.raises(DataError, match=r"out\.csv is whole: leave out --resume"):
+        run.predict_to(source, out, resume=True)
+
+
+def test_another_run_does_not_go_on(tmp_path: Path, home: Path, run: Run) -> None:
+    cut_off(run, home / "new.csv", tmp_path / "out.csv", 7)
+    config = small_config(
+        dataset=str(home / "mine.csv"), options={}, split="random", batch=8, epochs=1, seed=1,
+        precision="64", grammar="GNNML1",
+    )  # fmt: skip
+    with no_pictures():
+        train_config(config, tmp_path / "run")
+    with pytest.raises(DataError, match=r"something else \(run: run, \w+; now run, \w+\)"):
+        Run(tmp_path / "run", "cpu").predict_to(
+            home / "new.csv", tmp_path / "out.csv", chunk=7, resume=True
+        )
+
+
+def test_one_writer_at_a_time(tmp_path: Path, home: Path, run: Run, whole: bytes) -> None:
+    source, out = home / "new.csv", tmp_path / "out.csv"
+    refused: list[str] = []
+
+    def progress(done: int, total: int) -> None:
+        with pytest.raises(InUseError) as caught:
+            run.predict_to(source, out, resume=done > 0)
+        refused.append(str(caught.value))
+
+    run.predict_to(source, out, chunk=7, progress=progress)
+    assert len(refused) == 7
+    assert all(f"is being written by process {os.getpid()} on " in text for text in refused)
+    assert out.read_bytes() == whole
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
+def test_a_full_disk_loses_nothing(
+    tmp_path: Path, home: Path, run: Run, whole: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = home / "new.csv", tmp_path / "out.csv"
+    real, room = partial_output.put, [len(whole) // 2]
+
+    def put(file: Any, content: bytes) -> None:
+        if file.name.endswith(".partial"):
+            real(file, content[: room[0]])
+            room[0] -= len(content)
+            if room[0] < 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+        else:
+            real(file, content)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(partial_output, "put", put)
+        with pytest.raises(
+            DataError, match=r"No space left on device\): 14 records are in it; free space, and go"
+        ):
+            run.predict_to(source, out, chunk=7)
+    assert not out.exists()
+    run.predict_to(source, out, chunk=7, resume=True)
+    assert out.read_bytes() == whole
+
+
+def test_ctrl_c_ends_after_the_chunk_in_hand(
+    tmp_path: Path, home: Path, run: Run, whole: bytes
+) -> None:
+    def progress(done: int, total: int) -> None:
+        if done == 7:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    out = tmp_path / "out.csv"
+    with pytest.raises(KeyboardInterrupt):
+        run.predict_to(home / "new.csv", out, chunk=7, progress=progress)
+    run.predict_to(home / "new.csv", out, chunk=7, resume=True)
+    assert out.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "part"),
+    [
+        ("smiles\nC(\nxx\n", {}, r"none of the 2 records of .*new.csv can be read: line 2: 'C\('"),
+        (
+            "id,smiles\na,C\n\nb,C(\nc,CC\n",
+            {"on_bad": "refuse"},
+            r"^at least 1 of the 3 records of .* cannot be read: line 4 \(b\): 'C\('",
+        ),
+        ("smiles\nCC\nxx\n", {"on_bad": "refuse"}, "^1 of the 2 records of .* line 3: 'xx'"),
+        ("smiles,y\nC,1\nCC\n", {}, "line 3: got 1 cells, expected 2"),
+        ("smiles\n" + "C\n" * 9 + '"C\n', {}, "a quote that is never closed"),
+        ("a,b\n1,2\n", {}, "no column of .*new.csv holds SMILES"),
+        ("smiles\nC\n", {"nope": 1}, "there is no option 'nope'"),
+        ("smiles\nC\n", {"directed": True}, "says nothing about molecules in a table"),
+        ("smiles\nC\n", {"id": "nme"}, "has no column 'nme'"),
+    ],
+)
+def test_what_is_refused_leaves_nothing(
+    tmp_path: Path, run: Run, text: str, options: dict[str, Any], part: str
+) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=part) as caught:
+        run.predict_to(path, tmp_path / "out.csv", options, chunk=1)
+    with pytest.raises(DataError) as at_once:
+        run.predict(path, options)
+    assert str(caught.value).removeprefix("at least ") == str(at_once.value)
+    assert os.listdir(tmp_path) == ["new.csv"]
+
+
+def test_a_file_that_changes_meanwhile_is_said(tmp_path: Path, run: Run) -> None:
+    path = table(tmp_path / "new.csv")
+
+    def progress(done: int, total: int) -> None:
+        with path.open("a") as file:
+            file.write("late,x,CC\n")
+
+    with pytest.raises(DataError, match="was changed while it was read"):
+        run.predict_to(path, tmp_path / "out.csv", chunk=7, progress=progress)
+    assert not (tmp_path / "out.csv").exists()
+
+
+MEASURED = """
+import resource, sys
+from g2n2.training.run import Run
+Run(sys.argv[1], "cpu").predict_to(sys.argv[2], sys.argv[3])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def many(path: Path, count: int) -> Path:
+    """Distinct molecules of about twenty atoms."""
+    tails = ("O", "N", "Cl", "C(=O)O", "c1ccccc1", "C#N", "F", "S(=O)(=O)N", "C1CC1", "Br")
+    with path.open("w") as file:
+        file.write("id,smiles\n")
+        for n in range(count):
+            a, b, c = (tails[n // 10**k % 10] for k in range(3))
+            file.write(f"m{n},{'C' * (n // 1000 + 1)}N({a})CC({b})CCC({c})CO\n")
+    return path
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, home: Path) -> None:
+    peak = {}
+    for count in (2_000, 10_000):
+        source = many(tmp_path / f"{count}.csv", count)
+        command = [sys.executable, "-c", MEASURED, home / "run", source, tmp_path / f"{count}.out"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        peak[count] = int(done.stdout)
+        assert (tmp_path / f"{count}.out").read_bytes().count(b"\n") == count + 1
+    assert peak[10_000] - peak[2_000] < 40, peak  # at once it is 300 MiB
+
+
+@pytest.mark.slow
+def test_a_killed_prediction_goes_on(tmp_path: Path, home: Path, run: Run) -> None:
+    source, out = many(tmp_path / "many.csv", 10_000), tmp_path / "out.csv"
+    words = ["predict", str(home / "run"), str(source), "--out", str(out), "--device", "cpu"]
+    partial = tmp_path / "out.csv.partial"
+    for number in range(2):
+        command = [sys.executable, "-m", "g2n2", *words, *(["--resume"] if number else [])]
+        before = partial.stat().st_size if partial.exists() else 0
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        while not partial.exists() or partial.stat().st_size <= before + 1000:
+            assert process.poll() is None, process.stderr
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+    run.predict_to(source, out, resume=True)
+    run.predict_to(source, tmp_path / "whole.csv")
+    assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["many.csv", "out.csv", "whole.csv"]
+
+
+def test_a_cluster_that_is_not_there_is_said_at_once(tmp_path: Path, run: Run) -> None:
+    pytest.importorskip("ray")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens, and nobody else can
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(DataError, match=f"no Ray cluster at {address} .*ray start --head"):
+            run.predict_to(
+                table(tmp_path / "in.csv"), tmp_path / "out.csv", engine="ray", ray_address=address
+            )
+    assert os.listdir(tmp_path) == ["in.csv"]
+
+
+@pytest.mark.slow
+def test_actors_of_ray_give_the_same_rows_though_one_is_killed(
+    tmp_path: Path, home: Path, run: Run
+) -> None:
+    pytest.importorskip("ray")
+    source = many(tmp_path / "many.csv", 1_500)
+    with source.open("a") as file:
+        file.write("bad,C1CC(\n")
+    run.predict_to(source, tmp_path / "local.csv", chunk=100)
+    killed: list[int] = []
+
+    def progress(done: int, total: int) -> None:
+        if done >= 500 and not killed:
+            killed.append(kill_an_actor())
+
+    made = run.predict_to(
+        source, tmp_path / "ray.csv", chunk=100, engine="ray", workers=2, progress=progress
+    )
+    assert killed
+    assert (made.rows, made.unread) == (1_500, 1)
+    assert (tmp_path / "ray.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()
+
+
+def kill_an_actor() -> int:
+    """End one process that predicts, as the system does where memory is short."""
+    import psutil
+
+    actors = [
+        process
+        for process in psutil.Process().children(recursive=True)
+        if re.match(r"ray::.*MapWorker", " ".join(process.cmdline()))
     ]
-    for process in started:
-        process.start()
-    (folder / "go").touch()
-    for process in started:
-        process.join()
-    return [(p.exitcode, log.read_text()) for p, log in zip(started, logs, strict=True)]
-
-
-def seeded(folder: Path, count: int) -> list[list[str]]:
-    (folder / "settings.json").write_text(json.dumps(SHORT))
-    return [["train", "--config", "settings.json", "--seed", str(seed)] for seed in range(count)]
-
-
-def test_runs_started_at_once_have_a_folder_each(processes: Any, tmp_path: Path) -> None:
-    count = 12  # `make torture` starts 100
-    ended = at_once(processes, tmp_path, seeded(tmp_path, count))
-    assert [code for code, _ in ended] == [0] * count, ended
-    folders = sorted((tmp_path / "runs").iterdir())
-    assert len(folders) == count
-    seeds = set()
-    for folder in folders:
-        config = json.loads((folder / "config.json").read_text())
-        result = json.loads((folder / "result.json").read_text())
-        assert result["config"] == config, folder
-        assert (folder / BEST).is_file()
-        (told,) = (text for _, text in ended if f"run folder: runs/{folder.name} " in text)
-        assert f"seed {config['seed']}." in told
-        seeds.add(config["seed"])
-    assert seeds == set(range(count))
-
-
-def test_of_runs_started_in_one_folder_one_is_left_alone(processes: Any, tmp_path: Path) -> None:
-    commands = [[*words, "--out", "run"] for words in seeded(tmp_path, 8)]
-    ended = at_once(processes, tmp_path, commands)
-    winners = [seed for seed, (code, _) in enumerate(ended) if code == 0]
-    assert len(winners) == 1, ended
-    for seed, (code, said) in enumerate(ended):
-        if seed not in winners:
-            assert code == 2
-            assert "Traceback" not in said
-            assert "is being written by" in said or "holds a run already" in said
-    result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert result["config"]["seed"] == winners[0]
-    assert result["config"] == json.loads((tmp_path / "run" / "config.json").read_text())
-
-
-def test_a_run_is_taken_up_by_one_process_and_the_other_is_told_by_whom(tmp_path: Path) -> None:
-    said = []
-
-    def second(_loop: object) -> None:
-        with pytest.raises(DataError) as refusal:
-            train_config(small_config(), tmp_path, graphs=small_graphs(), resume=True)
-        said.append(str(refusal.value))
-
-    config = small_config(epochs=1)
-    train_config(config, tmp_path, graphs=small_graphs(), watch=Watch(epoch=second))
-    assert said
-    assert f"is being written by process {os.getpid()} on " in said[0]
-    assert "wait for it to end, or name another folder" in said[0]
-    assert not (tmp_path / HOLDER).exists()
-    train_config(config, tmp_path, graphs=small_graphs(), resume=True)
-
-
-def test_the_lock_of_a_killed_process_is_taken_over(processes: Any, tmp_path: Path) -> None:
-    process = processes.Process(target=hold, args=(tmp_path,), daemon=True)
-    process.start()
-    while not (tmp_path / "held").exists():
-        assert process.is_alive()
-        time.sleep(0.001)
-    with pytest.raises(DataError, match=rf"process {process.pid} on .*; go away"):
-        sole_writer(tmp_path, "go away").__enter__()
-    process.kill()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    with sole_writer(tmp_path, ""):
-        assert f"process {os.getpid()} " in holder(tmp_path / HOLDER)
-
-
-def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(DataError, match=r"cannot write in .*file .*: check that the folder can be"):
-        sole_writer(tmp_path / "file", "").__enter__()
-    with pytest.raises(DataError, match="is no folder"):
-        new_run_folder(RunConfig("mutag"), tmp_path / "file")
-
-
-def test_a_run_that_never_began_leaves_no_folder(tmp_path: Path) -> None:
-    folder = new_run_folder(RunConfig("mutag"), tmp_path)
-    assert folder.is_dir()
-    with pytest.raises(DataError, match="has no target"):
-        train_config(small_config(target=("nope",), options={"nodes": 8}), folder)
-    assert not folder.exists()
-    assert not (folder / LOCK).exists()
+    assert len(actors) == 2
+    actors[0].kill()
+    return actors[0].pid

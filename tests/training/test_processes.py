@@ -16,9 +16,9 @@ import torch
 
 from g2n2.errors import DataError, MemoryBudgetError
 from g2n2.training.processes import make_fabric, out_of_memory
-from g2n2.training.run_folder import RunFolder
+from g2n2.training.session import train_config
 from g2n2.training.step import BAD_BATCH
-from small_runs import SMALL, largest_difference, learned_state, small_config
+from small_runs import SMALL, largest_difference, learned_state, no_pictures, small_config
 from two_processes import run
 
 pytestmark = pytest.mark.slow
@@ -104,7 +104,8 @@ def test_the_command_line_starts_the_processes_itself(tmp_path: Path) -> None:
     settings.write_text(json.dumps({**SMALL, "epochs": 2, "precision": "64"}))
     words = [sys.executable, "-m", "g2n2", "train", "--config", str(settings)]
     said = finished([*words, "--devices", "2", "--out", str(tmp_path / "two")]).stdout
-    finished([*words, "--out", str(tmp_path / "one")])
+    with no_pictures():
+        train_config(small_config(epochs=2, precision="64"), tmp_path / "one")
     assert said.count("run folder:") == 1, "one process speaks"
     one, two = learned_state(tmp_path / "one"), learned_state(tmp_path / "two")
     assert largest_difference(one, two) < 1e-9
@@ -125,7 +126,7 @@ def test_a_killed_process_ends_the_other_with_a_sentence_and_the_run_can_be_take
             stdout=log,
             stderr=log,
         )
-        while not RunFolder(run).finished_epochs():
+        while not (run / "metrics.csv").exists():
             assert torchrun.poll() is None, (tmp_path / "log").read_text()
             time.sleep(0.01)
         os.kill(int((tmp_path / f"{victim}.pid").read_text()), signal.SIGKILL)
@@ -136,10 +137,8 @@ def test_a_killed_process_ends_the_other_with_a_sentence_and_the_run_can_be_take
     assert "gloo/" not in said
     assert "[rank" not in said, "no traceback of a process"
     steps = learned_state(run)["progress"]["steps"]
-    made = finished(
-        [sys.executable, "-m", "g2n2", "train", "--resume", str(run), "--minutes", "1e-9"]
-    )
-    assert "the time is up after" in made.stdout
+    result = train_config(small_config(minutes=1e-9), run, resume=True)
+    assert result.stopped
     assert learned_state(run)["progress"]["steps"] > steps > 0
 
 

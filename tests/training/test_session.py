@@ -4,15 +4,16 @@ import csv
 import json
 from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
 
+import g2n2
 from benchmark_files import real_file
-from g2n2.errors import DataError
+from g2n2.errors import DataError, G2N2Error
 from g2n2.training.config import RunConfig
 from g2n2.training.run import Run
-from g2n2.training.run_folder import BEST
 from g2n2.training.session import Watch, train_config
 from small_sets import small_set
 
@@ -50,7 +51,7 @@ def case_name(case):
 def test_every_task_is_learned(case, tmp_path):
     level, kind, columns, missing = case
     graphs = small_set(level, kind, graphs=100, columns=columns, missing=missing)
-    config = replace(SMALL, layers=1, batch=16, epochs=30, rate=1e-2)
+    config = replace(SMALL, layers=1, batch=16, epochs=15, rate=1e-2)
     result = train_config(config, tmp_path / "run", graphs=graphs)
     losses = [row["loss"] for row in result.history]
     assert losses[-1] < 0.8 * losses[0]
@@ -69,15 +70,6 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "first"
     config = replace(SMALL, epochs=3)
     return folder, config, train_config(config, folder, graphs=small_set(missing=0.1))
-
-
-def test_same_seed_same_numbers_and_bytes(run, tmp_path):
-    folder, config, _ = run
-    again = train_config(config, tmp_path / "again", graphs=small_set(missing=0.1))
-    for name in ("metrics.csv", BEST, "split.json", "test.csv", "config.json", "data.json"):
-        assert (again.folder / name).read_bytes() == (folder / name).read_bytes(), name
-    other = train_config(replace(config, seed=1), tmp_path / "other", graphs=small_set(missing=0.1))
-    assert (other.folder / "metrics.csv").read_bytes() != (folder / "metrics.csv").read_bytes()
 
 
 def test_a_run_in_full_precision_is_not_in_that_of_the_run_before(tmp_path):
@@ -132,51 +124,6 @@ def test_the_mean_predictor_is_the_mean_of_the_training_graphs(run):
     assert result.guesses["t0"]["mae"] == pytest.approx(np.nanmean(abs(truth - mean)))
 
 
-def test_a_folder_in_use_is_refused(run):
-    folder, config, _ = run
-    with pytest.raises(DataError, match="holds a run already; go on with --resume"):
-        train_config(config, folder, graphs=small_set())
-
-
-def test_other_data_is_refused_on_resuming(run):
-    folder, config, _ = run
-    with pytest.raises(DataError, match=r"is not what .* was started on"):
-        train_config(config, folder, resume=True, graphs=small_set(seed=5))
-
-
-def test_a_stopped_run_goes_on_to_the_same_end(run, tmp_path):
-    folder, config, whole = run
-    seen = []
-
-    def stop_in_the_second_epoch(loop):
-        seen.append(loop.progress.steps)
-        if loop.progress.steps == 9:
-            raise KeyboardInterrupt
-
-    often = replace(config, checkpoint_seconds=0.0)
-    graphs = small_set(missing=0.1)
-    with pytest.raises(KeyboardInterrupt):
-        train_config(
-            often, tmp_path / "b", graphs=graphs, watch=Watch(step=stop_in_the_second_epoch)
-        )
-    assert not (tmp_path / "b" / "result.json").exists()
-    result = train_config(often, tmp_path / "b", resume=True, graphs=graphs)
-    assert result.scores == whole.scores
-    assert (tmp_path / "b" / BEST).read_bytes() == (folder / BEST).read_bytes()
-    assert (tmp_path / "b" / "metrics.csv").read_bytes() == (folder / "metrics.csv").read_bytes()
-
-
-def test_small_sets_get_small_batches_unless_one_is_asked_for(run, tmp_path):
-    result = train_config(replace(SMALL, batch=None, epochs=1), tmp_path / "a", graphs=small_set())
-    written = json.loads((result.folder / "config.json").read_text())
-    assert written["batch"] == 8
-    _, config, _ = run
-    assert config.batch == 8
-    paper = replace(SMALL, batch=None, epochs=1, recipe="paper")
-    result = train_config(paper, tmp_path / "b", graphs=small_set())
-    assert json.loads((result.folder / "config.json").read_text())["batch"] == 32
-
-
 @pytest.mark.parametrize("baseline", ["GIN", "PPGN"])
 def test_baselines_train_and_come_back(baseline, tmp_path):
     if baseline == "GIN":
@@ -197,12 +144,9 @@ def test_filters_are_learned_node_by_node(tmp_path):
     assert result.scores["low"]["r2"] > 0.8
 
 
-def test_bad_targets_and_sets_are_said(tmp_path):
+def test_distances_need_positions(tmp_path):
     with pytest.raises(DataError, match="small has no positions"):
         train_config(replace(SMALL, distance=("raw",)), tmp_path / "a", graphs=small_set())
-    unknown = replace(small_set(), targets=np.full((60, 1), np.nan))
-    with pytest.raises(DataError, match="no training graph has a known target"):
-        train_config(SMALL, tmp_path / "b", graphs=unknown)
 
 
 def test_a_run_that_fails_before_its_first_step_leaves_no_folder(tmp_path):
@@ -230,29 +174,72 @@ def test_a_part_without_a_known_target_is_not_scored(tmp_path):
     assert run.evaluate("validation", graphs).scores
 
 
-pytest.importorskip("lightning.fabric", reason="training needs lightning")
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [
+        ({"grammar": "nope"}, "no grammar is called 'nope'"),
+        ({"baseline": "nope"}, "no baseline is called 'nope'"),
+        ({"preset": "nope"}, "no preset is called 'nope'"),
+    ],
+)
+def test_an_unknown_network_is_refused_before_the_data_is_read(
+    tmp_path, monkeypatch, settings, part
+):
+    def read(*_):
+        raise AssertionError("the data was read")
+
+    monkeypatch.setattr("g2n2.training.session.load_graphs", read)
+    with pytest.raises(G2N2Error, match=part):
+        train_config(replace(SMALL, **settings), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_grammar_is_refused_before_graphs_in_memory_are_converted():
+    class Untouched(list):
+        def __iter__(self):
+            raise AssertionError("the graphs were read")
+
+    with pytest.raises(G2N2Error, match="no grammar is called 'nope'"):
+        g2n2.train(Untouched([nx.path_graph(3)]), grammar="nope")
+
+
+ROWS = ["m,CC,1.5", "m,CCO,2.5", "k,not a molecule,0.5", ",CCC,3.5", "k,CCCC,1.0", "k,CCN,2.0"]
+
+
+def test_ids_that_repeat_are_kept_in_test_csv(tmp_path):
+    pytest.importorskip("rdkit")
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(["id,smiles,y", *ROWS]) + "\n")
+    config = replace(SMALL, dataset=str(path), split="random", batch=2, epochs=1)
+    result = train_config(config, tmp_path / "run")
+    with open(result.folder / "test.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    known = {float(row.rpartition(",")[2]): row.partition(",")[0] for row in ROWS}
+    assert rows
+    for row in rows:
+        assert row["id"] == known[float(row["true y"])]
 
 
 @pytest.mark.slow
-def test_r2_of_1000_molecules_is_learned(tmp_path, built_qm9):
+def test_r2_of_600_molecules_is_learned(tmp_path, built_qm9):
     """The error on unseen molecules is below a third of what guessing the mean gives."""
     config = RunConfig(
         "qm9",
         target=("r2",),
         options={"track": "distance", "cache": str(built_qm9.cache)},
-        limit=1000,
-        width=32,
-        layers=2,
+        limit=600,
+        width=16,
+        layers=1,
         batch=32,
-        epochs=10,
-        rate=2e-3,
+        epochs=8,
+        rate=5e-3,
         threads=1,  # a second thread gains little here and loses much on a busy machine
         device="cpu",
     )
     result = train_config(config, tmp_path / "run")
     error, guess = result.scores["r2"]["mae"], result.guesses["r2"]["mae"]
     print(f"R² of QM9: MAE {error:.1f} a₀², guessing the mean {guess:.1f} a₀²")
-    assert len(result.parts.graphs) == 1000
+    assert len(result.parts.graphs) == 600
     assert result.parts.graphs.name == "QM9 (distance)"
     assert guess > 150  # the spread of R² over QM9 is about 280 a₀²
     assert error < guess / 3

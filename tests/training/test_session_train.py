@@ -196,12 +196,6 @@ def test_mistakes_are_told_in_words(
     assert not (tmp_path / "run" / "config.json").exists()
 
 
-def test_a_folder_that_holds_a_run_is_refused(tmp_path: Path) -> None:
-    train(rings(), out=tmp_path / "run", **SMALL)
-    with pytest.raises(DataError, match="holds a run already"):
-        train(rings(), out=tmp_path / "run", **SMALL)
-
-
 def test_a_run_without_result_says_so(tmp_path: Path) -> None:
     run = train(rings(), out=tmp_path / "run", **SMALL)
     (tmp_path / "run" / "result.json").unlink()

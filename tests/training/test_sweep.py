@@ -64,7 +64,7 @@ def test_a_trial_cut_off_is_taken_up(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return float(config.width + config.seed), "validation MAE 1"
 
-    monkeypatch.setattr("g2n2.training.sweep._train", crash)
+    monkeypatch.setattr("g2n2.training.sweep.train_trial", crash)
     where = tmp_path / "sweep.db", tmp_path / "runs", lambda _: None
     with pytest.raises(KeyboardInterrupt):
         run_sweep(plan, 4, *where)
@@ -84,7 +84,7 @@ def test_ranges_are_respected(tmp_path, monkeypatch):
         seen.append((config.rate, config.width))
         return 1.0, "validation MAE 1"
 
-    monkeypatch.setattr("g2n2.training.sweep._train", note)
+    monkeypatch.setattr("g2n2.training.sweep.train_trial", note)
     run_sweep(plan, 4, tmp_path / "s.db", tmp_path / "runs", lambda _: None)
     run_sweep(plan, 8, tmp_path / "s.db", tmp_path / "runs", lambda _: None)
     assert len(set(seen)) == 8
@@ -97,7 +97,7 @@ def test_a_sweep_of_bad_trials_ends(tmp_path, monkeypatch):
     def fail(config, folder):
         raise DataError("no such data")
 
-    monkeypatch.setattr("g2n2.training.sweep._train", fail)
+    monkeypatch.setattr("g2n2.training.sweep.train_trial", fail)
     with pytest.raises(
         DataError, match="3 trials failed one after the other; the last: no such data"
     ):
@@ -116,7 +116,7 @@ def test_a_combination_that_fails_is_tried_once_in_a_call_and_again_in_the_next(
             raise DataError("too wide")
         return (float("nan") if config.width == bad[1] else 1.0), "validation MAE nan"
 
-    monkeypatch.setattr("g2n2.training.sweep._train", train)
+    monkeypatch.setattr("g2n2.training.sweep.train_trial", train)
     where = tmp_path / "s.db", tmp_path / "runs", said.append
     assert len(run_sweep(plan, 5, *where).rows) == 1
     assert tried == [2, 3, 4]
@@ -141,7 +141,7 @@ def test_a_trial_that_others_took_over_counts_once(tmp_path, monkeypatch, varied
             other.retry(mine.number)
         return 1.0, "validation MAE 1"
 
-    monkeypatch.setattr("g2n2.training.sweep._train", train)
+    monkeypatch.setattr("g2n2.training.sweep.train_trial", train)
     finished = run_sweep(plan, 3, tmp_path / "s.db", tmp_path / "runs", said.append)
     assert "  another sweep took over the trial: its heartbeat failed" in said
     assert len(finished.rows) == 3
@@ -152,7 +152,7 @@ def test_a_trial_that_others_took_over_counts_once(tmp_path, monkeypatch, varied
 def test_a_trial_of_a_process_that_died_before_its_first_heartbeat_is_not_waited_for(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("g2n2.training.sweep._train", lambda *_: (1.0, "validation MAE 1"))
+    monkeypatch.setattr("g2n2.training.sweep.train_trial", lambda *_: (1.0, "validation MAE 1"))
     plan = sweep(tmp_path, "width = [2, 3]\n")
     dead = SharedStudy(plan.name, tmp_path / "s.db")
     dead.study.enqueue_trial({"width": 2})
@@ -167,7 +167,7 @@ def test_a_storage_lost_on_the_way_is_said(tmp_path, monkeypatch):
         (tmp_path / "s.db").write_bytes(b"junk" * 5000)
         return 1.0, "validation MAE 1"
 
-    monkeypatch.setattr("g2n2.training.sweep._train", train)
+    monkeypatch.setattr("g2n2.training.sweep.train_trial", train)
     with pytest.raises(DataError, match=r"keeps the trials no longer .*the same command goes on"):
         run_sweep(sweep(tmp_path, "width = [2]\n"), 1, tmp_path / "s.db", tmp_path / "runs", print)
 
@@ -185,7 +185,7 @@ def test_ctrl_c_while_a_result_is_written_down_is_ctrl_c(tmp_path, monkeypatch):
             patched.setattr(optuna.storages.RDBStorage, "set_trial_state_values", press)
         return 1.0, "validation MAE 1"
 
-    monkeypatch.setattr("g2n2.training.sweep._train", train)
+    monkeypatch.setattr("g2n2.training.sweep.train_trial", train)
     where = tmp_path / "s.db", tmp_path / "runs", lambda _: None
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         run_sweep(plan, 1, *where, heartbeat=1)
@@ -195,7 +195,7 @@ def test_ctrl_c_while_a_result_is_written_down_is_ctrl_c(tmp_path, monkeypatch):
 
 def test_the_best_run_may_be_on_another_machine(tmp_path, monkeypatch):
     plan = sweep(tmp_path, "width = [2]\n")
-    monkeypatch.setattr("g2n2.training.sweep._train", lambda *_: (1.0, "validation MAE 1"))
+    monkeypatch.setattr("g2n2.training.sweep.train_trial", lambda *_: (1.0, "validation MAE 1"))
     monkeypatch.setattr("socket.gethostname", lambda: "node-7")
     there = run_sweep(plan, 1, tmp_path / "s.db", tmp_path / "there", lambda _: None)
     assert there.host == "node-7"
@@ -205,7 +205,7 @@ def test_the_best_run_may_be_on_another_machine(tmp_path, monkeypatch):
 
 
 def test_another_sweep_in_the_same_file_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("g2n2.training.sweep._train", lambda *_: (1.0, "validation MAE 1"))
+    monkeypatch.setattr("g2n2.training.sweep.train_trial", lambda *_: (1.0, "validation MAE 1"))
     where = tmp_path / "s.db", tmp_path / "runs", lambda _: None
     run_sweep(sweep(tmp_path, "width = [2]\n"), 1, *where)
     with pytest.raises(DataError, match="another sweep called search"):

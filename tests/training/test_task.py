@@ -53,11 +53,13 @@ def test_multiclass_loss_at_every_level(shape):
 
 
 def test_a_missing_target_has_no_gradient():
-    outputs = torch.zeros(2, 1, requires_grad=True)
-    loss, _ = task("regression").loss(outputs, torch.tensor([[1.0], [torch.nan]]))
+    outputs = torch.full((3, 1), 0.5, requires_grad=True)
+    targets = torch.tensor([[1.0], [torch.nan], [torch.inf]])
+    loss, count = task("regression").loss(outputs, targets)
     loss.backward()
+    assert (loss.item(), count.item()) == (0.5, 1)
     assert outputs.grad is not None
-    assert outputs.grad.tolist() == [[-1.0], [0.0]]
+    assert outputs.grad.tolist() == [[-1.0], [0.0], [0.0]]
 
 
 def test_decoding_gives_probabilities():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,7 @@ def test_the_graphs_themselves_have_no_note_in_any_company(graphs):
     found = TrainingRange.of(graphs, distances=graphs.positions is not None)
     assert not any(found.notes(graphs))
     assert not any(found.notes(graphs.select([1])))
-    assert TrainingRange.from_dict(json.loads(json.dumps(found.as_dict())), "a file") == found
+    assert TrainingRange.from_dict(json.loads(json.dumps(asdict(found))), "a file") == found
 
 
 def test_what_is_out_of_range_is_named_for_its_graph_only():
@@ -67,6 +67,11 @@ def test_sizes_and_neighbours_on_either_side():
         f"a node with 1999 neighbours, in training {low:g} to {high:g}",
     ]
     assert small[0] == "1 node, fewer than any training graph (4)"
+    into_the_middle = replace(
+        star, edge_counts=np.array([1999, 0]), edges=star.edges[:, 1999:],
+        edge_features=star.edge_features[:1999],
+    )  # fmt: skip
+    assert RANGE.notes(into_the_middle)[0] == large, "by the larger of in- and out-degree"
 
 
 def test_distances_nearer_and_farther_than_any():
@@ -83,6 +88,8 @@ def test_distances_nearer_and_farther_than_any():
             assert any("Å apart, in training" in phrase for phrase in note)
             shown = float(next(p for p in note if "apart" in p).split()[1])
             assert (shown < every.min()) == nearer
+    for scale, noted in ((1 + 1e-6, False), (1 + 1e-3, True)):  # machines round distances their way
+        assert any(found.notes(placed(0, scale))) == noted
 
 
 def test_long_lists_are_cut():
@@ -115,5 +122,5 @@ def test_molecules_unlike_those_of_training_are_noted(tmp_path: Path):
     assert "formal charge 1 of an atom, in training always 0" in charged
     assert fluorine == "F was never seen in training"
     assert usual == ""
-    bare = replace(run._read_list(["CCCF"], None), source={})
+    bare = replace(run.predict(["CCCF"]).graphs, source={})
     assert run.predict(bare).notes == ["F was never seen in training"], "by its feature alone"

@@ -178,7 +178,7 @@ def _predict_molecule(
 ) -> None:
     """What a run says of one SMILES: on the screen, and in a file where one is named."""
     from ..data.reading import SMILES
-    from ..training.predict import write_rows
+    from ..training.evaluate import write_rows
 
     if smiles is None:
         raise DataError(

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ..data.graph_set import GraphSet
 from ..grammars.grammar import Grammar
 from ..training.config import RunConfig
-from ..training.evaluate import Scores
 from ..training.session import Watch, train_config
+from ..training.task import Scores
 from .settings import DERIVED_AT_LEAST, GIN_AT_MOST, TARGETS, DemoSettings
 
 Values = NDArray[np.float64]

@@ -1,29 +1,29 @@
 """How far a prediction can be trusted: intervals, calibrated probabilities, notes.
 
-Fitted on the validation graphs when a run has ended, and kept in `calibration.json`. Intervals of
-regression are split conformal: of n absolute errors on validation graphs, the one of rank
+Fitted on validation graphs. Intervals are split conformal: of n absolute errors, the one of rank
 ⌈(n + 1) · level⌉ is the half-width; a new graph drawn as the validation graphs were is inside with
-a probability of at least the level. Logits of classes are divided by a temperature, which keeps the
-most probable class.
+a probability of at least the level. Logits of classes are divided by a temperature.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..data.graph_set import GraphSet
 from ..errors import DataError
 from ..validation import Int, check
-from .evaluate import Predictions
 from .setup import Parts
-from .task import Task, Values
+from .task import Scores, Task, Values
 from .training_range import Range, TrainingRange, joined, spread
+
+if TYPE_CHECKING:
+    from .evaluate import Predictions
 
 INTERVAL = 0.9
 """The level of an interval, where none is asked for."""
@@ -48,7 +48,8 @@ SHAPE = {
     "training": {},
 }
 
-Reliability = dict[str, dict[str, float]]
+Reliability = Scores
+Labels = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -82,17 +83,17 @@ class Calibration:
         known = np.isfinite(validation.targets)
         graphs = parts.graphs.select(parts.splits["train"])
         errors, temperatures, predictions = [], [], []
-        for place in range(len(task.columns)):
-            rows = known[:, place]
-            truth = validation.targets[rows, place]
+        for index in range(len(task.columns)):
+            rows = known[:, index]
+            truth = validation.targets[rows, index]
             if task.kind == "regression":
-                residual = np.abs(validation.values[rows, place] - truth)
+                residual = np.abs(validation.values[rows, index] - truth)
                 errors.append(tuple(_order_statistics(np.nan_to_num(residual, nan=np.inf))))
-                seen = np.concatenate([train.values[:, place], graphs.targets[:, place]])
+                seen = np.concatenate([train.values[:, index], graphs.targets[:, index]])
                 seen = np.nan_to_num(seen[~np.isnan(seen)])
                 predictions.append((float(seen.min()), float(seen.max())))
             else:
-                logits = _logits(task, validation.values[rows], place)
+                logits = _logits(task, validation.values[rows], index)
                 temperatures.append(fit_temperature(logits, truth.astype(np.int64)))
         return cls(
             tuple(column.name for column in task.columns),
@@ -104,23 +105,11 @@ class Calibration:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "columns": self.columns,
-            "validation": self.validation,
-            "errors": self.errors,
-            "temperatures": self.temperatures,
-            "predictions": self.predictions,
-            "training": self.training.as_dict(),
-        }
+        return {"format": FORMAT, **asdict(self)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], task: Task, source: object) -> Calibration:
-        """The content of a file, for a run of this task.
-
-        Raises:
-            DataError: It is damaged, of another run, or of a newer version.
-        """
+        """From a file's content; a DataError if it is damaged, of another run or too new."""
         check(content, {"format": Int()}, "calibration", source)
         if content["format"] > FORMAT:
             raise DataError(f"{source} was written by a newer g2n2: upgrade")
@@ -183,22 +172,24 @@ class Calibration:
         below = np.nextafter(0.5, 0.0)
         return np.where(values < 0.5, np.minimum(calibrated, below), np.maximum(calibrated, 0.5))
 
-    def notes(self, graphs: GraphSet, task: Task, made: Predictions) -> list[str]:
+    def notes(self, graphs: GraphSet, task: Task, predictions: Predictions) -> list[str]:
         """For each row how it is unlike the training graphs; empty if it is not."""
         of_graph = self.training.notes(graphs)
-        phrases = [list(of_graph[graph]) for graph in made.owners(graphs)]
-        for place, (low, high) in enumerate(self.predictions):
-            values, slack = made.values[:, place], SLACK * (high - low)
-            column = task.columns[place]
+        phrases = [list(of_graph[graph]) for graph in predictions.owners(graphs)]
+        for index, (low, high) in enumerate(self.predictions):
+            values, slack = predictions.values[:, index], SLACK * (high - low)
+            column = task.columns[index]
             unit = f" {column.unit}" if column.unit else ""
             for row in np.flatnonzero(~((values >= low - slack) & (values <= high + slack))):
                 phrases[row].append(
                     f"{column.name} {values[row]:.4g}{unit} predicted, in training "
                     f"{spread((low, high))}"
                 )
-        return [joined(own) for own in phrases]
+        return [joined(of_row) for of_row in phrases]
 
-    def reliability(self, task: Task, made: Predictions, interval: float = INTERVAL) -> Reliability:
+    def reliability(
+        self, task: Task, predictions: Predictions, interval: float = INTERVAL
+    ) -> Reliability:
         """How intervals or probabilities do on known targets, by target.
 
         `rows` counts the known targets. For regression `level`, `coverage` (the share of rows
@@ -209,14 +200,14 @@ class Calibration:
         table: Reliability = {}
         if task.kind == "regression" and not interval:
             return table
-        for place, column in enumerate(task.columns):
-            rows = np.isfinite(made.targets[:, place])
-            truth = made.targets[rows, place]
+        for index, column in enumerate(task.columns):
+            rows = np.isfinite(predictions.targets[:, index])
+            truth = predictions.targets[rows, index]
             if not len(truth):
                 continue
             if task.kind == "regression":
-                half = float(self.half_widths(interval)[place])
-                inside = np.abs(made.values[rows, place] - truth) <= half
+                half = float(self.half_widths(interval)[index])
+                inside = np.abs(predictions.values[rows, index] - truth) <= half
                 table[column.name] = {
                     "rows": len(truth),
                     "level": interval,
@@ -224,8 +215,8 @@ class Calibration:
                     "width": 2 * half,
                 }
                 continue
-            logits, labels = _logits(task, made.values[rows], place), truth.astype(np.int64)
-            temperature = self.temperatures[place]
+            logits, labels = _logits(task, predictions.values[rows], index), truth.astype(np.int64)
+            temperature = self.temperatures[index]
             before, after = _softmax(logits), _softmax(logits / temperature)
             table[column.name] = {
                 "rows": len(truth),
@@ -269,12 +260,11 @@ def conformal_rank(count: int, interval: float) -> int:
     return math.ceil((count + 1) * Fraction(repr(interval)))
 
 
-def fit_temperature(logits: Values, labels: np.ndarray[Any, np.dtype[np.int64]]) -> float:
+def fit_temperature(logits: Values, labels: Labels) -> float:
     """The temperature that makes the labels most likely, of `[n, classes]` logits and `[n]` labels.
 
-    The likelihood is concave in the inverse temperature, so its slope is bisected. A label counts
-    (n + 1) / (n + 2), as in Platt scaling: else a few rows, all of them right, would make every
-    probability 0 or 1.
+    Bisects the slope of the likelihood, which is concave in the inverse temperature. A label counts
+    (n + 1) / (n + 2), as in Platt scaling, so that a few rows, all right, do not give 0 and 1.
     """
     rows, classes = logits.shape
     if rows < LEAST_FOR_TEMPERATURE:
@@ -321,11 +311,11 @@ def _log(probabilities: Values) -> Values:
     return logarithms
 
 
-def _logits(task: Task, values: Values, place: int) -> Values:
+def _logits(task: Task, values: Values, index: int) -> Values:
     """`[rows, classes]` logits, up to a constant a row, out of probabilities."""
     if task.kind == "multiclass":
         return _log(values)
-    positive = values[:, place]
+    positive = values[:, index]
     return np.stack([_log(1.0 - positive), _log(positive)], axis=1)
 
 
@@ -335,15 +325,14 @@ def _softmax(logits: Values) -> Values:
     return shares
 
 
-def _nll(probabilities: Values, labels: np.ndarray[Any, np.dtype[np.int64]]) -> float:
-    given = probabilities[np.arange(len(labels)), labels]
-    return float(-_log(given).mean())
+def _nll(probabilities: Values, labels: Labels) -> float:
+    return float(-_log(probabilities[np.arange(len(labels)), labels]).mean())
 
 
-def _ece(probabilities: Values, labels: np.ndarray[Any, np.dtype[np.int64]]) -> float:
+def _ece(probabilities: Values, labels: Labels) -> float:
     """Mean over rows of the gap between probability and share of hits in the row's bin."""
-    given = probabilities.max(axis=1)
+    confidence = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == labels
-    bins = np.minimum((given * BINS).astype(np.int64), BINS - 1)
-    gaps = np.bincount(bins, weights=right - given, minlength=BINS)
+    bins = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+    gaps = np.bincount(bins, weights=right - confidence, minlength=BINS)
     return float(np.abs(gaps).sum() / len(labels))

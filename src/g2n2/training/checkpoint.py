@@ -1,8 +1,7 @@
 """Files that survive a crash: whole-file writes, checksums in manifest.json, checkpoints.
 
-A file that changes during a run (best weights, checkpoint) gets its checksum into the manifest
-before it is written: a process killed in between leaves the new file or the one before, and both
-are known.
+The checksum of a file that changes during a run goes into the manifest before the file is written:
+a process killed in between leaves the new file or the one before, and both are known.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import math
 import pickle
 import zipfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,23 +36,13 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass(frozen=True)
 class Manifest:
-    """Checksums of the files of a run.
-
-    Attributes:
-        files: Name of each file to the sha256 of its versions, the newest first.
-        version: Of the g2n2 that wrote it.
-    """
+    """Checksums of the files of a run: for each name the sha256 of its versions, newest first."""
 
     files: Mapping[str, tuple[str, ...]]
-    version: str = __version__
 
     @classmethod
     def read(cls, folder: Path) -> Manifest | None:
-        """The manifest of a run folder; None if an earlier g2n2 wrote none.
-
-        Raises:
-            DataError: It is damaged, or of a newer g2n2.
-        """
+        """The manifest of a run folder, None without one; a DataError if damaged or too new."""
         path = folder / MANIFEST
         try:
             content = json.loads(path.read_bytes())
@@ -61,8 +50,7 @@ class Manifest:
                 raise DataError(f"{path} was written by a newer g2n2 ({content['g2n2']}): upgrade")
             if content["digest"] != _digest_of(content):
                 raise ValueError("its own checksum does not match")
-            files = {name: tuple(versions) for name, versions in content["files"].items()}
-            return cls(files, content["g2n2"])
+            return cls({name: tuple(versions) for name, versions in content["files"].items()})
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -74,14 +62,14 @@ class Manifest:
             ) from None
 
     def write(self, folder: Path) -> None:
-        """Write it into a run folder; an OSError if the disk refuses."""
+        """Write it into a run folder; a DataError if the disk refuses."""
         content = {
             "format": MANIFEST_FORMAT,
-            "g2n2": self.version,
+            "g2n2": __version__,
             "files": {name: list(versions) for name, versions in sorted(self.files.items())},
         }
         text = json.dumps({**content, "digest": _digest_of(content)}, indent=2)
-        replace_file(folder / MANIFEST, text.encode())
+        write_whole(folder / MANIFEST, text.encode())
 
     def knows(self, name: str, content: bytes) -> bool:
         return sha256(content) in self.files.get(name, ())
@@ -103,11 +91,7 @@ def _digest_of(content: Mapping[str, Any]) -> str:
 
 
 def refuse_altered(folder: Path, name: str, content: bytes) -> None:
-    """Compare a file's content with the manifest.
-
-    Raises:
-        DataError: The run did not write this content.
-    """
+    """Raise a DataError if the manifest says that the run did not write this content."""
     manifest = Manifest.read(folder)
     if manifest is not None and not manifest.knows(name, content):
         raise DataError(
@@ -119,49 +103,29 @@ def refuse_altered(folder: Path, name: str, content: bytes) -> None:
 def write_whole(
     path: Path, content: bytes, before: Path | None = None, *, shared: bool = False
 ) -> None:
-    """Write a file so that no reader ever sees half of it; its folder is made.
-
-    Args:
-        path: The file.
-        content: All of it.
-        before: Where to keep what `path` held so far; None drops it.
-        shared: Whether several processes may write it at a time.
-
-    Raises:
-        DataError: The disk refuses; the old file is untouched.
-    """
+    """`replace_file` in a folder that is made; a DataError if the disk refuses."""
     try:
         make_folder(path.parent)
         replace_file(path, content, before, shared=shared)
     except OSError as error:
-        raise cannot_write(path, error) from None
-
-
-def cannot_write(path: Path, error: OSError) -> DataError:
-    advice = "free space" if error.errno in DISK_FULL else "check that the folder can be written"
-    return DataError(
-        f"cannot write {path} ({error.strerror or error}); what was there before is "
-        f"untouched: {advice} and try again"
-    )
+        full = error.errno in DISK_FULL
+        advice = "free space" if full else "check that the folder can be written"
+        raise DataError(
+            f"cannot write {path} ({error.strerror or error}); what was there before is "
+            f"untouched: {advice} and try again"
+        ) from None
 
 
 def write_announced(path: Path, content: bytes, before: Path | None = None) -> None:
     """`write_whole` after the checksum is in the manifest, if the folder has one."""
-    try:
-        manifest = Manifest.read(path.parent)
-        if manifest is not None and sha256(content) not in manifest.files.get(path.name, ())[:1]:
-            manifest.followed_by(path.name, content).write(path.parent)
-    except OSError as error:
-        raise cannot_write(path.parent / MANIFEST, error) from None
+    manifest = Manifest.read(path.parent)
+    if manifest is not None and sha256(content) not in manifest.files.get(path.name, ())[:1]:
+        manifest.followed_by(path.name, content).write(path.parent)
     write_whole(path, content, before)
 
 
 def save_checkpoint(folder: Path, content: dict[str, Any]) -> None:
-    """Write the newest checkpoint, keeping the one before it.
-
-    Raises:
-        DataError: The disk refuses; the last good checkpoint is untouched.
-    """
+    """Write the newest checkpoint, keeping the one before it; a DataError if the disk refuses."""
     buffer = io.BytesIO()  # torch.save itself does not survive a full disk
     torch.save({"format": FORMAT, "g2n2": __version__, **content}, buffer)
     try:
@@ -210,13 +174,10 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
 
 
 def _read(path: Path) -> Any:
-    """A checkpoint after its zip checksums are verified, which torch does not do.
-
-    Compressed archives are refused, so that the file's size bounds what it expands to.
-    """
+    """A checkpoint after its zip checksums are verified, which torch does not do."""
     with zipfile.ZipFile(path) as archive:
         if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
-            raise ValueError("it is compressed")
+            raise ValueError("it is compressed")  # the file's size must bound what it expands to
         if bad := archive.testzip():
             raise ValueError(f"the checksum of {bad} does not match")
     return torch.load(path, map_location="cpu", weights_only=True)
@@ -260,17 +221,11 @@ class Progress:
     micro: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
 
-    def best(self, metric: str, higher: bool) -> tuple[int, float]:
-        """The first epoch with the best result, and the result; (-1, NaN) before there is one.
+    def best(self, metric: str, higher: bool) -> int:
+        """The first epoch with the best result; the last one if no validation target is known.
 
-        If no epoch has a result, because no validation target is known, the last epoch counts.
+        -1 before there is one.
         """
-        results = [(row[metric], -epoch) for epoch, row in enumerate(self.history)]
-        usable = [(v if higher else -v, e) for v, e in results if math.isfinite(v)]
-        if not usable:
-            return len(self.history) - 1, math.nan
-        value, epoch = max(usable)
-        return -epoch, value if higher else -value
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        results = [row[metric] if higher else -row[metric] for row in self.history]
+        finite = [epoch for epoch, result in enumerate(results) if math.isfinite(result)]
+        return max(finite, key=results.__getitem__, default=len(results) - 1)

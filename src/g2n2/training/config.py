@@ -170,22 +170,14 @@ class RunConfig:
     checkpoint_seconds: float = 60.0
 
     def effective_recipe(self) -> Recipe:
-        """The recipe with this run's settings in it.
-
-        Raises:
-            DataError: There is no such recipe.
-        """
+        """The recipe with this run's settings in it."""
         if self.recipe not in RECIPES:
             raise DataError(f"no recipe is called {self.recipe!r}; known: {', '.join(RECIPES)}")
         given = {name: value for name in OVERRIDES if (value := getattr(self, name)) is not None}
         return replace(RECIPES[self.recipe], **given)
 
     def checked(self) -> RunConfig:
-        """The config itself, if a run can have these settings.
-
-        Raises:
-            DataError: Naming the setting, its value and what is expected.
-        """
+        """The config itself; a DataError if a run cannot have these settings."""
         recipe = self.effective_recipe()
         for name, value, least, most in (
             ("batch", recipe.batch, 1, 10**6),
@@ -242,16 +234,12 @@ class RunConfig:
     def completed(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Settings from a file, with today's default for each that did not exist then."""
         values = {**cls("").as_dict(), **respelled(settings)}
-        plain: dict[str, Any] = json.loads(json.dumps(values))
+        plain: dict[str, Any] = json.loads(json.dumps(values))  # tuples as lists
         return plain
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], source: str = "the configuration") -> RunConfig:
-        """A config from plain types.
-
-        Raises:
-            DataError: An unknown setting or one of the wrong type; the message names the nearest.
-        """
+        """A config from plain types; a DataError names an unknown or unusable setting."""
         types = {f.name: str(f.type) for f in fields(cls)}
         settings: dict[str, Any] = {}
         for name, value in respelled(values).items():
@@ -291,11 +279,7 @@ def _check_type(name: str, value: Any, annotation: str, source: str) -> None:
 
 
 def respelled(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with `readout = "mean"`, the old spelling, as `pooling = "mean"`.
-
-    Raises:
-        DataError: The two spellings disagree.
-    """
+    """Settings with `readout = "mean"`, the old spelling, as `pooling = "mean"`."""
     settings = dict(values)
     if settings.get("readout") in POOLINGS:
         pooling = settings.pop("readout")
@@ -316,11 +300,7 @@ def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
-    """The settings of a TOML file, or of a JSON file such as a run's `config.json`.
-
-    Raises:
-        DataError: It cannot be read, or is neither.
-    """
+    """The settings of a TOML file, or of a JSON file such as a run's `config.json`."""
     kind = "JSON" if str(path).lower().endswith(".json") else "TOML"
     try:
         text = read_text_file(path, f"expected settings in {kind}")
@@ -343,10 +323,6 @@ def merged(
         file: The file, or None.
         given: Settings of the command line; None or empty means not given.
         options: Options of the data set or reader, added to those of the file.
-
-    Raises:
-        DataError: A setting is unknown, of the wrong type, or makes no sense, or both a grammar
-            and a baseline are given.
     """
     values = respelled(read_settings(file)) if file is not None else {}
     source = str(file) if file is not None else "the command line"
@@ -373,12 +349,7 @@ def _refuse_both(settings: Mapping[str, Any], leave_out: str) -> None:
 
 
 def with_rules(config: RunConfig) -> RunConfig:
-    """The config with the rules of its grammar recorded.
-
-    Raises:
-        GrammarError: There is no such grammar.
-        DataError: Several processes would read the grammar from one pipe.
-    """
+    """The config with the rules of its grammar recorded."""
     return with_chosen_rules(config, exhaustive=False)[0]
 
 
@@ -417,8 +388,7 @@ def names_dataset(source: str) -> bool:
     """Whether a source is the name of a data set, which wins over a file of that name."""
     from ..data.catalogue import DATASETS
 
-    names = {row.name.replace("_", "-") for row in DATASETS}
-    return source.lower().replace("_", "-") in names
+    return source.lower().replace("_", "-") in {row.name.replace("_", "-") for row in DATASETS}
 
 
 def rooted(config: RunConfig) -> RunConfig:
@@ -434,11 +404,7 @@ def first_process() -> bool:
 
 
 def new_run_folder(config: RunConfig, root: str | Path = "runs") -> Path:
-    """Make the next free run folder; only the first process of a run makes it.
-
-    Raises:
-        DataError: It cannot be made.
-    """
+    """Make the next free run folder; only the first process of a run makes it."""
     while True:
         folder = next_run_folder(config, root)
         if not first_process():

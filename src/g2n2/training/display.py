@@ -22,20 +22,10 @@ from ..grammars.grammar import Grammar
 from ..nn.model import GrammarGNN
 from .calibration import Reliability, percent
 from .config import RunConfig
-from .evaluate import Scores
-from .loop import Loop
-from .session import Watch
+from .loop import Loop, Watch
 from .setup import Parts
-from .task import Task
+from .task import LABELS, Scores, Task
 
-LABELS = {
-    "mae": "MAE",
-    "relative_mae": "MAE / spread",
-    "rmse": "RMSE",
-    "r2": "R²",
-    "accuracy": "accuracy",
-    "roc_auc": "ROC-AUC",
-}
 WITH_UNIT = ("mae", "rmse")
 LINES_EVERY = 10.0
 """Seconds between two lines where there is no terminal to redraw."""
@@ -45,10 +35,10 @@ class Display(AbstractContextManager["Display"]):
     """Shows a run on a console: a bar on a terminal, plain lines elsewhere."""
 
     def __init__(self, console: Console | None = None, other: Grammar | None = None) -> None:
-        """Show on a console; `other` is the exhaustive grammar of a fragment that was reduced."""
+        """`other` is the exhaustive grammar of a fragment that was reduced."""
         self.console = console or plain_console()
         self.other = other
-        self.speed = Speed()
+        self._first = (0, 0.0)
         self._bar: Progress | None = None
         self._row: Any = None
         self._last_line = 0.0
@@ -91,15 +81,15 @@ class Display(AbstractContextManager["Display"]):
         self.console.print(text, soft_wrap=True, markup=False, highlight=False, emoji=False)
 
     def start(self, loop: Loop) -> None:
-        self.speed.start(loop)
+        self._first = loop.progress.steps, loop.progress.seconds
         self._say(f"\ntraining into {shown_path(loop.folder)}; Ctrl-C stops and saves")
         if loop.progress.steps and not loop.finished:
             self._say(f"going on from epoch {loop.progress.epoch + 1}")
         if self.console.is_terminal and not loop.finished:
-            room = max(6, min(30, self.console.width - 84))  # what the text beside it leaves
+            width = max(6, min(30, self.console.width - 84))  # what the text beside it leaves
             self._bar = Progress(
                 TextColumn("{task.description}"),
-                BarColumn(bar_width=room),
+                BarColumn(bar_width=width),
                 TextColumn("{task.fields[text]}", markup=False),
                 console=self.console,
             )
@@ -139,9 +129,14 @@ class Display(AbstractContextManager["Display"]):
             parts.append(f"loss {progress.history[-1]['loss']:.4g}")
         if progress.history:
             parts.append(f"validation {measured(loop.task, progress.history[-1][loop.metric])}")
-        if (rate := self.speed.graphs_a_second(loop)) > 0:
-            parts.append(f"{rate:,.0f} graphs/s")
-            parts.append(f"{duration(self.speed.seconds_left(loop))} left")
+        # Speed counts from where this process started or resumed.
+        steps, seconds = progress.steps - self._first[0], progress.seconds - self._first[1]
+        if steps > 0 and seconds > 0:
+            graphs = steps / loop.epoch_steps * loop.config.passes * len(loop.train)
+            left = seconds / steps * (loop.epoch_steps * loop.recipe.epochs - progress.steps)
+            if loop.config.minutes:
+                left = min(left, loop.config.minutes * 60.0 - seconds)
+            parts += [f"{graphs / seconds:,.0f} graphs/s", f"{duration(max(0.0, left))} left"]
         return "  ".join(parts)
 
 
@@ -185,27 +180,6 @@ class Advance(AbstractContextManager["Advance"]):
             self._bar = None
 
 
-class Speed:
-    """Training speed, counted from where this process started or resumed."""
-
-    def start(self, loop: Loop) -> None:
-        self.steps, self.seconds = loop.progress.steps, loop.progress.seconds
-
-    def graphs_a_second(self, loop: Loop) -> float:
-        spent = loop.progress.seconds - self.seconds
-        epochs = (loop.progress.steps - self.steps) / loop.epoch_steps
-        return epochs * loop.config.passes * len(loop.train) / spent if spent > 0 else 0.0
-
-    def seconds_left(self, loop: Loop) -> float:
-        """To the last epoch or the time limit, whichever is first; a plateau may stop it sooner."""
-        spent = loop.progress.seconds - self.seconds
-        steps = loop.epoch_steps * loop.recipe.epochs - loop.progress.steps
-        left = spent / max(1, loop.progress.steps - self.steps) * steps
-        if loop.config.minutes:
-            left = min(left, loop.config.minutes * 60.0 - spent)
-        return max(0.0, left)
-
-
 def plain_console() -> Console:
     """Standard output, with no markup."""
     return Console(highlight=False, markup=False, emoji=False)
@@ -215,9 +189,8 @@ def reduction_sentence(exhaustive: Grammar, model: GrammarGNN) -> str:
     """A sentence with the rules and weights of a fragment's two grammars."""
     plan = plan_network(exhaustive, **model.options, supports=model.supports is not None)
     weights = NetworkCost(plan, 1, 1).weights
-    taken = model.plan.grammar
     return (
-        f"The fragment stands for its reduced grammar, {taken.rule_count}; "
+        f"The fragment stands for its reduced grammar, {model.plan.grammar.rule_count}; "
         f"{exhaustive.name} has {exhaustive.rule_count} and would have {weights:,} weights "
         "(--exhaustive)."
     )
@@ -229,21 +202,15 @@ def data_sentences(config: RunConfig, parts: Parts, model: nn.Module) -> list[st
     from ..nn.memory_budget import estimate
 
     def bytes_of(batch: int, nodes: int, width: int, layers: int) -> float:
-        if isinstance(model, GrammarGNN):
-            return float(estimate(model, batch, nodes, entries=_entries(parts, model, batch)))
-        return activation_bytes(batch, nodes, width, layers)
+        if not isinstance(model, GrammarGNN):
+            return activation_bytes(batch, nodes, width, layers)
+        sparse = model.columns_only and int(parts.graphs.sizes.max()) >= LARGE
+        entries = int(np.sort(parts.graphs.edge_counts)[-batch:].sum()) if sparse else None
+        return float(estimate(model, batch, nodes, entries=entries))
 
     batch = config.effective_recipe().batch
     shown = summarise(parts.graphs, parts.splits, batch, config.width, config.layers, bytes_of)
     return [*shown.sentences, *parts.notes]
-
-
-def _entries(parts: Parts, model: GrammarGNN, batch: int) -> int | None:
-    """Entries of a sparse A in the largest batch; None if A is dense."""
-    graphs = parts.graphs
-    if not model.columns_only or int(graphs.sizes.max()) < LARGE:
-        return None
-    return int(np.sort(graphs.edge_counts)[-batch:].sum())
 
 
 def score_table(task: Task, scores: Scores, guesses: Scores | None = None) -> Table:

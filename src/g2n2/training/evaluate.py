@@ -1,8 +1,13 @@
-"""Outputs, predictions and scores of a model on some graphs, in the targets' units."""
+"""Predictions and scores of a network in the targets' units, and predictions as CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,29 +17,27 @@ from torch import Tensor, nn
 from ..data.batching import ordered_batches
 from ..data.graph_set import GraphSet, Ints
 from ..data.store import GraphStore
-from ..described import Described
+from ..described import Described, some
 from ..errors import TrainingError
+from .calibration import INTERVAL, Calibration, Reliability
+from .checkpoint import write_whole
 from .processes import free_cached_memory, out_of_memory
 from .setup import Parts
-from .task import Metrics, Task, Values, metrics
+from .task import Scores, Task, Values, metrics
 
-Scores = dict[str, Metrics]
+Row = dict[str, Any]
 
 AT_ONCE = {"cuda": (2048, 2**21), "cpu": (256, 2**18)}
 """Graphs in a batch, and entries of its padded matrices: as QM9's largest need."""
+ID_COLUMNS = {"graph": ("id",), "node": ("id", "node"), "edge": ("id", "source", "target")}
+"""Columns that identify a row, by the level of the targets."""
 
 
 @torch.no_grad()
-def outputs(
-    model: nn.Module, store: GraphStore, indices: Ints, batch: int | None = None
-) -> tuple[Values, Ints]:
-    """Outputs for some graphs; a batch that runs out of memory is cut in two.
+def outputs(model: nn.Module, store: GraphStore, indices: Ints) -> tuple[Values, Ints]:
+    """Outputs for some graphs of a store; the model is left in evaluation mode.
 
-    Args:
-        model: Takes a GraphBatch; left in evaluation mode.
-        store: Holds the graphs.
-        indices: Which of them.
-        batch: Graphs at a time; chosen by their size if None.
+    A batch that runs out of memory is cut in two.
 
     Returns:
         `[rows, out]` in float64 and, for each row, its index among the rows of the set's targets:
@@ -45,9 +48,8 @@ def outputs(
     """
     model.eval()
     values, rows = [], []
-    sizes = store.graphs.sizes[indices]
-    most, entries = AT_ONCE["cuda" if store.device.type == "cuda" else "cpu"]
-    batches = ordered_batches(sizes, batch) if batch else ordered_batches(sizes, most, entries)
+    limits = AT_ONCE["cuda" if store.device.type == "cuda" else "cpu"]
+    batches = ordered_batches(store.graphs.sizes[indices], *limits)
     waiting = [indices[chosen] for chosen in reversed(batches)]
     while waiting:
         graphs, graph_batch = waiting.pop(), None
@@ -128,7 +130,7 @@ class Predictions(Described):
         return np.searchsorted(offsets, self.rows, side="right") - 1
 
     def facts(self) -> dict[str, str]:
-        known = int(np.isfinite(self.targets).any(axis=1).sum()) if self.targets.size else 0
+        known = int(np.isfinite(self.targets).any(axis=1).sum())
         return {
             "rows": f"{len(self.rows):,}",
             "columns": str(self.values.shape[-1]),
@@ -162,10 +164,7 @@ def predict(
 
 
 def constant_guess(parts: Parts, predictions: Predictions) -> tuple[Values, Values]:
-    """Decoded values that do not depend on the graph, and the targets: a model should beat them.
-
-    The mean of the training graphs, or the frequency of each class among them.
-    """
+    """The mean of the training targets, or the frequency of each class, for each row; targets."""
     targets = parts.graphs.select(parts.splits["train"]).targets
     if parts.task.kind == "multiclass":
         classes = targets[np.isfinite(targets)].astype(np.int64)
@@ -182,3 +181,211 @@ def score(
     """Metrics of each target and their mean (`all`)."""
     predictions = predict(model, parts, store, indices, fabric)
     return metrics(parts.task, predictions.values, predictions.targets)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome(Described):
+    """Predictions with the graphs and the task they belong to.
+
+    Attributes:
+        graphs: The graphs, as the network saw them.
+        made: A row for each graph, node or listed edge.
+        scores: By target, if some targets are known; else empty.
+        task: What the values mean.
+        calibration: Of the run; None if it has none.
+        interval: The level of the intervals; 0 for none.
+    """
+
+    graphs: GraphSet
+    made: Predictions
+    scores: Scores
+    task: Task
+    calibration: Calibration | None = None
+    interval: float = INTERVAL
+
+    @property
+    def values(self) -> Values:
+        """`[rows, out]` predictions in their units, or calibrated probabilities."""
+        if self.calibration is None:
+            return self.made.values
+        return self.calibration.probabilities(self.task, self.made.values)
+
+    @property
+    def intervals(self) -> tuple[Values, Values] | None:
+        """Lower and upper ends, each `[rows, T]`; infinite with too few validation graphs.
+
+        None for classes, for a run without calibration, and for `interval=0`.
+        """
+        if self.calibration is None or self.task.kind != "regression" or not self.interval:
+            return None
+        return self.calibration.bounds(self.made.values, self.interval)
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """For each row how it is unlike the training graphs; empty if it is not."""
+        if self.calibration is None:
+            return [""] * len(self)
+        return self.calibration.notes(self.graphs, self.task, self.made)
+
+    @property
+    def reliability(self) -> Reliability:
+        """How intervals or probabilities do on known targets; see `Calibration.reliability`."""
+        if self.calibration is None:
+            return {}
+        return self.calibration.reliability(self.task, self.made, self.interval)
+
+    def __len__(self) -> int:
+        return len(self.made.rows)
+
+    def facts(self) -> dict[str, str]:
+        facts = {
+            "predictions": f"{len(self):,}",
+            "graphs": f"{len(self.graphs):,}",
+            "of": self.graphs.name,
+            "targets": some(column.name for column in self.task.columns),
+        }
+        if unread := len(self.graphs.source.get("unread", ())):
+            facts["not read"] = f"{unread:,}"
+        return facts
+
+    def rows(self, truth: bool = False) -> list[Row]:
+        """One dict for each prediction, in the order of the input, with the user's ids.
+
+        Nodes and edges are counted from 0 within their graph. If a target has the same name as
+        another column (`id`, `note`, `true a` beside a target a), its predictions are in
+        `predicted NAME`. `NAME low` and `NAME high` are the ends of the interval; `note` says how
+        the graph or prediction is unlike the training graphs.
+
+        Args:
+            truth: Whether to add the known targets; else a record that could not be read has a row
+                that says why.
+        """
+        graphs = self.graphs
+        columns = _columns(
+            graphs.level, self.task, self.made, self.calibration, self.interval, truth
+        )
+        ids, record_of = graphs.source.get("record_ids"), graphs.source.get("rows")
+        if record_of is not None and len(record_of) != len(graphs):
+            record_of, ids = None, None  # some graphs of a set put together elsewhere
+        rows: dict[int, list[Row]] = {}
+        for number, (graph, item) in enumerate(self._items()):
+            record = graph if record_of is None else record_of[graph]
+            graph_id = graphs.ids[graph] if graphs.ids else str(graph)
+            row = {"id": graph_id if ids is None else ids[record], **item}
+            row |= {name: cells[number] for name, cells in columns.items()}
+            if self.notes[number]:
+                row["note"] = self.notes[number]
+            rows.setdefault(record, []).append(row)
+        unread: dict[int, str] = {} if truth else graphs.source.get("unread", {})
+        for record, reason in unread.items():
+            record_id = str(record) if ids is None else ids[record]
+            rows[record] = [{"id": record_id, "note": f"not predicted: {reason}"}]
+        return [row for record in sorted(rows) for row in rows[record]]
+
+    def to_csv(self, path: str | Path, truth: bool = False) -> None:
+        """Write `rows` as CSV, whole or not at all."""
+        write_rows(Path(path), self.rows(truth), self.columns(truth))
+
+    def columns(self, truth: bool = False) -> list[str]:
+        """The names of all columns `rows` may fill, `note` last."""
+        level = self.graphs.level
+        return prediction_columns(level, self.task, self.calibration, self.interval, truth)
+
+    def _items(self) -> list[tuple[int, Row]]:
+        """The graph of each row, and which of its nodes or edges the row is about."""
+        graphs, owners = self.graphs, self.made.owners(self.graphs).tolist()
+        if graphs.level == "graph":
+            return [(graph, {}) for graph in owners]
+        rows = zip(owners, self.made.rows.tolist(), strict=True)
+        if graphs.level == "node":
+            return [(graph, {"node": row - int(graphs.node_offsets[graph])}) for graph, row in rows]
+        starts, ends = graphs.edges
+        return [(graph, {"source": int(starts[r]), "target": int(ends[r])}) for graph, r in rows]
+
+
+def prediction_columns(
+    level: str, task: Task, calibration: Calibration | None, interval: float, truth: bool = False
+) -> list[str]:
+    """The names of all columns `Outcome.rows` may fill, `note` last."""
+    columns = _columns(level, task, Predictions.empty(task), calibration, interval, truth)
+    return [*ID_COLUMNS[level], *columns, "note"]
+
+
+def _columns(
+    level: str,
+    task: Task,
+    predictions: Predictions,
+    calibration: Calibration | None,
+    interval: float,
+    truth: bool,
+) -> dict[str, list[Any]]:
+    """Known and predicted values, under unique names.
+
+    The names of predictions do not depend on whether truth or intervals are asked for.
+    """
+    taken = {*ID_COLUMNS[level], "note"}
+
+    def unique(prefix: str, pairs: list[tuple[str, list[Any]]]) -> dict[str, list[Any]]:
+        columns: dict[str, list[Any]] = {}
+        for name, cells in pairs:
+            while name in taken:
+                name = f"{prefix} {name}"
+            taken.add(name)
+            columns[name] = cells
+        return columns
+
+    values = predictions.values
+    if calibration is not None:
+        values = calibration.probabilities(task, values)
+    columns = unique("true", _known_targets(task, predictions.targets))
+    predicted = unique("predicted", task.table(values))
+    if not truth:
+        columns = {}
+    if calibration is None or task.kind != "regression" or not interval:
+        return {**columns, **predicted}
+    ends = [
+        (
+            f"{column.name} {end}" + (f" [{column.unit}]" if column.unit else ""),
+            [float(value) if np.isfinite(value) else "" for value in bounds[:, index]],
+        )
+        for index, column in enumerate(task.columns)
+        for end, bounds in zip(("low", "high"), calibration.bounds(values, interval), strict=True)
+    ]
+    named_ends = list(unique("interval", ends).items())
+    for index, (name, cells) in enumerate(predicted.items()):
+        columns |= {name: cells, **dict(named_ends[2 * index : 2 * index + 2])}
+    return columns
+
+
+def _known_targets(task: Task, targets: Values) -> list[tuple[str, list[Any]]]:
+    """Columns of known targets, empty where unknown."""
+    columns: list[tuple[str, list[Any]]] = []
+    for column, values in zip(task.columns, targets.T, strict=True):
+        classes = column.classes or ("0", "1")
+        cells = [
+            "" if np.isnan(v) else float(v) if task.kind == "regression" else classes[int(v)]
+            for v in values
+        ]
+        columns.append(
+            (f"true {column.name}" + (f" [{column.unit}]" if column.unit else ""), cells)
+        )
+    return columns
+
+
+def csv_lines(rows: list[Row], columns: Sequence[str], header: bool = False) -> bytes:
+    """Rows as lines of CSV; missing cells are empty."""
+    text = io.StringIO()
+    table = csv.DictWriter(text, fieldnames=columns, restval="", lineterminator="\n")
+    if header:
+        table.writeheader()
+    for row in rows:
+        table.writerow({k: f"{v:.9g}" if isinstance(v, float) else v for k, v in row.items()})
+    return text.getvalue().encode(errors="replace")
+
+
+def write_rows(path: Path, rows: list[Row], columns: Sequence[str] = ()) -> None:
+    """Write rows as CSV, whole or not at all; by default the columns the rows have, `note` last."""
+    if not columns:
+        names = dict.fromkeys(name for row in rows for name in row if name != "note")
+        columns = [*names, *(["note"] if any("note" in row for row in rows) else ())]
+    write_whole(path, csv_lines(rows, columns, header=True), shared=True)

@@ -9,86 +9,85 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
 from ..data.batching import epoch_batches, sorted_together
-from ..data.graph_set import Ints
 from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
 from .checkpoint import Progress, random_states, restore_random_states, save_checkpoint
 from .config import FREE, RunConfig, upgraded
 from .cuda_graphs import Recorded, record_steps
-from .evaluate import Scores
+from .evaluate import score
 from .optimiser import Average, cosine_rate, make_optimiser, plateau_rate
+from .plots import TensorBoardCurves
 from .processes import Interruption, Processes
-from .step import Note, Stepper
-from .task import Task
+from .run_folder import RunFolder
+from .setup import Parts
+from .step import Stepper
 
-BETWEEN = 2.0
+SHORT_EPOCH = 2.0
 """Seconds: epochs shorter than that share a checkpoint."""
-OF_THE_DEVICE = ("lr", "capturable", "fused")
+DEVICE_SETTINGS = ("lr", "capturable", "fused")
 """An optimiser's settings that follow the device; the rate is set before every step anyway."""
 
 
-@dataclass
-class Hooks:
-    """Callbacks of a loop; `best` when the model holds the best averaged weights so far."""
+@dataclass(frozen=True, eq=False)
+class Watch:
+    """Callbacks: `summary` and `start` before the first step, `note` for a sentence to the user."""
 
-    step: Callable[[Loop], None]
-    epoch: Callable[[Loop], None]
-    best: Callable[[nn.Module], None]
-    note: Note
+    summary: Callable[[RunConfig, Parts, nn.Module], None] = lambda *_: None
+    start: Callable[[Loop], None] = lambda _: None
+    step: Callable[[Loop], None] = lambda _: None
+    epoch: Callable[[Loop], None] = lambda _: None
+    note: Callable[[str], None] = lambda _: None
 
 
 class Loop:
-    """One run; `validate` scores the weights in the model, `store` has scaled targets."""
+    """One run; `store` has scaled targets, only the first process has `curves`."""
 
     def __init__(
         self,
         config: RunConfig,
-        fabric: Any,
         processes: Processes,
         model: nn.Module,
         store: GraphStore,
-        task: Task,
-        train: Ints,
-        validate: Callable[[nn.Module], Scores],
-        folder: Path,
-        hooks: Hooks,
-        recorded: Recorded | None = None,
+        parts: Parts,
+        files: RunFolder,
+        curves: TensorBoardCurves | None,
+        watch: Watch,
+        recorded: Recorded,
     ) -> None:
         self.config, self.recipe = config, config.effective_recipe()
-        self.fabric, self.model, self.task = fabric, model, task
-        self.train, self.validate, self.folder, self.hooks = train, validate, folder, hooks
-        self.sizes = store.graphs.sizes[train]
+        self.processes, self.fabric = processes, processes.fabric
+        self.model, self.parts, self.task = model, parts, parts.task
+        self.files, self.folder, self.curves, self.watch = files, files.path, curves, watch
+        self.train = parts.splits["train"]
+        self.sizes = store.graphs.sizes[self.train]
         self.window = config.window or sorted_together(self.sizes, self.recipe.batch)
-        self.processes = processes
-        self.optimiser = make_optimiser(model.to(fabric.device), self.recipe, fabric.device)
+        device = self.fabric.device
+        self.optimiser = make_optimiser(model.to(device), self.recipe, device)
         self.progress = Progress(micro=self.recipe.batch)
-        self.epoch_steps = config.passes * math.ceil(len(train) / self.recipe.batch)
-        self.saved, self.taken_up = time.monotonic(), 0.0
+        self.epoch_steps = config.passes * math.ceil(len(self.train) / self.recipe.batch)
+        self.saved, self.seconds_before = time.monotonic(), 0.0
         self.stepper = Stepper(
-            fabric,
-            self.processes,
+            self.fabric,
+            processes,
             model,
             self.optimiser,
             store,
-            task,
+            self.task,
             self.recipe.clip,
             self.progress.micro,
-            folder,
-            hooks.note,
+            self.folder,
+            watch.note,
             half=config.precision == "bf16",
         )
         self.average = Average(model, self.recipe.ema)  # of the weights where Fabric has put them
-        self.stepper.average = self.average
-        if recorded is not None:
-            self.stepper.recorded = recorded
+        self.stepper.average, self.stepper.recorded = self.average, recorded
 
     @property
     def metric(self) -> str:
@@ -113,14 +112,10 @@ class Loop:
     def out_of_time(self) -> bool:
         """Whether the minutes are over, counted from where this process started or resumed."""
         limit = self.config.minutes * 60.0
-        return bool(limit) and self.progress.seconds - self.taken_up >= limit
+        return bool(limit) and self.progress.seconds - self.seconds_before >= limit
 
     def run(self) -> None:
-        """Train until the end, the time limit or an interruption; always leaves a checkpoint.
-
-        Raises:
-            KeyboardInterrupt: Ctrl-C or SIGTERM, once the current step is done and saved.
-        """
+        """Train until the end, the time limit or an interruption; always leaves a checkpoint."""
         self._record()
         with Interruption() as interruption:
             while not (self.finished or self.out_of_time):
@@ -162,61 +157,60 @@ class Loop:
             if self.stepper.due:
                 self._settle()
             now = time.monotonic()
-            asked, progress.seconds, unsaved = self.processes.most(
+            asked, progress.seconds, unsaved = self.processes.largest(
                 float(interruption.asked), progress.seconds + now - before, now - self.saved
             )
             before = now
-            self.hooks.step(self)
-            if asked or unsaved > self.config.checkpoint_seconds:
-                self.pause()
+            self.watch.step(self)
+            stopped = self.out_of_time and progress.step < len(batches)
+            if asked or stopped or unsaved > self.config.checkpoint_seconds:
+                self._settle()
+                self.save()
             if asked:
                 raise KeyboardInterrupt
-            if self.out_of_time and progress.step < len(batches):
-                self.pause()
+            if stopped:
                 return
         self._settle()
         self._validate()
         progress.epoch, progress.step = progress.epoch + 1, 0
         progress.loss, progress.known = 0.0, 0
         with self.processes.all_or_none():
-            self.hooks.epoch(self)
-        (unsaved,) = self.processes.most(time.monotonic() - self.saved)
+            if self.curves is not None:
+                self.files.write_metrics(progress.history)
+                self.curves.update(progress.history)
+            self.watch.epoch(self)
+        (unsaved,) = self.processes.largest(time.monotonic() - self.saved)
         if (
             self.finished
             or self.out_of_time
-            or unsaved >= min(BETWEEN, self.config.checkpoint_seconds)
+            or unsaved >= min(SHORT_EPOCH, self.config.checkpoint_seconds)
         ):
             self.save()
 
     def _validate(self) -> None:
         """Score the averaged weights, and keep them if they are the best so far."""
-        progress = self.progress
-        rate = self.rate
+        progress, parts = self.progress, self.parts
+        row = {
+            "epoch": float(progress.epoch + 1),
+            "loss": progress.loss / max(1, progress.known),
+            "rate": self.rate,
+            "seconds": progress.seconds,
+        }
         with self.average.applied():
-            scores = self.validate(self.model)
-            row = {
-                "epoch": float(progress.epoch + 1),
-                "loss": progress.loss / max(1, progress.known),
-                "rate": rate,
-                "seconds": progress.seconds,
-            }
+            validation = parts.splits["validation"]
+            scores = score(self.model, parts, self.stepper.store, validation, self.fabric)
             row |= {f"validation {name}": value for name, value in scores["all"].items()}
             progress.history.append(row)
-            place, _ = progress.best(self.metric, self.task.higher_is_better)
+            best = progress.best(self.metric, self.task.higher_is_better)
             with self.processes.all_or_none():
-                if place == len(progress.history) - 1:
-                    self.hooks.best(self.model)
+                if best == progress.epoch and self.curves is not None:
+                    self.files.save_best(self.model)
 
     def _settle(self) -> None:
         """Add the losses one by one: their sum does not depend on how often this is called."""
         for loss, known in self.stepper.settle():
             self.progress.loss += loss
             self.progress.known += known
-
-    def pause(self) -> None:
-        """Write a checkpoint within an epoch."""
-        self._settle()
-        self.save()
 
     def save(self) -> None:
         """Write a checkpoint, all losses settled; if the first process cannot, all stop.
@@ -245,7 +239,7 @@ class Loop:
                 "optimiser": self.optimiser.state_dict(),
                 "average": self.average.state(),
                 "random": random_states(self.fabric.device),
-                "progress": self.progress.as_dict(),
+                "progress": asdict(self.progress),
                 "config": self.config.as_dict(),
             },
         )
@@ -255,25 +249,17 @@ class Loop:
         try:
             self._refuse_other_run(content["config"])
             self.model.load_state_dict(content["model"])
-            self.optimiser.load_state_dict(self._on_this_device(content["optimiser"]))
+            state = with_device_settings(content["optimiser"], self.optimiser)
+            self.optimiser.load_state_dict(state)
             self.average.restore(content["average"])
             restore_random_states(content["random"], self.fabric.device)
             self.progress = Progress(**content["progress"])
-            self.stepper.micro, self.taken_up = self.progress.micro, self.progress.seconds
+            self.stepper.micro, self.seconds_before = self.progress.micro, self.progress.seconds
         except (KeyError, RuntimeError, ValueError, TypeError, AttributeError) as error:
             raise DataError(
                 f"the checkpoint in {self.folder} does not fit this run "
                 f"({str(error).splitlines()[0]}); resume with the settings it was started with"
             ) from None
-
-    def _on_this_device(self, saved: dict[str, Any]) -> dict[str, Any]:
-        """An optimiser's state with the settings of this device: a run may change devices."""
-        mine = self.optimiser.param_groups
-        groups = [
-            {**saved_group, **{name: group[name] for name in OF_THE_DEVICE}}
-            for saved_group, group in zip(saved["param_groups"], mine, strict=True)
-        ]
-        return {**saved, "param_groups": groups}
 
     def _refuse_other_run(self, saved: dict[str, Any]) -> None:
         mine, theirs = map(RunConfig.completed, (self.config.as_dict(), upgraded(saved)))
@@ -284,3 +270,12 @@ class Loop:
         if differ:
             differences = ", ".join(f"{k} {theirs[k]!r} and not {mine[k]!r}" for k in differ)
             raise ValueError(f"it was written with {differences}")
+
+
+def with_device_settings(state: dict[str, Any], optimiser: torch.optim.Optimizer) -> dict[str, Any]:
+    """A saved state with the settings of this optimiser's device: a run may change devices."""
+    groups = [
+        {**saved, **{name: group[name] for name in DEVICE_SETTINGS}}
+        for saved, group in zip(state["param_groups"], optimiser.param_groups, strict=True)
+    ]
+    return {**state, "param_groups": groups}

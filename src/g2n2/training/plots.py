@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.graph_set import Target
 from .evaluate import Predictions
-from .task import Task, Values
+from .task import LABELS, Task, Values
 
 
 class TensorBoardCurves:
@@ -55,7 +55,9 @@ MOST_PANELS = 12
 MOST_POINTS = 20_000
 
 
-def draw(folder: Path, task: Task, history: list[dict[str, float]], made: Predictions) -> list[str]:
+def draw(
+    folder: Path, task: Task, history: list[dict[str, float]], predictions: Predictions
+) -> list[str]:
     """Draw the pictures of a run; returns the names of the files, none without matplotlib."""
     try:
         from matplotlib import rc_context
@@ -63,17 +65,17 @@ def draw(folder: Path, task: Task, history: list[dict[str, float]], made: Predic
     except ImportError:
         return []
     with rc_context(_STYLE):
-        drawn = {"learning_curve.png": _learning_curve(Figure(figsize=(6.4, 5.2)), task, history)}
-        if np.isfinite(made.targets).any():
+        figures = {"learning_curve.png": _learning_curve(Figure(figsize=(6.4, 5.2)), task, history)}
+        if np.isfinite(predictions.targets).any():
+            name, panel = "confusion.png", _confusion
             if task.kind == "regression":
-                drawn["parity.png"] = _panels(Figure(), task, made, _parity)
-            else:
-                drawn["confusion.png"] = _panels(Figure(), task, made, _confusion)
-        for name, figure in drawn.items():
+                name, panel = "parity.png", _parity
+            figures[name] = _panels(Figure(), task, predictions, panel)
+        for name, figure in figures.items():
             temporary = folder / f".{name}"
             figure.savefig(temporary, format="png", dpi=130)
             os.replace(temporary, folder / name)
-    return list(drawn)
+    return list(figures)
 
 
 _STYLE = {
@@ -91,8 +93,7 @@ _STYLE = {
 def _learning_curve(figure: Any, task: Task, history: list[dict[str, float]]) -> Any:
     above, below = figure.subplots(2, 1, sharex=True)
     epochs = [row["epoch"] for row in history]
-    marker = "o" if len(epochs) < 30 else ""
-    style = {"marker": marker, "markersize": 3, "linewidth": 1.5}
+    style = {"marker": "o" if len(epochs) < 30 else "", "markersize": 3, "linewidth": 1.5}
     above.plot(epochs, [row["loss"] for row in history], color=BLUE, **style)
     above.set_ylabel("training loss")
     name = f"validation {task.metric}"
@@ -104,7 +105,8 @@ def _learning_curve(figure: Any, task: Task, history: list[dict[str, float]]) ->
         below.set_title(
             f"best {values[best]:.4g} in epoch {int(epochs[best])}", loc="right", fontsize=9
         )
-    below.set_ylabel(f"validation {_metric_label(task)}")
+    unit = f" [{task.columns[0].unit}]" if task.metric == "mae" and task.columns[0].unit else ""
+    below.set_ylabel(f"validation {LABELS[task.metric]}{unit}")
     below.set_xlabel("epoch")
     below.xaxis.get_major_locator().set_params(integer=True)
     if task.kind == "regression" and min(values) > 0 and max(values) > 10 * min(values):
@@ -112,19 +114,20 @@ def _learning_curve(figure: Any, task: Task, history: list[dict[str, float]]) ->
     return figure
 
 
-def _panels(figure: Any, task: Task, made: Predictions, panel: Any) -> Any:
+def _panels(figure: Any, task: Task, predictions: Predictions, panel: Any) -> Any:
     count = min(len(task.columns), MOST_PANELS)
     across = min(count, 4)
     down = -(-count // across)
     figure.set_size_inches(max(4.4, 3.4 * across), max(4.0, 3.2 * down))
     grid = figure.subplots(down, across, squeeze=False)
-    for place, axes in enumerate(grid.flat):
-        if place >= count:
+    for index, axes in enumerate(grid.flat):
+        if index >= count:
             axes.set_visible(False)
             continue
-        values = made.values if task.kind == "multiclass" else made.values[:, place]
-        known = np.isfinite(made.targets[:, place])
-        panel(axes, task.columns[place], values[known], made.targets[known, place])
+        values, truth = predictions.values, predictions.targets[:, index]
+        values = values if task.kind == "multiclass" else values[:, index]
+        known = np.isfinite(truth)
+        panel(axes, task.columns[index], values[known], truth[known])
     return figure
 
 
@@ -151,19 +154,11 @@ def _confusion(axes: Any, column: Target, values: Values, truth: Values) -> None
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     axes.grid(False)
     if len(names) <= 15:
-        for (row, place), count in np.ndenumerate(counts):
-            colour = "white" if shares[row, place] > 0.5 else "black"
-            axes.text(place, row, str(count), ha="center", va="center", color=colour)
+        for (row, column_index), count in np.ndenumerate(counts):
+            colour = "white" if shares[row, column_index] > 0.5 else "black"
+            axes.text(column_index, row, str(count), ha="center", va="center", color=colour)
     axes.set_xticks(range(len(names)), names, rotation=45 if len(names) > 3 else 0)
     axes.set_yticks(range(len(names)), names)
     axes.set_xlabel("predicted")
     axes.set_ylabel("true")
     axes.set_title(f"{column.name}: {(guess == truth).mean():.1%} right")
-
-
-def _metric_label(task: Task) -> str:
-    if task.kind != "regression":
-        return task.metric
-    unit = task.columns[0].unit if task.metric == "mae" else ""
-    label = "MAE" if task.metric == "mae" else "MAE / spread"
-    return label + (f" [{unit}]" if unit else "")

@@ -19,9 +19,6 @@ from ..nn.supports import SpectralSupports
 from .processes import free_cached_memory, out_of_memory
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from .cuda_graphs import Recorded
 
 
@@ -109,11 +106,7 @@ def _cut(values: Tensor, letter: str, widest: int) -> Tensor:
 
 
 SHARE = 0.25
-
-
 """Of the device's free memory, at most, for all graphs padded to the largest."""
-
-
 LARGEST = 2**31
 """Bytes a table may take, and no more than a share of a GPU's free memory; beyond, supports are
 made for every batch."""

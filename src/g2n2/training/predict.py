@@ -1,363 +1,397 @@
-"""Predictions as data: `Outcome`, rows of a CSV file, and columns matched to the training set."""
+"""Predictions for a file, written chunk by chunk, resumable, by this process or a Ray cluster."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+import hashlib
+import json
+import logging
+import os
+import pickle
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import count, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from torch import nn
 
-from ..data.graph_set import Floats, GraphSet, Target
-from ..described import Described, some
-from ..errors import DataError
-from .calibration import INTERVAL, Calibration, Reliability
-from .checkpoint import write_whole
-from .evaluate import Predictions, Scores
-from .task import Task, Values
+from .. import __version__
+from ..data.graph_set import GraphSet
+from ..data.readers.molecules import fragment_notes
+from ..data.readers.options import SHOWN, Options, settle_bad_records
+from ..data.streaming import Chunk, GraphStream, read_chunk
+from ..described import Described
+from ..errors import DataError, G2N2Error, TrainingError
+from ..input_files import printable
+from ..partial_output import partial_output
+from .checkpoint import MANIFEST
+from .evaluate import Outcome, Predictions, csv_lines, prediction_columns
+from .processes import Interruption
+from .run_folder import BEST, CALIBRATION, DESCRIPTION, checksum, ids_checksum
 
-Row = dict[str, Any]
+if TYPE_CHECKING:
+    from .run import Run
 
-ID_COLUMNS = {"graph": ("id",), "node": ("id", "node"), "edge": ("id", "source", "target")}
-"""Columns that say what a row is about, by the level of the targets."""
+CHUNK = 1024
+"""Records computed and written together."""
+Engine = Literal["local", "ray"]
+ENGINES = ("local", "ray")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Outcome(Described):
-    """Predictions with the graphs and the task they belong to.
+@dataclass(frozen=True)
+class PredictedChunk:
+    """Predictions for a chunk of records.
 
     Attributes:
-        graphs: The graphs, as the network saw them.
-        made: A row for each graph, node or listed edge.
-        scores: By target, if some targets are known; else empty.
-        task: What the values mean.
-        calibration: Of the run; None if it has none.
-        interval: The level of the intervals; 0 for none.
+        text: Lines of CSV.
+        records: In the chunk.
+        rows: Predictions among the lines.
+        bad: Position and reason of each record that cannot be read.
+        first_bad: Id and reason of the first of them.
+        noted: Predictions with a note.
+        fragmented: Molecules of several fragments.
     """
 
-    graphs: GraphSet
-    made: Predictions
-    scores: Scores
-    task: Task
-    calibration: Calibration | None = None
-    interval: float = INTERVAL
+    text: bytes
+    records: int
+    rows: int
+    bad: tuple[str, ...]
+    first_bad: tuple[str, str] | None
+    noted: int
+    fragmented: int
 
-    @property
-    def values(self) -> Values:
-        """`[rows, out]` predictions in their units, or calibrated probabilities."""
-        if self.calibration is None:
-            return self.made.values
-        return self.calibration.probabilities(self.task, self.made.values)
 
-    @property
-    def intervals(self) -> tuple[Values, Values] | None:
-        """Lower and upper ends, each `[rows, T]`; infinite with too few validation graphs.
+@dataclass(frozen=True, repr=False)
+class PredictionFile(Described):
+    """A file of predictions.
 
-        None for classes, for a run without calibration, and for `interval=0`.
-        """
-        if self.calibration is None or self.task.kind != "regression" or not self.interval:
-            return None
-        return self.calibration.bounds(self.made.values, self.interval)
+    Attributes:
+        path: The CSV file.
+        rows: Predictions in it.
+        records: Of the input.
+        unread: Records without a prediction.
+        first_unread: Id and reason of the first of them.
+        repeated: The first id, if any, that more than one record has.
+        noted: Predictions with a note on how the graph is unlike the training graphs.
+        notes: What there is to say about the molecules, a sentence each.
+    """
 
-    @cached_property
-    def notes(self) -> list[str]:
-        """For each row how it is unlike the training graphs; empty if it is not."""
-        if self.calibration is None:
-            return [""] * len(self)
-        return self.calibration.notes(self.graphs, self.task, self.made)
-
-    @property
-    def reliability(self) -> Reliability:
-        """How intervals or probabilities do on known targets; see `Calibration.reliability`."""
-        if self.calibration is None:
-            return {}
-        return self.calibration.reliability(self.task, self.made, self.interval)
-
-    def __len__(self) -> int:
-        return len(self.made.rows)
+    path: Path
+    rows: int
+    records: int
+    unread: int
+    first_unread: tuple[str, str] | None
+    repeated: str | None
+    noted: int
+    notes: tuple[str, ...]
 
     def facts(self) -> dict[str, str]:
-        facts = {
-            "predictions": f"{len(self):,}",
-            "graphs": f"{len(self.graphs):,}",
-            "of": self.graphs.name,
-            "targets": some(column.name for column in self.task.columns),
-        }
-        if unread := len(self.graphs.source.get("unread", ())):
-            facts["not read"] = f"{unread:,}"
-        return facts
+        facts = {"path": str(self.path), "predictions": f"{self.rows:,}"}
+        counts = {"not read": self.unread, "with a note": self.noted}
+        return facts | {name: f"{count:,}" for name, count in counts.items() if count}
 
-    def rows(self, truth: bool = False) -> list[Row]:
-        """One dict for each prediction, with the input's ids in its order, units in the names.
 
-        A record that could not be read has a row that says why. Columns `NAME low` and `NAME high`
-        are the ends of the interval; `note` says how a graph is unlike the training graphs.
+class ChunkPredictor:
+    """Predicts chunks of records; the network is loaded once."""
 
-        Args:
-            truth: Whether to add the known targets.
-        """
-        return prediction_rows(
-            self.graphs,
-            self.task,
-            self.made,
-            truth=truth,
-            unread=not truth,
-            calibration=self.calibration,
-            interval=self.interval,
+    def __init__(self, run: Run, options: Options, interval: float) -> None:
+        self.run, self.options, self.interval = run, options, interval
+        level = run.files.data("level")
+        self.columns = prediction_columns(level, run.task, run.calibration, interval)
+        self._model: nn.Module | None = None
+
+    def __call__(self, chunk: Chunk) -> PredictedChunk:
+        graphs = read_chunk(chunk, self.options)
+        rows = self._outcome(graphs).rows()
+        reasons: dict[int, str] = graphs.source.get("unread", {})
+        names = chunk.names or graphs.source.get("record_ids", ())
+        numbered = names == tuple(map(str, range(chunk.first, chunk.first + len(names))))
+        bad = tuple(
+            f"{chunk.places[index] if chunk.places else f'record {index + 1}'}"
+            f"{'' if numbered else f' ({names[index]})'}: {reason}"
+            for index, reason in reasons.items()
+        )
+        first = (names[min(reasons)], reasons[min(reasons)]) if reasons else None
+        return PredictedChunk(
+            csv_lines(rows, self.columns),
+            len(chunk),
+            len(rows) - len(reasons),
+            bad,
+            first,
+            noted=sum("note" in row for row in rows) - len(reasons),
+            fragmented=graphs.source.get("fragmented", 0),
         )
 
-    def to_csv(self, path: str | Path, truth: bool = False) -> None:
-        """Write `rows` as CSV, whole or not at all."""
-        write_rows(Path(path), self.rows(truth), self.columns(truth))
-
-    def columns(self, truth: bool = False) -> list[str]:
-        """The names of all columns `rows` may fill, `note` last."""
-        return prediction_columns(
-            self.graphs.level, self.task, self.calibration, truth=truth, interval=self.interval
-        )
-
-
-def prediction_columns(
-    level: str,
-    task: Task,
-    calibration: Calibration | None,
-    *,
-    truth: bool,
-    interval: float = INTERVAL,
-) -> list[str]:
-    """The names of all columns `prediction_rows` may fill, `note` last."""
-    empty = Predictions.empty(task)
-    columns = _columns(level, task, empty, truth, calibration, interval)
-    return [*ID_COLUMNS[level], *columns, "note"]
+    def _outcome(self, graphs: GraphSet) -> Outcome:
+        run = self.run
+        if not len(graphs):
+            return Outcome(graphs, Predictions.empty(run.task), {}, run.task)
+        parts = run.parts_of(graphs)
+        if self._model is None:
+            self._model = run.network(parts)
+        return run.outcome(parts, np.arange(len(graphs)), self.interval, self._model)
 
 
-def prediction_rows(
-    graphs: GraphSet,
-    task: Task,
-    made: Predictions,
-    *,
-    truth: bool,
-    unread: bool,
-    calibration: Calibration | None = None,
-    interval: float = INTERVAL,
-) -> list[Row]:
-    """One row for each prediction, in the order of the input, with the user's ids.
-
-    Nodes and edges are counted from 0 within their graph. If a target has the same name as another
-    output column (`id`, `note`, `true a` beside a target a), its predictions are in
-    `predicted NAME`. A `note` says how the graph or prediction is unlike the training graphs.
-
-    Args:
-        graphs: What was predicted.
-        task: What the values mean.
-        made: The predictions.
-        truth: Whether to add the known targets.
-        unread: Whether records that could not be read get a row that says why.
-        calibration: Of the run; without it there are no intervals and no notes, and probabilities
-            are not calibrated.
-        interval: The level of the intervals, in columns `NAME low` and `NAME high`; 0 for none.
-    """
-    columns = _columns(graphs.level, task, made, truth, calibration, interval)
-    notes = [] if calibration is None else calibration.notes(graphs, task, made)
-    ids, record_of = graphs.source.get("record_ids"), graphs.source.get("rows")
-    if record_of is not None and len(record_of) != len(graphs):
-        record_of, ids = None, None  # some graphs of a set put together elsewhere
-    rows: dict[int, list[Row]] = {}
-    for number, (graph, place) in enumerate(_places(graphs, made)):
-        record = graph if record_of is None else record_of[graph]
-        values = {name: cells[number] for name, cells in columns.items()}
-        own_id = graphs.ids[graph] if graphs.ids else str(graph)
-        note = {"note": notes[number]} if notes and notes[number] else {}
-        row = {"id": own_id if ids is None else ids[record], **place, **values, **note}
-        rows.setdefault(record, []).append(row)
-    reasons: dict[int, str] = graphs.source.get("unread", {}) if unread else {}
-    for record, why in reasons.items():
-        name = str(record) if ids is None else ids[record]
-        rows[record] = [{"id": name, "note": f"not predicted: {why}"}]
-    return [row for record in sorted(rows) for row in rows[record]]
-
-
-def csv_lines(rows: list[Row], columns: Sequence[str]) -> bytes:
-    """Rows as lines of CSV; missing cells are empty."""
-    text = io.StringIO()
-    table = csv.DictWriter(text, fieldnames=columns, restval="", lineterminator="\n")
-    for row in rows:
-        table.writerow({k: f"{v:.9g}" if isinstance(v, float) else v for k, v in row.items()})
-    return text.getvalue().encode(errors="replace")
-
-
-def csv_header(columns: Sequence[str]) -> bytes:
-    """The first line of a CSV file."""
-    return csv_lines([{name: name for name in columns}], columns)
-
-
-def write_rows(path: Path, rows: list[Row], columns: Sequence[str] = ()) -> None:
-    """Write rows as CSV, whole or not at all; by default the columns the rows have, `note` last."""
-    if not columns:
-        names = dict.fromkeys(name for row in rows for name in row if name != "note")
-        columns = [*names, *(["note"] if any("note" in row for row in rows) else ())]
-    write_whole(path, csv_header(columns) + csv_lines(rows, columns), shared=True)
-
-
-def _places(graphs: GraphSet, made: Predictions) -> list[tuple[int, Row]]:
-    """The graph of each row, and which of its nodes or edges the row is about."""
-    owners = made.owners(graphs).tolist()
-    if graphs.level == "graph":
-        return [(graph, {}) for graph in owners]
-    rows = zip(owners, made.rows.tolist(), strict=True)
-    if graphs.level == "node":
-        return [(graph, {"node": row - int(graphs.node_offsets[graph])}) for graph, row in rows]
-    starts, ends = graphs.edges
-    return [(graph, {"source": int(starts[r]), "target": int(ends[r])}) for graph, r in rows]
-
-
-def _columns(
-    level: str,
-    task: Task,
-    made: Predictions,
-    truth: bool,
-    calibration: Calibration | None,
+def predict_to(
+    run: Run,
+    source: str | Path | GraphSet,
+    out: Path,
+    options: Mapping[str, Any] | None,
     interval: float,
-) -> dict[str, list[Any]]:
-    """Known and predicted values, under unique names.
-
-    The names of predictions do not depend on whether truth or intervals are asked for.
-    """
-    taken = {*ID_COLUMNS[level], "note"}
-
-    def unique(prefix: str, pairs: list[tuple[str, list[Any]]]) -> dict[str, list[Any]]:
-        columns: dict[str, list[Any]] = {}
-        for name, cells in pairs:
-            while name in taken:
-                name = f"{prefix} {name}"
-            taken.add(name)
-            columns[name] = cells
-        return columns
-
-    values = made.values if calibration is None else calibration.probabilities(task, made.values)
-    columns = unique("true", _truth(task, made))
-    predicted = unique("predicted", task.table(values))
-    if not truth:
-        columns = {}
-    if calibration is None or task.kind != "regression" or not interval:
-        return {**columns, **predicted}
-    ends = [
-        (
-            f"{column.name} {end}" + (f" [{column.unit}]" if column.unit else ""),
-            [float(value) if np.isfinite(value) else "" for value in bounds[:, index]],
-        )
-        for index, column in enumerate(task.columns)
-        for end, bounds in zip(("low", "high"), calibration.bounds(values, interval), strict=True)
-    ]
-    named_ends = list(unique("interval", ends).items())
-    for index, (name, cells) in enumerate(predicted.items()):
-        columns |= {name: cells, **dict(named_ends[2 * index : 2 * index + 2])}
-    return columns
-
-
-def _truth(task: Task, made: Predictions) -> list[tuple[str, list[Any]]]:
-    """Columns of known targets, empty where unknown."""
-    columns: list[tuple[str, list[Any]]] = []
-    for column, values in zip(task.columns, made.targets.T, strict=True):
-        name = f"true {column.name}" + (f" [{column.unit}]" if column.unit else "")
-        classes = column.classes or ("0", "1")
-        cells = [
-            "" if np.isnan(v) else float(v) if task.kind == "regression" else classes[int(v)]
-            for v in values
-        ]
-        columns.append((name, cells))
-    return columns
-
-
-def match_training_columns(graphs: GraphSet, trained: dict[str, Any], task: Task) -> GraphSet:
-    """A set with the features and target columns of the one a network was trained on.
-
-    Targets of the set get the run's class numbers; missing ones are NaN.
+    *,
+    resume: bool = False,
+    chunk: int = CHUNK,
+    engine: Engine = "local",
+    ray_address: str | None = None,
+    workers: int = 2,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> PredictionFile:
+    """Write predictions for a file to a CSV file; see `Run.predict_to` for the other arguments.
 
     Args:
-        graphs: As read.
-        trained: Fields of the run's `data.json`.
-        task: The run's.
-
-    Raises:
-        DataError: Features are missing or unknown, positions are missing, or a class is unknown.
+        resume: Continue an output that was cut off.
+        chunk: Records computed and written together.
+        engine: `local`, this process; or `ray`, actors of a Ray cluster.
+        ray_address: Of the cluster: `auto`, or HOST:PORT; None for RAY_ADDRESS, or a cluster on
+            this machine.
+        workers: Actors of the cluster.
+        progress: Called after every chunk with the records done and the number of all records.
     """
-    if trained["positions"] and graphs.positions is None:
-        raise DataError(
-            f"{graphs.name} has no positions, and the run was trained on distances; "
-            "give SDF or XYZ files"
+    if chunk < 1:
+        raise DataError(f"chunk is {chunk}, expected at least 1")
+    if engine not in ENGINES:
+        raise DataError(f"engine is {engine!r}, expected {' or '.join(ENGINES)}")
+    with Interruption() as interruption:
+        before = _stamp(source)
+        stream = run.stream(source, options)
+        predictor = ChunkPredictor(run, stream.options, interval)
+        default = asdict(Options())
+        given = {k: v for k, v in asdict(stream.options).items() if v != default[k]}
+        made_of = {
+            "input": _input(source, stream),
+            "run": _run_digest(run),
+            "options": json.dumps({**given, "interval": interval}),
+            "chunk": str(chunk),
+            "device": run.device.type,
+            "g2n2": __version__,
+        }
+        header = csv_lines([], predictor.columns, header=True)
+        with partial_output(out, made_of, header, resume=resume) as output:
+            chunks = stream.chunks(chunk, output.done.records)
+            if engine == "ray":
+                results = predicted_by_ray(predictor, chunks, ray_address, workers)
+            else:
+                results = map(predictor, chunks)
+            progress(output.done.records, stream.total)
+            for result in results:
+                if result.bad and stream.options.on_bad == "refuse":
+                    output.dropped = True
+                    unseen = output.done.records + result.records < stream.total
+                    settle_bad_records(
+                        result.bad, stream.total, stream.label, "refuse", at_least=unseen
+                    )
+                output.add(result.text, result.records, _counts(output.done.counts, result))
+                progress(output.done.records, stream.total)
+                if interruption.asked:
+                    raise KeyboardInterrupt
+            if _stamp(source) != before:
+                output.dropped = True
+                raise DataError(f"{stream.label} was changed while it was read: begin anew")
+            counts = output.done.counts
+            if counts.get("unread", 0) == stream.total:  # no record could be read
+                output.dropped = True
+                bad = [*counts["bad"], *[""] * max(0, stream.total - SHOWN)]
+                settle_bad_records(bad, stream.total, stream.label, "skip")
+        first = counts.get("first_bad")
+        return PredictionFile(
+            out,
+            counts.get("rows", 0),
+            stream.total,
+            counts.get("unread", 0),
+            (first[0], first[1]) if first else None,
+            stream.repeated,
+            counts.get("noted", 0),
+            tuple(fragment_notes(counts.get("fragmented", 0), stream.options.largest)),
         )
-    level = trained["level"]
-    labels = {column.name for column in task.columns}
-    nodes, edges = (_matched_features(graphs, what, trained, labels) for what in ("node", "edge"))
-    rows = {"graph": len(graphs), "node": int(graphs.sizes.sum()), "edge": graphs.edges.shape[1]}
-    targets = np.full((rows[level], len(task.columns)), np.nan)
-    if graphs.level == level:
-        by_name = {column.name.lower(): index for index, column in enumerate(graphs.columns)}
-        for index, column in enumerate(task.columns):
-            if (source := by_name.get(column.name.lower())) is not None:
-                values = graphs.targets[:, source]
-                targets[:, index] = _recoded(values, graphs.columns[source], column)
-    return replace(
-        graphs,
-        node_features=nodes,
-        edge_features=edges,
-        node_names=tuple(trained["node_names"]),
-        edge_names=tuple(trained["edge_names"]),
-        positions=graphs.positions if trained["positions"] else None,
-        targets=targets,
-        columns=task.columns,
-        level=level,
-    )
 
 
-def _matched_features(
-    graphs: GraphSet, what: str, trained: dict[str, Any], labels: set[str]
-) -> Floats:
-    """Columns in the order of training; a column that is a target of the run is no feature."""
-    wanted, width = trained[f"{what}_names"], trained[f"{what}_features"]
-    values: Floats = graphs.node_features if what == "node" else graphs.edge_features
-    names = graphs.node_names if what == "node" else graphs.edge_names
-    if len(wanted) < width or len(names) < values.shape[1]:  # some have no name
-        if values.shape[1] != width:
-            listed = f": {', '.join(wanted)}" if wanted else ""
-            raise DataError(
-                f"{graphs.name} has {values.shape[1]} {what} features, the run was trained on "
-                f"{width}{listed}; give the features the run was trained on"
+def _counts(so_far: Mapping[str, Any], chunk: PredictedChunk) -> dict[str, Any]:
+    first = so_far.get("first_bad") or chunk.first_bad
+    return {
+        "rows": so_far.get("rows", 0) + chunk.rows,
+        "unread": so_far.get("unread", 0) + len(chunk.bad),
+        "bad": [*so_far.get("bad", ()), *chunk.bad][:SHOWN],
+        "first_bad": list(first) if first else None,
+        "noted": so_far.get("noted", 0) + chunk.noted,
+        "fragmented": so_far.get("fragmented", 0) + chunk.fragmented,
+    }
+
+
+def _stamp(source: str | Path | GraphSet) -> tuple[int, int] | None:
+    """Size and modification time of a file."""
+    if isinstance(source, GraphSet) or not os.path.isfile(source):
+        return None
+    status = os.stat(source)
+    return status.st_size, status.st_mtime_ns
+
+
+def _input(source: str | Path | GraphSet, stream: GraphStream) -> str:
+    """Name and checksum of the input."""
+    if stream.graphs is not None:
+        return f"{stream.name}, {checksum(stream.graphs)[:16]}{ids_checksum(stream.graphs)[:16]}"
+    path = Path(str(source))
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    digest = hashlib.sha256()
+    for file in filter(Path.is_file, files):
+        with file.open("rb") as content:
+            digest.update(file.name.encode(errors="replace"))
+            digest.update(hashlib.file_digest(content, "sha256").digest())
+    return f"{path.name}, {digest.hexdigest()[:32]}"
+
+
+def files_of(run: Run) -> dict[str, bytes]:
+    """The files of a run folder that predictions need."""
+    paths = (run.folder / name for name in (*DESCRIPTION, CALIBRATION, BEST, MANIFEST))
+    return {path.name: path.read_bytes() for path in paths if path.is_file()}
+
+
+def _run_digest(run: Run) -> str:
+    """Name of the run and checksum of the files its predictions depend on."""
+    digest = hashlib.sha256()
+    for name, content in files_of(run).items():
+        if name != MANIFEST:
+            digest.update(name.encode() + content)
+    return f"{run.folder.name}, {digest.hexdigest()[:32]}"
+
+
+WINDOW = 1024
+"""Chunks that are with the cluster at a time; actors are kept for as many."""
+LISTENING = 10.0
+"""Seconds a cluster has to accept a connection."""
+STORE = 2**28
+"""Bytes of the object store of a cluster on this machine."""
+
+
+class ChunkActor:
+    """Loads the network once, then takes chunks."""
+
+    def __init__(
+        self, name: str, files: dict[str, bytes], device: str, options: Options, interval: float
+    ) -> None:
+        from .run import Run
+
+        self._home = tempfile.TemporaryDirectory(prefix="g2n2-")
+        folder = Path(self._home.name) / name
+        folder.mkdir()
+        for file, content in files.items():
+            (folder / file).write_bytes(content)
+        self._predict = ChunkPredictor(Run(folder, device), options, interval)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        answers = [pickle.dumps(self._answer(pickle.loads(chunk))) for chunk in batch["chunk"]]
+        return {"number": batch["number"], "answer": np.array(answers, dtype=object)}
+
+    def _answer(self, chunk: Chunk) -> PredictedChunk | G2N2Error:
+        try:
+            return self._predict(chunk)
+        except G2N2Error as fault:
+            return fault
+
+
+def predicted_by_ray(
+    predictor: ChunkPredictor, chunks: Iterator[Chunk], address: str | None, workers: int
+) -> Iterator[PredictedChunk]:
+    """Predictions for chunks in their order, by Ray actors with a CPU and, on cuda, a GPU each.
+
+    The run's files are sent along, so actors on other machines need g2n2 but not the run folder.
+    Ray Data restarts an actor that dies and computes its chunk again.
+    """
+    run = predictor.run
+    name, device = run.folder.resolve().name, run.device.type
+    arguments = (name, files_of(run), device, predictor.options, predictor.interval)
+    with _cluster(address, workers) as ray:
+        from ray.data import ActorPoolStrategy, DataContext
+
+        settings = DataContext.get_current()
+        settings.execution_options.preserve_order = True
+        settings.enable_progress_bars = False
+        numbers = count()
+        expected = count()
+        while sent := [
+            {"number": number, "chunk": pickle.dumps(chunk)}
+            for chunk, number in zip(islice(chunks, WINDOW), numbers, strict=False)
+        ]:
+            answers = ray.data.from_items(sent, override_num_blocks=len(sent)).map_batches(
+                ChunkActor,
+                fn_constructor_args=arguments,
+                batch_size=1,
+                compute=ActorPoolStrategy(size=min(workers, len(sent))),
+                num_cpus=1,
+                num_gpus=1 if device == "cuda" else 0,
             )
-        return values
-    missing = [name for name in wanted if name not in names]
-    unknown = [name for name in names if name not in wanted and name not in labels]
-    if missing or unknown:
-        faults = [
-            f"{verb} the {what} feature{'s' * (len(odd) > 1)} {', '.join(odd)}"
-            for verb, odd in (("lacks", missing), ("has unknown to the run", unknown))
-            if odd
-        ]
-        raise DataError(
-            f"{graphs.name} {' and '.join(faults)}; give the features the run was trained on, "
-            "listed in its data.json"
+            for row in answers.iter_rows():
+                if row["number"] != next(expected):
+                    raise RuntimeError("Ray gave the chunks in another order")
+                answer = pickle.loads(row["answer"])
+                if isinstance(answer, G2N2Error):
+                    raise answer
+                yield answer
+
+
+def _require_listener(address: str) -> None:
+    """Raise an OSError if nothing listens at a HOST:PORT; Ray itself would try for minutes."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdecimal() and "/" not in host:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=LISTENING):
+            pass
+
+
+@contextmanager
+def _cluster(address: str | None, workers: int) -> Iterator[Any]:
+    """Ray, connected to a cluster, or with a local one that ends with the context."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its faults reach us as exceptions
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise DataError("--engine ray needs Ray: pip install 'g2n2[scale]'") from None
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    if ray.is_initialized():
+        yield ray
+        return
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address and address != "local":
+        try:
+            _require_listener(address)
+            ray.init(address=address, **quiet)
+        except (OSError, RuntimeError, ValueError) as fault:
+            raise DataError(
+                f"there is no Ray cluster at {address} ({str(fault).splitlines()[0]}): start one "
+                "with ray start --head, or leave out --ray-address"
+            ) from None
+    else:
+        ray.init(
+            address="local",
+            num_cpus=workers + 1,
+            include_dashboard=False,
+            object_store_memory=STORE,
+            **quiet,
         )
-    return values[:, [names.index(name) for name in wanted]]
-
-
-def _recoded(values: Values, column: Target, trained: Target) -> Values:
-    """Class numbers of a file as those of the run, by the classes' names."""
-    if trained.kind == "regression":
-        return values
-    number_of = {name: float(number) for number, name in enumerate(trained.classes)}
-    coded = np.full(len(values), np.nan)
-    for row in np.flatnonzero(np.isfinite(values)):
-        value = values[row]
-        name = column.classes[int(value)] if column.classes else f"{value:g}"
-        if name not in number_of:
-            raise DataError(
-                f"target {trained.name} has the class {name!r}, unknown to the run; "
-                f"it knows {', '.join(trained.classes)}"
-            )
-        coded[row] = number_of[name]
-    return coded
+    try:
+        yield ray
+    except (ray.exceptions.RayError, ray.data.exceptions.SystemException) as fault:
+        lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
+        raise TrainingError(
+            f"the Ray cluster failed ({printable(lines[-1] if lines else type(fault).__name__)}): "
+            "its machines need g2n2 with the extra chem. What was predicted is kept: go on with "
+            "--resume"
+        ) from None
+    finally:
+        ray.shutdown()

@@ -31,11 +31,7 @@ LOST = ("gloo/", "closed by peer", "reset by peer", "Broken pipe")
 
 
 def make_fabric(config: RunConfig) -> Any:
-    """A launched Fabric: one process for each device, or those started by torchrun.
-
-    Raises:
-        DataError: Lightning is not installed, or the device is not there.
-    """
+    """A launched Fabric: one process for each device, or those started by torchrun."""
     try:
         from lightning.fabric import Fabric
         from lightning.fabric.strategies import DDPStrategy
@@ -81,6 +77,7 @@ class Processes:
     """The processes of a launched Fabric; with one process everything here is free."""
 
     def __init__(self, fabric: Any) -> None:
+        self.fabric = fabric
         self.rank: int = fabric.global_rank
         self.count: int = fabric.world_size
         # Decisions travel between the hosts: over NCCL each would wait for the device. The timeout
@@ -121,7 +118,7 @@ class Processes:
         """This process's part of a batch."""
         return indices[self.rank :: self.count]
 
-    def most(self, *values: float) -> list[float]:
+    def largest(self, *values: float) -> list[float]:
         """The largest of each value over all processes."""
         if self.count == 1:
             return list(values)
@@ -138,7 +135,7 @@ class Processes:
             yield
         except G2N2Error as error:
             failure = error
-        if self.most(float(failure is not None))[0]:
+        if self.largest(float(failure is not None))[0]:
             raise failure or TrainingError("another process of this run stopped and says why")
 
     def add_up(self, loss: Tensor, parameters: Sequence[Tensor]) -> Tensor:
@@ -159,9 +156,7 @@ class Processes:
 
 
 class Interruption:
-    """Ctrl-C and SIGTERM: the first signal sets `asked`, so that the step in hand ends; the second
-    stops at once. Python delivers signals to the main thread only; elsewhere nothing changes.
-    """
+    """Ctrl-C and SIGTERM in the main thread: the first sets `asked`, the second stops at once."""
 
     def __init__(self) -> None:
         self.asked = False

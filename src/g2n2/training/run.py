@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from torch import nn
 
-from ..data.graph_set import GraphSet, Ints
+from ..data.graph_set import Floats, GraphSet, Ints, Target
 from ..data.readers.molecule_files import read_smiles_list
 from ..data.readers.molecules import ATOM_FEATURES
 from ..data.readers.options import Options
@@ -25,10 +24,9 @@ from ..input_files import read_text_file
 from ..validation import check
 from .calibration import INTERVAL, Calibration, check_interval
 from .config import RunConfig, names_dataset
-from .evaluate import Predictions, Scores, predict
-from .predict import Outcome, match_training_columns
+from .evaluate import Outcome, predict
 from .processes import find_device
-from .run_folder import RunFolder, load_best
+from .run_folder import RunFolder
 from .scaling import Scaling
 from .setup import (
     Parts,
@@ -39,17 +37,24 @@ from .setup import (
     takes_edges,
     without_edge_features,
 )
-from .task import Task, metrics
+from .task import Scores, Task, Values, metrics
 
 if TYPE_CHECKING:
-    from .predict_file import Predicted
+    from .predict import PredictionFile
 
 
-CARRIED = ("smiles", "id", "hydrogens", "largest", "directed")
+INHERITED_OPTIONS = ("smiles", "id", "hydrogens", "largest", "directed")
 """Options of the training file that also hold for new files."""
-READ_BACK = ("positions", "level", "node_features", "edge_features", "node_names", "edge_names")
+DATA_FIELDS = (
+    "positions",
+    "level",
+    "node_features",
+    "edge_features",
+    "node_names",
+    "edge_names",
+)
 """Fields of data.json that new graphs are compared with."""
-OF_MOLECULES = ("hydrogens", "largest")
+SMILES_OPTIONS = ("hydrogens", "largest")
 """Options that also hold for molecules in memory."""
 
 
@@ -83,7 +88,7 @@ class Run:
     ) -> None:
         self.files = RunFolder.existing(folder)
         self._graphs = graphs
-        self.note = "; ".join(filter(None, (self.files.unchecked, self.files.uncalibrated)))
+        self.note = "; ".join(filter(None, (self.files.checksum_note, self.files.calibration_note)))
         self.config: RunConfig = self.files.config()
         columns = self.files.columns()
         self.task = Task(columns, columns[0].kind)
@@ -101,7 +106,7 @@ class Run:
         Its outputs are scaled as in training; `predict` gives them in their units.
         """
         parts = self._parts() if self.config.baseline else None
-        return load_best(self.files, self.config, parts).to(self.device).eval()
+        return self.network(parts).eval()
 
     @cached_property
     def calibration(self) -> Calibration | None:
@@ -168,8 +173,7 @@ class Run:
             interval: The level of the intervals; 0 for none.
 
         Raises:
-            DataError: There is no such part, it has no target to compare with, or the data is no
-                longer what it was.
+            DataError: There is no such part, its targets are unknown, or the data has changed.
         """
         splits = self.files.splits()
         if part not in splits:
@@ -179,7 +183,7 @@ class Run:
         parts = self._parts(graphs)
         self.files.refuse_other_data(parts.graphs)
         self._refuse_unknown(parts.graphs.select(splits[part]), f"the part {part} of this run")
-        return self._outcome(replace(parts, scaling=self.files.scaling()), splits[part], interval)
+        return self.outcome(replace(parts, scaling=self.files.scaling()), splits[part], interval)
 
     def _parts(self, graphs: GraphSet | None = None) -> Parts:
         graphs = self._graphs if graphs is None else graphs
@@ -217,7 +221,7 @@ class Run:
         parts = self.parts_of(graphs)
         if targets:
             self._refuse_unknown(parts.graphs, graphs.name)
-        return self._outcome(parts, np.arange(len(graphs)), interval)
+        return self.outcome(parts, np.arange(len(graphs)), interval)
 
     def parts_of(self, graphs: GraphSet) -> Parts:
         """New graphs as the network reads them; a DataError if their features do not match."""
@@ -228,7 +232,7 @@ class Run:
 
     @cached_property
     def _trained_on(self) -> dict[str, Any]:
-        return {name: self.files.data(name) for name in READ_BACK}
+        return {name: self.files.data(name) for name in DATA_FIELDS}
 
     @cached_property
     def _scaling(self) -> Scaling:
@@ -241,7 +245,7 @@ class Run:
         options: Mapping[str, Any] | None = None,
         interval: float = INTERVAL,
         **how: Any,
-    ) -> Predicted:
+    ) -> PredictionFile:
         """Write predictions for the graphs of a file to a CSV file, chunk by chunk.
 
         The rows are those of `predict(source).to_csv(out)`. Memory does not grow with the file if
@@ -253,13 +257,13 @@ class Run:
             out: The CSV file.
             options: Of reading; by default those of the training file.
             interval: As of `predict`.
-            how: Of `predict_file.predict_to`: `resume`, `chunk`, `engine`, `progress`.
+            how: `resume`, `chunk`, `engine`, `progress`; see `g2n2.training.predict.predict_to`.
 
         Raises:
             DataError: As `predict`; another process writes the output; or it cannot be written.
             KeyboardInterrupt: Ctrl-C or SIGTERM; what was made is kept for `resume=True`.
         """
-        from .predict_file import predict_to
+        from .predict import predict_to
 
         return predict_to(self, source, Path(out), options, interval, **how)
 
@@ -275,15 +279,21 @@ class Run:
             return GraphStream.of_graphs(graphs, name, Options(target=()))
         return open_stream(source, reading_options(reading))
 
-    def network(self, parts: Parts) -> nn.Module:
+    def network(self, parts: Parts | None) -> nn.Module:
         """The network with the best weights; a baseline is rebuilt for these parts."""
-        return load_best(self.files, self.config, parts).to(self.device)
+        return self.files.load_best(self.config, parts).to(self.device)
 
-    def made_by(self, model: nn.Module, parts: Parts, indices: Ints) -> Predictions:
-        """Predictions of a network for some graphs."""
-        dtype = torch.float64 if self.config.precision == "64" else torch.float32
-        store = make_store(self.config, parts.graphs, self.device, dtype)
-        return predict(model, parts, store, indices)
+    def outcome(
+        self, parts: Parts, indices: Ints, interval: float, model: nn.Module | None = None
+    ) -> Outcome:
+        """Predictions for some graphs; `model` is the network, if it is loaded already."""
+        calibration, interval = self.calibration, check_interval(interval)
+        model = self.network(parts) if model is None else model
+        store = make_store(self.config, parts.graphs, self.device)
+        predictions = predict(model, parts, store, indices)
+        known = bool(np.isfinite(predictions.targets).any())
+        scores = metrics(self.task, predictions.values, predictions.targets) if known else {}
+        return Outcome(parts.graphs, predictions, scores, self.task, calibration, interval)
 
     def _refuse_unknown(self, graphs: GraphSet, what: str) -> None:
         if not np.isfinite(graphs.targets).any():
@@ -294,7 +304,7 @@ class Run:
         self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
     ) -> dict[str, Any]:
         """Options of reading: by default those of the training file."""
-        carried = {k: v for k, v in self.config.options.items() if k in CARRIED}
+        carried = {k: v for k, v in self.config.options.items() if k in INHERITED_OPTIONS}
         if not os.path.exists(source):
             carried = dict(self.config.options)  # a data set by name: its own options hold
         wanted = tuple(column.name for column in self.task.columns) if targets else ()
@@ -306,19 +316,97 @@ class Run:
         molecules = self.files.data("node_names") == list(ATOM_FEATURES)
         if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
             reading = {**self.config.options, **(options or {})}
-            if odd := [name for name in options or () if name not in OF_MOLECULES]:
+            if odd := [name for name in options or () if name not in SMILES_OPTIONS]:
                 raise DataError(
                     f"the option {odd[0]!r} says nothing about a list of SMILES; "
-                    f"known: {', '.join(OF_MOLECULES)}"
+                    f"known: {', '.join(SMILES_OPTIONS)}"
                 )
             texts = [text.removeprefix(SMILES) for text in items]
-            hydrogens, largest = (bool(reading.get(name, False)) for name in OF_MOLECULES)
+            hydrogens, largest = (bool(reading.get(name, False)) for name in SMILES_OPTIONS)
             return read_smiles_list(texts, Options(target=(), hydrogens=hydrogens, largest=largest))
         return read_with(items, options or {})
 
-    def _outcome(self, parts: Parts, indices: Ints, interval: float) -> Outcome:
-        calibration, interval = self.calibration, check_interval(interval)
-        made = self.made_by(self.network(parts), parts, indices)
-        known = bool(np.isfinite(made.targets).any())
-        scores = metrics(self.task, made.values, made.targets) if known else {}
-        return Outcome(parts.graphs, made, scores, self.task, calibration, interval)
+
+def match_training_columns(graphs: GraphSet, trained: dict[str, Any], task: Task) -> GraphSet:
+    """A set with the features and target columns of the one a network was trained on.
+
+    Targets get the run's class numbers, missing ones are NaN; `trained` has fields of `data.json`.
+
+    Raises:
+        DataError: Features are missing or unknown, positions are missing, or a class is unknown.
+    """
+    if trained["positions"] and graphs.positions is None:
+        raise DataError(
+            f"{graphs.name} has no positions, and the run was trained on distances; "
+            "give SDF or XYZ files"
+        )
+    level = trained["level"]
+    labels = {column.name for column in task.columns}
+    nodes, edges = (_matched_features(graphs, what, trained, labels) for what in ("node", "edge"))
+    rows = {"graph": len(graphs), "node": int(graphs.sizes.sum()), "edge": graphs.edges.shape[1]}
+    targets = np.full((rows[level], len(task.columns)), np.nan)
+    if graphs.level == level:
+        by_name = {column.name.lower(): index for index, column in enumerate(graphs.columns)}
+        for index, column in enumerate(task.columns):
+            if (source := by_name.get(column.name.lower())) is not None:
+                values = graphs.targets[:, source]
+                targets[:, index] = _recoded(values, graphs.columns[source], column)
+    return replace(
+        graphs,
+        node_features=nodes,
+        edge_features=edges,
+        node_names=tuple(trained["node_names"]),
+        edge_names=tuple(trained["edge_names"]),
+        positions=graphs.positions if trained["positions"] else None,
+        targets=targets,
+        columns=task.columns,
+        level=level,
+    )
+
+
+def _matched_features(
+    graphs: GraphSet, what: str, trained: dict[str, Any], labels: set[str]
+) -> Floats:
+    """Columns in the order of training; a column that is a target of the run is no feature."""
+    wanted, width = trained[f"{what}_names"], trained[f"{what}_features"]
+    values: Floats = graphs.node_features if what == "node" else graphs.edge_features
+    names = graphs.node_names if what == "node" else graphs.edge_names
+    if len(wanted) < width or len(names) < values.shape[1]:  # some have no name
+        if values.shape[1] != width:
+            listed = f": {', '.join(wanted)}" if wanted else ""
+            raise DataError(
+                f"{graphs.name} has {values.shape[1]} {what} features, the run was trained on "
+                f"{width}{listed}; give the features the run was trained on"
+            )
+        return values
+    missing = [name for name in wanted if name not in names]
+    unknown = [name for name in names if name not in wanted and name not in labels]
+    if missing or unknown:
+        faults = [
+            f"{verb} the {what} feature{'s' * (len(odd) > 1)} {', '.join(odd)}"
+            for verb, odd in (("lacks", missing), ("has unknown to the run", unknown))
+            if odd
+        ]
+        raise DataError(
+            f"{graphs.name} {' and '.join(faults)}; give the features the run was trained on, "
+            "listed in its data.json"
+        )
+    return values[:, [names.index(name) for name in wanted]]
+
+
+def _recoded(values: Values, column: Target, trained: Target) -> Values:
+    """Class numbers of a file as those of the run, by the classes' names."""
+    if trained.kind == "regression":
+        return values
+    number_of = {name: float(number) for number, name in enumerate(trained.classes)}
+    coded = np.full(len(values), np.nan)
+    for row in np.flatnonzero(np.isfinite(values)):
+        value = values[row]
+        name = column.classes[int(value)] if column.classes else f"{value:g}"
+        if name not in number_of:
+            raise DataError(
+                f"target {trained.name} has the class {name!r}, unknown to the run; "
+                f"it knows {', '.join(trained.classes)}"
+            )
+        coded[row] = number_of[name]
+    return coded

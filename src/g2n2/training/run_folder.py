@@ -25,7 +25,7 @@ import os
 import platform
 import shutil
 import subprocess
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ import torch
 from torch import nn
 
 from .. import __version__
-from ..atomic_files import HOLDER, LOCK, sole_writer
+from ..atomic_files import HOLDER, LOCK
 from ..data.graph_set import GraphSet, Ints, Target
 from ..errors import DataError, GrammarError
 from ..grammars.catalogue import find_grammar
@@ -48,7 +48,6 @@ from .checkpoint import (
     MANIFEST,
     PREVIOUS,
     Manifest,
-    cannot_write,
     refuse_altered,
     sha256,
     write_announced,
@@ -96,11 +95,7 @@ class RunFolder:
 
     @classmethod
     def existing(cls, path: str | Path) -> RunFolder:
-        """A folder that holds a run; the operations of its grammar are registered.
-
-        Raises:
-            DataError: It holds none.
-        """
+        """A folder that holds a run, else a DataError; registers operations of its grammar."""
         folder = cls(path)
         if not folder.started:
             raise DataError(f"{path} is no run folder: it has no config.json; make one: g2n2 train")
@@ -119,21 +114,11 @@ class RunFolder:
         """Whether there is a run, finished or not."""
         return os.path.isfile(self.path / "config.json")
 
-    def sole_writer(self) -> AbstractContextManager[None]:
-        """Make the folder and be its only writer; a DataError names another process."""
-        return sole_writer(
-            self.path, "wait for it to end, or name another folder: g2n2 train … --out FOLDER"
-        )
-
     def write_json(self, name: str, content: Any) -> None:
         write_whole(self.path / name, _json(content))
 
     def read_json(self, name: str) -> Any:
-        """The content of a file.
-
-        Raises:
-            DataError: It does not exist, is damaged, or was not written by the run.
-        """
+        """A file's content; a DataError without one, or if it is damaged or was altered."""
         try:
             content = (self.path / name).read_bytes()
             parsed = json.loads(content)
@@ -149,7 +134,7 @@ class RunFolder:
         return parsed
 
     @property
-    def unchecked(self) -> str:
+    def checksum_note(self) -> str:
         """A sentence if the folder has no checksums; else empty."""
         if Manifest.read(self.path) is not None:
             return ""
@@ -158,7 +143,7 @@ class RunFolder:
             "belong together is not checked"
         )
 
-    def adopt(self) -> None:
+    def add_checksums(self) -> None:
         """Write checksums for a folder of an earlier version."""
         manifest = Manifest({})
         for name in (*DESCRIPTION, CALIBRATION, BEST, PREVIOUS, CHECKPOINT):
@@ -172,10 +157,7 @@ class RunFolder:
         manifest = Manifest.read(self.path)
         if manifest is not None:
             last = {k: v[:1] for k, v in manifest.files.items() if k in (BEST, CALIBRATION)}
-            try:
-                Manifest({**manifest.files, **last}).write(self.path)
-            except OSError as error:
-                raise cannot_write(self.path / MANIFEST, error) from None
+            Manifest({**manifest.files, **last}).write(self.path)
 
     def describe(self, config: RunConfig, parts: Parts) -> None:
         """Write the files of `DESCRIPTION`, before the first step."""
@@ -205,19 +187,29 @@ class RunFolder:
             if operations := described(terms, aliases=True):
                 contents[OPERATIONS] = operations
         contents["config.json"] = config.as_dict()  # the last: from here on there is a run
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            Manifest({k: (sha256(_json(v)),) for k, v in contents.items()}).write(self.path)
-        except OSError as error:
-            raise cannot_write(self.path / MANIFEST, error) from None
+        Manifest({k: (sha256(_json(v)),) for k, v in contents.items()}).write(self.path)
         for name, content in contents.items():
             self.write_json(name, content)
 
-    def foreign(self) -> list[str]:
-        """Files in the folder that a run killed at its start cannot have left there."""
-        ours = (*DESCRIPTION, MANIFEST, LOCK, HOLDER)
+    def refuse_wrong_use(self, *, resume: bool) -> None:
+        """Raise a DataError without a run to resume, or if a new one cannot be started here."""
+        if resume and not self.started:
+            raise DataError(f"nothing to resume in {self.path}: it holds no run; start one there")
+        if resume:
+            return
+        if self.started:
+            raise DataError(
+                f"{self.path} holds a run already; go on with --resume {self.path}, "
+                "or name another --out"
+            )
+        ours = (*DESCRIPTION, MANIFEST, LOCK, HOLDER)  # a run killed at its start may leave these
         paths = self.path.iterdir() if os.path.isdir(self.path) else ()
-        return sorted(p.name for p in paths if p.name not in ours and not p.name.endswith(".part"))
+        others = [p.name for p in paths if p.name not in ours and not p.name.endswith(".part")]
+        if others:
+            raise DataError(
+                f"{self.path} holds other files ({', '.join(sorted(others)[:3])}); "
+                "name a new folder with --out"
+            )
 
     def forget(self) -> None:
         """Undo `describe`, for a run that never began; an empty folder is removed."""
@@ -277,18 +269,13 @@ class RunFolder:
         write_announced(self.path / CALIBRATION, _json(calibration.as_dict()))
 
     def calibration(self, task: Task) -> Calibration | None:
-        """The calibration of predictions; None before the run has ended.
-
-        Raises:
-            DataError: The file is damaged, was altered, or is of another run.
-        """
-        if self.uncalibrated:
+        """None before the run has ended; a DataError if damaged, altered or of another run."""
+        if self.calibration_note:
             return None
-        path = self.path / CALIBRATION
-        return Calibration.from_dict(self.read_json(CALIBRATION), task, path)
+        return Calibration.from_dict(self.read_json(CALIBRATION), task, self.path / CALIBRATION)
 
     @property
-    def uncalibrated(self) -> str:
+    def calibration_note(self) -> str:
         """A sentence if the folder has no calibration; else empty."""
         if (self.path / CALIBRATION).exists():
             return ""
@@ -318,12 +305,6 @@ class RunFolder:
                 "restore it, or start a new run"
             )
 
-    def finished_epochs(self) -> bool:
-        """Whether metrics.csv has a row."""
-        with suppress(OSError):
-            return len((self.path / "metrics.csv").read_bytes().splitlines()) > 1
-        return False
-
     def write_metrics(self, history: list[dict[str, float]]) -> None:
         """Write the whole table again, so that a resumed run has no row twice."""
         text = io.StringIO()
@@ -332,6 +313,61 @@ class RunFolder:
         rows.writeheader()
         rows.writerows({k: f"{v:.10g}" for k, v in row.items()} for row in history)
         write_whole(self.path / "metrics.csv", text.getvalue().encode())
+
+    def save_best(self, model: nn.Module) -> None:
+        """Write the best weights: of a grammar with its plan, of a baseline alone."""
+        from ..nn.model import GrammarGNN
+
+        if isinstance(model, GrammarGNN):
+            from ..nn.files import to_bytes
+
+            content = to_bytes(model)
+        else:
+            from safetensors.torch import save
+
+            content = save({k: v.contiguous().cpu() for k, v in model.state_dict().items()})
+        write_announced(self.path / BEST, content)
+
+    def refuse_lost_best(self) -> None:
+        """Raise a DataError if there are no best weights, saying whether there ever were."""
+        if (self.path / BEST).is_file():
+            return
+        manifest, epochs = Manifest.read(self.path), 0
+        with suppress(OSError):
+            epochs = len((self.path / "metrics.csv").read_bytes().splitlines()) - 1
+        if (manifest is None and epochs > 0) or (manifest and BEST in manifest.files):
+            raise DataError(
+                f"{self.path} has lost {BEST}, its best weights: restore it from a copy, or train "
+                f"again: g2n2 train --config {self.path / 'config.json'}"
+            )
+        raise DataError(
+            f"{self.path} has no {BEST}: no epoch was finished; go on: g2n2 train --resume "
+            f"{self.path}"
+        )
+
+    def load_best(self, config: RunConfig, parts: Parts | None) -> nn.Module:
+        """The network with the best weights; to rebuild a baseline the parts are needed."""
+        from ..nn.files import load, refuse_endless
+        from ..nn.model import GrammarGNN
+
+        path = self.path / BEST
+        self.refuse_lost_best()
+        refuse_altered(self.path, BEST, path.read_bytes())
+        model = make_model(config, parts) if config.baseline and parts is not None else None
+        if model is None or isinstance(model, GrammarGNN):
+            return load(path)
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        try:
+            tensors = load_file(path)
+            refuse_endless(
+                path, {k: v for k, v in tensors.items() if not k.endswith("num_batches_tracked")}
+            )
+            model.load_state_dict(tensors, assign=True)
+        except (SafetensorError, RuntimeError) as error:
+            raise DataError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
+        return model
 
 
 def _json(content: Any) -> bytes:
@@ -354,66 +390,6 @@ def checksum(graphs: GraphSet) -> str:
             digest.update(str(values.shape).encode())
             digest.update(np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()
-
-
-def save_best(files: RunFolder, model: nn.Module) -> None:
-    """Write the best weights: a grammar's network as a complete model file, a baseline's bare."""
-    from ..nn.model import GrammarGNN
-
-    if isinstance(model, GrammarGNN):
-        from ..nn.files import to_bytes
-
-        content = to_bytes(model)
-    else:
-        from safetensors.torch import save
-
-        content = save({k: v.contiguous().cpu() for k, v in model.state_dict().items()})
-    write_announced(files.path / BEST, content)
-
-
-def refuse_lost_best(files: RunFolder) -> None:
-    """Raise a DataError if there are no best weights, saying whether there ever were."""
-    if (files.path / BEST).is_file():
-        return
-    manifest = Manifest.read(files.path)
-    if (manifest is None and files.finished_epochs()) or (manifest and BEST in manifest.files):
-        raise DataError(
-            f"{files.path} has lost {BEST}, its best weights: restore it from a copy, or train "
-            f"again: g2n2 train --config {files.path / 'config.json'}"
-        )
-    raise DataError(
-        f"{files.path} has no {BEST}: no epoch was finished; go on: g2n2 train --resume "
-        f"{files.path}"
-    )
-
-
-def load_best(files: RunFolder, config: RunConfig, parts: Parts | None) -> nn.Module:
-    """The network with the best weights of a run; to rebuild a baseline the parts are needed.
-
-    Raises:
-        DataError: There are none, or they are damaged.
-    """
-    from ..nn.files import load, refuse_endless
-    from ..nn.model import GrammarGNN
-
-    path = files.path / BEST
-    refuse_lost_best(files)
-    refuse_altered(files.path, BEST, path.read_bytes())
-    model = make_model(config, parts) if config.baseline and parts is not None else None
-    if model is None or isinstance(model, GrammarGNN):
-        return load(path)
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        tensors = load_file(path)
-        refuse_endless(
-            path, {k: v for k, v in tensors.items() if not k.endswith("num_batches_tracked")}
-        )
-        model.load_state_dict(tensors, assign=True)
-    except (SafetensorError, RuntimeError) as error:
-        raise DataError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
-    return model
 
 
 def provenance(device: torch.device) -> dict[str, Any]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
 
 from .. import __version__
-from ..atomic_files import check_folder
+from ..atomic_files import check_folder, sole_writer
 from ..data.graph_set import GraphSet
 from ..data.reading import read_with
-from ..data.store import GraphStore
 from ..described import Described
 from ..errors import DataError
 from ..grammars.catalogue import GIVEN
@@ -25,14 +23,15 @@ from .calibration import Calibration, Reliability
 from .checkpoint import load_checkpoint
 from .config import RunConfig, first_process, new_run_folder, rooted, rules_of, with_rules
 from .cuda_graphs import Recorded
-from .evaluate import Predictions, Scores, constant_guess, predict, score
-from .loop import Hooks, Loop
+from .display import Display
+from .evaluate import Outcome, constant_guess, predict, write_rows
+from .loop import Loop
+from .loop import Watch as Watch
 from .plots import TensorBoardCurves, draw
 from .precompute import precompute_supports
-from .predict import prediction_rows, write_rows
 from .processes import Processes, make_fabric
 from .run import Run
-from .run_folder import RunFolder, checksum, load_best, provenance, refuse_lost_best, save_best
+from .run_folder import RunFolder, checksum, provenance
 from .setup import (
     Parts,
     chosen_graphs,
@@ -44,14 +43,13 @@ from .setup import (
     refuse_unknown_names,
     with_batch,
 )
-from .task import for_json, metrics
+from .task import Scores, for_json, metrics
 
-Graphs = str | Path | GraphSet | Iterable[Any]
-"""A data set's name, a path, or graphs in memory."""
+OTHER_FOLDER = "wait for it to end, or name another folder: g2n2 train … --out FOLDER"
 
 
 def train(
-    dataset: Graphs,
+    dataset: str | Path | GraphSet | Iterable[Any],
     target: str | Sequence[str] = (),
     *,
     out: str | Path | None = None,
@@ -138,9 +136,13 @@ def train(
         chosen = as_network_grammar(grammar)
         name = chosen.name if chosen.name not in ("", GIVEN) else "; ".join(chosen.lines())
         settings |= {"grammar": name, "rules": rules_of(chosen), "baseline": None}
-    graphs = None
-    if not isinstance(dataset, str | Path):
-        graphs = _in_memory(dataset, targets, options)
+    graphs: GraphSet | None = None
+    if isinstance(dataset, GraphSet):
+        if options:
+            raise DataError(f"options are of reading, and a GraphSet is read: {', '.join(options)}")
+        graphs = dataset
+    elif not isinstance(dataset, str | Path):
+        graphs = read_with(dataset, {**({"target": targets} if targets else {}), **(options or {})})
     settings |= {
         "dataset": str(dataset) if graphs is None else graphs.name,
         "target": targets,
@@ -157,36 +159,10 @@ def train(
     else:
         graphs = chosen_graphs(config, graphs)
     folder = new_run_folder(config) if out is None else Path(out)
-    if not progress:
-        train_config(config, folder, resume=resume, graphs=graphs, pictures=pictures)
-        return Run(folder, device, graphs)
-    from .display import Display
-
-    with Display() as display:
-        watch = display.watch()
+    with Display() if progress else nullcontext() as display:
+        watch = display.watch() if display else None
         train_config(config, folder, resume=resume, graphs=graphs, watch=watch, pictures=pictures)
     return Run(folder, device, graphs)
-
-
-def _in_memory(
-    dataset: GraphSet | Iterable[Any], targets: tuple[str, ...], options: Mapping[str, Any] | None
-) -> GraphSet:
-    if isinstance(dataset, GraphSet):
-        if options:
-            raise DataError(f"options are of reading, and a GraphSet is read: {', '.join(options)}")
-        return dataset
-    return read_with(dataset, {**({"target": targets} if targets else {}), **(options or {})})
-
-
-@dataclass(frozen=True, eq=False)
-class Watch:
-    """Callbacks: `summary` and `start` before the first step, `note` for a sentence to the user."""
-
-    summary: Callable[[RunConfig, Parts, nn.Module], None] = lambda *_: None
-    start: Callable[[Loop], None] = lambda _: None
-    step: Callable[[Loop], None] = lambda _: None
-    epoch: Callable[[Loop], None] = lambda _: None
-    note: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,7 +172,7 @@ class Result(Described):
     Attributes:
         folder: Its files.
         parts: Its graphs, splits, task and scaling.
-        scores: Of the best model on the test graphs, by target; empty if there are none.
+        scores: Of the best weights on the test graphs, by target; empty if there are none.
         guesses: The same for a constant guess: the mean, or the most frequent class.
         reliability: Of intervals or probabilities on the test graphs, by target.
         history: One row for each epoch.
@@ -256,31 +232,15 @@ def train_config(
     if not first_process():  # the others start later, when the folder is already in use
         return session.run(config, folder)
     files = RunFolder(folder)
-    _refuse_folder(files, resume)  # before anything is made there
-    with files.sole_writer():
-        _refuse_folder(files, resume)  # another process may have been here just before
+    files.refuse_wrong_use(resume=resume)  # before anything is made there
+    with sole_writer(files.path, OTHER_FOLDER):
+        files.refuse_wrong_use(resume=resume)  # another process may have been here just before
         try:
             return session.run(config, folder)
         except BaseException:
             if not files.started:  # the name is free again
                 files.forget()
             raise
-
-
-def _refuse_folder(files: RunFolder, resume: bool) -> None:
-    started = files.started
-    if resume and not started:
-        raise DataError(f"nothing to resume in {files.path}: it holds no run; start one there")
-    if not resume and not started and (others := files.foreign()):
-        raise DataError(
-            f"{files.path} holds other files ({', '.join(others[:3])}); "
-            "name a new folder with --out"
-        )
-    if started and not resume:
-        raise DataError(
-            f"{files.path} holds a run already; go on with --resume {files.path}, "
-            "or name another --out"
-        )
 
 
 @dataclass(frozen=True)
@@ -305,106 +265,59 @@ class _Session:
             files = RunFolder(fabric.broadcast(str(folder)))
             processes = Processes(fabric)
             with processes.ending_together(files.path):
-                return self._train(config, files, fabric, processes)
+                return self._train(config, files, processes)
 
-    def _train(
-        self, config: RunConfig, files: RunFolder, fabric: Any, processes: Processes
-    ) -> Result:
-        everything = processes.in_turn(
+    def _train(self, config: RunConfig, files: RunFolder, processes: Processes) -> Result:
+        graphs = processes.in_turn(
             lambda: load_graphs(config) if self.graphs is None else self.graphs.check()
         )
-        parts = prepare(config, everything, files.splits() if self.resume else None)
+        parts = prepare(config, graphs, files.splits() if self.resume else None)
         if self.resume:
             files.refuse_other_data(parts.graphs)
             parts = replace(parts, scaling=files.scaling())
         config = with_batch(config, len(parts.splits["train"]))
-        dtype = torch.float64 if config.precision == "64" else torch.float32
-        model = make_model(config, parts).to(dtype)
         scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
-        store = make_store(config, scaled, fabric.device, dtype)
+        store = make_store(config, scaled, processes.fabric.device)
+        model = make_model(config, parts).to(store.dtype)
         precompute_supports(model, store, self.recorded)
         self.watch.summary(config, parts, model)
         curves: TensorBoardCurves | None = None
         loop: Loop | None = None
         try:
             with processes.all_or_none():
-                if fabric.is_global_zero:
+                if processes.rank == 0:
                     curves = self._open(files, config, parts)
             loop = Loop(
-                config,
-                fabric,
-                processes,
-                model,
-                store,
-                parts.task,
-                parts.splits["train"],
-                lambda net: score(net, parts, store, parts.splits["validation"], fabric),
-                files.path,
-                self._hooks(files, curves),
-                self.recorded,
+                config, processes, model, store, parts, files, curves, self.watch, self.recorded
             )
             if self.resume:
-                self._restore(loop, files)
+                self._restore(loop)
             self.watch.start(loop)
             loop.run()
         except Exception:
             begun = self.resume or (loop is not None and loop.progress.steps > 0)
-            if fabric.is_global_zero and not begun:  # nothing to resume: the name is free again
+            if processes.rank == 0 and not begun:  # nothing to resume: the name is free again
                 files.forget()
             raise
         if curves is not None:
             curves.close()
-        progress = loop.progress
-        best_epoch = progress.best(loop.metric, parts.task.higher_is_better)[0] + 1
-        end = (progress.history, best_epoch, (progress.epoch, loop.recipe.epochs))
-        if not loop.finished:
-            return Result(files.path, parts, {}, {}, {}, *end, stopped=True)
-        tested, calibration = _test(config, parts, files, store, fabric)
-        known = bool(np.isfinite(tested.targets).any())
-        scores = metrics(parts.task, tested.values, tested.targets) if known else {}
-        guesses = metrics(parts.task, *constant_guess(parts, tested)) if scores else {}
-        reliability = calibration.reliability(parts.task, tested)
-        for sentence in calibration.lacking():
-            self.watch.note(sentence)
-        result = Result(files.path, parts, scores, guesses, reliability, *end, stopped=False)
-        if curves is not None:
-            if self.pictures and not draw(files.path, parts.task, result.history, tested):
-                self.watch.note(
-                    'matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"'
-                )
-            _write_result(config, result, loop, tested, calibration)
-        return result
+        return self._end(loop)
 
     def _open(self, files: RunFolder, config: RunConfig, parts: Parts) -> TensorBoardCurves:
         """Make the folder ready for this run."""
         files.drop_unfinished()
         if not self.resume:
             files.describe(config, parts)
-        elif files.unchecked:
-            self.watch.note(f"{files.unchecked}; from here on it is")
-            files.adopt()
+        elif files.checksum_note:
+            self.watch.note(f"{files.checksum_note}; from here on it is")
+            files.add_checksums()
         curves = TensorBoardCurves(files.path / "tensorboard")
         if curves.missing:
             self.watch.note(curves.missing)
         return curves
 
-    def _hooks(self, files: RunFolder, curves: TensorBoardCurves | None) -> Hooks:
-        """Only the first process, which has `curves`, writes."""
-
-        def epoch(loop: Loop) -> None:
-            if curves is not None:
-                files.write_metrics(loop.progress.history)
-                curves.update(loop.progress.history)
-            self.watch.epoch(loop)
-
-        def best(model: nn.Module) -> None:
-            if curves is not None:
-                save_best(files, model)
-
-        return Hooks(step=self.watch.step, epoch=epoch, best=best, note=self.watch.note)
-
-    def _restore(self, loop: Loop, files: RunFolder) -> None:
-        content, troubles = load_checkpoint(files.path)
+    def _restore(self, loop: Loop) -> None:
+        content, troubles = load_checkpoint(loop.folder)
         for trouble in troubles:
             self.watch.note(f"{trouble}; going on from the one before it")
         if content is None:
@@ -416,48 +329,57 @@ class _Session:
             )
         loop.restore(content)
         if loop.progress.history:
-            refuse_lost_best(files)
+            loop.files.refuse_lost_best()
 
-
-def _test(
-    config: RunConfig, parts: Parts, files: RunFolder, store: GraphStore, fabric: Any
-) -> tuple[Predictions, Calibration]:
-    """Predictions of the best weights for the test graphs, and their calibration."""
-    fabric.barrier()
-    model = load_best(files, config, parts).to(fabric.device)
-    train, validation, test = (
-        predict(model, parts, store, parts.splits[part], fabric)
-        for part in ("train", "validation", "test")
-    )
-    distances = bool(distance_kinds(config, parts.graphs))
-    return test, Calibration.fit(parts, train, validation, distances=distances)
-
-
-def _write_result(
-    config: RunConfig, result: Result, loop: Loop, tested: Predictions, calibration: Calibration
-) -> None:
-    files, parts = RunFolder(result.folder), result.parts
-    files.write_calibration(calibration)
-    files.keep_only_best()
-    rows = prediction_rows(
-        parts.graphs, parts.task, tested, truth=True, unread=False, calibration=calibration
-    )
-    write_rows(files.path / "test.csv", rows)
-    files.write_json(
-        "result.json",
-        {
-            "data": parts.graphs.name,
-            "test": for_json(result.scores),
-            "test_of_constant_guess": for_json(result.guesses),
-            "test_reliability": for_json(result.reliability),
-            "units": {column.name: column.unit for column in parts.task.columns},
-            "best_epoch": result.best_epoch,
-            "epochs": loop.progress.epoch,
-            "seconds": round(loop.progress.seconds, 3),
-            "parameters": sum(p.numel() for p in loop.model.parameters()),
-            "graphs": {part: len(members) for part, members in parts.splits.items()},
-            "data_sha256": checksum(parts.graphs),
-            "made_with": provenance(loop.fabric.device),
-            "config": config.as_dict(),
-        },
-    )
+    def _end(self, loop: Loop) -> Result:
+        """If the run has come to its end, calibrate and test its best weights, and write that."""
+        files, parts, task, progress = loop.files, loop.parts, loop.task, loop.progress
+        best_epoch = progress.best(loop.metric, task.higher_is_better) + 1
+        course = (progress.history, best_epoch, (progress.epoch, loop.recipe.epochs))
+        if not loop.finished:
+            return Result(files.path, parts, {}, {}, {}, *course, stopped=True)
+        loop.fabric.barrier()
+        model = files.load_best(loop.config, parts).to(loop.fabric.device)
+        train, validation, test = (
+            predict(model, parts, loop.stepper.store, parts.splits[part], loop.fabric)
+            for part in ("train", "validation", "test")
+        )
+        distances = bool(distance_kinds(loop.config, parts.graphs))
+        calibration = Calibration.fit(parts, train, validation, distances=distances)
+        known = bool(np.isfinite(test.targets).any())
+        scores = metrics(task, test.values, test.targets) if known else {}
+        guesses = metrics(task, *constant_guess(parts, test)) if known else {}
+        outcome = Outcome(parts.graphs, test, scores, task, calibration)
+        for sentence in calibration.lacking():
+            self.watch.note(sentence)
+        result = Result(
+            files.path, parts, scores, guesses, outcome.reliability, *course, stopped=False
+        )
+        if loop.curves is None:  # only the first process writes
+            return result
+        if self.pictures and not draw(files.path, task, progress.history, test):
+            self.watch.note(
+                'matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"'
+            )
+        files.write_calibration(calibration)
+        files.keep_only_best()
+        write_rows(files.path / "test.csv", outcome.rows(truth=True))
+        files.write_json(
+            "result.json",
+            {
+                "data": parts.graphs.name,
+                "test": for_json(scores),
+                "test_of_constant_guess": for_json(guesses),
+                "test_reliability": for_json(result.reliability),
+                "units": {column.name: column.unit for column in task.columns},
+                "best_epoch": best_epoch,
+                "epochs": progress.epoch,
+                "seconds": round(progress.seconds, 3),
+                "parameters": sum(p.numel() for p in loop.model.parameters()),
+                "graphs": {part: len(members) for part, members in parts.splits.items()},
+                "data_sha256": checksum(parts.graphs),
+                "made_with": provenance(loop.fabric.device),
+                "config": loop.config.as_dict(),
+            },
+        )
+        return result

@@ -29,14 +29,9 @@ SMALLEST_BATCH = 8
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Parts(Described):
-    """What a run works with.
+    """What a run works with: its graphs, their splits, the task, scaling fitted on training graphs.
 
-    Attributes:
-        graphs: The whole set, with the chosen targets.
-        splits: Indices of `train`, `validation` and `test`.
-        task: What is learned.
-        scaling: Fitted on the training graphs.
-        notes: Sentences for the summary.
+    `notes` are sentences for the summary.
     """
 
     graphs: GraphSet
@@ -54,11 +49,7 @@ class Parts(Described):
 
 
 def load_graphs(config: RunConfig) -> GraphSet:
-    """Read the graphs of a config, with its targets only.
-
-    Raises:
-        DataError: There are none such, or the data does not know an option.
-    """
+    """Read the graphs of a config, with its targets only."""
     options = dict(config.options)
     if config.target:
         options.setdefault("target", config.target)
@@ -76,16 +67,13 @@ def chosen_graphs(config: RunConfig, graphs: GraphSet) -> GraphSet:
 
 
 def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> GraphSet:
-    """Read the data set of that name, else the user's own graphs at that path.
-
-    A data set always has all its targets, so the option `target` is for paths only.
-    """
+    """Read the data set of that name, else the user's graphs at that path."""
     from ..data.catalogue import load_dataset
     from ..data.reading import read_with
 
     if names_dataset(source):
-        rest = {name: value for name, value in options.items() if name != "target"}
-        return load_dataset(source, data, rest)
+        others = {name: value for name, value in options.items() if name != "target"}
+        return load_dataset(source, data, others)  # with all its targets
     path = Path(source)
     if not os.path.exists(path):
         if path.suffix or len(path.parts) > 1:
@@ -95,11 +83,7 @@ def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> Gr
 
 
 def choose_targets(graphs: GraphSet, wanted: tuple[str, ...]) -> GraphSet:
-    """The set with some of its target columns, named in any case; all if none is named.
-
-    Raises:
-        DataError: No such target; the message lists the targets.
-    """
+    """The set with some of its target columns, named in any case; all if none is named."""
     if not wanted:
         return graphs
     by_name = {
@@ -181,10 +165,9 @@ def distance_kinds(config: RunConfig, graphs: GraphSet) -> tuple[str, ...]:
     return config.effective_recipe().distance
 
 
-def make_store(
-    config: RunConfig, graphs: GraphSet, device: torch.device, dtype: torch.dtype
-) -> GraphStore:
-    """The graphs on the device."""
+def make_store(config: RunConfig, graphs: GraphSet, device: torch.device) -> GraphStore:
+    """The graphs on the device, in the precision of the run."""
+    dtype = torch.float64 if config.precision == "64" else torch.float32
     columns = config.baseline is None and columns_only(run_grammar(config))
     return GraphStore(graphs, device, distance_kinds(config, graphs), dtype, columns)
 
@@ -213,8 +196,8 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
     model: nn.Module
     if config.baseline:
         functions = None if config.functions == "mlp" else config.functions
-        others = {"preset": config.preset, "pair_bias": config.pair_bias, "functions": functions}
-        shared |= {name: value for name, value in others.items() if value is not None}
+        given = {"preset": config.preset, "pair_bias": config.pair_bias, "functions": functions}
+        shared |= {name: value for name, value in given.items() if value is not None}
         model = baseline(config.baseline, **shared)
     else:
         grammar = run_grammar(config)
@@ -255,11 +238,9 @@ def refuse_unknown_names(config: RunConfig, *, resume: bool) -> None:
 def takes_edges(config: RunConfig) -> bool:
     """Whether the network reads edge features."""
     if config.baseline:
-        from ..nn.baselines import BASELINES
+        from ..nn.baselines import find_baseline
 
-        by_name = {name.lower(): row for name, row in BASELINES.items()}
-        row = by_name.get(config.baseline.lower())
-        return row is not None and row.reads_edges  # an unknown one is refused when it is made
+        return find_baseline(config.baseline).reads_edges
     return any(rule.head == M for rule in run_grammar(config).rules)
 
 

@@ -36,23 +36,18 @@ class SharedStudy:
 
     Attributes:
         study: Optuna's.
-        place: The storage in the user's words, without passwords.
-        heartbeat: Seconds between two heartbeats.
+        label: The storage in the user's words, without passwords.
     """
 
     def __init__(self, name: str, storage: str | Path, heartbeat: int = HEARTBEAT) -> None:
-        """Open a study, or create it, in an SQLite file or the database at an address.
-
-        Raises:
-            DataError: Optuna or a driver is not installed, or nothing can be stored there.
-        """
+        """Open or create a study in an SQLite file or the database at an address."""
         try:
             import optuna
             import sqlalchemy
         except ImportError:
             raise DataError('sweeps need Optuna: pip install "g2n2[sweep]"') from None
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self.place, self.heartbeat = without_passwords(str(storage)), heartbeat
+        self.label, self.heartbeat = without_passwords(str(storage)), heartbeat
         self._optuna, self._sqlalchemy = optuna, sqlalchemy
         self._address = self._parsed(str(storage))
         self._file = self._sqlite_file()
@@ -82,16 +77,12 @@ class SharedStudy:
         return self._file_lock() if self._file else self._row_lock()
 
     def take_over(self) -> None:
-        """Queue the trials of dead processes again; only while `alone`.
-
-        A trial that was started and not claimed belongs to a process that died in between, as no
-        other process is here now.
-        """
+        """Queue the trials of dead processes again; only while `alone`."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", self._optuna.exceptions.ExperimentalWarning)
             self._optuna.storages.fail_stale_trials(self.study)
         for trial in self.trials("running"):
-            if trial.user_attrs.get("claimed") != trial.number:
+            if trial.user_attrs.get("claimed") != trial.number:  # started by a process that died
                 self.retry(trial.number)
                 self.study.tell(trial.number, state=self._optuna.trial.TrialState.FAIL)
 
@@ -130,7 +121,7 @@ class SharedStudy:
             if isinstance(cause, KeyboardInterrupt):
                 raise KeyboardInterrupt from None
             raise DataError(
-                f"{self.place} keeps the trials no longer ({self._reason(cause)}); run folders "
+                f"{self.label} keeps the trials no longer ({self._reason(cause)}); run folders "
                 "are whole: once it is there again, the same command goes on"
             ) from None
 
@@ -138,7 +129,7 @@ class SharedStudy:
         if "://" not in storage:
             return self._sqlalchemy.URL.create("sqlite", database=str(Path(storage).resolve()))
         if storage.partition("://")[2].partition("?")[0].count("@") > 1:
-            raise DataError(f"--storage {self.place}: an @ in a password is written %40")
+            raise DataError(f"--storage {self.label}: an @ in a password is written %40")
         try:
             address = self._sqlalchemy.make_url(storage)
             if address.drivername in ("postgresql", "postgres"):  # SQLAlchemy means psycopg2 there
@@ -148,7 +139,7 @@ class SharedStudy:
             raise self._no_driver() from None
         except (self._sqlalchemy.exc.ArgumentError, ValueError):
             raise DataError(
-                f"--storage {self.place} is no database that is known: name a file, "
+                f"--storage {self.label} is no database that is known: name a file, "
                 "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
             ) from None
         return address
@@ -157,23 +148,14 @@ class SharedStudy:
         if self._address.get_backend_name() != "sqlite":
             return None
         if self._address.database in (None, "", ":memory:"):
-            raise DataError(f"--storage {self.place} is lost with the process; name a file")
+            raise DataError(f"--storage {self.label} is lost with the process; name a file")
         return Path(self._address.database)
 
     def _opened(self) -> Any:
         """Optuna's storage; several processes may create its tables at once."""
-        refused = (self._sqlalchemy.exc.ProgrammingError, self._sqlalchemy.exc.IntegrityError)
-        for remaining in reversed(range(OPENINGS)):
-            try:
-                return self._storage_of_optuna()
-            except (*refused, self._optuna.exceptions.StorageInternalError):
-                if not remaining:
-                    raise
-                time.sleep(random.random())
-
-    def _storage_of_optuna(self) -> Any:
         storages, plain = self._optuna.storages, self._optuna.storages.RDBStorage
-        lost = (self._optuna.exceptions.StorageInternalError, self._sqlalchemy.exc.SQLAlchemyError)
+        failed, sql = self._optuna.exceptions.StorageInternalError, self._sqlalchemy.exc
+        lost = (failed, sql.SQLAlchemyError)
 
         class Storage(plain):  # type: ignore[misc, valid-type]
             """A heartbeat that cannot be recorded is one missed, not the end of heartbeats."""
@@ -183,21 +165,24 @@ class SharedStudy:
                     super().record_heartbeat(trial_id)
 
         text = self._address.render_as_string(hide_password=False)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", self._optuna.exceptions.ExperimentalWarning)
-            return Storage(
-                text.replace("{", "{{").replace("}", "}}"),  # Optuna fills in a template
-                engine_kwargs={"pool_pre_ping": True, "connect_args": self._connection()},
-                heartbeat_interval=self.heartbeat,
-                grace_period=MISSED * self.heartbeat,
-                heartbeat_stale_trial_callback=storages.RetryHeartbeatStaleTrialCallback(),
-            )
+        for remaining in reversed(range(OPENINGS)):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", self._optuna.exceptions.ExperimentalWarning)
+                    return Storage(
+                        text.replace("{", "{{").replace("}", "}}"),  # Optuna fills in a template
+                        engine_kwargs={"pool_pre_ping": True, "connect_args": self._connection()},
+                        heartbeat_interval=self.heartbeat,
+                        grace_period=MISSED * self.heartbeat,
+                        heartbeat_stale_trial_callback=storages.RetryHeartbeatStaleTrialCallback(),
+                    )
+            except (sql.ProgrammingError, sql.IntegrityError, failed):
+                if not remaining:
+                    raise
+                time.sleep(random.random())
 
     def _connection(self) -> dict[str, Any]:
-        """Connection options the address does not set.
-
-        Times are compared without time zones; a process that is gone keeps no row locked.
-        """
+        """Connection options the address does not set: UTC, and no row locked by a dead process."""
         if self._file:
             return {"timeout": PATIENCE}
         if self._address.get_driver_name() not in ("psycopg", "psycopg2"):
@@ -250,11 +235,11 @@ class SharedStudy:
         if self._file:
             expected = "it should be a file in a folder that is there, new or written by g2n2 sweep"
         return DataError(
-            f"{self.place} cannot keep the trials of a sweep ({self._reason(error)}): "
+            f"{self.label} cannot keep the trials of a sweep ({self._reason(error)}): "
             f"{expected}; else name another --storage"
         )
 
     def _no_driver(self) -> DataError:
-        if self.place.startswith("postgres"):
+        if self.label.startswith("postgres"):
             return DataError('PostgreSQL needs psycopg: pip install "g2n2[postgres]"')
-        return DataError(f"--storage {self.place} needs a driver for Python that is not installed")
+        return DataError(f"--storage {self.label} needs a driver for Python that is not installed")

@@ -53,13 +53,19 @@ class Sweep:
         varied = shared.pop("sweep", None)
         if not isinstance(varied, dict) or not varied:
             raise DataError(f"{path} has no table [sweep] that says what to vary")
-        known = {field.name for field in fields(RunConfig)}
+        settings = {field.name for field in fields(RunConfig)}
         for name, space in varied.items():
-            if name not in known:
+            if name not in settings:
                 raise DataError(f"[sweep] of {path} varies {name!r}, which is no setting")
             if name in shared:
                 raise DataError(f"{name} is both a setting of {path} and varied in [sweep]")
-            _check_space(name, space, path)
+            in_range = isinstance(space, dict) and _is_range(**space)
+            if not in_range and not (isinstance(space, list) and space):
+                raise DataError(
+                    f"{name} in [sweep] of {path} should be a list of values, or numbers in "
+                    "ascending order such as { low = 1, high = 9, log = true }, above 0 for log, "
+                    f"got {space!r}"
+                )
         together = {**shared, **varied}
         baseline = together.get("baseline")
         if "grammar" in together and all(baseline if isinstance(baseline, list) else [baseline]):
@@ -69,14 +75,12 @@ class Sweep:
             )
         sweep = cls(Path(path).stem, shared, varied)
         for end in ("low", "high"):
-            sweep.config({name: _end(space, end) for name, space in varied.items()})
+            first = {k: v[end] if isinstance(v, dict) else v[0] for k, v in varied.items()}
+            sweep.config(first)
         return sweep
 
-    def config(self, chosen: Mapping[str, Any]) -> RunConfig:
-        return rooted(RunConfig.from_dict({**self.shared, **chosen}, "the sweep"))
-
-    def suggest(self, trial: Any) -> dict[str, Any]:
-        return {name: _suggest(trial, name, space) for name, space in self.varied.items()}
+    def config(self, values: Mapping[str, Any]) -> RunConfig:
+        return rooted(RunConfig.from_dict({**self.shared, **values}, "the sweep"))
 
     def combinations(self) -> list[dict[str, Any]]:
         """Every choice of values, as Optuna names them; empty if a number varies in a range."""
@@ -87,7 +91,7 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Finished:
+class SweepResult:
     """A sweep's outcome.
 
     Attributes:
@@ -110,8 +114,8 @@ def run_sweep(
     out: str | Path,
     note: Note,
     heartbeat: int = HEARTBEAT,
-) -> Finished:
-    """Run a sweep until the storage holds that many finished trials.
+) -> SweepResult:
+    """Run a sweep until the storage holds that many finished trials, those of others included.
 
     Several processes, on machines that reach the storage, may share the trials. If only lists vary
     and all combinations fit, each is tried once. A trial that was cut off goes on from its
@@ -120,7 +124,7 @@ def run_sweep(
 
     Args:
         sweep: What to run.
-        trials: How many in all, those of earlier calls and other processes included.
+        trials: How many in all.
         storage: SQLite file, created if missing, or the address of a database.
         out: Folder of the trials' run folders, on this machine.
         note: Called with sentences for the user.
@@ -130,46 +134,64 @@ def run_sweep(
         DataError: The storage cannot be used, or trials fail one after the other.
         KeyboardInterrupt: Ctrl-C or SIGTERM; the trial goes on in the next call.
     """
-    _refuse_several_processes(sweep)
+    devices = sweep.varied.get("devices", sweep.shared.get("devices", 1))
+    if devices not in (1, [1]) or int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise DataError(
+            "a trial of a sweep is one process: leave out devices and torchrun, and start one "
+            "g2n2 sweep for each GPU with the same --storage (CUDA_VISIBLE_DEVICES=1 g2n2 sweep …)"
+        )
     shared = SharedStudy(sweep.name, storage, heartbeat)
     with shared.faults():
         with shared.alone():
-            _refuse_another(sweep, shared)
-            aim = _Aim.of(sweep, trials, first=len(shared.trials()))
+            settings = json.dumps({"shared": sweep.shared, "varied": sweep.varied}, sort_keys=True)
+            if shared.study.user_attrs.get("sweep", settings) != settings:
+                raise DataError(
+                    f"{shared.label} holds the trials of another sweep called {sweep.name}; "
+                    "name another --storage, rename the file of the sweep, or restore its settings"
+                )
+            shared.study.set_user_attr("sweep", settings)
+            goal = _Goal.of(sweep, trials, first=len(shared.trials()))
         try:
             make_folder(Path(out))
         except OSError as error:
             raise DataError(
                 f"cannot make {out} ({error.strerror or error}); name a folder with --out"
             ) from None
-        failed_in_a_row, waiting = 0, ""
+        failed_in_a_row = 0
+        waiting: str | None = None
         while True:
             with ExitStack() as alone:
                 alone.enter_context(shared.alone())
                 shared.take_over()
-                if aim.reached(shared.trials()):
+                if goal.reached(shared.trials()):
                     return _table(sweep, shared.trials("complete"))
-                if missing := aim.missing(shared.trials()):
-                    chosen, number = missing[0], aim.trials - len(missing) + 1
+                if missing := goal.missing(shared.trials()):
+                    chosen, number = missing[0], goal.trials - len(missing) + 1
                     if chosen and not shared.trials("waiting"):
                         shared.study.enqueue_trial(chosen)
-                    turn = _Turn(sweep, shared, Path(out), note, f"{number} of {aim.trials}", alone)
-                    turn.run()
+                    attempt = _Trial(
+                        sweep, shared, Path(out), note, f"{number} of {goal.trials}", alone
+                    )
+                    attempt.run()
             if not missing:
-                if (running := _running(shared)) != waiting:
-                    note(f"waiting for {running}")
+                hosts = [
+                    f"trial {trial.number} on {trial.user_attrs.get('host', 'another machine')}"
+                    for trial in shared.trials("running")
+                ]
+                if (running := ", ".join(hosts)) != waiting:
+                    note(f"waiting for another sweep ({running})")
                 waiting = running
                 time.sleep(heartbeat / 5)
                 continue
-            failed_in_a_row = failed_in_a_row + 1 if turn.error else 0
+            failed_in_a_row = failed_in_a_row + 1 if attempt.error else 0
             if failed_in_a_row == PATIENCE:
                 raise DataError(
-                    f"{PATIENCE} trials failed one after the other; the last: {turn.error}"
+                    f"{PATIENCE} trials failed one after the other; the last: {attempt.error}"
                 )
 
 
 @dataclass(frozen=True)
-class _Aim:
+class _Goal:
     """When a sweep ends, and what is missing until then.
 
     Attributes:
@@ -184,7 +206,7 @@ class _Aim:
     first: int
 
     @classmethod
-    def of(cls, sweep: Sweep, trials: int, first: int) -> _Aim:
+    def of(cls, sweep: Sweep, trials: int, first: int) -> _Goal:
         every = sweep.combinations()
         return cls(len(every), every, first) if 0 < len(every) <= trials else cls(trials, [], first)
 
@@ -210,7 +232,7 @@ class _Aim:
 
 
 @dataclass
-class _Turn:
+class _Trial:
     """One trial, from the choice of its values to its result."""
 
     sweep: Sweep
@@ -237,7 +259,8 @@ class _Turn:
         self.note(f"  {self._message}")
 
     def _objective(self, trial: Any) -> float:
-        self._number, chosen = trial.number, self.sweep.suggest(trial)
+        self._number = trial.number
+        chosen = {name: _suggest(trial, name, space) for name, space in self.sweep.varied.items()}
         folder = trial_folder(self.out, chosen)
         self.shared.claim(trial, folder=str(folder))
         self.alone.close()
@@ -263,7 +286,7 @@ class _Turn:
         waited = False
         while True:
             try:
-                return _train(config, folder)
+                return train_trial(config, folder)
             except InUseError as error:
                 if not waited:
                     self.note(f"  {error}; waiting for it")
@@ -277,26 +300,7 @@ def trial_folder(out: str | Path, chosen: Mapping[str, Any]) -> Path:
     return Path(out) / f"trial-{digest[:8]}"
 
 
-def _refuse_several_processes(sweep: Sweep) -> None:
-    counts = sweep.varied.get("devices", sweep.shared.get("devices", 1))
-    if counts not in (1, [1]) or int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise DataError(
-            "a trial of a sweep is one process: leave out devices and torchrun, and start one "
-            "g2n2 sweep for each GPU with the same --storage (CUDA_VISIBLE_DEVICES=1 g2n2 sweep …)"
-        )
-
-
-def _refuse_another(sweep: Sweep, shared: SharedStudy) -> None:
-    description = json.dumps({"shared": sweep.shared, "varied": sweep.varied}, sort_keys=True)
-    if shared.study.user_attrs.get("sweep", description) != description:
-        raise DataError(
-            f"{shared.place} holds the trials of another sweep called {sweep.name}; "
-            "name another --storage, rename the file of the sweep, or restore its settings"
-        )
-    shared.study.set_user_attr("sweep", description)
-
-
-def _train(config: RunConfig, folder: Path) -> tuple[float, str]:
+def train_trial(config: RunConfig, folder: Path) -> tuple[float, str]:
     """The validation result of a trial, lower is better, and the same in words."""
     from .display import measured
     from .session import train_config
@@ -310,14 +314,6 @@ def _train(config: RunConfig, folder: Path) -> tuple[float, str]:
     return (-value if task.higher_is_better else value), f"validation {measured(task, value)}"
 
 
-def _running(shared: SharedStudy) -> str:
-    trials = [
-        f"trial {trial.number} on {trial.user_attrs.get('host', 'another machine')}"
-        for trial in shared.trials("running")
-    ]
-    return f"another sweep ({', '.join(trials)})"
-
-
 def _values(trial: Any) -> dict[str, Any]:
     """A trial's values, including those it was queued with and has not read yet."""
     return {**trial.system_attrs.get("fixed_params", {}), **trial.params}
@@ -327,7 +323,7 @@ def _key(values: Mapping[str, Any]) -> str:
     return json.dumps(dict(values), sort_keys=True)
 
 
-def _table(sweep: Sweep, trials: list[Any]) -> Finished:
+def _table(sweep: Sweep, trials: list[Any]) -> SweepResult:
     if not trials:
         raise DataError("every trial failed; the reasons are above")
     ordered = sorted(trials, key=lambda trial: trial.value)
@@ -344,17 +340,7 @@ def _table(sweep: Sweep, trials: list[Any]) -> Finished:
     best = Path(ordered[0].user_attrs["folder"])
     here = (best / "config.json").is_file()
     host = "" if here else ordered[0].user_attrs.get("host", "another machine")
-    return Finished(headers, rows, best, host)
-
-
-def _check_space(name: str, space: Any, path: str | Path) -> None:
-    if isinstance(space, list) and space:
-        return
-    if not isinstance(space, dict) or not _is_range(**space):
-        raise DataError(
-            f"{name} in [sweep] of {path} should be a list of values, or numbers in ascending "
-            f"order such as {{ low = 1, high = 9, log = true }}, above 0 for log, got {space!r}"
-        )
+    return SweepResult(headers, rows, best, host)
 
 
 def _is_range(low: Any = None, high: Any = None, log: Any = False, **unknown: Any) -> bool:
@@ -362,11 +348,6 @@ def _is_range(low: Any = None, high: Any = None, log: Any = False, **unknown: An
     if unknown or not isinstance(log, bool) or any(type(end) not in (int, float) for end in ends):
         return False
     return bool(-math.inf < low < high < math.inf and (low > 0 or not log))
-
-
-def _end(space: Any, end: str) -> Any:
-    """One end of a range, or the first value of a list."""
-    return space[end] if isinstance(space, dict) else space[0]
 
 
 def _suggest(trial: Any, name: str, space: Any) -> Any:

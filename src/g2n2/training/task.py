@@ -15,6 +15,17 @@ from ..data.graph_set import GraphSet, Target
 from ..errors import DataError
 
 Values = NDArray[np.float64]
+LABELS = {
+    "mae": "MAE",
+    "relative_mae": "MAE / spread",
+    "rmse": "RMSE",
+    "r2": "R²",
+    "accuracy": "accuracy",
+    "roc_auc": "ROC-AUC",
+}
+"""Metrics as they are shown."""
+Scores = dict[str, dict[str, float]]
+"""Metrics of each target by name, and of `all`."""
 Kind = Literal["regression", "binary", "multiclass"]
 
 
@@ -36,8 +47,8 @@ class Task:
         kinds = {column.kind for column in graphs.columns}
         names = ", ".join(column.name for column in graphs.columns)
         if not kinds:
-            found = "".join(f" {note}" for note in graphs.notes)  # what the reader made of it
-            raise DataError(f"{graphs.name} has no target to learn; name one with --target.{found}")
+            notes = "".join(f" {note}" for note in graphs.notes)  # what the reader made of it
+            raise DataError(f"{graphs.name} has no target to learn; name one with --target.{notes}")
         if len(kinds) > 1:
             raise DataError(
                 f"the targets {names} mix {' and '.join(sorted(kinds))}; "
@@ -106,9 +117,9 @@ class Task:
             shares = [(f"p({name})", decoded[:, k].tolist()) for k, name in enumerate(names)]
             return [(self.columns[0].name, [names[i] for i in best]), *shares]
         table: list[tuple[str, list[Any]]] = []
-        for place, column in enumerate(self.columns):
+        for index, column in enumerate(self.columns):
             unit = f" [{column.unit}]" if column.unit else ""
-            values = decoded[:, place]
+            values = decoded[:, index]
             if self.kind == "binary":
                 names = column.classes or ("0", "1")
                 table.append((column.name, [names[int(p >= 0.5)] for p in values]))
@@ -118,10 +129,7 @@ class Task:
         return table
 
 
-Metrics = dict[str, float]
-
-
-def metrics(task: Task, decoded: Values, targets: Values) -> dict[str, Metrics]:
+def metrics(task: Task, decoded: Values, targets: Values) -> Scores:
     """The metrics of each target, and under `all` their mean over targets that have one.
 
     Args:
@@ -129,34 +137,33 @@ def metrics(task: Task, decoded: Values, targets: Values) -> dict[str, Metrics]:
         decoded: `[rows, out]` values or probabilities; see `Task.decode`.
         targets: `[rows, T]`, NaN where unknown. A metric without a known target is NaN.
     """
-    table: dict[str, Metrics] = {}
-    for place, column in enumerate(task.columns):
-        truth = targets[:, place]
+    table: Scores = {}
+    for index, column in enumerate(task.columns):
+        truth = targets[:, index]
         known = np.isfinite(truth)
         if task.kind == "multiclass":
             table[column.name] = {"accuracy": _mean(decoded[known].argmax(-1) == truth[known])}
         elif task.kind == "binary":
-            probabilities = decoded[known, place]
+            probabilities = decoded[known, index]
             table[column.name] = {
                 "accuracy": _mean((probabilities >= 0.5) == (truth[known] > 0.5)),
                 "roc_auc": roc_auc(probabilities, truth[known]),
             }
         else:
-            table[column.name] = _regression(decoded[known, place], truth[known])
-            if len(task.columns) > 1:
-                table[column.name]["relative_mae"] = _relative(
-                    table[column.name]["mae"], truth[known]
-                )
-    names = list(next(iter(table.values())))
-    # A rare label may be unknown, or of one class only, in a small part: the others still count.
+            row = _regression(decoded[known, index], truth[known])
+            if len(task.columns) > 1:  # relative to guessing the mean, so that units compare
+                spread = _mean(np.abs(truth[known] - _mean(truth[known])))
+                row["relative_mae"] = row["mae"] / spread if spread else float("nan")
+            table[column.name] = row
     rows = list(table.values())
+    # A rare label may be unknown, or of one class only, in a small part: the others still count.
     table["all"] = {
-        name: _mean([row[name] for row in rows if np.isfinite(row[name])]) for name in names
+        name: _mean([row[name] for row in rows if np.isfinite(row[name])]) for name in rows[0]
     }
     return table
 
 
-def for_json(scores: dict[str, Metrics]) -> dict[str, dict[str, float | None]]:
+def for_json(scores: Scores) -> dict[str, dict[str, float | None]]:
     """Metrics for JSON: None in place of NaN."""
     return {
         target: {name: value if np.isfinite(value) else None for name, value in row.items()}
@@ -170,13 +177,12 @@ def roc_auc(scores: Values, truth: Values) -> float:
     ups, downs = int(positive.sum()), int((~positive).sum())
     if not ups or not downs:
         return float("nan")
-    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    ranks = (last - (counts - 1) / 2.0)[place]
+    _, index, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2.0)[index]
     return float((ranks[positive].sum() - ups * (ups + 1) / 2.0) / (ups * downs))
 
 
-def _regression(values: Values, truth: Values) -> Metrics:
+def _regression(values: Values, truth: Values) -> dict[str, float]:
     error = values - truth
     spread = float(((truth - _mean(truth)) ** 2).sum()) if len(truth) else 0.0
     return {
@@ -186,12 +192,6 @@ def _regression(values: Values, truth: Values) -> Metrics:
     }
 
 
-def _relative(mae: float, truth: Values) -> float:
-    """MAE relative to that of guessing the mean, so that targets of several units compare."""
-    spread = _mean(np.abs(truth - _mean(truth)))
-    return mae / spread if spread else float("nan")
-
-
 def _mean(values: NDArray[np.generic] | list[float]) -> float:
-    known = np.asarray(values, dtype=np.float64)
-    return float(known.mean()) if known.size else float("nan")
+    array = np.asarray(values, dtype=np.float64)
+    return float(array.mean()) if array.size else float("nan")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,16 +23,8 @@ ENTRIES = 2**22
 """Of the distance matrices made at a time."""
 ROUNDING = 1e-5
 """Relative: distances of one graph may differ by that between two machines."""
-_PAIRS = [[float]]
-SHAPE = {
-    "elements": [str],
-    "nodes": _PAIRS,
-    "neighbours": _PAIRS,
-    "node_features": _PAIRS,
-    "edge_features": _PAIRS,
-    "weights": _PAIRS,
-    "distances": _PAIRS,
-}
+RANGES = ("nodes", "neighbours", "node_features", "edge_features", "weights", "distances")
+SHAPE = {"elements": [str], **{name: [[float]] for name in RANGES}}
 
 
 @dataclass(frozen=True)
@@ -75,26 +67,21 @@ class TrainingRange:
             ((float(limits[:, 0].min()), float(limits[:, 1].max())),) if len(limits) else (),
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
-    def from_dict(cls, ranges_read: Mapping[str, Any], source: object) -> TrainingRange:
+    def from_dict(cls, content: Mapping[str, Any], source: object) -> TrainingRange:
         """The ranges from a file; a DataError if they are no ranges."""
-        check(ranges_read, SHAPE, "training", source)
-        for name in SHAPE:
-            if name == "elements":
-                continue
+        check(content, SHAPE, "training", source)
+        for name in RANGES:
             several = name.endswith("_features")
-            if (len(ranges_read[name]) > 1 and not several) or any(
-                len(pair) != 2 or pair[0] > pair[1] for pair in ranges_read[name]
+            if (len(content[name]) > 1 and not several) or any(
+                len(pair) != 2 or pair[0] > pair[1] for pair in content[name]
             ):
                 raise DataError(
                     f"{source} is damaged: training.{name} should be a list of ranges, each a "
                     "smallest and a largest value"
                 )
-        ranges = {k: tuple((x[0], x[1]) for x in ranges_read[k]) for k in SHAPE if k != "elements"}
-        return cls(tuple(ranges_read["elements"]), **ranges)
+        ranges = {name: tuple((low, high) for low, high in content[name]) for name in RANGES}
+        return cls(tuple(content["elements"]), **ranges)
 
     def notes(self, graphs: GraphSet) -> list[list[str]]:
         """For each graph a phrase for everything outside the ranges of the training graphs."""
@@ -102,16 +89,16 @@ class TrainingRange:
         node, edge = ("an atom", "a bond") if self.elements else ("a node", "an edge")
         nodes = f"{node.split()[1]}s"
         elements = _elements(graphs) if self.elements else None
-        for graph, own in enumerate(elements or ()):
-            if unseen := sorted(own - set(self.elements)):
+        for graph, symbols in enumerate(elements or ()):
+            if unseen := sorted(symbols - set(self.elements)):
                 verb = "was" if len(unseen) == 1 else "were"
                 notes.phrases[graph].append(f"{' and '.join(unseen)} {verb} never seen in training")
         notes.sizes(self.nodes, nodes)
         notes.columns(
             self.neighbours, _neighbours(graphs), notes.of_node, [f"{node} with {{}} neighbours"]
         )
-        said_above = (*ELEMENTS, OTHER_ELEMENT) if elements is not None else ()
-        notes.features(self.node_features, node, said_above)
+        left_out = (*ELEMENTS, OTHER_ELEMENT) if elements is not None else ()
+        notes.features(self.node_features, node, left_out)
         notes.features(self.edge_features, edge, of_edges=True)
         notes.columns(self.weights, _weights(graphs), notes.of_edge, ["an edge of weight {}"])
         if self.distances and graphs.positions is not None:
@@ -163,17 +150,18 @@ class _Notes:
         owner = self.of_edge if of_edges else self.of_node
         values = self.graphs.edge_features if of_edges else self.graphs.node_features
         names: Sequence[str] = self.graphs.edge_names if of_edges else self.graphs.node_names
-        names = names or [f"feature {place}" for place in range(values.shape[1])]
+        names = names or [f"feature {column}" for column in range(values.shape[1])]
         if len(ranges) != len(names):  # no training graph had an edge
             return
-        kept = [place for place, name in enumerate(names) if name not in left_out]
-        new = [p for p in kept if names[p] in ELEMENTS and tuple(ranges[p]) == (0.0, 0.0)]
-        for place in new:
-            for graph in np.unique(owner[values[:, place] != 0]):
-                self.phrases[graph].append(f"{names[place]} was never seen in training")
-        kept = [place for place in kept if place not in new]
-        phrases = [f"{_literal(names[place])} {{}} of {of}" for place in kept]
-        self.columns([ranges[place] for place in kept], values[:, kept], owner, phrases)
+        kept = [column for column, name in enumerate(names) if name not in left_out]
+        new = [c for c in kept if names[c] in ELEMENTS and tuple(ranges[c]) == (0.0, 0.0)]
+        for column in new:
+            for graph in np.unique(owner[values[:, column] != 0]):
+                self.phrases[graph].append(f"{names[column]} was never seen in training")
+        kept = [column for column in kept if column not in new]
+        escaped = [names[column].replace("{", "{{").replace("}", "}}") for column in kept]
+        phrases = [f"{name} {{}} of {of}" for name in escaped]
+        self.columns([ranges[column] for column in kept], values[:, kept], owner, phrases)
 
 
 def joined(phrases: Sequence[str]) -> str:
@@ -187,10 +175,6 @@ def spread(between: Range) -> str:
     return f"always {low}" if low == high else f"{low} to {high}"
 
 
-def _literal(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
-
-
 def _ranges(values: Numbers) -> tuple[Range, ...]:
     """The range of each column; none without rows."""
     if not len(values):
@@ -202,8 +186,8 @@ def _ranges(values: Numbers) -> tuple[Range, ...]:
 
 def _elements(graphs: GraphSet) -> Sequence[frozenset[str]] | None:
     """The elements of each graph, if its reader knows them."""
-    known: Sequence[frozenset[str]] | None = graphs.source.get("elements")
-    return known if known is not None and len(known) == len(graphs) else None
+    elements: Sequence[frozenset[str]] | None = graphs.source.get("elements")
+    return elements if elements is not None and len(elements) == len(graphs) else None
 
 
 def _neighbours(graphs: GraphSet) -> Numbers:

@@ -1,0 +1,153 @@
+"""Outputs within memory, and predictions as rows of a CSV file."""
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from g2n2.data.graph_set import Target
+from g2n2.data.store import GraphStore
+from g2n2.errors import TrainingError
+from g2n2.training.evaluate import Outcome, Predictions, outputs, write_rows
+from g2n2.training.task import Task
+from small_sets import small_set
+
+
+class EdgeCount(nn.Module):
+    """Counts edges, with memory for so many graphs at a time."""
+
+    def __init__(self, room):
+        super().__init__()
+        self.room = room
+
+    def forward(self, batch):
+        if len(batch.adjacency) > self.room:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return batch.adjacency.sum((1, 2))[:, None]
+
+
+def test_a_batch_that_runs_out_of_memory_is_cut():
+    graphs = small_set(graphs=20)
+    values, rows = outputs(EdgeCount(3), GraphStore(graphs), np.arange(1, 20))
+    assert sorted(rows) == list(range(1, 20))
+    assert values[:, 0].tolist() == graphs.edge_counts[rows].tolist()
+    with pytest.raises(TrainingError, match=r"memory does not suffice for one graph of \d+ nodes"):
+        outputs(EdgeCount(0), GraphStore(graphs), np.arange(2))
+
+
+def outcome(graphs, values=None):
+    """Predictions that are the targets themselves, if no other values are given."""
+    rows = np.arange(len(graphs.targets))
+    predictions = Predictions(rows, graphs.targets if values is None else values, graphs.targets)
+    return Outcome(graphs, predictions, {}, Task.of(graphs))
+
+
+def test_records_that_were_not_read_keep_their_place(tmp_path):
+    graphs = small_set(graphs=3)
+    source = {"rows": (0, 2, 3), "record_ids": ("a", "b", "c", "d"), "unread": {1: "not SMILES"}}
+    graphs = replace(graphs, ids=("a", "c", "d"), source=MappingProxyType(source))
+    rows = outcome(graphs).rows()
+    assert [row["id"] for row in rows] == ["a", "b", "c", "d"]
+    assert rows[1] == {"id": "b", "note": "not predicted: not SMILES"}
+    write_rows(tmp_path / "p.csv", rows)
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert lines[0] == "id,t0 [bonds],note"
+    assert lines[2] == "b,,not predicted: not SMILES"
+    assert lines[3] == f"c,{graphs.targets[1, 0]:g},"
+    read = outcome(graphs).rows(truth=True)
+    assert len(read) == 3
+    assert read[0]["true t0 [bonds]"] == read[0]["t0 [bonds]"]
+
+
+def test_ids_follow_a_selection():
+    source = {"rows": (0, 2, 3), "record_ids": ("a", "b", "c", "d"), "unread": {}}
+    graphs = replace(small_set(graphs=3), source=MappingProxyType(source))
+    assert [row["id"] for row in outcome(graphs.select([2, 0])).rows()] == ["a", "d"]
+
+
+def test_nodes_and_edges_are_counted_within_their_graph():
+    graphs = small_set("node", graphs=3)
+    rows = outcome(graphs).rows()
+    places = [(row["id"], row["node"]) for row in rows]
+    assert places == [(f"g{g}", n) for g in range(3) for n in range(graphs.sizes[g])]
+    graphs = small_set("edge", "binary", graphs=3)
+    rows = outcome(graphs).rows(truth=True)
+    first = graphs.edge_counts[0]
+    assert [(row["source"], row["target"]) for row in rows[:first]] == list(
+        zip(*graphs.edges[:, :first].tolist(), strict=True)
+    )
+    assert rows[first]["id"] == "g1"
+    assert all(row["true t0"] == row["t0"] for row in rows)
+    assert {row["true t0"] for row in rows} == {"no", "yes"}
+
+
+def test_unknown_targets_are_empty():
+    graphs = small_set(missing=0.5)
+    rows = outcome(graphs, np.zeros((60, 1))).rows(truth=True)
+    empty = [row["true t0 [bonds]"] == "" for row in rows]
+    assert empty == np.isnan(graphs.targets[:, 0]).tolist()
+    assert any(empty)
+
+
+def test_ids_of_the_input_are_kept_where_they_repeat_or_are_empty():
+    source = {"rows": (0, 1, 2), "record_ids": ("a", "a", ""), "unread": {}}
+    graphs = replace(small_set(graphs=3), ids=("0", "1", "2"), source=MappingProxyType(source))
+    rows = outcome(graphs).rows()
+    assert [row["id"] for row in rows] == ["a", "a", ""]
+
+
+def test_energies_keep_their_digits(tmp_path):
+    write_rows(tmp_path / "p.csv", [{"id": "a", "u0 [hartree]": -286.4950123}])
+    assert (tmp_path / "p.csv").read_text().splitlines()[1] == "a,-286.495012"
+
+
+CLASHES = [
+    ("graph", ("id",), ["id", "true id", "predicted id"]),
+    ("graph", ("note", "a"), ["id", "true note", "true a", "predicted note", "a"]),
+    (
+        "graph",
+        ("a", "true a"),
+        ["id", "true a", "true true a", "a", "predicted true a"],
+    ),
+    (
+        "graph",
+        ("predicted id", "id"),
+        ["id", "true predicted id", "true id", "predicted id", "predicted predicted id"],
+    ),
+    ("graph", ("target",), ["id", "true target", "target"]),
+    ("node", ("node",), ["id", "node", "true node", "predicted node"]),
+    ("edge", ("target",), ["id", "source", "target", "true target", "predicted target"]),
+]
+
+
+@pytest.mark.parametrize(("level", "names", "header"), CLASHES)
+def test_a_target_never_takes_the_place_of_another_column(level, names, header):
+    graphs = small_set(level, graphs=3, columns=len(names))
+    graphs = replace(graphs, columns=tuple(Target(name) for name in names))
+    values = graphs.targets + 100.0
+    with_truth = outcome(graphs, values).rows(truth=True)
+    assert list(with_truth[0]) == header
+    assert [with_truth[0]["id"], with_truth[-1]["id"]] == ["g0", "g2"]
+    true, predicted = header[-2 * len(names) : -len(names)], header[-len(names) :]
+    for index in range(len(names)):
+        assert [row[true[index]] for row in with_truth] == graphs.targets[:, index].tolist()
+        assert [row[predicted[index]] for row in with_truth] == values[:, index].tolist()
+    alone = outcome(graphs, values).rows()
+    assert list(alone[0])[-len(names) :] == predicted, "the same names without the truth"
+
+
+def test_a_class_of_the_target_s_own_name_keeps_its_column():
+    graphs = small_set(kind="multiclass", graphs=30)
+    column = replace(graphs.columns[0], name="p(few)")
+    graphs = replace(graphs, columns=(column,))
+    rows = outcome(graphs, np.tile([0.5, 0.3, 0.2], (30, 1))).rows()
+    assert rows[0] == {
+        "id": "g0",
+        "p(few)": "few",
+        "predicted p(few)": 0.5,
+        "p(some)": 0.3,
+        "p(many)": 0.2,
+    }
