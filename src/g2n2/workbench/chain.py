@@ -40,6 +40,11 @@ class Case:
     right: Pattern
     bijection: tuple[int, ...]
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Matrices and vertices of the pattern."""
+        return sum(len(edge.ends) == 2 for edge in self.left.edges), self.left.vertices
+
 
 @dataclass(frozen=True)
 class Removal:
@@ -58,7 +63,7 @@ class Chain:
         exhaustive: The grammar of the language.
         reduced: The smallest grammar found with its power.
         removals: The rules that go, in the order of the proof.
-        cases: All obligations, those of rules that stay among them.
+        cases: All obligations, those of rules that stay and of the converse among them.
         certificate: The proof as JSON.
         checked: What the independent checker says of it.
     """
@@ -82,7 +87,7 @@ class Chain:
         """
         if step >= 0:
             return min(step, len(self.removals))
-        sizes = [max((c.left.vertices for c in r.cases), default=0) for r in self.removals]
+        sizes = [max((c.size for c in r.cases), default=(0, 0)) for r in self.removals]
         return sizes.index(max(sizes)) + 1 if sizes else 0
 
     def after(self, step: int) -> set[Rule]:
@@ -105,7 +110,8 @@ def derive_chain(grammar: Grammar, report: Report) -> Chain:
         case
         for link in reduction.links
         if not isinstance(link, Lemma)
-        for case in _cases(link.proof)
+        for proved in (link.proof, link.converse)
+        for case in _cases(proved)
     ]
     removals = [
         Removal(rule, step, _of_rule(rule, step, cases))
@@ -114,7 +120,7 @@ def derive_chain(grammar: Grammar, report: Report) -> Chain:
     ]
     cited = f"; cited: {'; '.join(outcome.cited)}" if outcome.cited else ""
     verdict = (
-        f"checked independently: {outcome.checked} obligations hold{cited}"
+        f"checked independently: {_counted(outcome.checked)}{cited}"
         if outcome.valid
         else f"the checker refuses it: {outcome.failure}"
     )
@@ -156,3 +162,7 @@ def _equation(witness: SimulationWitness) -> str:
     for factor in reversed(witness.factors):
         right = factor if right is None else apply("scale", factor, right)
     return f"{term} = {'1.0' if right is None else right}"
+
+
+def _counted(obligations: int) -> str:
+    return "1 obligation holds" if obligations == 1 else f"{obligations} obligations hold"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import networkx as nx
@@ -22,6 +22,7 @@ from ..language.terms import Term
 from ..power.grammar_test import grammar_test
 from ..power.separation import Separation, separate
 from .chain import Report
+from .layouts import stress_layout
 from .state import MOST_GRAPH_CHARACTERS
 
 GALLERY: dict[str, tuple[str, str]] = {
@@ -41,6 +42,7 @@ MOST_NODES = 48
 MOST_NODES_4WL = 20
 MOST_PATTERN_VERTICES = 12
 MOST_PLACES = 60
+_MOST_IMAGES = 3000
 _SEARCH_STEPS = 100_000
 
 Colouring = tuple[tuple[int, ...], ...]
@@ -151,46 +153,26 @@ def drawn_graph(text: str) -> Drawn:
     return Drawn(graph_text(matrix), text, layout(matrix), edges, note)
 
 
+def draw_pair(texts: tuple[str, str], report: Report) -> tuple[Drawn, Drawn]:
+    """Both graphs of a pair, before anything is asked about them."""
+    report(0.5, "reading the graphs")
+    return drawn_graph(texts[0]), drawn_graph(texts[1])
+
+
 def layout(matrix: Adjacency) -> tuple[tuple[float, float], ...]:
-    """Points in a square of side 1: each component by springs from a circle, side by side."""
+    """Points in a square of side 1, the components side by side."""
     graph = nx.from_numpy_array(matrix)
-    points: dict[int, tuple[float, float]] = {}
-    parts = sorted(nx.connected_components(graph), key=lambda part: (-len(part), min(part)))
+    parts = sorted(map(sorted, nx.connected_components(graph)), key=lambda part: -len(part))
     columns = int(np.ceil(np.sqrt(len(parts))))
-    for number, part in enumerate(parts):
-        row, column = divmod(number, columns)
-        for node, (x, y) in _component_layout(graph.subgraph(sorted(part))).items():
-            points[node] = (column + 0.5 + 0.42 * x, row + 0.5 + 0.42 * y)
     rows = int(np.ceil(len(parts) / columns))
     side = max(columns, rows)
-    dx, dy = (side - columns) / 2, (side - rows) / 2
-    return tuple(
-        (round((points[v][0] + dx) / side, 4), round((points[v][1] + dy) / side, 4))
-        for v in range(len(matrix))
-    )
-
-
-def _component_layout(graph: nx.Graph) -> dict[int, tuple[float, float]]:
-    """Positions within [-1, 1] squared; cycles and circulants stay circles."""
-    start = nx.circular_layout(sorted(graph))
-    degrees = {degree for _, degree in graph.degree}
-    round_enough = len(graph) <= 3 or (len(degrees) == 1 and _is_circulant(graph))
-    placed = start if round_enough else nx.spring_layout(graph, pos=start, seed=1, iterations=200)
-    values = np.array([placed[v] for v in sorted(graph)])
-    values = values - (values.max(axis=0) + values.min(axis=0)) / 2
-    size = np.abs(values).max() or 1.0
-    return {v: (float(x / size), float(y / size)) for v, (x, y) in zip(sorted(graph), values, strict=True)}
-
-
-def _is_circulant(graph: nx.Graph) -> bool:
-    """Whether node i + 1 has the neighbours of node i, moved by one, in their given order."""
-    nodes = sorted(graph)
-    place = {v: i for i, v in enumerate(nodes)}
-    size = len(nodes)
-    steps = {(place[u] - place[nodes[0]]) % size for u in graph[nodes[0]]}
-    return all(
-        {(place[u] - i) % size for u in graph[v]} == steps for i, v in enumerate(nodes)
-    )
+    points = np.zeros((len(matrix), 2))
+    for number, part in enumerate(parts):
+        place = {v: i for i, v in enumerate(part)}
+        edges = [(place[u], place[v]) for u, v in graph.subgraph(part).edges]
+        corner = np.array([(side - columns) / 2, (side - rows) / 2]) + divmod(number, columns)[::-1]
+        points[part] = (corner + 0.5 + 0.42 * np.array(stress_layout(len(part), edges))) / side
+    return tuple((round(float(x), 4), round(float(y), 4)) for x, y in points)
 
 
 def compare_pair(
@@ -300,8 +282,8 @@ def counted_pattern(sentence: Term) -> Pattern | None:
     return pattern if plain and pattern.vertices <= MOST_PATTERN_VERTICES else None
 
 
-def pattern_places(pattern: Pattern, graph: Adjacency) -> Iterator[tuple[tuple[int, int], ...]]:
-    """The sets of edges onto which a pattern maps, each once, as many as are shown."""
+def pattern_places(pattern: Pattern, graph: Adjacency) -> list[tuple[tuple[int, int], ...]]:
+    """The sets of edges onto which a pattern maps, each once, those with most edges first."""
     wanted: list[list[int]] = [[] for _ in range(pattern.vertices)]
     for edge in pattern.edges:
         a, b = edge.ends
@@ -310,24 +292,22 @@ def pattern_places(pattern: Pattern, graph: Adjacency) -> Iterator[tuple[tuple[i
     images = [-1] * pattern.vertices
     steps = 0
 
-    def mapped(vertex: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    def extend(vertex: int) -> None:
         nonlocal steps
         if vertex == pattern.vertices:
             ends = ((images[e.ends[0]], images[e.ends[1]]) for e in pattern.edges)
-            place = tuple(sorted({(min(pair), max(pair)) for pair in ends}))
-            if place and place not in seen:
-                seen.add(place)
-                yield place
+            seen.add(tuple(sorted({(min(pair), max(pair)) for pair in ends})))
             return
         for node in range(len(graph)):
             steps += 1
-            if steps > _SEARCH_STEPS or len(seen) >= MOST_PLACES:
+            if steps > _SEARCH_STEPS or len(seen) >= _MOST_IMAGES:
                 return
             if all(graph[images[other], node] for other in wanted[vertex]):
                 images[vertex] = node
-                yield from mapped(vertex + 1)
+                extend(vertex + 1)
 
-    yield from mapped(0)
+    extend(0)
+    return sorted(seen - {()}, key=lambda place: (-len(place), place))[:MOST_PLACES]
 
 
 def node_rounds(pair: Sequence[Adjacency]) -> Rounds:
@@ -362,25 +342,20 @@ def pair_rounds(pair: Sequence[Adjacency]) -> Rounds:
             own = np.array(flat).reshape(n, n)
             # A pair (c(i, w), c(w, j)) as one number; a sorted row is the multiset over w.
             triples = np.sort(own[:, None, :] * count + own.T[None, :, :], axis=2)
-            made.append(
-                [(own[i, j], triples[i, j].tobytes()) for i in range(n) for j in range(n)]
-            )
+            made.append([(own[i, j], triples[i, j].tobytes()) for i in range(n) for j in range(n)])
         return made
 
     found = _until_stable(first, refined)
     nodes = tuple(
         tuple(
-            tuple(flat[i * n + i] for i in range(n))
-            for flat, n in zip(colours, sizes, strict=True)
+            tuple(flat[i * n + i] for i in range(n)) for flat, n in zip(colours, sizes, strict=True)
         )
         for colours in found.colours
     )
     return Rounds(steady_colours(nodes), found.separated_at)
 
 
-def _until_stable(
-    first: Colouring, refined: Callable[[Colouring], list[list[object]]]
-) -> Rounds:
+def _until_stable(first: Colouring, refined: Callable[[Colouring], list[list[object]]]) -> Rounds:
     """Rounds until no class splits."""
     history = [first]
     while True:
@@ -428,9 +403,7 @@ def steady_colours(history: Sequence[Colouring]) -> tuple[Colouring, ...]:
     return tuple(steady)
 
 
-def _network_rounds(
-    grammar: Grammar, layers: int, pair: tuple[Adjacency, Adjacency]
-) -> Rounds:
+def _network_rounds(grammar: Grammar, layers: int, pair: tuple[Adjacency, Adjacency]) -> Rounds:
     """The WL test of the network: what its nodes can hold after each layer."""
     try:
         plan: NetworkPlan = plan_network(grammar, layers=layers, preset="modern")

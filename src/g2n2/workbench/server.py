@@ -48,7 +48,8 @@ def serve(port: int = PORT, show: bool = True) -> None:
     sessions: dict[str, Session] = {}
     _add_page(jobs, sessions)
     _add_upload(sessions)
-    print(f"g2n2 workbench: http://{HOST}:{free} (Ctrl+C stops it)", flush=True)
+    address = f"g2n2 workbench: http://{HOST}:{free} (Ctrl+C stops it)"
+    app.on_startup(lambda: print(address, flush=True))
     ui.run(
         host=HOST,
         port=free,

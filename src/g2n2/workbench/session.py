@@ -18,7 +18,7 @@ from .files import FileReport, inspect_file
 from .jobs import JobFailed, Jobs
 from .languages import EXAMPLES, OWN, Fault, Language, fragment_text, read_language
 from .network import Network, plan
-from .pairs import GALLERY, PairReport, compare_pair, graph6_of_edges
+from .pairs import GALLERY, Drawn, PairReport, compare_pair, draw_pair, graph6_of_edges
 from .power import network_power, words_power
 from .state import State
 from .takeaway import texts
@@ -26,10 +26,12 @@ from .takeaway import texts
 _LOG = logging.getLogger("g2n2.workbench")
 Message = dict[str, Any]
 
+_NO_COLOURS: Message = {"g": [], "h": [], "max": 0, "round": 0, "text": ""}
 LABELS = {
     "chain": "Deriving",
     "words": "Placing the words",
     "network": "Placing the network",
+    "graphs": "Drawing the graphs",
     "pair": "Comparing the graphs",
     "file": "Reading the file",
 }
@@ -62,6 +64,7 @@ class Session:
         """Fill a fresh page."""
         self.show_inputs()
         self.read_language()
+        self.draw_graphs()
 
     def close(self) -> None:
         """End whatever runs for this page."""
@@ -130,14 +133,14 @@ class Session:
     def on_pair(self, value: Any) -> None:
         if isinstance(value, dict):
             self.change(**{k: v for k, v in value.items() if k in ("g", "h")}, round=0, place=0)
-        self.compare()
+        self.draw_graphs()
 
     def on_gallery(self, name: Any) -> None:
         if name in GALLERY:
             g, h = GALLERY[name]
             self.change(g=g, h=h, round=0, place=0)
             self.show_inputs()
-            self.compare()
+            self.draw_graphs()
 
     def on_drawn(self, value: Any) -> None:
         side = "h" if value["side"] == "h" else "g"
@@ -146,7 +149,7 @@ class Session:
         text = f"graph6:{text}" if text.isalpha() else text
         self.change(**{side: text}, round=0, place=0)
         self.show_inputs()
-        self.compare()
+        self.draw_graphs()
 
     def on_test(self, value: Any) -> None:
         self.change(test=value, round=99)
@@ -198,7 +201,7 @@ class Session:
             self.send({"fault": fault, "stale": True})
             return
         self.language = found
-        self.send({"fault": None, "html": {"ticks": views.ticks(found.operations)}})
+        self.send({"fault": None, "stale": True, "html": {"ticks": views.ticks(found.operations)}})
         self.compute("chain", self.derived, derive_chain, found.grammar)
 
     def derived(self, chain: Chain) -> None:
@@ -207,9 +210,10 @@ class Session:
         self.show_chain()
         self.show_network()
         self.show_power()
+        if self.report is not None or not self.running("graphs"):
+            self.compare()
         self.compute("words", self.placed_words, words_power, chain.exhaustive, chain.reduced)
         self.place_network()
-        self.compare()
 
     def placed_words(self, verdict: Verdict) -> None:
         self.words = verdict
@@ -218,16 +222,14 @@ class Session:
     def place_network(self) -> None:
         if self.chain is not None and self.network is not None:
             reduced = self.chain.reduced
-            self.compute(
-                "network", self.placed_network, network_power, reduced, self.state.layers
-            )
+            self.compute("network", self.placed_network, network_power, reduced, self.state.layers)
 
     def placed_network(self, verdict: Verdict) -> None:
         self.net = verdict
         self.show_power()
 
     def compare(self) -> None:
-        if self.chain is not None:
+        if self.chain is not None and not self.running("chain"):
             pair = (self.state.g, self.state.h)
             self.compute(
                 "pair", self.compared, compare_pair, self.chain.reduced, self.state.layers, pair
@@ -235,7 +237,29 @@ class Session:
 
     def compared(self, report: PairReport) -> None:
         self.report = report
-        self.show_pair(graphs=True)
+        self.show_pair()
+
+    def draw_graphs(self) -> None:
+        """Draw the pair at once, and compare it after that."""
+        self.report = None
+        self.cancel("pair", silent=True)
+        self.compute("graphs", self.drew, draw_pair, (self.state.g, self.state.h))
+
+    def drew(self, graphs: tuple[Drawn, Drawn]) -> None:
+        drawn = {
+            side: {
+                "points": graph.points,
+                "edges": graph.edges,
+                "name": graph.name,
+                "note": graph.note,
+                "fault": graph.fault,
+            }
+            for side, graph in zip("gh", graphs, strict=True)
+        }
+        self.send({"graphs": drawn, "html": {"graphs": ""}})
+        if any(graph.fault for graph in graphs):
+            self.send({"html": {"pair-report": "", "pair": ""}, "colours": _NO_COLOURS})
+        self.compare()
 
     def inspect(self, path: Path, name: str) -> Awaitable[None]:
         """Read a dropped file; the task ends when that is done."""
@@ -268,11 +292,16 @@ class Session:
             except JobFailed as fault:
                 self.send({"busy": {slot: None}, "html": {slot: views.message(str(fault))}})
                 return
+            self.tasks.pop(slot, None)
             self.send({"busy": {slot: None}})
             done(result)
 
         self.send({"busy": {slot: {"share": 0, "text": f"{LABELS[slot]} …"}}})
         self.tasks[slot] = asyncio.create_task(work())
+
+    def running(self, slot: str) -> bool:
+        task = self.tasks.get(slot)
+        return task is not None and not task.done()
 
     def cancel(self, slot: str, silent: bool = False) -> None:
         task = self.tasks.pop(slot, None)
@@ -281,6 +310,8 @@ class Session:
         task.cancel()
         self.send({"busy": {slot: None}})
         if not silent:
+            if slot == "chain":
+                self.send({"stale": True})
             text = f"{LABELS[slot]} was cancelled. Change an input to start again."
             self.send({"html": {slot: views.message(text)}})
 
@@ -337,22 +368,11 @@ class Session:
         html = views.power(self.words, self.net, self.state.layers)
         self.send({"html": {"power": html, "words": ""}})
 
-    def show_pair(self, graphs: bool = False) -> None:
+    def show_pair(self) -> None:
         report, state = self.report, self.state
         if report is None:
             return
         message: Message = {"html": {"pair-report": views.pair(report, state.place), "pair": ""}}
-        if graphs:
-            message["graphs"] = {
-                side: {
-                    "points": graph.points,
-                    "edges": graph.edges,
-                    "name": graph.name,
-                    "note": graph.note,
-                    "fault": graph.fault,
-                }
-                for side, graph in zip("gh", report.graphs, strict=True)
-            }
         message["colours"] = self.colours(report)
         places = report.places
         message["places"] = {
@@ -366,7 +386,7 @@ class Session:
         rounds = report.rounds.get(self.state.test)
         if rounds is None or not rounds.colours:
             note = rounds.note if rounds is not None else ""
-            return {"g": [], "h": [], "max": 0, "round": 0, "text": note}
+            return {**_NO_COLOURS, "text": note}
         last = len(rounds.colours) - 1
         at = min(self.state.round, last)
         colours = rounds.colours[at]

@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from html import escape
 from math import hypot
 
-import networkx as nx
-
 from ..language.patterns import Pattern
+from .layouts import Points, stress_layout
 
 HUES = 10
 """How many colours of vertices the style sheet has: classes `hue0` to `hue9`."""
 
-_WIDTH, _HEIGHT, _RADIUS = 250.0, 150.0, 9.0
-Points = list[tuple[float, float]]
+_WIDTH, _HEIGHT, _RADIUS = 250.0, 136.0, 9.0
 
 
 def matched_patterns(left: Pattern, right: Pattern, bijection: Sequence[int], title: str) -> str:
@@ -33,7 +31,7 @@ def matched_patterns(left: Pattern, right: Pattern, bijection: Sequence[int], ti
         (x, y), (u, v) = points[vertex], others[mate]
         parts.append(
             f'<path class="mate hue{vertex % HUES}" data-mate="{vertex}" d="M {x:.1f} {y:.1f} '
-            f'C {x + 60:.1f} {y - 46:.1f} {u + shift - 60:.1f} {v - 46:.1f} {u + shift:.1f} '
+            f"C {x + 60:.1f} {y - 46:.1f} {u + shift - 60:.1f} {v - 46:.1f} {u + shift:.1f} "
             f'{v:.1f}"/>'
         )
     hues = {mate: vertex for vertex, mate in enumerate(bijection)}
@@ -52,39 +50,30 @@ def single_pattern(pattern: Pattern, title: str) -> str:
 
 
 def pattern_layout(pattern: Pattern) -> Points:
-    """Where vertices are drawn: the first boundary vertex left, the second right."""
-    count = pattern.vertices
-    if count == 0:
-        return []
+    """Where vertices are drawn; the first boundary vertex is left of the second."""
+    pairs = [(e.ends[0], e.ends[1]) for e in pattern.edges if len(e.ends) == 2]
+    points = stress_layout(pattern.vertices, pairs)
     ends = list(dict.fromkeys(pattern.boundary))
-    graph = nx.empty_graph(count)
-    pairs = [edge.ends for edge in pattern.edges if len(edge.ends) == 2]
-    graph.add_edges_from(pair for pair in pairs if pair[0] != pair[1])
-    fixed = dict(zip(ends, [(-1.0, 0.0), (1.0, 0.0)][: len(ends)], strict=True))
-    start = nx.circular_layout(graph) | fixed
-    if count > 2:
-        placed = nx.spring_layout(
-            graph, pos=start, fixed=list(fixed) or None, k=1.1, iterations=120, seed=3
-        )
-    else:
-        placed = start if count == 2 and fixed else {v: (2.0 * v, 0.0) for v in graph}
-    return _scaled([(float(placed[v][0]), float(placed[v][1])) for v in range(count)])
+    if len(ends) == 2:
+        (x, y), (u, v) = points[ends[0]], points[ends[1]]
+        length = hypot(u - x, v - y) or 1.0
+        cosine, sine = (u - x) / length, (v - y) / length
+        points = [(cosine * a + sine * b, cosine * b - sine * a) for a, b in points]
+    return _scaled(points)
 
 
 def _scaled(points: Points) -> Points:
-    """The points moved into the frame, and apart where two would cover each other."""
+    """The points moved into the frame."""
+    if not points:
+        return []
     xs, ys = [x for x, _ in points], [y for _, y in points]
-    width, height = max(xs) - min(xs), max(ys) - min(ys)
-    room_x, room_y = _WIDTH - 90, _HEIGHT - 76
-    scale = min(room_x / width if width > 1e-6 else 1e9, room_y / height if height > 1e-6 else 1e9)
-    scale = min(scale, 120.0)
+    room = (
+        (_WIDTH - 90) / max(max(xs) - min(xs), 1e-6),
+        (_HEIGHT - 74) / max(max(ys) - min(ys), 1e-6),
+    )
+    scale = min(*room, 84.0)
     cx, cy = (max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2
-    made = [(_WIDTH / 2 + scale * (x - cx), _HEIGHT / 2 + 4 + scale * (y - cy)) for x, y in points]
-    for number, (x, y) in enumerate(made):
-        for u, v in made[:number]:
-            if hypot(x - u, y - v) < 2.4 * _RADIUS:
-                made[number] = (x + 2.6 * _RADIUS, y + 1.2 * _RADIUS)
-    return made
+    return [(_WIDTH / 2 + scale * (x - cx), _HEIGHT / 2 + 4 + scale * (y - cy)) for x, y in points]
 
 
 def _pattern(
@@ -118,11 +107,7 @@ def _pattern(
             f'<g class="vertex hue{hue % HUES}{ring}" data-mate="{hue}">'
             + (f'<circle class="ring" cx="{shift + x:.1f}" cy="{y:.1f}" r="13.5"/>' if ring else "")
             + f'<circle cx="{shift + x:.1f}" cy="{y:.1f}" r="{_RADIUS}"/>'
-            + (
-                f'<text x="{shift + x:.1f}" y="{y + 4:.1f}">{vertex + 1}</text>'
-                if numbered
-                else ""
-            )
+            + (f'<text x="{shift + x:.1f}" y="{y + 4:.1f}">{vertex + 1}</text>' if numbered else "")
             + "</g>"
         )
         if roles:
@@ -132,9 +117,7 @@ def _pattern(
             )
         if tags.get(vertex):
             text = " ".join(map(_label, tags[vertex]))
-            parts.append(
-                f'<text class="tag" x="{shift + x:.1f}" y="{y + 29:.1f}">{text}</text>'
-            )
+            parts.append(f'<text class="tag" x="{shift + x:.1f}" y="{y + 29:.1f}">{text}</text>')
     return parts
 
 
@@ -156,7 +139,7 @@ def _edge(
     if ends[0] > ends[1]:
         bend = -bend
     mx, my = (x + u) / 2 + bend * nx_, (y + v) / 2 + bend * ny_
-    cut = _RADIUS + 5
+    cut = 0.0 if symmetric else _RADIUS + 5
     tx, ty = u - mx, v - my
     reach = hypot(tx, ty) or 1.0
     ex, ey = u - cut * tx / reach, v - cut * ty / reach
@@ -191,31 +174,46 @@ def _svg(width: float, height: float, title: str, parts: list[str], kind: str) -
     )
 
 
-LADDER = ("below 1-WL", "1-WL", "between", "3-WL", "beyond 3-WL")
+LADDER = ("below 1-WL", "1-WL", "between", "3-WL", "beyond")
+Span = tuple[int, int]
+"""From where to where on the ladder a thing may stand."""
 
 
-def power_ladder(places: Sequence[tuple[str, int | None]]) -> str:
-    """A scale from below 1-WL to beyond 3-WL with a mark for each thing placed on it."""
-    width, step = 380.0, 78.0
-    xs = [34 + step * k for k in range(5)]
-    top = 14 + 20 * len(places)
-    parts = [f'<line class="axis" x1="10" x2="{width - 10}" y1="{top}" y2="{top}"/>']
+def power_ladder(places: Sequence[tuple[str, Span | None]]) -> str:
+    """A scale from below 1-WL to beyond 3-WL, with a mark or a span for each thing on it."""
+    width, step = 400.0, 84.0
+    xs = [36 + step * k for k in range(5)]
+    top = 16 + 22 * len(places)
+    parts = [f'<line class="axis" x1="8" x2="{width - 8}" y1="{top}" y2="{top}"/>']
     for x, name in zip(xs, LADDER, strict=True):
         parts.append(f'<line class="tick" x1="{x}" x2="{x}" y1="{top - 4}" y2="{top + 4}"/>')
         parts.append(f'<text class="rung" x="{x}" y="{top + 18}">{name}</text>')
-    for row, (name, place) in enumerate(places):
-        y = 12 + 20 * row
-        if place is None:
-            parts.append(f'<text class="mark-name" x="10" y="{y + 4}">{escape(name)}: open</text>')
+    for row, (name, span) in enumerate(places):
+        y = 13 + 22 * row
+        if span is None:
+            parts.append(f'<text class="mark-name" x="8" y="{y + 4}">{escape(name)}: open</text>')
             continue
-        x = xs[place]
-        right = place <= 2
-        anchor, at = ("start", x + 10) if right else ("end", x - 10)
-        parts.append(f'<line class="drop" x1="{x}" x2="{x}" y1="{y}" y2="{top}"/>')
-        parts.append(f'<circle class="mark mark{row}" cx="{x}" cy="{y}" r="5.5"/>')
+        low, high = (xs[place] for place in span)
+        anchor, at = ("start", high + 11) if span[1] <= 2 else ("end", low - 11)
+        for x in {low, high}:
+            parts.append(f'<line class="drop" x1="{x}" x2="{x}" y1="{y}" y2="{top}"/>')
+        if low == high:
+            parts.append(f'<circle class="mark mark{row}" cx="{low}" cy="{y}" r="5.5"/>')
+        else:
+            parts.append(
+                f'<rect class="mark span mark{row}" x="{low - 5}" y="{y - 5}" '
+                f'width="{high - low + 10}" height="10" rx="5"/>'
+            )
         parts.append(
             f'<text class="mark-name" text-anchor="{anchor}" x="{at}" y="{y + 4}">'
             f"{escape(name)}</text>"
         )
-    names = "; ".join(f"{n}: {'open' if p is None else LADDER[p]}" for n, p in places)
+    names = "; ".join(f"{name}: {_span_text(span)}" for name, span in places)
     return _svg(width, top + 26, f"Power. {names}", parts, "ladder")
+
+
+def _span_text(span: Span | None) -> str:
+    if span is None:
+        return "open"
+    low, high = (LADDER[place] for place in span)
+    return low if low == high else f"from {low} to {high}"

@@ -15,7 +15,7 @@ from .chain import Case, Chain
 from .files import FileReport
 from .network import BATCH, Network
 from .pairs import Outcome, PairReport
-from .svg import matched_patterns, power_ladder, single_pattern
+from .svg import Span, matched_patterns, power_ladder, single_pattern
 
 _CALLS = sorted({*FUNCTIONS, *(s for op in OPERATIONS.values() for s in op.spellings)}, key=len)
 _MATH = re.compile(
@@ -33,6 +33,19 @@ def math(text: str) -> str:
         made.append(escape(text[place : token.start()]))
         made.append(_token(token))
         place = token.end()
+    return "".join([*made, escape(text[place:])])
+
+
+_GRAMMAR_NAME = re.compile(r"\bG_(\{[^{}]*\}|\w+)")
+
+
+def name(text: str) -> str:
+    """A grammar's name, `r-G_L3` with its index below the line."""
+    made, place = [], 0
+    for found in _GRAMMAR_NAME.finditer(text):
+        made.append(escape(text[place : found.start()]))
+        made.append(f"<i>G</i><sub>{escape(found[1].strip('{}'))}</sub>")
+        place = found.end()
     return "".join([*made, escape(text[place:])])
 
 
@@ -79,19 +92,19 @@ def reduced(chain: Chain) -> str:
     """The reduced grammar."""
     added = set(chain.added)
     body = _grammar(chain.reduced, lambda rule: "added" if rule in added else "")
-    name = "Reduced grammar"
-    if not chain.removals and not added:
-        name = "No rule can go"
-    return _heading(name, chain.reduced.name, chain.reduced.rule_count, chain) + body
+    title = "Reduced" if chain.removals or added else "No rule can go"
+    count = f"{len(chain.reduced.rules)} rules{' + read-out' if chain.reduced.readout else ''}"
+    return _heading(title, chain.reduced.name, count, chain) + body
 
 
-def _heading(title: str, name: str, count: str, chain: Chain) -> str:
+def _heading(title: str, called: str, count: str, chain: Chain) -> str:
     if chain.exhaustive.name in ("given", "") and title == "Exhaustive grammar":
-        title, name = "Given grammar", ""
+        title, called = "Given grammar", ""
     elif not chain.exhaustive.name.startswith("G_") and title == "Exhaustive grammar":
         title = "Grammar"
+    grammar_name = name(called)
     return (
-        f'<h3>{escape(title)} <span class="name">{math(name)}</span>'
+        f'<h3>{escape(title)} <span class="name">{grammar_name}</span>'
         f'<span class="count">{escape(count)}</span></h3>'
     )
 
@@ -112,9 +125,9 @@ def _grammar(grammar: Grammar, kind: object) -> str:
             f'<tr><th scope="row">{math(sort.variable)}</th><td class="arrow">→</td>'
             f"<td>{bar.join(rules)}</td></tr>"
         )
-    for name, term in grammar.supports:
+    for support, term in grammar.supports:
         rows.append(
-            f'<tr><th scope="row">{math(name)}</th><td class="arrow">=</td>'
+            f'<tr><th scope="row">{math(support)}</th><td class="arrow">=</td>'
             f"<td>{math(str(term))}</td></tr>"
         )
     if not grammar.sentence_rules:
@@ -128,7 +141,7 @@ def _grammar(grammar: Grammar, kind: object) -> str:
 def _rule(rule: Rule, classes: str, content: str) -> str:
     text = escape(str(rule))
     state = {"gone": " (removed)", "current": " (being removed)", "added": " (new)"}
-    spoken = text + next((words for name, words in state.items() if name in classes.split()), "")
+    spoken = text + next((words for kind, words in state.items() if kind in classes.split()), "")
     return (
         f'<span class="{classes}" data-rule="{text}" tabindex="0" aria-label="{spoken}">'
         f"{content}</span>"
@@ -153,7 +166,8 @@ def proof(chain: Chain, step: int, case: int) -> str:
     parts = [
         f'<p class="goes"><span class="verb">removed</span> '
         f"{_rule(removal.rule, 'rule current', math(str(removal.rule)))} "
-        f'<span class="why"><b>{escape(reason.title)}</b>: {escape(reason.reason)}</span>{badge}</p>'
+        f'<span class="why"><b>{escape(reason.title)}</b>: {escape(reason.reason)}</span>'
+        f"{badge}</p>"
     ]
     if removal.cases:
         chosen = removal.cases[min(case, len(removal.cases) - 1)]
@@ -191,7 +205,7 @@ def obligations(chain: Chain) -> str:
         f'title="{escape(case.rule)}: {escape(case.equation)}"></span>'
         for case in chain.cases
     )
-    ok = "checked" if "hold" in chain.checked else "refused"
+    ok = "refused" if "refuses" in chain.checked else "checked"
     return (
         f'<div class="squares" aria-hidden="true">{squares}</div>'
         f'<p class="{ok}">{"✓" if ok == "checked" else "✗"} {escape(chain.checked)}</p>'
@@ -211,7 +225,7 @@ def network(made: Network, nodes: int) -> str:
     for share in made.shares:
         flops = share.cost.flops / total.flops if total.flops else 0.0
         rule = f' data-rule="{escape(share.rule)}" tabindex="0"' if share.rule else ""
-        label = math(share.name) if share.rule else escape(share.name)
+        label = math(share.name) if share.rule else _part(share.name)
         kind = "share of-rule" if share.rule else "share"
         rows.append(
             f'<li class="{kind}"{rule} data-share="{100 * flops:.1f} %">'
@@ -231,17 +245,18 @@ def network(made: Network, nodes: int) -> str:
     )
 
 
+def _part(part: str) -> str:
+    before, on, variable = part.partition(" on ")
+    return f"{escape(before + on)}{math(variable)}"
+
+
 def lit_drawing(made: Network) -> str:
     """The drawing of a layer, its boxes marked with the rule they belong to."""
-    by_selector = {name: rule for rule, names in made.selectors.items() for name in names}
+    by_selector = {label: rule for rule, labels in made.selectors.items() for label in labels}
 
     def marked(box: re.Match[str]) -> str:
-        name = box[2]
-        rule = name if box[1] == "rule" else by_selector.get(name, "")
-        if not rule:
-            return box[0]
-        value = rule if box[1] == "rule" else escape(rule)
-        return f'{box[0]} data-rule="{value}"'
+        rule = box[2] if box[1] == "rule" else escape(by_selector.get(box[2], ""))
+        return f'{box[0]} data-rule="{rule}"' if rule else box[0]
 
     return re.sub(r'class="box (rule|selector)" data-name="([^"]*)"', marked, made.drawing)
 
@@ -263,7 +278,7 @@ def _bytes(number: int) -> str:
 def power(words: Verdict | None, net: Verdict | None, layers: int) -> str:
     """The verdict: a scale, then a table against 1-WL and 3-WL with the evidence."""
     statements = [*(words.statements if words else ()), *(net.statements if net else ())]
-    places = []
+    places: list[tuple[str, Span | None]] = []
     by_about: dict[str, dict[str, Statement]] = {}
     for statement in statements:
         by_about.setdefault(statement.about, {})[statement.against] = statement
@@ -289,22 +304,27 @@ def power(words: Verdict | None, net: Verdict | None, layers: int) -> str:
     return (power_ladder(places) if places else "") + table + notes_html
 
 
-def ladder_place(against: dict[str, Statement]) -> int | None:
-    """Where a thing stands on the scale; None where its relations do not place it."""
-    one, three = (against[t].relation if t in against else "" for t in ("1-WL", "3-WL"))
-    if three == "equals":
-        return 3
-    if three in ("strictly above", "not bounded by"):
-        return 4
-    if one == "equals":
-        return 1
-    if one == "strictly below":
-        return 0
+def ladder_place(against: dict[str, Statement]) -> Span | None:
+    """From where to where on the scale a thing may stand; None where nothing is known."""
+    one, three = (against[test].relation if test in against else "" for test in ("1-WL", "3-WL"))
+    low, high = 0, 4
     if one in ("strictly above", "not bounded by"):
-        return 2 if three == "strictly below" else 3 if three == "at most" else 2
-    if one == "at most":
-        return 1
-    return None
+        low = 2
+    elif one in ("equals", "at least"):
+        low = 1
+    if three in ("equals", "at least"):
+        low = 3
+    elif three in ("strictly above", "not bounded by"):
+        low = 4
+    if three in ("equals", "at most"):
+        high = 3
+    elif three == "strictly below":
+        high = 2
+    if one in ("equals", "at most"):
+        high = 1
+    elif one == "strictly below":
+        high = 0
+    return (low, high) if low <= high and (low, high) != (0, 4) else None
 
 
 def _about_row(about: str, against: dict[str, Statement]) -> str:
@@ -323,8 +343,15 @@ def _about_row(about: str, against: dict[str, Statement]) -> str:
             f"{escape(SYMBOLS.get(statement.relation, '~'))}</span> {escape(statement.relation)}"
             f"</summary><ul>{evidence}</ul></details></td>"
         )
-    small = f"<small>{math(rest)}</small>" if rest else ""
+    network = about.startswith("as this network")
+    small = f"<small>{_details(rest) if network else name(rest)}</small>" if rest else ""
     return f'<tr><th scope="row">{escape(title)}{small}</th>{"".join(cells)}</tr>'
+
+
+def _details(text: str) -> str:
+    """`3 layers, read-out 1ᵀV_c`, the read-out typeset."""
+    before, sign, readout = text.partition("read-out ")
+    return escape(before + sign) + math(readout)
 
 
 def pair(report: PairReport, place: int) -> str:
@@ -365,10 +392,10 @@ def _sentence(report: PairReport, place: int) -> str:
             places = ""
     return (
         '<div class="sentence"><div><p class="what">'
-        f'{what} of <span class="name">{math(report.whose)}</span></p>'
+        f'{what} of <span class="name">{name(report.whose)}</span></p>'
         f'<p class="equation">{math(report.sentence)}</p>'
-        f'<p class="values"><b>{escape(first)}</b> against <b>{escape(second)}</b></p>{places}</div>'
-        f"{drawing}</div>"
+        f'<p class="values"><b>{escape(first)}</b> against <b>{escape(second)}</b></p>'
+        f"{places}</div>{drawing}</div>"
     )
 
 
@@ -382,7 +409,7 @@ def _outcome(outcome: Outcome) -> str:
     shown = f"by {math(detail[3:])}" if detail.startswith("by ") else escape(detail)
     return (
         f'<li class="{kind}{mine}"><span class="sign" aria-hidden="true">{sign}</span>'
-        f'<span class="name">{math(outcome.name)}</span><span class="visually-hidden"> {words} '
+        f'<span class="name">{name(outcome.name)}</span><span class="visually-hidden"> {words} '
         f'</span><span class="detail">{shown}</span></li>'
     )
 
@@ -413,12 +440,16 @@ def ticks(operations: Iterable[str]) -> str:
     """One box for every operation; those of the language are ticked."""
     chosen = set(operations)
     boxes = []
-    for name, operation in OPERATIONS.items():
-        on = " checked" if name in chosen else ""
+    for key, operation in OPERATIONS.items():
+        on = " checked" if key in chosen else ""
         boxes.append(
             f'<label class="tick" title="{escape(operation.meaning)}"><input type="checkbox" '
-            f'data-tick="{escape(name)}"{on}><span class="symbol">{escape(operation.symbol)}</span>'
+            f'data-tick="{escape(key)}"{on}><span class="symbol">{_symbol(operation.symbol)}</span>'
             f'<span class="meaning">{escape(operation.meaning or operation.signature)}</span>'
             "</label>"
         )
     return "".join(boxes)
+
+
+def _symbol(symbol: str) -> str:
+    return math(symbol) if symbol.startswith("f_") or symbol in ("1", "ᵀ") else escape(symbol)
