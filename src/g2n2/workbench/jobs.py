@@ -7,7 +7,6 @@ for it ends its process. Results are kept, so that ten pages of one example comp
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import multiprocessing
 import os
@@ -97,8 +96,9 @@ class Jobs:
             daemon=True,
         )
         self.running.add(process)
+        started = loop.run_in_executor(self._threads, process.start)
         try:
-            await loop.run_in_executor(self._threads, process.start)
+            await asyncio.shield(started)  # a process that is half started cannot be ended
             sender.close()
             while True:
                 kind, *content = await loop.run_in_executor(self._threads, receiver.recv)
@@ -112,8 +112,7 @@ class Jobs:
             raise JobFailed("the computation ended without a result; try it again") from None
         finally:
             self.running.discard(process)
-            with contextlib.suppress(AttributeError, ValueError):  # not started yet
-                process.terminate()
+            started.add_done_callback(lambda _: process.terminate())
 
     def warm_up(self) -> None:
         """Start the process that all others are forked from; the first takes a second."""
@@ -123,7 +122,8 @@ class Jobs:
     def close(self) -> None:
         """End everything that runs."""
         for process in list(self.running):
-            process.terminate()
+            if process.pid is not None:
+                process.terminate()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -148,6 +148,8 @@ def _work(
         for operation in operations:
             register(operation)
         sender.send(("result", function(*arguments, report)))
+    except BrokenPipeError:
+        return  # nobody waits for it any more
     except G2N2Error as fault:
         sender.send(("fault", str(fault).split("\n")[0]))
     except MemoryError:

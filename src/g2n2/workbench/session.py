@@ -243,6 +243,7 @@ class Session:
         """Draw the pair at once, and compare it after that."""
         self.report = None
         self.cancel("pair", silent=True)
+        self.send({"colours": _NO_COLOURS, "places": {"g": [], "h": []}, "stale_pair": True})
         self.compute("graphs", self.drew, draw_pair, (self.state.g, self.state.h))
 
     def drew(self, graphs: tuple[Drawn, Drawn]) -> None:
@@ -258,7 +259,8 @@ class Session:
         }
         self.send({"graphs": drawn, "html": {"graphs": ""}})
         if any(graph.fault for graph in graphs):
-            self.send({"html": {"pair-report": "", "pair": ""}, "colours": _NO_COLOURS})
+            self.send({"html": {"pair-report": "", "pair": ""}})
+            return
         self.compare()
 
     def inspect(self, path: Path, name: str) -> Awaitable[None]:
@@ -372,7 +374,8 @@ class Session:
         report, state = self.report, self.state
         if report is None:
             return
-        message: Message = {"html": {"pair-report": views.pair(report, state.place), "pair": ""}}
+        html = {"pair-report": views.pair(report, state.place), "pair": ""}
+        message: Message = {"html": html, "stale_pair": False}
         message["colours"] = self.colours(report)
         places = report.places
         message["places"] = {

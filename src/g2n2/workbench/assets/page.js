@@ -56,7 +56,9 @@ const workbench = (() => {
     if (message.tab) showTab(message.tab);
     if (message.fault !== undefined) { fault = message.fault; showFault(); }
     if (message.stale !== undefined)
-      all(".fresh").forEach((part) => part.classList.toggle("stale", message.stale));
+      all(".fresh:not(#r-pair-report)").forEach((part) => part.classList.toggle("stale", message.stale));
+    if (message.stale_pair !== undefined)
+      by("r-pair-report").classList.toggle("stale", message.stale_pair);
     if (message.step) showStep(message.step);
     for (const [slot, busy] of Object.entries(message.busy || {})) showBusy(slot, busy);
     for (const [side, graph] of Object.entries(message.graphs || {})) takeGraph(side, graph);
@@ -303,9 +305,10 @@ const workbench = (() => {
     const picture = target.closest("svg[id^=draw-]");
     if (picture) {
       const side = picture.id.slice(-1);
-      if (event.detail > 1) return;
-      if (target.dataset.node !== undefined) choose(side, Number(target.dataset.node));
-      else addNode(side, pointIn(picture, event));
+      const index = target.dataset.node;
+      if (index === undefined) { if (event.detail < 2) addNode(side, pointIn(picture, event)); }
+      else if (event.shiftKey) removeNode(side, Number(index));
+      else choose(side, Number(index));
       return;
     }
     const button = target.closest("button");
@@ -323,12 +326,6 @@ const workbench = (() => {
     } else if (button.id === "theme") changeTheme();
     else if (button.id === "copy") copy();
     else if (button.id === "download") download();
-  });
-
-  document.addEventListener("dblclick", (event) => {
-    const picture = event.target.closest("svg[id^=draw-]");
-    if (picture && event.target.dataset.node !== undefined)
-      removeNode(picture.id.slice(-1), Number(event.target.dataset.node));
   });
 
   document.addEventListener("keydown", (event) => {
