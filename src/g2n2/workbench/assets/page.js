@@ -56,7 +56,8 @@ const workbench = (() => {
     if (message.tab) showTab(message.tab);
     if (message.fault !== undefined) { fault = message.fault; showFault(); }
     if (message.stale !== undefined)
-      all(".fresh:not(#r-pair-report)").forEach((part) => part.classList.toggle("stale", message.stale));
+      all(message.stale ? ".fresh" : ".fresh:not(#r-pair-report)")
+        .forEach((part) => part.classList.toggle("stale", message.stale));
     if (message.stale_pair !== undefined)
       by("r-pair-report").classList.toggle("stale", message.stale_pair);
     if (message.step) showStep(message.step);
