@@ -17,7 +17,7 @@ PIPFLAGS ?= -qq
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check --no-input install $(PIPFLAGS)
 FAILED := { echo "pip could not install this. To see all it says, add PIPFLAGS= to the command."; exit 1; }
 
-.PHONY: env demo test test-slow torture torture-sample gpu lint clean help FORCE
+.PHONY: env demo workbench test test-slow torture torture-sample gpu lint clean help FORCE
 
 env: $(READY)
 	@echo "Environment ready in .venv; next: make demo, make test, make help."
@@ -25,6 +25,7 @@ env: $(READY)
 help:
 	@echo "make            create the environment in .venv"
 	@echo "make demo       derive a network with its proof, train it against a GIN, write a report"
+	@echo "make workbench  open the workbench in a browser, on this machine alone"
 	@echo "make test       style, types and the default tests"
 	@echo "make test-slow  the tests marked slow"
 	@echo "make torture    kill, starve and feed junk to everything; writes docs/reliability.md"
@@ -37,6 +38,9 @@ help:
 
 demo: $(READY)
 	@$(BIN)/g2n2 demo --out build/demo
+
+workbench: $(READY)
+	@$(BIN)/g2n2 workbench
 
 test: lint
 	@echo "pytest: the default tests"

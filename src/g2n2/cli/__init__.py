@@ -19,6 +19,7 @@ from . import (
     run_commands,
     term_commands,
     train_commands,
+    workbench,
 )
 from .plugins import load_plugin
 
@@ -39,6 +40,7 @@ for group in (
     grammar_commands,
     bench_commands,
     demo_commands,
+    workbench,
 ):
     group.register(app)
 

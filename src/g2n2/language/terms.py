@@ -124,6 +124,10 @@ class Apply(Term):
     def __hash__(self) -> int:
         return self._hash
 
+    def __reduce__(self) -> tuple[type[Apply], tuple[object, ...]]:
+        """Built anew where it is unpickled: another process hashes strings otherwise."""
+        return Apply, (self.op, self.args, self.sort, self.function)
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True

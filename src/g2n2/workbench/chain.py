@@ -1,0 +1,168 @@
+"""The middle of the workbench as a value: a language, its reduction step by step, its proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..grammars.catalogue import reduced_name
+from ..grammars.grammar import Grammar, Rule
+from ..language.patterns import Pattern, collapsed, pattern_of
+from ..language.sorts import R, V
+from ..language.terms import Term, apply
+from ..reduction.certificates import certificate
+from ..reduction.checker import check
+from ..reduction.explain import ProofStep, steps
+from ..reduction.lemmas import Lemma
+from ..reduction.reduce import reduce
+from ..reduction.simulation import Proof, SimulationWitness, combined
+
+Report = Callable[[float, str], None]
+"""Takes the share that is done and what is being done."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One obligation, met: two pattern graphs and the bijection between their vertices.
+
+    Attributes:
+        rule: The rule that owes it.
+        equation: Both sides in the paper's notation.
+        left: The pattern of the rule applied to words of the smaller grammar.
+        right: The pattern of the smaller grammar's own words.
+        bijection: For each vertex of `left` its vertex of `right`.
+    """
+
+    rule: str
+    equation: str
+    left: Pattern
+    right: Pattern
+    bijection: tuple[int, ...]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Matrices and vertices of the pattern."""
+        return sum(len(edge.ends) == 2 for edge in self.left.edges), self.left.vertices
+
+
+@dataclass(frozen=True)
+class Removal:
+    """One rule that goes, why, and the obligations that show it."""
+
+    rule: Rule
+    step: ProofStep
+    cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """From a grammar to its reduced one.
+
+    Attributes:
+        exhaustive: The grammar of the language.
+        reduced: The smallest grammar found with its power.
+        removals: The rules that go, in the order of the proof.
+        cases: All obligations, those of rules that stay and of the converse among them.
+        certificate: The proof as JSON.
+        checked: What the independent checker says of it.
+    """
+
+    exhaustive: Grammar
+    reduced: Grammar
+    removals: tuple[Removal, ...]
+    cases: tuple[Case, ...]
+    certificate: dict[str, Any]
+    checked: str
+
+    @property
+    def added(self) -> tuple[Rule, ...]:
+        """The rules that take the place of removed ones."""
+        return tuple(r for r in self.reduced.all_rules if r not in self.exhaustive.all_rules)
+
+    def shown_step(self, step: int) -> int:
+        """How many rules are removed at a position of the slider.
+
+        Position -1 is the rule whose obligation has the largest pattern, the most telling one.
+        """
+        if step >= 0:
+            return min(step, len(self.removals))
+        sizes = [max((c.size for c in r.cases), default=(0, 0)) for r in self.removals]
+        return sizes.index(max(sizes)) + 1 if sizes else 0
+
+    def after(self, step: int) -> set[Rule]:
+        """The rules that are gone after so many removals."""
+        return {removal.rule for removal in self.removals[:step]}
+
+
+def derive_chain(grammar: Grammar, report: Report) -> Chain:
+    """Reduce a grammar, and lay its proof out."""
+    report(0.1, "searching the smallest grammar of equal power")
+    reduction = reduce(grammar, alternatives=False)
+    reduced = reduction.reduced
+    if reduced != grammar:
+        reduced = reduced.named(reduced_name(grammar.name or "given", "symmetric", "graph"))
+    report(0.7, "checking the certificate")
+    proof = certificate(grammar, reduced, reduction.links)
+    outcome = check(proof)
+    report(0.9, "drawing the obligations")
+    cases = [
+        case
+        for link in reduction.links
+        if not isinstance(link, Lemma)
+        for proved in (link.proof, link.converse)
+        for case in _cases(proved)
+    ]
+    removals = [
+        Removal(rule, step, _of_rule(rule, step, cases))
+        for step in steps(reduction.links)
+        for rule in step.removed
+    ]
+    cited = f"; cited: {'; '.join(outcome.cited)}" if outcome.cited else ""
+    verdict = (
+        f"checked independently: {_counted(outcome.checked)}{cited}"
+        if outcome.valid
+        else f"the checker refuses it: {outcome.failure}"
+    )
+    if not reduction.links:
+        verdict = "nothing to check: no rule can be removed"
+    return Chain(grammar, reduced, tuple(removals), tuple(cases), proof, verdict)
+
+
+def _of_rule(rule: Rule, step: ProofStep, cases: list[Case]) -> tuple[Case, ...]:
+    """The obligations of a removed rule; those of its step where it owes none itself."""
+    own = tuple(case for case in cases if case.rule == str(rule))
+    if own or step.status == "cited":
+        return own
+    return tuple(c for c in cases if any(c.equation.startswith(i) for i in step.identities))
+
+
+def _cases(proof: Proof) -> list[Case]:
+    claim = proof.claim
+    found = []
+    for witness in proof.witnesses:
+        term = witness.obligation.term
+        left = pattern_of(term, claim.assume)
+        right = combined(witness.factors, witness.words, term.sort, claim.form, claim.assume)
+        if claim.assume == "simple":
+            left, right = collapsed(left), collapsed(right)
+        rule, equation = str(witness.obligation.rule), _equation(witness)
+        found.append(Case(rule, equation, left, right, witness.bijection))
+    return found
+
+
+def _equation(witness: SimulationWitness) -> str:
+    """`diag(s0×v0) = s0×diag(v0)`: the obligation, and the words that meet it."""
+    term, words = witness.obligation.term, witness.words
+    right: Term | None = None
+    if len(words) == 2:
+        right = words[0] @ words[1].T
+    elif words:
+        right = words[0].T if term.sort == R and words[0].sort == V else words[0]
+    for factor in reversed(witness.factors):
+        right = factor if right is None else apply("scale", factor, right)
+    return f"{term} = {'1.0' if right is None else right}"
+
+
+def _counted(obligations: int) -> str:
+    return "1 obligation holds" if obligations == 1 else f"{obligations} obligations hold"

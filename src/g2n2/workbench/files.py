@@ -1,0 +1,88 @@
+"""A dropped file: a certificate or a network, its grammar, its plan, and whether it holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import G2N2Error
+from .chain import Report
+
+MOST_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """What a file holds.
+
+    Attributes:
+        name: Of the file.
+        kind: `certificate`, `network`, or empty where it is neither.
+        holds: Whether the checker accepts it, or the checksum fits; False where it is neither.
+        verdict: That in words.
+        language: The text of its grammar, to go on with; empty where there is none.
+        details: More lines: claims, or the plan.
+        layers: Of a network, else 0.
+        width: Of a network, else 0.
+    """
+
+    name: str
+    kind: str
+    holds: bool
+    verdict: str
+    language: str = ""
+    details: str = ""
+    layers: int = 0
+    width: int = 0
+
+
+def inspect_file(path: str, name: str, report: Report) -> FileReport:
+    """Read a file by its ending; whatever is wrong with it is said in the report."""
+    try:
+        if name.lower().endswith(".json"):
+            report(0.2, "checking the certificate")
+            return _certificate(Path(path), name)
+        if name.lower().endswith(".safetensors"):
+            report(0.2, "loading the network")
+            return _network(path, name)
+    except G2N2Error as fault:
+        text = str(fault).split("\n")[0].replace(path, name)
+        return FileReport(name, "", False, text)
+    text = "drop a certificate (.json) or a network (.safetensors)"
+    return FileReport(name, "", False, f"{name} is neither: {text}")
+
+
+def _certificate(path: Path, name: str) -> FileReport:
+    from ..reduction.certificates import read_certificate
+    from ..reduction.checker import check
+
+    content = read_certificate(path)
+    outcome = check(content)
+    rules = content.get("from")
+    language = "\n".join(map(str, rules)) if isinstance(rules, list) and outcome.valid else ""
+    if not outcome.valid:
+        return FileReport(name, "certificate", False, f"the checker refuses it: {outcome.failure}")
+    verdict = f"valid: {outcome.checked} obligations checked"
+    lines = [f"shows: {claim}" for claim in outcome.claims]
+    lines += [f"cited: {cited}" for cited in outcome.cited]
+    lines += ["", "from", *(f"  {rule}" for rule in content["from"])]
+    lines += ["to", *(f"  {rule}" for rule in content["to"])]
+    return FileReport(name, "certificate", True, verdict, language, "\n".join(lines))
+
+
+def _network(path: str, name: str) -> FileReport:
+    from ..compiler.plan_to_text import plan_text
+    from ..nn.files import load
+
+    plan = load(path).plan
+    width = max(plan.layers[-1].widths().values())
+    return FileReport(
+        name,
+        "network",
+        True,
+        f"whole: its checksum fits; a network of {plan.grammar.name or 'a given grammar'}",
+        "\n".join(plan.grammar.lines()),
+        plan_text(plan),
+        len(plan.layers),
+        width,
+    )

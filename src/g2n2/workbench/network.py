@@ -1,0 +1,74 @@
+"""A grammar's network before it is built: what it costs, and which rule costs how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..compiler.costs import Cost, NetworkCost
+from ..compiler.grammar_to_plan import plan_network
+from ..compiler.plan import NetworkPlan, numbered_selectors
+from ..compiler.plan_to_svg import layer_svg
+from ..grammars.grammar import Grammar
+
+BATCH = 32
+
+
+@dataclass(frozen=True)
+class Share:
+    """One part of the network and what it costs over all layers; `rule` where it is a rule's."""
+
+    name: str
+    rule: str
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class Network:
+    """A planned network.
+
+    Attributes:
+        plan: What it computes.
+        total: Its cost for a batch of 32 graphs.
+        shares: Every rule, the MLPs, the read-out and the rest; they add up to the total.
+        drawing: The last layer as SVG.
+        selectors: For each rule the selectors that bring its operands, as the drawing names them.
+    """
+
+    plan: NetworkPlan
+    total: Cost
+    shares: tuple[Share, ...]
+    drawing: str
+    selectors: dict[str, tuple[str, ...]]
+
+
+@lru_cache(maxsize=256)
+def plan(grammar: Grammar, nodes: int, width: int, layers: int) -> Network:
+    """The network of a grammar, preset `modern`.
+
+    Raises:
+        LoweringError: The grammar cannot be compiled; all reasons at once.
+    """
+    made = plan_network(grammar, width=width, layers=layers, preset="modern")
+    costs = NetworkCost(made, BATCH, nodes)
+    by_rule: dict[str, Cost] = {}
+    mlps: dict[str, Cost] = {}
+    norms = Cost()
+    for number, layer in enumerate(made.layers):
+        norms += costs.norms(number)
+        for update in layer.updates:
+            name = f"MLP on {update.sort.variable}"
+            mlps[name] = mlps.get(name, Cost()) + costs.mixer(update)
+            for step in update.steps:
+                rule = str(step.rule)
+                cost = costs.selectors(step) + costs.rule(step)
+                by_rule[rule] = by_rule.get(rule, Cost()) + cost
+    shares = [Share(rule, rule, cost) for rule, cost in by_rule.items()]
+    shares += [Share(name, "", cost) for name, cost in mlps.items()]
+    rest = costs.inputs() + norms + costs.decision()
+    shares += [Share("read-out", "", costs.readout()), Share("inputs, norms, decision", "", rest)]
+    selectors: dict[str, tuple[str, ...]] = {}
+    for item in numbered_selectors(made.layers[-1]):
+        rule = str(item.step.rule)
+        selectors[rule] = (*selectors.get(rule, ()), f"L{item.number}")
+    return Network(made, costs.total, tuple(shares), layer_svg(made), selectors)

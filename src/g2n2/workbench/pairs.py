@@ -1,0 +1,446 @@
+"""The right of the workbench: two graphs, what tells them apart, and how that can be seen."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import networkx as nx
+import numpy as np
+
+from ..compiler.grammar_to_plan import plan_network
+from ..compiler.plan import NetworkPlan
+from ..errors import DataError, G2N2Error
+from ..grammars.catalogue import find_grammar
+from ..grammars.grammar import Grammar
+from ..graphs import Adjacency, adjacency, is_simple
+from ..graphs.names import graph_text
+from ..language.patterns import Pattern, normal_form
+from ..language.terms import Term
+from ..power.grammar_test import grammar_test
+from ..power.separation import Separation, separate
+from .chain import Report
+from .layouts import stress_layout
+from .state import MOST_GRAPH_CHARACTERS
+
+GALLERY: dict[str, tuple[str, str]] = {
+    "C6 / 2·C3": ("C6", "2·C3"),
+    "decalin / bicyclopentyl": ("decalin", "bicyclopentyl"),
+    "C5+K1 / bull+K1": ("C5+K1", "bull+K1"),
+    "rook 4×4 / Shrikhande": ("rook 4×4", "Shrikhande graph"),
+    "CSL(41, 2) / CSL(41, 3)": ("CSL(41, 2)", "CSL(41, 3)"),
+    "CFI(K2,3) / twisted": ("CFI(K2,3)", "twisted CFI(K2,3)"),
+    "CFI(K4) / twisted": ("CFI(K4)", "twisted CFI(K4)"),
+    "K3,3 / prism": ("K3,3", "prism"),
+}
+"""Pairs that are hard for some test."""
+
+RIVALS = ("r-G_L1", "GNNML1", "2-IGN", "PPGN", "TriMul", "r-G_L3")
+MOST_NODES = 48
+MOST_NODES_4WL = 20
+MOST_PATTERN_VERTICES = 12
+MOST_PLACES = 60
+_MOST_IMAGES = 3000
+_SEARCH_STEPS = 100_000
+
+Colouring = tuple[tuple[int, ...], ...]
+"""One colour for each node of each graph."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One graph of the pair.
+
+    Attributes:
+        name: Its name, or its graph6.
+        text: What was typed.
+        points: Where its nodes are drawn, in a square of side 1.
+        edges: Pairs of nodes, each once.
+        note: What a reader should know of how the text was read.
+        fault: Why the text is no graph; the rest is empty then.
+    """
+
+    name: str
+    text: str
+    points: tuple[tuple[float, float], ...] = ()
+    edges: tuple[tuple[int, int], ...] = ()
+    note: str = ""
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one grammar or test says of the pair; `different` is None where it cannot say."""
+
+    name: str
+    different: bool | None
+    detail: str
+    mine: bool = False
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Colours of the nodes of both graphs after each round, and when the graphs differ first."""
+
+    colours: tuple[Colouring, ...] = ()
+    separated_at: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class PairReport:
+    """All that is shown of a pair.
+
+    Attributes:
+        graphs: Both graphs.
+        outcomes: Grammars and tests, the language's own first.
+        sentence: The shortest sentence that differs, of the own grammar or else of r-G_L3.
+        whose: Which grammar's sentence that is.
+        values: Its values on both graphs.
+        shortest: Whether none with fewer operations differs.
+        pattern: The pattern it counts, where it is one.
+        places: For each graph the sets of edges the pattern covers, as it maps into the graph.
+        rounds: The colours of each test.
+    """
+
+    graphs: tuple[Drawn, Drawn]
+    outcomes: tuple[Outcome, ...] = ()
+    sentence: str = ""
+    whose: str = ""
+    values: tuple[str, ...] = ()
+    shortest: bool = False
+    pattern: Pattern | None = None
+    places: tuple[tuple[tuple[tuple[int, int], ...], ...], ...] = ((), ())
+    rounds: dict[str, Rounds] = field(default_factory=dict)
+
+    @property
+    def faulty(self) -> bool:
+        return any(graph.fault for graph in self.graphs)
+
+
+def read_graph_text(text: str) -> tuple[Adjacency, str]:
+    """The graph a text names, and a note on how it was read.
+
+    Raises:
+        DataError: It names none, or one that is too large or not simple.
+    """
+    if len(text) > MOST_GRAPH_CHARACTERS:
+        raise DataError(f"the text is longer than {MOST_GRAPH_CHARACTERS} characters")
+    if not text.strip():
+        raise DataError("write graph6, a SMILES or a name such as C6, or draw the graph")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        matrix = adjacency(text.strip())
+    if len(matrix) > MOST_NODES:
+        raise DataError(
+            f"this graph has {len(matrix):,} nodes; the workbench takes {MOST_NODES}, and "
+            "g2n2 separate takes more"
+        )
+    if not is_simple(matrix):
+        raise DataError("the workbench compares simple undirected graphs; this one is none")
+    return matrix, "; ".join(str(warning.message) for warning in caught)
+
+
+def drawn_graph(text: str) -> Drawn:
+    """A graph to be drawn, or the fault of its text."""
+    try:
+        matrix, note = read_graph_text(text)
+    except G2N2Error as fault:
+        return Drawn("", text, fault=str(fault).split("\n")[0])
+    edges = tuple((int(i), int(j)) for i, j in np.argwhere(np.triu(matrix)))
+    return Drawn(graph_text(matrix), text, layout(matrix), edges, note)
+
+
+def draw_pair(texts: tuple[str, str], report: Report) -> tuple[Drawn, Drawn]:
+    """Both graphs of a pair, before anything is asked about them."""
+    report(0.5, "reading the graphs")
+    return drawn_graph(texts[0]), drawn_graph(texts[1])
+
+
+def layout(matrix: Adjacency) -> tuple[tuple[float, float], ...]:
+    """Points in a square of side 1, the components side by side."""
+    graph = nx.from_numpy_array(matrix)
+    parts = sorted(map(sorted, nx.connected_components(graph)), key=lambda part: -len(part))
+    columns = int(np.ceil(np.sqrt(len(parts))))
+    rows = int(np.ceil(len(parts) / columns))
+    side = max(columns, rows)
+    points = np.zeros((len(matrix), 2))
+    for number, part in enumerate(parts):
+        place = {v: i for i, v in enumerate(part)}
+        edges = [(place[u], place[v]) for u, v in graph.subgraph(part).edges]
+        corner = np.array([(side - columns) / 2, (side - rows) / 2]) + divmod(number, columns)[::-1]
+        points[part] = (corner + 0.5 + 0.42 * np.array(stress_layout(len(part), edges))) / side
+    return tuple((round(float(x), 4), round(float(y), 4)) for x, y in points)
+
+
+def compare_pair(
+    grammar: Grammar, layers: int, texts: tuple[str, str], report: Report
+) -> PairReport:
+    """Everything about two graphs and a grammar.
+
+    Args:
+        grammar: The reduced grammar of the language.
+        layers: Layers of its network.
+        texts: The graphs as they were typed.
+        report: Told what is being done.
+    """
+    report(0.0, "reading the graphs")
+    first, second = (drawn_graph(text) for text in texts)
+    if first.fault or second.fault:
+        return PairReport((first, second))
+    pair = (read_graph_text(texts[0])[0], read_graph_text(texts[1])[0])
+    separations: dict[str, Separation] = {}
+    outcomes = []
+    rivals = [name for name in RIVALS if find_grammar(name) != grammar]
+    for number, name in enumerate((grammar.name, *rivals)):
+        report(0.1 + 0.6 * number / (len(rivals) + 1), f"asking {name}")
+        rules = grammar if number == 0 else find_grammar(name)
+        outcome, found = _asked(rules, name, pair, mine=number == 0)
+        outcomes.append(outcome)
+        if found is not None and found.sentence is not None:
+            separations.setdefault(name, found)
+    report(0.75, "running WL tests")
+    network = _network_rounds(grammar, layers, pair)
+    at = None if network.separated_at is None else f"after {_layers(network.separated_at)}"
+    seen = bool(network.colours) or network.separated_at is not None
+    outcomes.insert(
+        1,
+        Outcome(
+            f"its network, {_layers(layers)}",
+            network.separated_at is not None if seen else None,
+            at or network.note,
+            mine=True,
+        ),
+    )
+    rounds = {"1-WL": node_rounds(pair), "3-WL": pair_rounds(pair), "network": network}
+    for name in ("1-WL", "3-WL"):
+        separated = rounds[name].separated_at
+        detail = "" if separated is None else f"in round {separated}"
+        outcomes.append(Outcome(name, separated is not None, detail))
+    if max(map(len, pair)) <= MOST_NODES_4WL:
+        found = separate("4-WL", *pair)
+        detail = f"in round {found.depth}" if found.different else ""
+        outcomes.append(Outcome("4-WL", found.different, detail))
+    report(0.9, "looking for the counted pattern")
+    made = PairReport((first, second), tuple(outcomes), rounds=rounds)
+    whose = grammar.name if grammar.name in separations else next(iter(separations), "")
+    return _with_sentence(made, separations[whose], whose, pair) if whose else made
+
+
+def _layers(count: int) -> str:
+    return "1 layer" if count == 1 else f"{count} layers"
+
+
+def _asked(
+    grammar: Grammar, name: str, pair: tuple[Adjacency, Adjacency], mine: bool
+) -> tuple[Outcome, Separation | None]:
+    try:
+        found = separate(grammar, *pair)
+    except G2N2Error as fault:
+        return Outcome(name, None, str(fault).split("\n")[0], mine), None
+    if found.sentence is None:
+        if found.verdict == "same":
+            return Outcome(name, False, "", mine), found
+        return Outcome(name, None, found.verdict, mine), found
+    return Outcome(name, True, f"by {found.definitions()[-1].term}", mine), found
+
+
+def _with_sentence(
+    report: PairReport, found: Separation, whose: str, pair: tuple[Adjacency, Adjacency]
+) -> PairReport:
+    assert found.sentence is not None
+    pattern = counted_pattern(found.sentence)
+    places = tuple(
+        () if pattern is None else tuple(pattern_places(pattern, graph)) for graph in pair
+    )
+    modulo = f" mod {found.modulus}" if found.modulus else ""
+    return PairReport(
+        report.graphs,
+        report.outcomes,
+        str(found.sentence),
+        whose,
+        tuple(f"{value}{modulo}" for value in found.values or ()),
+        found.shortest,
+        pattern,
+        places,
+        report.rounds,
+    )
+
+
+def counted_pattern(sentence: Term) -> Pattern | None:
+    """The one graph whose maps into a simple graph a sentence counts; None where it is no such."""
+    try:
+        form = normal_form(sentence, "simple")
+    except G2N2Error:
+        return None
+    if len(form) != 1:
+        return None
+    pattern = next(iter(form))
+    plain = all(edge.label == "A" for edge in pattern.edges)
+    return pattern if plain and pattern.vertices <= MOST_PATTERN_VERTICES else None
+
+
+def pattern_places(pattern: Pattern, graph: Adjacency) -> list[tuple[tuple[int, int], ...]]:
+    """The sets of edges onto which a pattern maps, each once, those with most edges first."""
+    wanted: list[list[int]] = [[] for _ in range(pattern.vertices)]
+    for edge in pattern.edges:
+        a, b = edge.ends
+        wanted[max(a, b)].append(min(a, b))
+    seen: set[tuple[tuple[int, int], ...]] = set()
+    images = [-1] * pattern.vertices
+    steps = 0
+
+    def extend(vertex: int) -> None:
+        nonlocal steps
+        if vertex == pattern.vertices:
+            ends = ((images[e.ends[0]], images[e.ends[1]]) for e in pattern.edges)
+            seen.add(tuple(sorted({(min(pair), max(pair)) for pair in ends})))
+            return
+        for node in range(len(graph)):
+            steps += 1
+            if steps > _SEARCH_STEPS or len(seen) >= _MOST_IMAGES:
+                return
+            if all(graph[images[other], node] for other in wanted[vertex]):
+                images[vertex] = node
+                extend(vertex + 1)
+
+    extend(0)
+    return sorted(seen - {()}, key=lambda place: (-len(place), place))[:MOST_PLACES]
+
+
+def node_rounds(pair: Sequence[Adjacency]) -> Rounds:
+    """1-WL on both graphs at once: a node's colour, and the multiset of its neighbours'."""
+    neighbours = [[np.flatnonzero(row).tolist() for row in graph] for graph in pair]
+    first: Colouring = tuple((0,) * len(graph) for graph in pair)
+
+    def refined(colours: Colouring) -> list[list[object]]:
+        return [
+            [(own[v], tuple(sorted(own[u] for u in around))) for v, around in enumerate(lists)]
+            for own, lists in zip(colours, neighbours, strict=True)
+        ]
+
+    found = _until_stable(first, refined)
+    return Rounds(steady_colours(found.colours), found.separated_at)
+
+
+def pair_rounds(pair: Sequence[Adjacency]) -> Rounds:
+    """2-FWL, which is 3-WL, on both graphs at once; a node shows the colour of (i, i)."""
+    sizes = [len(graph) for graph in pair]
+    first = _numbered(
+        [
+            [(i == j, bool(graph[i, j])) for i in range(n) for j in range(n)]
+            for graph, n in zip(pair, sizes, strict=True)
+        ]
+    )
+
+    def refined(colours: Colouring) -> list[list[object]]:
+        made: list[list[object]] = []
+        count = len(_classes(colours))
+        for flat, n in zip(colours, sizes, strict=True):
+            own = np.array(flat).reshape(n, n)
+            # A pair (c(i, w), c(w, j)) as one number; a sorted row is the multiset over w.
+            triples = np.sort(own[:, None, :] * count + own.T[None, :, :], axis=2)
+            made.append([(own[i, j], triples[i, j].tobytes()) for i in range(n) for j in range(n)])
+        return made
+
+    found = _until_stable(first, refined)
+    nodes = tuple(
+        tuple(
+            tuple(flat[i * n + i] for i in range(n)) for flat, n in zip(colours, sizes, strict=True)
+        )
+        for colours in found.colours
+    )
+    return Rounds(steady_colours(nodes), found.separated_at)
+
+
+def _until_stable(first: Colouring, refined: Callable[[Colouring], list[list[object]]]) -> Rounds:
+    """Rounds until no class splits."""
+    history = [first]
+    while True:
+        new = _numbered(refined(history[-1]))
+        if len(_classes(new)) == len(_classes(history[-1])):
+            break
+        history.append(new)
+    separated = next((r for r, colours in enumerate(history) if _differ(colours)), None)
+    return Rounds(tuple(history), separated)
+
+
+def _numbered(keys: Sequence[Sequence[object]]) -> Colouring:
+    numbers: dict[object, int] = {}
+    return tuple(tuple(numbers.setdefault(key, len(numbers)) for key in part) for part in keys)
+
+
+def _classes(colours: Colouring) -> set[int]:
+    return {colour for part in colours for colour in part}
+
+
+def _differ(colours: Colouring) -> bool:
+    first, second = (Counter(part) for part in colours)
+    return first != second
+
+
+def steady_colours(history: Sequence[Colouring]) -> tuple[Colouring, ...]:
+    """The same colours renamed, so that the largest part of a class that splits keeps its name."""
+    steady: list[Colouring] = []
+    for colours in history:
+        flat = [colour for part in colours for colour in part]
+        if not steady:
+            steady.append(_numbered(colours))
+            continue
+        before = [colour for part in steady[-1] for colour in part]
+        taken: dict[int, int] = {}
+        fresh = max(before, default=-1) + 1
+        for (new, old), _ in Counter(zip(flat, before, strict=True)).most_common():
+            if new in taken:
+                continue
+            if old in taken.values():
+                taken[new], fresh = fresh, fresh + 1
+            else:
+                taken[new] = old
+        steady.append(tuple(tuple(taken[colour] for colour in part) for part in colours))
+    return tuple(steady)
+
+
+def _network_rounds(grammar: Grammar, layers: int, pair: tuple[Adjacency, Adjacency]) -> Rounds:
+    """The WL test of the network: what its nodes can hold after each layer."""
+    try:
+        plan: NetworkPlan = plan_network(grammar, layers=layers, preset="modern")
+        tested, options = plan.test_grammar(), plan.test_options()
+        history: list[Colouring] = []
+        separated = None
+        for rounds in range(layers + 1):
+            found = grammar_test(
+                tested,
+                list(pair),
+                rounds=rounds,
+                functions=options.functions,
+                last_functions=options.last_functions,
+                inputs=options.inputs,
+            )
+            if separated is None and found.separated():
+                separated = rounds
+            history.append(tuple(tuple(part.tolist()) for part in found.node_colours()))
+    except G2N2Error as fault:
+        return Rounds(note=str(fault).split("\n")[0])
+    return Rounds(steady_colours(history), separated)
+
+
+def graph6_of_edges(nodes: int, edges: Sequence[Sequence[int]]) -> str:
+    """The text of a drawn graph.
+
+    Raises:
+        DataError: Too many nodes, none, or an edge that is none.
+    """
+    from ..graphs import to_graph6
+
+    if not 1 <= nodes <= MOST_NODES:
+        raise DataError(f"a graph here has 1 to {MOST_NODES} nodes")
+    matrix = np.zeros((nodes, nodes))
+    for ends in edges:
+        if len(ends) != 2 or not all(isinstance(v, int) and 0 <= v < nodes for v in ends):
+            raise DataError("an edge joins two nodes of the drawing")
+        if ends[0] != ends[1]:
+            matrix[ends[0], ends[1]] = matrix[ends[1], ends[0]] = 1
+    return to_graph6(matrix)

@@ -1,0 +1,413 @@
+"""One open page: its state, its running computations, and what is sent to the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import G2N2Error
+from ..verdict import Verdict
+from . import views
+from .chain import Chain, derive_chain
+from .files import FileReport, inspect_file
+from .jobs import JobFailed, Jobs
+from .languages import EXAMPLES, OWN, Fault, Language, fragment_text, read_language
+from .network import Network, plan
+from .pairs import GALLERY, Drawn, PairReport, compare_pair, draw_pair, graph6_of_edges
+from .power import network_power, words_power
+from .state import State
+from .takeaway import texts
+
+_LOG = logging.getLogger("g2n2.workbench")
+Message = dict[str, Any]
+
+_NO_COLOURS: Message = {"g": [], "h": [], "max": 0, "round": 0, "text": ""}
+LABELS = {
+    "chain": "Deriving",
+    "words": "Placing the words",
+    "network": "Placing the network",
+    "graphs": "Drawing the graphs",
+    "pair": "Comparing the graphs",
+    "file": "Reading the file",
+}
+"""What each kind of computation is called while it runs."""
+
+
+@dataclass
+class Session:
+    """A page.
+
+    Attributes:
+        jobs: Where computations run.
+        send: Sends a message to the browser.
+        state: What the page shows.
+    """
+
+    jobs: Jobs
+    send: Callable[[Message], None]
+    state: State
+    language: Language | None = None
+    chain: Chain | None = None
+    words: Verdict | None = None
+    net: Verdict | None = None
+    network: Network | None = None
+    report: PairReport | None = None
+    file: FileReport | None = None
+    tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Fill a fresh page."""
+        self.show_inputs()
+        self.read_language()
+        self.draw_graphs()
+
+    def close(self) -> None:
+        """End whatever runs for this page."""
+        for slot in list(self.tasks):
+            self.cancel(slot, silent=True)
+
+    def receive(self, message: Any) -> None:
+        """One event of the page; what makes no sense is ignored."""
+        if not isinstance(message, dict):
+            return
+        action, value = message.get("action"), message.get("value")
+        handler = getattr(self, f"on_{str(action).replace('-', '_')}", None)
+        if handler is None:
+            return
+        try:
+            handler(value)
+        except G2N2Error as fault:
+            self.send({"notice": str(fault).split("\n")[0]})
+        except Exception:
+            _LOG.exception("the event %r failed", action)
+            self.send({"notice": "a fault of the workbench; the terminal that runs it says more"})
+
+    # Events of the left column.
+
+    def on_language(self, text: Any) -> None:
+        self.change(language=text, step=-1, case=0)
+        self.read_language()
+
+    def on_tick(self, value: Any) -> None:
+        name, on = str(value[0]), bool(value[1])
+        chosen = self.language.operations if self.language else frozenset[str]()
+        new = chosen | {name} if on else chosen - {name}
+        self.change(language=fragment_text(new), step=-1, case=0)
+        self.show_inputs()
+        self.read_language()
+
+    def on_example(self, name: Any) -> None:
+        text = OWN if name == "own" else EXAMPLES[name][0] if name in EXAMPLES else None
+        if text is None:
+            return
+        self.change(language=text, step=-1, case=0)
+        self.show_inputs()
+        self.read_language()
+
+    # Events of the middle column.
+
+    def on_step(self, value: Any) -> None:
+        self.change(step=value, case=0)
+        self.show_chain()
+
+    def on_case(self, value: Any) -> None:
+        self.change(case=value)
+        self.show_chain()
+
+    def on_sizes(self, value: Any) -> None:
+        before = self.state
+        if isinstance(value, dict):
+            self.change(**{k: v for k, v in value.items() if k in ("nodes", "width", "layers")})
+        self.show_network()
+        if self.state.layers != before.layers:
+            self.place_network()
+            self.compare()
+
+    # Events of the right column.
+
+    def on_pair(self, value: Any) -> None:
+        if isinstance(value, dict):
+            self.change(**{k: v for k, v in value.items() if k in ("g", "h")}, round=0, place=0)
+        self.draw_graphs()
+
+    def on_gallery(self, name: Any) -> None:
+        if name in GALLERY:
+            g, h = GALLERY[name]
+            self.change(g=g, h=h, round=0, place=0)
+            self.show_inputs()
+            self.draw_graphs()
+
+    def on_drawn(self, value: Any) -> None:
+        side = "h" if value["side"] == "h" else "g"
+        nodes = int(value["nodes"])
+        text = graph6_of_edges(nodes, value["edges"]) if nodes else ""
+        text = f"graph6:{text}" if text.isalpha() else text
+        self.change(**{side: text}, round=0, place=0)
+        self.show_inputs()
+        self.draw_graphs()
+
+    def on_test(self, value: Any) -> None:
+        self.change(test=value, round=99)
+        self.show_pair()
+
+    def on_round(self, value: Any) -> None:
+        self.change(round=value)
+        self.show_pair()
+
+    def on_place(self, value: Any) -> None:
+        self.change(place=value)
+        self.show_pair()
+
+    # Events of the bottom, and of computations.
+
+    def on_tab(self, value: Any) -> None:
+        self.change(tab=value)
+        self.show_takeaway()
+
+    def on_cancel(self, slot: Any) -> None:
+        self.cancel(str(slot))
+
+    def on_use_file(self, _: Any) -> None:
+        if self.file is None or not self.file.language:
+            return
+        sizes = {"layers": self.file.layers, "width": self.file.width} if self.file.layers else {}
+        self.change(language=self.file.language, step=-1, case=0, **sizes)
+        self.show_inputs()
+        self.read_language()
+
+    def on_close_file(self, _: Any) -> None:
+        self.file = None
+        self.send({"html": {"file": ""}})
+
+    # What follows from a change.
+
+    def change(self, **values: Any) -> None:
+        self.state = self.state.changed(**values)
+        self.send({"query": self.state.query()})
+
+    def read_language(self) -> None:
+        """Read the text; a right one is derived, a wrong one is explained where it is."""
+        found = read_language(self.state.language)
+        for slot in ("chain", "words", "network"):
+            self.cancel(slot, silent=True)
+        if isinstance(found, Fault):
+            self.language = None
+            fault = {"message": found.message, "start": found.start, "end": found.end}
+            self.send({"fault": fault, "stale": True})
+            return
+        self.language = found
+        self.send({"fault": None, "stale": True, "html": {"ticks": views.ticks(found.operations)}})
+        self.compute("chain", self.derived, derive_chain, found.grammar)
+
+    def derived(self, chain: Chain) -> None:
+        self.chain, self.words, self.net = chain, None, None
+        self.send({"stale": False})
+        self.show_chain()
+        self.show_network()
+        self.show_power()
+        if self.report is not None or not self.running("graphs"):
+            self.compare()
+        self.compute("words", self.placed_words, words_power, chain.exhaustive, chain.reduced)
+        self.place_network()
+
+    def placed_words(self, verdict: Verdict) -> None:
+        self.words = verdict
+        self.show_power()
+
+    def place_network(self) -> None:
+        if self.chain is not None and self.network is not None:
+            reduced = self.chain.reduced
+            self.compute("network", self.placed_network, network_power, reduced, self.state.layers)
+
+    def placed_network(self, verdict: Verdict) -> None:
+        self.net = verdict
+        self.show_power()
+
+    def compare(self) -> None:
+        if self.chain is not None and not self.running("chain"):
+            pair = (self.state.g, self.state.h)
+            self.compute(
+                "pair", self.compared, compare_pair, self.chain.reduced, self.state.layers, pair
+            )
+
+    def compared(self, report: PairReport) -> None:
+        self.report = report
+        self.show_pair()
+
+    def draw_graphs(self) -> None:
+        """Draw the pair at once, and compare it after that."""
+        self.report = None
+        self.cancel("pair", silent=True)
+        self.send({"colours": _NO_COLOURS, "places": {"g": [], "h": []}, "stale_pair": True})
+        self.compute("graphs", self.drew, draw_pair, (self.state.g, self.state.h))
+
+    def drew(self, graphs: tuple[Drawn, Drawn]) -> None:
+        drawn = {
+            side: {
+                "points": graph.points,
+                "edges": graph.edges,
+                "name": graph.name,
+                "note": graph.note,
+                "fault": graph.fault,
+            }
+            for side, graph in zip("gh", graphs, strict=True)
+        }
+        self.send({"graphs": drawn, "html": {"graphs": ""}})
+        if any(graph.fault for graph in graphs):
+            self.send({"html": {"pair-report": "", "pair": ""}})
+            return
+        self.compare()
+
+    def inspect(self, path: Path, name: str) -> Awaitable[None]:
+        """Read a dropped file; the task ends when that is done."""
+        self.compute("file", self.inspected, inspect_file, str(path), name, keep=False)
+        return self.tasks["file"]
+
+    def inspected(self, report: FileReport) -> None:
+        self.file = report
+        self.send({"html": {"file": views.file_report(report)}})
+
+    # Computations.
+
+    def compute(
+        self,
+        slot: str,
+        done: Callable[[Any], None],
+        function: Callable[..., Any],
+        *arguments: Any,
+        keep: bool = True,
+    ) -> None:
+        """Start a computation; the one that runs in this slot is cancelled."""
+        self.cancel(slot, silent=True)
+
+        def progress(share: float, text: str) -> None:
+            self.send({"busy": {slot: {"share": share, "text": f"{LABELS[slot]}: {text}"}}})
+
+        async def work() -> None:
+            try:
+                result = await self.jobs.run(function, *arguments, progress=progress, keep=keep)
+            except JobFailed as fault:
+                self.send({"busy": {slot: None}, "html": {slot: views.message(str(fault))}})
+                return
+            self.tasks.pop(slot, None)
+            self.send({"busy": {slot: None}})
+            done(result)
+
+        self.send({"busy": {slot: {"share": 0, "text": f"{LABELS[slot]} …"}}})
+        self.tasks[slot] = asyncio.create_task(work())
+
+    def running(self, slot: str) -> bool:
+        task = self.tasks.get(slot)
+        return task is not None and not task.done()
+
+    def cancel(self, slot: str, silent: bool = False) -> None:
+        task = self.tasks.pop(slot, None)
+        if task is None or task.done():
+            return
+        task.cancel()
+        self.send({"busy": {slot: None}})
+        if not silent:
+            if slot == "chain":
+                self.send({"stale": True})
+            text = f"{LABELS[slot]} was cancelled. Change an input to start again."
+            self.send({"html": {slot: views.message(text)}})
+
+    # What is shown.
+
+    def show_inputs(self) -> None:
+        state = self.state
+        example = next((n for n, (t, _) in EXAMPLES.items() if t == state.language), "own")
+        gallery = next((n for n, p in GALLERY.items() if p == (state.g, state.h)), "")
+        values = {
+            "language": state.language,
+            "example": example,
+            "gallery": gallery,
+            "nodes": state.nodes,
+            "width": state.width,
+            "layers": state.layers,
+            "g": state.g,
+            "h": state.h,
+            "test": state.test,
+        }
+        self.send({"values": values, "tab": state.tab})
+
+    def show_chain(self) -> None:
+        chain = self.chain
+        if chain is None:
+            return
+        step = chain.shown_step(self.state.step)
+        html = {
+            "exhaustive": views.exhaustive(chain, step),
+            "proof": views.proof(chain, step, self.state.case),
+            "obligations": views.obligations(chain),
+            "reduced": views.reduced(chain),
+            "chain": "",
+        }
+        slider = {"value": step, "max": len(chain.removals)}
+        self.send({"html": html, "step": slider})
+        self.show_takeaway()
+
+    def show_network(self) -> None:
+        if self.chain is None:
+            return
+        state = self.state
+        try:
+            made = plan(self.chain.reduced, state.nodes, state.width, state.layers)
+        except G2N2Error as fault:
+            self.network = None
+            self.send({"html": {"layer": views.message(str(fault)), "network": ""}})
+            return
+        self.network = made
+        self.send({"html": {"layer": views.network(made, state.nodes), "network": ""}})
+        self.show_takeaway()
+
+    def show_power(self) -> None:
+        html = views.power(self.words, self.net, self.state.layers)
+        self.send({"html": {"power": html, "words": ""}})
+
+    def show_pair(self) -> None:
+        report, state = self.report, self.state
+        if report is None:
+            return
+        html = {"pair-report": views.pair(report, state.place), "pair": ""}
+        message: Message = {"html": html, "stale_pair": False}
+        message["colours"] = self.colours(report)
+        places = report.places
+        message["places"] = {
+            side: found[state.place % len(found)] if found else []
+            for side, found in zip("gh", places, strict=True)
+        }
+        self.send(message)
+
+    def colours(self, report: PairReport) -> Message:
+        """The colours of the chosen test after the chosen round, and a line about them."""
+        rounds = report.rounds.get(self.state.test)
+        if rounds is None or not rounds.colours:
+            note = rounds.note if rounds is not None else ""
+            return {**_NO_COLOURS, "text": note}
+        last = len(rounds.colours) - 1
+        at = min(self.state.round, last)
+        colours = rounds.colours[at]
+        apart = rounds.separated_at is not None and rounds.separated_at <= at
+        counts = len({colour for part in colours for colour in part})
+        said = "the graphs differ" if apart else "the graphs look alike"
+        text = f"round {at} of {last}: {counts} colour{'s' if counts != 1 else ''}, {said}"
+        g, h = colours
+        return {"g": g, "h": h, "max": last, "round": at, "text": text, "apart": apart}
+
+    def show_takeaway(self) -> None:
+        if self.chain is None or self.language is None:
+            return
+        drawing = self.network.drawing if self.network else ""
+        made = texts(self.state, self.language, self.chain, drawing)
+        self.send({"takeaway": {"tab": self.state.tab, "text": made[self.state.tab]}})
+
+
+def script(message: Message) -> str:
+    """The call that hands a message to the page."""
+    return f"workbench.update({json.dumps(message, ensure_ascii=False)})"

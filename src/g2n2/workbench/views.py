@@ -1,0 +1,455 @@
+"""The values of the workbench as HTML strings; every text that comes from outside is escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from html import escape
+
+from ..grammars.grammar import Grammar, Rule
+from ..language.operations import FUNCTIONS, OPERATIONS
+from ..language.sorts import S
+from ..placement import SYMBOLS, Statement
+from ..verdict import Verdict
+from .chain import Case, Chain
+from .files import FileReport
+from .network import BATCH, Network
+from .pairs import Outcome, PairReport
+from .svg import Span, matched_patterns, power_ladder, single_pattern
+
+_CALLS = sorted({*FUNCTIONS, *(s for op in OPERATIONS.values() for s in op.spellings)}, key=len)
+_MATH = re.compile(
+    rf"(?P<var>V_[cr]|f_[SVM]|C_\d+)|(?P<call>{'|'.join(map(re.escape, reversed(_CALLS)))})(?=\()"
+    r"|(?P<opaque>[smvwrxu]\d+)|(?P<number>\d+(?:\.\d+|/\d+)|\d{2,}|[02-9])|(?P<one>1)"
+    r"|(?P<turn>ᵀ)|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<letter>[A-Za-z])|(?P<sign>[→|=⊙×+−])"
+)
+_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+
+
+def math(text: str) -> str:
+    """A rule or term typeset as in the paper."""
+    made, place = [], 0
+    for token in _MATH.finditer(text):
+        made.append(escape(text[place : token.start()]))
+        made.append(_token(token))
+        place = token.end()
+    return "".join([*made, escape(text[place:])])
+
+
+_GRAMMAR_NAME = re.compile(r"\bG_(\{[^{}]*\}|\w+)")
+
+
+def name(text: str) -> str:
+    """A grammar's name, `r-G_L3` with its index below the line."""
+    made, place = [], 0
+    for found in _GRAMMAR_NAME.finditer(text):
+        made.append(escape(text[place : found.start()]))
+        made.append(f"<i>G</i><sub>{escape(found[1].strip('{}'))}</sub>")
+        place = found.end()
+    return "".join([*made, escape(text[place:])])
+
+
+def _token(token: re.Match[str]) -> str:
+    text = token[0]
+    match token.lastgroup:
+        case "var":
+            return f"<i>{text[0]}</i><sub>{escape(text[2:])}</sub>"
+        case "opaque":
+            return f"<i>{text[0]}</i><sub>{text[1:]}</sub>"
+        case "one":
+            return "<b>1</b>"
+        case "turn":
+            return "<sup>⊤</sup>"
+        case "power":
+            return f"<sup>{text.translate(_DIGITS)}</sup>"
+        case "letter":
+            return f"<i>{text}</i>"
+        case "sign":
+            return f'<span class="sign">{text}</span>'
+    return escape(text)
+
+
+def exhaustive(chain: Chain, step: int) -> str:
+    """The grammar of the language; rules the proof has removed so far are struck out."""
+    gone = chain.after(step)
+    current = chain.removals[step - 1].rule if step else None
+
+    def kind(rule: Rule) -> str:
+        if rule == current:
+            return "current"
+        return "gone" if rule in gone else ""
+
+    left = len(chain.exhaustive.all_rules) - len(gone)
+    count = f"{len(chain.exhaustive.all_rules)} rules"
+    if gone:
+        count += f", {left} left"
+    return _heading("Exhaustive grammar", chain.exhaustive.name, count, chain) + _grammar(
+        chain.exhaustive, kind
+    )
+
+
+def reduced(chain: Chain) -> str:
+    """The reduced grammar."""
+    added = set(chain.added)
+    body = _grammar(chain.reduced, lambda rule: "added" if rule in added else "")
+    title = "Reduced" if chain.removals or added else "No rule can go"
+    count = f"{len(chain.reduced.rules)} rules{' + read-out' if chain.reduced.readout else ''}"
+    return _heading(title, chain.reduced.name, count, chain) + body
+
+
+def _heading(title: str, called: str, count: str, chain: Chain) -> str:
+    if chain.exhaustive.name in ("given", "") and title == "Exhaustive grammar":
+        title, called = "Given grammar", ""
+    elif not chain.exhaustive.name.startswith("G_") and title == "Exhaustive grammar":
+        title = "Grammar"
+    grammar_name = name(called)
+    return (
+        f'<h3>{escape(title)} <span class="name">{grammar_name}</span>'
+        f'<span class="count">{escape(count)}</span></h3>'
+    )
+
+
+def _grammar(grammar: Grammar, kind: object) -> str:
+    assert callable(kind)
+    order = [s for s in grammar.variables if s != S] + [s for s in grammar.variables if s == S]
+    if not grammar.readout:
+        order = list(grammar.variables)
+    rows = []
+    for sort in order:
+        rules = [
+            _rule(rule, f"rule {kind(rule)}".strip(), math(rule.body_text()))
+            for rule in grammar.of_sort(sort)
+        ]
+        bar = '<span class="or">|</span>'
+        rows.append(
+            f'<tr><th scope="row">{math(sort.variable)}</th><td class="arrow">→</td>'
+            f"<td>{bar.join(rules)}</td></tr>"
+        )
+    for support, term in grammar.supports:
+        rows.append(
+            f'<tr><th scope="row">{math(support)}</th><td class="arrow">=</td>'
+            f"<td>{math(str(term))}</td></tr>"
+        )
+    if not grammar.sentence_rules:
+        rows.append(
+            '<tr><th scope="row"><i>S</i></th><td class="arrow">→</td>'
+            "<td>∅ (no sentences)</td></tr>"
+        )
+    return f'<table class="grammar" role="presentation">{"".join(rows)}</table>'
+
+
+def _rule(rule: Rule, classes: str, content: str) -> str:
+    text = escape(str(rule))
+    state = {"gone": " (removed)", "current": " (being removed)", "added": " (new)"}
+    spoken = text + next((words for kind, words in state.items() if kind in classes.split()), "")
+    return (
+        f'<span class="{classes}" data-rule="{text}" tabindex="0" aria-label="{spoken}">'
+        f"{content}</span>"
+    )
+
+
+def proof(chain: Chain, step: int, case: int) -> str:
+    """One step of the proof: the rule that goes, why, and its obligation as two graphs."""
+    if not chain.removals:
+        return (
+            '<p class="hint">Every rule of this grammar stays: no proof of removal was found for '
+            "any of them.</p>"
+        )
+    if step == 0:
+        return (
+            f'<p class="hint">{len(chain.removals)} rules can go without losing power. Move the '
+            "slider, or press Next, to see each one go with its proof.</p>"
+        )
+    removal = chain.removals[step - 1]
+    reason = removal.step
+    badge = f'<span class="badge {reason.status}">{reason.status}</span>'
+    parts = [
+        f'<p class="goes"><span class="verb">removed</span> '
+        f"{_rule(removal.rule, 'rule current', math(str(removal.rule)))} "
+        f'<span class="why"><b>{escape(reason.title)}</b>: {escape(reason.reason)}</span>'
+        f"{badge}</p>"
+    ]
+    if removal.cases:
+        chosen = removal.cases[min(case, len(removal.cases) - 1)]
+        parts.append(_case_tabs(removal.cases, chosen))
+        parts.append(f'<p class="equation">{math(chosen.equation)}</p>')
+        title = f"Pattern graphs of both sides of {chosen.equation}; matched vertices share colours"
+        parts.append(matched_patterns(chosen.left, chosen.right, chosen.bijection, title))
+    elif reason.status == "cited":
+        parts.append('<p class="hint">A cited theorem: there is no pattern to compare.</p>')
+    else:
+        parts.append('<p class="hint">No sentence uses this rule, so nothing has to be shown.</p>')
+    if reason.paper:
+        ours = f" Ours: {escape(reason.ours)}." if reason.ours else ""
+        parts.append(f'<p class="paper">The paper: {escape(reason.paper)}.{ours}</p>')
+    return "".join(parts)
+
+
+def _case_tabs(cases: tuple[Case, ...], chosen: Case) -> str:
+    if len(cases) == 1:
+        return ""
+    buttons = [
+        f'<button type="button" class="chip" data-action="case" data-value="{number}" '
+        f'aria-pressed="{str(case is chosen).lower()}">{math(case.equation)}</button>'
+        for number, case in enumerate(cases)
+    ]
+    return f'<div class="cases" role="group" aria-label="Obligations">{"".join(buttons)}</div>'
+
+
+def obligations(chain: Chain) -> str:
+    """Every obligation as a small square; those of a rule light up with it."""
+    if not chain.cases:
+        return f'<p class="checked">{escape(chain.checked)}</p>'
+    squares = "".join(
+        f'<span class="square" data-rule="{escape(case.rule)}" '
+        f'title="{escape(case.rule)}: {escape(case.equation)}"></span>'
+        for case in chain.cases
+    )
+    ok = "refused" if "refuses" in chain.checked else "checked"
+    return (
+        f'<div class="squares" aria-hidden="true">{squares}</div>'
+        f'<p class="{ok}">{"✓" if ok == "checked" else "✗"} {escape(chain.checked)}</p>'
+    )
+
+
+def network(made: Network, nodes: int) -> str:
+    """Parameters, FLOPs, memory; the layer; the share of every rule."""
+    total = made.total
+    figures = [
+        (f"{total.parameters:,}", "parameters"),
+        (_scaled(total.flops, "FLOP"), f"forward, {BATCH} graphs of {nodes} nodes"),
+        (_bytes(4 * total.activations), "activations kept for training"),
+    ]
+    shown = "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for value, label in figures)
+    rows = []
+    for share in made.shares:
+        flops = share.cost.flops / total.flops if total.flops else 0.0
+        rule = f' data-rule="{escape(share.rule)}" tabindex="0"' if share.rule else ""
+        label = math(share.name) if share.rule else _part(share.name)
+        kind = "share of-rule" if share.rule else "share"
+        rows.append(
+            f'<li class="{kind}"{rule} data-share="{100 * flops:.1f} %">'
+            f'<span class="what">{label}</span><span class="track"><span class="fill" '
+            f'style="width:{100 * flops:.2f}%"></span></span>'
+            f'<span class="number">{100 * flops:.1f} %</span>'
+            f'<span class="number weights">{share.cost.parameters:,}</span></li>'
+        )
+    head = (
+        '<li class="share head" aria-hidden="true"><span class="what">part</span>'
+        '<span class="track">share of FLOPs</span><span class="number"></span>'
+        '<span class="number weights">weights</span></li>'
+    )
+    return (
+        f'<dl class="figures">{shown}</dl><div class="layer">{lit_drawing(made)}</div>'
+        f'<ul class="shares" aria-label="Share of the FLOPs">{head}{"".join(rows)}</ul>'
+    )
+
+
+def _part(part: str) -> str:
+    before, on, variable = part.partition(" on ")
+    return f"{escape(before + on)}{math(variable)}"
+
+
+def lit_drawing(made: Network) -> str:
+    """The drawing of a layer, its boxes marked with the rule they belong to."""
+    by_selector = {label: rule for rule, labels in made.selectors.items() for label in labels}
+
+    def marked(box: re.Match[str]) -> str:
+        rule = box[2] if box[1] == "rule" else escape(by_selector.get(box[2], ""))
+        return f'{box[0]} data-rule="{rule}"' if rule else box[0]
+
+    return re.sub(r'class="box (rule|selector)" data-name="([^"]*)"', marked, made.drawing)
+
+
+def _scaled(number: int, unit: str) -> str:
+    for size, prefix in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= size:
+            return f"{number / size:.3g} {prefix}{unit}"
+    return f"{number} {unit}"
+
+
+def _bytes(number: int) -> str:
+    for size, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number} B"
+
+
+def power(words: Verdict | None, net: Verdict | None, layers: int) -> str:
+    """The verdict: a scale, then a table against 1-WL and 3-WL with the evidence."""
+    statements = [*(words.statements if words else ()), *(net.statements if net else ())]
+    places: list[tuple[str, Span | None]] = []
+    by_about: dict[str, dict[str, Statement]] = {}
+    for statement in statements:
+        by_about.setdefault(statement.about, {})[statement.against] = statement
+    for about, against in by_about.items():
+        if about.startswith("as words"):
+            places.append(("words", ladder_place(against)))
+        elif about.startswith("as this network"):
+            suffix = "" if layers == 1 else "s"
+            places.append((f"network, {layers} layer{suffix}", ladder_place(against)))
+    notes = dict.fromkeys([*(words.notes if words else ()), *(net.notes if net else ())])
+    rows = "".join(_about_row(about, against) for about, against in by_about.items())
+    table = (
+        '<table class="verdict"><thead><tr><th scope="col">simple graphs</th>'
+        '<th scope="col">1-WL</th><th scope="col">3-WL</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table>"
+        if rows
+        else ""
+    )
+    more = "".join(f"<li>{escape(note[:1].upper() + note[1:])}</li>" for note in notes)
+    notes_html = (
+        f'<details class="notes"><summary>Notes</summary><ul>{more}</ul></details>' if more else ""
+    )
+    return (power_ladder(places) if places else "") + table + notes_html
+
+
+def ladder_place(against: dict[str, Statement]) -> Span | None:
+    """From where to where on the scale a thing may stand; None where nothing is known."""
+    one, three = (against[test].relation if test in against else "" for test in ("1-WL", "3-WL"))
+    low, high = 0, 4
+    if one in ("strictly above", "not bounded by"):
+        low = 2
+    elif one in ("equals", "at least"):
+        low = 1
+    if three in ("equals", "at least"):
+        low = 3
+    elif three in ("strictly above", "not bounded by"):
+        low = 4
+    if three in ("equals", "at most"):
+        high = 3
+    elif three == "strictly below":
+        high = 2
+    if one in ("equals", "at most"):
+        high = 1
+    elif one == "strictly below":
+        high = 0
+    return (low, high) if low <= high and (low, high) != (0, 4) else None
+
+
+def _about_row(about: str, against: dict[str, Statement]) -> str:
+    short, _, rest = about.partition(": ")
+    title = short.replace(" of unlimited width", "")
+    cells = []
+    for test in ("1-WL", "3-WL"):
+        statement = against.get(test)
+        if statement is None:
+            cells.append("<td></td>")
+            continue
+        kind = statement.relation.replace(" ", "-")
+        evidence = "".join(f"<li>{escape(line)}</li>" for line in statement.evidence)
+        cells.append(
+            f'<td><details><summary class="relation {kind}"><span class="symbol">'
+            f"{escape(SYMBOLS.get(statement.relation, '~'))}</span> {escape(statement.relation)}"
+            f"</summary><ul>{evidence}</ul></details></td>"
+        )
+    network = about.startswith("as this network")
+    small = f"<small>{_details(rest) if network else name(rest)}</small>" if rest else ""
+    return f'<tr><th scope="row">{escape(title)}{small}</th>{"".join(cells)}</tr>'
+
+
+def _details(text: str) -> str:
+    """`3 layers, read-out 1ᵀV_c`, the read-out typeset."""
+    before, sign, readout = text.partition("read-out ")
+    return escape(before + sign) + math(readout)
+
+
+def pair(report: PairReport, place: int) -> str:
+    """What tells the two graphs apart, and by which sentence."""
+    if report.faulty:
+        return ""
+    chips = "".join(_outcome(outcome) for outcome in report.outcomes)
+    parts = [f'<ul class="outcomes" aria-label="What tells the graphs apart">{chips}</ul>']
+    if report.sentence:
+        parts.insert(0, _sentence(report, place))
+    else:
+        parts.insert(
+            0,
+            '<p class="hint">No grammar asked has a sentence that differs on these two graphs.</p>',
+        )
+    return "".join(parts)
+
+
+def _sentence(report: PairReport, place: int) -> str:
+    what = "shortest sentence" if report.shortest else "a sentence"
+    first, second = (*report.values, "", "")[:2]
+    drawing = places = ""
+    if report.pattern is not None and report.pattern.vertices:
+        title = f"The pattern that {report.sentence} counts"
+        drawing = f'<div class="counted">{single_pattern(report.pattern, title)}</div>'
+        counts = [len(found) for found in report.places]
+        if any(counts):
+            most = max(counts)
+            at = min(place, most - 1)
+            places = (
+                '<p class="places"><button type="button" class="chip" data-action="place" '
+                f'data-value="{(at - 1) % most}" aria-label="Previous place">‹</button>'
+                f"<span>place {at + 1} of {most} drawn in the graphs</span>"
+                '<button type="button" class="chip" data-action="place" '
+                f'data-value="{(at + 1) % most}" aria-label="Next place">›</button></p>'
+            )
+        else:
+            places = ""
+    return (
+        '<div class="sentence"><div><p class="what">'
+        f'{what} of <span class="name">{name(report.whose)}</span></p>'
+        f'<p class="equation">{math(report.sentence)}</p>'
+        f'<p class="values"><b>{escape(first)}</b> against <b>{escape(second)}</b></p>'
+        f"{places}</div>{drawing}</div>"
+    )
+
+
+def _outcome(outcome: Outcome) -> str:
+    sign, words = {True: ("✓", "tells them apart"), False: ("–", "does not"), None: ("?", "open")}[
+        outcome.different
+    ]
+    kind = {True: "yes", False: "no", None: "open"}[outcome.different]
+    mine = " mine" if outcome.mine else ""
+    detail = outcome.detail
+    shown = f"by {math(detail[3:])}" if detail.startswith("by ") else escape(detail)
+    return (
+        f'<li class="{kind}{mine}"><span class="sign" aria-hidden="true">{sign}</span>'
+        f'<span class="name">{name(outcome.name)}</span><span class="visually-hidden"> {words} '
+        f'</span><span class="detail">{shown}</span></li>'
+    )
+
+
+def file_report(report: FileReport) -> str:
+    """What a dropped file holds."""
+    mark, kind = ("✓", "checked") if report.holds else ("✗", "refused")
+    use = (
+        '<button type="button" class="button" data-action="use-file">Show its grammar</button>'
+        if report.language
+        else ""
+    )
+    details = f"<pre>{escape(report.details)}</pre>" if report.details else ""
+    return (
+        f'<div class="file"><p class="{kind}">{mark} <b>{escape(report.name)}</b> '
+        f"{escape(report.verdict)}</p>{use}"
+        '<button type="button" class="button quiet" data-action="close-file">Close</button>'
+        f"{details}</div>"
+    )
+
+
+def message(text: str) -> str:
+    """A plain sentence in place of a result."""
+    return f'<p class="trouble" role="alert">{escape(text)}</p>'
+
+
+def ticks(operations: Iterable[str]) -> str:
+    """One box for every operation; those of the language are ticked."""
+    chosen = set(operations)
+    boxes = []
+    for key, operation in OPERATIONS.items():
+        on = " checked" if key in chosen else ""
+        boxes.append(
+            f'<label class="tick" title="{escape(operation.meaning)}"><input type="checkbox" '
+            f'data-tick="{escape(key)}"{on}><span class="symbol">{_symbol(operation.symbol)}</span>'
+            f'<span class="meaning">{escape(operation.meaning or operation.signature)}</span>'
+            "</label>"
+        )
+    return "".join(boxes)
+
+
+def _symbol(symbol: str) -> str:
+    return math(symbol) if symbol.startswith("f_") or symbol in ("1", "ᵀ") else escape(symbol)
