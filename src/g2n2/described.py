@@ -37,6 +37,11 @@ def some(names: Iterable[str]) -> str:
     return " ".join(listed[:MOST_NAMES]) + (f" and {rest:,} more" if rest > 0 else "") or "none"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 layer`, `2 layers`, `1,000 graphs`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def shape(values: Any) -> str:
     """The shape of an array or a tensor, `none` where there is no such thing."""
     return "none" if values is None else str(list(values.shape))

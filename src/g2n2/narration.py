@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .described import counted
 from .reduction.reduce import Simulation
 from .verdict import advice
 
@@ -49,8 +50,9 @@ def narrate(result: Derivation) -> str:
         if isinstance(link, Simulation):
             proof = link.proof
             lemma = " with the transpose lemma" if proof.transposed else ""
+            count = counted(len(proof.witnesses), "obligation")
             say(
-                f"{_INDENT}proved by {len(proof.witnesses)} obligations, {proof.claim.form} form"
+                f"{_INDENT}proved by {count}, {proof.claim.form} form"
                 f"{lemma}; converse by {len(link.converse.witnesses)}"
             )
     say(f"{_INDENT}assumed: {assumption(reduction.assume)}; {level(reduction.level)}")

@@ -29,7 +29,7 @@ def bench(
         bool, typer.Option("--quick", help="Tiny sizes that only show the steps.")
     ] = False,
 ) -> None:
-    """Measure how fast networks train and predict here, after an equality check.
+    """How fast networks are on this machine, after an equality check.
 
     Exit code 1 means that the fast path differs from the reference; its speed is not shown.
     """

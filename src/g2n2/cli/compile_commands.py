@@ -87,7 +87,7 @@ def compile_grammar(
     figure: Annotated[Figure, typer.Option(help="What --diagram draws.")] = Figure.layer,
     json: AsJson = False,
 ) -> None:
-    """The network of a grammar with its shapes, parameters, FLOPs and memory."""
+    """The network of a grammar: shapes, parameters, FLOPs, memory."""
     from ..compiler.costs import NetworkCost
     from ..compiler.grammar_to_plan import plan_network, undefined_supports
     from ..compiler.plan_to_text import plan_as_json, plan_text
@@ -141,7 +141,7 @@ def trace_word(
     diagram: Diagram = None,
     json: AsJson = False,
 ) -> None:
-    """How a network makes a word, rule by rule: the memories after each step, the layers needed."""
+    """How a network makes a word, rule by rule, and the layers needed."""
     from ..compiler.trace import trace, trace_json
     from ..graphs import parse_graph6
 

@@ -74,7 +74,7 @@ def words(
     json: AsJson = False,
     latex: Annotated[bool, typer.Option(help="Print LaTeX.")] = False,
 ) -> None:
-    """The words of a grammar by number of operations, equal ones listed once."""
+    """The words of a grammar, shortest first, equal ones once."""
     from ..grammars.words import enumerate_words
     from ..language import sorts
     from ..language.printing import to_latex

@@ -59,7 +59,7 @@ def equal(
     assume: AssumeOption = Assume.symmetric,
     json: AsJson = False,
 ) -> None:
-    """Whether two terms are equal for every n and every input: exit 0 equal, 1 not."""
+    """Whether two terms are equal on every graph: exit 0 equal, 1 not."""
     from ..language.equality import decide
     from ..language.parsing import parse
     from ..narration import assumption

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..atomic_files import check_folder
+from ..described import counted
 from ..errors import DataError
 from . import show
 from .options import (
@@ -96,7 +97,7 @@ def train(
     ] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
 ) -> None:
-    """Train a network on a data set or your own graphs, into a run folder.
+    """Train a network on your graphs or a data set, into a run folder.
 
     Settings on the command line win over those of --config, and those over the defaults.
     """
@@ -136,7 +137,7 @@ def sweep(
     ] = "sweep.db",
     out: Annotated[Path, typer.Option(help="Folder of the trials' runs.")] = Path("runs/sweep"),
 ) -> None:
-    """Search hyper-parameters and grammars with Optuna; resumable, alone or several at once."""
+    """Search settings and grammars with Optuna; can be resumed."""
     from ..training.sweep import Sweep, run_sweep
 
     plan = Sweep.read(config)
@@ -232,7 +233,7 @@ def _say_stopped(result: Result) -> None:
     from ..training.display import measured, shown_path
 
     (done, planned), folder = result.epochs, shown_path(result.folder)
-    show.say(f"\nthe time is up after {done} of {planned} epochs")
+    show.say(f"\nthe time is up after {done} of {counted(planned, 'epoch')}")
     if result.best_epoch:
         task = result.parts.task
         best = result.history[result.best_epoch - 1][f"validation {task.metric}"]
@@ -247,9 +248,8 @@ def _say_result(result: Result, console: Any) -> None:
 
     count, folder = len(result.parts.splits["test"]), shown_path(result.folder)
     if result.scores:
-        graphs = "1 graph" if count == 1 else f"{count:,} graphs"
         show.title(
-            f"Test: {graphs} of {result.parts.graphs.name} never trained on, "
+            f"Test: {counted(count, 'graph')} of {result.parts.graphs.name} never trained on, "
             f"weights of epoch {result.best_epoch}"
         )
         console.print(score_table(result.parts.task, result.scores, result.guesses))

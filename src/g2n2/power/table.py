@@ -299,7 +299,15 @@ def to_markdown(rows: Sequence[PowerRow]) -> str:
     return "\n".join(lines)
 
 
-HEADERS = ("grammar", "read-out", "suite", "pairs", "separated", "1-WL", "2-FWL", "layers", "s")
+HEADERS = (
+    "grammar", "read-out", "suite", "pairs", "told apart", "beside 1-WL", "beside 3-WL",
+    "layers", "s",
+)  # fmt: skip
+LEGEND = (
+    "told apart: pairs on which some sentence differs; beside 1-WL, 3-WL: pairs more or fewer than "
+    "that test tells apart; layers: after which nothing was gained; s: seconds"
+)
+"""What the columns say."""
 
 
 def cells(row: PowerRow) -> tuple[str, ...]:
@@ -310,11 +318,17 @@ def cells(row: PowerRow) -> tuple[str, ...]:
         row.suite,
         str(row.pairs),
         str(row.separated) + ("" if row.exact else f" (to {len(row.by_layer) - 1} layers)"),
-        "=" if row.equals_1wl else "≠",
-        "=" if row.equals_2fwl else "≠",
+        _beside(row, "1-WL"),
+        _beside(row, "3-WL"),
         str(row.depth),
         f"{row.seconds:.1f}",
     )
+
+
+def _beside(row: PowerRow, test: str) -> str:
+    more, fewer = row.against[test]
+    shown = [f"{more:,} more"] * bool(more) + [f"{fewer:,} fewer"] * bool(fewer)
+    return ", ".join(shown) or "the same"
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from torch import nn
 from ..compiler.costs import NetworkCost
 from ..compiler.grammar_to_plan import plan_network
 from ..data.batch import LARGE
+from ..described import counted
 from ..grammars.grammar import Grammar
 from ..nn.model import GrammarGNN
 from .calibration import Reliability, percent
@@ -70,13 +71,13 @@ class Display(AbstractContextManager["Display"]):
             self._point(sentence)
         weights = sum(p.numel() for p in model.parameters())
         name = config.baseline or f"The network of {config.grammar} (preset {recipe.preset})"
-        layers = "1 layer" if config.layers == 1 else f"{config.layers} layers"
+        layers = counted(config.layers, "layer")
         self._point(f"{name} has {layers} of width {config.width}: {weights:,} weights.")
         if self.other is not None and isinstance(model, GrammarGNN):
             self._point(reduction_sentence(self.other, model))
         self._point(
-            f"Recipe {recipe.name}: at most {recipe.epochs} epochs, batches of {recipe.batch}, "
-            f"learning rate {recipe.rate:g}, seed {config.seed}."
+            f"Recipe {recipe.name}: at most {counted(recipe.epochs, 'epoch')}, "
+            f"batches of {recipe.batch}, learning rate {recipe.rate:g}, seed {config.seed}."
         )
 
     def _point(self, sentence: str) -> None:
