@@ -108,8 +108,9 @@ def _range(name: str) -> str:
         return f"{'above' if name == 'rate' else 'from'} 0 to below {BELOW[name]:g}"
     if name in RANGES:
         least, most = RANGES[name]
-        return f"{least:,} to {most:,}"
-    return ""
+        return f"{least:,} to {most:,}" if most < 10**9 else f"{least:,} to {most:.0e}"
+    kinds = {field.name: str(field.type) for field in fields(RunConfig)}
+    return "`true`, `false`" if kinds[name].startswith("bool") else "see right"
 
 
 def command_page() -> str:
