@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from run_page import assert_shows, blocks, parse_shell, run_page
 
 ROOT = Path(__file__).parents[1]

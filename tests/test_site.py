@@ -46,7 +46,11 @@ def test_the_ranges_of_the_settings_page_are_those_of_the_settings(generated):
         assert (accepted(name, least), accepted(name, least - 1)) == (True, False), name
         assert not accepted(name, most + 1 if most < 2**53 else most * 2), name
     for name, below in generated.BELOW.items():
-        assert (accepted(name, 0.5), accepted(name, below), accepted(name, -0.1)) == (True, False, False)
+        assert (accepted(name, 0.5), accepted(name, below), accepted(name, -0.1)) == (
+            True,
+            False,
+            False,
+        )
     for name in ("readout", "pooling", "functions", "device", "precision", "recipe"):
         assert all(accepted(name, choice) for choice in generated.CHOICES[name])
         assert not accepted(name, "another")

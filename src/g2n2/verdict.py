@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
+from . import notebook_html
 from .described import counted
 from .errors import G2N2Error
 from .grammars.fragments import Fragment
@@ -75,6 +76,9 @@ class Verdict:
             lines += [f"      {line}" for line in statement.evidence]
         lines += [f"{note[0].upper()}{note[1:]}" for note in self.notes]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return notebook_html.verdict(self)
 
     def of_network(self) -> Verdict:
         """What is said of the network alone."""

@@ -124,6 +124,11 @@ class NetworkPlan(PlanPower):
     readout: ReadoutPlan
     only_free: bool = False
 
+    def _repr_html_(self) -> str:
+        from .plan_to_text import plan_html
+
+        return plan_html(self)
+
 
 SYMBOLS: dict[Sort, str] = {M: "C", V: "H", R: "R", S: "s"}
 """C and H as in the paper; R holds rows and s scalars, where a grammar has them."""

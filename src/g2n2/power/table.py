@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from html import escape
 from itertools import combinations, islice
 from time import perf_counter
 from typing import Any, overload
 
 from ..grammars.grammar import Grammar
 from ..graphs.names import graph_text
+from ..notebook_html import table as html_table
 from .random_probes import LAYERS, probe_graphs
 from .refinement import WLTest, refine
 from .separation import bounded_by_2fwl
@@ -364,11 +364,7 @@ class PowerTable(Sequence[PowerRow]):
         return f"PowerTable({len(self)} rows)"
 
     def _repr_html_(self) -> str:
-        def line(tag: str, row: Sequence[str]) -> str:
-            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
-
-        rows = "".join(line("td", cells(row)) for row in self.rows)
-        return f"<table>{line('th', HEADERS)}{rows}</table>"
+        return html_table(map(cells, self.rows), HEADERS)
 
     def to_markdown(self) -> str:
         return to_markdown(self.rows)
