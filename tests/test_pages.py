@@ -74,7 +74,7 @@ def test_a_page_that_is_wrong_is_found_out(page):
 
 @pytest.mark.parametrize("line", ["g2n2 train x.csv --no-such", "make nothing", "rm -rf x"])
 def test_a_script_that_is_wrong_is_found_out(line):
-    with pytest.raises(Exception, match="No such option|make nothing|rm -rf"):
+    with pytest.raises(Exception, match=r"No such option|make nothing|rm -rf"):
         parse_shell(line)
 
 
