@@ -62,7 +62,7 @@ torture-sample: $(READY)
 
 docs: $(READY)
 	@echo "mkdocs: pages into build/site"
-	@$(BIN)/mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "open build/site/index.html"
 
 gpu: $(READY)

@@ -23,7 +23,11 @@ _LEFT = 'style="text-align:left;vertical-align:top"'
 
 def typeset(text: str) -> str:
     """Escaped text with V_c, V_r and G_L3 as V and G with an index."""
-    return re.sub(r"([VGC])_([a-z0-9]|L\d)(?!\w)", r"\1<sub>\2</sub>", escape(text))
+    return re.sub(r"V_([cr])|G_(L\d+)", _index, escape(text))
+
+
+def _index(found: re.Match[str]) -> str:
+    return f"{found[0][0]}<sub>{found[1] or found[2]}</sub>"
 
 
 def table(rows: Iterable[Sequence[str]], headers: Sequence[str] = (), caption: str = "") -> str:
@@ -86,12 +90,13 @@ def derivation(result: Derivation) -> str:
 
 def verdict(found: Verdict) -> str:
     """Statements as rows, their evidence folded."""
-    rows = ""
+    rows, about = "", ""
     for statement in found.statements:
+        title = "" if statement.about == about else typeset(about := statement.about)
         summary = f"{escape(statement.relation)} {typeset(statement.against)}"
         evidence = "<br>".join(map(typeset, statement.evidence))
         rows += (
-            f"<tr><td {_LEFT}>{typeset(statement.about)}</td><td {_LEFT}>"
+            f"<tr><td {_LEFT}>{title}</td><td {_LEFT}>"
             f"<details><summary>{summary}</summary>{evidence}</details></td></tr>"
         )
     notes = "".join(f"<p>{typeset(note)}</p>" for note in found.notes)

@@ -80,8 +80,12 @@ def compile_grammar(
     pooling: PoolingOption = None,
     functions: FunctionsOption = None,
     pair_bias: PairBias = None,
-    context: Annotated[bool, typer.Option(help="Nodes and edges see the pooled vector.")] = False,
-    directed: Annotated[bool, typer.Option(help="Give Aᵀ as an input too.")] = False,
+    context: Annotated[
+        bool, typer.Option(show_default=False, help="Nodes and edges see the pooled vector.")
+    ] = False,
+    directed: Annotated[
+        bool, typer.Option(show_default=False, help="Give Aᵀ as an input too.")
+    ] = False,
     reduce: Reduce = None,
     diagram: Diagram = None,
     figure: Annotated[Figure, typer.Option(help="What --diagram draws.")] = Figure.layer,

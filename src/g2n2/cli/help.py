@@ -87,6 +87,6 @@ def add_examples(app: typer.Typer) -> None:
     """Put the examples of `GROUPS` below the help of each command."""
     examples = {name: lines for commands in GROUPS.values() for name, lines in commands.items()}
     for command in app.registered_commands:
-        name = command.name or getattr(command.callback, "__name__", "")
+        name = str(command.name or getattr(command.callback, "__name__", ""))
         shown = "\n".join(f"  {line}" for line in examples.get(name, ()))
         command.epilog = f"\b\nExamples:\n{shown}"

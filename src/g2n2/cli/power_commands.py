@@ -44,7 +44,7 @@ Readout = Annotated[
     str, typer.Option(help="'network' (1ᵀV, Tr(M), 1ᵀM1) or rules such as 'S → VᵀV'.")
 ]
 WithF = Annotated[bool, typer.Option("--with-f", help="Allow sums and pointwise functions.")]
-Directed = Annotated[bool, typer.Option(help="The graphs are directed.")]
+Directed = Annotated[bool, typer.Option(show_default=False, help="The graphs are directed.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -119,9 +119,13 @@ def power(
     ] = None,
     with_f: WithF = False,
     reduce: Reduce = None,
-    pairs: Annotated[bool, typer.Option(help="A file holds consecutive pairs.")] = False,
+    pairs: Annotated[
+        bool, typer.Option(show_default=False, help="A file holds consecutive pairs.")
+    ] = False,
     data: Annotated[Path | None, typer.Option(help="Folder with the suites' files.")] = None,
-    markdown: Annotated[bool, typer.Option(help="Print the table as Markdown.")] = False,
+    markdown: Annotated[
+        bool, typer.Option(show_default=False, help="Print the table as Markdown.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw pairs against layers here.")] = None,
     json: AsJson = False,
 ) -> None:

@@ -59,9 +59,13 @@ def derive(
     typing: Annotated[TypingName, typer.Option(help="full: also Sᵀ and 1 of a row.")] = (
         TypingName.paper
     ),
-    sorts: Annotated[bool, typer.Option(help="Show which sorts each operation makes.")] = False,
+    sorts: Annotated[
+        bool, typer.Option(show_default=False, help="Show which sorts each operation makes.")
+    ] = False,
     json: AsJson = False,
-    latex: Annotated[bool, typer.Option(help="Print both grammars as LaTeX.")] = False,
+    latex: Annotated[
+        bool, typer.Option(show_default=False, help="Print both grammars as LaTeX.")
+    ] = False,
 ) -> None:
     """Make the grammar of a set of operations and reduce it, with a proof."""
     from ..atomic_files import check_output
