@@ -55,6 +55,7 @@ def bench(
         rows.append((speed.case, rate, ratio, errors))
     headers = ("3 layers of width 64, QM9's sizes", "graphs/s", "× reference", "relative errors")
     show.table(headers, rows, narrow=1)
+    show.say("× reference: times as fast as the layer as written; errors: outputs, gradients")
     if quick:
         show.say("--quick: these figures say nothing about speed.")
     raise typer.Exit(1 if differs else 0)
