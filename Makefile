@@ -17,7 +17,7 @@ PIPFLAGS ?= -qq
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check --no-input install $(PIPFLAGS)
 FAILED := { echo "pip could not install this. To see all it says, add PIPFLAGS= to the command."; exit 1; }
 
-.PHONY: env demo workbench test test-slow torture torture-sample gpu lint clean help FORCE
+.PHONY: env demo workbench test test-slow torture torture-sample docs gpu lint clean help FORCE
 
 env: $(READY)
 	@echo "Environment ready in .venv; next: make demo, make test, make help."
@@ -29,6 +29,7 @@ help:
 	@echo "make test       style, types and the default tests"
 	@echo "make test-slow  the tests marked slow"
 	@echo "make torture    kill, starve and feed junk to everything; writes docs/reliability.md"
+	@echo "make docs       these pages as a site in build/site"
 	@echo "make gpu        on a machine with a GPU: its tests, then all benchmarks"
 	@echo "make lint       style and types only"
 	@echo "make clean      remove .venv, build/ and caches"
@@ -62,6 +63,11 @@ torture: $(READY)
 torture-sample: $(READY)
 	@echo "torture: a sample"
 	@$(TORTURE) --sample
+
+docs: $(READY)
+	@echo "mkdocs: pages into build/site"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "open build/site/index.html"
 
 gpu: $(READY)
 	@$(BIN)/pytest -m gpu

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     power: CallablePackage
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "derive": "pipeline",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 from typing import Any
+
+from .notebook_html import facts as facts_html
 
 MOST_NAMES = 4
 
@@ -19,15 +20,15 @@ class Described:
         """What a reader wants to know first: a word and its value, a few of them."""
         raise NotImplementedError
 
+    def drawing(self) -> str:
+        """HTML below the table: nothing, unless a container draws what it holds."""
+        return ""
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in self.facts().items())})"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{escape(word)}</th><td>{escape(value)}</td></tr>"
-            for word, value in self.facts().items()
-        )
-        return f"<table><caption>{escape(type(self).__name__)}</caption>{rows}</table>"
+        return facts_html(type(self).__name__, self.facts(), self.drawing())
 
 
 def some(names: Iterable[str]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from .described import counted
 from .reduction.reduce import Simulation
 from .verdict import advice
 
@@ -49,14 +50,15 @@ def narrate(result: Derivation) -> str:
         if isinstance(link, Simulation):
             proof = link.proof
             lemma = " with the transpose lemma" if proof.transposed else ""
+            count = counted(len(proof.witnesses), "obligation")
             say(
-                f"{_INDENT}proved by {len(proof.witnesses)} obligations, {proof.claim.form} form"
+                f"{_INDENT}proved by {count}, {proof.claim.form} form"
                 f"{lemma}; converse by {len(link.converse.witnesses)}"
             )
     say(f"{_INDENT}assumed: {assumption(reduction.assume)}; {level(reduction.level)}")
     title("Rules that stay")
     for kept in result.kept:
-        say(f"{_INDENT}{kept.rule!s:<22} {kept.reason}")
+        say(f"{_INDENT}{kept.rule!s:<22} {kept.reason}{_graph6(kept.witness)}")
     if reduction.alternatives:
         title("Alternatives, not substituted")
         for other in reduction.alternatives:
@@ -64,6 +66,13 @@ def narrate(result: Derivation) -> str:
             say(f"{_INDENT}{_INDENT}{other.note}")
     say(f"\n{result.verdict}")
     return "\n".join(lines)
+
+
+def _graph6(witness: dict[str, Any] | None) -> str:
+    """` (EhEG, EJaG)`: the graphs of a witness that was told by their names."""
+    if witness is None or witness["graphs"] == witness["names"]:
+        return ""
+    return f" ({', '.join(witness['graphs'])})"
 
 
 def assumption(assume: str) -> str:

@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import notebook_html
 from .errors import G2N2Warning, GrammarError, ReductionError
 from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_of, reduced_name
 from .grammars.coercion import GrammarLike, as_grammar
@@ -94,7 +94,7 @@ class Derivation:
         return narrate(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        return notebook_html.derivation(self)
 
     def to_json(self) -> dict[str, Any]:
         """Everything `g2n2 derive --json` prints."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
+from .described import counted
 from .errors import G2N2Error
 from .grammars.catalogue import find_grammar
 from .grammars.grammar import Grammar, Rule
@@ -330,7 +331,7 @@ def _simulated(larger: Grammar, smaller: Grammar) -> str | None:
     if found.status != "proved":
         return None
     count = len(found.proof.witnesses) if found.proof is not None else 0
-    return f"{count} obligations checked"
+    return f"{counted(count, 'obligation')} checked"
 
 
 @cache

@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
 
+from . import notebook_html
 from .compiler.plan import NetworkPlan
 from .compiler.plan_to_text import rules_text
+from .described import counted
 from .errors import G2N2Error
 from .grammars.fragments import Fragment
 from .grammars.grammar import Grammar, Rule
@@ -80,6 +82,9 @@ class Verdict:
             lines += [f"      {line}" for line in statement.evidence]
         lines += [f"{note[0].upper()}{note[1:]}" for note in self.notes]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return notebook_html.verdict(self)
 
     def of_network(self) -> Verdict:
         """What is said of the network alone."""
@@ -155,7 +160,7 @@ def suite_statements(row: PowerRow) -> tuple[Statement, ...]:
     statements = []
     measured = f"tested: {row.separated:,} of {row.pairs:,} pairs told apart"
     if not row.exact:
-        measured += f" within {_layers(len(row.by_layer) - 1)}"
+        measured += f" within {counted(len(row.by_layer) - 1, 'layer')}"
     for test, (more, less) in row.against.items():
         relation: Relation = "agrees with"
         if more or less:
@@ -207,7 +212,7 @@ def inclusion_text(inclusion: Inclusion) -> str:
     if inclusion.proof is None:
         return f"proved: {'; '.join(inclusion.cited)}"
     count, form = len(inclusion.proof.witnesses), inclusion.proof.claim.form
-    return f"proved by {count} obligations, {form} form"
+    return f"proved by {counted(count, 'obligation')}, {form} form"
 
 
 def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
@@ -235,8 +240,13 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
     if colours.bound and describes == "exactly":
         describes = "from above"
     if colours.note:
-        exceptions = (*exceptions, f"at {_layers(layers)} the test is not exact: {colours.note}")
-    about = f"{_NETWORK} of unlimited width: {_layers(layers)}, read-out {_readout_text(plan)}"
+        exceptions = (
+            *exceptions,
+            f"at {counted(layers, 'layer')} the test is not exact: {colours.note}",
+        )
+    about = (
+        f"{_NETWORK} of unlimited width: {counted(layers, 'layer')}, read-out {_readout_text(plan)}"
+    )
     limit = _limit(tested, options.functions)
     statements = tuple(
         _network_placed(about, probe, limit, test, pool, describes) for test in (ONE_WL, THREE_WL)
@@ -251,10 +261,6 @@ def _readout_text(plan: NetworkPlan) -> str:
     text = plan.test_grammar().readout_text
     other = {how for _, how in plan.readout.pools} - {"sum", "none"}
     return f"{text} with {' and '.join(sorted(other))} in place of sums" if other else text
-
-
-def _layers(count: int) -> str:
-    return "1 layer" if count == 1 else f"{count} layers"
 
 
 def _limit(tested: Grammar, mixing: Mapping[Sort, Mixing]) -> Grammar:

@@ -18,7 +18,7 @@ def test_separate_names_the_sentence_its_values_and_its_depth():
     assert (answer["depth"], answer["readout"], answer["shortest"]) == (3, "1ᵀV_c", True)
     network = json.loads(run("separate", C6, TRIANGLES, "--readout", "network", "--json")[1])
     assert network["depth"] == 2
-    assert "is 0 on the first and 12 on the second" in run("separate", C6, TRIANGLES)[1]
+    assert "is 0 on C6 (EhEG) and 12 on 2·C3 (EJaG)" in run("separate", C6, TRIANGLES)[1]
 
 
 def test_separate_says_same_with_and_without_f():

@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
+from .. import __version__
 from ..errors import G2N2Error, G2N2Warning
 from . import (
     bench_commands,
     compile_commands,
     demo_commands,
+    doctor_commands,
     grammar_commands,
     power_commands,
     reduction_commands,
@@ -21,12 +23,12 @@ from . import (
     train_commands,
     workbench,
 )
+from .help import GroupedHelp, add_examples
 from .plugins import load_plugin
 
 app = typer.Typer(
-    help="From a set of matrix operations to a graph neural network of known power.",
+    cls=GroupedHelp,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -38,11 +40,19 @@ for group in (
     run_commands,
     term_commands,
     grammar_commands,
+    doctor_commands,
     bench_commands,
     demo_commands,
     workbench,
 ):
     group.register(app)
+add_examples(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"g2n2 {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
@@ -54,8 +64,14 @@ def options(
             metavar="MODULE",
         ),
     ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
+    ] = False,
 ) -> None:
-    """From a set of matrix operations to a graph neural network of known power."""
+    """ ""From a set of matrix operations to a graph neural network of known power.
+
+    COMMAND --help explains a command, with examples.
+    """
     for module in plugin or ():
         load_plugin(module)
 

@@ -80,14 +80,18 @@ def compile_grammar(
     pooling: PoolingOption = None,
     functions: FunctionsOption = None,
     pair_bias: PairBias = None,
-    context: Annotated[bool, typer.Option(help="Nodes and edges see the pooled vector.")] = False,
-    directed: Annotated[bool, typer.Option(help="Give Aᵀ as an input too.")] = False,
+    context: Annotated[
+        bool, typer.Option(show_default=False, help="Nodes and edges see the pooled vector.")
+    ] = False,
+    directed: Annotated[
+        bool, typer.Option(show_default=False, help="Give Aᵀ as an input too.")
+    ] = False,
     reduce: Reduce = None,
     diagram: Diagram = None,
     figure: Annotated[Figure, typer.Option(help="What --diagram draws.")] = Figure.layer,
     json: AsJson = False,
 ) -> None:
-    """The network of a grammar with its shapes, parameters, FLOPs and memory."""
+    """The network of a grammar: shapes, parameters, FLOPs, memory."""
     from ..compiler.costs import NetworkCost
     from ..compiler.grammar_to_plan import plan_network, undefined_supports
     from ..compiler.plan_to_text import plan_as_json, plan_text
@@ -141,7 +145,7 @@ def trace_word(
     diagram: Diagram = None,
     json: AsJson = False,
 ) -> None:
-    """How a network makes a word, rule by rule: the memories after each step, the layers needed."""
+    """How a network makes a word, rule by rule, and the layers needed."""
     from ..compiler.trace import trace, trace_json
     from ..graphs import parse_graph6
 

@@ -24,7 +24,7 @@ def demo(
         bool, typer.Option("--quick", help="Seconds, to see the steps; claims nothing.")
     ] = False,
 ) -> None:
-    """Derive a network, prove it, train it against a GIN, and write a report.
+    """Derive a network with its proof, train it against a GIN.
 
     Exit code 1 means that a claim about R² does not hold.
     """

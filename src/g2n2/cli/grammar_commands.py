@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 def grammars(
     name: Annotated[str, typer.Argument(help="Show this one only.")] = "",
     json: AsJson = False,
-    latex: Annotated[bool, typer.Option(help="Print LaTeX.")] = False,
+    latex: Annotated[bool, typer.Option(show_default=False, help="Print LaTeX.")] = False,
 ) -> None:
     """The grammars known by name."""
     from ..grammars.catalogue import NOTES, catalogue
@@ -72,9 +72,9 @@ def words(
     assume: AssumeOption = Assume.symmetric,
     reduce: Reduce = None,
     json: AsJson = False,
-    latex: Annotated[bool, typer.Option(help="Print LaTeX.")] = False,
+    latex: Annotated[bool, typer.Option(show_default=False, help="Print LaTeX.")] = False,
 ) -> None:
-    """The words of a grammar by number of operations, equal ones listed once."""
+    """The words of a grammar, shortest first, equal ones once."""
     from ..grammars.words import enumerate_words
     from ..language import sorts
     from ..language.printing import to_latex
@@ -117,7 +117,9 @@ def tree(
     sentence: Annotated[str, typer.Argument(help="A term, for instance '1ᵀA1'.")],
     grammar: Annotated[str, typer.Option(help=HELP)] = "G_L3",
     reduce: Reduce = None,
-    dot: Annotated[bool, typer.Option(help="Print Graphviz instead of text.")] = False,
+    dot: Annotated[
+        bool, typer.Option(show_default=False, help="Print Graphviz instead of text.")
+    ] = False,
 ) -> None:
     """How a grammar derives a sentence: its derivation tree."""
     from ..grammars.derivations import derive_word, tree_dot, tree_text

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..described import counted
 from . import show
 from .options import HELP_OR_TEST, AsJson, Reduce, of_words_or_test
 
@@ -43,7 +44,7 @@ Readout = Annotated[
     str, typer.Option(help="'network' (1ᵀV, Tr(M), 1ᵀM1) or rules such as 'S → VᵀV'.")
 ]
 WithF = Annotated[bool, typer.Option("--with-f", help="Allow sums and pointwise functions.")]
-Directed = Annotated[bool, typer.Option(help="The graphs are directed.")]
+Directed = Annotated[bool, typer.Option(show_default=False, help="The graphs are directed.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -64,7 +65,7 @@ def separate(
     directed: Directed = False,
     json: AsJson = False,
 ) -> None:
-    """Whether a grammar tells two graphs apart, and the sentence that does."""
+    """Whether a grammar tells two graphs apart, and by which sentence."""
     from ..graphs import read_graph
     from ..power.refinement import WLTest
     from ..power.separation import separate as run
@@ -77,10 +78,10 @@ def separate(
     chosen = taken.grammar
     if with_f:
         chosen = with_functions(chosen)
+    graphs = read_graph(first, directed), read_graph(second, directed)
     found = run(
         chosen,
-        read_graph(first, directed),
-        read_graph(second, directed),
+        *graphs,
         engine=engine.value,
         readout=readout or None,
         directed=directed,
@@ -91,7 +92,7 @@ def separate(
     else:
         if taken.note:
             show.say(taken.note)
-        _say_separation(found, chosen.name)
+        _say_separation(found, chosen.name, graphs)
 
 
 def _separate_by_test(test: WLTest, first: Adjacency, second: Adjacency, json: bool) -> None:
@@ -104,7 +105,7 @@ def _separate_by_test(test: WLTest, first: Adjacency, second: Adjacency, json: b
     elif found.separated():
         show.say(f"different ({test.name}, from round {found.separated_at()} on)")
     else:
-        show.say(f"same ({test.name}, stable after {found.rounds} rounds)")
+        show.say(f"same ({test.name}, stable after {counted(found.rounds, 'round')})")
 
 
 def power(
@@ -118,13 +119,17 @@ def power(
     ] = None,
     with_f: WithF = False,
     reduce: Reduce = None,
-    pairs: Annotated[bool, typer.Option(help="A file holds consecutive pairs.")] = False,
+    pairs: Annotated[
+        bool, typer.Option(show_default=False, help="A file holds consecutive pairs.")
+    ] = False,
     data: Annotated[Path | None, typer.Option(help="Folder with the suites' files.")] = None,
-    markdown: Annotated[bool, typer.Option(help="Print the table as Markdown.")] = False,
+    markdown: Annotated[
+        bool, typer.Option(show_default=False, help="Print the table as Markdown.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw pairs against layers here.")] = None,
     json: AsJson = False,
 ) -> None:
-    """How many pairs of a suite each grammar tells apart, by number of layers."""
+    """How many pairs of hard graphs each grammar tells apart."""
     from ..data.suites import find_suite
     from ..power import table
     from ..power.refinement import WLTest
@@ -159,6 +164,7 @@ def power(
         show.say(table.to_markdown(rows))
     else:
         show.table(table.HEADERS, [table.cells(row) for row in rows], narrow=1)
+        show.say(table.LEGEND)
         for row in rows:
             show.say(f"\n{row.grammar} on {row.suite}, told apart by layers 0, 1, 2 …")
             show.say("  " + " ".join(map(str, row.by_layer)))
@@ -203,7 +209,7 @@ def wl(
     directed: Directed = False,
     json: AsJson = False,
 ) -> None:
-    """Whether the k-dimensional Weisfeiler-Leman test tells two graphs apart."""
+    """Whether a Weisfeiler-Leman test tells two graphs apart."""
     from ..graphs import read_graph
     from ..power.refinement import refine
 
@@ -219,7 +225,9 @@ def wl(
         why = "" if len(sizes) == 1 else ": the graphs have different numbers of nodes"
         show.say(f"different from round {at} on ({k}-{variant.value.upper()}){why}")
     else:
-        show.say(f"same: stable after {found.rounds} rounds ({k}-{variant.value.upper()})")
+        show.say(
+            f"same: stable after {counted(found.rounds, 'round')} ({k}-{variant.value.upper()})"
+        )
 
 
 @contextmanager
@@ -254,7 +262,16 @@ def waiting(text: str) -> Iterator[None]:
         yield
 
 
-def _say_separation(found: Separation, name: str) -> None:
+def _named(graph: Adjacency) -> str:
+    """`C6 (EhEG)`: the name of a graph, where it has one, and its graph6."""
+    from ..graphs import to_graph6
+    from ..graphs.names import graph_name, graph_text
+
+    name = graph_name(graph)
+    return graph_text(graph) if name is None else f"{name} ({to_graph6(graph)})"
+
+
+def _say_separation(found: Separation, name: str, graphs: tuple[Adjacency, Adjacency]) -> None:
     show.say(f"{found.verdict} ({name}, read-out {found.readout})")
     if found.sentence is None:
         if found.primes:
@@ -268,10 +285,12 @@ def _say_separation(found: Separation, name: str) -> None:
     show.say(f"  {parts[-1].term}")
     if found.values is not None:
         modulo = f" modulo {found.modulus}" if found.modulus else ""
-        values = f"{found.values[0]} on the first and {found.values[1]} on the second"
-        show.say(f"  is {values}{modulo}")
+        values = zip(found.values, graphs, strict=True)
+        shown = " and ".join(f"{value} on {_named(graph)}" for value, graph in values)
+        show.say(f"  is {shown}{modulo}")
     shortest = "no shorter sentence does it" if found.shortest else "not proved shortest"
-    show.say(f"  {found.depth} layers; {shortest}")
+    shown = "" if found.depth is None else f"{counted(found.depth, 'layer')}; "
+    show.say(f"  {shown}{shortest}")
 
 
 def _separation_json(found: Separation, name: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..atomic_files import check_output
+from ..described import counted
 from ..errors import ReductionError
 from . import show
 from .options import HELP_OR_TEST, AsJson, Assume, AssumeOption, Reduce, of_words, of_words_or_test
@@ -58,11 +59,15 @@ def derive(
     typing: Annotated[TypingName, typer.Option(help="full: also Sᵀ and 1 of a row.")] = (
         TypingName.paper
     ),
-    sorts: Annotated[bool, typer.Option(help="Show which sorts each operation makes.")] = False,
+    sorts: Annotated[
+        bool, typer.Option(show_default=False, help="Show which sorts each operation makes.")
+    ] = False,
     json: AsJson = False,
-    latex: Annotated[bool, typer.Option(help="Print both grammars as LaTeX.")] = False,
+    latex: Annotated[
+        bool, typer.Option(show_default=False, help="Print both grammars as LaTeX.")
+    ] = False,
 ) -> None:
-    """From a fragment to its exhaustive grammar, and by proof to a reduced one."""
+    """Make the grammar of a set of operations and reduce it, with a proof."""
     from ..atomic_files import check_output
     from ..pipeline import derive as run
     from ..reduction.certificates import write_certificate
@@ -99,7 +104,7 @@ def check(
     ] = "",
     json: AsJson = False,
 ) -> None:
-    """Check a certificate with the independent checker: exit 0 valid, 1 invalid."""
+    """Check a certificate, independently: exit 0 valid, 1 invalid."""
     from ..pipeline import STDIN
     from ..reduction.certificates import declare_operations, parse_certificate, read_certificate
     from ..reduction.checker import check as run
@@ -127,7 +132,7 @@ def check(
             }
         )
     elif verdict.valid:
-        show.say(f"valid: {verdict.checked} obligations checked")
+        show.say(f"valid: {counted(verdict.checked, 'obligation')} checked")
         for claim in verdict.claims:
             show.say(f"shows: {claim}")
         for operation in verdict.operations:
@@ -149,7 +154,7 @@ def compare(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Which of two grammars tells more graphs apart, with and without pointwise f."""
+    """Which of two grammars or WL tests tells more graphs apart."""
     from ..pipeline import compare as run
     from ..power.refinement import WLTest
     from ..verdict import comparison_verdict

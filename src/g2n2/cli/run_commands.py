@@ -42,7 +42,7 @@ def evaluate(
     interval: Interval = 0.9,
     json: AsJson = False,
 ) -> None:
-    """Scores of a run's best weights on a part of its data, or on a file with targets."""
+    """Scores of a run on its test graphs, or on a file with targets."""
     from ..training.calibration import check_interval
     from ..training.display import plain_console, reliability_sentences, score_table
     from ..training.run import Run as TrainedRun
@@ -106,7 +106,7 @@ def predict(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Actors of the cluster.")] = 2,
 ) -> None:
-    """Predictions for new graphs, as CSV with the input's ids, in the input's order.
+    """Predictions with intervals for new graphs, as CSV.
 
     The output is OUT.partial while it is made; cut off, it goes on with --resume.
     """
@@ -139,7 +139,7 @@ def predict(
         except KeyboardInterrupt:
             made = None
     if made is None:
-        done = f"after {advance.done:,} records, which are kept; go on with --resume"
+        done = f"after {counted(advance.done, 'record')}, kept; go on with --resume"
         show.say(f"stopped {done if advance.done else 'before the first prediction'}")
         raise typer.Exit(130)
     to_stderr = is_stream(out)  # such as /dev/stdout, which holds the table
@@ -206,7 +206,7 @@ def datasets(
     name: Annotated[str | None, typer.Argument(help="All about one data set.")] = None,
     json: AsJson = False,
 ) -> None:
-    """The data sets that have a name, and where each comes from."""
+    """The data sets known by name, and where each comes from."""
     from ..data.catalogue import DATASETS, find_dataset
 
     chosen = DATASETS if name is None else (find_dataset(name),)

@@ -28,7 +28,9 @@ def evaluate(
         Path | None, typer.Argument(help="graph6, SMILES, a name such as C6, or a file.")
     ] = None,
     graph6: Annotated[str, typer.Option(help="The graph as a graph6 string.")] = "",
-    directed: Annotated[bool, typer.Option(help="Read the edge list as directed.")] = False,
+    directed: Annotated[
+        bool, typer.Option(show_default=False, help="Read the edge list as directed.")
+    ] = False,
     mod: Annotated[int, typer.Option(help="Compute exactly modulo this prime.")] = 0,
     json: AsJson = False,
 ) -> None:
@@ -59,7 +61,7 @@ def equal(
     assume: AssumeOption = Assume.symmetric,
     json: AsJson = False,
 ) -> None:
-    """Whether two terms are equal for every n and every input: exit 0 equal, 1 not."""
+    """Whether two terms are equal on every graph: exit 0 equal, 1 not."""
     from ..language.equality import decide
     from ..language.parsing import parse
     from ..narration import assumption

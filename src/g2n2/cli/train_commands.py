@@ -97,7 +97,7 @@ def train(
     ] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
 ) -> None:
-    """Train a network on a data set or your own graphs, into a run folder.
+    """Train a network on your graphs or a data set, into a run folder.
 
     Settings on the command line win over those of --config, and those over the defaults.
     """
@@ -137,7 +137,7 @@ def sweep(
     ] = "sweep.db",
     out: Annotated[Path, typer.Option(help="Folder of the trials' runs.")] = Path("runs/sweep"),
 ) -> None:
-    """Search hyper-parameters and grammars with Optuna; resumable, alone or several at once."""
+    """Search settings and grammars with Optuna; can be resumed."""
     from ..training.sweep import Sweep, run_sweep
 
     plan = Sweep.read(config)

@@ -280,6 +280,11 @@ class NetworkPlan:
         applied = {step.rule for step in self.readout.steps}
         return all(r in applied or _is_read(self, r) for r in self.grammar.sentence_rules)
 
+    def _repr_html_(self) -> str:
+        from .plan_to_text import plan_html
+
+        return plan_html(self)
+
 
 def _other_pooling(plan: NetworkPlan) -> list[str]:
     """Ways of pooling other than the sum, which the test takes all for sums."""

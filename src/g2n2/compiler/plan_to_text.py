@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from ..grammars.network_rules import Mixing
 from ..grammars.rules import Rule
 from ..language.sorts import M, S, Sort, V
+from ..notebook_html import table as html_table
+from ..notebook_html import typeset
 from .costs import Cost, NetworkCost, rule_flops
 from .plan import (
     LEGEND,
@@ -81,6 +83,16 @@ def plan_text(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> str:
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join([title, legend, "", *lines, "", *totals])
+
+
+def plan_html(plan: NetworkPlan) -> str:
+    """The drawing of the last layer, the table of costs and the totals, for a notebook."""
+    from .plan_to_svg import layer_svg
+
+    title, legend, *totals = plan_summary(plan)
+    costs = html_table(plan_table(plan), HEADERS, title)
+    notes = "".join(f"<div>{typeset(line)}</div>" for line in (legend, *totals))
+    return f"<div>{layer_svg(plan)}</div>{costs}{notes}"
 
 
 def plan_as_json(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..described import Described, some, span
 from ..errors import DataError
+from ..notebook_html import graph_svg
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -108,6 +109,10 @@ class GraphSet(Described):
         if self.splits:
             facts["splits"] = some(f"{part}:{len(rows):,}" for part, rows in self.splits.items())
         return facts
+
+    def drawing(self) -> str:
+        """The first graphs, drawn."""
+        return "".join(graph_svg(self.adjacency(index)) for index in range(min(3, len(self))))
 
     @cached_property
     def node_offsets(self) -> Ints:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Literal
 
+from .. import notebook_html
 from ..errors import GrammarError
 from ..language.parsing import parse
 from ..language.printing import to_ascii, to_latex, to_text
@@ -270,9 +270,7 @@ class Grammar:
         )
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><td>{escape(line)}</td></tr>" for line in self.lines())
-        title = f"<caption>{escape(self.name)}</caption>" if self.name else ""
-        return f"<table>{title}{rows}</table>"
+        return notebook_html.grammar(self)
 
 
 def _statements(text: str) -> tuple[list[str], list[tuple[str, Term]]]:

@@ -18,6 +18,7 @@ from ..language.exact_values import exact_value
 from ..language.modular import PRIMES
 from ..language.operations import BUILT_IN, OPERATIONS
 from ..language.terms import Term
+from ..notebook_html import table as html_table
 from ..options import check_option
 from .closure import DEFAULT_MEMORY_LIMIT, Place, SentenceDifference, SeparatingWord, close, descend
 from .layered_grammar import LayeredGrammar
@@ -76,6 +77,9 @@ class Separation:
     def definitions(self) -> list[Definition]:
         """The sentence with its shared parts named, last; empty where there is none."""
         return [] if self.sentence is None else with_shared_subterms(self.sentence)
+
+    def _repr_html_(self) -> str:
+        return html_table([(line,) for line in str(self).splitlines()])
 
     def __str__(self) -> str:
         lines = [self.verdict]

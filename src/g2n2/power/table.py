@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from html import escape
 from importlib.util import find_spec
 from itertools import combinations, islice
 from pathlib import Path
@@ -19,6 +18,7 @@ from ..described import counted
 from ..errors import DataError
 from ..grammars.grammar import Grammar
 from ..graphs.names import graph_text
+from ..notebook_html import table as html_table
 from .colours import group_by_size
 from .random_probes import LAYERS, probe_graphs
 from .refinement import WLTest, refine
@@ -281,7 +281,15 @@ def to_markdown(rows: Sequence[PowerRow]) -> str:
     return "\n".join(lines)
 
 
-HEADERS = ("grammar", "read-out", "suite", "pairs", "separated", "1-WL", "2-FWL", "layers", "s")
+HEADERS = (
+    "grammar", "read-out", "suite", "pairs", "told apart", "beside 1-WL", "beside 3-WL",
+    "layers", "s",
+)  # fmt: skip
+LEGEND = (
+    "told apart: pairs on which some sentence differs; beside 1-WL, 3-WL: pairs more or fewer than "
+    "that test tells apart; layers: after which nothing was gained; s: seconds"
+)
+"""What the columns say."""
 
 
 def cells(row: PowerRow) -> tuple[str, ...]:
@@ -292,11 +300,17 @@ def cells(row: PowerRow) -> tuple[str, ...]:
         row.suite,
         str(row.pairs),
         str(row.separated) + ("" if row.exact else f" (to {len(row.by_layer) - 1} layers)"),
-        "=" if row.equals_1wl else "≠",
-        "=" if row.equals_2fwl else "≠",
+        _beside(row, "1-WL"),
+        _beside(row, "3-WL"),
         str(row.depth),
         f"{row.seconds:.1f}",
     )
+
+
+def _beside(row: PowerRow, test: str) -> str:
+    more, fewer = row.against[test]
+    shown = [f"{more:,} more"] * bool(more) + [f"{fewer:,} fewer"] * bool(fewer)
+    return ", ".join(shown) or "the same"
 
 
 @dataclass(frozen=True)
@@ -328,11 +342,7 @@ class PowerTable(Sequence[PowerRow]):
         return f"PowerTable({counted(len(self), 'row')})"
 
     def _repr_html_(self) -> str:
-        def line(tag: str, row: Sequence[str]) -> str:
-            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
-
-        rows = "".join(line("td", cells(row)) for row in self.rows)
-        return f"<table>{line('th', HEADERS)}{rows}</table>"
+        return html_table(map(cells, self.rows), HEADERS)
 
     def to_markdown(self) -> str:
         return to_markdown(self.rows)

@@ -13,6 +13,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from ..errors import G2N2Error
@@ -47,6 +48,21 @@ class CheckResult:
     failure: str = ""
     claims: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        listed = {
+            "valid": ("yes" if self.valid else "no",),
+            "obligations checked": (str(self.checked),),
+            "shows": self.claims,
+            "cited, not checked": self.cited,
+            "failure": (self.failure,) * bool(self.failure),
+        }
+        rows = "".join(
+            f"<tr><th>{name}</th><td>{escape('; '.join(texts))}</td></tr>"
+            for name, texts in listed.items()
+            if texts
+        )
+        return f"<table><caption>certificate</caption>{rows}</table>"
 
 
 def check(content: Any) -> CheckResult:

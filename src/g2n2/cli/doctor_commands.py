@@ -1,0 +1,136 @@
+"""doctor: what is installed here, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from importlib import metadata
+from typing import Any
+
+import typer
+
+from . import show
+from .options import AsJson
+
+PURPOSES = {
+    "pyg": "PyG graphs as input, PyG networks as baselines",
+    "train": "g2n2 train and sweep, curves for TensorBoard",
+    "sweep": "g2n2 sweep",
+    "postgres": "sweeps that several machines share",
+    "scale": "g2n2 predict --engine ray",
+    "export": "ONNX files",
+    "chem": "SMILES, SDF and XYZ files, QM9",
+    "plot": "pictures in run folders, g2n2 power --plot",
+    "web": "g2n2 workbench",
+    "kernels": "fast kernels on an NVIDIA GPU",
+}
+"""What each extra of the package is for."""
+CORE = ("numpy", "networkx", "typer", "rich", "safetensors", "filelock")
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(doctor)
+
+
+def doctor(json: AsJson = False) -> None:
+    """What is installed, what is missing, and the pip line that gets it."""
+    found = diagnosis()
+    if json:
+        show.as_json(found)
+        return
+    show.say(f"g2n2 {found['g2n2']}, Python {found['python']} on {found['system']}")
+    show.say(f"torch {found['torch']}: {found['device']}")
+    show.say(f"backends: {', '.join(found['backends'])}")
+    show.say("core: " + ", ".join(f"{name} {version}" for name, version in found["core"].items()))
+    show.title("Optional parts")
+    rows = [
+        (name, ", ".join(part["installed"]) or "–", ", ".join(part["missing"]) or "–", part["for"])
+        for name, part in found["extras"].items()
+    ]
+    show.table(("extra", "installed", "missing", "what it is for"), rows, narrow=1)
+    show.title("Folders")
+    for what, folder in found["folders"].items():
+        show.say(f"  {what}: {folder}")
+    missing = [name for name, part in found["extras"].items() if part["missing"]]
+    if missing:
+        show.say(f'\nto get what is missing: pip install "g2n2[{",".join(missing)}]"')
+    else:
+        show.say("\nnothing is missing")
+
+
+def diagnosis() -> dict[str, Any]:
+    """What `doctor` shows, as data."""
+    from .. import __version__
+    from ..data.files import cache_folder
+
+    torch_version, device, backends = _torch()
+    return {
+        "g2n2": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "torch": torch_version,
+        "device": device,
+        "backends": backends,
+        "core": {name: _version(name) or "missing" for name in CORE},
+        "extras": {
+            name: {
+                "for": PURPOSES[name],
+                "installed": [f"{p} {_version(p)}" for p in packages if _version(p)],
+                "missing": [p for p in packages if not _version(p)],
+            }
+            for name, packages in extras().items()
+        },
+        "folders": {
+            "cache of data sets": _described(str(cache_folder())),
+            "G2N2_DATA, searched first": _described(os.environ.get("G2N2_DATA", "")),
+        },
+    }
+
+
+def extras() -> dict[str, list[str]]:
+    """The packages of each extra in `PURPOSES`, as the installed package declares them."""
+    declared: dict[str, list[str]] = {name: [] for name in PURPOSES}
+    for line in metadata.requires("g2n2") or ():
+        package = re.match(r"[\w.-]+", line)
+        extra = re.search(r"""extra == ['"]([\w-]+)['"]""", line)
+        elsewhere = "sys_platform == 'linux'" in line.replace('"', "'") and sys.platform != "linux"
+        if package and extra and extra[1] in declared and not elsewhere:
+            declared[extra[1]].append(package[0])
+    return declared
+
+
+def _version(package: str) -> str:
+    """The installed version; nothing where it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _torch() -> tuple[str, str, list[str]]:
+    """The version of torch, the device networks run on, and the backends that work on it."""
+    try:
+        import torch
+    except Exception as fault:  # a broken installation is what this command is asked about
+        return "missing", f"cannot be imported: {fault}", []
+    backends = ["reference", "plain"]
+    if not torch.cuda.is_available():
+        threads = torch.get_num_threads()
+        return torch.__version__, f"no GPU, {threads} CPU threads", backends
+    gpu = torch.cuda.get_device_properties(0)
+    count = torch.cuda.device_count()
+    if _version("triton"):
+        backends.append("triton")
+    shown = f"{count} × {gpu.name}, {gpu.total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}"
+    return torch.__version__, shown, backends
+
+
+def _described(folder: str) -> str:
+    """A folder, and whether it is there and can be written."""
+    if not folder:
+        return "not set"
+    if not os.path.isdir(folder):
+        return f"{folder} (not made yet)"
+    return folder if os.access(folder, os.W_OK) else f"{folder} (cannot be written)"
