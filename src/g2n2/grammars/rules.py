@@ -8,7 +8,7 @@ from ..errors import GrammarError
 from ..language.parsing import GRAMMAR_NAMES, parse_body
 from ..language.printing import to_ascii, to_latex, to_text
 from ..language.sorts import Sort
-from ..language.terms import Apply, Hole, Term, holes
+from ..language.terms import Apply, Hole, MarkSum, Term, holes, subterms
 
 ARROWS = ("→", "->", "::=", "⟶")
 
@@ -63,5 +63,9 @@ def _rule(head: Sort, body: str, line: str) -> Rule:
     if term.sort != head:
         raise GrammarError(
             f"{body.strip()} is {term.sort.english}, but {head.variable} is {head.english}"
+        )
+    if any(isinstance(part, MarkSum) for part in subterms(term)):
+        raise GrammarError(
+            f"{body.strip()} sums over a mark; terms may (g2n2 eval, g2n2 equal), rules may not yet"
         )
     return Rule(head, term)

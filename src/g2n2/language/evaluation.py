@@ -18,7 +18,7 @@ from ..graphs import GraphLike, adjacency
 from .operations import OPERATIONS
 from .parsing import TERM_NAMES, TermLike, as_term
 from .sorts import M, Sort
-from .terms import Apply, Hole, Leaf, Number, Term
+from .terms import Apply, Hole, Leaf, MarkSum, Number, Term
 from .tokens import Vocabulary
 
 Array = npt.NDArray[Any]
@@ -128,7 +128,19 @@ class _Float:
                 if function:
                     return self.function(function, values[0])
                 return self.reduced(self.operation(op, values))
+            case MarkSum(mark=mark, body=body):
+                return self.reduced(self.mark_sum(mark, body))
         raise AssertionError(f"no value for {term!r}")
+
+    def mark_sum(self, mark: str, body: Term) -> Array:
+        """The sum over all nodes of the body with the mark at that node."""
+        outer = self.values
+        total = 0
+        for column in np.eye(self.n, dtype=int).astype(outer["A"].dtype):
+            self.values = {**outer, mark: column}
+            total = total + self.value(body)
+        self.values = outer
+        return np.asarray(total)
 
     def operation(self, op: str, values: list[Array]) -> Array:
         """The short ways of numpy, and for any other operation what its signature says."""

@@ -15,7 +15,7 @@ import numpy as np
 from ..graphs import Adjacency
 from .evaluation import evaluate_mod
 from .operations import OPERATIONS
-from .terms import Apply, Leaf, Number, Term, substitute
+from .terms import Apply, Leaf, MarkSum, Number, Term, substitute
 
 MAX_STEPS = 20_000_000
 """Multiplications of Python integers spent on one value, some ten seconds."""
@@ -45,6 +45,8 @@ def exact_value(
 
 def _steps(term: Term, nodes: int, memo: dict[Term, int]) -> int:
     """Multiplications the interpreter makes, which evaluates a shared part each time it occurs."""
+    if isinstance(term, MarkSum):
+        return nodes * _steps(term.body, nodes, memo)
     if not isinstance(term, Apply):
         return 0
     if term not in memo:
@@ -57,6 +59,8 @@ def _denominator(term: Term, memo: dict[Term, int]) -> int:
     """A number whose product with the value is an integer."""
     if isinstance(term, Number):
         return term.value.denominator
+    if isinstance(term, MarkSum):
+        return _denominator(term.body, memo)
     if not isinstance(term, Apply):
         return 1
     if term not in memo:
@@ -70,6 +74,8 @@ def _bound(term: Term, nodes: int, largest: int, memo: dict[Term, Fraction]) -> 
         return abs(term.value)
     if isinstance(term, Leaf):
         return Fraction(largest if term.name == "A" else 1)
+    if isinstance(term, MarkSum):
+        return nodes * _bound(term.body, nodes, largest, memo)
     assert isinstance(term, Apply), term
     if term not in memo:
         bounds = [_bound(arg, nodes, largest, memo) for arg in term.args]

@@ -4,7 +4,8 @@
     hadamard  joined by ⊙, `.*` or `*`; `*` after a number or a scalar is ×
     product   joined by ·, @, × or nothing at all
     postfix   ᵀ ^T ' and powers
-    primary   a name, `1`, a number before × or *, a function call, a bracket
+    primary   a name, `1`, a number before × or *, a function call, a bracket, or
+              `Σv. e` (`mark v. e`), where e reaches as far right as it can
 
 `1` is always the ones vector; the number one is `1.0`.
 """
@@ -12,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -22,6 +24,7 @@ from .terms import (
     FREE_VARIABLES,
     HOLLOW,
     IDENTITY,
+    MARKS,
     MAX_DEPTH,
     MAX_SIZE,
     ONE,
@@ -32,6 +35,7 @@ from .terms import (
     Term,
     apply,
     call,
+    mark_sum,
     power,
 )
 from .tokens import OPERAND, Token, Vocabulary, support_names, tokens_of
@@ -69,7 +73,7 @@ def parse(text: str, names: Vocabulary = TERM_NAMES) -> Term:
     if not text.strip():
         raise ParseError("the text is empty; write a term such as 1ᵀA1")
     calls = {call: op.name for op in OPERATIONS.values() for call in op.spellings}
-    return _Parser(text, tokens_of(text, names, {*calls, *FUNCTIONS}), calls).whole()
+    return _Parser(text, names, tokens_of(text, names, {*calls, *FUNCTIONS}), calls).whole()
 
 
 TermLike: TypeAlias = Term | str
@@ -96,10 +100,13 @@ def parse_body(text: str, more: Vocabulary | None = None) -> Term:
 class _Parser:
     """Recursive descent, one method per precedence level."""
 
-    def __init__(self, text: str, tokens: list[Token], calls: Mapping[str, str]) -> None:
-        self.text, self.tokens, self.calls = text, tokens, calls
+    def __init__(
+        self, text: str, names: Vocabulary, tokens: list[Token], calls: Mapping[str, str]
+    ) -> None:
+        self.text, self.names, self.tokens, self.calls = text, names, tokens, calls
         self.at = 0
         self.nesting = 0
+        self.marks: list[str] = []
 
     def whole(self) -> Term:
         term = self.sum()
@@ -188,7 +195,7 @@ class _Parser:
             elif kind == "×":
                 self.advance()
                 op = "scale"
-            elif kind in ("name", "number", "function", "("):
+            elif kind in ("name", "number", "function", "binder", "("):
                 op = "matmul"
             else:
                 return term
@@ -239,9 +246,9 @@ class _Parser:
     def primary(self) -> Term:
         token = self.next
         if token.kind == "name":
-            self.advance()
-            assert token.value is not None
-            return token.value
+            return self.named(token)
+        if token.kind == "binder":
+            return self.mark_sum(token)
         if token.kind == "number":
             return self.one_or_number(token)
         if token.kind == "function":
@@ -251,6 +258,26 @@ class _Parser:
             return self.bracketed(token)
         what = "the text ends" if token.kind == "end" else f"{token.text!r} cannot stand"
         raise self.error(f"{what} where a term should be", OPERAND)
+
+    def named(self, token: Token) -> Term:
+        assert token.value is not None
+        name = token.text
+        if name in MARKS and name not in self.marks:
+            if name not in self.names:
+                raise self.error(f"{name} is a mark, and this stands outside its Σ{name}", OPERAND)
+            token = replace(token, value=self.names[name])
+        self.advance()
+        assert token.value is not None
+        return token.value
+
+    def mark_sum(self, binder: Token) -> Term:
+        self.advance()
+        self.deeper(binder.start)
+        self.marks.append(binder.text)
+        body = self.sum()
+        self.marks.pop()
+        self.nesting -= 1
+        return self.build(binder.start, lambda: mark_sum(binder.text, body))
 
     def one_or_number(self, token: Token) -> Term:
         self.advance()

@@ -7,15 +7,20 @@ with one letter of its signature. Two terms over these operations are equal for 
 and every real input **iff** their patterns are isomorphic. `+` and `×` make a linear combination of
 patterns; a pointwise function becomes a label named by the normal form of its argument, which is
 sound but knows no law of the function itself.
+
+Inside `Σv. e` the mark v is one vertex with the label `∂v`: all vertices with it are one vertex,
+and where it carries nothing else it is dropped, for 1ᵀv = 1. Σv takes the label off and keeps the
+vertex, which is a bare one where e does not use v (`Σv. e = n × e`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
+from itertools import permutations, product
 from math import prod
 from typing import Literal, NamedTuple
 
@@ -25,7 +30,7 @@ from .canonical import canonical_order
 from .operations import OPERATIONS, Operation
 from .parsing import TermLike, as_term
 from .sorts import M, Sort
-from .terms import Apply, Hole, Leaf, Number, Term
+from .terms import Apply, Hole, Leaf, MarkSum, Number, Term
 
 Assumption = Literal["none", "symmetric", "simple"]
 """What is known of A: nothing (directed, weighted), A = Aᵀ, or also 0/1 with a zero diagonal."""
@@ -74,6 +79,56 @@ def leaf_pattern(name: str, sort: Sort, assume: Assumption = "symmetric") -> Pat
     size = sort.boundary
     ends = tuple(range(size))
     return Pattern(size, (Edge(name, name == "A" and assume != "none", ends),), ends)
+
+
+_MARK = "∂"
+
+
+def mark_pattern(mark: str) -> Pattern:
+    """The pattern of a mark inside its scope."""
+    return Pattern(1, (Edge(_MARK + mark, False, (0,)),), (0,))
+
+
+def _marks_united(pattern: Pattern) -> Pattern:
+    """One vertex for each mark; a mark on an inner vertex with nothing else is dropped."""
+    vertex_of: dict[str, int] = {}
+    merges: list[tuple[int, int]] = []
+    edges: list[Edge] = []
+    for edge in pattern.edges:
+        if edge.label in vertex_of:
+            merges.append((vertex_of[edge.label], edge.ends[0]))
+            continue
+        if edge.label.startswith(_MARK):
+            vertex_of[edge.label] = edge.ends[0]
+        edges.append(edge)
+    if not vertex_of:
+        return pattern
+    united = _merged(pattern.vertices, tuple(edges), pattern.boundary, merges)
+    uses = Counter(v for edge in united.edges for v in edge.ends)
+    idle = {
+        edge.ends[0]
+        for edge in united.edges
+        if edge.label.startswith(_MARK) and uses[edge.ends[0]] == 1
+    }.difference(united.boundary)
+    if not idle:
+        return united
+    number = {v: i for i, v in enumerate(v for v in range(united.vertices) if v not in idle)}
+    return Pattern(
+        len(number),
+        tuple(
+            Edge(e.label, e.symmetric, tuple(number[v] for v in e.ends))
+            for e in united.edges
+            if idle.isdisjoint(e.ends)
+        ),
+        tuple(number[v] for v in united.boundary),
+    )
+
+
+def _mark_summed(mark: str, pattern: Pattern) -> Pattern:
+    """The label of the mark taken off; its vertex stays, a bare one where it had none."""
+    edges = tuple(edge for edge in pattern.edges if edge.label != _MARK + mark)
+    unused = len(edges) == len(pattern.edges)
+    return Pattern(pattern.vertices + unused, edges, pattern.boundary)
 
 
 def glue(operation: Operation, patterns: Sequence[Pattern], sorts: Sequence[Sort]) -> Pattern:
@@ -224,25 +279,34 @@ def collapsed(pattern: Pattern) -> Pattern:
     return Pattern(pattern.vertices, tuple(kept), pattern.boundary)
 
 
-def _expand(term: Term, assume: Assumption) -> Combination:
+def _expand(term: Term, assume: Assumption, marks: frozenset[str] = frozenset()) -> Combination:
+    """The patterns of a term inside the scopes of `marks`."""
     match term:
         case Number(value=value):
             return {EMPTY: value} if value else {}
         case Leaf(name="J"):
             return {Pattern(2, (), (0, 1)): Fraction(1), DIAGONAL: Fraction(-1)}
+        case Leaf(name=name) if name in marks:
+            return {mark_pattern(name): Fraction(1)}
         case Leaf(name=name, sort=sort):
             return {leaf_pattern(name, sort, assume): Fraction(1)}
         case Hole():
             raise SortError(f"{term} is a grammar variable; fill it with a word first")
         case Apply(op="add", args=(a, b)):
-            total = _expand(a, assume).copy()
-            for pattern, coefficient in _expand(b, assume).items():
+            total = _expand(a, assume, marks).copy()
+            for pattern, coefficient in _expand(b, assume, marks).items():
                 total[pattern] = total.get(pattern, Fraction(0)) + coefficient
             return _collected(total, assume)
+        case MarkSum(mark=mark, body=body):
+            summed: Combination = {}
+            for pattern, coefficient in _expand(body, assume, marks | {mark}).items():
+                key = _mark_summed(mark, pattern)
+                summed[key] = summed.get(key, Fraction(0)) + coefficient
+            return summed if len(summed) <= 1 else _collected(summed, assume)
         case Apply(args=(a,), function=function) if function:
-            return {_function_pattern(function, a, assume): Fraction(1)}
+            return {_function_pattern(function, a, assume, marks): Fraction(1)}
         case Apply(op=op, args=args) if OPERATIONS[op].multilinear:
-            forms = [_expand(arg, assume) for arg in args]
+            forms = [_expand(arg, assume, marks) for arg in args]
             return _multilinear(OPERATIONS[op], forms, [arg.sort for arg in args], assume)
     symbol = OPERATIONS[term.op].symbol if isinstance(term, Apply) else str(term)
     raise SortError(f"{term} has no pattern: {symbol} is not multilinear")
@@ -260,25 +324,52 @@ def _multilinear(
         parts = [pattern for pattern, _ in monomials]
         if len(parts) > 1 and sum(p.vertices for p in parts) > MAX_VERTICES:
             raise SortError(f"the pattern has more than {MAX_VERTICES} vertices; compare parts")
-        glued = glue(operation, parts, sorts)
+        glued = _marks_united(glue(operation, parts, sorts))
         # A single pattern keeps its numbering, which certificates rely on.
         key = glued if single or len(parts) == 1 else canonical(glued)
         total[key] = total.get(key, Fraction(0)) + prod(c for _, c in monomials)
     return total if single or len(forms) == 1 else _collected(total, assume)
 
 
-def _function_pattern(function: str, argument: Term, assume: Assumption) -> Pattern:
-    """A label named by the argument's normal form; f(Xᵀ) = f(X)ᵀ fixes its direction."""
-    form = _collected(_expand(argument, assume), assume)
-    name = f"{function}[{_serialised(form)}]"
-    if argument.sort != M:
-        return leaf_pattern(name, argument.sort)
-    flipped = {
-        canonical(Pattern(p.vertices, p.edges, p.boundary[::-1])): c for p, c in form.items()
+def _function_pattern(
+    function: str, argument: Term, assume: Assumption, marks: frozenset[str]
+) -> Pattern:
+    """A label named by the argument's normal form; f(Xᵀ) = f(X)ᵀ fixes its direction.
+
+    A mark the argument depends on is one more end of the label, whose name does not hold the
+    mark's name: marks are numbered in the order that gives the least name.
+    """
+    form = _collected(_expand(argument, assume, marks), assume)
+    labels = {edge.label for pattern in form for edge in pattern.edges}
+    used = sorted(label for label in labels if label.startswith(_MARK))
+    size = argument.sort.boundary
+    flips = (False, True) if argument.sort == M else (False,)
+    names = {
+        (flip, order): f"{function}[{_serialised(_renamed(form, order, flip))}]"
+        for flip in flips
+        for order in permutations(used)
     }
-    other = f"{function}[{_serialised(flipped)}]"
-    ends = (0, 1) if name <= other else (1, 0)
-    return Pattern(2, (Edge(min(name, other), name == other, ends),), (0, 1))
+    (flip, order), name = min(names.items(), key=lambda item: (item[1], item[0]))
+    symmetric = not used and len(flips) == 2 and len(set(names.values())) == 1
+    boundary = tuple(range(size))
+    ends = (boundary[::-1] if flip else boundary) + tuple(range(size, size + len(used)))
+    mark_edges = (Edge(mark, False, (size + i,)) for i, mark in enumerate(order))
+    return Pattern(size + len(used), (Edge(name, symmetric, ends), *mark_edges), boundary)
+
+
+def _renamed(form: Combination, marks: Sequence[str], flip: bool) -> Combination:
+    """The form with marks called by their numbers, and transposed where `flip` says so."""
+    number = {mark: f"{_MARK}{i}" for i, mark in enumerate(marks)}
+    return {
+        canonical(
+            Pattern(
+                p.vertices,
+                tuple(Edge(number.get(e.label, e.label), e.symmetric, e.ends) for e in p.edges),
+                p.boundary[::-1] if flip else p.boundary,
+            )
+        ): coefficient
+        for p, coefficient in form.items()
+    }
 
 
 def _serialised(form: Combination) -> str:

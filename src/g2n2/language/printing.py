@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from .operations import OPERATIONS
 from .sorts import S
-from .terms import Apply, Hole, Leaf, Number, Term
+from .terms import Apply, Hole, Leaf, MarkSum, Number, Term
 
-SUM, HADAMARD, PRODUCT, POSTFIX, ATOM = range(5)
+BINDER, SUM, HADAMARD, PRODUCT, POSTFIX, ATOM = range(6)
 """How tightly a printed text binds; an operand that binds more loosely gets brackets."""
 
 _DIGITS_UP = "⁰¹²³⁴⁵⁶⁷⁸⁹"
@@ -31,11 +31,15 @@ class Style:
     gap: str
     brackets: tuple[str, str]
     functions: str  # a format with {name} and {arg}
+    mark_sum: str  # a format with {mark} and {body}
     latex: bool = False
 
 
-TEXT = Style("ᵀ", "⊙", "⊙", "×", PRODUCT, "−", "", ("(", ")"), "{name}({arg})")
-ASCII = Style("^T", " * ", " .* ", " * ", HADAMARD, "-", " ", ("(", ")"), "{name}({arg})")
+TEXT = Style("ᵀ", "⊙", "⊙", "×", PRODUCT, "−", "", ("(", ")"), "{name}({arg})", "Σ{mark}. {body}")
+ASCII = Style(
+    "^T", " * ", " .* ", " * ", HADAMARD, "-", " ", ("(", ")"), "{name}({arg})",
+    "mark {mark}. {body}",
+)  # fmt: skip
 LATEX = Style(
     r"^{\mathsf T}",
     r" \odot ",
@@ -46,6 +50,7 @@ LATEX = Style(
     " ",
     (r"\left(", r"\right)"),
     r"\mathrm{{{name}}}\left({arg}\right)",
+    r"\sum_{{{mark}}} {body}",
     latex=True,
 )
 
@@ -94,6 +99,9 @@ class _Printer:
                 return self._name(sort.variable), ATOM
             case Number(value=value):
                 return decimal(value).replace("-", self.style.minus), ATOM
+            case MarkSum(mark=mark, body=body):
+                text = self.style.mark_sum.format(mark=mark, body=self.show(body)[0])
+                return text, BINDER
             case Apply(op="matmul", args=(a, b)):
                 return self._product(term, a, b)
             case Apply(op="transpose", args=(a,)):
@@ -158,7 +166,7 @@ class _Printer:
                 if value == -1:
                     text, binds = self.show(b)
                     reads_as_number = text.startswith(f"1{self.style.scale}")  # - 1 * u is −1×u
-                    if binds == SUM or isinstance(_leftmost(b), Number) or reads_as_number:
+                    if binds <= SUM or isinstance(_leftmost(b), Number) or reads_as_number:
                         text = self._bracket(text)
                     return f" {self.style.minus} {text}"
                 binds = self.style.scale_binds

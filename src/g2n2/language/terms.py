@@ -4,6 +4,7 @@ Leaf    A, the ones vector 1, I, J, a free variable such as M or v, a support su
 Number  an exact rational, the left operand of ×
 Hole    a grammar variable (S, V_c, V_r, M): every occurrence is a slot of its own
 Apply   an operation on terms; a pointwise operator also names its function
+MarkSum Σv. e, the sum of e over the canonical columns v = e₁ … e_n; `v` in e is the bound mark
 """
 
 from __future__ import annotations
@@ -142,6 +143,29 @@ class Apply(Term):
         return f"Apply({self.function or self.op}, {', '.join(map(repr, self.args))})"
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class MarkSum(Term):
+    """`Σv. e`: the sum of `e` over v = e₁ … e_n; leaves called `v` in `e` are this mark."""
+
+    mark: str
+    body: Term
+    sort: Sort = field(init=False, compare=False)
+    depth: int = field(init=False, compare=False)
+    size: int = field(init=False, compare=False)
+    operations: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        fill = object.__setattr__
+        fill(self, "sort", self.body.sort)
+        fill(self, "depth", 1 + self.body.depth)
+        fill(self, "size", 1 + self.body.size)
+        fill(self, "operations", 1 + self.body.operations)
+        _within_limits(self)
+
+    def __repr__(self) -> str:
+        return f"MarkSum({self.mark!r}, {self.body!r})"
+
+
 A = Leaf("A", M)
 ONE = Leaf("1", V)
 IDENTITY = Leaf("I", M)
@@ -153,6 +177,23 @@ FREE_VARIABLES: dict[str, Leaf] = {
     **{name: Leaf(name, V) for name in "uvw"},
     "r": Leaf("r", R),
 }
+
+MARKS = "uvwxyz"
+"""The names a mark may have; inside its scope a name means the mark, not a free variable."""
+
+
+def mark_sum(mark: str, body: Term) -> Term:
+    """`Σmark. body`.
+
+    >>> print(mark_sum("v", Leaf("v", V).T @ A @ Leaf("v", V)))
+    Σv. vᵀAv
+
+    Raises:
+        GrammarError: The mark's name is not a letter from u to z.
+    """
+    if len(mark) != 1 or mark not in MARKS:
+        raise GrammarError(f"a mark is called by one letter from u to z, got {mark!r}")
+    return MarkSum(mark, body)
 
 
 def apply(op: str, *args: Term) -> Term:
@@ -190,6 +231,8 @@ def subterms(term: Term) -> Iterator[Term]:
     if isinstance(term, Apply):
         for arg in term.args:
             yield from subterms(arg)
+    elif isinstance(term, MarkSum):
+        yield from subterms(term.body)
 
 
 def holes(term: Term) -> tuple[Sort, ...]:
@@ -198,8 +241,15 @@ def holes(term: Term) -> tuple[Sort, ...]:
 
 
 def leaves(term: Term) -> tuple[Leaf, ...]:
-    """The named leaves of a term, left to right."""
-    return tuple(t for t in subterms(term) if isinstance(t, Leaf))
+    """The named leaves of a term, left to right, without bound marks."""
+    match term:
+        case Leaf():
+            return (term,)
+        case Apply(args=args):
+            return tuple(leaf for arg in args for leaf in leaves(arg))
+        case MarkSum(mark=mark, body=body):
+            return tuple(leaf for leaf in leaves(body) if leaf.name != mark)
+    return ()
 
 
 def operators(term: Term) -> frozenset[str]:
@@ -219,6 +269,8 @@ def multilinear(term: Term) -> bool:
     """Whether a term has one pattern: no sum, no number, no pointwise function, no J."""
     if isinstance(term, Apply):
         return OPERATIONS[term.op].multilinear and all(map(multilinear, term.args))
+    if isinstance(term, MarkSum):
+        return multilinear(term.body)
     return not (isinstance(term, Number) and term.value != 1) and term != HOLLOW
 
 
@@ -237,6 +289,8 @@ def fill(body: Term, fillings: list[Term]) -> Term:
     if isinstance(body, Apply):
         args = tuple(fill(arg, fillings) for arg in body.args)
         return Apply(body.op, args, body.sort, body.function)
+    if isinstance(body, MarkSum):
+        return MarkSum(body.mark, fill(body.body, fillings))
     return body
 
 
@@ -247,10 +301,13 @@ def substitute(term: Term, values: dict[str, Term]) -> Term:
     if isinstance(term, Apply):
         args = tuple(substitute(arg, values) for arg in term.args)
         return term if args == term.args else Apply(term.op, args, term.sort, term.function)
+    if isinstance(term, MarkSum):
+        free = {name: value for name, value in values.items() if name != term.mark}
+        return MarkSum(term.mark, substitute(term.body, free))
     return term
 
 
-def _within_limits(term: Apply) -> None:
+def _within_limits(term: Apply | MarkSum) -> None:
     if term.depth > MAX_DEPTH or term.size > MAX_SIZE:
         raise SortError(
             f"the term is too large: depth {term.depth} (limit {MAX_DEPTH}), "

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..errors import ParseError
-from .terms import MAX_DEPTH, Term
+from .sorts import V
+from .terms import MARKS, MAX_DEPTH, Leaf, Term
 
 Vocabulary = Mapping[str, Term]
 """The names a text may use, and what each stands for."""
@@ -16,6 +17,8 @@ Vocabulary = Mapping[str, Term]
 OPERAND = ("a name", "1", "a number and ×", "diag(", "Tr(", "(")
 """What may stand where a term begins."""
 
+_BINDER = re.compile(r"(?:Σ|∑|mark\b)")
+_BOUND = re.compile(rf"(?:Σ|∑|mark\b)\s*([{MARKS}])\s*\.")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+|/0*[1-9][0-9]*)?")
 _SUPPORT = re.compile(r"C(?:_\{?([0-9]{1,3}|k)\}?|([₀₁₂₃₄₅₆₇₈₉]{1,3}))")
 _SUPERSCRIPT = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
@@ -33,7 +36,7 @@ _DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈�
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of the text: `kind` is a symbol or one of name, number, function, power, end."""
+    """A piece of the text: a symbol, or one of name, number, function, power, binder, end."""
 
     kind: str
     text: str
@@ -52,6 +55,7 @@ def _support_name(match: re.Match[str]) -> str:
 
 def tokens_of(text: str, names: Vocabulary, functions: Collection[str]) -> list[Token]:
     """Split a text."""
+    names = {**names, **{m[1]: Leaf(m[1], V) for m in _BOUND.finditer(text)}}
     longest_first = sorted(names, key=len, reverse=True)
     calls = _calls(frozenset(functions))
     tokens: list[Token] = []
@@ -92,6 +96,11 @@ def _token(
         return Token("⊙", ".*", at), at + 2
     if text[at] in _SYMBOLS:
         return Token(_SYMBOLS[text[at]], text[at], at), at + 1
+    if m := _BOUND.match(text, at):
+        return Token("binder", m[1], at), m.end()
+    if m := _BINDER.match(text, at):
+        message = "after Σ stands a mark, one letter from u to z, and a dot, as in Σv. vᵀAv"
+        raise ParseError(message, text, m.end(), ("a mark and a dot",))
     if m := _NUMBER.match(text, at):
         return Token("number", m[0], at), m.end()
     if m := calls.match(text, at):
