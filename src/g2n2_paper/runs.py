@@ -29,12 +29,13 @@ from g2n2.data.qm9 import has_raw_files
 from g2n2.errors import DataError
 from g2n2.training.config import FREE, RunConfig
 from g2n2.training.cuda_graphs import Recorded
-from g2n2.training.evaluate import Outcome, Scores
+from g2n2.training.evaluate import Outcome
 from g2n2.training.processes import free_cached_memory
 from g2n2.training.run import Run
 from g2n2.training.run_folder import RunFolder
 from g2n2.training.session import Watch, train_config
 from g2n2.training.setup import chosen_graphs, read_source
+from g2n2.training.task import Scores
 
 from .runner import Cell, Job, Measurement
 

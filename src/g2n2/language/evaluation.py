@@ -135,7 +135,7 @@ class _Float:
     def mark_sum(self, mark: str, body: Term) -> Array:
         """The sum over all nodes of the body with the mark at that node."""
         outer = self.values
-        total = 0
+        total: Any = 0
         for column in np.eye(self.n, dtype=int).astype(outer["A"].dtype):
             self.values = {**outer, mark: column}
             total = total + self.value(body)
