@@ -31,8 +31,11 @@ def shown(table):
 def test_scores_have_units_and_what_is_unknown_a_dash():
     task = Task.of(small_set(columns=2))
     row = {"mae": 0.12345, "rmse": 2.0, "r2": float("nan")}
-    text = shown(score_table(task, {"t0": row, "t1": row, "all": row}, {"all": row}))
+    scores = {"t0": row, "t1": {**row, "r2": 0.25}, "all": row}
+    text = shown(score_table(task, scores, {"all": row}))
     assert "0.1235 bonds" in text
+    assert "0.25" in text
+    assert "0.25 bonds" not in text
     assert "–" in text
     assert "mean" in text
     assert "guessing the mean" in text

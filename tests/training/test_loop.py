@@ -333,6 +333,7 @@ def test_unknown_targets_are_masked_in_the_loss_and_counted(tmp_path: Path) -> N
     assert np.isnan(graphs.targets[rows]).sum() == 10
     result = train_config(config, tmp_path, graphs=graphs)
     assert result.history[0]["loss"] == pytest.approx(expected, rel=1e-5)
+    assert result.history[0]["rate"] == 1e-3, "the recipe's"
     said = " ".join(data_sentences(config, parts, model))
     assert "10 of 100 target values are missing (10 of triangle) and masked in the loss" in said
 
@@ -438,3 +439,5 @@ def test_a_run_stopped_within_its_first_epoch_has_no_best_epoch(
     assert (result.stopped, result.best_epoch, result.epochs) == (True, 0, (0, 3))
     with pytest.raises(DataError, match=r"no epoch was finished; go on: g2n2 train --resume"):
         Run(tmp_path, "cpu").predict(small_graphs())
+    again = train_config(small_config(minutes=0), tmp_path, graphs=small_graphs(), resume=True)
+    assert not again.stopped, "minutes may change"
