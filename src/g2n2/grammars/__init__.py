@@ -1,1 +1,1 @@
-"""Grammars: fragments and their exhaustive grammars, the paper's catalogue, words and derivations."""
+"""Grammars: fragments and their exhaustive grammars, the catalogue, words and derivations."""

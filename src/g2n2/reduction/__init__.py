@@ -1,1 +1,1 @@
-"""Reductions of grammars: simulations, the search for the smallest grammar, certificates, the checker."""
+"""Reductions of grammars: simulations, the search for a smaller grammar, certificates, checker."""
