@@ -1,4 +1,4 @@
-"""The calls of the flat surface that join several parts: check, compile, export, load, predict.
+"""Public functions that join several parts: check, compare, compile, export, load, predict.
 
 `from g2n2 import …` gives them; nothing here imports torch before it is needed.
 """

@@ -1,4 +1,4 @@
-"""Options that take one of a few words: what is not one of them is refused, by name."""
+"""Options with a few allowed values: anything else is refused, naming the option."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file may say, written as a shape and checked before anything is made of it.
+"""Check what a file says against a declared shape, before anything is made of it.
 
 A shape is a type (`float` takes any finite number), an `Int` with bounds, a tuple of allowed
 values and types, `[shape]` for a list, `{"name": shape}` for a table with at least these fields, or

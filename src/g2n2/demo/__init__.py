@@ -1,1 +1,1 @@
-"""The whole job on an embedded default: derive a network, prove it, train it, show what it sees."""
+"""What `g2n2 demo` does: derive a network, prove it, train it beside a GIN, write a report."""

@@ -1,1 +1,1 @@
-"""What a fragment generates: grammars, the paper's catalogue, and words."""
+"""Grammars: fragments and their exhaustive grammars, the catalogue, words and derivations."""

@@ -1,4 +1,4 @@
-"""The one place where a grammar enters a public function: a Grammar, a derivation, or text."""
+"""Grammars from what a user gives: a Grammar, a derivation, or text."""
 
 from __future__ import annotations
 

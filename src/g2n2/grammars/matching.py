@@ -1,4 +1,4 @@
-"""A rule's body laid over a term: which parts of the term its variables take.
+"""Matching a rule's body with a term: which parts of the term its variables take.
 
 Products are strings of factors, however they are bracketed, so A⁴ may be A²·A²; so are entrywise
 products. I and diag(1) are the same. A factor Xᵀ of a body takes any run of factors, for X is then

@@ -1,4 +1,4 @@
-"""Operations of your own beside the grammars of the catalogue, whose names stay theirs."""
+"""Registering operations of your own; the names of the catalogue's grammars stay free."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What can be written: sorts, operations, terms, their notation, meaning and equality."""
+"""The language: sorts, operations and terms, their notation, values, patterns and equality."""

@@ -1,1 +1,1 @@
-"""Why a rule may go: simulations, the search for the smallest grammar, certificates."""
+"""Reductions of grammars: simulations, the search for a smaller grammar, certificates, checker."""

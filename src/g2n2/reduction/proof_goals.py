@@ -1,4 +1,4 @@
-"""What meets an obligation: which patterns must be words, and which words there are at first."""
+"""What meets an obligation: which patterns must be words, and which words are hypotheses."""
 
 from __future__ import annotations
 
