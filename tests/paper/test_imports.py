@@ -45,6 +45,20 @@ def test_an_import_of_the_paper_is_seen(source):
     assert "g2n2_paper" not in imported(source.replace("g2n2_paper", "g2n2"))
 
 
+def packages_of(source: str) -> set[str]:
+    """The folders of g2n2_paper that a module of one of them imports: `..report.frame`."""
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    names = [node.module or alias.name for node in nodes if node.level == 2 for alias in node.names]
+    return {name.partition(".")[0] for name in names}
+
+
+def test_reports_import_benchmarks_and_never_the_reverse():
+    assert "bench" in packages_of("from ..bench.run import Row\nfrom . import facts")
+    assert "report" in packages_of("def late():\n    from .. import report")
+    modules = (ROOT / "src" / "g2n2_paper" / "bench").glob("*.py")
+    assert not any("report" in packages_of(path.read_text("utf-8")) for path in modules)
+
+
 def test_the_wheel_holds_the_library_alone():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["src/g2n2"]
