@@ -218,9 +218,7 @@ def train_fold(
     recorded: Recorded,
 ) -> Trained:
     """A run on the given parts of a set; its folder is removed when it has ended."""
-    from g2n2.data.assembly import frozen
-
-    fold = replace(graphs, splits=frozen(dict(splits)))
+    fold = replace(graphs, splits=splits)
     trained = train(config, folder, job, fold, recorded)
     shutil.rmtree(folder)
     return trained

@@ -225,14 +225,13 @@ def data_sentences(config: RunConfig, parts: Parts, model: nn.Module) -> list[st
     from ..data.summary import activation_bytes, summarise
     from ..nn.memory_budget import estimate
 
-    def bytes_of(batch: int, nodes: int, width: int, layers: int) -> float:
+    def bytes_of(batch: int, nodes: int) -> float:
         if isinstance(model, GrammarGNN):
             return float(estimate(model, batch, nodes, entries=_entries(parts, model, batch)))
-        return activation_bytes(batch, nodes, width, layers)
+        return activation_bytes(batch, nodes, config.width, config.layers)
 
     batch = config.effective_recipe().batch
-    shown = summarise(parts.graphs, parts.splits, batch, config.width, config.layers, bytes_of)
-    return [*shown.sentences, *parts.notes]
+    return [*summarise(parts.graphs, parts.splits, batch, bytes_of), *parts.notes]
 
 
 def _entries(parts: Parts, model: GrammarGNN, batch: int) -> int | None:

@@ -35,9 +35,8 @@ from g2n2.bench import (
     reference,
     times_slower,
 )
-from g2n2.data.assembly import plain_graphs
 from g2n2.data.batching import epoch_batches, padding_waste, sorted_together
-from g2n2.data.graph_set import GraphSet, Ints, Target
+from g2n2.data.graph_set import GraphSet, Ints, Target, plain_graphs
 from g2n2.graphs import Adjacency
 from g2n2.ops.precision import float32_products
 from g2n2.training.processes import out_of_memory

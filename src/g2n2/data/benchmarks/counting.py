@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ...graphs import Adjacency, adjacency
 from ..archives import read_npz
-from ..assembly import frozen, plain_graphs
-from ..files import find_file, missing_file, read_checked
-from ..graph_set import GraphSet, Ints, Target
+from ..files import find_checked
+from ..graph_set import GraphSet, Ints, Target, plain_graphs
 
 CountingFile = Literal["random", "er"]
 Stack = NDArray[np.float64]
@@ -49,11 +48,9 @@ def load_counting(data: str | Path | None = None, *, graphs: CountingFile = "ran
     if graphs not in _FILES:
         raise DataError(f"graphs: got {graphs!r}, expected one of {', '.join(_FILES)}")
     file, sha256 = _FILES[graphs]
-    path = find_file(file, data, "counting")
-    if path is None:
-        reason = "The dataset counting-generated has graphs of the same kind and needs no file."
-        raise missing_file("counting", file, data, "counting", reason)
-    arrays = read_npz(read_checked(path, sha256), name=str(path))
+    reason = "The dataset counting-generated has graphs of the same kind and needs no file."
+    path, content = find_checked("counting", file, sha256, data, "counting", reason)
+    arrays = read_npz(content, name=str(path))
     matrices = _matrices(arrays["num_nodes"], arrays["num_edges"], arrays["edges"])
     splits = {
         name: arrays[f"{key}_idx"].astype(np.int64)
@@ -155,10 +152,10 @@ def labelled(
         graphs,
         targets=counts,
         columns=tuple(Target(key, unit="count") for key in targets),
-        splits=frozen(splits),
+        splits=splits,
         notes=("labels count subgraphs that need not be induced",),
-        source=frozen(source),
-    ).check()
+        source=source,
+    )
 
 
 def _regular(nodes: int, degree: int, random: np.random.Generator) -> NDArray[np.float64]:
