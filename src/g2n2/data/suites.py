@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import zipfile
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from ..errors import DataError
 from ..graphs import adjacency, graph6_lines, parse_graph6
 from ..power.suites import GENERATED, SameSizePairs, Suite, consecutive_pairs, graph6_suite
-from .archives import read_npz, read_zip
+from .archives import read_npz
 from .files import check_sha256, download, find_checked, find_file, read_checked, store_in_cache
 
 _FOLDER = "expressivity"
@@ -99,8 +100,9 @@ def _read_brec(data: str | Path | None) -> Suite:
         names = f"{BREC_PAIRS_FILE} or {BREC_OFFICIAL_FILE}"
         archive = download(BREC_URL, "brec", names, data, _FOLDER)
         check_sha256(archive, BREC_ARCHIVE_SHA256, BREC_URL)
-        member = read_zip(archive, lambda name: name == BREC_OFFICIAL_FILE)[BREC_OFFICIAL_FILE]
-        lines = list(_brec_base_graphs(np.load(io.BytesIO(member), allow_pickle=False), BREC_URL))
+        with zipfile.ZipFile(io.BytesIO(archive)) as members:
+            array = np.load(io.BytesIO(members.read(BREC_OFFICIAL_FILE)), allow_pickle=False)
+        lines = list(_brec_base_graphs(array, BREC_URL))
     text = "".join(f"{line}\n" for line in lines).encode()
     check_sha256(text, BREC_GRAPHS_SHA256, f"the list of base graphs in {source}")
     if source == BREC_URL:
