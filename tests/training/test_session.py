@@ -239,7 +239,7 @@ def test_r2_of_1000_molecules_is_learned(tmp_path, built_qm9):
     config = RunConfig(
         "qm9",
         target=("r2",),
-        options={"track": "distance", "cache": str(built_qm9.cache)},
+        options={"track": "distance", "cache": str(built_qm9)},
         limit=1000,
         width=32,
         layers=2,

@@ -115,7 +115,8 @@ def encode_graph6(matrix: NDArray[np.float64]) -> str:
     """Encode a simple graph as one graph6 line, without header or newline."""
     import networkx as nx
 
-    return nx.to_graph6_bytes(nx.from_numpy_array(matrix), header=False).decode("ascii").strip()
+    line: bytes = nx.to_graph6_bytes(nx.from_numpy_array(matrix), header=False)
+    return line.decode("ascii").strip()
 
 
 def parse_sparse6(text: str) -> NDArray[np.float64]:
