@@ -43,8 +43,9 @@ def read_npz_graphs(path: str | Path, options: Options) -> GraphSet:
     if "A" not in arrays:
         raise DataError(f"{path} holds {shortened(arrays) or 'nothing'}; expected an array 'A'")
     if arrays["A"].ndim == 2:  # a single graph: give its arrays the axis of graphs
-        for key in arrays.keys() & {"A", "e"} | ({"x"} if np.ndim(arrays.get("x")) == 1 else set()):
-            arrays[key] = arrays[key][None]
+        for key in arrays.keys() & {"A", "e", "x"}:
+            if key != "x" or arrays[key].ndim == 1:
+                arrays[key] = arrays[key][None]
     matrices = _real(arrays["A"], "A")
     if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2] or 0 in matrices.shape:
         raise DataError(f"array 'A' has shape {list(matrices.shape)}, expected [G, n, n]")
