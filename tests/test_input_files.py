@@ -58,14 +58,14 @@ def test_a_gzip_bomb_is_refused_by_its_ratio(
         read(path)
 
 
-def test_a_bomb_of_several_gigabytes_takes_little_memory(tmp_path: Path) -> None:
-    # Members of one gzip file follow each other, so 32 copies expand to 32 times as much.
+def test_a_bomb_of_a_gigabyte_takes_little_memory(tmp_path: Path) -> None:
+    # Members of one gzip file follow each other, so 8 copies expand to 8 times as much.
     one = bomb(tmp_path / "one.csv.gz", b"CC,1\n", 2**27).read_bytes()
     path = tmp_path / "a.csv.gz"
-    path.write_bytes(one * 32)
+    path.write_bytes(one * 8)
     code = (
         "import resource, sys\n"
-        f"resource.setrlimit(resource.RLIMIT_AS, ({2 * GIBIBYTE}, {2 * GIBIBYTE}))\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, ({3 * GIBIBYTE // 4}, {3 * GIBIBYTE // 4}))\n"
         "from g2n2.input_files import read_expanded\n"
         "from g2n2.errors import DataError\n"
         "try:\n    read_expanded(sys.argv[1])\n"
@@ -78,8 +78,8 @@ def test_a_bomb_of_several_gigabytes_takes_little_memory(tmp_path: Path) -> None
 
 
 def test_equal_lines_that_stay_small_are_read_at_any_ratio(tmp_path: Path) -> None:
-    path = bomb(tmp_path / "a.txt.gz", b"0 1\n", 2**22)
-    assert path.stat().st_size * 200 < 2**22
+    path = bomb(tmp_path / "a.txt.gz", b"0 1\n", 2**18)
+    assert path.stat().st_size * 200 < 2**18
     assert read_graph(path).tolist() == [[0, 1], [1, 0]]
 
 

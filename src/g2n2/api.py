@@ -419,8 +419,8 @@ def _outputs(
 def _graph_set(model: GrammarGNN, graphs: Any, options: Mapping[str, Any] | None) -> GraphSet:
     """Graphs from a path, a data set's name, or memory, without targets."""
     from .data.graph_set import GraphSet
+    from .data.readers import Options
     from .data.readers.objects import read_matrices
-    from .data.readers.options import Options
     from .data.reading import read_with
     from .training.setup import read_source
 

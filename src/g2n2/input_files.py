@@ -51,35 +51,19 @@ def special_kind(path: str | Path) -> str:
 
 
 def require_regular(path: str | Path) -> None:
-    """Refuse a FIFO, a device, a socket or a folder where a file is read.
-
-    Raises:
-        DataError: Naming what it is and what to do.
-    """
+    """Refuse a FIFO, a device, a socket or a folder where a file is read."""
     if kind := special_kind(path):
         raise _not_a_file(path, kind)
 
 
 def require_readable_at_once(path: str | Path) -> None:
-    """Refuse a file too large to be kept in memory.
-
-    Raises:
-        DataError: Saying so.
-    """
+    """Refuse a file too large to be kept in memory."""
     if os.path.isfile(path) and os.path.getsize(path) > LARGEST_TEXT:
         raise _too_large(path, LARGEST_TEXT)
 
 
 def read_file(path: str | Path, largest: int = LARGEST_TEXT) -> bytes:
-    """Read a regular file as it is stored.
-
-    Args:
-        path: The file.
-        largest: Bytes it may hold.
-
-    Raises:
-        DataError: It is not there, no regular file, too large, or the system refuses it.
-    """
+    """Read a regular file of at most `largest` bytes as it is stored."""
     with _opened(path) as file:
         content = file.read(largest + 1)
     if len(content) > largest:
@@ -88,15 +72,13 @@ def read_file(path: str | Path, largest: int = LARGEST_TEXT) -> bytes:
 
 
 def read_expanded(path: str | Path) -> bytes:
-    """Read a regular file, expanding `.gz` within the limits.
-
-    Raises:
-        DataError: As `read_file`, or it is no whole gzip file, or expands beyond the limits.
-    """
+    """Read a regular file, expanding `.gz` within the limits."""
     if not str(path).lower().endswith(".gz"):
         return read_file(path)
     with _opened(path) as file:
-        return _expanded(file, str(path))
+        _refuse_bomb(file, str(path))
+        with gzip.GzipFile(fileobj=file, mode="rb") as content:
+            return content.read()
 
 
 def read_text_file(path: str | Path, expected: str) -> str:
@@ -105,17 +87,14 @@ def read_text_file(path: str | Path, expected: str) -> str:
     Args:
         path: The file.
         expected: What should have been there, for the message.
-
-    Raises:
-        DataError: As `read_file`, or it is no text.
     """
     content = read_expanded(path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _no_utf8(str(path), error.start, expected) from error
+        raise DataError(f"{path} is not UTF-8 text (byte {error.start}); {expected}") from error
     if "\0" in text:
-        raise _zero_bytes(str(path), expected)
+        raise DataError(f"{path} is not text: it holds zero bytes; {expected}")
     return text
 
 
@@ -129,9 +108,6 @@ def open_text(path: str | Path, expected: str, newline: str | None = None) -> It
         path: The file.
         expected: What should have been there, for the message.
         newline: Where a line ends, as `open` takes it.
-
-    Raises:
-        DataError: As `read_text_file`, when the place at fault is reached; or a line is too long.
     """
     with _opened(path) as file:
         content: IO[bytes] | gzip.GzipFile = file
@@ -168,9 +144,11 @@ class _CheckedText(io.RawIOBase):
             self._decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
             at = before - (len(error.object) - len(chunk)) + error.start
-            raise _no_utf8(self._label, at, self._expected) from error
+            raise DataError(
+                f"{self._label} is not UTF-8 text (byte {at}); {self._expected}"
+            ) from error
         if b"\0" in chunk:
-            raise _zero_bytes(self._label, self._expected)
+            raise DataError(f"{self._label} is not text: it holds zero bytes; {self._expected}")
         ended = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
         self._line = len(chunk) - ended - 1 if ended >= 0 else self._line + len(chunk)
         if self._line > LONGEST_LINE:
@@ -209,10 +187,10 @@ class _RepeatedKey(Exception):
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    by_key = dict(pairs)
+    if len(by_key) != len(pairs):
         raise _RepeatedKey
-    return found
+    return by_key
 
 
 @contextmanager
@@ -236,7 +214,8 @@ def _opened(path: str | Path) -> Iterator[IO[bytes]]:
             f"{path} is no whole gzip file ({error}): it is truncated or damaged; get it again"
         ) from error
     except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {str(path)!r}: {_reason(error)}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"cannot read {str(path)!r}: {reason}") from error
 
 
 def _kind(mode: int) -> str:
@@ -249,13 +228,6 @@ def _not_a_file(path: str | Path, kind: str) -> DataError:
     return DataError(
         f"{str(path)!r} is {kind}, expected a file: save what it gives to a file, and name that"
     )
-
-
-def _expanded(file: IO[bytes], label: str) -> bytes:
-    """The content of a gzip file, measured before any of it is kept."""
-    _refuse_bomb(file, label)
-    with gzip.GzipFile(fileobj=file, mode="rb") as content:
-        return content.read()
 
 
 def _refuse_bomb(file: IO[bytes], label: str) -> None:
@@ -279,15 +251,3 @@ def _refuse_bomb(file: IO[bytes], label: str) -> None:
 
 def _too_large(path: str | Path, largest: int) -> DataError:
     return DataError(f"{path} holds more than {largest:,} bytes: split it")
-
-
-def _no_utf8(label: str, at: int, expected: str) -> DataError:
-    return DataError(f"{label} is not UTF-8 text (byte {at}); {expected}")
-
-
-def _zero_bytes(label: str, expected: str) -> DataError:
-    return DataError(f"{label} is not text: it holds zero bytes; {expected}")
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)

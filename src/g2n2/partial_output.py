@@ -36,14 +36,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass(frozen=True)
 class Piece:
-    """How far an output has come.
-
-    Attributes:
-        records: Of the input that are done.
-        bytes: Of the output that hold them.
-        checksum: CRC-32 of those.
-        counts: Whatever else is counted.
-    """
+    """How far an output has come: records of the input, bytes that hold them, CRC-32 of those."""
 
     records: int = 0
     bytes: int = 0
@@ -64,15 +57,10 @@ class PartialOutput:
         self.done, self.dropped = done, False
 
     def add(self, content: bytes, records: int, counts: Mapping[str, Any]) -> None:
-        """Append what further records gave; once it returns, they are not lost.
+        """Append the rows of further records; once it returns, they are not lost.
 
-        Args:
-            content: Their rows.
-            records: How many.
-            counts: Whatever else is counted, up to here.
-
-        Raises:
-            DataError: The disk refuses; what was there before is kept.
+        `counts` is whatever else is counted, up to here. If the disk refuses, what was there
+        before is kept.
         """
         done = Piece(
             self.done.records + records,
@@ -118,10 +106,6 @@ def partial_output(
             with.
         head: What it begins with.
         resume: Go on with one that was cut off, and begin anew where there is none.
-
-    Raises:
-        DataError: Another process writes it; or it cannot be written; or there is one that was cut
-            off and `resume` was not said, or that is made of other things or was altered.
     """
     check_output(path)
     if is_stream(path):
@@ -137,11 +121,14 @@ def partial_output(
         else:
             _refuse_to_lose(path, head)
             done = None
-        with _said(path), ExitStack() as files:
+        with _disk_errors(path), ExitStack() as files:
             first = [{"format": FORMAT, **made_of}, *([vars(done)] if done else ())]
             replace_file(_journal_path(path), b"".join(map(_line, first)))
-            file = files.enter_context(_unbuffered(partial_path(path), "r+b" if done else "wb"))
-            journal = files.enter_context(_unbuffered(_journal_path(path), "ab"))
+            # Unbuffered: nothing is kept back that a full disk would refuse once more at closing.
+            file = files.enter_context(
+                open(partial_path(path), "r+b" if done else "wb", buffering=0)
+            )
+            journal = files.enter_context(open(_journal_path(path), "ab", buffering=0))
             output = PartialOutput(path, file, journal, done or Piece())
             file.seek(file.truncate(output.done.bytes))
             closing = files.pop_all()
@@ -154,19 +141,14 @@ def partial_output(
             if output.dropped or not output.done.records:
                 _remove(path)
             raise
-        with _said(path):
+        with _disk_errors(path):
             os.replace(partial_path(path), path)
             _remove(path)
             sync_folder(path.parent)
 
 
-def _unbuffered(path: Path, mode: str) -> IO[bytes]:
-    """Nothing is kept back that a full disk would refuse once more when the file is closed."""
-    return open(path, mode, buffering=0)
-
-
 @contextmanager
-def _said(path: Path) -> Iterator[None]:
+def _disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
@@ -181,7 +163,7 @@ def _remove(path: Path) -> None:
 
 @contextmanager
 def _written_through(path: Path, head: bytes) -> Iterator[PartialOutput]:
-    with _said(path):
+    with _disk_errors(path):
         file = open_stream_for_writing(path)
     with file:
         output = PartialOutput(path, file, None, Piece())
@@ -199,12 +181,12 @@ def _line(content: Mapping[str, Any]) -> bytes:
 
 def _journal(path: Path) -> tuple[Mapping[str, Any], list[Piece]]:
     """What an output is made of, and how far it had come time after time; a torn line is none."""
-    said: list[Any] = []
+    entries: list[Any] = []
     with suppress(OSError, ValueError), open(_journal_path(path), encoding="utf-8") as lines:
         for line in lines:
-            said.append(json.loads(line))
+            entries.append(json.loads(line))
     try:
-        return dict(said[0]), [Piece(**row) for row in said[1:]]
+        return dict(entries[0]), [Piece(**row) for row in entries[1:]]
     except (IndexError, TypeError, ValueError):
         return {}, []
 

@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from g2n2.data.assembly import frozen, plain_graphs, stratified_folds
 from g2n2.data.benchmarks.counting import SUBSTRUCTURES
 from g2n2.data.benchmarks.expressivity import load_csl, load_exp, load_sr25
-from g2n2.data.graph_set import GraphSet, Ints
+from g2n2.data.graph_set import GraphSet, Ints, plain_graphs
+from g2n2.data.splits import stratified_folds
 from g2n2.data.suites import load_suite
 from g2n2.nn.expressivity import relabelled
 from g2n2.power.suites import Suite
@@ -147,7 +147,7 @@ def class_graphs(set_name: str, data: str | None) -> GraphSet:
         return load_csl()
     if set_name == "exp":
         graphs = load_exp(data)
-        return replace(graphs, splits=frozen(stratified_folds(graphs.targets[:, 0])))
+        return replace(graphs, splits=stratified_folds(graphs.targets[:, 0]))
     once, copies = load_sr25(data), sum(SR25_COPIES.values())
     relabelings = [
         relabelled(graph, copies + 1, (25, i))[1:]
@@ -160,7 +160,7 @@ def class_graphs(set_name: str, data: str | None) -> GraphSet:
         [copy for several in relabelings for copy in several],
         targets=np.repeat(once.targets, copies, axis=0),
         columns=once.columns,
-        splits=frozen(splits),
+        splits=splits,
         source=once.source,
     ).check()
 

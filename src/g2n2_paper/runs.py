@@ -21,7 +21,6 @@ from typing import Any
 
 from torch import nn
 
-from g2n2.data.assembly import frozen
 from g2n2.data.catalogue import dataset_options, find_dataset, load_dataset
 from g2n2.data.files import cache_folder
 from g2n2.data.graph_set import GraphSet, Ints
@@ -183,7 +182,7 @@ def train_fold(
     recorded: Recorded,
 ) -> Trained:
     """A run on the given parts of a set; its folder is removed when it has ended."""
-    fold = replace(graphs, splits=frozen(dict(splits)))
+    fold = replace(graphs, splits=splits)
     trained = train(config, folder, job, fold, recorded)
     shutil.rmtree(folder)
     return trained

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from cache_processes import need_cache
 from g2n2.atomic_files import sole_builder
 from g2n2.errors import DataError
-from run_processes import need_cache
 
 
 @pytest.mark.parametrize(("kind", "content"), [("qm9", "130,831 molecules"), ("tu", "2")])
@@ -21,30 +21,31 @@ def test_a_cache_is_built_once(tmp_path: Path, kind: str, content: str) -> None:
         archive.writestr("TINY/TINY_graph_indicator.txt", "1\n1\n2\n2\n")
         archive.writestr("TINY/TINY_graph_labels.txt", "0\n1\n")
     context = multiprocessing.get_context("spawn")
-    processes = [
+    builder, waiting = (
         context.Process(target=need_cache, args=(kind, tmp_path), daemon=True) for _ in range(2)
-    ]
-    for process in processes:
-        process.start()
+    )
 
     def said(process: multiprocessing.process.BaseProcess) -> str:
         log = tmp_path / f"{process.pid}.log"
         return log.read_text() if log.exists() else ""
 
     built = tmp_path / "built"
-    while not (built.exists() and any("; waiting for it" in said(one) for one in processes)):
-        assert all(process.is_alive() for process in processes)
-        assert not built.exists() or len(built.read_text().split()) < 2
+    builder.start()
+    while not built.exists():
+        assert builder.is_alive()
         time.sleep(0.01)
-    (builder,) = built.read_text().split()
+    waiting.start()
+    while "; waiting for it" not in said(waiting):
+        assert builder.is_alive()
+        assert waiting.is_alive()
+        time.sleep(0.01)
     (tmp_path / "go").touch()
-    for process in processes:
+    for process in (builder, waiting):
         process.join()
-    assert [process.exitcode for process in processes] == [0, 0]
-    assert built.read_text().split() == [builder]
-    assert all(said(process).splitlines()[-1] == content for process in processes)
-    (waiting,) = (process for process in processes if str(process.pid) != builder)
-    assert f"is being made by process {builder} on " in said(waiting)
+        assert process.exitcode == 0
+        assert said(process).splitlines()[-1] == content
+    assert built.read_text().split() == [str(builder.pid)]
+    assert f"is being made by process {builder.pid} on " in said(waiting)
     assert not list((tmp_path / "cache").rglob(".*")), "no lock is left"
 
 

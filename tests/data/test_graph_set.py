@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
-from g2n2.data.graph_set import GraphSet, Target
+from g2n2.data.graph_set import GraphSet, Target, plain_graphs
 from g2n2.errors import DataError
+from g2n2.graphs import adjacency
 
 TRIANGLE = ([0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2])
 EDGE = ([0, 1], [1, 0])
@@ -149,3 +151,21 @@ def test_check_refuses(changes: dict[str, Any], words: tuple[str, ...]) -> None:
 
 def test_missing_targets_are_no_fault() -> None:
     replace(example(), targets=np.full((3, 1), np.nan)).check()
+
+
+def test_plain_graphs_hold_the_graphs_given() -> None:
+    graphs = [nx.path_graph(3), nx.empty_graph(2), nx.star_graph(3)]
+    data = plain_graphs("mine", [adjacency(graph) for graph in graphs])
+    assert data.sizes.tolist() == [3, 2, 4]
+    assert data.edge_counts.tolist() == [4, 0, 6]
+    for index, graph in enumerate(graphs):
+        assert data.adjacency(index).tolist() == nx.to_numpy_array(graph).tolist()
+    assert data.node_features.tolist() == [[1.0]] * 9
+    assert data.targets.shape == (3, 0)
+
+
+def test_splits_and_source_cannot_be_changed() -> None:
+    with pytest.raises(TypeError):
+        example().splits["train"] = np.array([2])  # type: ignore[index]
+    with pytest.raises(TypeError):
+        example(source={"path": "a"}).source["path"] = "b"  # type: ignore[index]

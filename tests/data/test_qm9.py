@@ -181,4 +181,4 @@ def test_a_bad_target_lists_all_twelve() -> None:
         find_target("energy")
     assert all(target.name in str(caught.value) for target in QM9_TARGETS)
     assert len(QM9_TARGETS) == 12
-    assert sum(target.is_energy for target in QM9_TARGETS) == 8
+    assert sum(target.unit == "hartree" for target in QM9_TARGETS) == 8

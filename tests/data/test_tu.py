@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmark_files import real_file
-from g2n2.data.tu import MUTAG_GIN_ORDER, gin_folds, load_tu
+from g2n2.data.tu import MUTAG_GIN_ORDER, load_tu
 from g2n2.errors import DataError
 
 # Name, graphs, class sizes by raw label, average nodes and undirected edges, node and edge columns,
@@ -101,14 +101,6 @@ def test_gin_folds_are_those_of_scikit_learn_on_the_gin_files(name: str) -> None
     folds = selection.StratifiedKFold(10, shuffle=True, random_state=0)
     expected = [set(order[test].tolist()) for _, test in folds.split(np.zeros(len(labels)), labels)]
     assert [set(indices.tolist()) for indices in data.splits.values()] == expected
-
-
-def test_gin_folds_in_another_order() -> None:
-    labels = np.arange(200) % 3
-    order = np.random.default_rng(0).permutation(200)
-    same, moved = gin_folds(labels[order]), gin_folds(labels, order)
-    assert all(moved[name].tolist() == order[same[name]].tolist() for name in same)
-    assert sorted(MUTAG_GIN_ORDER.tolist()) == list(range(188))
 
 
 def test_stored_mutag_folds_are_the_original_ones_in_this_order() -> None:

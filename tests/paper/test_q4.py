@@ -13,9 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmark_files import real_file
-from g2n2.data.assembly import frozen, plain_graphs
 from g2n2.data.benchmarks.filtering import load_filtering
-from g2n2.data.graph_set import GraphSet, Target
+from g2n2.data.graph_set import GraphSet, Target, plain_graphs
 from g2n2.errors import LoweringError, TrainingError
 from g2n2.nn import GrammarGNN
 from g2n2.spectral.response import spectrum
@@ -70,7 +69,7 @@ def small_images(name: str = "band", device: torch.device = CPU) -> Images:
         targets=targets.reshape(-1, 3),
         columns=tuple(Target(each) for each in ("low", "high", "band")),
         level="node",
-        splits=frozen({k: np.array([i]) for i, k in enumerate(("train", "test", "validation"))}),
+        splits={k: np.array([i]) for i, k in enumerate(("train", "test", "validation"))},
     )
     return Images(graphs, name, device)
 

@@ -226,7 +226,7 @@ def test_r2_of_600_molecules_is_learned(tmp_path, built_qm9):
     config = RunConfig(
         "qm9",
         target=("r2",),
-        options={"track": "distance", "cache": str(built_qm9.cache)},
+        options={"track": "distance", "cache": str(built_qm9)},
         limit=600,
         width=16,
         layers=1,

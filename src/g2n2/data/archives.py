@@ -28,18 +28,8 @@ MOST_MEMBERS = 100_000
 _OUTSIDE = re.compile(r"^[/\\]|^[A-Za-z]:|(^|[/\\])\.\.([/\\]|$)|\0")
 # numpy reads a header with tokenize and ast, which have errors of their own.
 _BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    tokenize.TokenError,
-    struct.error,
-    EOFError,
-    OSError,
-    ArithmeticError,
-    LookupError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, struct.error, EOFError, OSError),
+    *(ArithmeticError, LookupError, RuntimeError, SyntaxError, TypeError, ValueError),
 )
 _HEADER_READERS: dict[tuple[int, int], Callable[..., tuple[Any, ...]]] = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -61,15 +51,11 @@ def read_zip(
         wanted: Says of a member's name whether to read it; every member is checked all the same.
         name: What messages call the file; its path where empty.
         largest: Bytes all members together may expand to.
-
-    Raises:
-        DataError: If it is no whole zip file, or one that must not be opened.
     """
-    label = name or _label(source)
-    with _opened(source, label) as archive:
+    with _opened(source, name, largest) as (archive, members, _):
         return {
             info.filename: archive.read(info)
-            for info in _checked_members(archive, label, largest)
+            for info in members
             if not info.is_dir() and wanted(info.filename)
         }
 
@@ -85,14 +71,10 @@ def read_npz(
         source: The file, or its content.
         name: What messages call the file; its path where empty.
         largest: Bytes all arrays together may take.
-
-    Raises:
-        DataError: If it is no whole npz file, holds objects, or is too large.
     """
-    label = name or _label(source)
     arrays = {}
-    with _opened(source, label) as archive:
-        for info in _checked_members(archive, label, largest):
+    with _opened(source, name, largest) as (archive, members, label):
+        for info in members:
             key = info.filename.removesuffix(".npy")
             if key == info.filename:
                 raise DataError(
@@ -114,8 +96,7 @@ def _checked_members(
         raise DataError(f"{label} has {len(members):,} members, the limit is {MOST_MEMBERS:,}")
     seen: set[str] = set()
     for info in members:
-        reason = _why_refused(info, seen)
-        if reason:
+        if reason := _why_refused(info, seen):
             raise DataError(
                 f"{label} is refused: its member {info.orig_filename!r} {reason}; "
                 "unpack it yourself if you trust it, and give the folder"
@@ -174,15 +155,17 @@ def _check_array_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, what: s
 
 
 @contextmanager
-def _opened(source: Path | bytes, label: str) -> Iterator[zipfile.ZipFile]:
-    """Open a zip file; whatever is broken in it, now or later, raises a DataError."""
+def _opened(
+    source: Path | bytes, name: str, largest: int
+) -> Iterator[tuple[zipfile.ZipFile, tuple[zipfile.ZipInfo, ...], str]]:
+    """A zip file, its checked members and its label; what is broken, now or later, is an error."""
+    label = name or ("the archive" if isinstance(source, bytes) else str(source))
     if isinstance(source, Path):
         require_regular(source)
+    file = io.BytesIO(source) if isinstance(source, bytes) else source
     try:
-        with zipfile.ZipFile(
-            io.BytesIO(source) if isinstance(source, bytes) else source
-        ) as archive:
-            yield archive
+        with zipfile.ZipFile(file) as archive:
+            yield archive, _checked_members(archive, label, largest), label
     except DataError:
         raise
     except _BROKEN as error:
@@ -190,7 +173,3 @@ def _opened(source: Path | bytes, label: str) -> Iterator[zipfile.ZipFile]:
             f"{label} cannot be read as a zip file ({printable(str(error))}): it is truncated, "
             "damaged or no such file; get it again"
         ) from error
-
-
-def _label(source: Path | bytes) -> str:
-    return "the archive" if isinstance(source, bytes) else str(source)

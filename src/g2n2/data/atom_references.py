@@ -56,10 +56,6 @@ def fit_references(
         train_indices: The graphs to fit on; missing targets are left out.
         targets: Names of columns.
         extent: Include the sums of squared distances.
-
-    Raises:
-        DataError: If a target, the element columns or needed positions are absent, or there is
-            nothing to fit.
     """
     names = [column.name for column in graphs.columns]
     sums = reference_sums(graphs, extent=extent)
@@ -106,8 +102,7 @@ def reference_sums(graphs: GraphSet, *, extent: bool) -> Mapping[str, Values]:
 def _squared_distances(graphs: GraphSet, atoms: Values, counts: Values) -> Values:
     """`[G, E, E]` Σ d² between the atoms of two elements (of one element: each pair twice).
 
-    No matrix of distances is needed: Σ |x − y|² over m points x and n points y is
-    n Σ|x|² + m Σ|y|² − 2 Σx · Σy.
+    Σ |x − y|² over m points x and n points y is n Σ|x|² + m Σ|y|² − 2 Σx · Σy.
     """
     if graphs.positions is None:
         raise DataError(
@@ -116,9 +111,9 @@ def _squared_distances(graphs: GraphSet, atoms: Values, counts: Values) -> Value
     centres = _totals(graphs, graphs.positions.astype(np.float64)) / graphs.sizes[:, None]
     centred = graphs.positions - np.repeat(centres, graphs.sizes, axis=0)
     squares = _totals(graphs, atoms * np.square(centred).sum(1, keepdims=True))
-    first = np.stack([_totals(graphs, atoms * axis[:, None]) for axis in centred.T], axis=-1)
+    sums = np.stack([_totals(graphs, atoms * axis[:, None]) for axis in centred.T], axis=-1)
     both = squares[:, :, None] * counts[:, None, :]
-    moments: Values = both + both.transpose(0, 2, 1) - 2.0 * first @ first.transpose(0, 2, 1)
+    moments: Values = both + both.transpose(0, 2, 1) - 2.0 * sums @ sums.transpose(0, 2, 1)
     return moments
 
 

@@ -105,33 +105,26 @@ def load_dataset(
         data: Folder in which files are sought before `$G2N2_DATA`, the user cache and the official
             source; generated sets need none.
         options: Further arguments of its loader, for instance `{"track": "distance"}` of `qm9`.
-
-    Raises:
-        DataError: If there is no such dataset or option, or its files cannot be found.
     """
     row = find_dataset(name)
-    load = _loader(row)
-    known, chosen = dataset_options(row), dict(options or {})
-    for option in chosen:
-        if option not in known:
-            close = get_close_matches(option, known, n=1)
+    load, allowed, arguments = _loader(row), dataset_options(row), dict(options or {})
+    parameters = inspect.signature(load).parameters
+    for option, value in arguments.items():
+        if option not in allowed:
+            close = get_close_matches(option, allowed, n=1)
             guess = f" (did you mean {close[0]}?)" if close else ""
             raise DataError(
                 f"dataset {row.name} has no option {option!r}{guess}: "
-                f"expected {', '.join(known) or 'none'}"
+                f"expected {', '.join(allowed) or 'none'}"
             )
-        _check_kind(option, chosen[option], inspect.signature(load).parameters[option].default)
-    if "data" in inspect.signature(load).parameters:
-        chosen["data"] = data
-    return load(**dict(row.fixed), **chosen)
-
-
-def _check_kind(option: str, value: Any, default: Any) -> None:
-    """Refuse a value of another kind than the option has by default."""
-    if type(default) is int and not (type(value) is int and 0 <= value < 2**63):
-        raise DataError(f"option {option} should be a whole number from 0, got {value!r}")
-    if type(default) is bool and type(value) is not bool:
-        raise DataError(f"option {option} should be true or false, got {value!r}")
+        kind = type(parameters[option].default)
+        if kind is int and not (type(value) is int and 0 <= value < 2**63):
+            raise DataError(f"option {option} should be a whole number from 0, got {value!r}")
+        if kind is bool and type(value) is not bool:
+            raise DataError(f"option {option} should be true or false, got {value!r}")
+    if "data" in parameters:
+        arguments["data"] = data
+    return load(**dict(row.fixed), **arguments)
 
 
 def dataset_options(row: Dataset) -> list[str]:

@@ -11,13 +11,10 @@ import http.client
 import os
 import urllib.request
 from pathlib import Path
-from typing import Literal
 
 from ..atomic_files import replace_file
 from ..errors import DataError
 from ..input_files import read_file
-
-Subfolder = Literal["expressivity", "tu", "filtering", "counting", "zinc"]
 
 DATA_VARIABLE = "G2N2_DATA"
 LARGEST_DOWNLOAD = 2**28
@@ -39,7 +36,7 @@ def cache_folder() -> Path:
 
 
 def find_file(
-    name: str, data: str | Path | None, subfolder: Subfolder, *, folder: bool = False
+    name: str, data: str | Path | None, subfolder: str, *, folder: bool = False
 ) -> Path | None:
     """The first file (or folder) of that name in the search folders, or None."""
     for base in search_folders(data):
@@ -50,7 +47,7 @@ def find_file(
 
 
 def missing_file(
-    what: str, names: str, data: str | Path | None, subfolder: Subfolder, reason: str
+    what: str, names: str, data: str | Path | None, subfolder: str, reason: str
 ) -> DataError:
     """The error for data found nowhere: where it was sought, why, and the next move."""
     folders = ", ".join(str(folder) for folder in search_folders(data))
@@ -58,6 +55,16 @@ def missing_file(
         f"{what} needs the file {names}, found in none of: {folders} (there or in the subfolder "
         f"{subfolder}). {reason} Put the file there, or set ${DATA_VARIABLE} to the folder with it."
     )
+
+
+def find_checked(
+    what: str, name: str, sha256: str, data: str | Path | None, subfolder: str, reason: str
+) -> tuple[Path, bytes]:
+    """Find a file that cannot be downloaded, for the reason given, and check its checksum."""
+    path = find_file(name, data, subfolder)
+    if path is None:
+        raise missing_file(what, name, data, subfolder, reason)
+    return path, read_checked(path, sha256)
 
 
 def check_sha256(content: bytes, expected: str, what: str) -> None:
@@ -83,23 +90,24 @@ def read_checked(path: Path, sha256: str) -> bytes:
     return content
 
 
-def download(url: str) -> bytes:
-    """Fetch an official file.
-
-    Raises:
-        OSError: If it cannot be fetched; the caller knows what to tell the user.
-    """
+def download(
+    url: str, what: str, names: str, data: str | Path | None, subfolder: str, hint: str = ""
+) -> bytes:
+    """Fetch an official file; the other arguments say what is missing where that fails."""
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
             content: bytes = response.read(LARGEST_DOWNLOAD + 1)
-    except http.client.HTTPException as error:
-        raise OSError(f"broken answer: {error!r}") from error
-    if len(content) > LARGEST_DOWNLOAD:
-        raise OSError(f"more than {LARGEST_DOWNLOAD:,} bytes came")
+        if len(content) > LARGEST_DOWNLOAD:
+            raise OSError(f"more than {LARGEST_DOWNLOAD:,} bytes came")
+    except (OSError, http.client.HTTPException) as error:
+        broken = isinstance(error, http.client.HTTPException)
+        shown = f"broken answer: {error!r}" if broken else error
+        reason = f"It could not be downloaded from {url} ({shown}).{hint}"
+        raise missing_file(what, names, data, subfolder, reason) from error
     return content
 
 
-def store_in_cache(name: str, content: bytes, subfolder: Subfolder) -> Path:
+def store_in_cache(name: str, content: bytes, subfolder: str) -> Path:
     """Write a file into the user cache, whole or not at all."""
     path = cache_folder() / subfolder / name
     try:

@@ -1,12 +1,11 @@
-"""GraphSet: many graphs of any size as flat arrays, with features, targets, ids and splits.
+"""GraphSet: many graphs of any size as flat numpy arrays, with features, targets, ids and splits.
 
-Every reader ends here and everything behind it (batches, splits, summaries, training) starts here.
-Numpy only, so a data file can be read, checked and summarised without torch.
+Readers collect one `GraphRecord` a graph and `assemble` them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..described import Described, some, span
 from ..errors import DataError
+from ..graphs import Adjacency
 from ..notebook_html import graph_svg
 
 Ints = NDArray[np.int64]
@@ -86,9 +86,13 @@ class GraphSet(Described):
     node_names: tuple[str, ...] = ()
     edge_names: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
-    splits: Mapping[str, Ints] = field(default_factory=lambda: MappingProxyType({}))
+    splits: Mapping[str, Ints] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    source: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    source: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("splits", "source"):
+            vars(self)[name] = MappingProxyType(dict(getattr(self, name)))
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -139,14 +143,7 @@ class GraphSet(Described):
         )
 
     def select(self, indices: NDArray[Any] | list[int]) -> GraphSet:
-        """Some of the graphs, in the given order, without splits.
-
-        Args:
-            indices: Numbers of graphs, or one true or false for each.
-
-        Raises:
-            DataError: There is no graph of some number.
-        """
+        """Some of the graphs, by number or by one flag for each, without splits."""
         given = np.asarray(indices)
         if given.dtype == bool and len(given) != len(self):
             raise DataError(f"{len(given)} flags for the {len(self)} graphs of {self.name}")
@@ -169,8 +166,15 @@ class GraphSet(Described):
             weights=None if self.weights is None else self.weights[edges],
             positions=None if self.positions is None else self.positions[nodes],
             ids=tuple(self.ids[i] for i in wanted) if self.ids else (),
-            splits=MappingProxyType({}),
-            source=self._source_of(wanted),
+            splits={},
+            source={
+                **self.source,
+                **{
+                    name: tuple(self.source[name][i] for i in wanted)
+                    for name in PER_GRAPH
+                    if len(self.source.get(name, ())) == len(self)
+                },
+            },
         )
 
     def blocks(self, size: int, start: int = 0) -> Iterator[GraphSet]:
@@ -183,15 +187,6 @@ class GraphSet(Described):
             vars(block)["directed"] = self.directed
             yield block
 
-    def _source_of(self, wanted: Ints) -> Mapping[str, Any]:
-        """The source with its `PER_GRAPH` entries for the wanted graphs only."""
-        of_each = {
-            name: tuple(self.source[name][i] for i in wanted)
-            for name in PER_GRAPH
-            if len(self.source.get(name, ())) == len(self)
-        }
-        return MappingProxyType({**self.source, **of_each})
-
     def adjacency(self, index: int) -> NDArray[np.float64]:
         """`[n, n]` matrix A of one graph; parallel edges add up."""
         n = int(self.sizes[index])
@@ -202,11 +197,7 @@ class GraphSet(Described):
         return matrix
 
     def check(self) -> GraphSet:
-        """Refuse arrays that do not fit together or hold what no network can use; else itself.
-
-        Raises:
-            DataError: Naming the first graph at fault and what to do.
-        """
+        """Itself, unless arrays do not fit together or hold NaN or infinite numbers."""
         graphs, nodes, edges = len(self), int(self.sizes.sum()), int(self.edge_counts.sum())
         if not graphs:
             raise DataError(f"{self.name} holds no graph")
@@ -229,32 +220,25 @@ class GraphSet(Described):
         owner = np.repeat(np.arange(graphs), self.edge_counts)
         outside = (self.edges < 0) | (self.edges >= self.sizes[owner])
         if outside.any():
-            place = int(np.flatnonzero(outside.any(axis=0))[0])
+            edge = int(np.flatnonzero(outside.any(axis=0))[0])
             raise DataError(
-                f"{self._label(owner[place])} has {self.sizes[owner[place]]} nodes, but an edge "
-                f"joins {self.edges[0, place]} and {self.edges[1, place]} (counted from 0)"
+                f"{self._label(owner[edge])} has {self.sizes[owner[edge]]} nodes, but an edge "
+                f"joins {self.edges[0, edge]} and {self.edges[1, edge]} (counted from 0)"
             )
-        self._refuse_not_finite()
-        return self
-
-    def _refuse_not_finite(self) -> None:
-        of_node = np.repeat(np.arange(len(self)), self.sizes)
-        of_edge = np.repeat(np.arange(len(self)), self.edge_counts)
-        for what, values, owner in (
-            ("a node feature", self.node_features, of_node),
-            ("an edge feature", self.edge_features, of_edge),
-            ("a weight", self.weights, of_edge),
-            ("a position", self.positions, of_node),
+        for what, values, counts in (
+            ("a node feature", self.node_features, self.sizes),
+            ("an edge feature", self.edge_features, self.edge_counts),
+            ("a weight", self.weights, self.edge_counts),
+            ("a position", self.positions, self.sizes),
         ):
-            if values is None:
-                continue
-            bad = ~np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
-            if bad.any():
-                at = int(np.flatnonzero(bad)[0])
+            if values is not None and not np.isfinite(values).all():
+                row = np.argwhere(~np.isfinite(values))[0, 0]
+                graph = int(np.repeat(np.arange(graphs), counts)[row])
                 raise DataError(
-                    f"{what} of {self._label(owner[at])} is NaN or infinite; "
+                    f"{what} of {self._label(graph)} is NaN or infinite; "
                     "fill it in or drop that graph"
                 )
+        return self
 
     def _label(self, index: int) -> str:
         name = f" ({self.ids[index]})" if self.ids else ""
@@ -266,3 +250,131 @@ def ragged_rows(offsets: Ints, wanted: Ints) -> Ints:
     counts = offsets[wanted + 1] - offsets[wanted]
     starts = np.repeat(offsets[wanted] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
     return starts + np.arange(int(counts.sum()), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphRecord:
+    """One graph; the fields are those of `GraphSet`, `weights` None where all are 1."""
+
+    size: int
+    edges: Ints
+    node_features: Floats | None = None
+    edge_features: Floats | None = None
+    weights: Floats | None = None
+    positions: Floats | None = None
+
+    @classmethod
+    def of_matrix(cls, matrix: NDArray[Any]) -> GraphRecord:
+        """The graph of an adjacency matrix `[n, n]`, its edges row by row."""
+        edges = np.stack(np.nonzero(matrix)).astype(np.int64)
+        weights = matrix[edges[0], edges[1]].astype(np.float32)
+        return cls(len(matrix), edges, weights=None if (weights == 1).all() else weights)
+
+
+def assemble(
+    records: Sequence[GraphRecord], *, ids: Sequence[str] | None = None, **fields: Any
+) -> GraphSet:
+    """Join records into a checked GraphSet; nodes without features get a constant 1.
+
+    Args:
+        records: At least one graph.
+        ids: One per record; None numbers them from 0.
+        fields: Other fields of `GraphSet`; without `targets` there are none.
+    """
+    if not records:
+        raise DataError(f"{fields['name']} holds no graph")
+    ids = tuple(map(str, range(len(records)))) if ids is None else tuple(ids)
+    edge_counts = np.array([record.edges.shape[1] for record in records], dtype=np.int64)
+    sizes = np.array([record.size for record in records], dtype=np.int64)
+    fields = {"targets": np.zeros((len(records), 0)), **fields}
+    notes = list(fields.pop("notes", ()))
+    positions = [record.positions for record in records if record.positions is not None]
+    if 0 < len(positions) < len(records):
+        notes.append(f"{len(records) - len(positions)} graphs lack 3D positions, so none are kept.")
+    node_features, edge_features = (
+        _stacked([getattr(r, f"{what}_features") for r in records], counts, ids, what, fields)
+        for what, counts in (("node", sizes), ("edge", edge_counts))
+    )
+    weights = None
+    if any(record.weights is not None for record in records):
+        weights = np.concatenate(
+            [
+                np.ones(count, np.float32) if record.weights is None else record.weights
+                for record, count in zip(records, edge_counts, strict=True)
+            ]
+        )
+    if not node_features.shape[1]:
+        node_features = np.ones((len(node_features), 1), np.float32)
+        fields["node_names"] = ("one",)
+        notes.append("Nodes have no features: each gets a constant 1.")
+    return GraphSet(
+        sizes=sizes,
+        edge_counts=edge_counts,
+        edges=np.concatenate([record.edges for record in records], axis=1),
+        node_features=node_features,
+        edge_features=edge_features,
+        weights=weights,
+        positions=np.concatenate(positions) if len(positions) == len(records) else None,
+        ids=ids,
+        notes=tuple(notes),
+        **fields,
+    ).check()
+
+
+def _stacked(
+    blocks: Sequence[Floats | None], counts: Ints, ids: Sequence[str], what: str, fields: Any
+) -> Floats:
+    """One block of features `[rows, width]`; graphs without rows (no edges) fit any width."""
+    stacked: list[Floats] = []
+    width, first = len(fields.get(f"{what}_names", ())), ""
+    for values, rows, name in zip(blocks, counts.tolist(), ids, strict=True):
+        block = np.zeros((rows, 0), np.float32) if values is None else values
+        if len(block) != rows:
+            raise DataError(
+                f"graph {name!r} has {len(block)} rows of {what} features, expected {rows}"
+            )
+        if not rows:
+            continue
+        if not stacked:
+            width, first = block.shape[1], name
+        if block.shape[1] != width:
+            raise DataError(
+                f"graph {name!r} has {block.shape[1]} {what} features and graph {first!r} has "
+                f"{width}; expected the same number everywhere: fill in what is missing"
+            )
+        stacked.append(block)
+    return np.concatenate(stacked) if stacked else np.zeros((0, width), np.float32)
+
+
+def plain_graphs(
+    name: str, graphs: Sequence[Adjacency], node_features: Floats | None = None, **fields: Any
+) -> GraphSet:
+    """A checked GraphSet of adjacency matrices of 0 and 1.
+
+    Args:
+        name: What the set is called.
+        graphs: The matrices.
+        node_features: `[ΣN, F]`; None for a constant 1.
+        fields: Other fields of `GraphSet`; without `targets` there are none.
+    """
+    sizes = np.array([len(matrix) for matrix in graphs], dtype=np.int64)
+    edges = [np.stack(np.nonzero(matrix)) for matrix in graphs]
+    edge_counts = np.array([ends.shape[1] for ends in edges], dtype=np.int64)
+    if node_features is None:
+        node_features = np.ones((sizes.sum(), 1), dtype=np.float32)
+        fields.setdefault("node_names", ("one",))
+    return GraphSet(
+        name=name,
+        sizes=sizes,
+        edge_counts=edge_counts,
+        edges=np.concatenate(edges, axis=1).astype(np.int64),
+        node_features=node_features,
+        edge_features=np.zeros((edge_counts.sum(), 0), dtype=np.float32),
+        **{"targets": np.zeros((len(graphs), 0)), **fields},
+    ).check()
+
+
+def one_hot(values: NDArray[Any], width: int) -> Floats:
+    """`[N]` numbers from 0 -> `[N, width]` with a single 1 in each row."""
+    columns: Floats = np.eye(width, dtype=np.float32)[values]
+    return columns

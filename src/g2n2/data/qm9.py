@@ -28,7 +28,6 @@ from importlib import import_module
 from itertools import islice
 from multiprocessing import current_process, get_context
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -76,16 +75,7 @@ _FEATURE_NOTES = {
 
 
 class QM9Target(NamedTuple):
-    """One property of QM9.
-
-    Attributes:
-        name: Its name on the command line.
-        symbol: How the paper prints it.
-        unit: Unit in the files; every energy is in hartree.
-        column: Column of the qm9pack CSV.
-        raw_column: Column of `gdb9.sdf.csv`, the raw file PyG downloads; same unit.
-        aliases: Other accepted names.
-    """
+    """A property: name, printed symbol, unit, its columns in qm9pack and `gdb9.sdf.csv`."""
 
     name: str
     symbol: str
@@ -93,10 +83,6 @@ class QM9Target(NamedTuple):
     column: str
     raw_column: str
     aliases: tuple[str, ...] = ()
-
-    @property
-    def is_energy(self) -> bool:
-        return self.unit == "hartree"
 
 
 QM9_TARGETS = (
@@ -153,9 +139,6 @@ def load_qm9(
         data: Folder with PyG's raw files, which are preferred to qm9pack if they are there.
         progress: Whether a build shows a progress bar.
         rebuild: Build the cache file even if there is one.
-
-    Raises:
-        DataError: If an option is unknown, QM9 is not installed, or the cache is damaged.
     """
     for what, value, choices in (
         ("features", features, get_args(Features)),
@@ -173,7 +156,7 @@ def load_qm9(
             f"the QM9 cache {str(path)!r} was built from {molecules.about['origin']}, but "
             f"{str(data)!r} holds gdb9.sdf: name another cache file, or pass rebuild=True"
         )
-    in_mev = [energy_unit == "meV" and target.is_energy for target in chosen]
+    in_mev = [energy_unit == "meV" and target.unit == "hartree" for target in chosen]
     sizes = molecules.sizes.astype(np.int64)
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     bonds_before = np.concatenate([[0], np.cumsum(molecules.degrees, dtype=np.int64)])
@@ -203,18 +186,16 @@ def load_qm9(
         edge_names=("single", "double", "triple", "aromatic"),
         ids=tuple(f"gdb_{number}" for number in molecules.numbers.tolist()),
         notes=tuple(notes),
-        source=MappingProxyType(
-            {
-                "dataset": "QM9",
-                "track": track,
-                "features": features,
-                "energy_unit": energy_unit,
-                "resolution": f"{RESOLUTION:g} Å",
-                "cache": str(path),
-                "sha256": molecules.sha256,
-                **molecules.about,
-            }
-        ),
+        source={
+            "dataset": "QM9",
+            "track": track,
+            "features": features,
+            "energy_unit": energy_unit,
+            "resolution": f"{RESOLUTION:g} Å",
+            "cache": str(path),
+            "sha256": molecules.sha256,
+            **molecules.about,
+        },
     )
 
 
@@ -300,11 +281,7 @@ _DTYPES = {"numbers": "<i4", "targets": "<f8", **dict.fromkeys(_OCTETS, "|u1")}
 
 
 def write_cache(path: Path, molecules: Molecules) -> str:
-    """Write the cache file, whole or not at all, and return its checksum.
-
-    Raises:
-        DataError: If it cannot be written; what was there before stays.
-    """
+    """Write the cache file, whole or not at all, and return its checksum."""
     arrays = {
         name: np.ascontiguousarray(getattr(molecules, name), dtype=dtype)
         for name, dtype in _DTYPES.items()
@@ -327,11 +304,7 @@ def write_cache(path: Path, molecules: Molecules) -> str:
 
 
 def read_cache(path: Path) -> Molecules:
-    """Read the cache and check it against its own checksum.
-
-    Raises:
-        DataError: If it is truncated, altered or of another format; it says how to rebuild it.
-    """
+    """Read the cache and check it against its own checksum."""
     try:
         arrays = read_npz(path, largest=_LARGEST_CACHE)
         about, checksum = (str(arrays.pop(name)) for name in ("about", "sha256"))
@@ -385,30 +358,12 @@ class Source(NamedTuple):
     files: tuple[Path, ...]
 
 
-class QM9Entry(NamedTuple):
-    """One molecule as the files hold it.
-
-    Attributes:
-        number: Its number in GDB-9, from 1.
-        targets: The twelve values, in the order of `QM9_TARGETS` and the files' units.
-        texts: SMILES, elements and coordinates from qm9pack; one mol block from the SDF.
-    """
-
-    number: int
-    targets: tuple[float, ...]
-    texts: tuple[str, ...]
+Entry = tuple[int, tuple[float, ...], tuple[str, ...]]
+"""Number in GDB-9, targets, and texts: SMILES, elements and coordinates, or one mol block."""
 
 
 def find_source(data: str | Path | None = None) -> Source:
-    """Find QM9's files: PyG's raw files below `data` first, then the package qm9pack.
-
-    Args:
-        data: A folder that may hold `gdb9.sdf`, `gdb9.sdf.csv` and `uncharacterized.txt`, itself or
-            in `raw`, `QM9/raw` or `qm9/raw` below it.
-
-    Raises:
-        DataError: If there is neither, or no RDKit to read them with; names the extra to install.
-    """
+    """Find QM9's files: PyG's raw files below `data` first, then the package qm9pack."""
     source = _raw_files(data)
     # qm9pack cannot be imported with a recent setuptools, but its folder can be found.
     spec = importlib.util.find_spec("qm9pack") if source is None else None
@@ -448,7 +403,7 @@ def _raw_files(data: str | Path | None) -> Source | None:
     return None
 
 
-def _entries(source: Source) -> Iterator[QM9Entry]:
+def _entries(source: Source) -> Iterator[Entry]:
     """Every molecule, in the order of the files."""
     try:
         if source.origin == "qm9pack":
@@ -462,16 +417,15 @@ def _entries(source: Source) -> Iterator[QM9Entry]:
         raise DataError(f"cannot read QM9 from {names} ({error!r}): get the files again") from error
 
 
-def _qm9pack_entries(files: Iterable[Path]) -> Iterator[QM9Entry]:
+def _qm9pack_entries(files: Iterable[Path]) -> Iterator[Entry]:
     for path in files:
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
                 targets = tuple(float(row[target.column]) for target in QM9_TARGETS)
-                texts = (row["SMILES"], row["Elements"], row["XYZ_Ang"])
-                yield QM9Entry(int(row["Index"]), targets, texts)
+                yield int(row["Index"]), targets, (row["SMILES"], row["Elements"], row["XYZ_Ang"])
 
 
-def _sdf_entries(sdf: Path, table: Path, uncharacterized: Path) -> Iterator[QM9Entry]:
+def _sdf_entries(sdf: Path, table: Path, uncharacterized: Path) -> Iterator[Entry]:
     # PyG's reading of this file: nine lines of heading and two at the foot are no entries.
     lines = uncharacterized.read_text(encoding="utf-8").split("\n")[9:-2]
     left_out = {int(line.split()[0]) for line in lines}
@@ -489,8 +443,7 @@ def _sdf_entries(sdf: Path, table: Path, uncharacterized: Path) -> Iterator[QM9E
         pairs = zip(csv.DictReader(rows), blocks(text), strict=True)
         for number, (row, block) in enumerate(pairs, 1):
             if number not in left_out:
-                targets = tuple(float(row[target.raw_column]) for target in QM9_TARGETS)
-                yield QM9Entry(number, targets, (block,))
+                yield number, tuple(float(row[t.raw_column]) for t in QM9_TARGETS), (block,)
 
 
 def build_qm9(
@@ -504,13 +457,10 @@ def build_qm9(
 
     Args:
         path: Where the cache is written.
-        data: Folder that may hold the raw files; see `find_source`.
+        data: Folder that may hold the raw files, itself or in `raw` or `QM9/raw` below it.
         rows: Only the first `rows` molecules; None for all.
         processes: Number of worker processes; 1 starts none.
         progress: Whether a progress bar is shown.
-
-    Raises:
-        DataError: If the files are absent or damaged, or the cache cannot be written.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
@@ -544,7 +494,7 @@ def build_qm9(
     write_cache(path, Molecules(about=about, **arrays))
 
 
-def _rebuilt(groups: Iterable[list[QM9Entry]], processes: int) -> Iterator[Molecules]:
+def _rebuilt(groups: Iterable[list[Entry]], processes: int) -> Iterator[Molecules]:
     """Rebuild every group, in order; a daemonic process may not start others."""
     if processes == 1 or current_process().daemon:
         yield from map(_rebuild, groups)
@@ -562,29 +512,29 @@ def _rebuilt(groups: Iterable[list[QM9Entry]], processes: int) -> Iterator[Molec
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _rebuild(group: list[QM9Entry]) -> Molecules:
+def _rebuild(group: list[Entry]) -> Molecules:
     """Turn entries of the files into arrays, in a worker process.
 
     The texts are not sent back: they would be nine tenths of the traffic.
     """
     molecules: list[Molecule] = []
     unclean = 0
-    for entry in group:
-        label = f"molecule {entry.number} of QM9"
-        if len(entry.texts) == 1:
-            molecule, clean = molecule_from_block(label, *entry.texts)
+    for number, _, texts in group:
+        label = f"molecule {number} of QM9"
+        if len(texts) == 1:
+            molecule, clean = molecule_from_block(label, *texts)
             unclean += not clean
         else:
-            molecule = molecule_from_smiles(label, *entry.texts)
+            molecule = molecule_from_smiles(label, *texts)
         molecules.append(molecule)
     arrays: dict[str, Any] = {
         name: np.concatenate(parts)
         for name, parts in zip(Molecule._fields, zip(*molecules, strict=True), strict=True)
     }
     return Molecules(
-        numbers=np.array([entry.number for entry in group], dtype=np.int32),
+        numbers=np.array([number for number, _, _ in group], dtype=np.int32),
         sizes=np.array([len(molecule.elements) for molecule in molecules], dtype=np.uint8),
-        targets=np.array([entry.targets for entry in group], dtype=np.float64),
+        targets=np.array([targets for _, targets, _ in group], dtype=np.float64),
         about={"unclean": unclean},
         **arrays,
     )
@@ -602,13 +552,9 @@ class Molecule(NamedTuple):
 
 
 def molecule_from_smiles(label: str, smiles: str, elements: str, xyz: str) -> Molecule:
-    """Rebuild a molecule from a row of qm9pack.
+    """Rebuild a molecule from a row of qm9pack, its atoms in XYZ order.
 
-    Args:
-        label: How an error names it.
-        smiles: Its SMILES.
-        elements: Symbols in XYZ order, as `['C','H']`.
-        xyz: Coordinates in Å, as `[[0.,1.5,2],[…]]`; floats like `0.` are not JSON.
+    Elements are written `['C','H']`, coordinates `[[0.,1.5,2],[…]]`; floats like `0.` are not JSON.
     """
     from rdkit import Chem
 
@@ -634,11 +580,9 @@ def molecule_from_smiles(label: str, smiles: str, elements: str, xyz: str) -> Mo
 
 
 def molecule_from_block(label: str, block: str) -> tuple[Molecule, bool]:
-    """Read a molecule from one entry of `gdb9.sdf`; its bonds are already in the right order.
+    """A molecule of `gdb9.sdf`, and whether RDKit accepts its valences.
 
-    Returns:
-        The molecule, and whether RDKit accepts its valences. Some entries lack the charges they
-        need; the columns that RDKit would fill are 0 then.
+    Some entries lack the charges they need; the columns that RDKit would fill are 0 then.
     """
     from rdkit import Chem, rdBase
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, get_args
 
 from ..errors import DataError
 from ..input_files import require_regular
 from .files import sha256_of
 from .graph_set import GraphSet, Level
+from .readers import OnBad, Options, Task
 from .readers.arrays import read_graph6, read_npz_graphs
 from .readers.edge_lists import is_edge_list, read_edge_lists
 from .readers.molecule_files import (
@@ -23,7 +23,6 @@ from .readers.molecule_files import (
     read_smiles_table,
 )
 from .readers.objects import is_networkx, is_pyg, read_matrices, read_networkx, read_pyg
-from .readers.options import OnBad, Options, Task
 from .readers.tables import TableFile, read_table
 from .tu import is_tu_folder, load_tu
 
@@ -33,7 +32,6 @@ SMILES = "smiles:"
 """Prefix of each string of a list of molecules; other strings are graphs without features."""
 _TARGETS = {"target", "name", "on_bad", "task"}
 _COLUMNS = _TARGETS | {"id", "split_column"}
-# The options of each format; one that would be ignored is refused.
 _OPTIONS_OF = {
     "molecules in a table": _COLUMNS | {"smiles", "hydrogens", "largest"},
     "molecule files": _COLUMNS | {"largest"},
@@ -93,20 +91,8 @@ def read_graphs(
     """
     if isinstance(source, GraphSet):
         return source
-    given = {
-        "target": target,
-        "task": task,
-        "smiles": smiles,
-        "id": id,
-        "split_column": split_column,
-        "on_bad": on_bad,
-        "hydrogens": hydrogens,
-        "largest": largest,
-        "directed": directed,
-        "level": level,
-        "name": name,
-    }
-    options = reading_options(given)
+    labels = (target, task, smiles, id, split_column)
+    options = _checked(Options(*labels, on_bad, hydrogens, largest, directed, level, name))
     if not isinstance(source, str | Path):
         return _read_list(source, options)
     path = Path(source)
@@ -115,15 +101,24 @@ def read_graphs(
 
 def read_with(source: str | Path | Iterable[Any], options: Mapping[str, Any]) -> GraphSet:
     """`read_graphs` with options by name."""
-    _refuse_unknown(options)
-    return read_graphs(source, **options)
+    return read_graphs(source, **vars(reading_options(options)))
 
 
 def reading_options(given: Mapping[str, Any]) -> Options:
     """Options of `read_graphs` by name."""
-    _refuse_unknown(given)
-    target = given.get("target")
-    options = Options(**{**given, "target": (target,) if isinstance(target, str) else target})
+    allowed = [field.name for field in fields(Options)]
+    for name in given:
+        if name not in allowed:
+            raise DataError(
+                f"there is no option {name!r} for your own graphs; known: {', '.join(allowed)}"
+            )
+    return _checked(Options(**given))
+
+
+def _checked(options: Options) -> Options:
+    """Options of the right types; a single target becomes a tuple."""
+    if isinstance(options.target, str):
+        options = replace(options, target=(options.target,))
     for name, choices in (("task", Task), ("on_bad", OnBad), ("level", Level)):
         value = getattr(options, name)
         if value not in get_args(choices) and (value is not None or name == "on_bad"):
@@ -141,16 +136,8 @@ def reading_options(given: Mapping[str, Any]) -> Options:
     return options
 
 
-def _refuse_unknown(options: Mapping[str, Any]) -> None:
-    allowed = [field.name for field in fields(Options)]
-    for name in options:
-        if name not in allowed:
-            raise DataError(
-                f"there is no option {name!r} for your own graphs; known: {', '.join(allowed)}"
-            )
-
-
 def _refuse_unused(options: Options, what: str) -> None:
+    """Refuse an option that this format would ignore."""
     for field in fields(Options):
         value = getattr(options, field.name)
         if value != field.default and field.name not in _OPTIONS_OF[what]:
@@ -174,7 +161,7 @@ def read_recognised(path: Path, read: Reader, options: Options) -> GraphSet:
     source = {"path": str(path)}
     if not path.is_dir():
         source["sha256"] = sha256_of(path)
-    return replace(graphs, source=MappingProxyType({**source, **graphs.source}))
+    return replace(graphs, source={**source, **graphs.source})
 
 
 def _recognise(path: Path, options: Options) -> tuple[str, Reader]:

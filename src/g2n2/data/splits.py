@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,26 +27,21 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..input_files import parse_json, printable
-from .assembly import frozen
 from .graph_set import GraphSet, Ints
-from .readers.labels import PARTS as PART_NAMES
-from .readers.labels import part_of
+from .readers.labels import PART_NAMES, rows_by_part
 from .readers.molecules import chemistry
 from .readers.tables import read_table, read_utf8
 
 PARTS = ("train", "validation", "test")
-DEFAULT_FRACTIONS = (0.8, 0.1, 0.1)
-Fractions = tuple[float, float, float]
-Hashes = NDArray[np.uint64]
-_ROUNDS = 4
+Parts = dict[str, Ints]
 
 
 def split(
     graphs: GraphSet,
     how: str = "random",
     seed: int = 0,
-    fractions: Sequence[float] = DEFAULT_FRACTIONS,
-) -> dict[str, Ints]:
+    fractions: Sequence[float] = (0.8, 0.1, 0.1),
+) -> Parts:
     """Split a set into `train`, `validation` and `test`, each in ascending order.
 
     Args:
@@ -59,16 +54,17 @@ def split(
         DataError: If the way is unknown, needs what the set lacks, or leaves a part empty.
     """
     refuse_unknown_split(how)
-    shares = _checked_fractions(fractions)
-    kind, _, argument = how.partition(":")
+    shown = ", ".join(f"{share:g}" for share in fractions)
+    if len(fractions) != 3 or not all(0 <= share <= 1 for share in fractions) or not fractions[0]:
+        raise DataError(f"fractions are {shown}; expected three from 0 to 1, the first above 0")
+    if not math.isclose(sum(fractions), 1, abs_tol=1e-6):
+        raise DataError(f"fractions {shown} sum to {sum(fractions):g}, expected 1")
     if how == "random":
-        return _cut(graphs, _random_order(graphs, seed), shares)
+        return _cut(graphs, seed, fractions)
     if how == "scaffold":
-        return _by_scaffold(graphs, shares)
-    if kind in ("stored", "column", "file"):
-        return _completed(graphs, _given(graphs, kind, argument), seed, shares)
-    if kind == "fold":
-        return _completed(graphs, _fold(graphs, argument), seed, shares)
+        return _by_scaffold(graphs, fractions)
+    if how != "110k/10k/rest":
+        return _with_validation(graphs, _given_parts(graphs, how), seed, fractions)
     if len(graphs) <= 120_000:
         raise DataError(
             f"the split {how} needs more than {len(graphs):,} molecules; take more of them"
@@ -95,10 +91,9 @@ def random_subset(graphs: GraphSet, count: int, seed: int) -> GraphSet:
     """`count` random graphs in the order of the set; splits keep the members that are drawn."""
     if not count or count >= len(graphs):
         return graphs
-    order = np.random.default_rng([seed, 1]).permutation(len(graphs))
-    drawn = np.sort(order[:count])
+    drawn = np.sort(np.random.default_rng([seed, 1]).permutation(len(graphs))[:count])
     parts = {part: np.flatnonzero(np.isin(drawn, m)) for part, m in graphs.splits.items()}
-    return replace(graphs.select(drawn), splits=frozen({p: m for p, m in parts.items() if len(m)}))
+    return replace(graphs.select(drawn), splits={p: m for p, m in parts.items() if len(m)})
 
 
 def check_parts(graphs: GraphSet, parts: Mapping[str, Ints]) -> None:
@@ -113,52 +108,70 @@ def check_parts(graphs: GraphSet, parts: Mapping[str, Ints]) -> None:
                     f"the part {part!r} names graph {index}, but there are {len(graphs)} graphs, "
                     "counted from 0"
                 )
-            if index in part_of_graph:
-                before = part_of_graph[index]
+            if before := part_of_graph.get(index):
                 named = f" ({graphs.ids[index]})" if graphs.ids else ""
                 both = "twice in" if before == part else f"in {before!r} and"
                 raise DataError(f"graph {index}{named} is {both} {part!r}; expected it once")
             part_of_graph[index] = part
 
 
-def _checked_fractions(fractions: Sequence[float]) -> Fractions:
-    shown = ", ".join(f"{share:g}" for share in fractions)
-    if len(fractions) != 3 or not all(0 <= share <= 1 for share in fractions) or not fractions[0]:
-        raise DataError(f"fractions are {shown}; expected three from 0 to 1, the first above 0")
-    if not math.isclose(sum(fractions), 1, abs_tol=1e-6):
-        raise DataError(f"fractions {shown} sum to {sum(fractions):g}, expected 1")
-    return (fractions[0], fractions[1], fractions[2])
+def stratified_folds(labels: NDArray[Any], folds: int = 10, seed: int = 0) -> Parts:
+    """Folds of equal class balance, `fold-1`, `fold-2` …; each names its test graphs.
+
+    The same as scikit-learn's `StratifiedKFold(folds, shuffle=True, random_state=seed)`, on which
+    published numbers are based.
+
+    Args:
+        labels: `[G]` class of each graph.
+        folds: How many.
+        seed: Of the shuffle.
+    """
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    appearance = np.argsort(np.argsort(first))[inverse]  # classes numbered as they first appear
+    sizes = np.bincount(appearance)
+    if sizes.max() < folds:
+        raise DataError(
+            f"{folds} folds need a class of at least {folds} graphs, the largest has {sizes.max()}"
+        )
+    ordered = np.sort(appearance)
+    shares = [np.bincount(ordered[i::folds], minlength=len(sizes)) for i in range(folds)]
+    generator = np.random.RandomState(seed)
+    fold_of = np.empty(len(labels), dtype=np.int64)
+    for number in range(len(sizes)):
+        dealt = np.repeat(np.arange(folds), [share[number] for share in shares])
+        generator.shuffle(dealt)
+        fold_of[appearance == number] = dealt
+    return {f"fold-{k + 1}": np.flatnonzero(fold_of == k).astype(np.int64) for k in range(folds)}
 
 
-def _cut(graphs: GraphSet, order: Ints, shares: Fractions) -> dict[str, Ints]:
-    """Cut an order of the graphs into the three parts."""
+def _cut(graphs: GraphSet, seed: int, fractions: Sequence[float]) -> Parts:
+    """Cut a random order of the graphs into the three parts."""
     count = len(graphs)
     # A part that is asked for has a graph, however small its share.
-    validation, test = (max(round(share * count), share > 0) for share in shares[1:])
+    validation, test = (max(round(share * count), share > 0) for share in fractions[1:])
     sizes = (count - validation - test, validation, test)
-    for part, share, size in zip(PARTS, shares, sizes, strict=True):
+    for part, share, size in zip(PARTS, fractions, sizes, strict=True):
         if share and size < 1:
             raise DataError(
                 f"{count} graph{'s' * (count > 1)} cannot be split into the fractions "
-                f"{', '.join(f'{value:g}' for value in shares)}: {part!r} would be empty; "
+                f"{', '.join(f'{value:g}' for value in fractions)}: {part!r} would be empty; "
                 "give more graphs"
             )
-    cuts = np.split(order, np.cumsum(sizes)[:-1])
+    cuts = np.split(_random_order(graphs, seed), np.cumsum(sizes)[:-1])
     return {part: np.sort(members) for part, members in zip(PARTS, cuts, strict=True)}
 
 
 def _random_order(graphs: GraphSet, seed: int) -> Ints:
     """A shuffle in which every stretch has the whole set's class balance.
 
-    Graphs are ordered by their rank within their class divided by the size of that class, so
-    any cut gives each class its share to within one graph.
+    Graphs are ordered by their rank within their class divided by the size of that class, so any
+    cut gives each class its share to within one graph.
     """
     shuffled = np.random.default_rng(seed).permutation(len(graphs)).astype(np.int64)
     one_class = graphs.level == "graph" and len(graphs.columns) == 1
     if not one_class or graphs.columns[0].kind == "regression":
         return shuffled
-    # A missing label is a class of its own here.
-    labels = np.nan_to_num(graphs.targets[:, 0], nan=-1)[shuffled]
+    labels = np.nan_to_num(graphs.targets[:, 0], nan=-1)[shuffled]  # missing: a class of its own
     rank = np.empty(len(graphs))
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)
@@ -166,22 +179,22 @@ def _random_order(graphs: GraphSet, seed: int) -> Ints:
     return shuffled[np.argsort(rank, kind="stable")]
 
 
-def _by_scaffold(graphs: GraphSet, shares: Fractions) -> dict[str, Ints]:
+def _by_scaffold(graphs: GraphSet, fractions: Sequence[float]) -> Parts:
     """Largest scaffolds first into training, then validation, then test: the rule of DeepChem."""
     groups: dict[str, list[int]] = defaultdict(list)
-    for index, scaffold in enumerate(scaffolds_of(graphs)):
+    for index, scaffold in enumerate(_scaffolds(graphs)):
         groups[scaffold].append(index)
     ordered = sorted(groups.values(), key=lambda group: (len(group), group[0]), reverse=True)
     parts: dict[str, list[int]] = {part: [] for part in PARTS}
     for members in ordered:
         in_training = len(parts["train"]) + len(members)
-        if in_training <= shares[0] * len(graphs):
+        if in_training <= fractions[0] * len(graphs):
             parts["train"] += members
-        elif in_training + len(parts["validation"]) <= (1 - shares[2]) * len(graphs):
+        elif in_training + len(parts["validation"]) <= (1 - fractions[2]) * len(graphs):
             parts["validation"] += members
         else:
             parts["test"] += members
-    for part, share in zip(PARTS, shares, strict=True):
+    for part, share in zip(PARTS, fractions, strict=True):
         if share and not parts[part]:
             raise DataError(
                 f"{len(groups)} scaffolds of {len(graphs)} molecules leave {part!r} empty "
@@ -190,65 +203,87 @@ def _by_scaffold(graphs: GraphSet, shares: Fractions) -> dict[str, Ints]:
     return {part: np.sort(np.array(members, dtype=np.int64)) for part, members in parts.items()}
 
 
-def _given(graphs: GraphSet, kind: str, argument: str) -> dict[str, Ints]:
+def _scaffolds(graphs: GraphSet) -> list[str]:
+    """SMILES of each molecule's ring systems and what joins them; '' without a ring."""
+    smiles = smiles_of(graphs)
+    if smiles is None:
+        raise DataError(
+            f"{graphs.name} keeps no SMILES, which a scaffold split needs; split at random"
+        )
+    with chemistry() as chem:
+        from rdkit.Chem.Scaffolds import MurckoScaffold
+
+        murcko: Any = MurckoScaffold  # part of RDKit's Python code has no types
+        return [
+            text  # no molecule: from a file whose bond orders are not known
+            if (molecule := chem.MolFromSmiles(text)) is None
+            else murcko.MurckoScaffoldSmiles(mol=molecule, includeChirality=False)
+            for text in smiles
+        ]
+
+
+def smiles_of(graphs: GraphSet) -> list[str] | None:
+    """Canonical SMILES of every graph if the reader kept them, else None."""
+    smiles = graphs.source.get("smiles")
+    return list(smiles) if isinstance(smiles, tuple) and len(smiles) == len(graphs) else None
+
+
+def _given_parts(graphs: GraphSet, how: str) -> Parts:
+    """The parts that came with the set, as columns, folds or a file."""
+    kind, _, argument = how.partition(":")
+    parts = {name: np.asarray(members) for name, members in graphs.splits.items()}
+    folds = {name: members for name, members in parts.items() if name.startswith("fold-")}
+    if kind == "fold":
+        if f"fold-{argument}" not in folds:
+            held = f"it has {', '.join(folds)}" if folds else "it has no folds"
+            raise DataError(f"{graphs.name} has no fold {argument!r}; {held}")
+        test = folds[f"fold-{argument}"]
+        return {"train": np.setdiff1d(np.arange(len(graphs)), test), "test": test}
+    column = graphs.source.get("split_column")
     if kind == "file":
         parts = read_split_file(argument, graphs)
-    else:
-        column = graphs.source.get("split_column")
-        if kind == "column" and (not argument or str(column).lower() != argument.lower()):
-            read = f"the one read is {column!r}" if column else "none was read"
-            raise DataError(
-                f"no split column {argument!r} was read with {graphs.name} ({read}); read the "
-                f"table with split_column={argument!r}"
-            )
-        parts = {name: np.asarray(members) for name, members in graphs.splits.items()}
-        if "train" not in parts and any(name.startswith("fold-") for name in parts):
-            raise DataError(f"{graphs.name} has folds: {', '.join(parts)}; choose one as fold:1")
+    elif kind == "column" and str(column).lower() != argument.lower():
+        read = f"the one read is {column!r}" if column else "none was read"
+        raise DataError(
+            f"no split column {argument!r} was read with {graphs.name} ({read}); read the "
+            f"table with split_column={argument!r}"
+        )
+    elif folds and "train" not in parts:
+        raise DataError(f"{graphs.name} has folds: {', '.join(parts)}; choose one as fold:1")
     if "train" not in parts:
         held = ", ".join(parts) or "none"
         raise DataError(f"the split of {graphs.name} has no part 'train' (parts: {held})")
     return {part: parts[part] for part in PARTS if part in parts}
 
 
-def _fold(graphs: GraphSet, argument: str) -> dict[str, Ints]:
-    folds = {name: members for name, members in graphs.splits.items() if name.startswith("fold-")}
-    if f"fold-{argument}" not in folds:
-        held = f"it has {', '.join(folds)}" if folds else "it has no folds"
-        raise DataError(f"{graphs.name} has no fold {argument!r}; {held}")
-    test = folds[f"fold-{argument}"]
-    rest = np.setdiff1d(np.arange(len(graphs)), test)
-    return {"train": rest, "test": test}
-
-
-def _completed(
-    graphs: GraphSet, parts: dict[str, Ints], seed: int, shares: Fractions
-) -> dict[str, Ints]:
+def _with_validation(
+    graphs: GraphSet, parts: Parts, seed: int, fractions: Sequence[float]
+) -> Parts:
     """Checked parts, with `validation` drawn from `train` if it is not given."""
     check_parts(graphs, parts)
-    if "validation" not in parts and shares[1]:
+    if "validation" not in parts and fractions[1]:
         train = np.sort(parts["train"])
-        inside = graphs.select(train)
-        share = shares[1] / (shares[0] + shares[1])
-        drawn = _cut(inside, _random_order(inside, seed), (1 - share, share, 0.0))
+        share = fractions[1] / (fractions[0] + fractions[1])
+        drawn = _cut(graphs.select(train), seed, (1 - share, share, 0.0))
         parts |= {"train": train[drawn["train"]], "validation": train[drawn["validation"]]}
     empty = np.zeros(0, dtype=np.int64)
     return {part: np.sort(parts.get(part, empty)) for part in PARTS}
 
 
-def read_split_file(path: str | Path, graphs: GraphSet) -> dict[str, Ints]:
+def read_split_file(path: str | Path, graphs: GraphSet) -> Parts:
     """Read the parts of a split from a file; graphs the reader skipped are left out.
 
     JSON: `{"train": [...], "validation": [...], "test": [...]}`; whole numbers are rows of the
     input counted from 0, text is ids. CSV: the columns `id` or `index`, and `split`.
     """
     listed = _from_csv(path) if ".csv" in Path(path).name.lower() else _from_json(path)
-    by_id: dict[str, list[int]] = {}
+    by_id: dict[str, list[int]] = defaultdict(list)
     for index, name in enumerate(graphs.ids):
-        by_id.setdefault(name, []).append(index)
+        by_id[name].append(index)
     rows, records = graphs.source.get("rows", ()), graphs.source.get("records", len(graphs))
     skipped = len(rows) == len(graphs) != records
     by_row = {row: index for index, row in enumerate(rows)} if skipped else {}
-    parts: dict[str, Ints] = {}
+    parts: Parts = {}
     for part, members in listed.items():
         indices: list[int] = []
         for member in members:
@@ -271,10 +306,9 @@ def read_split_file(path: str | Path, graphs: GraphSet) -> dict[str, Ints]:
 
 
 def _from_json(path: str | Path) -> dict[str, list[int | str]]:
+    text = read_utf8(path)
     try:
-        content = parse_json(read_utf8(path))
-    except DataError:
-        raise
+        content = parse_json(text)
     except ValueError as error:
         raise DataError(f"{path} is not JSON ({error}); expected lists by part") from error
     if not isinstance(content, dict):
@@ -283,9 +317,7 @@ def _from_json(path: str | Path) -> dict[str, list[int | str]]:
     for name, members in content.items():
         if name.lower() not in PART_NAMES:
             raise DataError(f"{path}: {name!r} is no part; expected train, validation or test")
-        if not isinstance(members, list) or not all(
-            isinstance(member, int | str) and not isinstance(member, bool) for member in members
-        ):
+        if not isinstance(members, list) or not all(type(m) in (int, str) for m in members):
             raise DataError(f"{path}: {name!r} is no list of whole numbers or ids")
         parts[PART_NAMES[name.lower()]] = members
     return parts
@@ -306,111 +338,5 @@ def _from_csv(path: str | Path) -> dict[str, list[int | str]]:
             raise DataError(
                 f"{path}: an index is not a whole number ({printable(str(error))})"
             ) from error
-    parts = part_of(table.columns[column], str(path))
+    parts = rows_by_part(table.columns[column], str(path))
     return {part: [members[row] for row in rows] for part, rows in parts.items()}
-
-
-def smiles_of(graphs: GraphSet) -> list[str] | None:
-    """Canonical SMILES of every graph if the reader kept them, else None."""
-    smiles = graphs.source.get("smiles")
-    return list(smiles) if isinstance(smiles, tuple) and len(smiles) == len(graphs) else None
-
-
-def scaffolds_of(graphs: GraphSet) -> list[str]:
-    """The Bemis-Murcko scaffold of each molecule: its ring systems and what joins them.
-
-    Returns:
-        SMILES without stereochemistry; '' for a molecule without a ring.
-    """
-    smiles = smiles_of(graphs)
-    if smiles is None:
-        raise DataError(
-            f"{graphs.name} keeps no SMILES, which a scaffold split needs; split at random"
-        )
-    with chemistry() as chem:
-        from rdkit.Chem.Scaffolds import MurckoScaffold
-
-        murcko: Any = MurckoScaffold  # part of RDKit's Python code has no types
-        molecules = map(chem.MolFromSmiles, smiles)
-        return [
-            text  # no molecule: from a file whose bond orders are not known
-            if molecule is None
-            else murcko.MurckoScaffoldSmiles(mol=molecule, includeChirality=False)
-            for text, molecule in zip(smiles, molecules, strict=True)
-        ]
-
-
-@dataclass(frozen=True)
-class Duplicates:
-    """Graphs that occur more than once.
-
-    Attributes:
-        by: The criterion, as a phrase.
-        repeated: Graphs that occurred before in the set.
-        shared: For each other part of the split, how many of its graphs are in `train` too.
-    """
-
-    by: str
-    repeated: int
-    shared: dict[str, int]
-
-
-def find_duplicates(graphs: GraphSet, parts: Mapping[str, Ints]) -> Duplicates:
-    """Count repeated graphs, by canonical SMILES or else by 1-WL, and those shared with `train`."""
-    if (smiles := smiles_of(graphs)) is not None:
-        by = "by canonical SMILES"
-        _, keys = np.unique(np.array(smiles), return_inverse=True)
-    else:
-        by = f"as far as {_ROUNDS} rounds of 1-WL with all features tell"
-        _, keys = np.unique(graph_hashes(graphs), return_inverse=True)
-    train = keys[parts["train"]] if "train" in parts else keys[:0]
-    shared = {
-        part: int(np.isin(keys[members], train).sum())
-        for part, members in parts.items()
-        if part != "train"
-    }
-    return Duplicates(by, len(keys) - len(np.unique(keys)), shared)
-
-
-def graph_hashes(graphs: GraphSet, rounds: int = _ROUNDS) -> Hashes:
-    """`[G]` hashes that are equal for isomorphic graphs, features, weights and positions included.
-
-    They come from colour refinement over both directions of the edges, so graphs that 1-WL cannot
-    tell apart have equal hashes.
-    """
-    offset = np.repeat(graphs.node_offsets[:-1], graphs.edge_counts)
-    source, target = graphs.edges + offset
-    colours = _row_hashes(graphs.node_features)
-    edge_colours = _row_hashes(graphs.edge_features)
-    if graphs.weights is not None:
-        edge_colours = _mixed(edge_colours + _row_hashes(graphs.weights[:, None]))
-    if graphs.positions is not None:
-        # Lengths do not change when the molecule is moved or turned; rounded, as files round.
-        steps = graphs.positions[source] - graphs.positions[target]
-        lengths = np.linalg.norm(steps, axis=1).round(3).astype(np.float32)
-        edge_colours = _mixed(edge_colours + _row_hashes(lengths[:, None]))
-    for _ in range(rounds):
-        messages = np.zeros((2, len(colours)), dtype=np.uint64)
-        np.add.at(messages[0], target, _mixed(colours[source] ^ edge_colours))
-        np.add.at(messages[1], source, _mixed(colours[target] ^ edge_colours))
-        colours = _mixed(_mixed(_mixed(colours) + messages[0]) + messages[1])
-    owner = np.repeat(np.arange(len(graphs)), graphs.sizes)
-    total = np.zeros(len(graphs), dtype=np.uint64)
-    np.add.at(total, owner, _mixed(colours))
-    return _mixed(total + graphs.sizes.astype(np.uint64))
-
-
-def _row_hashes(values: NDArray[np.float32]) -> Hashes:
-    hashes = np.zeros(len(values), dtype=np.uint64)
-    for column in values.T:
-        bits = (column + np.float32(0)).view(np.uint32)  # -0 and 0 are one number
-        hashes = _mixed(hashes + bits.astype(np.uint64) + np.uint64(1))
-    return hashes
-
-
-def _mixed(values: Hashes) -> Hashes:
-    """The finaliser of splitmix64: every bit of the input changes every bit of the result."""
-    z = values + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(z ^ (z >> np.uint64(31)), dtype=np.uint64)

@@ -12,24 +12,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
 from ..graphs import graph6_lines, parse_graph6
-from .assembly import assemble, from_matrix
-from .graph_set import GraphSet
+from .graph_set import GraphRecord, GraphSet, assemble
+from .readers import Options
 from .readers.labels import ColumnFacts, naming_column
-from .readers.molecule_files import (
-    NOT_LABELS,
-    SAMPLE,
-    molecule_records,
+from .readers.molecule_files import NOT_LABELS, SAMPLE, molecule_records, smiles_column
+from .readers.molecules import (
+    ATOM_FEATURES,
+    BOND_FEATURES,
+    chemistry,
+    fragment_notes,
     parse_records,
-    smiles_column,
 )
-from .readers.molecules import ATOM_FEATURES, BOND_FEATURES, chemistry, fragment_notes
-from .readers.options import Options
 from .readers.tables import SMILES_NAMES, Table, TableFile
 from .reading import read_recognised, recognise
 
@@ -143,30 +141,23 @@ def read_chunk(chunk: Chunk, options: Options) -> GraphSet:
         return chunk.records
     if chunk.kind == "graph6":
         pairs = zip(chunk.records, chunk.places, strict=True)
-        graphs = [from_matrix(parse_graph6(text, place)) for text, place in pairs]
+        graphs = [GraphRecord.of_matrix(parse_graph6(text, place)) for text, place in pairs]
         return assemble(graphs, name=chunk.name, ids=chunk.names, source={"format": "graph6"})
     parsed = parse_records(chunk.records, options)
     source = {
         "rows": tuple(parsed.rows),
-        "elements": tuple(molecule.elements for molecule in parsed.molecules),
+        "elements": tuple(parsed.elements),
         "record_ids": chunk.names,
         "unread": dict(parsed.bad),
         "fragmented": parsed.fragmented,
     }
-    if not parsed.molecules:
+    if not parsed.records:
         none, no_features = np.zeros(0, dtype=np.int64), np.zeros((0, 0), np.float32)
-        return GraphSet(
-            name=chunk.name,
-            sizes=none,
-            edge_counts=none,
-            edges=np.zeros((2, 0), dtype=np.int64),
-            node_features=no_features,
-            edge_features=no_features,
-            targets=np.zeros((0, 0)),
-            source=MappingProxyType(source),
-        )
+        no_edges, no_targets = np.zeros((2, 0), dtype=np.int64), np.zeros((0, 0))
+        arrays = (none, none, no_edges, no_features, no_features, no_targets)
+        return GraphSet(chunk.name, *arrays, source=source)
     return assemble(
-        [molecule.record for molecule in parsed.molecules],
+        parsed.records,
         name=chunk.name,
         ids=[chunk.names[row] for row in parsed.rows],
         node_names=ATOM_FEATURES,
@@ -180,7 +171,13 @@ def _table_stream(path: Path, label: str, options: Options) -> GraphStream:
     file = TableFile.of(path)
     table = file.without_rows()
     if options.smiles is None and table.first_of(SMILES_NAMES) is None:
-        table = _sample(file)
+        # The first cells of each column that are not empty, to find the SMILES column.
+        for _, cells in file.rows():
+            for sample, cell in zip(table.columns.values(), cells, strict=True):
+                if cell and len(sample) < SAMPLE:
+                    sample.append(cell)
+            if all(len(sample) == SAMPLE for sample in table.columns.values()):
+                break
     with chemistry():  # RDKit is asked for before any work
         column = smiles_column(table, options.smiles)
     at = file.columns.index(column)
@@ -189,18 +186,6 @@ def _table_stream(path: Path, label: str, options: Options) -> GraphStream:
         return ((place, cells, cells[at]) for place, cells in file.rows())
 
     return _named_stream(_Scan(rows, file.columns), path, label, options, {column})
-
-
-def _sample(file: TableFile) -> Table:
-    """The first cells of each column that are not empty, to find the SMILES column."""
-    columns: dict[str, list[str]] = {name: [] for name in file.columns}
-    for _, cells in file.rows():
-        for sampled, cell in zip(columns.values(), cells, strict=True):
-            if cell and len(sampled) < SAMPLE:
-                sampled.append(cell)
-        if all(len(sampled) == SAMPLE for sampled in columns.values()):
-            break
-    return Table(file.name, columns)
 
 
 def _molecule_stream(path: Path, label: str, options: Options) -> GraphStream:
@@ -217,17 +202,15 @@ def _molecule_stream(path: Path, label: str, options: Options) -> GraphStream:
 
 
 def _graph6_stream(path: Path, label: str, options: Options) -> GraphStream:
-    total = 0
-    for line, text in graph6_lines(path):
-        parse_graph6(text, f"{path}:{line}")
-        total += 1
-
     def records() -> Iterator[tuple[str, str, Any]]:
         for number, (line, text) in enumerate(graph6_lines(path)):
             yield f"{path}:{line}", str(number), text
 
-    name = options.name or path.name.partition(".")[0]
-    return GraphStream(name, label, total, options, None, "graph6", records)
+    total = 0
+    for place, _, text in records():
+        parse_graph6(text, place)
+        total += 1
+    return GraphStream(options.set_name(path), label, total, options, None, "graph6", records)
 
 
 @dataclass
@@ -268,5 +251,5 @@ def _named_stream(
     facts = scan.facts_of([] if column is None else [column])
     if column is not None and (twice := facts[column].repeated_hashes):
         repeated = next((name for _, name, _ in records() if name and hash(name) in twice), None)
-    name = options.name or path.name.partition(".")[0]
+    name = options.set_name(path)
     return GraphStream(name, label, scan.total, options, repeated, "molecules", records)

@@ -4,7 +4,7 @@ import gzip
 import io
 import os
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -13,19 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
-from ..graphs import Adjacency, adjacency, graph6_lines, parse_graph6
+from ..graphs import adjacency, graph6_lines, parse_graph6
 from ..power.suites import GENERATED, SameSizePairs, Suite, consecutive_pairs, graph6_suite
-from .files import (
-    Subfolder,
-    check_sha256,
-    download,
-    find_file,
-    missing_file,
-    read_checked,
-    store_in_cache,
-)
+from .archives import read_npz
+from .files import check_sha256, download, find_checked, find_file, read_checked, store_in_cache
 
-FOLDER: Subfolder = "expressivity"
+_FOLDER = "expressivity"
 
 SR25_FILE = "sr251256.g6"
 SR25_SHA256 = "f55f86eb48cd61c3315c62341cc3a8c59289c58504edb3ab859d7ef2068b9aa4"
@@ -57,78 +50,66 @@ BREC_CATEGORIES = (
 )
 
 
-def read_sr25(data: str | Path | None) -> tuple[Adjacency, ...]:
-    """Read the 15 strongly regular graphs SR(25, 12, 5, 6)."""
-    path = find_file(SR25_FILE, data, FOLDER)
+def _read_sr25(data: str | Path | None) -> Suite:
+    """The 15 strongly regular graphs SR(25, 12, 5, 6)."""
+    path = find_file(SR25_FILE, data, _FOLDER)
     if path is None:
-        try:
-            content = download(SR25_URL)
-        except OSError as error:
-            reason = f"It could not be downloaded from {SR25_URL} ({error})."
-            raise missing_file("sr25", SR25_FILE, data, FOLDER, reason) from error
+        content = download(SR25_URL, "sr25", SR25_FILE, data, _FOLDER)
         check_sha256(content, SR25_SHA256, SR25_URL)
-        path = store_in_cache(SR25_FILE, content, FOLDER)
+        path = store_in_cache(SR25_FILE, content, _FOLDER)
     lines = read_checked(path, SR25_SHA256).decode("ascii").split()
-    return tuple(parse_graph6(line, f"{path}:{n}") for n, line in enumerate(lines, start=1))
+    graphs = tuple(parse_graph6(line, f"{path}:{n}") for n, line in enumerate(lines, start=1))
+    return Suite("sr25", graphs, SameSizePairs.of(graphs))
 
 
-def read_exp(
-    data: str | Path | None,
-) -> tuple[tuple[Adjacency, ...], tuple[NDArray[np.int64], ...]]:
-    """Read the 1200 graphs of EXP and their node labels; graphs 2i and 2i + 1 are a pair."""
-    path = find_file(EXP_FILE, data, FOLDER)
-    if path is None:
-        official = find_file(EXP_PICKLE, data, FOLDER)
-        found = f"{official} was found, but it" if official else f"The official {EXP_PICKLE}"
-        reason = f"{found} is a pickle, which can run any code when opened, and is refused."
-        raise missing_file("exp", EXP_FILE, data, FOLDER, reason)
-    content = read_checked(path, EXP_SHA256)
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        orders = arrays["num_nodes"].astype(np.int64)
-        edge_counts = arrays["num_directed_edges"].astype(np.int64)
-        edges, labels = arrays["edge_index"], arrays["x"].astype(np.int64)
+def _read_exp(data: str | Path | None) -> Suite:
+    """The 1200 graphs of EXP with their node labels; graphs 2i and 2i + 1 are a pair."""
+    official = find_file(EXP_PICKLE, data, _FOLDER)
+    subject = f"{official} was found, but it" if official else f"The official {EXP_PICKLE}"
+    reason = f"{subject} is a pickle, which can run any code when opened, and is refused."
+    path, content = find_checked("exp", EXP_FILE, EXP_SHA256, data, _FOLDER, reason)
+    arrays = read_npz(content, name=str(path))
+    sizes, edge_counts = (
+        arrays[key].astype(np.int64) for key in ("num_nodes", "num_directed_edges")
+    )
+    edges = np.split(arrays["edge_index"], np.cumsum(edge_counts)[:-1], axis=1)
     graphs = []
-    for order, graph_edges in zip(
-        orders, np.split(edges, np.cumsum(edge_counts)[:-1], axis=1), strict=True
-    ):
-        matrix = np.zeros((order, order))
-        matrix[graph_edges[0], graph_edges[1]] = 1
+    for size, (u, v) in zip(sizes, edges, strict=True):
+        matrix = np.zeros((size, size))
+        matrix[u, v] = 1
         graphs.append(adjacency(matrix))
-    return tuple(graphs), tuple(np.split(labels, np.cumsum(orders)[:-1]))
+    labels = tuple(np.split(arrays["x"].astype(np.int64), np.cumsum(sizes)[:-1]))
+    return Suite("exp", tuple(graphs), consecutive_pairs(len(graphs)), node_labels=labels)
 
 
-def read_brec(data: str | Path | None) -> tuple[Adjacency, ...]:
-    """Read the 800 base graphs of BREC v3; graphs 2i and 2i + 1 are pair i.
+def _read_brec(data: str | Path | None) -> Suite:
+    """The 800 base graphs of BREC v3; graphs 2i and 2i + 1 are pair i.
 
-    They come from `brec_v3_pairs.g6.gz` or else from the official `brec_v3.npy`.
+    They come from `brec_v3_pairs.g6.gz` or else from the official `brec_v3.npy`, found or
+    downloaded; of the download only the base graphs are cached, not the 51,200 relabelings.
     """
-    pairs_file = find_file(BREC_PAIRS_FILE, data, FOLDER)
-    official = find_file(BREC_OFFICIAL_FILE, data, FOLDER)
-    if pairs_file is not None:
-        path, lines = pairs_file, [line for _, line in graph6_lines(pairs_file)]
-    elif official is not None:
-        path, lines = official, list(_brec_base_graphs(_load_npy(official), str(official)))
+    pairs_file, official = (
+        find_file(name, data, _FOLDER) for name in (BREC_PAIRS_FILE, BREC_OFFICIAL_FILE)
+    )
+    source: Path | str = pairs_file or official or BREC_URL
+    if pairs_file:
+        lines = [line for _, line in graph6_lines(pairs_file)]
+    elif official:
+        lines = list(_brec_base_graphs(_load_npy(official), str(official)))
     else:
-        path, lines = _download_brec(data)
-    check_sha256(_brec_text(lines), BREC_GRAPHS_SHA256, f"the list of base graphs in {path}")
-    return tuple(parse_graph6(line, f"{path}, graph {n}") for n, line in enumerate(lines))
-
-
-def _download_brec(data: str | Path | None) -> tuple[Path, list[str]]:
-    """Fetch the official archive and cache its base graphs, not the 51,200 relabelings."""
-    try:
-        archive = download(BREC_URL)
-    except OSError as error:
-        reason = f"It could not be downloaded from {BREC_URL} ({error})."
         names = f"{BREC_PAIRS_FILE} or {BREC_OFFICIAL_FILE}"
-        raise missing_file("brec", names, data, FOLDER, reason) from error
-    check_sha256(archive, BREC_ARCHIVE_SHA256, BREC_URL)
-    with zipfile.ZipFile(io.BytesIO(archive)) as members:
-        entries = np.load(io.BytesIO(members.read(BREC_OFFICIAL_FILE)), allow_pickle=False)
-    lines = list(_brec_base_graphs(entries, BREC_URL))
-    text = _brec_text(lines)
-    check_sha256(text, BREC_GRAPHS_SHA256, f"the list of base graphs in {BREC_URL}")
-    return store_in_cache(BREC_PAIRS_FILE, gzip.compress(text, mtime=0), FOLDER), lines
+        archive = download(BREC_URL, "brec", names, data, _FOLDER)
+        check_sha256(archive, BREC_ARCHIVE_SHA256, BREC_URL)
+        with zipfile.ZipFile(io.BytesIO(archive)) as members:
+            array = np.load(io.BytesIO(members.read(BREC_OFFICIAL_FILE)), allow_pickle=False)
+        lines = list(_brec_base_graphs(array, BREC_URL))
+    text = "".join(f"{line}\n" for line in lines).encode()
+    check_sha256(text, BREC_GRAPHS_SHA256, f"the list of base graphs in {source}")
+    if source == BREC_URL:
+        source = store_in_cache(BREC_PAIRS_FILE, gzip.compress(text, mtime=0), _FOLDER)
+    graphs = tuple(parse_graph6(line, f"{source}, graph {n}") for n, line in enumerate(lines))
+    categories = tuple(name for name, count in BREC_CATEGORIES for _ in range(count))
+    return Suite("brec", graphs, consecutive_pairs(len(graphs)), categories)
 
 
 def _load_npy(path: Path) -> NDArray[Any]:
@@ -155,31 +136,7 @@ def _brec_base_graphs(entries: NDArray[Any], source: str) -> Iterator[str]:
         yield entry.decode("latin-1") if isinstance(entry, bytes) else str(entry)
 
 
-def _brec_text(lines: Sequence[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def _sr25(data: str | Path | None) -> Suite:
-    graphs = read_sr25(data)
-    return Suite("sr25", graphs, SameSizePairs.of(graphs))
-
-
-def _exp(data: str | Path | None) -> Suite:
-    graphs, labels = read_exp(data)
-    return Suite("exp", graphs, consecutive_pairs(len(graphs)), node_labels=labels)
-
-
-def _brec(data: str | Path | None) -> Suite:
-    graphs = read_brec(data)
-    categories = tuple(name for name, count in BREC_CATEGORIES for _ in range(count))
-    return Suite("brec", graphs, consecutive_pairs(len(graphs)), categories)
-
-
-_READ: dict[str, Callable[[str | Path | None], Suite]] = {
-    "sr25": _sr25,
-    "exp": _exp,
-    "brec": _brec,
-}
+_READ = {"sr25": _read_sr25, "exp": _read_exp, "brec": _read_brec}
 SUITE_NAMES = ("atlas", "graph8c", "sr25", "csl", "exp", "brec", "cfi")
 
 
@@ -190,9 +147,6 @@ def load_suite(name: str, data: str | Path | None = None) -> Suite:
         name: One of `SUITE_NAMES`.
         data: Folder in which files are sought before `$G2N2_DATA`, the user cache and the official
             source; generated suites need none.
-
-    Raises:
-        DataError: If there is no such suite, or its file is missing or damaged.
     """
     if name in GENERATED:
         return GENERATED[name]()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,55 +10,12 @@ from numpy.typing import NDArray
 from ..described import counted
 from .batching import epoch_batches, padding_waste, sorted_together
 from .graph_set import GraphSet, Ints, Target
-from .splits import find_duplicates
+from .splits import smiles_of
 
-BytesOf = Callable[[int, int, int, int], float]
+Hashes = NDArray[np.uint64]
 _MOST_TARGETS = 12
 _MOST_CLASSES = 8
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What was counted, and the sentences that say it.
-
-    Attributes:
-        name: The set.
-        graphs: How many.
-        parts: Part of the split to its number of graphs.
-        sizes: Least, mean and most nodes of a graph.
-        edges: Mean number of edges of a graph; an edge listed both ways counts once.
-        missing: Target to how many of its values are missing.
-        batch_bytes: Memory estimated for the largest batch.
-        padding_waste: Share of padded entries among all B·N² with graphs of similar size together.
-        self_loops: Edges from a node to itself.
-        one_way: Edges without an edge back.
-        parallel: Edges listed again.
-        isolated: Nodes without an edge to another node.
-        repeated: Graphs that occurred before in the set.
-        shared: Part to how many of its graphs are in the training part too.
-        same_by: What makes two graphs the same.
-        sentences: The summary in words.
-    """
-
-    name: str
-    graphs: int
-    parts: dict[str, int]
-    sizes: tuple[int, float, int]
-    edges: float
-    missing: dict[str, int]
-    batch_bytes: float
-    padding_waste: float
-    self_loops: int
-    one_way: int
-    parallel: int
-    isolated: int
-    repeated: int
-    shared: dict[str, int]
-    same_by: str
-    sentences: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return "\n".join(self.sentences)
+_ROUNDS = 4
 
 
 def activation_bytes(batch: int, nodes: int, width: int, layers: int) -> float:
@@ -71,48 +27,55 @@ def summarise(
     graphs: GraphSet,
     parts: Mapping[str, Ints],
     batch_size: int,
-    width: int,
-    layers: int,
-    bytes_of: BytesOf = activation_bytes,
-) -> Summary:
-    """Count everything a user should know before training.
+    bytes_of: Callable[[int, int], float],
+) -> Iterator[str]:
+    """Everything a user should know of a set before training, a sentence each.
 
     Args:
         graphs: The set.
         parts: Its split; may be empty.
         batch_size: Graphs in a batch.
-        width: Channels of a layer.
-        layers: How many layers.
-        bytes_of: Memory of a batch from batch size, nodes, width and layers.
+        bytes_of: Memory a batch takes, from its number of graphs and the nodes of the largest.
     """
-    largest = int(graphs.sizes.max())
+    counts = [f"{len(members):,} {part}" for part, members in parts.items()]
+    left = len(graphs) - sum(map(len, parts.values()))
+    if parts and left > 0:
+        counts.append(f"{left:,} in no part")
+    split = f": {', '.join(counts)}" if counts else ""
+    yield f"{graphs.name} holds {counted(len(graphs), 'graph')}{split}."
     loops, one_way, parallel, isolated = _edge_counts(graphs)
-    duplicates = find_duplicates(graphs, parts)
+    edges = (graphs.edge_counts.sum() - parallel + one_way + loops) / 2 / len(graphs)
+    average = f"{graphs.sizes.mean():.1f} nodes and {edges:.1f} edges on average"
+    most = int(graphs.sizes.max())
+    yield f"Graphs have {graphs.sizes.min()} to {most} nodes; {average}."
+    weights = "all weights are 1"
+    if graphs.weights is not None and len(graphs.weights):
+        weights = f"weights go from {graphs.weights.min():g} to {graphs.weights.max():g}"
+    yield (
+        f"A node has {counted(graphs.node_features.shape[1], 'feature')} and an edge "
+        f"{graphs.edge_features.shape[1] or 'none'}; edges are "
+        f"{'directed' if graphs.directed else 'undirected'} and {weights}"
+        f"{'; nodes have 3D positions' if graphs.positions is not None else ''}."
+    )
+    yield from _targets(graphs)
     train = parts.get("train", np.arange(len(graphs)))
+    memory = _bytes(bytes_of(min(batch_size, len(train)), most))
+    yield f"A batch of {batch_size} takes about {memory} of memory at {most} nodes."
     sizes = graphs.sizes[train]
     first_epoch = epoch_batches(sizes, batch_size, 0, 0, sorted_together(sizes, batch_size))
-    counts = Summary(
-        name=graphs.name,
-        graphs=len(graphs),
-        parts={part: len(members) for part, members in parts.items()},
-        sizes=(int(graphs.sizes.min()), float(graphs.sizes.mean()), largest),
-        edges=float((graphs.edge_counts.sum() - parallel + one_way + loops) / 2 / len(graphs)),
-        missing={
-            column.name: int(np.isnan(values).sum())
-            for column, values in zip(graphs.columns, graphs.targets.T, strict=True)
-        },
-        batch_bytes=bytes_of(min(batch_size, len(train)), largest, width, layers),
-        padding_waste=padding_waste(sizes, first_epoch),
-        self_loops=loops,
-        one_way=one_way,
-        parallel=parallel,
-        isolated=isolated,
-        repeated=duplicates.repeated,
-        shared=duplicates.shared,
-        same_by=duplicates.by,
-        sentences=(),
-    )
-    return replace(counts, sentences=tuple(_sentences(counts, graphs, batch_size)))
+    waste = padding_waste(sizes, first_epoch)
+    yield f"Padding wastes {waste:.1%} with graphs of similar size together."
+    yield _there(loops, "self-loop")
+    if one_way:
+        yield _there(one_way, "one-direction edge", more=", so the graphs are directed")
+    else:
+        yield "Every edge is listed in both directions."
+    if parallel:
+        yield _there(parallel, "repeated edge", more="; weights of one edge add up")
+    share = f" ({isolated / graphs.sizes.sum():.1%} of all)" if isolated else ""
+    yield _there(isolated, "node without an edge", "nodes without an edge", share)
+    yield from _duplicates(graphs, parts)
+    yield from graphs.notes
 
 
 def _edge_counts(graphs: GraphSet) -> tuple[int, int, int, int]:
@@ -131,67 +94,83 @@ def _edge_counts(graphs: GraphSet) -> tuple[int, int, int, int]:
     return loops, one_way, len(owner) - len(listed), int((~joined).sum())
 
 
-def _sentences(summary: Summary, graphs: GraphSet, batch_size: int) -> Iterator[str]:
-    """Each count in one sentence, then the reader's notes."""
-    parts = [f"{count:,} {part}" for part, count in summary.parts.items()]
-    left = summary.graphs - sum(summary.parts.values())
-    if parts and left > 0:
-        parts.append(f"{left:,} in no part")
-    split = f": {', '.join(parts)}" if parts else ""
-    yield f"{summary.name} holds {counted(summary.graphs, 'graph')}{split}."
-    least, mean, most = summary.sizes
-    average = f"{mean:.1f} nodes and {summary.edges:.1f} edges on average"
-    yield f"Graphs have {least} to {most} nodes; {average}."
-    yield _features(graphs)
-    yield from _targets(summary, graphs)
-    memory = _bytes(summary.batch_bytes)
-    yield f"A batch of {batch_size} takes about {memory} of memory at {most} nodes."
-    yield f"Padding wastes {summary.padding_waste:.1%} with graphs of similar size together."
-    yield _there(summary.self_loops, "self-loop")
-    if summary.one_way:
-        yield _there(summary.one_way, "one-direction edge", more=", so the graphs are directed")
+def _duplicates(graphs: GraphSet, parts: Mapping[str, Ints]) -> Iterator[str]:
+    """Graphs that occur more than once, and those of other parts that are in `train` too."""
+    if (smiles := smiles_of(graphs)) is not None:
+        same_by = "by canonical SMILES"
+        _, keys = np.unique(np.array(smiles), return_inverse=True)
     else:
-        yield "Every edge is listed in both directions."
-    if summary.parallel:
-        yield _there(summary.parallel, "repeated edge", more="; weights of one edge add up")
-    share = f" ({summary.isolated / graphs.sizes.sum():.1%} of all)" if summary.isolated else ""
-    yield _there(summary.isolated, "node without an edge", "nodes without an edge", share)
-    same_by = summary.same_by
-    yield _there(summary.repeated, "repeated graph", more=f", {same_by}")
-    for part, count in summary.shared.items():
+        same_by = f"as far as {_ROUNDS} rounds of 1-WL with all features tell"
+        _, keys = np.unique(graph_hashes(graphs), return_inverse=True)
+    repeated = len(keys) - len(np.unique(keys))
+    yield _there(repeated, "repeated graph", more=f", {same_by}")
+    train = keys[parts["train"]] if "train" in parts else keys[:0]
+    others = {part: keys[members] for part, members in parts.items() if part != "train"}
+    shared = {part: int(np.isin(members, train).sum()) for part, members in others.items()}
+    for part, count in shared.items():
         if count:
             yield (
-                f"{count:,} of the {summary.parts[part]:,} graphs in {part} are in train too, "
+                f"{count:,} of the {len(parts[part]):,} graphs in {part} are in train too, "
                 f"{same_by}: the {part} figures will look better than they are."
             )
-    if summary.shared and not any(summary.shared.values()):
-        yield f"No graph of {' or '.join(summary.shared)} is in train too, {same_by}."
-    yield from graphs.notes
+    if shared and not any(shared.values()):
+        yield f"No graph of {' or '.join(shared)} is in train too, {same_by}."
 
 
-def _features(graphs: GraphSet) -> str:
-    nodes, edges = graphs.node_features.shape[1], graphs.edge_features.shape[1]
-    weights = "all weights are 1"
-    if graphs.weights is not None and len(graphs.weights):
-        weights = f"weights go from {graphs.weights.min():g} to {graphs.weights.max():g}"
-    direction = "directed" if graphs.directed else "undirected"
-    positions = "; nodes have 3D positions" if graphs.positions is not None else ""
-    return (
-        f"A node has {counted(nodes, 'feature')} and an edge {edges or 'none'}; edges are "
-        f"{direction} and {weights}{positions}."
-    )
+def graph_hashes(graphs: GraphSet) -> Hashes:
+    """`[G]` hashes that are equal for isomorphic graphs, features, weights and positions included.
+
+    They come from colour refinement over both directions of the edges, so graphs that 1-WL cannot
+    tell apart have equal hashes.
+    """
+    offset = np.repeat(graphs.node_offsets[:-1], graphs.edge_counts)
+    source, target = graphs.edges + offset
+    colours = _row_hashes(graphs.node_features)
+    edge_colours = _row_hashes(graphs.edge_features)
+    if graphs.weights is not None:
+        edge_colours = _mixed(edge_colours + _row_hashes(graphs.weights[:, None]))
+    if graphs.positions is not None:
+        # Lengths do not change when the molecule is moved or turned; rounded, as files round.
+        steps = graphs.positions[source] - graphs.positions[target]
+        lengths = np.linalg.norm(steps, axis=1).round(3).astype(np.float32)
+        edge_colours = _mixed(edge_colours + _row_hashes(lengths[:, None]))
+    for _ in range(_ROUNDS):
+        messages = np.zeros((2, len(colours)), dtype=np.uint64)
+        np.add.at(messages[0], target, _mixed(colours[source] ^ edge_colours))
+        np.add.at(messages[1], source, _mixed(colours[target] ^ edge_colours))
+        colours = _mixed(_mixed(_mixed(colours) + messages[0]) + messages[1])
+    owner = np.repeat(np.arange(len(graphs)), graphs.sizes)
+    total = np.zeros(len(graphs), dtype=np.uint64)
+    np.add.at(total, owner, _mixed(colours))
+    return _mixed(total + graphs.sizes.astype(np.uint64))
 
 
-def _targets(summary: Summary, graphs: GraphSet) -> Iterator[str]:
+def _row_hashes(values: NDArray[np.float32]) -> Hashes:
+    hashes = np.zeros(len(values), dtype=np.uint64)
+    for column in values.T:
+        bits = (column + np.float32(0)).view(np.uint32)  # -0 and 0 are one number
+        hashes = _mixed(hashes + bits.astype(np.uint64) + np.uint64(1))
+    return hashes
+
+
+def _mixed(values: Hashes) -> Hashes:
+    """The finaliser of splitmix64: every bit of the input changes every bit of the result."""
+    z = values + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)), dtype=np.uint64)
+
+
+def _targets(graphs: GraphSet) -> Iterator[str]:
     if not graphs.columns:
         yield "There are no targets."
         return
-    shown = list(zip(graphs.columns, graphs.targets.T, strict=True))[:_MOST_TARGETS]
-    for target, values in shown:
+    for target, values in list(zip(graphs.columns, graphs.targets.T, strict=True))[:_MOST_TARGETS]:
         yield _target(target, values[~np.isnan(values)], graphs.level)
-    if len(graphs.columns) > len(shown):
-        yield f"{len(graphs.columns) - len(shown)} more targets are not listed here."
-    absent = {name: count for name, count in summary.missing.items() if count}
+    if (more := len(graphs.columns) - _MOST_TARGETS) > 0:
+        yield f"{more} more targets are not listed here."
+    missing = np.isnan(graphs.targets).sum(axis=0).tolist()
+    absent = {c.name: count for c, count in zip(graphs.columns, missing, strict=True) if count}
     if not absent:
         yield "No target value is missing."
         return

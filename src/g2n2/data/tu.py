@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,9 @@ from ..atomic_files import sole_builder
 from ..errors import DataError
 from ..input_files import read_file
 from .archives import read_zip
-from .assembly import frozen, one_hot, stratified_folds
 from .files import cache_folder, check_sha256, download, find_file, missing_file, store_in_cache
-from .graph_set import Floats, GraphSet, Ints, Target
+from .graph_set import Floats, GraphSet, Ints, Target, one_hot
+from .splits import stratified_folds
 
 Folds = Literal["stored", "gin", "none"]
 Degree = Literal["one-hot", "value", "none"]
@@ -40,36 +40,26 @@ Columns = tuple[Floats, tuple[str, ...]]
 
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets/{name}.zip"
 MOST_LABELS = 4096
-
+TU_SETS = {
+    "MUTAG": (188, 3_371, 3_721),
+    "PTC": (344, 8_792, 8_931),
+    "PTC_MR": (344, 4_915, 5_054),
+    "PROTEINS": (1_113, 43_471, 81_044),
+    "NCI1": (4_110, 122_747, 132_753),
+    "IMDB-BINARY": (1_000, 19_773, 96_531),
+    "IMDB-MULTI": (1_500, 19_502, 98_903),
+}
+"""Graphs, nodes and undirected edges of the published sets."""
+_NOT_OFFICIAL = {
+    "PTC": "It is not in the TUDataset collection; its text form is data/PTC/PTC.txt of "
+    "https://github.com/muhanzhang/pytorch_DGCNN. PTC_MR can be downloaded."
+}
 _LARGEST_WHOLE = 2.0**53  # a float holds every whole number up to here
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _WANTED = re.compile(
     r"_(A|graph_indicator|(graph|node|edge)_(labels|attributes))\.txt$"
     r"|(^|/)10fold_idx/test_idx-\d{1,9}\.txt$"
 )
-
-
-class TUCounts(NamedTuple):
-    """Graphs, nodes and undirected edges of a published set."""
-
-    graphs: int
-    nodes: int
-    edges: int
-
-
-TU_SETS = {
-    "MUTAG": TUCounts(188, 3_371, 3_721),
-    "PTC": TUCounts(344, 8_792, 8_931),
-    "PTC_MR": TUCounts(344, 4_915, 5_054),
-    "PROTEINS": TUCounts(1_113, 43_471, 81_044),
-    "NCI1": TUCounts(4_110, 122_747, 132_753),
-    "IMDB-BINARY": TUCounts(1_000, 19_773, 96_531),
-    "IMDB-MULTI": TUCounts(1_500, 19_502, 98_903),
-}
-_NOT_OFFICIAL = {
-    "PTC": "It is not in the TUDataset collection; its text form is data/PTC/PTC.txt of "
-    "https://github.com/muhanzhang/pytorch_DGCNN. PTC_MR can be downloaded."
-}
 # Entry k is the index in the TU files of the GIN code's graph k; the other sets have one order.
 MUTAG_GIN_ORDER = np.fromstring(
     """
@@ -125,8 +115,16 @@ def load_tu(
         return _read(Path(name_or_path), None, options)
     if not _NAME.fullmatch(name):
         raise DataError(f"there is no file or folder {name!r}, and no TU dataset has such a name")
-    path = _find(name, data)
-    return _download(name, data, options) if path is None else _read(path, name, options)
+    if path := _find(name, data):
+        return _read(path, name, options)
+    if name in _NOT_OFFICIAL:
+        raise missing_file(name, f"{name}.zip", data, "tu", _NOT_OFFICIAL[name])
+    with ExitStack() as stack:
+        with suppress(DataError):  # if the cache cannot be written, `store_in_cache` says so
+            stack.enter_context(sole_builder(cache_folder() / "tu" / f"{name}.zip"))
+        # Another process may have fetched it meanwhile.
+        path = _find(name, data)
+        return _read(path, name, options) if path else _fetch(name, data, options)
 
 
 def _find(name: str, data: str | Path | None) -> Path | None:
@@ -149,43 +147,25 @@ def _read(path: Path, name: str | None, options: dict[str, Any]) -> GraphSet:
     content: Path | bytes = path
     if path.is_file():
         content = read_file(path)
-        note = path.with_name(f"{path.name}.sha256")
-        if note.is_file():
-            check_sha256(content, note.read_text().partition(" ")[0], str(path))
+        stored = path.with_name(f"{path.name}.sha256")
+        if stored.is_file():
+            check_sha256(content, stored.read_text().partition(" ")[0], str(path))
         sha256 = hashlib.sha256(content).hexdigest()
     graphs = _build(content, str(path), name, **options)
-    return replace(graphs, source=frozen({"path": str(path), "sha256": sha256, **options}))
-
-
-def _download(name: str, data: str | Path | None, options: dict[str, Any]) -> GraphSet:
-    """Fetch the official zip, unless another process has done so meanwhile."""
-    if name in _NOT_OFFICIAL:
-        raise missing_file(name, f"{name}.zip", data, "tu", _NOT_OFFICIAL[name])
-    with ExitStack() as stack:
-        with suppress(DataError):  # if the cache cannot be written, `store_in_cache` says so
-            stack.enter_context(sole_builder(cache_folder() / "tu" / f"{name}.zip"))
-        path = _find(name, data)
-        if path is None:
-            return _fetch(name, data, options)
-    return _read(path, name, options)
+    return replace(graphs, source={"path": str(path), "sha256": sha256, **options})
 
 
 def _fetch(name: str, data: str | Path | None, options: dict[str, Any]) -> GraphSet:
     """Read the official zip; it enters the cache, with its checksum, after it was read whole."""
     url = TU_URL.format(name=name)
-    try:
-        content = download(url)
-    except OSError as error:
-        close = get_close_matches(name.upper(), TU_SETS, n=2)
-        guess = f" Did you mean {' or '.join(close)}?" if close and name not in close else ""
-        reason = f"It could not be downloaded from {url} ({error}).{guess}"
-        raise missing_file(name, f"{name}.zip", data, "tu", reason) from error
+    close = get_close_matches(name.upper(), TU_SETS, n=2)
+    hint = f" Did you mean {' or '.join(close)}?" if close and name not in close else ""
+    content = download(url, name, f"{name}.zip", data, "tu", hint)
     graphs = _build(content, url, name, **options)
     sha256 = hashlib.sha256(content).hexdigest()
     store_in_cache(f"{name}.zip.sha256", f"{sha256}  {name}.zip\n".encode(), "tu")
     path = store_in_cache(f"{name}.zip", content, "tu")
-    source = {"path": str(path), "url": url, "sha256": sha256, **options}
-    return replace(graphs, source=frozen(source))
+    return replace(graphs, source={"path": str(path), "url": url, "sha256": sha256, **options})
 
 
 def _build(
@@ -201,15 +181,13 @@ def _build(
     """The graphs of a folder or zip; a published set must have its published counts."""
     raw = _read_raw_files(content, label, name)
     graphs = _graph_set(raw, attributes, degree, directed)
-    if name in TU_SETS:
-        expected = TU_SETS[name]
-        got = TUCounts(len(graphs), int(graphs.sizes.sum()), int(graphs.edge_counts.sum()) // 2)
-        if got != expected:
-            raise DataError(
-                f"{label} is not the published {name}: got {got.graphs} graphs, {got.nodes} nodes "
-                f"and {got.edges} edges, expected {expected.graphs}, {expected.nodes} and "
-                f"{expected.edges}; get it again, or give its path to read it as your own"
-            )
+    got = (len(graphs), int(graphs.sizes.sum()), int(graphs.edge_counts.sum()) // 2)
+    if name in TU_SETS and got != (expected := TU_SETS[name]):
+        raise DataError(
+            f"{label} is not the published {name}: got {got[0]} graphs, {got[1]} nodes and "
+            f"{got[2]} edges, expected {expected[0]}, {expected[1]} and {expected[2]}; get it "
+            "again, or give its path to read it as your own"
+        )
     return _with_folds(graphs, raw, folds)
 
 
@@ -234,9 +212,7 @@ class NumberTable:
     def integers(self, allow_missing: bool = False) -> NDArray[np.float64]:
         """The values, refused unless whole numbers, or NaN if values may be missing."""
         whole = (abs(self.values) <= _LARGEST_WHOLE) & (self.values == np.floor(self.values))
-        if allow_missing:
-            whole |= np.isnan(self.values)
-        return self._only(whole, "a whole number")
+        return self._only(whole | (allow_missing & np.isnan(self.values)), "a whole number")
 
     def numbers(self) -> NDArray[np.float64]:
         """The values, refused unless finite."""
@@ -279,7 +255,9 @@ def _read_raw_files(source: Path | bytes, label: str, name: str | None) -> RawFi
         name: NAME, needed if there is more than one dataset.
     """
     if isinstance(source, Path) and source.is_dir():
-        members = dict(_folder_members(source))
+        files = (path for depth in ("*", "*/*", "*/*/*") for path in sorted(source.glob(depth)))
+        relative = {path.relative_to(source).as_posix(): path for path in files if path.is_file()}
+        members = {key: read_file(path) for key, path in relative.items() if _WANTED.search(key)}
     else:
         members = read_zip(source, lambda member: bool(_WANTED.search(member)), name=label)
     paths = {PurePosixPath(member): content for member, content in members.items()}
@@ -306,14 +284,6 @@ def _read_raw_files(source: Path | bytes, label: str, name: str | None) -> RawFi
         if path.parent == root / "10fold_idx":
             folds[int(path.stem.rpartition("-")[2])] = _parse_numbers(path.name, content)
     return RawFiles(name, tables, dict(sorted(folds.items())))
-
-
-def _folder_members(folder: Path) -> Iterator[tuple[str, bytes]]:
-    for pattern in ("*", "*/*", "*/*/*"):
-        for path in sorted(folder.glob(pattern)):
-            member = path.relative_to(folder).as_posix()
-            if path.is_file() and _WANTED.search(member):
-                yield member, read_file(path)
 
 
 def _parse_numbers(file: str, content: bytes) -> NumberTable:
@@ -511,19 +481,6 @@ def _rows_of_graphs(table: NumberTable, graph_ids: NDArray[np.float64], notes: l
     return np.arange(graphs)
 
 
-def gin_folds(labels: NDArray[Any], order: NDArray[Any] | None = None) -> dict[str, Ints]:
-    """The ten folds of the GIN code, `fold-1` to `fold-10`, each naming its test graphs.
-
-    Args:
-        labels: `[G]` class of each graph.
-        order: `[G]` index in `labels` of the GIN code's graph k; None for the same order.
-    """
-    if order is None:
-        return stratified_folds(labels)
-    folds = stratified_folds(np.asarray(labels)[order])
-    return {name: order[indices] for name, indices in folds.items()}
-
-
 def _with_folds(graphs: GraphSet, raw: RawFiles, folds: Folds) -> GraphSet:
     """The set with the folds asked for."""
     if folds == "none":
@@ -534,18 +491,21 @@ def _with_folds(graphs: GraphSet, raw: RawFiles, folds: Folds) -> GraphSet:
                 f"folds='gin' needs one class for every graph, and {graphs.name} has none: "
                 "take folds='stored' or 'none'"
             )
-        order = MUTAG_GIN_ORDER if graphs.name == "MUTAG" and len(graphs) == 188 else None
-        return replace(graphs, splits=frozen(gin_folds(graphs.targets[:, 0], order)))
+        is_mutag = graphs.name == "MUTAG" and len(graphs) == 188
+        order = MUTAG_GIN_ORDER if is_mutag else np.arange(len(graphs))
+        in_gin_order = stratified_folds(graphs.targets[order, 0])
+        splits = {name: order[indices] for name, indices in in_gin_order.items()}
+        return replace(graphs, splits=splits)
     if not raw.folds:
         note = (
             "there are no index files 10fold_idx/test_idx-K.txt: no splits (folds='gin' makes ten)"
         )
         return replace(graphs, notes=(*graphs.notes, note))
-    splits: dict[str, Ints] = {}
+    splits = {}
     first_seen: dict[int, str] = {}
     for number, table in raw.folds.items():
-        indices = table.integers()[:, 0].astype(np.int64)
-        for row, index in enumerate(indices.tolist()):
+        splits[f"fold-{number}"] = table.integers()[:, 0].astype(np.int64)
+        for row, index in enumerate(splits[f"fold-{number}"].tolist()):
             if not 0 <= index < len(graphs):
                 raise DataError(
                     f"{table.at(row)}: got {index}, expected a graph from 0 to {len(graphs) - 1}"
@@ -555,8 +515,7 @@ def _with_folds(graphs: GraphSet, raw: RawFiles, folds: Folds) -> GraphSet:
                     f"{table.at(row)}: graph {index} was tested before, in {first_seen[index]}"
                 )
             first_seen[index] = table.at(row)
-        splits[f"fold-{number}"] = indices
     notes = graphs.notes
     if untested := len(graphs) - len(first_seen):
         notes = (*notes, f"{untested} graph(s) are in no test fold, by the index files")
-    return replace(graphs, splits=frozen(splits), notes=notes)
+    return replace(graphs, splits=splits, notes=notes)

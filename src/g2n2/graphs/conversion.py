@@ -6,7 +6,7 @@ entries; `A[i, j]` is the weight of the edge from `i` to `j`.
 
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -28,18 +28,6 @@ from .text import (
 
 if TYPE_CHECKING:
     import networkx as nx
-
-__all__ = [
-    "Adjacency",
-    "GraphLike",
-    "adjacency",
-    "graph6_lines",
-    "is_simple",
-    "parse_graph6",
-    "read_graph",
-    "read_graph6_file",
-    "to_graph6",
-]
 
 Adjacency = NDArray[np.float64]
 
@@ -112,16 +100,13 @@ def adjacency(graph: GraphLike) -> Adjacency:
         return _of_pyg(graph)
     if type(graph).__module__.startswith("rdkit.") and hasattr(graph, "GetNumAtoms"):
         return bonds(graph)
-    if isinstance(graph, list | tuple) and _looks_like_edges(graph):
+    rows = graph if isinstance(graph, list | tuple) else ()
+    # A matrix is a list of lists; tuples of two, or three with a weight, are edges.
+    if rows and all(isinstance(row, tuple) and len(row) in (2, 3) for row in rows):
         raise DataError(
-            f"{graph[0]!r} is an edge, and a row of a matrix is a list of numbers; {_EDGES_MOVE}"
+            f"{rows[0]!r} is an edge, and a row of a matrix is a list of numbers; {_EDGES_MOVE}"
         )
     return _checked(_dense(graph))
-
-
-def _looks_like_edges(rows: Collection[Any]) -> bool:
-    """Whether tuples of two, or three with a weight, were given; a matrix is a list of lists."""
-    return bool(rows) and all(isinstance(row, tuple) and len(row) in (2, 3) for row in rows)
 
 
 def _of_networkx(nx: Any, graph: Any) -> Adjacency:
@@ -139,11 +124,7 @@ def _of_networkx(nx: Any, graph: Any) -> Adjacency:
 
 
 def refuse_multigraph(graph: Any, what: str) -> None:
-    """Refuse a networkx MultiGraph: whether parallel edges count once or add up is not ours to say.
-
-    Raises:
-        DataError: It is one.
-    """
+    """Refuse a networkx MultiGraph: whether parallel edges count once or add up is open."""
     if graph.is_multigraph():
         raise DataError(
             f"{what} is a multigraph; make its edges single with networkx.Graph(g), or sum them "
@@ -225,11 +206,7 @@ def read_graph6_file(path: str | Path) -> tuple[Adjacency, ...]:
 
 
 def graph6_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Yield (line number, text) of each graph in a graph6 file, header and blank lines removed.
-
-    Raises:
-        DataError: If the file cannot be read or holds no graph.
-    """
+    """Yield (line number, text) of each graph in a graph6 file, header and blank lines removed."""
     empty = True
     with open_text(path, _EXPECTED) as lines:
         for number, line in enumerate(lines, start=1):
@@ -250,9 +227,6 @@ def read_graph(text_or_path: str | Path, directed: bool = False) -> Adjacency:
             wins over a string of the same spelling. Rows follow the node numbers where every name
             is an integer, and the order of first appearance otherwise.
         directed: Read an edge list as directed. graph6 is always undirected.
-
-    Raises:
-        DataError: If there is no such file, or its content is malformed.
     """
     text, path = str(text_or_path), Path(text_or_path)
     # os.path, as pathlib raises on a name the system refuses, which a long graph6 string is.
@@ -265,7 +239,7 @@ def read_graph(text_or_path: str | Path, directed: bool = False) -> Adjacency:
                     "pass one of its lines as text instead"
                 )
             return graphs[0]
-        return parse_edge_list(read_text(path), text, directed)
+        return parse_edge_list(read_text_file(path, _EXPECTED), text, directed)
     require_regular(text)
     named = text.strip().lower().startswith(tuple(f"{name}:" for name in FORMATS))
     # Neither character can occur in graph6, so the user meant a file; SMILES can say so.
@@ -277,11 +251,6 @@ def read_graph(text_or_path: str | Path, directed: bool = False) -> Adjacency:
         return parse_graph_text(text)
     except DataError as fault:
         raise DataError(f"no file of that name, so read as a graph: {fault}") from fault
-
-
-def read_text(path: str | Path) -> str:
-    """Read a text file, gunzipping `.gz`, with every failure told as a DataError."""
-    return read_text_file(path, _EXPECTED)
 
 
 def _checked(values: Any) -> Adjacency:

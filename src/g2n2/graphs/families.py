@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, combinations, product
+from itertools import chain, combinations
 
 import networkx as nx
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from ..errors import DataError
 from .conversion import Adjacency, GraphLike, adjacency, is_simple
@@ -39,9 +38,6 @@ def cfi(base: GraphLike) -> tuple[Adjacency, Adjacency]:
 
     Args:
         base: A connected simple graph with at least one edge.
-
-    Raises:
-        DataError: If the base is none, or a graph would have more than `LARGEST_CFI` nodes.
     """
     matrix = adjacency(base)
     if not is_simple(matrix):
@@ -66,7 +62,8 @@ def rook_graph(side: int) -> Adjacency:
     if side < 1:
         raise DataError(f"a rook's graph needs a board of side 1 or more, got {side}")
     rows, columns = np.divmod(np.arange(side * side), side)
-    return _joined_where_equal(rows, columns)
+    same_row, same_column = rows[:, None] == rows, columns[:, None] == columns
+    return adjacency(same_row != same_column)
 
 
 def shrikhande_graph() -> Adjacency:
@@ -77,54 +74,6 @@ def shrikhande_graph() -> Adjacency:
     for step in ((0, 1), (1, 0), (1, 1)):
         joined += (steps == step).all(axis=-1) | (-steps % 4 == step).all(axis=-1)
     return adjacency(joined)
-
-
-def latin_square_graph(square: ArrayLike) -> Adjacency:
-    """Return the cells of a Latin square, joined on equal row, column or symbol.
-
-    For order n >= 3 it is strongly regular, SR(n ** 2, 3 (n - 1), n, 6).
-    """
-    cells = np.asarray(square)
-    order = len(cells)
-    symbols = np.arange(order)
-    if (
-        cells.shape != (order, order)
-        or (np.sort(cells, axis=0) != symbols[:, None]).any()
-        or (np.sort(cells, axis=1) != symbols).any()
-    ):
-        raise DataError(
-            f"not a Latin square: expected every row and column to hold 0 to n - 1 once, got "
-            f"{cells.tolist()}"
-        )
-    rows, columns = np.divmod(np.arange(order * order), order)
-    return _joined_where_equal(rows, columns, cells.ravel())
-
-
-def group_table(*orders: int) -> NDArray[np.int64]:
-    """Return the addition table of a product of cyclic groups, a Latin square.
-
-    `group_table(4)` is the cyclic group of order 4, `group_table(2, 2)` Klein's group.
-    """
-    elements = list(product(*map(range, orders)))
-    number = {element: index for index, element in enumerate(elements)}
-    return np.array(
-        [
-            [
-                number[tuple((a + b) % n for a, b, n in zip(x, y, orders, strict=True))]
-                for y in elements
-            ]
-            for x in elements
-        ]
-    )
-
-
-def paley_graph(prime: int) -> Adjacency:
-    """Return the numbers modulo a prime, 1 modulo 4, joined when they differ by a square."""
-    if prime < 5 or prime % 4 != 1 or any(prime % d == 0 for d in range(2, int(prime**0.5) + 1)):
-        raise DataError(f"a Paley graph needs a prime that is 1 modulo 4 (5, 13, ...), got {prime}")
-    numbers = np.arange(prime)
-    squares = np.unique(numbers[1:] ** 2 % prime)
-    return adjacency(np.isin((numbers[:, None] - numbers) % prime, squares))
 
 
 def decalin() -> Adjacency:
@@ -139,14 +88,6 @@ def bicyclopentyl() -> Adjacency:
     """
     rings = nx.disjoint_union(nx.cycle_graph(5), nx.cycle_graph(5))
     return adjacency(nx.Graph([*rings.edges, (0, 5)]))
-
-
-def _joined_where_equal(*coordinates: NDArray[np.int64]) -> Adjacency:
-    """Join different nodes that agree in at least one coordinate."""
-    agree = [coordinate[:, None] == coordinate for coordinate in coordinates]
-    joined = np.logical_or.reduce(agree)
-    np.fill_diagonal(joined, False)
-    return adjacency(joined)
 
 
 def _cfi_graph(base: nx.Graph, odd_nodes: Sequence[int]) -> Adjacency:

@@ -72,18 +72,16 @@ def graph_name(graph: GraphLike) -> str | None:
     matrix = adjacency(graph)
     if not is_simple(matrix):
         return None
-    return _of_matrix(matrix.astype(np.uint8).tobytes(), len(matrix))
+    return _name_of(matrix.astype(np.uint8).tobytes(), len(matrix))
 
 
 @cache
-def _of_matrix(content: bytes, nodes: int) -> str | None:
-    matrix = np.frombuffer(content, dtype=np.uint8).reshape(nodes, nodes)
-    whole = nx.from_numpy_array(matrix)
-    name = _by_components(whole)
-    if name is None and nodes <= LARGEST_SEARCHED:
-        other = _by_components(nx.complement(whole))
-        name = None if other is None else f"complement of {other}"
-    return name
+def _name_of(content: bytes, nodes: int) -> str | None:
+    graph = nx.from_numpy_array(np.frombuffer(content, dtype=np.uint8).reshape(nodes, nodes))
+    if (name := _by_components(graph)) is not None or nodes > LARGEST_SEARCHED:
+        return name
+    complement = _by_components(nx.complement(graph))
+    return None if complement is None else f"complement of {complement}"
 
 
 def _by_components(graph: nx.Graph) -> str | None:
@@ -105,46 +103,26 @@ def _connected(graph: nx.Graph) -> str | None:
         return f"K{nodes}"
     if degrees[-1] == 2:
         return f"C{nodes}" if degrees[0] == 2 else f"P{nodes}"
-    if (parts := _multipartite(graph)) is not None:
-        return "K" + ",".join(map(str, parts))
-    if edges == nodes - 1 and degrees[-2] <= 2:
-        return _spider(graph)
-    if (single := _single(graph)) is not None:
-        return single
+    # A graph is complete multipartite if its complement consists of complete graphs.
+    other = nx.complement(graph)
+    parts = [other.subgraph(part) for part in nx.connected_components(other)]
+    if all(2 * part.number_of_edges() == len(part) * (len(part) - 1) for part in parts):
+        return "K" + ",".join(map(str, sorted(map(len, parts))))
+    if edges == nodes - 1 and degrees[-2] <= 2:  # a tree with one branching node
+        centre = max(graph.degree, key=lambda pair: pair[1])[0]
+        legs = nx.connected_components(graph.subgraph(set(graph) - {centre}))
+        return f"spider({','.join(map(str, sorted(map(len, legs))))})"
+    for name, (single, its_degrees) in _known().items():
+        if its_degrees == degrees:
+            if nodes > LARGEST_SEARCHED:
+                if nx.utils.graphs_equal(single, nx.convert_node_labels_to_integers(graph)):
+                    return name
+            elif nx.is_isomorphic(single, graph):
+                return name
     if degrees[-1] == nodes - 1 and edges == 2 * (nodes - 1) and degrees[0] == 3:
         rim = graph.subgraph([node for node, degree in graph.degree if degree != nodes - 1])
         if len(rim) == nodes - 1 and nx.is_connected(rim):
             return f"wheel over C{nodes - 1}"
-    return None
-
-
-def _multipartite(graph: nx.Graph) -> list[int] | None:
-    """Sizes of the parts of a complete multipartite graph: its complement is complete graphs."""
-    other = nx.complement(graph)
-    parts = list(nx.connected_components(other))
-    whole = all(
-        other.subgraph(part).number_of_edges() == len(part) * (len(part) - 1) // 2 for part in parts
-    )
-    return sorted(map(len, parts)) if whole else None
-
-
-def _spider(graph: nx.Graph) -> str:
-    """A tree with one branching node, by the lengths of its legs."""
-    centre = max(graph.degree, key=lambda pair: pair[1])[0]
-    rest = graph.subgraph([node for node in graph if node != centre])
-    legs = sorted(map(len, nx.connected_components(rest)))
-    return f"spider({','.join(map(str, legs))})"
-
-
-def _single(graph: nx.Graph) -> str | None:
-    for name, (known, degrees) in _known().items():
-        if len(known) != len(graph) or degrees != sorted(d for _, d in graph.degree):
-            continue
-        if len(graph) > LARGEST_SEARCHED:
-            if nx.utils.graphs_equal(known, nx.convert_node_labels_to_integers(graph)):
-                return name
-        elif nx.is_isomorphic(known, graph):
-            return name
     return None
 
 
@@ -178,20 +156,17 @@ def graph_of_name(text: str) -> Adjacency | None:
     >>> matrix = graph_of_name("2·C3")
     >>> graph_name(matrix), len(matrix)
     ('2·C3', 6)
-
-    Raises:
-        DataError: The graph has more than 2,000 nodes.
     """
     body = _plain(text)
-    turned = body.startswith(_COMPLEMENT)
+    complement = body.startswith(_COMPLEMENT)
     parts: list[tuple[int, Callable[[], GraphLike], int]] = []
     for part in body.removeprefix(_COMPLEMENT).split("+"):
         counted = _COUNTED.fullmatch(part)
         count, name = (int(counted[1]), counted[2]) if counted else (1, part)
-        found = _of_single(name)
-        if found is None:
+        single = _of_single(name)
+        if single is None:
             return None
-        parts.append((count, *found))
+        parts.append((count, *single))
     nodes = sum(count * size for count, _, size in parts)
     if nodes > LARGEST_NAMED:
         raise DataError(
@@ -199,26 +174,22 @@ def graph_of_name(text: str) -> Adjacency | None:
         )
     matrix, at = np.zeros((nodes, nodes)), 0
     for count, make, size in parts:
-        one = adjacency(make())
+        block = adjacency(make())
         for _ in range(count):
-            matrix[at : at + size, at : at + size] = one
+            matrix[at : at + size, at : at + size] = block
             at += size
-    return read_only(1 - np.eye(nodes) - matrix if turned else matrix)
+    return read_only(1 - np.eye(nodes) - matrix if complement else matrix)
 
 
 def named_graph(text: str) -> Adjacency:
-    """The graph of a name.
-
-    Raises:
-        DataError: No graph is called so, or it is too large; the message lists the names.
-    """
-    found = graph_of_name(text)
-    if found is None:
+    """The graph of a name; where there is none, the error lists the names."""
+    matrix = graph_of_name(text)
+    if matrix is None:
         raise DataError(
             f"no graph is called {text!r} here; known: C6, P4, K5, K1,4, spider(1,2,2), "
             f"wheel over C5, {', '.join(_SINGLE)}; sums such as C4+K1 and 2·C3; complement of any"
         )
-    return found
+    return matrix
 
 
 def _of_single(name: str) -> tuple[Callable[[], GraphLike], int] | None:

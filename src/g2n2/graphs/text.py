@@ -1,4 +1,4 @@
-"""Graphs written as text: graph6 and its relatives, SMILES and edge lists, without file access.
+"""Graphs written as text: graph6 and its relatives, SMILES and edge lists.
 
 One rule says what a string is (`parse_graph_text`): a prefix `graph6:`, `sparse6:`, `digraph6:`,
 `smiles:` or `name:` settles it; else `:` starts sparse6 and `&` digraph6; else a string that is
@@ -46,79 +46,77 @@ def parse_graph6(text: str, source: str = "") -> NDArray[np.float64]:
 
     Returns:
         A read-only float64 array `[n, n]`, symmetric, zero diagonal, entries 0 and 1.
-
-    Raises:
-        DataError: If it is empty, has a character outside `?`..`~`, is too short or too long,
-            has no node, or is sparse6 or digraph6.
     """
     body = text.strip().removeprefix(GRAPH6_HEADER)
     where = f"{source}: " if source else ""
-    shown = _shown(body)
     if not body:
         raise DataError(f"{where}empty text where a graph6 string was expected, such as 'C~' (K4)")
     if body[0] in _OTHER_FORMATS:
         name, move = _OTHER_FORMATS[body[0]]
-        raise DataError(f"{where}{shown} is {name}, not graph6: {move}")
-    for position, character in enumerate(body):
-        if not 63 <= ord(character) <= 126:
-            raise DataError(
-                f"{where}{shown} is not graph6: character {character!r} at position {position}, "
-                "expected one of '?' to '~' (codes 63 to 126); check that the line was copied whole"
-            )
-    values = np.frombuffer(body.encode("ascii"), dtype=np.uint8) - 63
-    nodes, start = _graph6_order(values, where, shown)
-    if nodes == 0:
-        raise DataError(
-            f"{where}the graph6 string {shown} has no nodes: expected at least one; drop it"
-        )
-    bit_count = nodes * (nodes - 1) // 2
-    expected = math.ceil(bit_count / 6)
-    if len(values) - start != expected:
-        raise DataError(
-            f"{where}{shown} is not graph6: it declares {nodes} nodes and has {len(values) - start}"
-            f" characters of edges, expected {expected}; check that the line was copied whole"
-        )
-    bits = np.unpackbits(values[start:, None], axis=1)[:, 2:].ravel()
-    if bits[bit_count:].any():
-        raise DataError(
-            f"{where}{shown} is not graph6: its {len(bits) - bit_count} padding bits are not all 0,"
-            " so the last character is damaged; get the line again"
-        )
+        raise DataError(f"{where}{_shown(body)} is {name}, not graph6: {move}")
+    nodes, bits = _decode(body, "graph6", where)
     matrix = np.zeros((nodes, nodes))
     # graph6 lists the upper triangle by columns, which is the lower triangle by rows.
-    matrix[np.tril_indices(nodes, -1)] = bits[:bit_count]
+    matrix[np.tril_indices(nodes, -1)] = bits
     return read_only(matrix + matrix.T)
 
 
-def parse_graph_text(text: str) -> NDArray[np.float64]:
-    """Decode one graph written as graph6, sparse6, digraph6, a name or SMILES.
+def parse_digraph6(text: str) -> NDArray[np.float64]:
+    """Decode one digraph6 string: `&`, the number of nodes, and the rows of A bit by bit."""
+    if text[:1] != "&" or len(text) == 1:
+        raise DataError(f"{_shown(text)} is not digraph6: expected '&' and characters '?' to '~'")
+    nodes, bits = _decode(text, "digraph6", "")
+    return read_only(bits.reshape(nodes, nodes).astype(np.float64))
 
-    A molecule's nodes are its heavy atoms in the order of the SMILES, and every bond counts 1.
 
-    Raises:
-        DataError: It is none of them; the message says why, for each reading.
-    """
-    if named := _PREFIX.match(text):
-        form = (named[1] or named[2]).lower()
-        return _READERS[form](text[named.end() :].strip())
-    body = text.strip()
-    if body[:1] in (":", "&"):
-        return _READERS["sparse6" if body[0] == ":" else "digraph6"](body)
-    try:
-        matrix = parse_graph6(body)
-    except DataError as fault:
-        if not body or body[0] == ";":
-            raise
-        named_one = _of_name(body)
-        return _molecule_or(body, fault) if named_one is None else named_one
-    if _ATOMS.fullmatch(body):
-        warnings.warn(
-            f"{body!r} is read as graph6, a graph of {len(matrix)} nodes, and is a SMILES too: "
-            f"write 'smiles:{body}' for the molecule, or 'graph6:{body}' to say that this is meant",
-            G2N2Warning,
-            stacklevel=3,
+def _decode(text: str, form: str, where: str) -> tuple[int, NDArray[np.uint8]]:
+    """The number of nodes and the bits of graph6 or digraph6."""
+    body = text.removeprefix("&")
+    start = f"{where}{_shown(text)} is not {form}:"
+    again = "check that the line was copied whole"
+    for position, character in enumerate(body, start=len(text) - len(body)):
+        if not 63 <= ord(character) <= 126:
+            raise DataError(
+                f"{start} character {character!r} at position {position}, expected one of '?' to "
+                f"'~' (codes 63 to 126); {again}"
+            )
+    values = np.frombuffer(body.encode("ascii"), dtype=np.uint8) - 63
+    # The first 1, 4 or 8 characters hold the number of nodes.
+    first, stop = (0, 1) if values[0] < 63 else (2, 8) if body[:2] == "~~" else (1, 4)
+    if len(values) < stop:
+        raise DataError(
+            f"{start} '~' announces {stop - first} characters for the number of nodes, got "
+            f"{len(values) - first}; {again}"
         )
-    return matrix
+    nodes = 0
+    for value in values[first:stop]:
+        nodes = nodes << 6 | int(value)
+    if nodes == 0:
+        raise DataError(
+            f"{where}the {form} string {_shown(text)} has no nodes: expected at least one; drop it"
+        )
+    bit_count = nodes * nodes if form == "digraph6" else nodes * (nodes - 1) // 2
+    expected = math.ceil(bit_count / 6)
+    if len(values) - stop != expected:
+        raise DataError(
+            f"{start} it declares {nodes} nodes and has {len(values) - stop} characters of edges, "
+            f"expected {expected}; {again}"
+        )
+    bits = np.unpackbits(values[stop:, None], axis=1)[:, 2:].ravel()
+    if bits[bit_count:].any():
+        raise DataError(
+            f"{start} its {len(bits) - bit_count} padding bits are not all 0, so the last "
+            "character is damaged; get the line again"
+        )
+    return nodes, bits[:bit_count]
+
+
+def encode_graph6(matrix: NDArray[np.float64]) -> str:
+    """Encode a simple graph as one graph6 line, without header or newline."""
+    import networkx as nx
+
+    line: bytes = nx.to_graph6_bytes(nx.from_numpy_array(matrix), header=False)
+    return line.decode("ascii").strip()
 
 
 def parse_sparse6(text: str) -> NDArray[np.float64]:
@@ -138,37 +136,77 @@ def parse_sparse6(text: str) -> NDArray[np.float64]:
     return read_only(matrix)
 
 
-def parse_digraph6(text: str) -> NDArray[np.float64]:
-    """Decode one digraph6 string: `&`, the number of nodes, and the rows of A bit by bit."""
-    shown, body = _shown(text), text.removeprefix("&")
-    if body == text or not body or not all(63 <= ord(c) <= 126 for c in body):
-        raise DataError(
-            f"{shown} is not digraph6: expected '&' and characters '?' to '~'; check that the line "
-            "was copied whole"
-        )
-    values = np.frombuffer(body.encode("ascii"), dtype=np.uint8) - 63
-    nodes, start = _graph6_order(values, "", shown)
-    expected = math.ceil(nodes * nodes / 6)
-    if not nodes or len(values) - start != expected:
-        raise DataError(
-            f"{shown} is not digraph6: it declares {nodes} nodes and has {len(values) - start} "
-            f"characters of edges, expected {expected} and at least one node"
-        )
-    bits = np.unpackbits(values[start:, None], axis=1)[:, 2:].ravel()
-    if bits[nodes * nodes :].any():
-        raise DataError(f"{shown} is not digraph6: its padding bits are not all 0")
-    return read_only(bits[: nodes * nodes].reshape(nodes, nodes).astype(np.float64))
+def parse_graph_text(text: str) -> NDArray[np.float64]:
+    """Decode one graph written as graph6, sparse6, digraph6, a name or SMILES.
 
-
-def parse_smiles_graph(text: str) -> NDArray[np.float64]:
-    """Decode one SMILES by RDKit: heavy atoms and bonds, each bond 1.
+    A molecule's nodes are its heavy atoms in the order of the SMILES, and every bond counts 1.
 
     Raises:
-        DataError: It is no SMILES, or RDKit is not installed.
+        DataError: It is none of them; the message says why, for each reading.
     """
-    molecule = _molecule(text)
-    if isinstance(molecule, str):
-        raise DataError(f"{_shown(text)} is not a SMILES: {molecule}")
+    if prefix := _PREFIX.match(text):
+        form, body = (prefix[1] or prefix[2]).lower(), text[prefix.end() :].strip()
+        if form == "name":
+            from .names import named_graph
+
+            return named_graph(body)
+        if form != "smiles":
+            return _READERS[form](body)
+        try:
+            return _smiles_graph(body)
+        except DataError as fault:
+            raise DataError(f"{_shown(body)} is not a SMILES: {fault}") from fault
+    body = text.strip()
+    if body[:1] in (":", "&"):
+        return _READERS["sparse6" if body[0] == ":" else "digraph6"](body)
+    try:
+        matrix = parse_graph6(body)
+    except DataError as fault:
+        if not body or body[0] == ";":
+            raise
+        from .names import graph_of_name
+
+        if (named := graph_of_name(body)) is not None:
+            return named
+        try:
+            return _smiles_graph(body)
+        except DataError as no_smiles:
+            raise DataError(
+                f"{fault}. Nor is it a SMILES: {no_smiles}. Expected graph6, sparse6, digraph6, a "
+                "SMILES or a name such as C6 or K1,4; a prefix such as graph6:, smiles: or name: "
+                "says which is meant"
+            ) from fault
+    if _ATOMS.fullmatch(body):
+        warnings.warn(
+            f"{body!r} is read as graph6, a graph of {len(matrix)} nodes, and is a SMILES too: "
+            f"write 'smiles:{body}' for the molecule, or 'graph6:{body}' to say that this is meant",
+            G2N2Warning,
+            stacklevel=3,
+        )
+    return matrix
+
+
+_READERS = {"graph6": parse_graph6, "sparse6": parse_sparse6, "digraph6": parse_digraph6}
+
+
+def _smiles_graph(text: str) -> NDArray[np.float64]:
+    """Heavy atoms and bonds of a SMILES, read by RDKit."""
+    if len(text.split()) != 1 or not text.isascii():  # RDKit stops at either without a word
+        raise DataError("it is empty, or holds white space or a character beyond ASCII")
+    if len(text) > LONGEST_SMILES:
+        raise DataError(
+            f"it has {len(text):,} characters, and RDKit is given {LONGEST_SMILES:,} at most"
+        )
+    try:
+        from rdkit import Chem, rdBase
+    except ImportError:
+        raise DataError(
+            "RDKit, which reads SMILES, is not installed (pip install 'g2n2[chem]')"
+        ) from None
+    with rdBase.BlockLogs():
+        molecule = Chem.MolFromSmiles(text)
+    if molecule is None or not molecule.GetNumAtoms():
+        raise DataError("RDKit cannot read it")
     return bonds(molecule)
 
 
@@ -181,71 +219,8 @@ def bonds(molecule: Any) -> NDArray[np.float64]:
     return read_only(np.array(Chem.GetAdjacencyMatrix(molecule), dtype=np.float64))
 
 
-def _molecule(text: str) -> Any:
-    """An RDKit molecule, or in words why there is none."""
-    if len(text.split()) != 1 or not text.isascii():  # RDKit stops at either without a word
-        return "it is empty, or holds white space or a character beyond ASCII"
-    if len(text) > LONGEST_SMILES:
-        return f"it has {len(text):,} characters, and RDKit is given {LONGEST_SMILES:,} at most"
-    try:
-        from rdkit import Chem, rdBase
-    except ImportError:
-        return "RDKit, which reads SMILES, is not installed (pip install 'g2n2[chem]')"
-    with rdBase.BlockLogs():
-        found = Chem.MolFromSmiles(text)
-    return "RDKit cannot read it" if found is None or not found.GetNumAtoms() else found
-
-
-def _of_name(text: str) -> NDArray[np.float64] | None:
-    """The graph of a name such as `C6`; None where there is none."""
-    from .names import graph_of_name
-
-    return graph_of_name(text)
-
-
-def _read_name(text: str) -> NDArray[np.float64]:
-    from .names import named_graph
-
-    return named_graph(text)
-
-
-def _molecule_or(text: str, fault: DataError) -> NDArray[np.float64]:
-    """The graph of a SMILES, or both reasons why the text is no graph."""
-    molecule = _molecule(text)
-    if not isinstance(molecule, str):
-        return bonds(molecule)
-    raise DataError(
-        f"{fault}. Nor is it a SMILES: {molecule}. Expected graph6, sparse6, digraph6, a SMILES or "
-        "a name such as C6 or K1,4; a prefix such as graph6:, smiles: or name: says which is meant"
-    ) from fault
-
-
-_READERS = {
-    "graph6": lambda text: parse_graph6(text),
-    "sparse6": parse_sparse6,
-    "digraph6": parse_digraph6,
-    "smiles": parse_smiles_graph,
-    "name": _read_name,
-}
-
-
 def _shown(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "...")
-
-
-def encode_graph6(matrix: NDArray[np.float64]) -> str:
-    """Encode the lower triangle of a 0/1 matrix as one graph6 line, without header or newline."""
-    nodes = len(matrix)
-    bits = matrix[np.tril_indices(nodes, -1)].astype(np.uint8)
-    padded = np.pad(bits, (0, -len(bits) % 6)).reshape(-1, 6)
-    values = np.packbits(np.pad(padded, ((0, 0), (2, 0))), axis=1).ravel()
-    if nodes <= 62:
-        order = [nodes]
-    else:
-        short = nodes <= 258047
-        digits = range(12 if short else 30, -1, -6)
-        order = [63] * (1 if short else 2) + [nodes >> digit & 63 for digit in digits]
-    return bytes([*(63 + value for value in order), *(63 + values)]).decode("ascii")
 
 
 def read_only(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -254,33 +229,10 @@ def read_only(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return matrix
 
 
-def _graph6_order(values: NDArray[np.uint8], where: str, shown: str) -> tuple[int, int]:
-    """Return the number of nodes and where the edges start: 1, 4 or 8 characters hold it."""
-    if values[0] < 63:
-        return int(values[0]), 1
-    start, stop = (2, 8) if len(values) > 1 and values[1] == 63 else (1, 4)
-    if len(values) < stop:
-        raise DataError(
-            f"{where}{shown} is not graph6: '~' announces {stop - start} characters for the number "
-            f"of nodes, got {len(values) - start}; check that the line was copied whole"
-        )
-    nodes = 0
-    for value in values[start:stop]:
-        nodes = nodes << 6 | int(value)
-    return nodes, stop
-
-
 def parse_edge_list(text: str, source: str, directed: bool) -> NDArray[np.float64]:
     """Read lines `u v` or `u,v`, optional weight, `#` comments, any node names.
 
-    Args:
-        text: The whole list.
-        source: The file it comes from, named in errors.
-        directed: Give `A[u, v]` only; otherwise an edge is entered both ways.
-
-    Returns:
-        A read-only float64 array `[n, n]`, rows by node number where every name is an integer,
-        by first appearance otherwise.
+    Rows are in the order of node numbers where every name is an integer, else of first appearance.
     """
     weights: dict[tuple[str, str], float] = {}
     lines: dict[str, int] = {}
@@ -296,8 +248,7 @@ def parse_edge_list(text: str, source: str, directed: bool) -> NDArray[np.float6
         first = False
         if is_header:
             continue
-        _refuse_decimal_comma(content, f"{source}:{number}")
-        u, v, weight = _parse_edge(fields, f"{source}:{number}")
+        u, v, weight = _parse_edge(content, fields, f"{source}:{number}")
         lines.setdefault(u, number)
         lines.setdefault(v, number)
         for edge in ((u, v),) if directed else ((u, v), (v, u)):
@@ -334,24 +285,21 @@ NEGATIVE_NODE = (
 
 def negative_node(names: Iterable[str]) -> str | None:
     """The first negative number where every node name is a whole number; None without one."""
-    found = list(names)
-    if not all(_WHOLE_NUMBER.fullmatch(name.replace("\N{MINUS SIGN}", "-")) for name in found):
+    plain = {name: name.replace("\N{MINUS SIGN}", "-") for name in names}
+    if not are_numbers(plain.values()):
         return None
-    return next((name for name in found if name.startswith(("-", "\N{MINUS SIGN}"))), None)
+    return next((name for name, number in plain.items() if number.startswith("-")), None)
 
 
-def _refuse_decimal_comma(line: str, where: str) -> None:
-    """Refuse `0 1 0,5`, which cut at its comma would join the nodes `0 1 0` and `5`."""
-    fields = re.split(r"[\s;]+", line)
-    if len(fields) == 3 and DECIMAL_COMMA.fullmatch(fields[2]):
+def _parse_edge(line: str, fields: list[str], where: str) -> tuple[str, str, float]:
+    """Check one line of an edge list, cut into fields."""
+    # `0 1 0,5` cut at its comma would join the nodes `0 1 0` and `5`.
+    blanks = re.split(r"[\s;]+", line)
+    if len(blanks) == 3 and DECIMAL_COMMA.fullmatch(blanks[2]):
         raise DataError(
-            f"{where}: weight {fields[2]!r} has a comma; write a decimal point, as in "
-            f"{fields[2].replace(',', '.')}"
+            f"{where}: weight {blanks[2]!r} has a comma; write a decimal point, as in "
+            f"{blanks[2].replace(',', '.')}"
         )
-
-
-def _parse_edge(fields: list[str], where: str) -> tuple[str, str, float]:
-    """Check one line of an edge list."""
     if len(fields) not in (2, 3) or not all(fields):
         raise DataError(
             f"{where}: got {len(fields)} field(s) {' '.join(fields)!r}, expected 'u v' or "

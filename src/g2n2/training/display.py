@@ -201,16 +201,15 @@ def data_sentences(config: RunConfig, parts: Parts, model: nn.Module) -> list[st
     from ..data.summary import activation_bytes, summarise
     from ..nn.memory_budget import estimate
 
-    def bytes_of(batch: int, nodes: int, width: int, layers: int) -> float:
+    def bytes_of(batch: int, nodes: int) -> float:
         if not isinstance(model, GrammarGNN):
-            return activation_bytes(batch, nodes, width, layers)
+            return activation_bytes(batch, nodes, config.width, config.layers)
         sparse = model.columns_only and int(parts.graphs.sizes.max()) >= LARGE
         entries = int(np.sort(parts.graphs.edge_counts)[-batch:].sum()) if sparse else None
         return float(estimate(model, batch, nodes, entries=entries))
 
     batch = config.effective_recipe().batch
-    shown = summarise(parts.graphs, parts.splits, batch, config.width, config.layers, bytes_of)
-    return [*shown.sentences, *parts.notes]
+    return [*summarise(parts.graphs, parts.splits, batch, bytes_of), *parts.notes]
 
 
 def score_table(task: Task, scores: Scores, guesses: Scores | None = None) -> Table:

@@ -22,8 +22,8 @@ from torch import nn
 
 from .. import __version__
 from ..data.graph_set import GraphSet
+from ..data.readers import SHOWN, Options, settle_bad_records
 from ..data.readers.molecules import fragment_notes
-from ..data.readers.options import SHOWN, Options, settle_bad_records
 from ..data.streaming import Chunk, GraphStream, read_chunk
 from ..described import Described
 from ..errors import DataError, G2N2Error, TrainingError

@@ -22,9 +22,8 @@ import torch
 
 from g2n2 import bench
 from g2n2.atomic_files import replace_file
-from g2n2.data.assembly import plain_graphs
 from g2n2.data.batching import padding_waste
-from g2n2.data.graph_set import GraphSet, Ints, Target
+from g2n2.data.graph_set import GraphSet, Ints, Target, plain_graphs
 from g2n2.data.qm9 import load_qm9
 from g2n2.errors import DataError
 from g2n2.ops.precision import float32_products

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmark_files import real_file
-from g2n2.data.benchmarks.expressivity import load_brec, load_csl, load_exp, load_graph8c, load_sr25
+from g2n2.data.benchmarks.expressivity import load_brec, load_csl, load_exp, load_sr25
 
 SKIPS = (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)
 
@@ -69,9 +69,3 @@ def test_brec() -> None:
         "CFI 260 b",
         "Distance_Regular 399 b",
     )
-
-
-def test_graph8c_is_generated() -> None:
-    data = load_graph8c()
-    assert (len(data), set(data.sizes.tolist())) == (11117, {8})
-    assert data.edge_counts.mean() / 2 == pytest.approx(14.41, abs=0.005)

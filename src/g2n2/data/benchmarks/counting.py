@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ...graphs import Adjacency, adjacency
 from ..archives import read_npz
-from ..assembly import frozen, plain_graphs
-from ..files import find_file, missing_file, read_checked
-from ..graph_set import GraphSet, Ints, Target
+from ..files import find_checked
+from ..graph_set import GraphSet, Ints, Target, plain_graphs
 
-CountingFile = Literal["random", "er"]
 Stack = NDArray[np.float64]
 Counts = NDArray[np.float64]
 _FILES = {
@@ -32,13 +30,15 @@ _FILES = {
     ),
     "er": ("er_graphs.npz", "e2267fe23197c2a830aa458fcd82149a11f71fe0b952b1dc02f5fc1dffce6fa5"),
 }
-# Chen et al. 2020: a random regular graph of (nodes, degree), less as many edges as it has nodes.
 MOST_ENTRIES = 10**8
 """Of all adjacency matrices of a generated set together, which are made dense."""
+# Chen et al. 2020: a random regular graph of (nodes, degree), less as many edges as it has nodes.
 _CHEN_SHAPES = ((10, 6), (15, 6), (20, 5), (30, 5))
 
 
-def load_counting(data: str | Path | None = None, *, graphs: CountingFile = "random") -> GraphSet:
+def load_counting(
+    data: str | Path | None = None, *, graphs: Literal["random", "er"] = "random"
+) -> GraphSet:
     """Load the random graphs of Chen et al. 2020, 5,000 of them, with the published splits.
 
     Args:
@@ -49,11 +49,9 @@ def load_counting(data: str | Path | None = None, *, graphs: CountingFile = "ran
     if graphs not in _FILES:
         raise DataError(f"graphs: got {graphs!r}, expected one of {', '.join(_FILES)}")
     file, sha256 = _FILES[graphs]
-    path = find_file(file, data, "counting")
-    if path is None:
-        reason = "The dataset counting-generated has graphs of the same kind and needs no file."
-        raise missing_file("counting", file, data, "counting", reason)
-    arrays = read_npz(read_checked(path, sha256), name=str(path))
+    reason = "The dataset counting-generated has graphs of the same kind and needs no file."
+    path, content = find_checked("counting", file, sha256, data, "counting", reason)
+    arrays = read_npz(content, name=str(path))
     matrices = _matrices(arrays["num_nodes"], arrays["num_edges"], arrays["edges"])
     splits = {
         name: arrays[f"{key}_idx"].astype(np.int64)
@@ -64,12 +62,7 @@ def load_counting(data: str | Path | None = None, *, graphs: CountingFile = "ran
 
 
 def generate_counting(count: int = 5000, seed: int = 0) -> GraphSet:
-    """Make graphs by the recipe of Chen et al. 2020, split 30/20/50 as the published set.
-
-    Args:
-        count: How many graphs.
-        seed: Of all random choices.
-    """
+    """Make graphs by the recipe of Chen et al. 2020, split 30/20/50 as the published set."""
     _check_size(count, 16)
     random = np.random.default_rng(seed)
     matrices = []
@@ -96,9 +89,6 @@ def regular_counting_set(
         nodes: Nodes of each.
         degree: Degree of every node; `nodes * degree` is even and `degree < nodes`.
         seed: Of all random choices.
-
-    Raises:
-        DataError: If no such graph exists.
     """
     if not 0 < degree < nodes or nodes * degree % 2:
         raise DataError(
@@ -108,14 +98,8 @@ def regular_counting_set(
     _check_size(count, nodes)
     random = np.random.default_rng(seed)
     matrices = [adjacency(_regular(nodes, degree, random)) for _ in range(count)]
-    source = {
-        "generator": "regular_counting_set",
-        "count": count,
-        "nodes": nodes,
-        "degree": degree,
-        "seed": seed,
-    }
-    splits = _shares(count, 0.6, 0.2)
+    settings = {"count": count, "nodes": nodes, "degree": degree, "seed": seed}
+    source, splits = {"generator": "regular_counting_set", **settings}, _shares(count, 0.6, 0.2)
     return labelled("regular", matrices, splits, source, ("triangle", "4_cycle"))
 
 
@@ -155,10 +139,10 @@ def labelled(
         graphs,
         targets=counts,
         columns=tuple(Target(key, unit="count") for key in targets),
-        splits=frozen(splits),
+        splits=splits,
         notes=("labels count subgraphs that need not be induced",),
-        source=frozen(source),
-    ).check()
+        source=source,
+    )
 
 
 def _regular(nodes: int, degree: int, random: np.random.Generator) -> NDArray[np.float64]:

@@ -1,7 +1,4 @@
-"""The suites of `g2n2.power` as training sets: EXP, CSL, BREC, SR25 and graph8c.
-
-The graphs are read and made there; here they get features, classes, ids and folds.
-"""
+"""Suites of hard graphs with features, classes, ids and folds: EXP, CSL, BREC, SR25, graph8c."""
 
 from pathlib import Path
 
@@ -9,8 +6,8 @@ import numpy as np
 
 from ...graphs import adjacency
 from ...graphs.families import CSL_SKIPS
-from ..assembly import frozen, one_hot, plain_graphs, stratified_folds
-from ..graph_set import GraphSet, Target
+from ..graph_set import GraphSet, Target, one_hot, plain_graphs
+from ..splits import stratified_folds
 from ..suites import load_suite
 
 CSL_COPIES = 15
@@ -32,8 +29,8 @@ def load_exp(data: str | Path | None = None) -> GraphSet:
         targets=classes,
         columns=(Target("satisfiable", kind="binary", classes=("0", "1")),),
         ids=tuple(f"pair {i // 2} graph {i % 2}" for i in range(len(suite.graphs))),
-        source=frozen({"suite": "exp"}),
-    ).check()
+        source={"suite": "exp"},
+    )
 
 
 def load_csl(*, seed: int = 0) -> GraphSet:
@@ -58,9 +55,9 @@ def load_csl(*, seed: int = 0) -> GraphSet:
         targets=classes[:, None],
         columns=(Target("skip", kind="multiclass", classes=names),),
         ids=tuple(f"{name} copy {copy}" for name in names for copy in range(CSL_COPIES)),
-        splits=frozen(stratified_folds(classes, folds=5)),
-        source=frozen({"generator": "load_csl", "seed": seed}),
-    ).check()
+        splits=stratified_folds(classes, folds=5),
+        source={"generator": "load_csl", "seed": seed},
+    )
 
 
 def load_sr25(data: str | Path | None = None) -> GraphSet:
@@ -74,8 +71,8 @@ def load_sr25(data: str | Path | None = None) -> GraphSet:
         columns=(Target("graph", kind="multiclass", classes=names),),
         ids=names,
         notes=("one graph per class: what is measured is whether training can tell them apart",),
-        source=frozen({"suite": "sr25"}),
-    ).check()
+        source={"suite": "sr25"},
+    )
 
 
 def load_brec(data: str | Path | None = None) -> GraphSet:
@@ -86,8 +83,8 @@ def load_brec(data: str | Path | None = None) -> GraphSet:
         suite.graphs,
         ids=tuple(f"{suite.categories[i // 2]} {i // 2} {'ab'[i % 2]}" for i in range(800)),
         notes=("no targets: pairs are compared, see g2n2.nn.expressivity",),
-        source=frozen({"suite": "brec"}),
-    ).check()
+        source={"suite": "brec"},
+    )
 
 
 def load_graph8c() -> GraphSet:
@@ -96,5 +93,5 @@ def load_graph8c() -> GraphSet:
         "graph8c",
         load_suite("graph8c").graphs,
         notes=("no targets: what is measured is how many pairs a network tells apart",),
-        source=frozen({"suite": "graph8c"}),
-    ).check()
+        source={"suite": "graph8c"},
+    )

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ..archives import read_npz
-from ..assembly import frozen, plain_graphs
 from ..files import find_file, missing_file, read_checked
-from ..graph_set import GraphSet, Target
+from ..graph_set import GraphSet, Target, plain_graphs
 
 Origin = Literal["any", "mat", "image"]
 
@@ -59,9 +58,6 @@ def load_filtering(data: str | Path | None = None, *, origin: Origin = "any") ->
         data: Folder searched first.
         origin: `mat` for the published file, `image` to filter the picture again, `any` for
             whichever is found, the published file first.
-
-    Raises:
-        DataError: If neither file is found, or one is damaged.
     """
     if origin not in get_args(Origin):
         raise DataError(f"origin: got {origin!r}, expected one of {', '.join(get_args(Origin))}")
@@ -86,14 +82,12 @@ def load_filtering(data: str | Path | None = None, *, origin: Origin = "any") ->
         level="node",
         node_names=("grey",),
         ids=tuple(f"image {k + 1}" for k in range(len(fields.inputs))),
-        splits=frozen({name: np.array(indices) for name, indices in _SPLITS.items()}),
+        splits={name: np.array(indices) for name, indices in _SPLITS.items()},
         notes=(
             f"{int((~fields.mask).sum())} border nodes of each image have no target, not scored",
         ),
-        source=frozen(
-            {"path": str(path), "sha256": {"mat": MAT_SHA256, "image": IMAGE_SHA256}[key]}
-        ),
-    ).check()
+        source={"path": str(path), "sha256": {"mat": MAT_SHA256, "image": IMAGE_SHA256}[key]},
+    )
 
 
 def read_mat(path: Path) -> Fields:

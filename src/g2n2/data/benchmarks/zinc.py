@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from ..archives import read_npz
-from ..assembly import frozen, one_hot
-from ..files import find_file, missing_file, read_checked
-from ..graph_set import GraphSet, Target
+from ..files import find_checked
+from ..graph_set import GraphSet, Target, one_hot
 
 ZINC_FILE = "zinc12k_val_test_and_surrogate_train.npz"
 ZINC_SHA256 = "09b8fc967cf67bd271b7f11854db1d2734ab9cc940830e507dafd6df8cc3d0b8"
@@ -25,18 +24,13 @@ def load_zinc(data: str | Path | None = None) -> GraphSet:
     """Load 12,000 molecules: 10,000 surrogate training, 1,000 validation, 1,000 test.
 
     Node features are one-hot of 28 atom types, edge features of 3 bond types.
-
-    Args:
-        data: Folder searched first.
     """
-    path = find_file(ZINC_FILE, data, "zinc")
-    if path is None:
-        reason = (
-            "There is nothing to download: the official files are pickles, which can run any code "
-            "when opened, and are refused."
-        )
-        raise missing_file("zinc", ZINC_FILE, data, "zinc", reason)
-    arrays = read_npz(read_checked(path, ZINC_SHA256), name=str(path))
+    reason = (
+        "There is nothing to download: the official files are pickles, which can run any code "
+        "when opened, and are refused."
+    )
+    path, content = find_checked("zinc", ZINC_FILE, ZINC_SHA256, data, "zinc", reason)
+    arrays = read_npz(content, name=str(path))
 
     def joined(key: str) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         return np.concatenate([arrays[f"{part}_{key}"] for _, part in _PARTS], axis=-1).astype(
@@ -70,10 +64,10 @@ def load_zinc(data: str | Path | None = None) -> GraphSet:
             for name, length in zip(names, lengths, strict=True)
             for i in range(length)
         ),
-        splits=frozen(dict(zip(names, ranges, strict=True))),
+        splits=dict(zip(names, ranges, strict=True)),
         notes=(
             "the training set is a SURROGATE: 10,000 other molecules of the same pool, not the "
             f'official ones; call results "{ZINC_LABEL}"',
         ),
-        source=frozen({"path": str(path), "sha256": ZINC_SHA256, "label": ZINC_LABEL}),
+        source={"path": str(path), "sha256": ZINC_SHA256, "label": ZINC_LABEL},
     ).check()

@@ -2,3 +2,68 @@
 
 Bad input is refused with a `DataError` that names the file, the line or item, and the remedy.
 """
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ...errors import DataError
+from ..graph_set import Level
+
+Task = Literal["regression", "binary", "multiclass", "multilabel"]
+OnBad = Literal["skip", "refuse"]
+SHOWN = 5
+"""Bad records that a message names."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read a source: the arguments of `g2n2.read_graphs`, where they are described."""
+
+    target: Sequence[str] | None = None
+    task: Task | None = None
+    smiles: str | None = None
+    id: str | None = None
+    split_column: str | None = None
+    on_bad: OnBad = "skip"
+    hydrogens: bool = False
+    largest: bool = False
+    directed: bool = False
+    level: Level | None = None
+    name: str | None = None
+
+    def set_name(self, path: str | Path) -> str:
+        """What the set of a file is called."""
+        return self.name or Path(path).name.partition(".")[0]
+
+
+def settle_bad_records(
+    bad: Sequence[str], total: int, what: str, on_bad: OnBad, *, at_least: bool = False
+) -> list[str]:
+    """Turn unreadable records into a note, or refuse them; all of them are always refused.
+
+    Args:
+        bad: One text per record: its place, its name and the reason.
+        total: Records in all.
+        what: The source, as the user names it.
+        on_bad: What the user asked for.
+        at_least: Whether there may be more, as not all records were looked at.
+    """
+    if not bad:
+        return []
+    listed = "; ".join(bad[:SHOWN])
+    if len(bad) > SHOWN:
+        listed += f"; and {len(bad) - SHOWN} more"
+    if total == 1:
+        raise DataError(f"{what} cannot be read: {listed}")
+    if len(bad) == total:
+        raise DataError(f"none of the {total} records of {what} can be read: {listed}")
+    if on_bad == "refuse":
+        raise DataError(
+            f"{'at least ' if at_least else ''}{len(bad)} of the {total} records of {what} cannot "
+            f"be read: {listed}. Correct them, or read with on_bad='skip' to leave them out"
+        )
+    return [f"{len(bad)} of {total} records {'is' if len(bad) == 1 else 'are'} skipped: {listed}."]

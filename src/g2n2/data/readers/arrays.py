@@ -19,7 +19,6 @@ An `.npz` holds:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +28,9 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ...graphs import read_graph6_file
 from ..archives import read_npz
-from ..assembly import GraphRecord, assemble, from_matrix
-from ..graph_set import Floats, GraphSet, Ints, Level
-from .labels import from_block, targets_of_columns
-from .options import Options
+from ..graph_set import GraphRecord, GraphSet, Ints, Level, assemble
+from . import Options
+from .labels import targets_of_array, targets_of_columns
 from .tables import read_table, shortened
 
 _USED = ("A", "sizes", "x", "e", "y", "positions", "ids", "target_names")
@@ -44,15 +42,13 @@ def read_npz_graphs(path: str | Path, options: Options) -> GraphSet:
     arrays = read_npz(Path(path))
     if "A" not in arrays:
         raise DataError(f"{path} holds {shortened(arrays) or 'nothing'}; expected an array 'A'")
+    if arrays["A"].ndim == 2:  # a single graph: give its arrays the axis of graphs
+        for key in arrays.keys() & {"A", "e", "x"}:
+            if key != "x" or arrays[key].ndim == 1:
+                arrays[key] = arrays[key][None]
     matrices = _real(arrays["A"], "A")
-    if matrices.ndim == 2:  # a single graph: give its arrays the axis of graphs
-        matrices = matrices[None]
-        arrays = {
-            key: values[None] if key in ("A", "e") or (key == "x" and values.ndim == 1) else values
-            for key, values in arrays.items()
-        }
     if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2] or 0 in matrices.shape:
-        raise DataError(f"array 'A' has shape {list(arrays['A'].shape)}, expected [G, n, n]")
+        raise DataError(f"array 'A' has shape {list(matrices.shape)}, expected [G, n, n]")
     if len(bad := np.argwhere(~np.isfinite(matrices))):
         graph, i, j = bad[0].tolist()
         raise DataError(
@@ -60,26 +56,40 @@ def read_npz_graphs(path: str | Path, options: Options) -> GraphSet:
             "finite number: write 0 where there is no edge"
         )
     sizes = _sizes(arrays.get("sizes"), matrices)
-    records = [from_matrix(matrix[:n, :n]) for matrix, n in zip(matrices, sizes, strict=True)]
-    ids = [str(value) for value in np.atleast_1d(arrays.get("ids", np.arange(len(records))))]
-    if len(ids) != len(records):
-        raise DataError(f"array 'ids' has {len(ids)} entries, expected {len(records)}")
-    records = _with_features(records, arrays, sizes)
-    notes = [f"Array {key!r} is not used." for key in arrays if key not in _USED]
-    targets: dict[str, Any] = {}
-    if "y" in arrays and (options.target is None or len(options.target)):
-        level, block = _target_block(_real(arrays["y"], "y"), options.level, sizes, records)
-        values, columns, more = from_block(
-            block.astype(np.float64),
-            block.dtype.kind in "biu",
-            options.task,
-            options.target,
-            [str(name) for name in np.atleast_1d(arrays.get("target_names", ()))],
+    bare = [
+        GraphRecord.of_matrix(matrix[:n, :n]) for matrix, n in zip(matrices, sizes, strict=True)
+    ]
+    edges = [record.edges for record in bare]
+    ids = [str(value) for value in np.atleast_1d(arrays.get("ids", np.arange(len(bare))))]
+    if len(ids) != len(bare):
+        raise DataError(f"array 'ids' has {len(ids)} entries, expected {len(bare)}")
+
+    def per_graph(key: str) -> Sequence[Any]:
+        if key not in arrays:
+            return [None] * len(bare)
+        values = _real(arrays[key], key)
+        blocks = _per_edge(values, key, edges) if key == "e" else _per_node(values, key, sizes)
+        return [block.astype(np.float32) for block in blocks]
+
+    records = [
+        GraphRecord(record.size, record.edges, x, e, record.weights, positions)
+        for record, x, e, positions in zip(
+            bare, per_graph("x"), per_graph("e"), per_graph("positions"), strict=True
         )
-        targets = {"level": level, "targets": values, "columns": columns}
+    ]
+    fields: dict[str, Any] = {}
+    notes = [f"Array {key!r} is not used." for key in arrays if key not in _USED]
+    if "y" in arrays and (options.target is None or len(options.target)):
+        level, block = _target_block(_real(arrays["y"], "y"), options.level, sizes, edges)
+        names = [str(name) for name in np.atleast_1d(arrays.get("target_names", ()))]
+        whole = block.dtype.kind in "biu"
+        values, columns, more = targets_of_array(
+            block.astype(np.float64), whole, options.task, options.target, names
+        )
+        fields = {"level": level, "targets": values, "columns": columns}
         notes += more
-    name = options.name or Path(path).name.partition(".")[0]
-    return assemble(records, name=name, ids=ids, notes=notes, source={"format": "npz"}, **targets)
+    name, source = options.set_name(path), {"format": "npz"}
+    return assemble(records, name=name, ids=ids, notes=notes, source=source, **fields)
 
 
 def read_graph6(path: str | Path, options: Options) -> GraphSet:
@@ -87,10 +97,9 @@ def read_graph6(path: str | Path, options: Options) -> GraphSet:
 
     That table has one row for each graph, in the file's order, and a column for each target.
     """
-    records = [from_matrix(matrix) for matrix in read_graph6_file(path)]
-    name = Path(path).name.partition(".")[0]
-    beside = Path(path).with_name(f"{name}_graphs.csv")
-    labels: dict[str, Any] = {}
+    records = [GraphRecord.of_matrix(matrix) for matrix in read_graph6_file(path)]
+    beside = Path(path).with_name(f"{Path(path).name.partition('.')[0]}_graphs.csv")
+    fields: dict[str, Any] = {}
     if beside.is_file() and options.target != ():
         table = read_table(beside)
         if len(table) != len(records):
@@ -100,14 +109,8 @@ def read_graph6(path: str | Path, options: Options) -> GraphSet:
         rest = [key for key in table.columns if key.lower() not in ("graph", "graph_id", "id")]
         wanted = [table.find(key) for key in options.target] if options.target else rest
         block = targets_of_columns(table, wanted, options.task)
-        labels = dict(zip(("targets", "columns", "notes"), block, strict=True))
-    return assemble(
-        records,
-        name=options.name or name,
-        ids=[str(number) for number in range(len(records))],
-        source={"format": "graph6"},
-        **labels,
-    )
+        fields = dict(zip(("targets", "columns", "notes"), block, strict=True))
+    return assemble(records, name=options.set_name(path), source={"format": "graph6"}, **fields)
 
 
 def _real(values: Array, key: str) -> Array:
@@ -133,54 +136,27 @@ def _sizes(given: Array | None, matrices: Array) -> Ints:
     return given.astype(np.int64)
 
 
-def _with_features(
-    records: list[GraphRecord], arrays: dict[str, Array], sizes: Ints
-) -> list[GraphRecord]:
-    """The records with the features and positions that the arrays hold."""
-    edges = [record.edges for record in records]
-
-    def blocks(key: str) -> list[Floats] | list[None]:
-        if key not in arrays:
-            return [None] * len(records)
-        values = _real(arrays[key], key)
-        split = _per_edge(values, key, edges) if key == "e" else _per_node(values, key, sizes)
-        return [block.astype(np.float32) for block in split]
-
-    columns = zip(records, blocks("x"), blocks("e"), blocks("positions"), strict=True)
-    return [
-        replace(record, node_features=x, edge_features=e, positions=positions)
-        for record, x, e, positions in columns
-    ]
-
-
 def _target_block(
-    y: Array, level: Level | None, sizes: Ints, records: list[GraphRecord]
+    y: Array, level: Level | None, sizes: Ints, edges: Sequence[Ints]
 ) -> tuple[Level, Array]:
     """What `y` belongs to (by its shape: graphs, else nodes, else edges), and `[rows, T]`."""
-    y = y.reshape(-1) if y.ndim == 0 else y
-    edges = [record.edges for record in records]
-    rows = {
-        "graph": len(records),
-        "node": int(sizes.sum()),
-        "edge": sum(block.shape[1] for block in edges),
-    }
-    fitting: list[Level] = [key for key in ("graph", "node", "edge") if rows[key] == len(y)]
-    if level is None and y.ndim >= 3:
-        level = "edge"
-    elif level is None and fitting:
-        level = fitting[0]
-    elif level is None:
+    y = np.atleast_1d(y)
+    graphs, nodes, listed = len(sizes), int(sizes.sum()), sum(ends.shape[1] for ends in edges)
+    if level is None:
+        by_rows: dict[int, Level] = {listed: "edge", nodes: "node", graphs: "graph"}
+        level = "edge" if y.ndim >= 3 else by_rows.get(len(y))
+    if level is None:
         raise DataError(
-            f"array 'y' has shape {list(y.shape)}, expected {rows['graph']} rows (one per graph), "
-            f"{rows['node']} (per node) or {rows['edge']} (per edge)"
+            f"array 'y' has shape {list(y.shape)}, expected {graphs} rows (one per graph), "
+            f"{nodes} (per node) or {listed} (per edge)"
         )
     if level == "node":
         return level, np.concatenate(_per_node(y, "y", sizes))
     if level == "edge":
         return level, np.concatenate(_per_edge(y, "y", edges))
-    if y.ndim > 2 or len(y) != len(records):
-        raise DataError(f"array 'y' has shape {list(y.shape)}, expected [{len(records)}, T]")
-    return level, y.reshape(len(records), -1)
+    if y.ndim > 2 or len(y) != graphs:
+        raise DataError(f"array 'y' has shape {list(y.shape)}, expected [{graphs}, T]")
+    return level, y.reshape(graphs, -1)
 
 
 def _per_node(values: Array, key: str, sizes: Ints) -> list[Array]:
@@ -199,15 +175,15 @@ def _per_node(values: Array, key: str, sizes: Ints) -> list[Array]:
 
 def _per_edge(values: Array, key: str, edges: Sequence[Ints]) -> list[Array]:
     """Split `[G, n, n, K]`, `[G, n, n]`, `[ΣE, K]` or `[ΣE]` into blocks `[E, K]`."""
-    counts = [block.shape[1] for block in edges]
-    total, largest = sum(counts), max(int(block.max(initial=0)) + 1 for block in edges)
+    counts = [ends.shape[1] for ends in edges]
+    total, largest = sum(counts), max(int(ends.max(initial=0)) + 1 for ends in edges)
     if 1 <= values.ndim <= 2 and len(values) == total:
         columns = values.shape[1] if values.ndim == 2 else 1
         return np.split(values.reshape(total, columns), np.cumsum(counts)[:-1])
     square = 3 <= values.ndim <= 4 and values.shape[1] == values.shape[2] >= largest
     if square and len(values) == len(edges):
         wide = values if values.ndim == 4 else values[..., None]
-        return [wide[index][block[0], block[1]] for index, block in enumerate(edges)]
+        return [wide[index][ends[0], ends[1]] for index, ends in enumerate(edges)]
     raise DataError(
         f"array {key!r} has shape {list(values.shape)}, expected [{len(edges)}, n, n, K] or "
         f"[{total}, K] for the {total} edges of {len(edges)} graphs"

@@ -14,7 +14,9 @@ belongs to nodes or edges, and so does `y` if there is no graphs file; `y` is ne
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,17 +24,15 @@ import numpy as np
 
 from ...errors import DataError
 from ...graphs.text import NEGATIVE_NODE, are_numbers, negative_node
-from ..assembly import GraphRecord, assemble
-from ..graph_set import Floats, GraphSet, Ints, Level
+from ..graph_set import Floats, GraphRecord, GraphSet, Ints, Level, assemble
+from . import Options
 from .labels import numbers, read_labels, targets_of_columns
-from .options import Options
-from .tables import WITH_POINT, Table, decimal_comma, read_table
+from .tables import WITH_POINT, Table, decimal_comma, is_number, is_text, read_table
 
-GRAPH_NAMES = ("graph", "graph_id", "graph_index")
-SOURCE_NAMES = ("source", "src", "from")
-TARGET_NAMES = ("target", "dst", "to")
+_GRAPH_NAMES = ("graph", "graph_id", "graph_index")
+_SOURCE_NAMES = ("source", "src", "from")
+_TARGET_NAMES = ("target", "dst", "to")
 _NODE_NAMES = ("node", "node_id", "id")
-_WEIGHT_NAMES = ("weight",)
 
 NodeRows = dict[str, dict[str, int]]
 """Graph to node name to its row in the nodes file."""
@@ -54,7 +54,7 @@ class GraphRows(NamedTuple):
 
 def is_edge_list(table: Table) -> bool:
     """Whether a table has the columns of an edge list."""
-    return all(table.first_of(names) for names in (GRAPH_NAMES, SOURCE_NAMES, TARGET_NAMES))
+    return all(table.first_of(names) for names in (_GRAPH_NAMES, _SOURCE_NAMES, _TARGET_NAMES))
 
 
 def read_edge_lists(edges: Table, path: Path, options: Options) -> GraphSet:
@@ -67,8 +67,8 @@ def read_edge_lists(edges: Table, path: Path, options: Options) -> GraphSet:
     """
     nodes, graphs = (_beside(path, kind) for kind in ("nodes", "graphs"))
     level, targets = _targets(edges, nodes, graphs, options)
-    keys = [_key(edges, names) for names in (GRAPH_NAMES, SOURCE_NAMES, TARGET_NAMES)]
-    weight = edges.first_of(_WEIGHT_NAMES)
+    keys = [_key(edges, names) for names in (_GRAPH_NAMES, _SOURCE_NAMES, _TARGET_NAMES)]
+    weight = edges.first_of(("weight",))
     skip = {*keys, weight, "y", *(targets if level == "edge" else ())}
     edge_names, edge_features, notes = _features(edges, skip)
     weights = _numeric_column(edges, weight) if weight else None
@@ -78,26 +78,26 @@ def read_edge_lists(edges: Table, path: Path, options: Options) -> GraphSet:
     node_names: tuple[str, ...] = ()
     node_features: Floats | None = None
     if nodes:
-        skip = {_key(nodes, GRAPH_NAMES), _key(nodes, _NODE_NAMES), "y"}
-        skip |= set(targets) if level == "node" else set()
-        node_names, node_features, more = _features(nodes, skip)
+        skip = {_key(nodes, _GRAPH_NAMES), _key(nodes, _NODE_NAMES), "y"}
+        node_names, node_features, more = _features(
+            nodes, skip | set(targets if level == "node" else ())
+        )
         notes += more
-    fields: dict[str, Any] = {"notes": ()}
+    fields: dict[str, Any] = {}
     split_column = None
     if graphs is not None:
-        of_graphs = options
-        if level != "graph":
-            of_graphs = Options(target=(), split_column=options.split_column)
-        fields = vars(read_labels(graphs, of_graphs, {_key(graphs, GRAPH_NAMES)})).copy()
-        split_column = fields.pop("split_column")
-        del fields["ids"]
+        if level != "graph":  # the targets are elsewhere
+            options = replace(options, target=(), id=None)
+        labels = read_labels(graphs, options, {_key(graphs, _GRAPH_NAMES)})
+        fields = {name: getattr(labels, name) for name in ("targets", "columns", "splits")}
+        notes += labels.notes
+        split_column = labels.split_column
     if level != "graph":
-        table = nodes if level == "node" else edges
-        assert table is not None
+        table = nodes if level == "node" and nodes else edges
         values, columns, more = targets_of_columns(table, targets, options.task)
         rows = np.concatenate([g.nodes if level == "node" else g.rows for g in by_graph])
         fields |= {"targets": values[rows], "columns": columns, "level": level}
-        fields["notes"] = (*fields["notes"], *more)
+        notes += more
     return assemble(
         [
             GraphRecord(
@@ -109,12 +109,13 @@ def read_edge_lists(edges: Table, path: Path, options: Options) -> GraphSet:
             )
             for graph in by_graph
         ],
-        name=options.name or path.name.partition(".")[0],
+        name=options.set_name(path),
         ids=order,
         node_names=node_names,
         edge_names=edge_names,
+        notes=notes,
         source={"format": "edge list", "split_column": split_column},
-        **fields | {"notes": (*notes, *fields["notes"])},
+        **fields,
     )
 
 
@@ -162,7 +163,7 @@ def _features(
         if name in skip:
             continue
         # A few odd cells among numbers are a slip to be told, not a column of text.
-        of_text = sum(numbers([cell]) is None for cell in cells) > len(cells) / 2
+        of_text = sum(map(is_text, cells)) > len(cells) / 2
         if of_text and decimal_comma(cells) is None:
             notes.append(f"Column {name} of {Path(table.name).name} is text and not used.")
         else:
@@ -175,8 +176,8 @@ def _numeric_column(table: Table, column: str) -> Floats:
     cells = table.columns[column]
     values = numbers(cells)
     if values is None or not np.isfinite(values).all():
-        each = (numbers([cell]) for cell in cells)
-        bad = next(r for r, v in enumerate(each) if v is None or not np.isfinite(v).all())
+        good = [is_number(cell) and math.isfinite(float(cell)) for cell in cells]
+        bad = good.index(False)
         hint = f": {WITH_POINT}" if decimal_comma(cells) is not None else ""
         raise DataError(
             f"{table.name}, {table.places[bad]}: {column} is {cells[bad]!r}, "
@@ -187,7 +188,7 @@ def _numeric_column(table: Table, column: str) -> Floats:
 
 def _rows_by_graph(nodes: Table) -> NodeRows:
     rows: NodeRows = {}
-    names = (nodes.columns[_key(nodes, keys)] for keys in (GRAPH_NAMES, _NODE_NAMES))
+    names = (nodes.columns[_key(nodes, keys)] for keys in (_GRAPH_NAMES, _NODE_NAMES))
     for row, (graph, node) in enumerate(zip(*names, strict=True)):
         if rows.setdefault(graph, {}).setdefault(node, row) != row:
             raise DataError(
@@ -201,7 +202,7 @@ def _order(of_edges: Sequence[str], node_rows: NodeRows | None, graphs: Table | 
     in_edges = dict.fromkeys(of_edges)
     if graphs is None:
         return list(dict.fromkeys([*(node_rows or {}), *in_edges]))
-    listed = graphs.columns[_key(graphs, GRAPH_NAMES)]
+    listed = graphs.columns[_key(graphs, _GRAPH_NAMES)]
     seen: set[str] = set()
     for row, graph in enumerate(listed):
         if graph in seen:

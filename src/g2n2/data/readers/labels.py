@@ -15,28 +15,23 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ...graphs.text import DECIMAL_COMMA
 from ..graph_set import Ints, Target
-from .options import Options, Task
-from .tables import WITH_POINT, Table, decimal_comma, is_missing, is_number, shortened
+from . import Options, Task
+from .tables import WITH_POINT, Table, decimal_comma, is_missing, is_text, shortened
 
 Values = NDArray[np.float64]
 Column = tuple[Values, Target]
 TargetBlock = tuple[Values, tuple[Target, ...], list[str]]
 """`[rows, T]` values, their columns, and notes on what was inferred."""
 
-ID_NAMES = ("id", "mol_id", "molecule_id", "compound_id", "graph_id", "name", "index", "idx")
-SPLIT_NAMES = ("split", "subset", "partition", "fold")
-PARTS = {
-    "train": "train",
-    "training": "train",
-    "valid": "validation",
-    "validation": "validation",
-    "val": "validation",
-    "dev": "validation",
-    "test": "test",
-    "testing": "test",
+_ID_NAMES = ("id", "mol_id", "molecule_id", "compound_id", "graph_id", "name", "index", "idx")
+_SPLIT_NAMES = ("split", "subset", "partition", "fold")
+PART_NAMES = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("valid", "validation", "val", "dev"), "validation"),
+    **dict.fromkeys(("test", "testing"), "test"),
 }
 _MOST_CLASSES = 100
-# The second word of each pair is the class 1; any other two words are in alphabetical order.
+# One of these is the class 1 of two; any other two words are in alphabetical order.
 _POSITIVE = frozenset({"yes", "y", "true", "t", "positive", "pos", "active", "toxic", "+"})
 _CLASS_NAMES = frozenset({"class", "label", "category", "classes", "labels"})
 
@@ -54,10 +49,10 @@ class Labels:
 
 
 def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels:
-    """Read ids, targets and splits from the columns of a table that hold no graphs.
+    """Read ids, targets and splits from a table of one row per graph.
 
     Args:
-        table: One row per graph.
+        table: The table.
         options: The user's `target`, `task`, `id` and `split_column`.
         used: Columns that hold the graphs themselves.
     """
@@ -72,7 +67,11 @@ def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels
     id_column, usual = _id_column(table, options, free, _facts_in(table))
     notes = [f"Column {id_column} gives the ids."] if id_column else []
     if id_column is None and usual:
-        why = _why_no_ids(table.columns[usual[0]])
+        cells = table.columns[usual[0]]
+        repeated = next((cell for cell, count in Counter(cells).items() if count > 1), None)
+        why = f"{repeated!r} occurs more than once"
+        if any(map(is_missing, cells)):
+            why = "a cell is empty"
         notes.append(f"Column {usual[0]} gives no ids, as {why}: rows are numbered from 0.")
     if split_column:
         notes.append(f"Column {split_column} gives the split.")
@@ -115,7 +114,7 @@ class ColumnFacts:
     """Counts over the cells of a column, with a hash of each cell."""
 
     def __init__(self) -> None:
-        self.rows = self.missing = self.odd = self.commas = 0
+        self.rows = self.missing = self.texts = self.commas = 0
         self._hashes = array("q")
 
     def seen(self, cells: Sequence[str]) -> ColumnFacts:
@@ -123,21 +122,17 @@ class ColumnFacts:
         self.rows += len(cells)
         self._hashes.extend(map(hash, cells))
         for cell in cells:
-            if is_missing(cell):
-                self.missing += 1
-                continue
-            self.odd += not is_number(cell)
-            self.commas += DECIMAL_COMMA.fullmatch(cell) is not None
+            if is_text(cell):
+                self.texts += 1
+                self.commas += DECIMAL_COMMA.fullmatch(cell) is not None
+            else:
+                self.missing += is_missing(cell)
         return self
-
-    @property
-    def all_missing(self) -> bool:
-        return self.missing == self.rows
 
     @property
     def of_text(self) -> bool:
         """Whether most cells are text that is no number written with a comma."""
-        return 2 * self.odd > self.rows and self.commas < self.odd
+        return 2 * self.texts > self.rows and self.commas < self.texts
 
     @cached_property
     def repeated_hashes(self) -> frozenset[int]:
@@ -158,7 +153,7 @@ def _facts_in(table: Table) -> FactsOf:
     return lambda columns: {name: ColumnFacts().seen(table.columns[name]) for name in columns}
 
 
-def part_of(names: Sequence[str], where: str) -> dict[str, Ints]:
+def rows_by_part(names: Sequence[str], where: str) -> dict[str, Ints]:
     """Rows by part of the split: `train`, `validation` and `test`, or `fold-1`, `fold-2`, …."""
     folds = numbers(names)
     if folds is not None and not np.isnan(folds).any() and len(np.unique(folds)) > 1:
@@ -170,12 +165,12 @@ def part_of(names: Sequence[str], where: str) -> dict[str, Ints]:
     for row, name in enumerate(names):
         if is_missing(name):
             continue
-        if name.lower() not in PARTS:
+        if name.lower() not in PART_NAMES:
             raise DataError(
                 f"{where}: {name!r} is no part of a split; expected train, validation or test, "
                 "a fold number, or nothing for a graph to leave out"
             )
-        parts.setdefault(PARTS[name.lower()], []).append(row)
+        parts.setdefault(PART_NAMES[name.lower()], []).append(row)
     return {part: np.array(rows, dtype=np.int64) for part, rows in parts.items()}
 
 
@@ -184,11 +179,11 @@ def _splits(
 ) -> tuple[str | None, dict[str, Ints]]:
     if options.split_column is not None:
         column = table.find(options.split_column)
-        return column, part_of(table.columns[column], f"column {column} of {table.name}")
+        return column, rows_by_part(table.columns[column], f"column {column} of {table.name}")
     for column in free:
         cells = {cell.lower() for cell in table.columns[column]}
-        if column.lower() in SPLIT_NAMES and cells <= PARTS.keys() and len(cells) > 1:
-            return column, part_of(table.columns[column], column)
+        if column.lower() in _SPLIT_NAMES and cells <= PART_NAMES.keys() and len(cells) > 1:
+            return column, rows_by_part(table.columns[column], column)
     return None, {}
 
 
@@ -205,20 +200,12 @@ def _id_column(
     """
     if options.id is not None:
         return table.find(options.id), []
-    facts = facts_of([column for name in ID_NAMES for column in free if column.lower() == name])
-    usual = [column for column, counts in facts.items() if not counts.all_missing]
+    facts = facts_of([column for name in _ID_NAMES for column in free if column.lower() == name])
+    usual = [column for column, counts in facts.items() if counts.missing < counts.rows]
     if not usual:
         facts = facts_of(free)
     candidates = usual or [column for column, counts in facts.items() if counts.of_text]
     return next((column for column in candidates if facts[column].distinct), None), usual
-
-
-def _why_no_ids(cells: Sequence[str]) -> str:
-    """Why cells are no ids; empty if they are."""
-    if any(map(is_missing, cells)):
-        return "a cell is empty"
-    repeated = next((cell for cell, count in Counter(cells).items() if count > 1), None)
-    return "" if repeated is None else f"{repeated!r} occurs more than once"
 
 
 def _numeric(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -227,102 +214,37 @@ def _numeric(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]
     for column in columns:
         cells = table.columns[column]
         if (values := numbers(cells)) is not None:
-            if not np.isnan(values).all():
-                chosen.append(column)
+            chosen += [column] * (not np.isnan(values).all())
             continue
+        texts = [row for row, cell in enumerate(cells) if is_text(cell)]
         if (row := decimal_comma(cells)) is not None:
             notes.append(
                 f"Column {column} is left out: {cells[row]!r} ({table.places[row]}) has a comma; "
                 f"{WITH_POINT}."
             )
-            continue
-        odd = _odd(cells)
-        if len(odd) < len(cells) / 2:
+        elif len(texts) < len(cells) / 2:
             notes.append(
-                f"Column {column} is left out: {len(odd)} of its {len(cells)} values are no "
-                f"numbers ({table.places[odd[0]]}: {cells[odd[0]]!r})."
+                f"Column {column} is left out: {len(texts)} of its {len(cells)} values are no "
+                f"numbers ({table.places[texts[0]]}: {cells[texts[0]]!r})."
             )
     return chosen, notes
 
 
-def _odd(cells: Sequence[str]) -> list[int]:
-    """Rows whose cell is no number and not empty."""
-    return [row for row, cell in enumerate(cells) if numbers([cell]) is None]
-
-
 def numbers(cells: Sequence[str]) -> Values | None:
     """The cells as numbers with NaN where one is missing; None where a cell is something else."""
-    values = np.full(len(cells), np.nan)
-    for row, cell in enumerate(cells):
-        if is_missing(cell):
-            continue
-        try:
-            values[row] = float(cell)
-        except ValueError:
-            return None
-    return values
+    try:
+        return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells])
+    except ValueError:
+        return None
 
 
-def from_cells(name: str, cells: Sequence[str], places: Sequence[str], task: Task | None) -> Column:
-    """One target column from text.
-
-    Numbers are regression targets unless they are 0 and 1 only, or the column is called `class` or
-    `label`; text is a class where few texts occur.
-    """
-    if (values := numbers(cells)) is not None:
-        whole = name.lower() in _CLASS_NAMES
-        return from_numbers(name, values, whole, task, places)
-    if (row := decimal_comma(cells)) is not None:
-        raise DataError(f"target {name!r}, {places[row]}: {cells[row]!r} has a comma; {WITH_POINT}")
-    texts = ["" if is_missing(cell) else cell for cell in cells]
-    classes = sorted({text for text in texts if text})
-    present = sum(bool(text) for text in texts)
-    odd = [row for row, text in enumerate(texts) if text and numbers([text]) is None]
-    if task == "regression" or len(odd) < present / 2:
-        raise DataError(
-            f"target {name!r}, {places[odd[0]]}: {texts[odd[0]]!r} is not a number "
-            f"({len(odd)} of {present} values are none); correct it or leave the cell empty"
-        )
-    if len(classes) > min(_MOST_CLASSES, max(2, present / 2)):
-        raise DataError(
-            f"target {name!r} holds {len(classes)} different texts in {present} rows, such as "
-            f"{classes[0]!r}; expected numbers with a decimal point, or the names of a few classes"
-        )
-    if len(classes) == 2 and classes[0].lower() in _POSITIVE:
-        classes.reverse()
-    numbered = {text: float(number) for number, text in enumerate(classes)}
-    coded = np.array([numbered.get(text, math.nan) for text in texts])
-    return _as_classes(name, coded, tuple(classes), task)
+def targets_of_columns(table: Table, names: Sequence[str], task: Task | None) -> TargetBlock:
+    """The targets in some columns of a table."""
+    columns = [_from_cells(name, table.columns[name], table.places, task) for name in names]
+    return _side_by_side(columns, len(table))
 
 
-def from_numbers(
-    name: str, values: Values, whole: bool, task: Task | None, places: Sequence[str] | None = None
-) -> Column:
-    """One target column from numbers; if `whole`, whole numbers are classes."""
-    if (bad := np.flatnonzero(np.isinf(values))).size:
-        where = places[bad[0]] if places else f"entry {bad[0]}"
-        raise DataError(
-            f"target {name!r}, {where} is infinite; expected a finite number, or nothing"
-        )
-    distinct = np.unique(values[~np.isnan(values)])
-    two = set(distinct.tolist()) in ({0.0, 1.0}, {-1.0, 1.0})
-    are_classes = whole and len(distinct) > 1 and bool((distinct == np.round(distinct)).all())
-    if task == "regression" or (task is None and not two and not are_classes):
-        return values, Target(name)
-    if task == "multilabel" or (task == "binary" and len(distinct) < 2):
-        # One label may be all 0 in a small set; its classes are known all the same.
-        if not set(distinct.tolist()) <= {0.0, 1.0}:
-            raise DataError(
-                f"target {name!r} holds {_listed(distinct)}; a {task} target holds 0, 1 or nothing"
-            )
-        return values, Target(name, kind="binary", classes=("0", "1"))
-    if len(distinct) > _MOST_CLASSES and task is None:
-        return values, Target(name)
-    coded = np.where(np.isnan(values), math.nan, np.searchsorted(distinct, values).astype(float))
-    return _as_classes(name, coded, tuple(f"{value:g}" for value in distinct), task)
-
-
-def from_block(
+def targets_of_array(
     block: Values,
     whole: bool,
     task: Task | None,
@@ -346,42 +268,69 @@ def from_block(
         existing = f"they are {', '.join(names[:12])}" if names else "there is none"
         raise DataError(f"there is no target {unknown[0]!r}; {existing}")
     chosen = [names.index(name) for name in (names if wanted is None else wanted)]
-    columns = [from_numbers(names[k], block[:, k], whole, task) for k in chosen]
-    return infer_together(columns, len(block))
+    columns = [_from_numbers(names[k], block[:, k], whole, task) for k in chosen]
+    return _side_by_side(columns, len(block))
 
 
-def targets_of_columns(table: Table, names: Sequence[str], task: Task | None) -> TargetBlock:
-    """The targets in some columns of a table."""
-    columns = [from_cells(name, table.columns[name], table.places, task) for name in names]
-    return infer_together(columns, len(table))
+def _from_cells(
+    name: str, cells: Sequence[str], places: Sequence[str], task: Task | None
+) -> Column:
+    """One target column from text.
 
-
-def infer_together(columns: Sequence[Column], rows: int) -> TargetBlock:
-    """Put columns side by side as `[rows, T]`.
-
-    Among several binary columns, one that holds only 0 or only 1 is a label too.
+    Numbers are regression targets unless they are 0 and 1 only, or the column is called `class` or
+    `label`; text is a class where few texts occur.
     """
-    if not columns:
-        return np.zeros((rows, 0)), (), []
-    settled: list[Column] = []
-    binary = sum(target.kind == "binary" for _, target in columns)
-    notes: list[str] = []
-    for values, target in columns:
-        distinct = np.unique(values[~np.isnan(values)])
-        if binary and target.kind == "regression" and set(distinct.tolist()) in ({0.0}, {1.0}):
-            target = Target(target.name, kind="binary", classes=("0", "1"))
-        if target.kind == "regression" and len(distinct) and (distinct == np.round(distinct)).all():
-            few = 2 < len(distinct) <= 10 and len(distinct) * 5 <= len(values)
-            if few:
-                notes.append(
-                    f"Target {target.name} holds {len(distinct)} whole numbers, read as "
-                    "quantities; if they are classes, say so with task='multiclass'."
-                )
-        if len(distinct) <= 1:
-            shown = f"the value {distinct[0]:g} only" if len(distinct) else "no value"
-            notes.append(f"Target {target.name} holds {shown}: there is nothing to learn from it.")
-        settled.append((values, target))
-    return np.stack([v for v, _ in settled], axis=1), tuple(t for _, t in settled), notes
+    if (values := numbers(cells)) is not None:
+        return _from_numbers(name, values, name.lower() in _CLASS_NAMES, task, places)
+    if (row := decimal_comma(cells)) is not None:
+        raise DataError(f"target {name!r}, {places[row]}: {cells[row]!r} has a comma; {WITH_POINT}")
+    classes = sorted({cell for cell in cells if not is_missing(cell)})
+    present = sum(not is_missing(cell) for cell in cells)
+    texts = [row for row, cell in enumerate(cells) if is_text(cell)]
+    if task == "regression" or len(texts) < present / 2:
+        raise DataError(
+            f"target {name!r}, {places[texts[0]]}: {cells[texts[0]]!r} is not a number "
+            f"({len(texts)} of {present} values are none); correct it or leave the cell empty"
+        )
+    if len(classes) > min(_MOST_CLASSES, max(2, present / 2)):
+        raise DataError(
+            f"target {name!r} holds {len(classes)} different texts in {present} rows, such as "
+            f"{classes[0]!r}; expected numbers with a decimal point, or the names of a few classes"
+        )
+    if len(classes) == 2 and classes[0].lower() in _POSITIVE:
+        classes.reverse()
+    numbered = {text: float(number) for number, text in enumerate(classes)}
+    coded = np.array([numbered.get(cell, math.nan) for cell in cells])
+    return _as_classes(name, coded, tuple(classes), task)
+
+
+def _from_numbers(
+    name: str, values: Values, whole: bool, task: Task | None, places: Sequence[str] = ()
+) -> Column:
+    """One target column from numbers; if `whole`, whole numbers are classes."""
+    if (bad := np.flatnonzero(np.isinf(values))).size:
+        where = places[bad[0]] if places else f"entry {bad[0]}"
+        raise DataError(
+            f"target {name!r}, {where} is infinite; expected a finite number, or nothing"
+        )
+    distinct = np.unique(values[~np.isnan(values)])
+    two = set(distinct.tolist()) in ({0.0, 1.0}, {-1.0, 1.0})
+    are_classes = whole and len(distinct) > 1 and bool((distinct == np.round(distinct)).all())
+    if task == "regression" or (task is None and not two and not are_classes):
+        return values, Target(name)
+    if task == "multilabel" or (task == "binary" and len(distinct) < 2):
+        # One label may be all 0 in a small set; its classes are known all the same.
+        if not set(distinct.tolist()) <= {0.0, 1.0}:
+            shown = ", ".join(f"{value:g}" for value in distinct[:4])
+            raise DataError(
+                f"target {name!r} holds {shown}{' …' if len(distinct) > 4 else ''}; "
+                f"a {task} target holds 0, 1 or nothing"
+            )
+        return values, Target(name, kind="binary", classes=("0", "1"))
+    if len(distinct) > _MOST_CLASSES and task is None:
+        return values, Target(name)
+    coded = np.where(np.isnan(values), math.nan, np.searchsorted(distinct, values).astype(float))
+    return _as_classes(name, coded, tuple(f"{value:g}" for value in distinct), task)
 
 
 def _as_classes(name: str, coded: Values, classes: tuple[str, ...], task: Task | None) -> Column:
@@ -394,6 +343,25 @@ def _as_classes(name: str, coded: Values, classes: tuple[str, ...], task: Task |
     return coded, Target(name, kind="binary" if two else "multiclass", classes=classes)
 
 
-def _listed(distinct: Values) -> str:
-    shown = ", ".join(f"{value:g}" for value in distinct[:4])
-    return shown + (" …" if len(distinct) > 4 else "")
+def _side_by_side(columns: Sequence[Column], rows: int) -> TargetBlock:
+    """Columns as `[rows, T]`; beside binary ones, a column of only 0 or only 1 is a label too."""
+    if not columns:
+        return np.zeros((rows, 0)), (), []
+    targets: list[Target] = []
+    notes: list[str] = []
+    any_binary = any(target.kind == "binary" for _, target in columns)
+    for values, target in columns:
+        distinct = np.unique(values[~np.isnan(values)])
+        if any_binary and target.kind == "regression" and distinct.tolist() in ([0.0], [1.0]):
+            target = Target(target.name, kind="binary", classes=("0", "1"))
+        few = 2 < len(distinct) <= 10 and len(distinct) * 5 <= len(values)
+        if target.kind == "regression" and few and (distinct == np.round(distinct)).all():
+            notes.append(
+                f"Target {target.name} holds {len(distinct)} whole numbers, read as "
+                "quantities; if they are classes, say so with task='multiclass'."
+            )
+        if len(distinct) <= 1:
+            shown = f"the value {distinct[0]:g} only" if len(distinct) else "no value"
+            notes.append(f"Target {target.name} holds {shown}: there is nothing to learn from it.")
+        targets.append(target)
+    return np.stack([values for values, _ in columns], axis=1), tuple(targets), notes

@@ -13,28 +13,24 @@ import math
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from ...errors import DataError
 from ...input_files import require_readable_at_once
-from ..assembly import assemble
-from ..graph_set import GraphSet
+from ..graph_set import GraphSet, assemble
+from . import Options, settle_bad_records
 from .labels import numbers, read_labels, row_names
 from .molecules import (
     ATOM_FEATURES,
     BOND_FEATURES,
-    Molecule,
-    ReadMolecule,
+    MoleculeRecord,
     chemistry,
     fragment_notes,
-    graph_and_smiles,
-    molecule_from_atoms,
-    parse_mol_block,
-    parse_smiles,
+    is_smiles,
+    parse_records,
 )
-from .options import Options, settle_bad_records
 from .tables import SMILES_NAMES, Table, shortened, text_lines
 
 SAMPLE = 200
@@ -49,74 +45,6 @@ _LARGEST_RECORD = 2**26  # characters of an SDF between two $$$$
 _NOT_TARGETS = frozenset({"properties", "lattice", "pbc", "origin"})  # of extended XYZ
 
 
-@dataclass(frozen=True)
-class MoleculeRecord:
-    """One molecule of an SDF or XYZ file, as text.
-
-    Attributes:
-        place: Where it is in the file, such as `molecule 3`.
-        properties: Its data items in the file; `name` is its title.
-        block: The record of an SDF up to `M  END`; empty for XYZ.
-        atoms: Element and coordinates in Å of each atom of an XYZ; empty for SDF.
-        fault: Why it cannot be read; empty if it may be.
-    """
-
-    place: str
-    properties: dict[str, str]
-    block: str = ""
-    atoms: tuple[tuple[str, float, float, float], ...] = ()
-    fault: str = ""
-
-
-@dataclass
-class Parsed:
-    """The molecules of some records.
-
-    Attributes:
-        molecules: Those that could be read.
-        rows: The index of each among the records.
-        bad: The index of each of the others, and why it cannot be read.
-        without_orders: How many have no bond orders.
-    """
-
-    molecules: list[ReadMolecule] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    bad: list[tuple[int, str]] = field(default_factory=list)
-    without_orders: int = 0
-
-    @property
-    def fragmented(self) -> int:
-        """How many molecules are of several fragments, such as salts."""
-        return sum(molecule.fragments > 1 for molecule in self.molecules)
-
-
-def parse_records(records: Iterable[str | MoleculeRecord], options: Options) -> Parsed:
-    """Read each record, a SMILES or a molecule of an SDF or XYZ file, by itself."""
-    parsed = Parsed()
-    with chemistry() as chem:
-        for row, record in enumerate(records):
-            molecule: Molecule | str
-            has_orders, hydrogens = True, False
-            if isinstance(record, str):
-                molecule, hydrogens = parse_smiles(chem, record), options.hydrogens
-            elif record.fault:
-                molecule = record.fault
-            elif record.atoms:
-                charge = record.properties.get("charge", "0")
-                molecule, has_orders = molecule_from_atoms(chem, record.atoms, charge)
-            else:
-                molecule = parse_mol_block(chem, record.block)
-            if not isinstance(molecule, str):
-                molecule = graph_and_smiles(chem, molecule, hydrogens, options.largest)
-            if isinstance(molecule, str):
-                parsed.bad.append((row, molecule))
-                continue
-            parsed.rows.append(row)
-            parsed.molecules.append(molecule)
-            parsed.without_orders += not has_orders
-    return parsed
-
-
 def read_smiles_table(table: Table, options: Options) -> GraphSet:
     """Read the molecules of a table with their ids, targets and split.
 
@@ -124,8 +52,8 @@ def read_smiles_table(table: Table, options: Options) -> GraphSet:
     whose SMILES cannot be read is named and skipped, or refused.
     """
     column = smiles_column(table, options.smiles)
-    intro = f"Column {column} gives the molecules."
-    return _read(table, table.columns[column], options, "smiles", (column,), [intro])
+    note = f"Column {column} gives the molecules."
+    return _read(table, table.columns[column], options, "smiles", (column,), [note])
 
 
 def read_smiles_list(texts: Sequence[str], options: Options) -> GraphSet:
@@ -137,12 +65,7 @@ def read_smiles_list(texts: Sequence[str], options: Options) -> GraphSet:
 
 
 def read_molecule_files(source: str | Path, options: Options) -> GraphSet:
-    """Read SDF or XYZ files, with coordinates if they are three-dimensional.
-
-    Args:
-        source: One file (`.sdf`, `.mol` or `.xyz`, gzipped or not) or a folder of them.
-        options: What the user said.
-    """
+    """Read one SDF, mol or XYZ file, gzipped or not, or a folder of them."""
     require_readable_at_once(source)
     records = list(molecule_records(Path(source)))
     keys = dict.fromkeys(key for record in records for key in record.properties)
@@ -175,8 +98,8 @@ def _read(
         notes.append(f"{without} molecules get no bond orders: each bond counts as single.")
     labels = read_labels(table.keep(parsed.rows), options, used)
     return assemble(
-        [molecule.record for molecule in parsed.molecules],
-        name=options.name or Path(table.name).name.partition(".")[0],
+        parsed.records,
+        name=options.set_name(table.name),
         ids=labels.ids,
         targets=labels.targets,
         columns=labels.columns,
@@ -186,10 +109,10 @@ def _read(
         notes=(*notes, *fragment_notes(parsed.fragmented, options.largest), *labels.notes),
         source={
             "format": form,
-            "smiles": tuple(molecule.smiles for molecule in parsed.molecules),
+            "smiles": tuple(parsed.smiles),
             "split_column": labels.split_column,
             "rows": tuple(parsed.rows),
-            "elements": tuple(molecule.elements for molecule in parsed.molecules),
+            "elements": tuple(parsed.elements),
             "records": len(table),
             "record_ids": names,
             "unread": dict(parsed.bad),
@@ -203,17 +126,16 @@ def smiles_column(table: Table, named: str | None) -> str:
         return table.find(named)
     if usual := table.first_of(SMILES_NAMES):
         return usual
-    shares: dict[str, tuple[float, float]] = {}
+    scores: dict[str, tuple[float, float]] = {}
     with chemistry() as chem:
         for column, cells in table.columns.items():
             sample = [cell for cell in cells if cell][:SAMPLE]
-            if not sample or numbers(sample) is not None:
-                continue
-            read = sum(not isinstance(parse_smiles(chem, cell), str) for cell in sample)
-            # Words such as C, F or IN are SMILES too; longer, more varied text is likelier one.
-            shares[column] = (read / len(sample), len(set("".join(sample))))
-    best = max(shares, key=lambda column: shares[column], default=None)
-    if best is None or shares[best][0] < 0.5:
+            if sample and numbers(sample) is None:
+                share = sum(is_smiles(chem, cell) for cell in sample) / len(sample)
+                # Words such as C, F or IN are SMILES too; more varied text is likelier one.
+                scores[column] = (share, len(set("".join(sample))))
+    best = max(scores, key=lambda column: scores[column], default=None)
+    if best is None or scores[best][0] < 0.5:
         raise DataError(
             f"no column of {table.name} holds SMILES (columns: {shortened(table.columns)}); "
             "name it with --smiles COLUMN (smiles=), or for an edge list use the columns graph, "
@@ -257,12 +179,12 @@ def _file_records(file: Path) -> Iterator[MoleculeRecord]:
 def _sdf_records(lines: Iterable[str], source: str) -> Iterator[MoleculeRecord]:
     """The molecules of an SDF or a mol file, with their data items."""
     number = 0
-    for record in _sdf_texts(lines, source):
-        if not record.strip():
+    for text in _sdf_texts(lines, source):
+        if not text.strip():
             continue
         number += 1
-        head, _, tail = record.partition("M  END")
-        properties = {"name": record.partition("\n")[0].strip()}
+        head, _, tail = text.partition("M  END")
+        properties = {"name": text.partition("\n")[0].strip()}
         properties |= {key: value.strip() for key, value in _DATA_ITEM.findall(tail)}
         yield MoleculeRecord(f"molecule {number}", properties, f"{head}M  END\n")
     if not number:
@@ -303,15 +225,12 @@ def _xyz_records(lines: Iterable[str], source: str) -> Iterator[MoleculeRecord]:
                 f"{source}, line {at}: got {count[:40]!r}, expected the number of atoms"
             )
         body = list(islice(numbered, min(int(count), _MOST_ATOMS) + 1))
+        announced = f"{source}, line {at}: {count} atoms are announced"
         if len(body) > _MOST_ATOMS:
-            raise DataError(
-                f"{source}, line {at}: {count} atoms are announced, expected fewer than "
-                f"{_MOST_ATOMS:,}"
-            )
+            raise DataError(f"{announced}, expected fewer than {_MOST_ATOMS:,}")
         if len(body) < int(count) + 1:
             raise DataError(
-                f"{source}, line {at}: {count} atoms are announced and {max(0, len(body) - 1)} "
-                "follow; the file is cut short"
+                f"{announced} and {max(0, len(body) - 1)} follow; the file is cut short"
             )
         molecules += 1
         place, properties = f"molecule {molecules}", _comment(body[0][1].rstrip("\r\n"))

@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ...graphs import adjacency, refuse_multigraph
-from ..assembly import GraphRecord, assemble, from_matrix
-from ..graph_set import Floats, GraphSet, Level
-from .labels import from_block
-from .options import Options
+from ..graph_set import Floats, GraphRecord, GraphSet, Level, assemble
+from . import Options
+from .labels import targets_of_array
 
 Array = NDArray[Any]
 
@@ -34,17 +33,16 @@ def read_matrices(items: Sequence[Any], options: Options) -> GraphSet:
     """Read a list of graphs without features: whatever `g2n2.graphs.adjacency` takes."""
     if not items:
         raise DataError("the list holds no graph; expected at least one")
-    records = []
+    records: list[GraphRecord] = []
     for number, item in enumerate(items):
         try:
-            records.append(from_matrix(adjacency(item)))
+            records.append(GraphRecord.of_matrix(adjacency(item)))
         except DataError as fault:
             kinds = ", ".join(sorted({type(other).__name__ for other in items}))
             raise DataError(
                 f"the list holds {kinds}; item {number} is no graph: {fault}"
             ) from fault
-    name, ids = options.name or "graphs", [str(number) for number in range(len(records))]
-    return assemble(records, name=name, ids=ids, source={"format": "matrices"})
+    return assemble(records, name=options.name or "graphs", source={"format": "matrices"})
 
 
 def is_networkx(item: object) -> bool:
@@ -68,7 +66,7 @@ def read_pyg(items: Iterable[Any], options: Options) -> GraphSet:
     if any(y is not None for y in ys) and (options.target is None or len(options.target)):
         level = options.level or _pyg_level(ys, records)
         whole = all(y is None or y.dtype.kind in "biu" for y in ys)
-        values, columns, notes = from_block(
+        values, columns, notes = targets_of_array(
             _target_block(ys, records, level), whole, options.task, options.target
         )
         targets = {"level": level, "targets": values, "columns": columns, "notes": notes}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from ...described import Described, some
 from ...errors import DataError
@@ -54,11 +55,9 @@ class Table(Described):
         if name.lower() in by_lower:
             return by_lower[name.lower()]
         near = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
-        hint = (
-            f"did you mean {' or '.join(by_lower[key] for key in near)}?"
-            if near
-            else f"its columns are {shortened(self.columns)}"
-        )
+        hint = f"its columns are {shortened(self.columns)}"
+        if near:
+            hint = f"did you mean {' or '.join(by_lower[key] for key in near)}?"
         raise DataError(f"{self.name} has no column {name!r}; {hint}")
 
     def first_of(self, names: Iterable[str]) -> str | None:
@@ -73,100 +72,43 @@ class Table(Described):
         return Table(self.name, columns, numbers, tuple(self.places[row] for row in rows))
 
 
+Rows = Iterator[tuple[str, list[str]]]
+"""The place and the cells of each row that is not empty."""
+
+
 @dataclass(frozen=True)
 class TableFile:
-    """A file of rows, which can be read row by row any number of times.
+    """A `.smi` file, or a CSV with a header; gzipped or not.
 
     Attributes:
         name: The file, as the user wrote it.
         columns: Names of the columns.
+        rows: Reads the rows from the beginning of the file, any number of times.
     """
 
     name: str
     columns: tuple[str, ...]
+    rows: Callable[[], Rows]
 
     @classmethod
     def of(cls, path: str | Path) -> TableFile:
-        """A `.smi` file, or a CSV with a header; gzipped or not."""
-        ending = Path(path).name.lower().removesuffix(".gz")
-        return (SmiFile if ending.endswith((".smi", ".smiles")) else CsvFile).of(path)
-
-    def rows(self) -> Iterator[tuple[str, list[str]]]:
-        """The place and the cells of each row that is not empty."""
-        raise NotImplementedError
-
-    def without_rows(self) -> Table:
-        """Its columns alone."""
-        return Table(self.name, {name: [] for name in self.columns})
-
-
-@dataclass(frozen=True)
-class CsvFile(TableFile):
-    """A CSV file in UTF-8; the separator is a comma, a semicolon, a tab or |."""
-
-    separator: str
-
-    @classmethod
-    def of(cls, path: str | Path) -> CsvFile:
+        """Read the header; a `.smi` file has the column `name` if every molecule has one."""
         name = str(path)
+        if name.lower().removesuffix(".gz").endswith((".smi", ".smiles")):
+            columns = ("smiles", "name")[: min(len(cells) for _, cells in _smi_rows(name, 2))]
+            return cls(name, columns, partial(_smi_rows, name, len(columns)))
         with text_lines(name, "") as lines:
             head = lines.readline()
         separator = max((",", ";", "\t"), key=head.count)
         if separator not in head and "|" in head:  # last, as |x| may be part of a name
             separator = "|"
-        with text_lines(name, "") as lines, _csv_rows(name, lines, separator) as rows:
-            header = [cell.strip() for cell in next(rows, [])]
+        header = next(_csv_cells(name, separator), (0, []))[1]
         _check_header(name, header)
-        return cls(name, tuple(header), separator)
+        return cls(name, tuple(header), partial(_csv_rows, name, separator, len(header)))
 
-    def rows(self) -> Iterator[tuple[str, list[str]]]:
-        empty = True
-        with (
-            text_lines(self.name, "") as lines,
-            _csv_rows(self.name, lines, self.separator) as rows,
-        ):
-            next(rows)
-            for row in rows:
-                cells = [cell.strip() for cell in row]
-                if not any(cells):
-                    continue
-                if len(cells) != len(self.columns):
-                    raise DataError(
-                        f"{self.name}, line {rows.line_num}: got {len(cells)} cells, expected "
-                        f"{len(self.columns)} as in the header; put text that holds a separator "
-                        "in quotes"
-                    )
-                empty = False
-                yield f"line {rows.line_num}", cells
-        if empty:
-            raise DataError(f"{self.name} has a header and no row; expected one row per record")
-
-
-@dataclass(frozen=True)
-class SmiFile(TableFile):
-    """A `.smi` file: each line is a SMILES and, after white space, an optional name.
-
-    The columns are `smiles`, and `name` if every molecule has one.
-    """
-
-    @classmethod
-    def of(cls, path: str | Path) -> SmiFile:
-        names = ("smiles", "name")
-        return cls(str(path), names[: min(len(cells) for _, cells in cls(str(path), names).rows())])
-
-    def rows(self) -> Iterator[tuple[str, list[str]]]:
-        first = empty = True
-        with text_lines(self.name) as lines:
-            for number, line in enumerate(lines, start=1):
-                cells = line.split(None, 1)
-                if not cells or line.startswith("#"):
-                    continue
-                is_header, first = first and cells[0].lower() in SMILES_NAMES, False
-                if not is_header:
-                    empty = False
-                    yield f"line {number}", [cell.strip() for cell in cells[: len(self.columns)]]
-        if empty:
-            raise DataError(f"{self.name} is empty; expected one SMILES per line")
+    def without_rows(self) -> Table:
+        """Its columns alone."""
+        return Table(self.name, {name: [] for name in self.columns})
 
 
 def read_table(path: str | Path) -> Table:
@@ -182,16 +124,51 @@ def read_table(path: str | Path) -> Table:
     return Table(file.name, columns, tuple(range(len(places))), tuple(places))
 
 
-@contextmanager
-def _csv_rows(name: str, lines: TextIO, separator: str) -> Iterator[Any]:
-    rows = csv.reader(lines, delimiter=separator, strict=True)
-    try:
-        yield rows
-    except csv.Error as error:
-        raise DataError(
-            f"{name}, line {rows.line_num}: {error}; expected plain CSV, "
-            "so look for a quote that is never closed"
-        ) from error
+def _csv_cells(name: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Line number and cells of each row, the header first."""
+    with text_lines(name, "") as lines:
+        rows = csv.reader(lines, delimiter=separator, strict=True)
+        try:
+            for row in rows:
+                yield rows.line_num, [cell.strip() for cell in row]
+        except csv.Error as error:
+            raise DataError(
+                f"{name}, line {rows.line_num}: {error}; expected plain CSV, "
+                "so look for a quote that is never closed"
+            ) from error
+
+
+def _csv_rows(name: str, separator: str, width: int) -> Rows:
+    empty, rows = True, _csv_cells(name, separator)
+    next(rows)
+    for line, cells in rows:
+        if not any(cells):
+            continue
+        if len(cells) != width:
+            raise DataError(
+                f"{name}, line {line}: got {len(cells)} cells, expected {width} as in the header; "
+                "put text that holds a separator in quotes"
+            )
+        empty = False
+        yield f"line {line}", cells
+    if empty:
+        raise DataError(f"{name} has a header and no row; expected one row per record")
+
+
+def _smi_rows(name: str, width: int) -> Rows:
+    """Each line is a SMILES and, after white space, an optional name; `#` starts a comment."""
+    first = empty = True
+    with text_lines(name) as lines:
+        for number, line in enumerate(lines, start=1):
+            cells = line.split(None, 1)
+            if not cells or line.startswith("#"):
+                continue
+            is_header, first = first and cells[0].lower() in SMILES_NAMES, False
+            if not is_header:
+                empty = False
+                yield f"line {number}", [cell.strip() for cell in cells[:width]]
+    if empty:
+        raise DataError(f"{name} is empty; expected one SMILES per line")
 
 
 def _check_header(name: str, header: list[str]) -> None:
@@ -205,7 +182,7 @@ def _check_header(name: str, header: list[str]) -> None:
     if repeated := [cell for number, cell in enumerate(header) if cell in header[:number]]:
         raise DataError(f"{name} has two columns {repeated[0]!r}; expected distinct names")
     named = any(cell.lower() in _USUAL_NAMES for cell in header)
-    if not named and any(is_number(cell) for cell in header):
+    if not named and any(map(is_number, header)):
         raise DataError(
             f"{name} begins with {shortened(header)}: numbers where column names are expected; "
             "add a header such as id,smiles,y as its first line"
@@ -236,13 +213,18 @@ def is_number(cell: str) -> bool:
     return not is_missing(cell)
 
 
+def is_text(cell: str) -> bool:
+    """Whether a cell is neither a number nor missing."""
+    return not is_missing(cell) and not is_number(cell)
+
+
 def decimal_comma(cells: Sequence[str]) -> int | None:
     """The first row written `0,5` in a column that is otherwise of numbers; None without one."""
     first = None
     for row, cell in enumerate(cells):
         if DECIMAL_COMMA.fullmatch(cell):
             first = row if first is None else first
-        elif not (is_missing(cell) or is_number(cell)):
+        elif is_text(cell):
             return None
     return first
 
