@@ -8,6 +8,7 @@ import logging
 import os
 import pickle
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -351,6 +352,20 @@ def _require_listener(address: str) -> None:
 
 
 @contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Drop what Ray's C++ code prints while it starts, such as the log level it was given."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+@contextmanager
 def _cluster(address: str | None, workers: int) -> Iterator[Any]:
     """Ray, connected to a cluster, or with a local one that ends with the context."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -370,20 +385,22 @@ def _cluster(address: str | None, workers: int) -> Iterator[Any]:
     if address and address != "local":
         try:
             _require_listener(address)
-            ray.init(address=address, **quiet)
+            with _without_stderr():
+                ray.init(address=address, **quiet)
         except (OSError, RuntimeError, ValueError) as fault:
             raise DataError(
                 f"there is no Ray cluster at {address} ({str(fault).splitlines()[0]}): start one "
                 "with ray start --head, or leave out --ray-address"
             ) from None
     else:
-        ray.init(
-            address="local",
-            num_cpus=workers + 1,
-            include_dashboard=False,
-            object_store_memory=STORE,
-            **quiet,
-        )
+        with _without_stderr():
+            ray.init(
+                address="local",
+                num_cpus=workers + 1,
+                include_dashboard=False,
+                object_store_memory=STORE,
+                **quiet,
+            )
     try:
         yield ray
     except (ray.exceptions.RayError, ray.data.exceptions.SystemException) as fault:
