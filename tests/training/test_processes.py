@@ -33,7 +33,7 @@ STOPPED = "TrainingError: another process of this run stopped and says why"
 
 
 def finished(words: list[str]) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(words, env=QUIET, capture_output=True, text=True, timeout=150)
+    done = subprocess.run(words, env=QUIET, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     return done
 
