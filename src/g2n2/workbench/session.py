@@ -148,7 +148,7 @@ class Session:
         text = graph6_of_edges(nodes, value["edges"]) if nodes else ""
         text = f"graph6:{text}" if text.isalpha() else text
         self.change(**{side: text}, round=0, place=0)
-        self.show_inputs()
+        self.send({"values": {side: text, "gallery": ""}})
         self.draw_graphs()
 
     def on_test(self, value: Any) -> None:
