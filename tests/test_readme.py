@@ -104,7 +104,7 @@ def test_commands_of_the_table_run(command, folder, monkeypatch):
 def test_the_table_names_every_command():
     named = {command.split()[0] for command in COMMANDS}
     known = {c.name or c.callback.__name__ for c in app.registered_commands}
-    assert named == known
+    assert named == known - {"workbench"}, "the workbench runs until it is stopped"
 
 
 def test_stages_print_in_the_papers_notation_and_names_can_be_found():
