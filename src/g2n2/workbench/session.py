@@ -98,7 +98,7 @@ class Session:
         chosen = self.language.operations if self.language else frozenset[str]()
         new = chosen | {name} if on else chosen - {name}
         self.change(language=fragment_text(new), step=-1, case=0)
-        self.show_inputs()
+        self.show_inputs("language", "example")
         self.read_language()
 
     def on_example(self, name: Any) -> None:
@@ -106,7 +106,7 @@ class Session:
         if text is None:
             return
         self.change(language=text, step=-1, case=0)
-        self.show_inputs()
+        self.show_inputs("language")
         self.read_language()
 
     # Events of the middle column.
@@ -139,7 +139,7 @@ class Session:
         if name in GALLERY:
             g, h = GALLERY[name]
             self.change(g=g, h=h, round=0, place=0)
-            self.show_inputs()
+            self.show_inputs("g", "h")
             self.draw_graphs()
 
     def on_drawn(self, value: Any) -> None:
@@ -148,7 +148,7 @@ class Session:
         text = graph6_of_edges(nodes, value["edges"]) if nodes else ""
         text = f"graph6:{text}" if text.isalpha() else text
         self.change(**{side: text}, round=0, place=0)
-        self.show_inputs()
+        self.show_inputs(side, "gallery")
         self.draw_graphs()
 
     def on_test(self, value: Any) -> None:
@@ -177,7 +177,7 @@ class Session:
             return
         sizes = {"layers": self.file.layers, "width": self.file.width} if self.file.layers else {}
         self.change(language=self.file.language, step=-1, case=0, **sizes)
-        self.show_inputs()
+        self.show_inputs("language", "example", "width", "layers")
         self.read_language()
 
     def on_close_file(self, _: Any) -> None:
@@ -319,7 +319,8 @@ class Session:
 
     # What is shown.
 
-    def show_inputs(self) -> None:
+    def show_inputs(self, *names: str) -> None:
+        """Set inputs to the state, all where none is named: others may be under the user's hand."""
         state = self.state
         example = next((n for n, (t, _) in EXAMPLES.items() if t == state.language), "own")
         gallery = next((n for n, p in GALLERY.items() if p == (state.g, state.h)), "")
@@ -334,7 +335,10 @@ class Session:
             "h": state.h,
             "test": state.test,
         }
-        self.send({"values": values, "tab": state.tab})
+        if names:
+            self.send({"values": {name: values[name] for name in names}})
+        else:
+            self.send({"values": values, "tab": state.tab})
 
     def show_chain(self) -> None:
         chain = self.chain

@@ -16,7 +16,7 @@ const workbench = (() => {
   let fault = null;
 
   function empty() {
-    return { points: [], edges: [], colours: [], place: [], chosen: null };
+    return { points: [], edges: [], colours: [], place: [], chosen: null, pending: false };
   }
 
   function send(action, value) {
@@ -176,14 +176,16 @@ const workbench = (() => {
 
   function takeGraph(side, graph) {
     const own = graphs[side];
+    const text = (edges) => JSON.stringify(edges.map((e) => [Math.min(...e), Math.max(...e)]).sort());
+    const same = own.points.length === graph.points.length && text(own.edges) === text(graph.edges);
+    if (own.pending && !same) return;  // it is about an earlier stage of what is being drawn
+    own.pending = false;
     by("fault-" + side).textContent = graph.fault || graph.note;
     by("name-" + side).textContent = graph.fault ? "" : graph.name;
     if (graph.fault) {
       if (by(side).value.trim()) { own.points = []; own.edges = []; }
       return;
     }
-    const text = (edges) => JSON.stringify(edges.map((e) => [Math.min(...e), Math.max(...e)]).sort());
-    const same = own.points.length === graph.points.length && text(own.edges) === text(graph.edges);
     own.edges = graph.edges.map((edge) => [...edge]);
     if (!same) {  // a graph drawn here keeps the places its nodes were given
       own.points = graph.points.map(([x, y]) => [12 + 176 * x, 12 + 176 * y]);
@@ -249,6 +251,7 @@ const workbench = (() => {
     const graph = graphs[side];
     graph.colours = [];
     graph.place = [];
+    graph.pending = true;
     draw(side);
     later("drawn-" + side, 250, () =>
       send("drawn", { side, nodes: graph.points.length, edges: graph.edges }));
@@ -359,10 +362,12 @@ const workbench = (() => {
         { nodes: by("nodes").value, width: by("width").value, layers: by("layers").value }));
     } else if (input.dataset.pair !== undefined) {
       by("gallery").value = "";
+      graphs[input.id].pending = false;
       later("pair", 300, () => send("pair", { g: by("g").value, h: by("h").value }));
     } else if (input.dataset.tick !== undefined) {
       send("tick", [input.dataset.tick, input.checked]);
     } else if (input.tagName === "SELECT" && input.dataset.send) {
+      if (input.id === "gallery") for (const side of "gh") graphs[side].pending = false;
       if (input.value) send(input.dataset.send, input.value);
     } else if (input.id === "file-input" && input.files.length) {
       upload(input.files[0]);
