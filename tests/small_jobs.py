@@ -4,6 +4,7 @@ import os
 import time
 
 from g2n2.errors import GrammarError
+from g2n2.language.operations import OPERATIONS
 
 
 def counting(number, report):
@@ -28,3 +29,7 @@ def broken(report):
 
 def dying(report):
     os._exit(3)
+
+
+def known_operations(report):
+    return set(OPERATIONS)

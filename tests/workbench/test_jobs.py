@@ -8,10 +8,12 @@ import sys
 
 import pytest
 
+from g2n2.language.operations import OPERATIONS, Operation
 from g2n2.language.parsing import parse
+from g2n2.language.registry import registered
 from g2n2.workbench import jobs as jobs_module
 from g2n2.workbench.jobs import JobFailed, Jobs
-from small_jobs import broken, counting, dying, endless, refusing
+from small_jobs import broken, counting, dying, endless, known_operations, refusing
 
 
 @pytest.fixture
@@ -83,6 +85,13 @@ def test_a_computation_without_end_is_stopped(run, monkeypatch):
     monkeypatch.setattr(jobs_module, "LIMIT_SECONDS", 0.5)
     with pytest.raises(JobFailed, match=r"stopped after 0\.5 seconds"):
         run(lambda jobs: jobs.run(endless, progress=lambda *_: None))
+
+
+def test_registered_operations_are_known_there(run):
+    column = Operation("column", "column", "ab->a1", meaning="sums of rows")
+    with registered(column):
+        known = run(lambda jobs: jobs.run(known_operations, progress=lambda *_: None))
+    assert known == {*OPERATIONS, "column"}
 
 
 def test_terms_of_another_process_equal_ours():

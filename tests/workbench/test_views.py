@@ -111,6 +111,7 @@ def _one():
         ("strictly below", "strictly below", (0, 0)),
         ("at most", "at most", (0, 1)),
         ("open against", "open against", None),
+        ("incomparable with", "strictly below", None),
     ],
 )
 def test_the_scale_claims_no_more_than_the_relations(one, three, span):

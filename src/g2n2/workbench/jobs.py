@@ -38,12 +38,13 @@ class Jobs:
 
     def __init__(self, at_once: int | None = None) -> None:
         self.at_once = at_once or max(2, os.cpu_count() or 2)
-        method = "forkserver" if sys.platform != "win32" else "spawn"
-        self._processes = multiprocessing.get_context(method)
-        if method == "forkserver":
+        if sys.platform != "win32":
+            self._processes = multiprocessing.get_context("forkserver")
             self._processes.set_forkserver_preload(
                 ["g2n2.workbench.chain", "g2n2.workbench.pairs", "g2n2.workbench.power"]
             )
+        else:
+            self._processes = multiprocessing.get_context("spawn")
         self._free = asyncio.Semaphore(self.at_once)
         # A thread that waits for a cancelled process ends with it, a little later.
         self._threads = ThreadPoolExecutor(2 * self.at_once + 2, thread_name_prefix="workbench")

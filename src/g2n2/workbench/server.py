@@ -100,7 +100,6 @@ def page_html() -> str:
 def _add_page(jobs: Jobs, sessions: dict[str, Session]) -> None:
     from nicegui import ui
 
-    @ui.page("/")
     def page() -> None:
         client = ui.context.client
         ui.add_head_html('<link rel="stylesheet" href="/workbench/page.css">')
@@ -124,6 +123,8 @@ def _add_page(jobs: Jobs, sessions: dict[str, Session]) -> None:
         ui.on("workbench-ready", ready)
         ui.on("workbench", lambda event: session.receive(event.args))
         client.on_delete(left)
+
+    ui.page("/")(page)
 
 
 def _add_upload(sessions: dict[str, Session]) -> None:

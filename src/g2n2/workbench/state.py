@@ -63,7 +63,7 @@ class State:
     def changed(self, **values: Any) -> State:
         """This state with other values, each brought into its range; what cannot be is ignored."""
         names = {field.name for field in fields(self)}
-        clean = {name: _clean(name, value) for name, value in values.items() if name in names}
+        clean: dict[str, Any] = {k: _clean(k, value) for k, value in values.items() if k in names}
         return replace(self, **{name: value for name, value in clean.items() if value is not None})
 
     def query(self) -> str:

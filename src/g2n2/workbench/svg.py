@@ -191,7 +191,7 @@ def power_ladder(places: Sequence[tuple[str, Span | None]]) -> str:
     for row, (name, span) in enumerate(places):
         y = 13 + 22 * row
         if span is None:
-            parts.append(f'<text class="mark-name" x="8" y="{y + 4}">{escape(name)}: open</text>')
+            parts.append(f'<text class="mark-name" x="8" y="{y + 4}">{escape(name)}</text>')
             continue
         low, high = (xs[place] for place in span)
         anchor, at = ("start", high + 11) if span[1] <= 2 else ("end", low - 11)
@@ -208,12 +208,12 @@ def power_ladder(places: Sequence[tuple[str, Span | None]]) -> str:
             f'<text class="mark-name" text-anchor="{anchor}" x="{at}" y="{y + 4}">'
             f"{escape(name)}</text>"
         )
-    names = "; ".join(f"{name}: {_span_text(span)}" for name, span in places)
+    names = "; ".join(f"{name}{_span_text(span)}" for name, span in places)
     return _svg(width, top + 26, f"Power. {names}", parts, "ladder")
 
 
 def _span_text(span: Span | None) -> str:
     if span is None:
-        return "open"
+        return ""
     low, high = (LADDER[place] for place in span)
-    return low if low == high else f"from {low} to {high}"
+    return f": {low}" if low == high else f": from {low} to {high}"

@@ -26,6 +26,9 @@ _MATH = re.compile(
 _DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 
 
+_SIGNS = {**SYMBOLS, "incomparable with": "∥", "open against": "?"}
+
+
 def math(text: str) -> str:
     """A rule or term typeset as in the paper."""
     made, place = [], 0
@@ -284,10 +287,10 @@ def power(words: Verdict | None, net: Verdict | None, layers: int) -> str:
         by_about.setdefault(statement.about, {})[statement.against] = statement
     for about, against in by_about.items():
         if about.startswith("as words"):
-            places.append(("words", ladder_place(against)))
+            places.append(_on_ladder("words", against))
         elif about.startswith("as this network"):
             suffix = "" if layers == 1 else "s"
-            places.append((f"network, {layers} layer{suffix}", ladder_place(against)))
+            places.append(_on_ladder(f"network, {layers} layer{suffix}", against))
     notes = dict.fromkeys([*(words.notes if words else ()), *(net.notes if net else ())])
     rows = "".join(_about_row(about, against) for about, against in by_about.items())
     table = (
@@ -304,9 +307,20 @@ def power(words: Verdict | None, net: Verdict | None, layers: int) -> str:
     return (power_ladder(places) if places else "") + table + notes_html
 
 
+def _on_ladder(what: str, against: dict[str, Statement]) -> tuple[str, Span | None]:
+    """A thing and its span; what has none says why."""
+    span = ladder_place(against)
+    if span is None:
+        beside = [test for test, said in against.items() if said.relation == "incomparable with"]
+        what += f": incomparable with {' and '.join(beside)}" if beside else ": open"
+    return what, span
+
+
 def ladder_place(against: dict[str, Statement]) -> Span | None:
-    """From where to where on the scale a thing may stand; None where nothing is known."""
+    """From where to where on the scale a thing may stand; None where that is unknown or beside."""
     one, three = (against[test].relation if test in against else "" for test in ("1-WL", "3-WL"))
+    if "incomparable with" in (one, three):
+        return None
     low, high = 0, 4
     if one in ("strictly above", "not bounded by"):
         low = 2
@@ -340,7 +354,7 @@ def _about_row(about: str, against: dict[str, Statement]) -> str:
         evidence = "".join(f"<li>{escape(line)}</li>" for line in statement.evidence)
         cells.append(
             f'<td><details><summary class="relation {kind}"><span class="symbol">'
-            f"{escape(SYMBOLS.get(statement.relation, '~'))}</span> {escape(statement.relation)}"
+            f"{_SIGNS.get(statement.relation, '≈')}</span> {escape(statement.relation)}"
             f"</summary><ul>{evidence}</ul></details></td>"
         )
     network = about.startswith("as this network")
