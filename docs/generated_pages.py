@@ -58,8 +58,9 @@ def settings_page() -> str:
     lines = [
         "# Settings of a run",
         "",
-        "Parameters of `g2n2.train`, options of `g2n2 train` (those named there), and entries of a settings file",
-        "(`--config`). What is said on the command line wins over the file, and the file over the defaults.",
+        "Parameters of `g2n2.train`, options of `g2n2 train` (those named there), and entries of a",
+        "settings file (`--config`). What is said on the command line wins over the file, and the",
+        "file over the defaults.",
         "",
         "| setting | type | default | range | what it does |",
         "|---|---|---|---|---|",
@@ -119,8 +120,9 @@ def command_page() -> str:
     lines = [
         "# Command line",
         "",
-        "`g2n2 COMMAND --help` prints what stands here; the examples are run by the tests. Exit code 2 always means",
-        "bad input, with a message that says what to write instead. `--json` prints results as data.",
+        "`g2n2 COMMAND --help` prints what stands here; the examples are run by the tests. Exit",
+        "code 2 always means bad input, with a message that says what to write instead. `--json`",
+        "prints results as data.",
         "`g2n2 --install-completion` teaches your shell the commands and options.",
     ]
     for heading, names in GROUPS.items():

@@ -33,6 +33,7 @@ def test_the_first_page_names_every_command_and_cuts_nothing():
     assert max(map(len, printed.splitlines())) <= 80
     assert "..." not in printed.replace("[ARGS]...", "")
     joined = " ".join(printed.split())
+    assert " From a set of matrix operations to a graph neural network of known power. " in joined
     for name, callback in COMMANDS.items():
         summary = inspect.getdoc(callback).partition("\n\n")[0]
         assert f" {name} {' '.join(summary.split())}" in joined

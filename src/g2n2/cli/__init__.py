@@ -68,7 +68,7 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
     ] = False,
 ) -> None:
-    """ ""From a set of matrix operations to a graph neural network of known power.
+    """From a set of matrix operations to a graph neural network of known power.
 
     COMMAND --help explains a command, with examples.
     """
