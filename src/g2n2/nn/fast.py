@@ -45,23 +45,26 @@ from .layer import (
 )
 from .small_layer import SmallLayer
 
-Backend = Literal["auto", "reference", "plain", "triton"]
-BACKENDS = ("auto", "reference", "plain", "triton")
+Backend = Literal["auto", "reference", "packed", "triton"]
+BACKENDS = ("auto", "reference", "packed", "triton")
+RENAMED = {"plain": "packed"}
+"""What backends were called before."""
 KERNEL_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def choose(backend: str, device: torch.device) -> Backend:
-    """The backend for a device: `auto` is `triton` on a GPU that has it, `plain` elsewhere.
+    """The backend for a device: `auto` is `triton` on a GPU that has it, `packed` elsewhere.
 
     Raises:
         LoweringError: An unknown backend, or `triton` where it is not installed.
     """
+    backend = RENAMED.get(backend, backend)
     if backend not in BACKENDS:
         raise LoweringError(f"no backend is called {backend!r}; known: {', '.join(BACKENDS)}")
     if torch.compiler.is_compiling():
         return "reference"  # the compiler fuses plain operations itself
     if backend == "auto":
-        return "triton" if device.type == "cuda" and _has_triton() else "plain"
+        return "triton" if device.type == "cuda" and _has_triton() else "packed"
     if backend == "triton" and not _has_triton():
         raise LoweringError('backend triton needs triton: pip install "g2n2[kernels]"')
     return cast(Backend, backend)
@@ -243,7 +246,7 @@ def _kernels_take(value: Tensor) -> bool:
     if value.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         raise LoweringError(
             f"backend triton runs on a GPU, and the batch is on {value.device.type}: "
-            'move network and batch to "cuda", or use backend "plain"'
+            'move network and batch to "cuda", or use backend "packed"'
         )
     return value.dtype in KERNEL_DTYPES
 

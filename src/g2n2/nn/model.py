@@ -31,9 +31,9 @@ from .input_memories import input_memories
 from .layer import ApplyRule, Memories, PlannedLayer, linear
 from .lazy_constants import LazyConstants
 from .memory_budget import refuse_over_budget
+from .packed import PackedNetwork
 from .pyg_layout import as_pyg
 from .readout import Readout, SentenceRule
-from .size_groups import LIGHT, SMALL, by_size
 from .supports import SpectralSupports
 
 
@@ -68,8 +68,8 @@ class GrammarGNN(nn.Module):
             of supports without a definition.
         typical_size: Mean number of nodes of the graphs to come; scales sums in `modern`.
         memory_budget: Bytes one forward and backward pass may take; what is free where None.
-        backend: `reference` as the plan reads, `plain` with less work, `triton` with fused kernels;
-            `auto` takes the fastest there is.
+        backend: `reference` as the plan reads, `packed` on rows without padding, `triton` with
+            fused kernels; `auto` takes the fastest there is.
         pooling: `sum`, `mean` or `max`, for all parts or by part; the preset's where None.
         functions: `mlp` for an MLP on every memory; `free` only where it adds nothing to the words
             of the grammar, and linear maps elsewhere.
@@ -156,6 +156,7 @@ class GrammarGNN(nn.Module):
         layers = [PlannedLayer(layer, plan.preset) for layer in plan.layers]
         self.layers = nn.ModuleList(layers)
         self.fast = [FastLayer(layer) for layer in layers]
+        self.packed = PackedNetwork(self)
         self.readout = Readout(plan.readout, plan.preset, self.typical_size)
         self.columns_only = self.supports is None and columns_only(plan.grammar)
         if self.columns_only:
@@ -243,21 +244,8 @@ class GrammarGNN(nn.Module):
         designed: Tensor | None = None,
     ) -> Tensor:
         """Tensors in, tensors out: what is compiled and exported."""
-        if adjacency.is_sparse:
-            return self._network(adjacency, nodes, edges, mask, designed)
-        if mask.device.type == "cpu" and choose(self.backend, mask.device) == "plain":
-            small = SMALL if self.plan.inputs.matrix else LIGHT
-            return by_size(self._network, adjacency, nodes, edges, mask, designed, small=small)
-        return self._network(adjacency, nodes, edges, mask, designed)
-
-    def _network(
-        self,
-        adjacency: Tensor,
-        nodes: Tensor,
-        edges: Tensor,
-        mask: Tensor,
-        designed: Tensor | None,
-    ) -> Tensor:
+        if choose(self.backend, mask.device) == "packed":
+            return self.packed(adjacency, nodes, edges, mask, designed)
         return self.read_out(*self.final(adjacency, nodes, edges, mask, designed), mask)
 
     def read_out(self, memories: Memories, constants: Constants, mask: Tensor) -> Tensor:
@@ -279,6 +267,10 @@ class GrammarGNN(nn.Module):
     ) -> tuple[Memories, LazyConstants]:
         """The memories after `depth` layers, all where None, and the constants rules may name."""
         constants = self.constants(adjacency, mask, designed)
+        if choose(self.backend, mask.device) == "packed":
+            graphs = self.packed.pack(adjacency, nodes, edges, mask, designed)
+            memories = self.packed.run(graphs, depth)
+            return self.packed.unpacked(memories, graphs, mask), constants
         return self.run(self.first(nodes, edges, constants), constants, mask, depth), constants
 
     def first(self, nodes: Tensor, edges: Tensor, constants: Constants) -> Memories:
