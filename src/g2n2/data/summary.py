@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .batching import epoch_batches, padding_waste, sorted_together
+from .batching import epoch_batches, padding_waste
 from .graph_set import GraphSet, Ints, Target
 from .splits import find_duplicates
 
@@ -29,7 +29,7 @@ class Summary:
         edges: Mean number of edges of a graph; an edge listed both ways counts once.
         missing: Target to how many of its values are missing.
         batch_bytes: Memory estimated for the largest batch.
-        padding_waste: Share of padded entries among all B·N² with graphs of similar size together.
+        padding_waste: Share of padding among the B·N² pairs of random batches, if padded.
         self_loops: Edges from a node to itself.
         one_way: Edges without an edge back.
         parallel: Edges listed again.
@@ -89,7 +89,7 @@ def summarise(
     duplicates = find_duplicates(graphs, parts)
     train = parts.get("train", np.arange(len(graphs)))
     sizes = graphs.sizes[train]
-    first_epoch = epoch_batches(sizes, batch_size, 0, 0, sorted_together(sizes, batch_size))
+    first_epoch = epoch_batches(sizes, batch_size, 0, 0)
     counts = Summary(
         name=graphs.name,
         graphs=len(graphs),
@@ -145,7 +145,7 @@ def _sentences(summary: Summary, graphs: GraphSet, batch_size: int) -> Iterator[
     yield from _targets(summary, graphs)
     memory = _bytes(summary.batch_bytes)
     yield f"A batch of {batch_size} takes about {memory} of memory at {most} nodes."
-    yield f"Padding wastes {summary.padding_waste:.1%} with graphs of similar size together."
+    yield f"If batches are padded, {summary.padding_waste:.1%} of their pairs are padding."
     yield _there(summary.self_loops, "self-loop")
     if summary.one_way:
         yield _there(summary.one_way, "one-direction edge", more=", so the graphs are directed")

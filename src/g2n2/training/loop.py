@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..data.batching import epoch_batches, sorted_together
+from ..data.batching import epoch_batches
 from ..data.graph_set import Ints
 from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
@@ -66,7 +66,7 @@ class Loop:
         self.fabric, self.model, self.task = fabric, model, task
         self.train, self.validate, self.folder, self.hooks = train, validate, folder, hooks
         self.sizes = store.graphs.sizes[train]
-        self.window = config.window or sorted_together(self.sizes, self.recipe.batch)
+        self.window = config.window or 1
         self.processes = processes
         self.optimiser = make_optimiser(model.to(fabric.device), self.recipe, fabric.device)
         self.progress = Progress(micro=self.recipe.batch)

@@ -36,7 +36,7 @@ from g2n2.bench import (
     times_slower,
 )
 from g2n2.data.assembly import plain_graphs
-from g2n2.data.batching import epoch_batches, padding_waste, sorted_together
+from g2n2.data.batching import epoch_batches, padding_waste
 from g2n2.data.graph_set import GraphSet, Ints, Target
 from g2n2.graphs import Adjacency
 from g2n2.ops.precision import float32_products
@@ -283,7 +283,7 @@ def ways(case: Case, device: torch.device) -> list[bool]:
     if device.type == "cpu" and not case.training:
         return [True]  # nothing is kept for a backward pass
     sizes = _sizes(case)
-    batches = epoch_batches(sizes, case.batch, 0, 0, sorted_together(sizes, case.batch, few=0))
+    batches = epoch_batches(sizes, case.batch, 0, 0)
     most = getattr(*_threshold(device))
     return sorted({measures.hidden_bytes(case, sizes[chosen]) > most for chosen in batches})
 
@@ -306,9 +306,9 @@ def _threshold(device: torch.device) -> tuple[ModuleType, str]:
         from g2n2.ops.pair_mlp import streamed
 
         return streamed, "HIDDEN_BYTES"
-    from g2n2.ops.pair_mlp import plain
+    from g2n2.ops import packed_mlp
 
-    return plain, "KEPT_BYTES"
+    return packed_mlp, "KEPT_BYTES"
 
 
 def _accepted(checked: EqualityCheck) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from g2n2.bench import Effort, Workload, drawn_molecules
 from g2n2.errors import DataError
-from g2n2.ops.pair_mlp import plain
+from g2n2.ops import packed_mlp
 from g2n2_paper.bench import block_diagonal, cases, measures, run
 from g2n2_paper.bench.block_diagonal import Blocks
 from g2n2_paper.bench.cases import CASES, TABLE_SECONDS, Case, cases_for
@@ -102,8 +102,8 @@ def test_what_goes_wrong_is_part_of_the_result(bench, monkeypatch, capsys):
     assert (broken["status"], broken["reason"]) == ("failed", "ZeroDivisionError: division by zero")
     assert "Traceback" in capsys.readouterr().err
     with monkeypatch.context() as patch:
-        real = plain.mix
-        patch.setattr(plain, "mix", lambda *a, **k: 1.5 * real(*a, **k))
+        real = packed_mlp.mix
+        patch.setattr(packed_mlp, "mix", lambda *a, **k: 1.5 * real(*a, **k))
         other = bench.run(TINY)
     assert (other["status"], other["figures"]) == ("differs", {})
     assert "outputs are off by" in other["reason"]
@@ -139,18 +139,18 @@ def test_what_does_not_fit_is_skipped_before_it_is_made(monkeypatch):
 def test_a_case_whose_batches_go_two_ways_is_checked_on_both(bench, monkeypatch):
     # 64 units of 4 bytes for each of n² pairs: molecules of up to 20 atoms are kept
     case = replace(TINY, nodes=0, width=8, layers=2, batch=1, batches=40)
-    monkeypatch.setattr(plain, "KEPT_BYTES", 20**2 * 64 * 4)
+    monkeypatch.setattr(packed_mlp, "KEPT_BYTES", 20**2 * 64 * 4)
     assert ways(case, CPU) == [False, True]
     assert bench._compared(case)
-    real = plain.mix
-    wrong = lambda *a, **k: (1.0 if plain.KEPT_BYTES else 1.5) * real(*a, **k)  # noqa: E731
-    monkeypatch.setattr(plain, "mix", wrong)
+    real = packed_mlp.mix
+    wrong = lambda *a, **k: (1.0 if packed_mlp.KEPT_BYTES else 1.5) * real(*a, **k)  # noqa: E731
+    monkeypatch.setattr(packed_mlp, "mix", wrong)
     with pytest.raises(run.DiffersError):
         bench._compared(case)
-    before = plain.KEPT_BYTES
+    before = packed_mlp.KEPT_BYTES
     with pytest.raises(ZeroDivisionError), as_large(True, CPU):
-        _ = 1 / plain.KEPT_BYTES
-    assert before == plain.KEPT_BYTES
+        _ = 1 / packed_mlp.KEPT_BYTES
+    assert before == packed_mlp.KEPT_BYTES
 
 
 def test_on_a_gpu_only_the_largest_graphs_write_no_hidden_layer():
