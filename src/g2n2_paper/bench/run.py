@@ -45,6 +45,7 @@ from g2n2.training.run_folder import provenance
 
 from . import block_diagonal, measures
 from .cases import PASS_SECONDS, TABLE_SECONDS, Case, Peer
+from .tables import kernel_digest
 
 FREE_SHARE = 0.8
 """Of the free memory, at most, for what a case is estimated to keep."""
@@ -122,6 +123,7 @@ class Bench:
         size, effort = (16, QUICK) if self.quick else (0, PEAK)
         speed = measures.bandwidth(self.device, size, effort)
         return provenance(self.device) | {
+            "kernels": kernel_digest(),
             "triton": _version("triton"),
             "cuda": torch.version.cuda if self.device.type == "cuda" else None,
             "memory_gib": round(measures.free_memory(self.device) / 2**30, 1),

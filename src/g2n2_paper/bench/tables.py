@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+import g2n2
 from g2n2.atomic_files import replace_file
 from g2n2.errors import DataError
 
@@ -57,6 +60,7 @@ FIGURES = {
 }
 """Header to figure, digits and scale."""
 SHARES = {"spread": "spread", "of peak": "share_of_peak"} | {p: p for p in (*PARTS, REST)}
+OLDER = "measured with older kernels"
 PEERS = {
     "× reference": "reference",
     "× PPGN": "ppgn",
@@ -154,14 +158,31 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}" if value else "0"
 
 
+@cache
+def kernel_digest() -> str:
+    """Digest of the source of `g2n2.ops` and `g2n2.nn`: what a speed is the speed of."""
+    package = Path(g2n2.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(path for name in ("ops", "nn") for path in (package / name).rglob("*.py")):
+        digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def group_tables(rows: Iterable[Row], group: str) -> str:
-    """Markdown: the table of a group for each machine it was measured on."""
-    mine = [row for row in rows if row["group"] == group]
-    machines = dict.fromkeys(machine(row) for row in mine)
-    parts = [
-        f"{name}:\n\n{markdown(table([r for r in mine if machine(r) == name], group))}"
-        for name in machines
-    ]
+    """Markdown: the table of a group for each machine it was measured on.
+
+    A table measured with other kernels than those of the package says so. A change of the kernels
+    then makes the committed page differ from its records until it is written again.
+    """
+    parts = []
+    by_machine: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["group"] == group:
+            by_machine.setdefault(machine(row), []).append(row)
+    for name, mine in by_machine.items():
+        older = any(row["made_with"].get("kernels") != kernel_digest() for row in mine)
+        note = f", {OLDER}" if older else ""
+        parts.append(f"{name}{note}:\n\n{markdown(table(mine, group))}")
     return "\n\n".join(parts) or f"*Not measured yet: `g2n2-paper bench --case {group}`.*"
 
 

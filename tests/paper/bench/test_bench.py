@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from g2n2.bench import Effort, Workload, drawn_molecules
 from g2n2.errors import DataError
 from g2n2.ops import packed_mlp
-from g2n2_paper.bench import block_diagonal, cases, measures, run
+from g2n2_paper.bench import block_diagonal, cases, measures, run, tables
 from g2n2_paper.bench.block_diagonal import Blocks
 from g2n2_paper.bench.cases import CASES, TABLE_SECONDS, Case, cases_for
 from g2n2_paper.bench.run import Bench, as_large, grids, sparse, ways
@@ -252,3 +252,14 @@ def test_the_command_keeps_what_it_measures(tmp_path, monkeypatch):
     (row,) = read_results(tmp_path / "kept")
     assert {"cpu", "torch", "commit", "peak_tflops", "threads"} <= set(row["made_with"])
     assert "graphs/s" in kept.output
+
+
+def test_a_table_of_other_kernels_says_so(bench, monkeypatch):
+    """The committed page is compared with this text, so a changed kernel cannot go unnoticed."""
+    row = bench.run(TINY)
+    assert tables.OLDER not in tables.group_tables([row], row["group"])
+    monkeypatch.setattr(tables, "kernel_digest", lambda: "another")
+    assert tables.OLDER in tables.group_tables([row], row["group"])
+    monkeypatch.undo()
+    del row["made_with"]["kernels"]
+    assert tables.OLDER in tables.group_tables([row], row["group"])
