@@ -16,7 +16,6 @@ from g2n2.errors import LoweringError
 from g2n2.language.sorts import M
 from g2n2.nn import GrammarGNN, fast
 from g2n2.ops import packed_mlp
-from g2n2.ops.pair_mlp import plain
 from g2n2.ops.rule_kernels.spec import MOST_NODES
 from kernel_checks import DEVICE
 from sample_batches import Powers, weighted_batch
@@ -165,7 +164,7 @@ def test_a_hidden_layer_is_written_if_it_fits(grad, activation, room, expected, 
         mix = fast._kernel_mix(parts, torch.zeros(16, 4), torch.zeros(4, 16), mask, activation)
     assert mix.__module__.rpartition(".")[2] == expected
     odd = torch.zeros(15, 4)
-    assert fast._kernel_mix(parts, odd, odd.T, mask, activation) is plain.mix
+    assert fast._kernel_mix(parts, odd, odd.T, mask, activation) is fast._mix_rows
 
 
 # --- choosing ---

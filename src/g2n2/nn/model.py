@@ -25,7 +25,7 @@ from ..language.terms import Leaf, subterms
 from ..ops.precision import without_autocast
 from ..verdict import Verdict, network_verdict
 from .batch_checks import validate_batch
-from .fast import BatchContext, FastLayer, choose, embedded
+from .fast import KERNEL_DTYPES, Backend, BatchContext, FastLayer, choose, embedded
 from .initialisation import initialise
 from .input_memories import input_memories
 from .layer import ApplyRule, Memories, PlannedLayer, linear
@@ -244,14 +244,14 @@ class GrammarGNN(nn.Module):
         designed: Tensor | None = None,
     ) -> Tensor:
         """Tensors in, tensors out: what is compiled and exported."""
-        if choose(self.backend, mask.device) == "packed":
+        if self.executor(mask.device, adjacency.is_sparse) == "packed":
             return self.packed(adjacency, nodes, edges, mask, designed)
         return self.read_out(*self.final(adjacency, nodes, edges, mask, designed), mask)
 
     def read_out(self, memories: Memories, constants: Constants, mask: Tensor) -> Tensor:
         """Outputs from the last memories, in the dtype of the weights whatever autocast says."""
         with without_autocast(mask.device.type):
-            kernels = choose(self.backend, mask.device) == "triton"
+            kernels = self.executor(mask.device) == "triton"
             output: Tensor = self.readout(memories, mask, constants, kernels)
         return output
 
@@ -267,7 +267,7 @@ class GrammarGNN(nn.Module):
     ) -> tuple[Memories, LazyConstants]:
         """The memories after `depth` layers, all where None, and the constants rules may name."""
         constants = self.constants(adjacency, mask, designed)
-        if choose(self.backend, mask.device) == "packed":
+        if self.executor(mask.device, adjacency.is_sparse) == "packed":
             graphs = self.packed.pack(adjacency, nodes, edges, mask, designed)
             memories = self.packed.run(graphs, depth)
             return self.packed.unpacked(memories, graphs, mask), constants
@@ -287,7 +287,6 @@ class GrammarGNN(nn.Module):
         """
         device = mask.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-        backend = choose(self.backend, mask.device)
         memories = dict(first)
         if self.by_reference:
             with without_autocast(device):
@@ -304,7 +303,7 @@ class GrammarGNN(nn.Module):
                 constants = constants.to(dtype)
             surroundings = BatchContext(constants, mask)
             for number, fast in enumerate(self.fast[:depth]):
-                memories = fast(self._between(memories, number), surroundings, backend)
+                memories = fast(self._between(memories, number), surroundings)
         return memories
 
     def _between(self, memories: Memories, number: int) -> Memories:
@@ -323,10 +322,19 @@ class GrammarGNN(nn.Module):
             for own in fast.small.weights().values()
         ]
 
+    def executor(self, device: torch.device, sparse: bool = False) -> Backend:
+        """What computes a batch on a device: `choose`, less kernels where there are none.
+
+        There are none for float64 and for a sparse A.
+        """
+        chosen = choose(self.backend, device)
+        kernels = not sparse and next(self.parameters()).dtype in KERNEL_DTYPES
+        return "packed" if chosen == "triton" and not kernels else chosen
+
     @property
     def by_reference(self) -> bool:
-        """Whether the layers are computed as they are written, and not by their fast twins."""
-        return choose(self.backend, next(self.parameters()).device) == "reference"
+        """Whether `run` computes layers as they are written, and not by kernels."""
+        return self.executor(next(self.parameters()).device) != "triton"
 
     def constants(
         self, adjacency: Tensor, mask: Tensor, designed: Tensor | None = None

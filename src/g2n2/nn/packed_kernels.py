@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from ..ops.graph_index import GraphIndex
 from ..ops.precision import without_autocast
 from ..ops.rule_kernels.spec import MOST_NODES
-from .fast import choose, embedded
+from .fast import embedded
 from .layer import Memories
 from .model import GrammarGNN
 
@@ -28,7 +28,7 @@ def covers(model: GrammarGNN, most: int) -> bool:
     plan = model.plan
     return (
         most <= MOST_NODES
-        and choose(model.backend, next(model.parameters()).device) == "triton"
+        and not model.by_reference
         and not plan.preset.between
         and plan.readout.task == "graph"
         and not plan.readout.steps

@@ -164,7 +164,7 @@ class _Hidden:
         assert given[0] is not None, "a part has rows"
         self.count, self.row_bytes = len(given[0]), len(w1) * w1.element_size()
         at_once = CHUNK_BYTES.get(w1.device.type, GPU_CHUNK_BYTES) // self.row_bytes
-        self.length = min(self.count, max(64, at_once))
+        self.length = min(self.count, max(1, at_once))
         self.buffer = w1.new_empty(self.length, w1.shape[1])
         if reach is not None:
             starts = torch.arange(0, self.count + self.length, self.length, device=w1.device)
