@@ -155,11 +155,11 @@ class PackedRule:
             case "diagonal":
                 return packed_mlp.Part(self._inner(operands, graphs), diagonal=True)
             case "hadamard":
-                return packed_mlp.Part(*operands)
+                return packed_mlp.Part(operands[0], operands[1])
             case "product":
-                value = packed.matrix_matrix(*operands, packing, rule.power)
+                value = packed.matrix_matrix(operands[0], operands[1], packing, rule.power)
             case "column":
-                value = packed.matrix_column(*operands, packing, rule.power)
+                value = packed.matrix_column(operands[0], operands[1], packing, rule.power)
             case "entrywise":
                 value = rule.compute(operands, {})
             case "adjacency" if graphs.sparse is not None:

@@ -46,7 +46,7 @@ def sparse_column(a: Tensor, v: Tensor, packing: Packing, power: int = 0) -> Ten
     exact = torch.promote_types(v.dtype, torch.float32)
     value: Tensor = torch.sparse.mm(a.to(exact), v.to(exact))
     if power:
-        scale = packing.sizes.to(exact) ** (-power / 2)
+        scale: Tensor = packing.sizes.to(exact) ** (-power / 2)
         value = value * scale[packing.graph_of_node].unsqueeze(1)
     return value.to(v.dtype)
 
@@ -84,7 +84,8 @@ class _Norm(torch.autograd.Function):
         squares = torch.linalg.vector_norm(x, dim=1, keepdim=True, dtype=wide).square_()
         scale = squares.div_(x.shape[1]).add_(eps).rsqrt_().to(x.dtype)
         ctx.save_for_backward(x, gain, scale)
-        return (x * scale).mul_(gain)
+        value: Tensor = x * scale
+        return value.mul_(gain)
 
     @staticmethod
     @once_differentiable
@@ -191,7 +192,7 @@ class _Column(torch.autograd.Function):
 
 
 def _columns(v: Tensor, run: Run) -> Tensor:
-    return v[run.nodes].unflatten(0, run.shape("V"))
+    return v[run.nodes].view(run.count, run.size, -1)
 
 
 class _PairSums(torch.autograd.Function):

@@ -19,16 +19,13 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Run:
-    """Graphs of `size` nodes: which graphs, nodes and pairs of the batch they are."""
+    """`count` graphs of `size` nodes: which graphs, nodes and pairs of the batch they are."""
 
     size: int
+    count: int
     graphs: slice
     nodes: slice
     pairs: slice
-
-    @property
-    def count(self) -> int:
-        return self.graphs.stop - self.graphs.start
 
     def shape(self, letter: str) -> tuple[int, ...]:
         """Of the memory of a variable, without its channels."""
@@ -56,16 +53,17 @@ class Packing:
             count = len(list(group))
             ends = graphs + count, nodes + count * size, pairs + count * size**2
             starts = zip((graphs, nodes, pairs), ends, strict=True)
-            self.runs.append(Run(size, *(slice(*span) for span in starts)))
+            self.runs.append(Run(size, count, *(slice(*span) for span in starts)))
             graphs, nodes, pairs = ends
         self.graphs, self.nodes, self.pairs = graphs, nodes, pairs
 
     def views(self, rows: Tensor, letter: str) -> list[Tensor]:
         """The rows of a variable's memory, run by run: `[g, n, n, S]`, `[g, n, S]` or `[g, S]`."""
         lengths = [_span(run, letter).stop - _span(run, letter).start for run in self.runs]
-        parts = (rows,) if len(lengths) == 1 else rows.split(lengths)
+        parts = (rows,) if len(lengths) == 1 else rows.split_with_sizes(lengths)
         return [
-            part.unflatten(0, run.shape(letter)) for part, run in zip(parts, self.runs, strict=True)
+            part.view(*run.shape(letter), part.shape[-1])
+            for part, run in zip(parts, self.runs, strict=True)
         ]
 
     def rows(self, values: Sequence[Tensor], letter: str) -> Tensor:

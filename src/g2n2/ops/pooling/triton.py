@@ -23,7 +23,7 @@ ROW = 32
 
 def sums(memory: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """See `reference.sums`."""
-    index = padded_index(*mask.shape, mask.device)
+    index = padded_index(mask.shape[0], mask.shape[1], mask.device)
     rows = memory.flatten(0, 2)
     both: Tensor = _Sums.apply(rows, mask.to(torch.int8), index)  # type: ignore[no-untyped-call]
     diagonal, beside = both.chunk(2, dim=-1)

@@ -54,7 +54,7 @@ class _Apply(torch.autograd.Function):
         rules, scale, index, read, matrices, vectors = args
         shape, kept = matrices.shape[:-1], 0 if read is None else read.shape[-1]
         if index is None:
-            index = padded_index(*shape[:2], matrices.device)
+            index = padded_index(shape[0], shape[1], matrices.device)
         columns = sum(rule.width for rule in rules if rule.kind == "column")
         pairs = sum(rule.width for rule in rules) - columns
         out = _around(read, kept + pairs)
