@@ -20,7 +20,7 @@ from g2n2.bench import (
     speeds,
     times_slower,
 )
-from g2n2.ops.pair_mlp import plain
+from g2n2.ops import packed_mlp
 
 CPU = torch.device("cpu")
 
@@ -40,8 +40,8 @@ def test_the_fast_path_equals_the_reference(preset, precision):
 
 @pytest.mark.parametrize("precision", ["32", "bf16"])
 def test_a_wrong_output_is_seen(precision, monkeypatch):
-    real = plain.mix
-    monkeypatch.setattr(plain, "mix", lambda *a, **k: 1.5 * real(*a, **k))
+    real = packed_mlp.mix
+    monkeypatch.setattr(packed_mlp, "mix", lambda *a, **k: 1.5 * real(*a, **k))
     found = compare(work(precision=precision))
     assert not found.holds
     assert found.outputs > found.outputs_allowed
@@ -57,8 +57,8 @@ def test_a_wrong_gradient_alone_is_seen(monkeypatch):
         def backward(ctx, dx):
             return 1.1 * dx
 
-    real = plain.mix
-    monkeypatch.setattr(plain, "mix", lambda *a, **k: Off.apply(real(*a, **k)))
+    real = packed_mlp.mix
+    monkeypatch.setattr(packed_mlp, "mix", lambda *a, **k: Off.apply(real(*a, **k)))
     found = compare(work())
     assert found.outputs <= found.outputs_allowed
     assert found.gradients > found.gradients_allowed
@@ -110,8 +110,8 @@ def test_speeds_are_told_after_equality(monkeypatch):
     found = list(speeds(CPU, quick=True))
     assert [speed.case.partition(",")[0] for speed in found] == ["training", "inference"]
     assert all(speed.graphs_per_second > 0 and speed.times_reference > 0 for speed in found)
-    real = plain.mix
-    monkeypatch.setattr(plain, "mix", lambda *a, **k: 1.5 * real(*a, **k))
+    real = packed_mlp.mix
+    monkeypatch.setattr(packed_mlp, "mix", lambda *a, **k: 1.5 * real(*a, **k))
     assert [speed.graphs_per_second for speed in speeds(CPU, quick=True)] == [None, None]
 
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from .data.batch import GraphBatch
-from .data.batching import epoch_batches, sorted_together
+from .data.batching import epoch_batches
 from .data.dense_store import DenseStore
 from .data.graph_set import GraphSet, Ints, Target
 from .data.store import GraphStore
@@ -169,8 +169,7 @@ class Workload:
         cls, graphs: GraphSet, batch: int, device: torch.device, preset: str, **shape: Any
     ) -> Workload:
         store = DenseStore(GraphStore(graphs, device, DISTANCE[preset]))
-        window = sorted_together(graphs.sizes, batch, few=0)
-        batches = epoch_batches(graphs.sizes, batch, 0, 0, window)
+        batches = epoch_batches(graphs.sizes, batch, 0, 0)  # random, as in training
         return cls(graphs, store, batches, preset, **shape)
 
     @property

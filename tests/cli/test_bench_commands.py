@@ -4,7 +4,7 @@ import pytest
 import torch
 from test_commands import run
 
-from g2n2.ops.pair_mlp import plain
+from g2n2.ops import packed_mlp
 
 QUICK = ("bench", "--quick", "--device", "cpu", "--threads", "1")
 
@@ -18,8 +18,8 @@ def test_the_table_has_speeds_and_errors():
 
 
 def test_other_numbers_end_with_1_and_show_no_speed(monkeypatch):
-    real = plain.mix
-    monkeypatch.setattr(plain, "mix", lambda *a, **k: 1.5 * real(*a, **k))
+    real = packed_mlp.mix
+    monkeypatch.setattr(packed_mlp, "mix", lambda *a, **k: 1.5 * real(*a, **k))
     code, printed = run(*QUICK)
     assert code == 1
     assert "differs from the reference: outputs are off by" in " ".join(printed.split())

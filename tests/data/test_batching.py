@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from g2n2.data.batching import epoch_batches, ordered_batches, padding_waste, sorted_together
+from g2n2.data.batching import epoch_batches, ordered_batches, padding_waste
 
 QM9_MEAN, QM9_DEVIATION, QM9_LEAST, QM9_MOST = 18.03, 2.94, 3, 29
 
@@ -22,14 +22,15 @@ def test_large_graphs_are_evaluated_in_smaller_batches():
     assert ordered_batches(np.array([], dtype=np.int64), 3, 300) == []
 
 
-def batches_of(sizes, batch, seed, epoch):
-    return epoch_batches(sizes, batch, seed, epoch, sorted_together(sizes, batch))
+def batches_of(sizes, batch, seed, epoch, window=1):
+    return epoch_batches(sizes, batch, seed, epoch, window)
 
 
+@pytest.mark.parametrize("window", [1, 8])
 @pytest.mark.parametrize(("count", "batch"), [(1, 4), (7, 4), (64, 4), (1003, 8), (5000, 16)])
-def test_every_graph_once_and_at_most_one_batch_not_full(count, batch):
+def test_every_graph_once_and_at_most_one_batch_not_full(count, batch, window):
     sizes = qm9_like_sizes(count)
-    batches = batches_of(sizes, batch, 3, 2)
+    batches = batches_of(sizes, batch, 3, 2, window)
     assert sorted(np.concatenate(batches).tolist()) == list(range(count))
     assert sum(len(b) < batch for b in batches) <= 1
     assert max(len(b) for b in batches) <= batch
@@ -67,33 +68,12 @@ def test_a_small_set_is_not_sorted_as_a_whole():
     assert not any(pure)
 
 
-def test_sets_of_very_different_sizes_are_sorted_for_less_padding():
-    """Two in three graphs of 10 nodes and the rest of 300: a third of them, even in pieces."""
-    sizes = np.where(np.arange(640) % 3 == 0, 300, 10)
-    window = sorted_together(sizes, 32)
-    assert window > 1
-    assert padding_waste(sizes, epoch_batches(sizes, 32, 0, 0, window)) < 0.2
-    assert padding_waste(sizes, epoch_batches(sizes, 32, 0, 0, 1)) > 0.6
-    assert sorted_together(qm9_like_sizes(104_000), 128) == 64
-
-
-def test_small_sets_are_batched_by_chance():
-    assert sorted_together(np.full(640, 10), 32) == 1
-    few_large = np.where(np.arange(640) % 10 == 0, 300, 10)  # pieces do with them
-    assert sorted_together(few_large, 32) == 1
+def test_a_window_sorts_by_size_and_batches_are_random_without():
     sizes = qm9_like_sizes(3200)
     spread = [sizes[b].std() for b in batches_of(sizes, 32, 0, 0)]
     assert np.mean(spread) > 0.9 * sizes.std()
-    assert sorted_together(sizes, 32, few=0) == 8
-
-
-def test_padding_wastes_less_than_15_percent_at_qm9_s_sizes():
-    sizes = qm9_like_sizes(130_831)
-    waste = [padding_waste(sizes, batches_of(sizes, 128, 0, epoch)) for epoch in (0, 1)]
-    assert max(waste) < 0.15
-    chance = np.random.default_rng(0).permutation(len(sizes))
-    unsorted = [chance[start : start + 128] for start in range(0, len(chance), 128)]
-    assert padding_waste(sizes, unsorted) > 0.3
+    sorted_waste = padding_waste(sizes, batches_of(sizes, 32, 0, 0, window=16))
+    assert sorted_waste < 0.15 < 0.3 < padding_waste(sizes, batches_of(sizes, 32, 0, 0))
 
 
 def test_padding_waste_by_hand():

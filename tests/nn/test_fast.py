@@ -15,7 +15,7 @@ from g2n2.data.batch import GraphBatch
 from g2n2.errors import LoweringError
 from g2n2.language.sorts import M
 from g2n2.nn import GrammarGNN, fast
-from g2n2.ops.pair_mlp import plain
+from g2n2.ops import packed_mlp
 from g2n2.ops.rule_kernels.spec import MOST_NODES
 from kernel_checks import DEVICE
 from sample_batches import Powers, weighted_batch
@@ -26,16 +26,6 @@ ALL = [
     for preset in PRESETS
     if not unsupported(grammar, preset, supports=True)
     for task in ("graph", "node", "edge")
-]
-QUICK = [
-    ("r-G_L3", "paper", "graph"),
-    ("r-G_L3", "modern", "edge"),
-    ("r-G_L3", "official", "node"),
-    ("PPGN", "ppgn", "graph"),
-    ("2-IGN", "modern", "graph"),
-    ("G_L3", "paper", "edge"),
-    ("GNNML1", "modern", "node"),
-    ("GNNML3-3", "paper", "graph"),
 ]
 IN_KERNELS = [
     ("r-G_L3", "modern", "graph"),
@@ -91,19 +81,6 @@ def assert_same(model, data, backend, tolerance):
         outcome(model, data, backend), outcome(model, data, "reference"), strict=True
     ):
         assert (got - expected).norm() <= tolerance * max(1.0, expected.norm())
-
-
-@pytest.mark.parametrize(("grammar", "preset", "task"), QUICK)
-def test_plain_gives_what_the_layers_give(grammar, preset, task):
-    model = network(grammar, preset, task).double()
-    assert_same(model, batch(model), "plain", 1e-11)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("grammar", "preset", "task"), ALL[::6])
-def test_plain_for_networks_of_all_kinds(grammar, preset, task):
-    model = network(grammar, preset, task).double()
-    assert_same(model, batch(model), "plain", 1e-11)
 
 
 def assert_kernels_agree(grammar, preset, task="graph", **options):
@@ -187,7 +164,7 @@ def test_a_hidden_layer_is_written_if_it_fits(grad, activation, room, expected, 
         mix = fast._kernel_mix(parts, torch.zeros(16, 4), torch.zeros(4, 16), mask, activation)
     assert mix.__module__.rpartition(".")[2] == expected
     odd = torch.zeros(15, 4)
-    assert fast._kernel_mix(parts, odd, odd.T, mask, activation) is plain.mix
+    assert fast._kernel_mix(parts, odd, odd.T, mask, activation) is fast._mix_rows
 
 
 # --- choosing ---
@@ -202,26 +179,26 @@ def test_triton_is_asked_for_and_missing(monkeypatch):
     monkeypatch.setattr(fast, "_has_triton", lambda: False)
     with pytest.raises(LoweringError, match=r'needs triton: pip install "g2n2\[kernels\]"'):
         network("r-G_L3", "paper", backend="triton")
-    assert fast.choose("auto", torch.device("cuda")) == "plain"
+    assert fast.choose("auto", torch.device("cuda")) == "packed"
 
 
 def test_triton_on_a_cpu_says_where_it_runs(monkeypatch):
     pytest.importorskip("triton", reason="the kernels need triton")
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     model = network("r-G_L3", "paper", backend="triton")
-    with pytest.raises(LoweringError, match=r"runs on a GPU, and the batch is on cpu: .*plain"):
+    with pytest.raises(LoweringError, match=r"runs on a GPU, and the batch is on cpu: .*packed"):
         model(small_batch(model, torch.float32))
 
 
 def test_auto_takes_the_fastest_there_is(monkeypatch):
     monkeypatch.setattr(fast, "_has_triton", lambda: True)
-    assert fast.choose("auto", torch.device("cpu")) == "plain"
+    assert fast.choose("auto", torch.device("cpu")) == "packed"
     assert fast.choose("auto", torch.device("cuda")) == "triton"
 
 
 def test_the_compiler_is_given_the_reference(monkeypatch):
-    model = network("r-G_L3", "paper", backend="plain")
-    monkeypatch.setattr(plain, "mix", None)
+    model = network("r-G_L3", "paper", backend="packed")
+    monkeypatch.setattr(packed_mlp, "mix", None)
     data = small_batch(model, torch.float32)
     with pytest.raises(TypeError):
         model(data)
@@ -254,12 +231,12 @@ def test_networks_work_without_triton():
     assert "backend triton needs triton" in process.stdout
 
 
-def test_plain_networks_do_not_import_triton():
+def test_packed_networks_do_not_import_triton():
     code = (
         "import sys, networkx as nx; from g2n2.nn import GrammarGNN; "
         "from g2n2.data.batch import GraphBatch; "
         "GrammarGNN('r-G_L3', width=4)(GraphBatch.of([nx.path_graph(3)])); "
-        "print('g2n2.ops.pair_mlp.triton' in sys.modules, 'g2n2.ops.pair_mlp.plain' in sys.modules)"
+        "print('g2n2.ops.pair_mlp.triton' in sys.modules, 'g2n2.ops.packed_mlp' in sys.modules)"
     )
     process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -271,7 +248,7 @@ def test_plain_networks_do_not_import_triton():
 
 
 def test_a_copy_computes_with_its_own_weights():
-    model = network("r-G_L3", "modern", backend="plain")
+    model = network("r-G_L3", "modern", backend="packed")
     data = small_batch(model, torch.float32)
     expected = model(data).detach()
     twin = copy.deepcopy(model)
@@ -287,7 +264,7 @@ def test_a_copy_computes_with_its_own_weights():
 
 
 def test_a_network_keeps_its_fast_layers_in_another_dtype():
-    model = network("r-G_L3", "modern", backend="plain")
+    model = network("r-G_L3", "modern", backend="packed")
     for dtype in (torch.float64, torch.float32, torch.bfloat16):
         model = model.to(dtype)
         assert model(small_batch(model, dtype)).dtype == dtype
@@ -295,26 +272,28 @@ def test_a_network_keeps_its_fast_layers_in_another_dtype():
 
 @pytest.mark.parametrize("preset", ["paper", "modern"])
 def test_a_file_brings_back_the_same_numbers(preset, tmp_path):
-    model = network("r-G_L3", preset, backend="plain")
+    model = network("r-G_L3", preset, backend="packed")
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.1)
     model.save(tmp_path / "network.safetensors")
     again = GrammarGNN.load(tmp_path / "network.safetensors")
     data = small_batch(model, torch.float32)
-    for backend in ("plain", "reference"):
+    for backend in ("packed", "reference"):
         again.backend = backend
         torch.testing.assert_close(again(data), model(data))
 
 
 @pytest.mark.parametrize("preset", ["paper", "modern", "ppgn", "official"])
 def test_autocast_computes_in_bfloat16_and_learns_in_float32(preset, monkeypatch):
-    model = network("r-G_L3", preset, backend="plain")
+    model = network("r-G_L3", preset, backend="packed")
     data = small_batch(model, torch.float32)
     expected = model(data).detach()
     seen = []
-    whole = plain.mix
-    monkeypatch.setattr(plain, "mix", lambda *args: seen.append(args[1][0].dtype) or whole(*args))
+    whole = packed_mlp.mix
+    monkeypatch.setattr(
+        packed_mlp, "mix", lambda *args: seen.append(args[1][0].dtype) or whole(*args)
+    )
     with torch.autocast("cpu", torch.bfloat16):
         value = model(data)
     value.float().sum().backward()
@@ -323,7 +302,7 @@ def test_autocast_computes_in_bfloat16_and_learns_in_float32(preset, monkeypatch
     assert set(seen) == (set() if preset == "ppgn" else {torch.bfloat16})
 
 
-@pytest.mark.parametrize("backend", ["plain", "triton"])
+@pytest.mark.parametrize("backend", ["packed", "triton"])
 def test_second_derivatives_are_refused_and_not_wrong(backend):
     """The reference has them; a fast backward pass says that it has none."""
     if backend == "triton":

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from g2n2.ops.pair_mlp.plain import KEPT_BYTES
+from g2n2.ops.packed import KEPT_BYTES
 
 GIB = 1024**3
 
@@ -40,13 +40,13 @@ def peak(preset, side, backend):
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", ["paper", "modern"])
 def test_a_grid_of_900_nodes_trains_within_6_gib(preset):
-    assert peak(preset, 30, "plain") < 6 * GIB
+    assert peak(preset, 30, "packed") < 6 * GIB
 
 
 @pytest.mark.slow
 def test_the_measure_sees_the_hidden_layers():
-    """Of 576² pairs a hidden layer of 8 × 32 channels is too large for `plain` to keep; the
+    """Of 576² pairs a hidden layer of 8 × 32 channels is too large for `packed` to keep; the
     reference keeps all three."""
     hidden = 3 * 576**2 * 8 * 32 * 4
     assert hidden > 3 * KEPT_BYTES
-    assert peak("modern", 24, "reference") - peak("modern", 24, "plain") > 0.8 * hidden
+    assert peak("modern", 24, "reference") - peak("modern", 24, "packed") > 0.8 * hidden

@@ -35,6 +35,7 @@ places = {f"{a}{k}": w for a in "SP" for k in range(4)} | {f"C{k}": k * w for k 
 whole = places | dict(SO=w, PO=w, BIAS=True, DIAGONAL=True, SILU=False, PRECISION="tf32")
 joined = {f"{a}{k}": w for a in "SP" for k in "012HV"} | {f"C{k}": 0 for k in "012HV"}
 wide = {"DW1", "DB1", "DW2", "DGAIN", "DOWN", "ALONG", "SCALE"}
+whole_numbers = dict(SIZES="i32", WIDTHS="i32", NODES="i32", OWNERS="i32", PAIRS="i64", TOTAL="i64")
 numbers = {"small", "clip", "log_beta1", "log_beta2", "beta1", "beta2"}
 modules = dict(
     adam=adam, edges=edges, fused=fused, weights=weights,
@@ -59,7 +60,8 @@ def show(name, warps=4, tile=None, full=(), **settings):
             kinds[argument] = "constexpr"
         elif argument.isupper() and argument not in ("N", "H"):
             bytes_ = argument in ("MASK", "FLAGS")
-            kinds[argument] = f"*{'i8' if bytes_ else 'fp32' if argument in wide | {*full} else dtype}"
+            kind = "fp32" if argument in wide | {*full} else dtype
+            kinds[argument] = "*" + whole_numbers.get(argument, "i8" if bytes_ else kind)
         else:
             kinds[argument] = "fp32" if argument in numbers else "i32"
     settings = {key: value for key, value in settings.items() if key in kinds}
@@ -110,8 +112,11 @@ else:
     entries = dict(S=w, P=32, PS=w, HADAMARD=True, DIAGONAL=True, MV=True, POWER=1)
     show("rule_kernels.entries_kernel", 2, **entries, COPY=True)
     show("rule_kernels.entries_back_kernel", 2, **entries)
-    show("pooling.forward_kernel", S=w, P=w, BM=ENTRIES, full=["OUT"])
-    show("pooling.backward_kernel", S=w, P=w, BM=ENTRIES, full=["DOUT"])
+    show("rule_kernels.zero_tail_kernel", BM=64, BC=64)
+    for masked in (False, True):
+        sums_of = dict(S=w, P=w, BM=ENTRIES, MASKED=masked)
+        show("pooling.forward_kernel", **sums_of, full=["OUT"])
+        show("pooling.backward_kernel", **sums_of, full=["DOUT"])
     show("pooling.row_kernel", S=w, P=w, BM=32, full=["OUT"])
     show("pooling.row_spread_kernel", S=w, P=w, BM=32, full=["DOUT"])
     show("sums.column_sums_kernel", BM=ROWS, BC=COLUMNS, full=["X"])

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from g2n2.ops.pair_mlp import plain, reference
+from g2n2.nn.fast import _mix_rows
+from g2n2.ops import packed_mlp
+from g2n2.ops.pair_mlp import reference
 from g2n2.ops.pair_mlp.layout import covered
 from g2n2.ops.pair_mlp.parts import Diagonal, Hadamard, Pairs
 from kernel_checks import DEVICE, LOW, SIZES, assert_twins, drawn, pairs_of, unequal_mask
@@ -126,7 +128,7 @@ def test_slices_of_a_wider_tensor_are_read_where_they_are(backend, poisoned):
             x[..., 2:7].transpose(1, 2), x[..., 9:13], x[..., 13:17], v[..., 1:4], *rest
         )
 
-    mix = plain.mix if backend == "plain" else kernels(backend)
+    mix = _mix_rows if backend == "plain" else kernels(backend)
     leaves = [wide, column, *weights]
     assert_twins(sliced(mix), sliced(reference.mix), leaves, torch.float32)
 
@@ -145,49 +147,49 @@ def test_what_the_kernels_cover():
     assert not covered([part(4), diagonal, diagonal], 32, 8), "two diagonals"
 
 
-# --- plain ---
+# --- rows in chunks ---
 
-PLAIN = [*CASES, Case("d4 d2"), Case("p4 h4 h3 d2 d3 p2 p1 p2", hidden=20, activation="silu")]
+ROWS = [*CASES, Case("p4 h4 h3 d2 d3 p2 p1 p2", hidden=20, activation="silu")]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, *LOW], ids=str)
-@pytest.mark.parametrize("case", PLAIN, ids=str)
-def test_plain_gives_what_the_reference_gives(case, dtype, poisoned):
+@pytest.mark.parametrize("case", ROWS, ids=str)
+def test_rows_gives_what_the_reference_gives(case, dtype, poisoned):
     mask = unequal_mask(7, "cpu")
     leaves = [
         None if x is None else x.detach().cpu().requires_grad_()
         for x in case.leaves(mask.to(DEVICE), dtype)
     ]
-    value = assert_twins(case.op(plain.mix, mask), case.op(reference.mix, mask), leaves, dtype)
+    value = assert_twins(case.op(_mix_rows, mask), case.op(reference.mix, mask), leaves, dtype)
     assert not value[~pairs_of(mask).expand_as(value)].any(), "padding is zero"
 
 
 @pytest.mark.parametrize("rows", [1, 3, 10, 1000])
 @pytest.mark.parametrize("kept", [0, 10**9])
 @pytest.mark.parametrize("nodes", [1, 2, 7])
-def test_plain_in_chunks_of_any_length(nodes, kept, rows, monkeypatch, poisoned):
-    monkeypatch.setattr(plain, "KEPT_BYTES", kept)
-    monkeypatch.setattr(plain, "CHUNK_BYTES", {DEVICE.type: rows * 32 * 8})
+def test_rows_in_chunks_of_any_length(nodes, kept, rows, monkeypatch, poisoned):
+    monkeypatch.setattr(packed_mlp, "KEPT_BYTES", kept)
+    monkeypatch.setattr(packed_mlp, "CHUNK_BYTES", {DEVICE.type: rows * 32 * 8})
     mask = unequal_mask(nodes)
     for case in (CASES[1], CASES[4]):
-        ops = case.op(plain.mix, mask), case.op(reference.mix, mask)
+        ops = case.op(_mix_rows, mask), case.op(reference.mix, mask)
         assert_twins(*ops, case.leaves(mask, torch.float64), torch.float64)
 
 
 @pytest.mark.parametrize("kept", [0, 10**9])
 @pytest.mark.parametrize("activation", ["relu", "silu"])
-def test_plain_has_the_gradients_of_its_values(activation, kept, monkeypatch):
-    monkeypatch.setattr(plain, "KEPT_BYTES", kept)
-    monkeypatch.setattr(plain, "CHUNK_BYTES", {DEVICE.type: 5 * 6 * 8})
+def test_rows_has_the_gradients_of_its_values(activation, kept, monkeypatch):
+    monkeypatch.setattr(packed_mlp, "KEPT_BYTES", kept)
+    monkeypatch.setattr(packed_mlp, "CHUNK_BYTES", {DEVICE.type: 5 * 6 * 8})
     mask = unequal_mask(3)
     case = Case("p2 h2 d2", hidden=6, out=2, residual=True, activation=activation)
-    assert torch.autograd.gradcheck(case.op(plain.mix, mask), case.leaves(mask, torch.float64))
+    assert torch.autograd.gradcheck(case.op(_mix_rows, mask), case.leaves(mask, torch.float64))
 
 
 def test_the_backward_pass_can_be_taken_twice():
     mask = unequal_mask(5)
     leaves = CASES[0].leaves(mask, torch.float32)
-    total = CASES[0].op(plain.mix, mask)(*leaves).sum()
+    total = CASES[0].op(_mix_rows, mask)(*leaves).sum()
     used = [x for x in leaves if x is not None]
     once = torch.autograd.grad(total, used, retain_graph=True)
     for x, y in zip(once, torch.autograd.grad(total, used), strict=True):
@@ -218,10 +220,10 @@ def test_a_large_graph_keeps_no_hidden_layer(monkeypatch):
         return saved_bytes(lambda: mix([Pairs(x)], (w1, None), (w2, None), mask, "relu"))
 
     one_layer = n * n * hidden * 4
-    monkeypatch.setattr(plain, "KEPT_BYTES", one_layer - 1)
-    assert bytes_of(plain.mix) < x.nbytes + one_layer / 8, "the input and little else"
-    monkeypatch.setattr(plain, "KEPT_BYTES", one_layer)
-    assert one_layer <= bytes_of(plain.mix) < x.nbytes + 1.2 * one_layer, "one hidden layer"
+    monkeypatch.setattr(packed_mlp, "KEPT_BYTES", one_layer - 1)
+    assert bytes_of(_mix_rows) < x.nbytes + one_layer / 8, "the input and little else"
+    monkeypatch.setattr(packed_mlp, "KEPT_BYTES", one_layer)
+    assert one_layer <= bytes_of(_mix_rows) < x.nbytes + 1.2 * one_layer, "one hidden layer"
     assert bytes_of(reference.mix) > one_layer, "the count sees a hidden layer"
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from g2n2.data import size_buckets
+from g2n2.data.capacities import Capacity
 from g2n2.data.dense_store import DenseStore
 from g2n2.data.size_buckets import SizeBucket
 from g2n2.data.store import GraphStore
@@ -115,6 +116,23 @@ def test_what_is_recorded_is_the_step_taken_plainly(grammar, preset, apart, monk
     for mine, theirs in zip(average.shadow, expected.shadow, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
     assert seen == pytest.approx(losses, rel=1e-4), "graphs that fill up do not count"
+
+
+@pytest.mark.parametrize("preset", ["modern", pytest.param("paper", marks=pytest.mark.slow)])
+def test_packed_rows_beyond_a_batch_count_for_nothing(preset, poisoned):
+    """The step on packed rows with room for more, every buffer poisoned before use."""
+    pytest.importorskip("triton", reason="the kernels need triton")
+    model = network(DEVICE, preset=preset)
+    model.backend = "triton"
+    twin = copy.deepcopy(model)
+    twin.backend = "reference"
+    step, _ = graphed(model, optimiser_of(model))
+    assert step.packed
+    room = step._fill(STEPS[1], RATES[1], 1)
+    step._whole(Capacity(room.pairs + 70, room.nodes + 9))
+    losses, _ = plain_steps(twin, RATES[1:2], steps=STEPS[1:2])
+    assert float(step.loss) == pytest.approx(losses[0], rel=1e-4)
+    assert_weights_agree(model, twin, atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", [None, torch.bfloat16])

@@ -1,4 +1,4 @@
-"""Batches of an epoch: random graphs, or in large sets graphs of similar size, reshuffled.
+"""Batches of an epoch: random graphs, or where asked for graphs of similar size, reshuffled.
 
 The order is a pure function of (sizes, batch, seed, epoch), so that a run can be taken up again at
 any step.
@@ -11,48 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .size_buckets import LEAST_ENTRIES, size_buckets
-
 Ints = NDArray[np.int64]
 
-WINDOW = 64
-"""Most batches that are sorted by size together."""
-WINDOWS = 12
-"""Fewest windows of an epoch, if padding allows it."""
-FEW = 128
-"""Epochs of at most this many batches are not sorted by size."""
 
-
-def sorted_together(sizes: Ints, batch: int, few: int = FEW) -> int:
-    """How many batches to sort by size together.
-
-    A small set is not sorted: batches of graphs of similar size, and often of the same class, that
-    recur in every epoch train worse (GIN on IMDB-BINARY: 65.5 % of held-out graphs right, against
-    69.2 % with random batches). More batches are sorted together if graphs differ so much that
-    padding would be most of the work, even in size buckets.
-
-    Args:
-        sizes: `[G]` nodes of each graph.
-        batch: Graphs in a batch.
-        few: Batches up to which a set is small.
-    """
-    small = len(sizes) <= batch * few
-    window = 1 if small else min(WINDOW, max(1, len(sizes) // (batch * WINDOWS)))
-    while (
-        window < WINDOW and _work(sizes, epoch_batches(sizes, batch, 0, 0, window)) > LEAST_ENTRIES
-    ):
-        window *= 2
-    return min(window, WINDOW)
-
-
-def _work(sizes: Ints, batches: Sequence[Ints]) -> float:
-    """Padded entries of a batch in size buckets, on average."""
-    most = int(sizes.max())
-    split = (size_buckets(np.sort(sizes[indices])[::-1], most) for indices in batches)
-    return sum(bucket.entries for buckets in split for bucket in buckets) / len(batches)
-
-
-def epoch_batches(sizes: Ints, batch: int, seed: int, epoch: int, window: int) -> list[Ints]:
+def epoch_batches(sizes: Ints, batch: int, seed: int, epoch: int, window: int = 1) -> list[Ints]:
     """The batches of one epoch: every graph once, the last batch kept however small.
 
     Args:
@@ -60,7 +22,8 @@ def epoch_batches(sizes: Ints, batch: int, seed: int, epoch: int, window: int) -
         batch: Graphs in a batch.
         seed: Of the run.
         epoch: Counted from 0.
-        window: How many batches are sorted by size together: `sorted_together`.
+        window: How many batches are sorted by size together; 1 for random batches, which train
+            better (GIN on IMDB-BINARY: 69.2 % of held-out graphs right, against 65.5 %).
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(sizes))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..described import counted
-from .batching import epoch_batches, padding_waste, sorted_together
+from .batching import epoch_batches, padding_waste
 from .graph_set import GraphSet, Ints, Target
 from .splits import smiles_of
 
@@ -62,9 +62,8 @@ def summarise(
     memory = _bytes(bytes_of(min(batch_size, len(train)), most))
     yield f"A batch of {batch_size} takes about {memory} of memory at {most} nodes."
     sizes = graphs.sizes[train]
-    first_epoch = epoch_batches(sizes, batch_size, 0, 0, sorted_together(sizes, batch_size))
-    waste = padding_waste(sizes, first_epoch)
-    yield f"Padding wastes {waste:.1%} with graphs of similar size together."
+    waste = padding_waste(sizes, epoch_batches(sizes, batch_size, 0, 0))
+    yield f"If batches are padded, {waste:.1%} of their pairs are padding."
     yield _there(loops, "self-loop")
     if one_way:
         yield _there(one_way, "one-direction edge", more=", so the graphs are directed")

@@ -1,4 +1,4 @@
-"""The same layer with less work: what `PlannedLayer.forward` says, in fewer and larger operations.
+"""A layer on padded batches through kernels: what `PlannedLayer.forward` says, in fewer operations.
 
 - All selectors of one memory are one matrix product.
 - `diag(v)` touches the n entries of its diagonal and not n².
@@ -26,10 +26,10 @@ from torch.nn import functional
 from ..compiler.lowering import Constants
 from ..errors import LoweringError
 from ..language.sorts import M
-from ..ops import channel_major
-from ..ops.pair_mlp import plain, reference
+from ..ops import channel_major, packed_mlp
+from ..ops.pair_mlp import reference
 from ..ops.pair_mlp.layout import covered
-from ..ops.pair_mlp.parts import Pairs, Part
+from ..ops.pair_mlp.parts import Diagonal, Hadamard, Pairs, Part
 from ..ops.rule_kernels.spec import MOST_NODES
 from .fast_rules import FastRule
 from .layer import (
@@ -45,23 +45,26 @@ from .layer import (
 )
 from .small_layer import SmallLayer
 
-Backend = Literal["auto", "reference", "plain", "triton"]
-BACKENDS = ("auto", "reference", "plain", "triton")
+Backend = Literal["auto", "reference", "packed", "triton"]
+BACKENDS = ("auto", "reference", "packed", "triton")
+RENAMED = {"plain": "packed"}
+"""What backends were called before."""
 KERNEL_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def choose(backend: str, device: torch.device) -> Backend:
-    """The backend for a device: `auto` is `triton` on a GPU that has it, `plain` elsewhere.
+    """The backend for a device: `auto` is `triton` on a GPU that has it, `packed` elsewhere.
 
     Raises:
         LoweringError: An unknown backend, or `triton` where it is not installed.
     """
+    backend = RENAMED.get(backend, backend)
     if backend not in BACKENDS:
         raise LoweringError(f"no backend is called {backend!r}; known: {', '.join(BACKENDS)}")
     if torch.compiler.is_compiling():
         return "reference"  # the compiler fuses plain operations itself
     if backend == "auto":
-        return "triton" if device.type == "cuda" and _has_triton() else "plain"
+        return "triton" if device.type == "cuda" and _has_triton() else "packed"
     if backend == "triton" and not _has_triton():
         raise LoweringError('backend triton needs triton: pip install "g2n2[kernels]"')
     return cast(Backend, backend)
@@ -120,20 +123,20 @@ class FastLayer:
                 for source, select in zip(rule.sources, rule.selectors, strict=True):
                     self.groups.setdefault(source, []).append(cast(Select, select))
 
-    def __call__(self, memories: Memories, around: BatchContext, backend: Backend) -> Memories:
+    def __call__(self, memories: Memories, around: BatchContext) -> Memories:
         """The memories after the layer.
 
         Raises:
-            LoweringError: Backend `triton` for a batch that is not on a GPU.
+            LoweringError: The batch is not on a GPU.
         """
         constants = around.constants
-        kernels = backend == "triton" and _kernels_take(next(iter(memories.values())))
-        if kernels and self.small is not None and around.mask.shape[1] <= MOST_NODES:
+        _refuse_without_gpu(around.mask.device)
+        if self.small is not None and around.mask.shape[1] <= MOST_NODES:
             return self.small(memories, around.scale, around.node_flags, around.pair_flags)
         read = dict(memories)
         for letter, norm in self.layer.norms.items():
-            read[letter] = _normalised(memories[letter], cast(nn.RMSNorm, norm), kernels)
-        operands = self._select(read, constants, kernels)
+            read[letter] = _normalised(memories[letter], cast(nn.RMSNorm, norm))
+        operands = self._select(read, constants)
         new: Memories = {}
         for letter, update in self.layer.updates.items():
             if isinstance(update, BilinearUpdate):
@@ -141,27 +144,25 @@ class FastLayer:
                 continue
             update = cast(Update, update)
             parts = [
-                rule.part([operands[id(s)] for s in rule.rule.selectors], constants, kernels)
+                rule.part([operands[id(s)] for s in rule.rule.selectors], constants)
                 for rule in self.rules[letter]
             ]
             if update.skips:
                 parts.insert(0, Pairs(read[letter]))
             residual = memories[letter] if update.residual else None
-            if _joins(update):
-                new[letter] = _joined(update, parts, residual, around.mask, kernels)
+            if _joins(update) and not all(isinstance(part, Diagonal) for part in parts):
+                new[letter] = _joined(update, parts, residual, around.mask)
             else:
                 new[letter] = _concatenated(update, parts, residual, constants)
         return new
 
-    def _select(self, read: Memories, constants: Constants, kernels: bool) -> dict[int, Tensor]:
+    def _select(self, read: Memories, constants: Constants) -> dict[int, Tensor]:
         """Every operand of every rule, by its selector: one product for each memory."""
         found: dict[int, Tensor] = {}
         for letter, group in self.groups.items():
             memory = read[letter]
             linear = [s for s in group if len(s.maps) == 1 and not s.biased]
-            flat = [
-                s for s in linear if memory.dim() < 4 or (kernels and not self._planar(s, memory))
-            ]
+            flat = [s for s in linear if memory.dim() < 4 or not self._planar(s, memory)]
             for own, apart in ((flat, _linear), (_without(linear, flat), channel_major.linear)):
                 if own:
                     pieces = apart(memory, [_scaled(select).to(memory.dtype) for select in own])
@@ -203,14 +204,12 @@ def _joins(update: Update) -> bool:
     return update.sort == M and len(linear_maps(update.mixer)) == 2
 
 
-def _joined(
-    update: Update, parts: list[Part], residual: Tensor | None, mask: Tensor, kernels: bool
-) -> Tensor:
+def _joined(update: Update, parts: list[Part], residual: Tensor | None, mask: Tensor) -> Tensor:
     """A matrix memory's update as one op."""
     dtype = next(iter(vars(parts[0]).values())).dtype
     first, second = (in_dtype(m, dtype) for m in linear_maps(update.mixer))
     activation = "silu" if isinstance(update.mixer[1], nn.SiLU) else "relu"
-    mix = _kernel_mix(parts, first[0], second[0], mask, activation) if kernels else plain.mix
+    mix = _kernel_mix(parts, first[0], second[0], mask, activation)
     return mix(parts, first, second, mask, activation, residual)
 
 
@@ -232,29 +231,47 @@ def _kernel_mix(
     from ..ops.pair_mlp import streamed, triton
 
     if not covered(parts, len(w1), len(w2)):
-        return plain.mix
+        return _mix_rows
     hidden_bytes = mask.numel() * mask.shape[1] * len(w1) * w1.element_size()
     fits = activation == "relu" and hidden_bytes <= streamed.HIDDEN_BYTES
     return streamed.mix if fits else triton.mix
 
 
-def _kernels_take(value: Tensor) -> bool:
-    """Whether there are kernels for numbers of this dtype; float64 is computed without."""
-    if value.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+def _mix_rows(
+    parts: Sequence[Part],
+    first: packed_mlp.Map,
+    second: packed_mlp.Map,
+    mask: Tensor,
+    activation: str,
+    residual: Tensor | None = None,
+) -> Tensor:
+    """See `pair_mlp.reference.mix`: what no kernel covers, in chunks of library products."""
+    rows = []
+    for part in parts:
+        if isinstance(part, Hadamard):
+            rows.append(packed_mlp.Part(part.left.flatten(0, 2), part.right.flatten(0, 2)))
+        else:
+            diagonal = isinstance(part, Diagonal)
+            rows.append(packed_mlp.Part(part.values.flatten(0, -2), diagonal=diagonal))
+    count, nodes = mask.shape
+    node = torch.arange(count * nodes, device=mask.device)
+    added = None if residual is None else residual.flatten(0, 2)
+    value = packed_mlp.mix(rows, first, second, activation, node * nodes + node % nodes, added)
+    return value.view(count, nodes, nodes, -1) * reference.pair_mask(mask)
+
+
+def _refuse_without_gpu(device: torch.device) -> None:
+    if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         raise LoweringError(
-            f"backend triton runs on a GPU, and the batch is on {value.device.type}: "
-            'move network and batch to "cuda", or use backend "plain"'
+            f"backend triton runs on a GPU, and the batch is on {device.type}: "
+            'move network and batch to "cuda", or use backend "packed"'
         )
-    return value.dtype in KERNEL_DTYPES
 
 
-def _normalised(memory: Tensor, norm: nn.RMSNorm, kernels: bool) -> Tensor:
-    gain, small = norm.weight.to(memory.dtype), norm.eps or 0.0
-    if kernels:
-        from ..ops.norms.triton import rms_norm
+def _normalised(memory: Tensor, norm: nn.RMSNorm) -> Tensor:
+    from ..ops.norms.triton import rms_norm
 
-        return rms_norm(memory, gain, small)
-    return functional.rms_norm(memory, norm.normalized_shape, gain, small)
+    return rms_norm(memory, norm.weight.to(memory.dtype), norm.eps or 0.0)
 
 
 def _without(selects: list[Select], some: list[Select]) -> list[Select]:

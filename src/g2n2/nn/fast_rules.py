@@ -11,7 +11,6 @@ from torch import Tensor
 from ..compiler.lowering import Constants, Lowered, lower
 from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
-from ..ops import channel_major
 from ..ops.pair_mlp.parts import Diagonal, Hadamard, Pairs, Part
 from ..ops.reference import scaled_by_graph
 from .layer import ApplyRule
@@ -49,7 +48,7 @@ class FastRule:
             return cls(rule, "product" if sorts == (M, M) else "column")
         return cls(rule, "other")
 
-    def part(self, operands: Sequence[Tensor], constants: Constants, kernels: bool) -> Part:
+    def part(self, operands: Sequence[Tensor], constants: Constants) -> Part:
         """The rule's output, or what an update can make it of."""
         rule = self.rule
         scale = constants["1/√n"] ** rule.power if rule.power else None
@@ -57,13 +56,9 @@ class FastRule:
             return Diagonal(scaled_by_graph(self.vector(operands, constants), scale))
         if self.shape == "hadamard":
             return Hadamard(operands[0], operands[1])
-        if kernels and self.shape in ("product", "column"):
+        if self.shape in ("product", "column"):
             from ..ops.products import triton
 
             multiply = triton.matrix_matrix if self.shape == "product" else triton.matrix_column
             return Pairs(multiply(operands[0], operands[1], scale))
-        if self.shape == "product":
-            return Pairs(scaled_by_graph(channel_major.matrix_matrix(*operands), scale))
-        if self.shape == "column":
-            return Pairs(scaled_by_graph(channel_major.matrix_column(*operands), scale))
         return Pairs(scaled_by_graph(rule.compute(operands, constants), scale))

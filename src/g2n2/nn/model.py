@@ -25,15 +25,15 @@ from ..language.terms import Leaf, subterms
 from ..ops.precision import without_autocast
 from ..verdict import Verdict, network_verdict
 from .batch_checks import validate_batch
-from .fast import BatchContext, FastLayer, choose, embedded
+from .fast import KERNEL_DTYPES, Backend, BatchContext, FastLayer, choose, embedded
 from .initialisation import initialise
 from .input_memories import input_memories
 from .layer import ApplyRule, Memories, PlannedLayer, linear
 from .lazy_constants import LazyConstants
 from .memory_budget import refuse_over_budget
+from .packed import PackedNetwork
 from .pyg_layout import as_pyg
 from .readout import Readout, SentenceRule
-from .size_groups import LIGHT, SMALL, by_size
 from .supports import SpectralSupports
 
 
@@ -68,8 +68,8 @@ class GrammarGNN(nn.Module):
             of supports without a definition.
         typical_size: Mean number of nodes of the graphs to come; scales sums in `modern`.
         memory_budget: Bytes one forward and backward pass may take; what is free where None.
-        backend: `reference` as the plan reads, `plain` with less work, `triton` with fused kernels;
-            `auto` takes the fastest there is.
+        backend: `reference` as the plan reads, `packed` on rows without padding, `triton` with
+            fused kernels; `auto` takes the fastest there is.
         pooling: `sum`, `mean` or `max`, for all parts or by part; the preset's where None.
         functions: `mlp` for an MLP on every memory; `free` only where it adds nothing to the words
             of the grammar, and linear maps elsewhere.
@@ -156,6 +156,7 @@ class GrammarGNN(nn.Module):
         layers = [PlannedLayer(layer, plan.preset) for layer in plan.layers]
         self.layers = nn.ModuleList(layers)
         self.fast = [FastLayer(layer) for layer in layers]
+        self.packed = PackedNetwork(self)
         self.readout = Readout(plan.readout, plan.preset, self.typical_size)
         self.columns_only = self.supports is None and columns_only(plan.grammar)
         if self.columns_only:
@@ -243,27 +244,14 @@ class GrammarGNN(nn.Module):
         designed: Tensor | None = None,
     ) -> Tensor:
         """Tensors in, tensors out: what is compiled and exported."""
-        if adjacency.is_sparse:
-            return self._network(adjacency, nodes, edges, mask, designed)
-        if mask.device.type == "cpu" and choose(self.backend, mask.device) == "plain":
-            small = SMALL if self.plan.inputs.matrix else LIGHT
-            return by_size(self._network, adjacency, nodes, edges, mask, designed, small=small)
-        return self._network(adjacency, nodes, edges, mask, designed)
-
-    def _network(
-        self,
-        adjacency: Tensor,
-        nodes: Tensor,
-        edges: Tensor,
-        mask: Tensor,
-        designed: Tensor | None,
-    ) -> Tensor:
+        if self.executor(mask.device, adjacency.is_sparse) == "packed":
+            return self.packed(adjacency, nodes, edges, mask, designed)
         return self.read_out(*self.final(adjacency, nodes, edges, mask, designed), mask)
 
     def read_out(self, memories: Memories, constants: Constants, mask: Tensor) -> Tensor:
         """Outputs from the last memories, in the dtype of the weights whatever autocast says."""
         with without_autocast(mask.device.type):
-            kernels = choose(self.backend, mask.device) == "triton"
+            kernels = self.executor(mask.device) == "triton"
             output: Tensor = self.readout(memories, mask, constants, kernels)
         return output
 
@@ -279,6 +267,10 @@ class GrammarGNN(nn.Module):
     ) -> tuple[Memories, LazyConstants]:
         """The memories after `depth` layers, all where None, and the constants rules may name."""
         constants = self.constants(adjacency, mask, designed)
+        if self.executor(mask.device, adjacency.is_sparse) == "packed":
+            graphs = self.packed.pack(adjacency, nodes, edges, mask, designed)
+            memories = self.packed.run(graphs, depth)
+            return self.packed.unpacked(memories, graphs, mask), constants
         return self.run(self.first(nodes, edges, constants), constants, mask, depth), constants
 
     def first(self, nodes: Tensor, edges: Tensor, constants: Constants) -> Memories:
@@ -295,7 +287,6 @@ class GrammarGNN(nn.Module):
         """
         device = mask.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-        backend = choose(self.backend, mask.device)
         memories = dict(first)
         if self.by_reference:
             with without_autocast(device):
@@ -312,7 +303,7 @@ class GrammarGNN(nn.Module):
                 constants = constants.to(dtype)
             surroundings = BatchContext(constants, mask)
             for number, fast in enumerate(self.fast[:depth]):
-                memories = fast(self._between(memories, number), surroundings, backend)
+                memories = fast(self._between(memories, number), surroundings)
         return memories
 
     def _between(self, memories: Memories, number: int) -> Memories:
@@ -331,10 +322,19 @@ class GrammarGNN(nn.Module):
             for own in fast.small.weights().values()
         ]
 
+    def executor(self, device: torch.device, sparse: bool = False) -> Backend:
+        """What computes a batch on a device: `choose`, less kernels where there are none.
+
+        There are none for float64 and for a sparse A.
+        """
+        chosen = choose(self.backend, device)
+        kernels = not sparse and next(self.parameters()).dtype in KERNEL_DTYPES
+        return "packed" if chosen == "triton" and not kernels else chosen
+
     @property
     def by_reference(self) -> bool:
-        """Whether the layers are computed as they are written, and not by their fast twins."""
-        return choose(self.backend, next(self.parameters()).device) == "reference"
+        """Whether `run` computes layers as they are written, and not by kernels."""
+        return self.executor(next(self.parameters()).device) != "triton"
 
     def constants(
         self, adjacency: Tensor, mask: Tensor, designed: Tensor | None = None

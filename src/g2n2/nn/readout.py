@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ from .lazy_constants import LazyConstants
 
 LEAST = float("-inf")
 MATRIX_SUMS = {("diagonal", "sum"), ("off-diagonal", "sum")}
+NO_SUMS: Mapping[str, Tensor] = MappingProxyType({})
 OVER_NODES = {"scalars": 0, "off-diagonal": 2}
 """How many nodes a part is summed over, where not one."""
 
@@ -99,10 +101,28 @@ class Readout(nn.Module):
     def dtype(self) -> torch.dtype:
         return next(self.decision.parameters()).dtype
 
+    @property
+    def sums_pairs(self) -> bool:
+        """Whether it sums a matrix memory over its diagonal and beside it."""
+        return {*self.plan.pools} >= MATRIX_SUMS
+
     def forward(
         self, memories: Memories, mask: Tensor, constants: Constants, kernels: bool = False
     ) -> Tensor:
-        features = self.features(memories, mask, constants, kernels)
+        sums: dict[str, Tensor] = {}
+        if kernels and self.sums_pairs and _one_tile(memories["M"]):
+            from ..ops.pooling.triton import sums as matrix_sums
+
+            sums["diagonal"], sums["off-diagonal"] = matrix_sums(memories["M"], mask)
+        value = self.decide(self.features(memories, mask, constants, sums, kernels))
+        if self.plan.task == "node":
+            return value * constants["1"]
+        if self.plan.task == "graph" or "ends" in constants:
+            return value
+        return value * constants["11ᵀ"]
+
+    def decide(self, features: Tensor) -> Tensor:
+        """The decision layers, on any number of rows."""
         features = features.to(self.dtype)  # pooled sums may be wider than a half-precision model
         features = functional.dropout(features, self.dropout, self.training)
         value = features
@@ -112,18 +132,22 @@ class Readout(nn.Module):
                 value = functional.dropout(value, self.dropout, self.training)
         if self.straight is not None:
             value = value + self.straight(features)
-        if self.plan.task == "node":
-            return value * constants["1"]
-        if self.plan.task == "graph" or "ends" in constants:
-            return value
-        return value * constants["11ᵀ"]
+        return value
 
     def features(
-        self, memories: Memories, mask: Tensor, constants: Constants, kernels: bool = False
+        self,
+        memories: Memories,
+        mask: Tensor,
+        constants: Constants,
+        sums: Mapping[str, Tensor] = NO_SUMS,
+        kernels: bool = False,
     ) -> Tensor:
-        """What the decision layers read: `[B, P]`, `[B, N, P]`, `[B, N, N, P]` or `[E, P]`."""
+        """What the decision layers read: `[B, P]`, `[B, N, P]`, `[B, N, N, P]` or `[E, P]`.
+
+        `sums` has those of the matrix memory that are known already, by the part they are over.
+        """
         plan = self.plan
-        of_graph = self.of_graph(memories, mask, constants, kernels) if plan.graph_width else None
+        of_graph = self.of_graph(memories, mask, constants, sums) if plan.graph_width else None
         if plan.task == "graph":
             assert of_graph is not None, "a graph read-out is never empty"
             return of_graph
@@ -148,10 +172,14 @@ class Readout(nn.Module):
         return torch.cat(parts, dim=-1)
 
     def of_graph(
-        self, memories: Memories, mask: Tensor, constants: Constants, kernels: bool = False
+        self,
+        memories: Memories,
+        mask: Tensor,
+        constants: Constants,
+        sums: Mapping[str, Tensor] = NO_SUMS,
     ) -> Tensor:
         """`[B, P]` the memories pooled, and the rules of S."""
-        parts = [self.pooled(memories, mask, kernels)] if self.plan.pooled_width else []
+        parts = [self.pooled(memories, mask, sums)] if self.plan.pooled_width else []
         if self.rules:
             parts += self.sentences(memories, constants)
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
@@ -164,16 +192,14 @@ class Readout(nn.Module):
             constants = _cast(constants, dtype)
         return [rule(read, constants) for rule in self.rules]
 
-    def pooled(self, memories: Memories, mask: Tensor, kernels: bool = False) -> Tensor:
-        """`[B, P]` every part of the memories, pooled; by kernels where they can."""
-        sums: dict[str, Tensor] = {}
-        if kernels and {*self.plan.pools} >= MATRIX_SUMS and _one_tile(memories["M"]):
-            from ..ops.pooling.triton import sums as matrix_sums
-
-            sums["diagonal"], sums["off-diagonal"] = matrix_sums(memories["M"], mask)
+    def pooled(
+        self, memories: Memories, mask: Tensor, sums: Mapping[str, Tensor] = NO_SUMS
+    ) -> Tensor:
+        """`[B, P]` every part of the memories, pooled."""
         parts = []
         for part, how in self.plan.pools:
-            value = sums[part] if part in sums else self._pool(part, how, memories, mask)
+            known = part in sums and how == "sum"
+            value = sums[part] if known else self._pool(part, how, memories, mask)
             power = OVER_NODES.get(part, 1) if how == "sum" else 0
             parts.append(value / self.unit**power if power else value)
         return torch.cat(parts, dim=-1)

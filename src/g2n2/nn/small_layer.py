@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
+from ..ops.graph_index import GraphIndex
 from ..ops.rule_kernels.spec import Kind, Rule
 from .layer import ApplyRule, Memories, PlannedLayer, Select, Update, in_dtype, linear_maps
 
@@ -79,7 +80,12 @@ class SmallLayer:
         return cls(layer, selectors, tuple(rules)) if known and all(map(_linear, every)) else None
 
     def __call__(
-        self, memories: Memories, scale: Tensor, node_flags: Tensor, pair_flags: Tensor
+        self,
+        memories: Memories,
+        scale: Tensor,
+        node_flags: Tensor,
+        pair_flags: Tensor,
+        index: GraphIndex | None = None,
     ) -> Memories:
         """The memories after the layer.
 
@@ -88,6 +94,7 @@ class SmallLayer:
             scale: `[B]` 1/√n.
             node_flags: `[B, N]` int8, 1 where there is a node.
             pair_flags: `[B, N, N]` int8, 1 where there are both.
+            index: Where graphs lie, if memories and flags are packed rows.
         """
         from ..ops.rule_kernels.triton import apply
         from ..ops.selecting.triton import select
@@ -108,7 +115,7 @@ class SmallLayer:
                 memory, gain, small, weight, room if skips else 0
             )
         matrix, column = apply(
-            read["M"] if skips else None, selected["M"], selected.get("V"), scale, self.rules
+            read["M"] if skips else None, selected["M"], selected.get("V"), scale, self.rules, index
         )
         new = {"M": self._mixed("M", matrix, kept["M"], pair_flags)}
         if "V" in self.layer.updates:

@@ -115,8 +115,8 @@ class RunConfig:
         batch: Graphs in a step.
         epochs: At most.
         passes: Passes over the training graphs in an epoch, that is between two validations.
-        window: Batches of an epoch sorted by size together, which saves padding; 1 for random
-            batches, 0 to choose by the set.
+        window: Batches of an epoch sorted by size together, which saves padding where batches are
+            padded; 0 or 1 for random batches.
         rate: Learning rate.
         decay: Weight decay, for the recipe `modern`.
         ema: Decay of the averaged weights that are evaluated; 0 for none.

@@ -1,4 +1,7 @@
-"""Whole optimiser steps as CUDA graphs: one for each shape of a batch, replayed with new indices.
+"""Whole optimiser steps as CUDA graphs: one for each room a batch needs, replayed with new indices.
+
+Where kernels compute the whole network on packed rows (`nn.packed_kernels`), a batch needs a
+`Capacity`: so many rows. Elsewhere it is padded, and needs a shape.
 
 A small batch is bound by launching its hundreds of kernels. A graph launches them all at once: it
 gathers the batch, runs the network forward and backward, clips, steps and averages. The host sends
@@ -15,14 +18,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..data.capacities import Capacity, capacities, capacity_of
 from ..data.capture_shapes import Shape, capture_shapes, holds
 from ..data.dense_store import DenseStore
 from ..data.graph_set import Ints
 from ..data.size_buckets import SizeBucket, largest_first, size_buckets
 from ..data.store import GraphStore
+from ..nn import packed_kernels
 from ..nn.half_precision_weights import Copies
 from ..nn.layer import Memories
 from ..nn.model import GrammarGNN
+from ..ops.graph_index import GraphIndex, packed_index
 from ..ops.precision import dot_precision
 from ..ops.side_stream import side_stream
 from .optimiser import Average, init_optimiser_state
@@ -39,10 +45,10 @@ class GraphedStep:
 
     The optimiser is an Adam or AdamW with `capturable` set and tensors for learning rates; the
     store holds all graphs, padded, with scaled targets. A batch of fewer than `batch` graphs is
-    filled up with the smallest graph, masked out. Batches are padded to `shapes`, the cheapest
-    first, the last for any; without shapes each batch has its own. `dtype` is that of the
-    arithmetic, None for that of the weights; with `keep` the input memories of all graphs stay on
-    the device.
+    filled up with the smallest graph, masked out. `dtype` is that of the arithmetic, None for that
+    of the weights; with `keep` the input memories of all graphs stay on the device. Kept memories
+    of a network that kernels compute are packed, and batches share a few capacities. Others are
+    padded to `shapes`, the cheapest first, the last for any; without shapes each has its own.
     """
 
     def __init__(
@@ -69,10 +75,15 @@ class GraphedStep:
         self.results = torch.zeros(2, device=self.device)
         self.loss, self.norm = self.results.unbind()
         self.weights = list(model.parameters())
-        self.inputs = Inputs(model, store, dtype, keep)
+        most = int(store.store.graphs.sizes.max())
+        self.packed = keep and packed_kernels.covers(model, most)
+        self.inputs = Inputs(model, store, dtype, keep and not self.packed)
         self.network = _OnInputs(model)
+        if self.packed:
+            self.rows = PackedInputs(self.inputs)
+            self.capacities = capacities(store.store.graphs.sizes, batch)
         self.copies = Copies(model, None if model.by_reference else dtype)
-        self.graphs: dict[Shape, torch.cuda.CUDAGraph] = {}
+        self.graphs: dict[Shape | Capacity, torch.cuda.CUDAGraph] = {}
         self.flat: FlatOptimizerStep | None = None
         self.side: torch.cuda.Stream | None = None
         self.pool: Any = None
@@ -86,8 +97,8 @@ class GraphedStep:
         loss, norm = self.results.clone().unbind()
         return loss, norm
 
-    def _fill(self, indices: Ints, rate: float, number: int) -> Shape:
-        """Copy indices, count, rate and share to the device; returns the batch's shape."""
+    def _fill(self, indices: Ints, rate: float, number: int) -> Shape | Capacity:
+        """Copy indices, count, rate and share to the device; returns the room the batch needs."""
         room = len(self.indices)
         assert 0 < len(indices) <= room, f"a step takes 1 to {room} graphs, got {len(indices)}"
         told = torch.empty(len(self.told), dtype=torch.int64, pin_memory=self.device.type == "cuda")
@@ -98,6 +109,10 @@ class GraphedStep:
         whole[room] = len(indices)
         whole[room + 1 :].view(np.float64)[:] = rate, 1.0 - self.average.keep(number)
         self.told.copy_(told, non_blocking=True)
+        if self.packed:
+            sizes = sizes[indices]
+            fitting_rows = (room for room in self.capacities if room.holds(sizes))
+            return next(fitting_rows, None) or capacity_of(sizes)
         sizes = sizes[whole[:room]]
         fitting = (shape for shape in self.shapes if holds(shape, sizes))
         return next(fitting, ()) or size_buckets(sizes, self.store.most)
@@ -114,7 +129,7 @@ class GraphedStep:
         mine = (self.task, len(self.indices), self.clip, self.dtype, bool(self.shapes))
         return (*mine, self.products) == (task, batch, clip, dtype, by_chance, dot_precision())
 
-    def _capture(self, shape: Shape) -> None:
+    def _capture(self, shape: Shape | Capacity) -> None:
         """Record the step for batches of a shape; nothing is learned while recording."""
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
@@ -154,7 +169,7 @@ class GraphedStep:
             self.norm,
         )
 
-    def _whole(self, shape: Shape) -> None:
+    def _whole(self, shape: Shape | Capacity) -> None:
         """The recorded step, from the indices to the averaged weights."""
         self.share.copy_(self.blend)
         for group in self.optimiser.param_groups:
@@ -166,14 +181,14 @@ class GraphedStep:
             self._plain_step()
         self.loss.copy_(total)
 
-    def _backward(self, shape: Shape) -> Tensor:
+    def _backward(self, shape: Shape | Capacity) -> Tensor:
         """Gradients of the mean loss, piece by piece; returns the sum of the losses."""
         counts = torch.arange(len(self.indices), device=self.device) < self.count
         targets = torch.where(
             counts[:, None], self.store.targets.index_select(0, self.indices), torch.nan
         )
-        if len(shape) == 1:
-            total, known = self._loss(shape[0], targets)
+        if isinstance(shape, Capacity) or len(shape) == 1:
+            total, known = self._loss(shape if isinstance(shape, Capacity) else shape[0], targets)
             with side_stream(
                 self.side
             ):  # where pieces add up, it would not wait for the one before
@@ -195,8 +210,12 @@ class GraphedStep:
         self.copies.refresh()
         self.average.blend(self.share)
 
-    def _loss(self, piece: SizeBucket, targets: Tensor) -> tuple[Tensor, Tensor]:
-        given = self.inputs.batch(self.indices[piece.start : piece.end], piece.width)
+    def _loss(self, piece: SizeBucket | Capacity, targets: Tensor) -> tuple[Tensor, Tensor]:
+        given: tuple[Any, ...]
+        if isinstance(piece, Capacity):
+            given = self.rows.batch(self.indices, self.count, piece)
+        else:
+            given = self.inputs.batch(self.indices[piece.start : piece.end], piece.width)
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not None):
             outputs = torch.func.functional_call(self.network, self.copies.named(), given)
         return self.task.loss(outputs, targets)
@@ -277,17 +296,71 @@ def _recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
     return all(weight.dtype == torch.float32 for weight in model.parameters())
 
 
+class PackedInputs:
+    """The input memories of all graphs as rows; a batch is one gather for each memory.
+
+    Args:
+        inputs: Computes them.
+    """
+
+    def __init__(self, inputs: Inputs) -> None:
+        store = inputs.store
+        self.sizes, self.most = store.sizes, store.most
+        lengths = {"M": store.sizes.square(), "V": store.sizes}
+        self.starts = {letter: count.cumsum(0) - count for letter, count in lengths.items()}
+        self.memories: Memories = {}
+        filled = dict.fromkeys(lengths, 0)
+        every = torch.arange(len(store.sizes), device=store.device).split(store.at_once)  # type: ignore[no-untyped-call]
+        for chosen in every:
+            there = torch.arange(self.most, device=store.device) < self.sizes[chosen, None]
+            real = {"M": there[:, :, None] & there[:, None], "V": there}
+            for letter, values in inputs._computed(chosen, self.most).items():
+                rows = values[real[letter]]
+                if letter not in self.memories:  # one row more: what rows beyond a batch are
+                    total = int(lengths[letter].sum()) + 1
+                    self.memories[letter] = rows.new_zeros(total, rows.shape[1])
+                start = filled[letter]
+                self.memories[letter][start : start + len(rows)] = rows
+                filled[letter] = start + len(rows)
+
+    def batch(self, indices: Tensor, count: Tensor, room: Capacity) -> tuple[Memories, GraphIndex]:
+        """The rows of the first `count` graphs of an index tensor, and where each graph lies."""
+        sizes = self.sizes.index_select(0, indices)
+        sizes = torch.where(torch.arange(len(indices), device=sizes.device) < count, sizes, 0)
+        index = packed_index(sizes, self.most, room.nodes, room.pairs)
+        memories = {}
+        for letter, values in self.memories.items():
+            lengths = sizes.square() if letter == "M" else sizes
+            ends = lengths.cumsum(0)
+            rows = torch.arange(room.pairs if letter == "M" else room.nodes, device=sizes.device)
+            owner = torch.searchsorted(ends, rows, right=True)
+            inside = owner < len(sizes)
+            owner = owner.clamp(max=len(sizes) - 1)
+            shift = self.starts[letter].index_select(0, indices) - (ends - lengths)
+            source = torch.where(inside, rows + shift[owner], len(values) - 1)
+            memories[letter] = values.index_select(0, source)
+        return memories, index
+
+
 class _OnInputs(nn.Module):
-    """A network as a function of its input memories."""
+    """A network as a function of its input memories, padded or packed."""
 
     def __init__(self, model: GrammarGNN) -> None:
         super().__init__()
         self.model = model
 
     def forward(
-        self, first: Memories, adjacency: Tensor, mask: Tensor, designed: Tensor | None
+        self,
+        first: Memories,
+        place: Tensor | GraphIndex,
+        mask: Tensor | None = None,
+        designed: Tensor | None = None,
     ) -> Tensor:
         model = self.model
+        if isinstance(place, GraphIndex):
+            return packed_kernels.outputs(model, first, place)
+        assert mask is not None, "of a padded batch"
+        adjacency = place
         constants = model.constants(adjacency, mask, designed)
         return model.read_out(model.run(first, constants, mask), constants, mask)
 

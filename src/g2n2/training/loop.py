@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..data.batching import epoch_batches, sorted_together
+from ..data.batching import epoch_batches
 from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
 from .checkpoint import Progress, random_states, restore_random_states, save_checkpoint
@@ -67,7 +67,7 @@ class Loop:
         self.files, self.folder, self.curves, self.watch = files, files.path, curves, watch
         self.train = parts.splits["train"]
         self.sizes = store.graphs.sizes[self.train]
-        self.window = config.window or sorted_together(self.sizes, self.recipe.batch)
+        self.window = config.window or 1
         device = self.fabric.device
         self.optimiser = make_optimiser(model.to(device), self.recipe, device)
         self.progress = Progress(micro=self.recipe.batch)

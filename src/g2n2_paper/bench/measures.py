@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity
 from torch.profiler import profile as record
 
+import g2n2
 from g2n2.bench import TOLERANCE, Effort, EqualityCheck, Precision, Timing, measure, relative_error
 from g2n2.data.graph_set import Ints
 from g2n2.nn.memory_budget import device_memory
@@ -265,3 +267,13 @@ def time_epochs(case: Case, cache: Path, device: str, quick: bool) -> dict[str, 
         "molecules": float(molecules),
         "graphs_per_second": molecules / median(epochs),
     }
+
+
+@cache
+def kernel_digest() -> str:
+    """Digest of the source of `g2n2.ops` and `g2n2.nn`: what a speed is the speed of."""
+    package = Path(g2n2.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(path for name in ("ops", "nn") for path in (package / name).rglob("*.py")):
+        digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -133,6 +133,7 @@ class Bench:
         size, effort = (16, bench.QUICK) if self.quick else (0, PEAK)
         speed = measures.bandwidth(self.device, size, effort)
         return provenance(self.device) | {
+            "kernels": measures.kernel_digest(),
             "triton": _version("triton"),
             "cuda": torch.version.cuda if self.device.type == "cuda" else None,
             "memory_gib": round(measures.free_memory(self.device) / 2**30, 1),
@@ -283,9 +284,9 @@ class Bench:
 @contextmanager
 def hidden_layers(keep: bool, device: torch.device) -> Iterator[None]:
     """Keep no hidden layer for the backward pass, as with graphs that are too large for it."""
-    from g2n2.ops.pair_mlp import plain
+    from g2n2.ops import packed_mlp
 
-    module: ModuleType = plain
+    module: ModuleType = packed_mlp
     name = "KEPT_BYTES"
     if device.type == "cuda":
         from g2n2.ops.pair_mlp import streamed

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from ..bench.cases import GIB
-from ..bench.measures import PARTS, REST
+from ..bench.measures import PARTS, REST, kernel_digest
 from ..bench.run import Row
 from .drawing import Drawing
 from .numbers import EMPTY, markdown
@@ -45,6 +45,7 @@ FIGURES = {
 }
 """Header to figure, digits and scale."""
 SHARES = {"spread": "spread", "of peak": "share_of_peak"} | {p: p for p in (*PARTS, REST)}
+OLDER = "measured with older kernels"
 PEERS = {
     "× reference": "reference",
     "× PPGN": "ppgn",
@@ -125,12 +126,20 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def group_tables(rows: Iterable[Row], group: str) -> str:
-    """Markdown: the table of a group for each machine it was measured on."""
+    """Markdown: the table of a group for each machine it was measured on.
+
+    A table measured with other kernels than those of the package says so. A change of the kernels
+    then makes the committed page differ from its records until it is written again.
+    """
+    parts = []
     by_machine: dict[str, list[Row]] = {}
     for row in rows:
         if row["group"] == group:
             by_machine.setdefault(machine(row), []).append(row)
-    parts = [f"{m}:\n\n{markdown(group_table(chosen, group))}" for m, chosen in by_machine.items()]
+    for name, measured in by_machine.items():
+        older = any(row["made_with"].get("kernels") != kernel_digest() for row in measured)
+        note = f", {OLDER}" if older else ""
+        parts.append(f"{name}{note}:\n\n{markdown(group_table(measured, group))}")
     return "\n\n".join(parts) or f"*Not measured yet: `g2n2-paper bench --case {group}`.*"
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from g2n2 import bench as library
 from g2n2.bench import Effort, Workload, drawn_molecules
 from g2n2.errors import DataError
-from g2n2.ops.pair_mlp import plain
+from g2n2.ops import packed_mlp
 from g2n2_paper.bench import block_diagonal, cases, measures, run
 from g2n2_paper.bench.block_diagonal import Blocks
 from g2n2_paper.bench.cases import Case, cases_for
@@ -25,6 +25,7 @@ from g2n2_paper.bench.run import (
     sized_graphs,
 )
 from g2n2_paper.cli import app
+from g2n2_paper.report import performance
 from g2n2_paper.report.performance import cell, is_met, number
 
 ROOT = Path(__file__).parents[3]
@@ -112,8 +113,8 @@ def test_what_goes_wrong_is_part_of_the_result(bench, monkeypatch, capsys):
     assert (broken["status"], broken["reason"]) == ("failed", "ZeroDivisionError: division by zero")
     assert "Traceback" in capsys.readouterr().err
     with monkeypatch.context() as patch:
-        real = plain.mix
-        patch.setattr(plain, "mix", lambda *a, **k: 1.5 * real(*a, **k))
+        real = packed_mlp.mix
+        patch.setattr(packed_mlp, "mix", lambda *a, **k: 1.5 * real(*a, **k))
         other = bench.run(TINY)
     assert (other["status"], other["figures"]) == ("differs", {})
     assert "outputs are off by" in other["reason"]
@@ -150,15 +151,15 @@ def test_what_does_not_fit_is_skipped_before_it_is_made(monkeypatch):
 def test_equality_is_checked_with_hidden_layers_kept_and_not_kept(bench, monkeypatch):
     case = replace(TINY, nodes=0, width=8, layers=2, batch=1, batches=40)
     assert bench._compared(case)
-    real = plain.mix
-    wrong = lambda *a, **k: (1.0 if plain.KEPT_BYTES else 1.5) * real(*a, **k)  # noqa: E731
-    monkeypatch.setattr(plain, "mix", wrong)
+    real = packed_mlp.mix
+    wrong = lambda *a, **k: (1.0 if packed_mlp.KEPT_BYTES else 1.5) * real(*a, **k)  # noqa: E731
+    monkeypatch.setattr(packed_mlp, "mix", wrong)
     with pytest.raises(run.DiffersError):
         bench._compared(case)
-    before = plain.KEPT_BYTES
+    before = packed_mlp.KEPT_BYTES
     with pytest.raises(ZeroDivisionError), hidden_layers(False, CPU):
-        _ = 1 / plain.KEPT_BYTES
-    assert before == plain.KEPT_BYTES
+        _ = 1 / packed_mlp.KEPT_BYTES
+    assert before == packed_mlp.KEPT_BYTES
 
 
 def test_the_product_beside_the_batched_product(bench):
@@ -252,3 +253,14 @@ def test_the_command_keeps_what_it_measures(tmp_path, monkeypatch):
     (row,) = read_results(tmp_path / "kept")
     assert {"cpu", "torch", "commit", "peak_tflops", "threads"} <= set(row["made_with"])
     assert "graphs/s" in kept.output
+
+
+def test_a_table_of_other_kernels_says_so(bench, monkeypatch):
+    """The committed page is compared with this text, so a changed kernel cannot go unnoticed."""
+    row = bench.run(TINY)
+    assert performance.OLDER not in performance.group_tables([row], row["group"])
+    monkeypatch.setattr(performance, "kernel_digest", lambda: "another")
+    assert performance.OLDER in performance.group_tables([row], row["group"])
+    monkeypatch.undo()
+    del row["made_with"]["kernels"]
+    assert performance.OLDER in performance.group_tables([row], row["group"])

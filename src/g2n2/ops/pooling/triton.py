@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ..graph_index import GraphIndex, padded_index
+from ..rule_kernels.triton import zero_tail
 from ..tiling import block, programs
 from . import kernels
 
@@ -21,7 +23,16 @@ ROW = 32
 
 def sums(memory: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """See `reference.sums`."""
-    both: Tensor = _Sums.apply(memory, mask)  # type: ignore[no-untyped-call]
+    index = padded_index(mask.shape[0], mask.shape[1], mask.device)
+    rows = memory.flatten(0, 2)
+    both: Tensor = _Sums.apply(rows, mask.to(torch.int8), index)  # type: ignore[no-untyped-call]
+    diagonal, beside = both.chunk(2, dim=-1)
+    return diagonal, beside
+
+
+def packed_sums(rows: Tensor, index: GraphIndex) -> tuple[Tensor, Tensor]:
+    """The same of packed rows `[P, S]`; rows that belong to no graph have gradient 0."""
+    both: Tensor = _Sums.apply(rows, None, index)  # type: ignore[no-untyped-call]
     diagonal, beside = both.chunk(2, dim=-1)
     return diagonal, beside
 
@@ -29,26 +40,30 @@ def sums(memory: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 class _Sums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Tensor:
-        memory, mask = args
-        batch, nodes, _, width = memory.shape
-        flags = _remembered(ctx, memory, mask)
-        out: Tensor = memory.new_empty(batch, 2 * width, dtype=torch.float32)
-        kernels.forward_kernel[(batch,)](
-            memory.contiguous(), flags, out, nodes, S=width, P=block(width), BM=ENTRIES
-        )
+        rows, flags, index = args
+        width = rows.shape[1]
+        out: Tensor = rows.new_empty(len(index.sizes), 2 * width, dtype=torch.float32)
+        kernels.forward_kernel[(len(index.sizes),)](
+            rows.contiguous(), flags, out, index.sizes, index.pair_starts,
+            S=width, P=block(width), BM=ENTRIES, MASKED=flags is not None,
+        )  # fmt: skip
+        ctx.flags, ctx.index, ctx.like = flags, index, (rows.shape, rows.dtype)
         return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        flags, dmemory = _recalled(ctx)
-        shape = dmemory.shape
-        parts = programs(shape[1] ** 2, ENTRIES)
-        kernels.backward_kernel[(parts * shape[0],)](
-            grads[0].contiguous(), flags, dmemory, shape[1], parts,
-            S=shape[3], P=block(shape[3]), BM=ENTRIES,
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        (count, width), dtype = ctx.like
+        index: GraphIndex = ctx.index
+        drows = grads[0].new_empty(count, width, dtype=dtype)
+        parts = programs(index.most**2, ENTRIES)
+        kernels.backward_kernel[(parts * len(index.sizes),)](
+            grads[0].contiguous(), ctx.flags, drows, index.sizes, index.pair_starts, parts,
+            S=width, P=block(width), BM=ENTRIES, MASKED=ctx.flags is not None,
         )  # fmt: skip
-        return dmemory, None
+        if index.totals is not None:
+            zero_tail(drows, index.totals[1])
+        return drows, None, None
 
 
 def row_sums(memory: Tensor, mask: Tensor) -> Tensor:

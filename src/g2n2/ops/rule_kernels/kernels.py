@@ -2,7 +2,9 @@
 
 Products: a program owns some channels of one graph, all n × n entries in one tile, so that they are
 one batched product on tensor cores. Everything else: a program owns one row of a graph's matrix
-(one column on the way back), all channels side by side.
+(one column on the way back), all channels side by side. Where graph g lies is read from tensors:
+SIZES its nodes, WIDTHS the pairs from one row of its matrix to the next, NODES and PAIRS its first
+ones, OWNERS the graph of each node, −1 for rows that are no node.
 """
 
 from __future__ import annotations
@@ -21,16 +23,40 @@ def powered(SCALE, g, POWER: tl.constexpr):
 
 
 @triton.jit
-def square(g, N, P: tl.constexpr):
+def square(g, SIZES, WIDTHS, PAIRS, P: tl.constexpr):
     """`[P, P, 1]` numbers of the pairs of graph g, and which of them are there."""
     i = tl.arange(0, P)
-    row = g.to(tl.int64) * N * N + (i[:, None] * N + i[None, :])
-    return row[:, :, None], ((i < N)[:, None] & (i < N)[None, :])[:, :, None]
+    n, width = tl.load(SIZES + g), tl.load(WIDTHS + g)
+    row = tl.load(PAIRS + g) + (i[:, None] * width + i[None, :])
+    return row[:, :, None], ((i < n)[:, None] & (i < n)[None, :])[:, :, None]
+
+
+@triton.jit
+def place_of(node, SIZES, WIDTHS, NODES, PAIRS, OWNERS):
+    """Of a node: its graph, that graph's size, width and first node and pair, its own number."""
+    owner = tl.load(OWNERS + node)
+    g = tl.maximum(owner, 0)
+    n = tl.where(owner < 0, 0, tl.load(SIZES + g))
+    first = tl.load(NODES + g)
+    return g, n, tl.load(WIDTHS + g), first.to(tl.int64), tl.load(PAIRS + g), node - first
+
+
+@triton.jit
+def zero_tail_kernel(X, TOTAL, count, width, stride, BM: tl.constexpr, BC: tl.constexpr):
+    """Clear rows from the total on."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    tail = (rows >= tl.load(TOTAL)) & (rows < count)
+    if tl.sum(tail.to(tl.int32), axis=0) > 0:
+        for start in range(0, width, BC):
+            c = start + tl.arange(0, BC)
+            place = X + rows.to(tl.int64)[:, None] * stride + c[None, :]
+            zeros = tl.zeros([BM, BC], dtype=X.dtype.element_ty)
+            tl.store(place, zeros, mask=tail[:, None] & (c < width)[None, :])
 
 
 @triton.jit
 def product_kernel(
-    X, Y, SCALE, OUT, N, stride_x, stride_y, stride_out, x_from, y_from, to,
+    X, Y, SCALE, OUT, SIZES, WIDTHS, PAIRS, stride_x, stride_y, stride_out, x_from, y_from, to,
     TURN_X: tl.constexpr, TURN_Y: tl.constexpr,
     S: tl.constexpr, P: tl.constexpr, BC: tl.constexpr,
     POWER: tl.constexpr, PRECISION: tl.constexpr,
@@ -39,7 +65,7 @@ def product_kernel(
     parts: tl.constexpr = (S + BC - 1) // BC
     g = tl.program_id(0) // parts
     c = (tl.program_id(0) % parts * BC + tl.arange(0, BC))[None, None, :]
-    row, inside = square(g, N, P)
+    row, inside = square(g, SIZES, WIDTHS, PAIRS, P)
     inside = inside & (c < S)
     x = tl.load(X + row * stride_x + x_from + c, mask=inside, other=0.0)
     y = tl.load(Y + row * stride_y + y_from + c, mask=inside, other=0.0)
@@ -54,19 +80,20 @@ def product_kernel(
 
 @triton.jit
 def entries_kernel(
-    READ, Z, V, SCALE, OUT, COLUMN, N, stride_read, stride_z, stride_v, stride_out, stride_column,
+    READ, Z, V, SCALE, OUT, COLUMN, SIZES, WIDTHS, NODES, PAIRS, OWNERS,
+    stride_read, stride_z, stride_v, stride_out, stride_column,
     left, right, to_hadamard, along, to_diagonal, matrix, vector, to_column,
     S: tl.constexpr, P: tl.constexpr, PS: tl.constexpr, COPY: tl.constexpr,
     HADAMARD: tl.constexpr, DIAGONAL: tl.constexpr, MV: tl.constexpr, POWER: tl.constexpr,
 ):  # fmt: skip
     """Row i of a graph: what was read (COPY), M⊙M, diag(v), and entry i of M·v."""
-    i = tl.program_id(0) % N
-    g = (tl.program_id(0) // N).to(tl.int64)
+    me = tl.program_id(0)
+    g, n, width, first, start, i = place_of(me, SIZES, WIDTHS, NODES, PAIRS, OWNERS)
     j = tl.arange(0, P)
     c = tl.arange(0, PS)[None, :]
-    inside = (j < N)[:, None] & (c < S)
-    row = ((g * N + i) * N + j)[:, None]
-    node = (g * N + j)[:, None]
+    inside = (j < n)[:, None] & (c < S)
+    row = (start + i * width + j)[:, None]
+    node = (first + j)[:, None]
     dtype = OUT.dtype.element_ty
     if COPY:
         value = tl.load(READ + row * stride_read + c, mask=inside, other=0.0)
@@ -86,26 +113,28 @@ def entries_kernel(
         if POWER > 0:
             value *= powered(SCALE, g, POWER)
         c = tl.arange(0, PS)
-        place = COLUMN + (g * N + i) * stride_column + to_column + c
-        tl.store(place, value.to(COLUMN.dtype.element_ty), mask=c < S)
+        place = COLUMN + (first + i) * stride_column + to_column + c
+        tl.store(place, value.to(COLUMN.dtype.element_ty), mask=c < tl.where(n > 0, S, 0))
 
 
 @triton.jit
 def entries_back_kernel(
-    Z, V, SCALE, DOUT, DCOLUMN, DZ, DV, N, stride_z, stride_v, stride_out, stride_column,
+    Z, V, SCALE, DOUT, DCOLUMN, DZ, DV, SIZES, WIDTHS, NODES, PAIRS, OWNERS,
+    stride_z, stride_v, stride_out, stride_column,
     left, right, to_hadamard, along, to_diagonal, matrix, vector, to_column,
     S: tl.constexpr, P: tl.constexpr, PS: tl.constexpr,
     HADAMARD: tl.constexpr, DIAGONAL: tl.constexpr, MV: tl.constexpr, POWER: tl.constexpr,
 ):  # fmt: skip
     """Column j of a graph: gradients of both factors, of v, and of what meets entry j of v."""
-    j = tl.program_id(0) % N
-    g = (tl.program_id(0) // N).to(tl.int64)
+    me = tl.program_id(0)
+    g, n, width, first, start, j = place_of(me, SIZES, WIDTHS, NODES, PAIRS, OWNERS)
     i = tl.arange(0, P)
     channels = tl.arange(0, PS)
     c = channels[None, :]
-    inside = (i < N)[:, None] & (c < S)
-    row = ((g * N + i) * N + j)[:, None]
-    mine = (g * N + j) * stride_v + channels
+    inside = (i < n)[:, None] & (c < S)
+    here = channels < tl.where(n > 0, S, 0)
+    row = (start + i * width + j)[:, None]
+    mine = (first + j) * stride_v + channels
     dtype = DZ.dtype.element_ty
     if HADAMARD:
         flow = tl.load(DOUT + row * stride_out + to_hadamard + c, mask=inside, other=0.0)
@@ -115,15 +144,15 @@ def entries_back_kernel(
         tl.store(DZ + row * stride_z + left + c, (flow * y).to(dtype), mask=inside)
         tl.store(DZ + row * stride_z + right + c, (flow * x).to(dtype), mask=inside)
     if DIAGONAL:
-        entry = DOUT + ((g * N + j) * N + j) * stride_out + to_diagonal + channels
-        tl.store(DV + mine + along, tl.load(entry, mask=channels < S), mask=channels < S)
+        entry = DOUT + (start + j * width + j) * stride_out + to_diagonal + channels
+        tl.store(DV + mine + along, tl.load(entry, mask=here), mask=here)
     if MV:
-        place = DCOLUMN + (g * N + i)[:, None] * stride_column + to_column + c
+        place = DCOLUMN + (first + i)[:, None] * stride_column + to_column + c
         flow = tl.load(place, mask=inside, other=0.0).to(tl.float32)
         if POWER > 0:
             flow *= powered(SCALE, g, POWER)
         m = tl.load(Z + row * stride_z + matrix + c, mask=inside, other=0.0).to(tl.float32)
-        v = tl.load(V + mine + vector, mask=channels < S, other=0.0).to(tl.float32)
+        v = tl.load(V + mine + vector, mask=here, other=0.0).to(tl.float32)
         tl.store(DZ + row * stride_z + matrix + c, (flow * v[None, :]).to(dtype), mask=inside)
         dv = tl.sum(m * flow, axis=0)
-        tl.store(DV + mine + vector, dv.to(DV.dtype.element_ty), mask=channels < S)
+        tl.store(DV + mine + vector, dv.to(DV.dtype.element_ty), mask=here)

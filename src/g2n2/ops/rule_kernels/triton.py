@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ..graph_index import GraphIndex, padded_index
 from ..precision import batched_precision
 from ..tiling import as_rows, block, programs
 from . import kernels
@@ -23,6 +24,7 @@ from .spec import MOST_NODES, Round, Rule, rounds
 Slice = tuple[Tensor, int]
 """Rows, and the column its channels begin at."""
 
+TAIL_ROWS = 64
 CHANNELS = 16
 """Of a program that multiplies: 32 bytes side by side in bfloat16."""
 
@@ -33,14 +35,15 @@ def apply(
     vectors: Tensor | None,
     scale: Tensor,
     rules: Sequence[Rule],
+    index: GraphIndex | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """See `reference.apply`.
+    """See `reference.apply`; with an index, of rows `[P, S]` and `[Q, S]`.
 
-    Where what was read is the first channels of a tensor just wide enough, the outputs are written
-    into the rest of that tensor.
+    Rows beyond the last graph become 0, in outputs and gradients. Where what was read is the first
+    channels of a tensor just wide enough, the outputs are written into the rest of that tensor.
     """
     result: tuple[Tensor, Tensor] = _Apply.apply(  # type: ignore[no-untyped-call]
-        tuple(rules), scale, read, matrices, vectors
+        tuple(rules), scale, index, read, matrices, vectors
     )
     return result
 
@@ -48,15 +51,18 @@ def apply(
 class _Apply(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor]:
-        rules, scale, read, matrices, vectors = args
-        (batch, nodes), kept = matrices.shape[:2], 0 if read is None else read.shape[-1]
+        rules, scale, index, read, matrices, vectors = args
+        shape, kept = matrices.shape[:-1], 0 if read is None else read.shape[-1]
+        if index is None:
+            index = padded_index(shape[0], shape[1], matrices.device)
         columns = sum(rule.width for rule in rules if rule.kind == "column")
         pairs = sum(rule.width for rule in rules) - columns
         out = _around(read, kept + pairs)
         in_place = out is not None
         if out is None:
-            out = matrices.new_empty(batch, nodes, nodes, kept + pairs)
-        column = matrices.new_empty(batch, nodes, columns)
+            out = matrices.new_empty(*shape, kept + pairs)
+        nodes = shape[:2] if len(shape) == 3 else (len(index.owners),)
+        column = matrices.new_empty(*nodes, columns)
         z = as_rows(matrices)
         v, source = (None if x is None else as_rows(x) for x in (vectors, read))
         todo = list(rounds(rules))
@@ -64,18 +70,20 @@ class _Apply(torch.autograd.Function):
         for number, together in enumerate(todo):
             if product := together.get("product"):
                 a, b = product.operands
-                _multiply((z, a), (z, b), (as_rows(out), product.to), product, scale, nodes)
+                _multiply((z, a), (z, b), (as_rows(out), product.to), product, scale, index)
             copy = copied and number == 0
             if copy or set(together) - {"product"}:
-                kernels.entries_kernel[(nodes * batch,)](
-                    source, z, v, scale, out, column, nodes, _stride(source), _stride(z),
-                    _stride(v), out.shape[-1], column.shape[-1], **_entries(together, nodes),
+                kernels.entries_kernel[(len(index.owners),)](
+                    source, z, v, scale, out, column, *_places(index), _stride(source), _stride(z),
+                    _stride(v), out.shape[-1], column.shape[-1], **_entries(together, index.most),
                     COPY=copy,
                 )  # fmt: skip
         if kept and not copied and not in_place:
             out[..., :kept] = read
+        _zero_tails(index, column, out)
         ctx.save_for_backward(scale, z, v)
-        ctx.rounds, ctx.kept, ctx.sizes = todo, kept, (batch, nodes)
+        ctx.rounds, ctx.kept, ctx.index = todo, kept, index
+        ctx.shapes = shape, nodes
         return out, column
 
     @staticmethod
@@ -83,27 +91,51 @@ class _Apply(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         scale, z, v = ctx.saved_tensors
         dout, dcolumn = grads[0].contiguous(), as_rows(grads[1])
-        batch, nodes = ctx.sizes
+        index: GraphIndex = ctx.index
         z, v = z.contiguous(), None if v is None else v.contiguous()
         dz, dv = torch.empty_like(z), None if v is None else torch.empty_like(v)
         for together in ctx.rounds:
             if product := together.get("product"):
                 a, b = product.operands
                 flow = (as_rows(dout), product.to)
-                _multiply(flow, (z, b), (dz, a), product, scale, nodes, turn_right=True)
-                _multiply((z, a), flow, (dz, b), product, scale, nodes, turn_left=True)
+                _multiply(flow, (z, b), (dz, a), product, scale, index, turn_right=True)
+                _multiply((z, a), flow, (dz, b), product, scale, index, turn_left=True)
             if set(together) - {"product"}:
-                kernels.entries_back_kernel[(nodes * batch,)](
-                    z, v, scale, dout, dcolumn, dz, dv, nodes, _stride(z), _stride(v),
-                    dout.shape[-1], _stride(dcolumn), **_entries(together, nodes),
+                kernels.entries_back_kernel[(len(index.owners),)](
+                    z, v, scale, dout, dcolumn, dz, dv, *_places(index), _stride(z), _stride(v),
+                    dout.shape[-1], _stride(dcolumn), **_entries(together, index.most),
                 )  # fmt: skip
+        _zero_tails(index, dv, dz)
+        pairs, nodes = ctx.shapes
         return (
             None,
             None,
+            None,
             dout[..., : ctx.kept] if ctx.kept else None,
-            dz.view(batch, nodes, nodes, -1),
-            None if dv is None else dv.view(batch, nodes, -1),
+            dz.view(*pairs, -1),
+            None if dv is None else dv.view(*nodes, -1),
         )
+
+
+def _places(index: GraphIndex) -> tuple[Tensor, ...]:
+    return index.sizes, index.widths, index.node_starts, index.pair_starts, index.owners
+
+
+def _zero_tails(index: GraphIndex, nodes: Tensor | None, pairs: Tensor) -> None:
+    """Clear the rows that belong to no graph."""
+    if index.totals is None:
+        return
+    for rows, total in zip((nodes, pairs), index.totals, strict=True):
+        if rows is not None and rows.shape[-1]:
+            zero_tail(rows, total)
+
+
+def zero_tail(rows: Tensor, total: Tensor) -> None:
+    """Clear the rows of `[R, S]` from `total` on."""
+    count, width = rows.shape
+    kernels.zero_tail_kernel[(programs(count, TAIL_ROWS),)](
+        rows, total, count, width, rows.stride(0), BM=TAIL_ROWS, BC=64
+    )
 
 
 def _around(read: Tensor | None, width: int) -> Tensor | None:
@@ -131,16 +163,16 @@ def _multiply(
     out: Slice,
     rule: Rule,
     scale: Tensor,
-    nodes: int,
+    index: GraphIndex,
     turn_left: bool = False,
     turn_right: bool = False,
 ) -> None:
     """One channel-wise product between slices of rows, of transposes where asked."""
     (x, x_from), (y, y_from), (z, to) = left, right, out
-    batch = len(x) // nodes**2
-    kernels.product_kernel[(programs(rule.width, CHANNELS) * batch,)](
-        x, y, scale, z, nodes, _stride(x), _stride(y), _stride(z), x_from, y_from, to,
-        TURN_X=turn_left, TURN_Y=turn_right, S=rule.width, P=_tile(nodes), BC=CHANNELS,
+    kernels.product_kernel[(programs(rule.width, CHANNELS) * len(index.sizes),)](
+        x, y, scale, z, index.sizes, index.widths, index.pair_starts,
+        _stride(x), _stride(y), _stride(z), x_from, y_from, to,
+        TURN_X=turn_left, TURN_Y=turn_right, S=rule.width, P=_tile(index.most), BC=CHANNELS,
         POWER=rule.power, PRECISION=batched_precision(), num_warps=8,
     )  # fmt: skip
 

@@ -1,0 +1,163 @@
+"""The packed executor gives what the layers of the plan give: outputs and all gradients."""
+
+import numpy as np
+import pytest
+import torch
+
+from g2n2 import catalogue
+from g2n2.compiler.grammar_to_plan import undefined_supports, unsupported
+from g2n2.compiler.presets import PRESETS
+from g2n2.data.batch import GraphBatch
+from g2n2.grammars.grammar import Grammar
+from g2n2.language.sorts import M
+from g2n2.nn import GrammarGNN
+from g2n2.nn.packed import PackedRule
+from g2n2.nn.supports import SpectralSupports
+from g2n2.ops import packed, packed_mlp
+from random_grammars import random_grammar
+from sample_batches import Powers
+
+SIZES = (7, 1, 29, 2, 63, 7, 2)
+"""Not sorted, some alone and some equal: the caller's order has to come back."""
+TASKS = ("graph", "node", "edge")
+EVERY = [
+    (name, preset, task)
+    for name, grammar in catalogue().items()
+    for preset in PRESETS
+    if not unsupported(grammar, preset, supports=True)
+    for task in TASKS
+]
+QUICK = [
+    ("r-G_L3", "modern", "graph", {"pair_bias": False, "readout": "grammar"}),
+    ("r-G_L3", "modern", "edge", {"context": True, "directed": True}),
+    ("r-G_L3", "paper", "node", {"functions": "free"}),
+    ("r-G_L3", "official", "node", {}),
+    ("r-G_L3", "modern", "graph", {"pooling": "mean"}),
+    ("PPGN", "ppgn", "graph", {}),
+    ("2-IGN", "modern", "graph", {}),
+    ("G_L3", "paper", "edge", {}),
+    ("GNNML1", "modern", "graph", {}),
+    ("GNNML3-3", "paper", "graph", {}),
+]
+
+
+def network(grammar: Grammar, preset: str, task: str, **options) -> GrammarGNN:
+    torch.manual_seed(1)
+    matrices = any(rule.head == M for rule in grammar.rules)
+    supports = Powers() if undefined_supports(grammar) else None
+    settings = {"width": 4, "layers": 2, "decision": (5,), "supports": supports, **options}
+    return GrammarGNN(
+        grammar, 3, 2 if matrices else 0, preset=preset, task=task, **settings
+    ).double()
+
+
+def batch(model: GrammarGNN) -> GraphBatch:
+    """Weighted graphs, directed ones where the network can read them."""
+    draw = np.random.default_rng(0)
+    graphs = [(draw.random((n, n)) < 4 / n) * draw.random((n, n)) for n in SIZES]
+    if not model.plan.inputs.directed_safe:
+        graphs = [matrix + matrix.T for matrix in graphs]
+    channels = model.plan.inputs.edge_features
+    return GraphBatch.of(
+        graphs,
+        [draw.standard_normal((n, 3)) for n in SIZES],
+        [draw.standard_normal((n, n, channels)) for n in SIZES],
+        dtype=torch.float64,
+    )
+
+
+def outcome(model: GrammarGNN, data: GraphBatch, backend: str) -> list[torch.Tensor]:
+    """Outputs, and the gradients of all parameters and inputs."""
+    model.backend = backend
+    model.zero_grad()
+    adjacency, nodes, edges, mask = model.checked(data)
+    given = [tensor.clone().requires_grad_() for tensor in (nodes, edges)]
+    value = model.network(adjacency, *given, mask)
+    (
+        value.sin() * torch.linspace(0.5, 1.5, value.shape[0]).view(-1, *[1] * (value.dim() - 1))
+    ).sum().backward()
+    leaves = (*model.parameters(), *given)
+    zeros = (torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in leaves)
+    return [value.detach(), *zeros]
+
+
+def assert_same(model: GrammarGNN, data: GraphBatch | None = None) -> None:
+    data = batch(model) if data is None else data
+    for got, expected in zip(
+        outcome(model, data, "packed"), outcome(model, data, "reference"), strict=True
+    ):
+        assert got.isfinite().all()
+        assert (got - expected).norm() <= 1e-10 * max(1.0, expected.norm())
+
+
+@pytest.mark.parametrize(("grammar", "preset", "task", "options"), QUICK)
+def test_what_the_layers_give(grammar, preset, task, options):
+    assert_same(network(catalogue()[grammar], preset, task, **options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("grammar", "preset", "task"), EVERY)
+def test_every_grammar_of_the_catalogue(grammar, preset, task):
+    assert_same(network(catalogue()[grammar], preset, task))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_grammars(seed):
+    assert_same(network(random_grammar(seed), "modern", TASKS[seed % 3]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6, 60))
+def test_many_random_grammars(seed):
+    assert_same(network(random_grammar(seed), list(PRESETS)[seed % 2], TASKS[seed % 3]))
+
+
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+def test_chunks_and_what_is_computed_again(activation, monkeypatch):
+    """Chunks that end within a graph and nothing kept for the way back change no number."""
+    from dataclasses import replace
+
+    preset = replace(PRESETS["modern"], name="chunked", activation=activation)
+    monkeypatch.setitem(packed_mlp.CHUNK_BYTES, "cpu", 100 * 32 * 8)
+    monkeypatch.setattr(packed_mlp, "KEPT_BYTES", 0)
+    monkeypatch.setattr(packed, "KEPT_BYTES", 0)
+    assert_same(network(catalogue()["r-G_L3"], preset, "graph"))
+
+
+def test_spectral_supports():
+    model = network(catalogue()["GNNML3-3"], "paper", "graph", supports=SpectralSupports(3))
+    data = batch(model)
+    matrix = data.adjacency + data.adjacency.mT
+    assert_same(model, GraphBatch(matrix, data.nodes, data.edges, data.mask))
+
+
+def test_a_graph_alone_and_in_a_batch():
+    model = network(catalogue()["r-G_L3"], "modern", "graph")
+    data, n = batch(model), SIZES[0]
+    alone = GraphBatch(
+        data.adjacency[:1, :n, :n], data.nodes[:1, :n], data.edges[:1, :n, :n], data.mask[:1, :n]
+    )
+    torch.testing.assert_close(model(data)[:1], model(alone), rtol=1e-12, atol=1e-12)
+
+
+def test_the_four_rules_have_ops_of_their_own():
+    """Equal numbers do not tell whether a rule took the slow way."""
+    layer = network(catalogue()["r-G_L3"], "modern", "graph").packed.layers[0]
+    kinds = {rule.kind for rules in layer.rules.values() for rule in rules}
+    assert kinds == {"selected product", "hadamard", "diagonal", "column"}
+    light = network(catalogue()["GNNML1"], "modern", "graph").packed.layers[0]
+    assert "adjacency" in {rule.kind for rules in light.rules.values() for rule in rules}
+
+
+def test_the_comparison_sees_a_wrong_order(monkeypatch):
+    def reversed_rows(self, operands, graphs):
+        return packed_mlp.Part(operands[0].flip(0), operands[1])
+
+    right = PackedRule.part
+    monkeypatch.setattr(
+        PackedRule,
+        "part",
+        lambda self, x, g: (reversed_rows if self.kind == "hadamard" else right)(self, x, g),
+    )
+    with pytest.raises(AssertionError):
+        assert_same(network(catalogue()["r-G_L3"], "modern", "graph"))
