@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from g2n2.ops.rule_kernels import reference
-from g2n2.ops.rule_kernels.spec import Rule, rounds
+from g2n2.ops.rule_kernels.spec import KernelRule, rounds
 from kernel_checks import DEVICE, LOW, assert_near, assert_twins, drawn, pairs_of, unequal_mask
 
 pytest.importorskip("triton", reason="the kernels need triton")
@@ -26,7 +26,7 @@ def laid(text, kept=0):
             operands.append(vectors if vector else matrices)
             vectors, matrices = vectors + vector * width, matrices + (not vector) * width
         place = columns if kind == "column" else to
-        rules.append(Rule(kind, tuple(operands), place, width, int(power or 0)))
+        rules.append(KernelRule(kind, tuple(operands), place, width, int(power or 0)))
         columns, to = columns + (kind == "column") * width, to + (kind != "column") * width
     return rules, matrices, vectors
 
@@ -212,7 +212,7 @@ def test_unscaled_products_in_full_precision_on_a_gpu(nodes, launches, poisoned,
 
 def test_outputs_are_written_beside_what_was_read_where_it_has_room():
     """A slice of a wider tensor is not copied: the rules fill the rest of that tensor."""
-    rule = Rule("hadamard", (0, 8), 8, 8)
+    rule = KernelRule("hadamard", (0, 8), 8, 8)
     torch.manual_seed(0)
     wide = torch.randn(2, 5, 5, 16, device=DEVICE)
     kept = wide[..., :8].clone()

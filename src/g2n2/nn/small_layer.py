@@ -18,7 +18,7 @@ from torch.nn import functional
 from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
 from ..ops.graph_index import GraphIndex
-from ..ops.rule_kernels.spec import Kind, Rule
+from ..ops.rule_kernels.spec import KernelRule, Kind
 from .layer import ApplyRule, Memories, PlannedLayer, Select, Update, in_dtype, linear_maps
 
 ALIGNED = 8
@@ -46,7 +46,7 @@ class SmallLayer:
 
     layer: PlannedLayer
     selectors: dict[str, list[Select]]
-    rules: tuple[Rule, ...]
+    rules: tuple[KernelRule, ...]
 
     @classmethod
     def of(cls, layer: PlannedLayer) -> SmallLayer | None:
@@ -56,7 +56,7 @@ class SmallLayer:
             return None
         selectors: dict[str, list[Select]] = {}
         starts: dict[int, int] = {}
-        rules: list[Rule] = []
+        rules: list[KernelRule] = []
         for letter, update in layer.updates.items():
             assert isinstance(update, Update), "the only kind that is plain"
             skip = _kept(update)
@@ -73,7 +73,7 @@ class SmallLayer:
                     own.append(select)
                 width = _width(cast(Select, rule.selectors[0]))
                 operands = tuple(starts[id(select)] for select in rule.selectors)
-                rules.append(Rule(kind, operands, end, width, rule.power))
+                rules.append(KernelRule(kind, operands, end, width, rule.power))
                 end += width
         every = [select for own in selectors.values() for select in own]
         known = set(layer.updates) == set(selectors)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .packing import Packing, Run
+from .packing import Packing, SizeRun
 
 KEPT_BYTES = 256 * 1024**2
 """Values up to this size are kept for the backward pass; larger ones are computed again."""
@@ -70,11 +70,11 @@ def add_product(total: Tensor, x: Tensor, y: Tensor) -> None:
 
 def rms_norm(x: Tensor, gain: Tensor, eps: float) -> Tensor:
     """`x · gain / √(mean x² + ε)` over the channels of each row."""
-    value: Tensor = _Norm.apply(x, gain, eps)  # type: ignore[no-untyped-call]
+    value: Tensor = _PackedNorm.apply(x, gain, eps)  # type: ignore[no-untyped-call]
     return value
 
 
-class _Norm(torch.autograd.Function):
+class _PackedNorm(torch.autograd.Function):
     """Saves the rows and one number for each, and makes few passes over them."""
 
     @staticmethod
@@ -146,13 +146,13 @@ class _Product(torch.autograd.Function):
         return dx, None if dweight is None else dweight.to(weight.dtype), None, None
 
 
-def _operands(x: Tensor, weight: Tensor | None, run: Run) -> Tensor:
+def _operands(x: Tensor, weight: Tensor | None, run: SizeRun) -> Tensor:
     """`[2S, gn²]` both operands of a run, channel by channel."""
     rows = x[run.pairs].T
     return rows.contiguous() if weight is None else torch.mm(weight, rows)
 
 
-def _blocks(operands: Tensor, run: Run) -> tuple[Tensor, Tensor]:
+def _blocks(operands: Tensor, run: SizeRun) -> tuple[Tensor, Tensor]:
     """`[Sg, n, n]` the matrices of both operands.
 
     They are contiguous, or a product of a single graph would take them element by element.
@@ -191,7 +191,7 @@ class _Column(torch.autograd.Function):
         return dx, dv, None, None
 
 
-def _columns(v: Tensor, run: Run) -> Tensor:
+def _columns(v: Tensor, run: SizeRun) -> Tensor:
     return v[run.nodes].view(run.count, run.size, -1)
 
 

@@ -69,13 +69,13 @@ def mix(
             columns.append(own)
             given += [part.left, part.right]
     joint = columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
-    value: Tensor = _Mix.apply(  # type: ignore[no-untyped-call]
+    value: Tensor = _PackedMix.apply(  # type: ignore[no-untyped-call]
         activation, torch.is_grad_enabled(), diagonal, joint, bias, *second, reach, residual, *given
     )  # fmt: skip
     return value
 
 
-class _Mix(torch.autograd.Function):
+class _PackedMix(torch.autograd.Function):
     """Keeps or recomputes the `state` of the hidden layer: what value and slope are read off."""
 
     @staticmethod

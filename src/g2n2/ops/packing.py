@@ -18,7 +18,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Run:
+class SizeRun:
     """`count` graphs of `size` nodes: which graphs, nodes and pairs of the batch they are."""
 
     size: int
@@ -47,13 +47,13 @@ class Packing:
     def __init__(self, sizes: Sequence[int], device: torch.device | str = "cpu") -> None:
         self.device = torch.device(device)
         self.order = sorted(range(len(sizes)), key=sizes.__getitem__)
-        self.runs: list[Run] = []
+        self.runs: list[SizeRun] = []
         graphs = nodes = pairs = 0
         for size, group in groupby(self.order, key=sizes.__getitem__):
             count = len(list(group))
             ends = graphs + count, nodes + count * size, pairs + count * size**2
             starts = zip((graphs, nodes, pairs), ends, strict=True)
-            self.runs.append(Run(size, count, *(slice(*span) for span in starts)))
+            self.runs.append(SizeRun(size, count, *(slice(*span) for span in starts)))
             graphs, nodes, pairs = ends
         self.graphs, self.nodes, self.pairs = graphs, nodes, pairs
 
@@ -118,5 +118,5 @@ class Packing:
         return self.padded_nodes(width)[start] * width + end
 
 
-def _span(run: Run, letter: str) -> slice:
+def _span(run: SizeRun, letter: str) -> slice:
     return {"M": run.pairs, "V": run.nodes, "R": run.nodes, "S": run.graphs}[letter]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import channel_major
 from ..reference import scaled_by_graph
-from ..rule_kernels.spec import MOST_NODES, Rule
+from ..rule_kernels.spec import MOST_NODES, KernelRule
 from ..rule_kernels.triton import apply
 from ..to_channel_last.triton import to_rows
 
@@ -21,7 +21,7 @@ def matrix_matrix(x: Tensor, y: Tensor, scale: Tensor | None = None) -> Tensor:
     """`scale × XY` for each channel of `[B, N, N, S]`; `scale` is `[B]`, and a constant."""
     if x.shape[1] > MOST_NODES:
         return scaled_by_graph(to_rows(channel_major.matrix_matrix(x, y)), scale)
-    rule = Rule("product", (0, x.shape[3]), 0, x.shape[3], int(scale is not None))
+    rule = KernelRule("product", (0, x.shape[3]), 0, x.shape[3], int(scale is not None))
     return apply(None, torch.cat([x, y], dim=-1), None, _given(scale, x), [rule])[0]
 
 
@@ -29,7 +29,7 @@ def matrix_column(x: Tensor, v: Tensor, scale: Tensor | None = None) -> Tensor:
     """`scale × Xv` for each channel of `[B, N, N, S]` and `[B, N, S]`, into `[B, N, S]`."""
     if x.shape[1] > MOST_NODES:
         return scaled_by_graph(channel_major.matrix_column(x, v), scale)
-    rule = Rule("column", (0, 0), 0, x.shape[3], int(scale is not None))
+    rule = KernelRule("column", (0, 0), 0, x.shape[3], int(scale is not None))
     return apply(None, x, v, _given(scale, x), [rule])[1]
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import reference as ops
-from .spec import Rule
+from .spec import KernelRule
 
 
 def apply(
@@ -16,7 +16,7 @@ def apply(
     matrices: Tensor,
     vectors: Tensor | None,
     scale: Tensor,
-    rules: Sequence[Rule],
+    rules: Sequence[KernelRule],
 ) -> tuple[Tensor, Tensor]:
     """The inputs of a matrix memory's MLP, and the rules' outputs that are columns.
 

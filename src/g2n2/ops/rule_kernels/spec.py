@@ -14,7 +14,7 @@ KINDS: tuple[Kind, ...] = ("product", "hadamard", "diagonal", "column")
 
 
 @dataclass(frozen=True)
-class Rule:
+class KernelRule:
     """One rule. Each operand's channels belong to one rule only.
 
     Attributes:
@@ -34,11 +34,11 @@ class Rule:
     power: int = 0
 
 
-Round = dict[Kind, Rule]
+Round = dict[Kind, KernelRule]
 """Rules of different kinds and one width, which one kernel applies together."""
 
 
-def rounds(rules: Sequence[Rule]) -> Iterator[Round]:
+def rounds(rules: Sequence[KernelRule]) -> Iterator[Round]:
     """All rules in as few rounds as can be."""
     for width in dict.fromkeys(rule.width for rule in rules):
         kinds = [[r for r in rules if r.kind == kind and r.width == width] for kind in KINDS]

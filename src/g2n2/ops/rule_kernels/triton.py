@@ -19,7 +19,7 @@ from ..graph_index import GraphIndex, padded_index
 from ..precision import batched_precision
 from ..tiling import as_rows, block, programs
 from . import kernels
-from .spec import MOST_NODES, Round, Rule, rounds
+from .spec import MOST_NODES, KernelRule, Round, rounds
 
 Slice = tuple[Tensor, int]
 """Rows, and the column its channels begin at."""
@@ -34,7 +34,7 @@ def apply(
     matrices: Tensor,
     vectors: Tensor | None,
     scale: Tensor,
-    rules: Sequence[Rule],
+    rules: Sequence[KernelRule],
     index: GraphIndex | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See `reference.apply`; with an index, of rows `[P, S]` and `[Q, S]`.
@@ -161,7 +161,7 @@ def _multiply(
     left: Slice,
     right: Slice,
     out: Slice,
-    rule: Rule,
+    rule: KernelRule,
     scale: Tensor,
     index: GraphIndex,
     turn_left: bool = False,
