@@ -59,8 +59,10 @@ def separate(
     grammar: Annotated[str, typer.Option(help=HELP_OR_TEST)] = "r-G_L3",
     reduce: Reduce = None,
     readout: Readout = "",
-    engine: Annotated[Engine, typer.Option(help="closure is complete.")] = Engine.auto,
-    layers: Annotated[int, typer.Option(min=1, max=40, help="How deep mixing goes.")] = 8,
+    engine: Annotated[
+        Engine, typer.Option(help="closure is exact, mixing samples words.")
+    ] = Engine.auto,
+    layers: Annotated[int, typer.Option(min=1, max=40, help="Most layers mixing looks at.")] = 8,
     with_f: WithF = False,
     directed: Directed = False,
     json: AsJson = False,

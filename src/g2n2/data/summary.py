@@ -64,7 +64,7 @@ def summarise(
     sizes = graphs.sizes[train]
     first_epoch = epoch_batches(sizes, batch_size, 0, 0, sorted_together(sizes, batch_size))
     waste = padding_waste(sizes, first_epoch)
-    yield f"Padding wastes {waste:.1%} with graphs of similar size together."
+    yield f"Padding is {100 * waste:.1f} % of a batch, with graphs of similar size together."
     yield _there(loops, "self-loop")
     if one_way:
         yield _there(one_way, "one-direction edge", more=", so the graphs are directed")
