@@ -104,7 +104,8 @@ def _located(text: str, fault: G2N2Error) -> Fault:
             try:
                 Fragment(word[0])
             except G2N2Error as inner:
-                known = "; known are " + ", ".join(op.symbol for op in OPERATIONS.values())
+                symbols = ", ".join(op.symbol for op in OPERATIONS.values())
+                known = f"; known are {symbols}, and names such as L3 and PPGN"
                 shown = str(inner).split(";")[0].split(" in ")[0]
                 return Fault(shown + known, word.start(), word.end())
         return Fault(message, 0, len(text))

@@ -377,10 +377,12 @@ def pair(report: PairReport, place: int) -> str:
     if report.sentence:
         parts.insert(0, _sentence(report, place))
     else:
-        parts.insert(
-            0,
-            '<p class="hint">No grammar asked has a sentence that differs on these two graphs.</p>',
+        why = (
+            "These two graphs are isomorphic: no grammar and no test tells them apart."
+            if report.isomorphic
+            else "None of the grammars below has a sentence that differs on these two graphs."
         )
+        parts.insert(0, f'<p class="hint">{why}</p>')
     return "".join(parts)
 
 
