@@ -190,7 +190,7 @@ def test_refinement_is_coloured_round_by_round(opened):
     wait_for_text(page, "#round-text", "round 0 of 3: 1 colour, the graphs look alike")
     assert len(set(page.evaluate(colours))) == 1
     page.fill("#round", "3")
-    wait_for_text(page, "#round-text", "the graphs differ")
+    wait_for_text(page, "#round-text", "the counts differ")
     assert len(set(page.evaluate(colours))) > 2
     assert page.locator("#draw-h .edge.lit").count() == 5, "a ring of five is drawn in the graph"
 
