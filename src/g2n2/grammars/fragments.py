@@ -47,7 +47,6 @@ class Fragment:
             GrammarError: An unknown operation, none at all, or a bracket without its partner.
         """
         text = operations if isinstance(operations, str) else ", ".join(_names(operations))
-        _refuse_lone_bracket(text)
         joined = re.sub(rf"\b({'|'.join(NAMED)})\s*\+\s*(?=[^\s,])", r"\1 ", text, flags=re.I)
         words = [word for word in re.split(r"[\s,;{}()]+", joined) if word]
         if not words:
@@ -55,6 +54,7 @@ class Fragment:
                 f"the fragment is empty; name operations, for instance L3 or {_known()}"
             )
         names = frozenset().union(*(_lookup(word, text) for word in words))
+        _refuse_lone_bracket(text)
         object.__setattr__(self, "operations", names)
 
     @classmethod
