@@ -39,7 +39,9 @@ class Variant(StrEnum):
     fwl = "fwl"
 
 
-Graph = Annotated[str, typer.Argument(help="graph6, SMILES, a name such as C6 or 2C3, or a file.")]
+Graph = Annotated[
+    str, typer.Argument(help="graph6, SMILES (its skeleton), a name such as 2C3, or a file.")
+]
 Readout = Annotated[
     str, typer.Option(help="'network' (1ᵀV, Tr(M), 1ᵀM1) or rules such as 'S → VᵀV'.")
 ]
