@@ -62,7 +62,7 @@ def separate(
     reduce: Reduce = None,
     readout: Readout = "",
     engine: Annotated[
-        Engine, typer.Option(help="closure is exact, mixing samples words.")
+        Engine, typer.Option(help="closure covers all words, mixing samples them.")
     ] = Engine.auto,
     layers: Annotated[int, typer.Option(min=1, max=40, help="Most layers mixing looks at.")] = 8,
     with_f: WithF = False,
