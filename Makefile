@@ -21,6 +21,7 @@ FAILED := { echo "pip could not install this. To see all it says, add PIPFLAGS= 
 
 env: $(READY)
 	@echo "Environment ready in .venv; next: make demo, make test, make help."
+	@echo "To use g2n2 in this shell: . .venv/bin/activate"
 
 help:
 	@echo "make            create the environment in .venv"
@@ -39,6 +40,7 @@ help:
 
 demo: $(READY)
 	@$(BIN)/g2n2 demo --out build/demo
+	@echo "To use g2n2 in this shell: . .venv/bin/activate"
 
 workbench: $(READY)
 	@$(BIN)/g2n2 workbench

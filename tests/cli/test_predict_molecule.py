@@ -65,9 +65,9 @@ def test_a_file_ends_with_what_to_look_at(trained: Path) -> None:
         noted = sum(bool(row["note"]) for row in csv.DictReader(file))
     assert noted
     assert f"{noted} prediction{'s have' if noted > 1 else ' has'} a note" in done.output
-    assert "1 molecule is of several fragments, such as salts" in done.output
+    assert "1 molecule has several fragments, as salts do" in done.output
     alone = CliRunner().invoke(app, [*words[:2], "--smiles", "CCO.CC", "--device", "cpu"])
-    assert "1 molecule is of several fragments, such as salts" in alone.output
+    assert "1 molecule has several fragments, as salts do" in alone.output
 
 
 def test_a_salt_and_a_file_of_its_own(trained: Path) -> None:

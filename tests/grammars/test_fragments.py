@@ -129,3 +129,18 @@ def test_an_unknown_operation_names_the_nearest() -> None:
         Fragment("matmul,hadamar")
     with pytest.raises(GrammarError, match=r"unknown operation 'L2'.*known: L1, L3, ·"):
         Fragment("L2")
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("· Tr (", r"'\(' is never closed"),
+        ("{·, Tr", "'{' is never closed"),
+        ("· Tr)", r"'\)' is never opened"),
+        ("{· Tr)", r"'\)' is never opened"),
+    ],
+)
+def test_a_bracket_without_its_partner_is_refused(text: str, fault: str) -> None:
+    with pytest.raises(GrammarError, match=fault):
+        Fragment(text)
+    assert Fragment("{·, Tr}") == Fragment("(· Tr)") == Fragment("· Tr")

@@ -28,6 +28,8 @@ FAULTS = [
     ("V → AV | 1; M → A | M«^»", "unknown '^'"),
     ("«V_c → V_c»", "applies no operation"),
     ("«M → MM»", "never becomes a word"),
+    ("· Tr «(» ⊙", "'(' is never closed"),
+    ("· Tr ⊙«}»", "'}' is never opened"),
     ("«<script>alert»(1)</script>", "unknown operation"),
 ]
 

@@ -10,6 +10,7 @@ import pytest
 from g2n2 import adjacency, parse, refine
 from g2n2.errors import DataError
 from g2n2.grammars.catalogue import find_grammar
+from g2n2.workbench import views
 from g2n2.workbench.layouts import stress_layout
 from g2n2.workbench.pairs import (
     GALLERY,
@@ -107,3 +108,14 @@ def test_a_layout_keeps_cycles_round_and_vertices_apart():
         assert np.abs(points).max() <= 1 + 1e-9
         between = np.linalg.norm(points[:, None] - points[None, :], axis=2)
         assert between[np.triu_indices(len(graph), 1)].min() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("texts", "isomorphic"),
+    [(("CCO", "P3"), True), (("rook 4×4", "Shrikhande graph"), False), (("C6", "2·C3"), False)],
+)
+def test_isomorphic_graphs_are_called_so(texts, isomorphic):
+    pytest.importorskip("rdkit")
+    report = compare_pair(find_grammar("r-G_L3"), 1, texts, quiet)
+    assert report.isomorphic is isomorphic
+    assert ("isomorphic" in views.pair(report, 0)) is isomorphic

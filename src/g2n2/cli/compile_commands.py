@@ -75,7 +75,9 @@ def compile_grammar(
     edge_features: Annotated[int, typer.Option(min=0, help="Channels of E besides A.")] = 0,
     out: Annotated[int, typer.Option(min=1, help="Outputs of each graph, node or edge.")] = 1,
     task: Annotated[TaskName, typer.Option(help="What an output belongs to.")] = TaskName.graph,
-    preset: Annotated[PresetName, typer.Option(help="All but the rules.")] = PresetName.modern,
+    preset: Annotated[
+        PresetName, typer.Option(help="What the rules leave open.")
+    ] = PresetName.modern,
     readout: ReadoutOption = None,
     pooling: PoolingOption = None,
     functions: FunctionsOption = None,

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from ..described import counted
 from . import show
 from .options import AsJson
 
@@ -118,7 +119,7 @@ def _torch() -> tuple[str, str, list[str]]:
     backends = ["reference", "plain"]
     if not torch.cuda.is_available():
         threads = torch.get_num_threads()
-        return torch.__version__, f"no GPU, {threads} CPU threads", backends
+        return torch.__version__, f"no GPU, {counted(threads, 'CPU thread')}", backends
     gpu = torch.cuda.get_device_properties(0)
     count = torch.cuda.device_count()
     if _version("triton"):

@@ -57,17 +57,21 @@ class OnBad(StrEnum):
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-AssumeOption = Annotated[Assume, typer.Option(help="What is known of A.")]
+AssumeOption = Annotated[Assume, typer.Option(help="What may be assumed of A.")]
 ReadoutOption = Annotated[
     ReadoutName | None,
     typer.Option(
         metavar="[grammar|pooled|pooled-only]",
-        help="The rules of S, or pooled memories joined by them. [the preset's]",
+        help="The rules of S, pooled memories beside them, or pooled memories alone. "
+        "[the preset's]",
     ),
 ]
-PoolingOption = Annotated[Pooling | None, typer.Option(help="How. [the preset's]")]
+PoolingOption = Annotated[
+    Pooling | None, typer.Option(help="How memories are pooled. [the preset's]")
+]
 FunctionsOption = Annotated[
-    Functions | None, typer.Option(help="MLPs everywhere, or only where they are free. [mlp]")
+    Functions | None,
+    typer.Option(help="MLPs on every memory, or only where they add no power. [mlp]"),
 ]
 PairBias = Annotated[
     bool | None,
@@ -75,12 +79,16 @@ PairBias = Annotated[
 ]
 Smiles = Annotated[str | None, typer.Option(help="Column with the SMILES; else it is found.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column with the ids; else it is found.")]
-OnBadOption = Annotated[OnBad | None, typer.Option(help="Records that cannot be read.")]
+OnBadOption = Annotated[
+    OnBad | None, typer.Option(help="What to do with records that cannot be read. [skip]")
+]
 OptionList = Annotated[
     list[str] | None,
-    typer.Option("--option", help="KEY=VALUE for the data set or reader, as energy_unit=meV."),
+    typer.Option("--option", help="KEY=VALUE for the data set or reader, such as energy_unit=meV."),
 ]
-DataFolder = Annotated[str | None, typer.Option(help="Folder in which data sets are sought first.")]
+DataFolder = Annotated[
+    str | None, typer.Option(help="Folder that is searched first for data sets.")
+]
 HELP = "A name, rules, a file of either, a certificate, a fragment, or - for a pipe."
 HELP_OR_TEST = "A name, rules, a certificate, a fragment, a WL test such as 3-WL, or - for a pipe."
 

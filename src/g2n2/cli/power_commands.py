@@ -39,7 +39,9 @@ class Variant(StrEnum):
     fwl = "fwl"
 
 
-Graph = Annotated[str, typer.Argument(help="graph6, SMILES, a name such as C6 or 2C3, or a file.")]
+Graph = Annotated[
+    str, typer.Argument(help="graph6, SMILES (its skeleton), a name such as 2C3, or a file.")
+]
 Readout = Annotated[
     str, typer.Option(help="'network' (1ᵀV, Tr(M), 1ᵀM1) or rules such as 'S → VᵀV'.")
 ]
@@ -59,8 +61,10 @@ def separate(
     grammar: Annotated[str, typer.Option(help=HELP_OR_TEST)] = "r-G_L3",
     reduce: Reduce = None,
     readout: Readout = "",
-    engine: Annotated[Engine, typer.Option(help="closure is complete.")] = Engine.auto,
-    layers: Annotated[int, typer.Option(min=1, max=40, help="How deep mixing goes.")] = 8,
+    engine: Annotated[
+        Engine, typer.Option(help="closure covers all words, mixing samples them.")
+    ] = Engine.auto,
+    layers: Annotated[int, typer.Option(min=1, max=40, help="Most layers mixing looks at.")] = 8,
     with_f: WithF = False,
     directed: Directed = False,
     json: AsJson = False,

@@ -54,8 +54,12 @@ def derive(
     fragment: Annotated[str, typer.Argument(help="L1, L3, 'matmul,transpose,one' or '· ᵀ 1 ⊙'.")],
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
     assume: AssumeOption = Assume.symmetric,
-    level: Annotated[LevelName, typer.Option(help="Whose outputs count.")] = LevelName.graph,
-    order: Annotated[OrderName, typer.Option(help="paper: by way of i-G.")] = OrderName.direct,
+    level: Annotated[
+        LevelName, typer.Option(help="Outputs that must keep their power.")
+    ] = LevelName.graph,
+    order: Annotated[
+        OrderName, typer.Option(help="paper: in two parts, by way of i-G.")
+    ] = OrderName.direct,
     typing: Annotated[TypingName, typer.Option(help="full: also Sᵀ and 1 of a row.")] = (
         TypingName.paper
     ),

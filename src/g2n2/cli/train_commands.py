@@ -62,23 +62,29 @@ def train(
         str | None,
         typer.Option(help="random, scaffold, stored, column:NAME, fold:K or file:PATH."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Use only so many graphs.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Use at most this many graphs, drawn at random.")
+    ] = None,
     width: Annotated[int | None, typer.Option(help="Channels of every memory. [64]")] = None,
-    layers: Annotated[int | None, typer.Option(help="How many layers. [3]")] = None,
+    layers: Annotated[int | None, typer.Option(help="Number of layers. [3]")] = None,
     readout: ReadoutOption = None,
     pooling: PoolingOption = None,
     functions: FunctionsOption = None,
     pair_bias: PairBias = None,
     batch: Annotated[int | None, typer.Option(help="Graphs in a step; else the recipe's.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="At most; else the recipe's.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Most epochs; else the recipe's.")] = None,
     rate: Annotated[float | None, typer.Option(help="Learning rate; else the recipe's.")] = None,
     dropout: Annotated[
-        float | None, typer.Option(help="Share left out of what decision layers read. [0]")
+        float | None, typer.Option(help="Dropout before each decision layer. [0]")
     ] = None,
-    minutes: Annotated[float | None, typer.Option(help="Stop after so long, from now on.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of weights, split and batches. [0]")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Stop after this many minutes, and save.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of weights, split and batches. [0]")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda. [auto]")] = None,
-    devices: Annotated[int | None, typer.Option(help="How many GPUs or processes. [1]")] = None,
+    devices: Annotated[int | None, typer.Option(help="Number of GPUs or processes. [1]")] = None,
     precision: Annotated[str | None, typer.Option(help="32, tf32, bf16 or 64. [32]")] = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
     smiles: Smiles = None,

@@ -63,7 +63,7 @@ def summarise(
     yield f"A batch of {batch_size} takes about {memory} of memory at {most} nodes."
     sizes = graphs.sizes[train]
     waste = padding_waste(sizes, epoch_batches(sizes, batch_size, 0, 0))
-    yield f"If batches are padded, {waste:.1%} of their pairs are padding."
+    yield f"If batches are padded, {100 * waste:.1f} % of their pairs are padding."
     yield _there(loops, "self-loop")
     if one_way:
         yield _there(one_way, "one-direction edge", more=", so the graphs are directed")

@@ -78,7 +78,7 @@ def report(outcome: DemoOutcome) -> str:
         f"{settings.graphs:,} random {DEGREE}-regular graphs of {settings.nodes} nodes. To 1-WL, "
         "and so to every message-passing network, they are one and the same graph. A network "
         "derived from the operations `·` `ᵀ` `1` `diag` `⊙` is trained to count their triangles "
-        "and 4-cycles; a GIN with the same budget has one answer for all of them.",
+        "and 4-cycles; a GIN of the same width and depth has one answer for all of them.",
         f"![Predicted against true counts for {len(derived.truth):,} test graphs; a point is a "
         "graph, spread sideways because counts are integers.](figure.png)",
         _table(score_rows(outcome)),

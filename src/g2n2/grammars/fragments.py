@@ -44,7 +44,7 @@ class Fragment:
         A `+` between a named fragment and an operation joins them; the sum is meant anywhere else.
 
         Raises:
-            GrammarError: An unknown operation, or none at all.
+            GrammarError: An unknown operation, none at all, or a bracket without its partner.
         """
         text = operations if isinstance(operations, str) else ", ".join(_names(operations))
         joined = re.sub(rf"\b({'|'.join(NAMED)})\s*\+\s*(?=[^\s,])", r"\1 ", text, flags=re.I)
@@ -54,6 +54,7 @@ class Fragment:
                 f"the fragment is empty; name operations, for instance L3 or {_known()}"
             )
         names = frozenset().union(*(_lookup(word, text) for word in words))
+        _refuse_lone_bracket(text)
         object.__setattr__(self, "operations", names)
 
     @classmethod
@@ -195,5 +196,21 @@ def _lookup(word: str, text: str) -> set[str]:
     )
 
 
+def _refuse_lone_bracket(text: str) -> None:
+    opened: list[str] = []
+    for character in text:
+        if character in "({":
+            opened.append(character)
+        elif character in ")}" and (not opened or opened.pop() + character not in ("()", "{}")):
+            raise GrammarError(
+                f"the bracket {character!r} is never opened in {text!r}; leave it out"
+            )
+    if opened:
+        raise GrammarError(f"the bracket {opened[-1]!r} is never closed in {text!r}; leave it out")
+
+
 def _known() -> str:
-    return ", ".join(f"{op.symbol} ({op.name})" for op in OPERATIONS.values())
+    return ", ".join(
+        op.symbol if op.symbol == op.name else f"{op.symbol} ({op.name})"
+        for op in OPERATIONS.values()
+    )

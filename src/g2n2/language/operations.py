@@ -160,7 +160,7 @@ OPERATIONS: Final = OperationTable(
             "one", "1", "->a1", ("ones",), "column of ones",
             shape_of="ab", paper_omits=(R, S), notation="constant",
         ),
-        Operation("diag", "diag", "a1->aa", (), "diagonal matrix of a column"),
+        Operation("diag", "diag", "a1->aa", (), "diagonal matrix"),
         Operation(
             "hadamard", "⊙", "ab,ab->ab", ("*", ".*", "odot"), "entrywise product",
             notation="infix",
@@ -173,13 +173,13 @@ OPERATIONS: Final = OperationTable(
             "scale", "×", "11,ab->ab", ("x", "times"), "scalar times anything", notation="infix"
         ),
         Operation(
-            "f_S", "f_S", "ab->ab", (), "function of a scalar", kind="pointwise", sorts=(S,)
+            "f_S", "f_S", "ab->ab", (), "function on a scalar", kind="pointwise", sorts=(S,)
         ),
         Operation(
-            "f_V", "f_V", "ab->ab", (), "function of each entry", kind="pointwise", sorts=(V, R)
+            "f_V", "f_V", "ab->ab", (), "function on a vector", kind="pointwise", sorts=(V, R)
         ),
         Operation(
-            "f_M", "f_M", "ab->ab", (), "function of each entry", kind="pointwise", sorts=(M,)
+            "f_M", "f_M", "ab->ab", (), "function on a matrix", kind="pointwise", sorts=(M,)
         ),
     )
 )  # fmt: skip

@@ -125,7 +125,7 @@ def derive_chain(grammar: Grammar, report: Report) -> Chain:
         else f"the checker refuses it: {outcome.failure}"
     )
     if not reduction.links:
-        verdict = "nothing to check: no rule can be removed"
+        verdict = "nothing to check: no rule was removed"
     return Chain(grammar, reduced, tuple(removals), tuple(cases), proof, verdict)
 
 

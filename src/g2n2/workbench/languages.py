@@ -104,9 +104,13 @@ def _located(text: str, fault: G2N2Error) -> Fault:
             try:
                 Fragment(word[0])
             except G2N2Error as inner:
-                known = "; known are " + ", ".join(op.symbol for op in OPERATIONS.values())
+                symbols = ", ".join(op.symbol for op in OPERATIONS.values())
+                known = f"; known are {symbols}, and names such as L3 and PPGN"
                 shown = str(inner).split(";")[0].split(" in ")[0]
                 return Fault(shown + known, word.start(), word.end())
+        if lone := re.match("the bracket '(.)' is never", message):
+            place = text.rindex(lone[1])
+            return Fault(message.split(" in ")[0], place, place + 1)
         return Fault(message, 0, len(text))
     for start, line in _lines(text):
         if (found := _fault_in_line(start, line)) is not None:

@@ -103,6 +103,7 @@ class PairReport:
         pattern: The pattern it counts, where it is one.
         places: For each graph the sets of edges the pattern covers, as it maps into the graph.
         rounds: The colours of each test.
+        isomorphic: Whether the graphs are known to be the same up to the order of their nodes.
     """
 
     graphs: tuple[Drawn, Drawn]
@@ -114,6 +115,7 @@ class PairReport:
     pattern: Pattern | None = None
     places: tuple[tuple[tuple[tuple[int, int], ...], ...], ...] = ((), ())
     rounds: dict[str, Rounds] = field(default_factory=dict)
+    isomorphic: bool = False
 
     @property
     def faulty(self) -> bool:
@@ -224,9 +226,20 @@ def compare_pair(
         detail = f"in round {found.depth}" if found.different else ""
         outcomes.append(Outcome("4-WL", found.different, detail))
     report(0.9, "looking for the counted pattern")
-    made = PairReport((first, second), tuple(outcomes), rounds=rounds)
+    isomorphic = not any(outcome.different for outcome in outcomes) and _isomorphic(pair)
+    made = PairReport((first, second), tuple(outcomes), rounds=rounds, isomorphic=isomorphic)
     whose = grammar.name if grammar.name in separations else next(iter(separations), "")
     return _with_sentence(made, separations[whose], whose, pair) if whose else made
+
+
+def _isomorphic(pair: tuple[Adjacency, Adjacency]) -> bool:
+    """Whether two graphs are isomorphic; large ones are searched for equal matrices only."""
+    first, second = pair
+    if np.array_equal(first, second):
+        return True
+    if max(map(len, pair)) > MOST_NODES_4WL:
+        return False
+    return bool(nx.is_isomorphic(nx.from_numpy_array(first), nx.from_numpy_array(second)))
 
 
 def _layers(count: int) -> str:

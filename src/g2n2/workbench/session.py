@@ -399,7 +399,7 @@ class Session:
         colours = rounds.colours[at]
         apart = rounds.separated_at is not None and rounds.separated_at <= at
         counts = len({colour for part in colours for colour in part})
-        said = "the graphs differ" if apart else "the graphs look alike"
+        said = "the counts differ" if apart else "the graphs look alike"
         text = f"round {at} of {last}: {counts} colour{'s' if counts != 1 else ''}, {said}"
         g, h = colours
         return {"g": g, "h": h, "max": last, "round": at, "text": text, "apart": apart}

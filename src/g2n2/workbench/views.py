@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 
+from ..described import counted
 from ..grammars.grammar import Grammar, Rule
 from ..language.operations import FUNCTIONS, OPERATIONS
 from ..language.sorts import S
@@ -83,9 +84,11 @@ def exhaustive(chain: Chain, step: int) -> str:
         return "gone" if rule in gone else ""
 
     left = len(chain.exhaustive.all_rules) - len(gone)
-    count = f"{len(chain.exhaustive.all_rules)} rules"
+    count = counted(len(chain.exhaustive.all_rules), "rule")
     if gone:
         count += f", {left} left"
+    elif not chain.removals and chain.exhaustive.readout:
+        count = _size(chain.exhaustive)
     return _heading("Exhaustive grammar", chain.exhaustive.name, count, chain) + _grammar(
         chain.exhaustive, kind
     )
@@ -95,9 +98,12 @@ def reduced(chain: Chain) -> str:
     """The reduced grammar."""
     added = set(chain.added)
     body = _grammar(chain.reduced, lambda rule: "added" if rule in added else "")
-    title = "Reduced" if chain.removals or added else "No rule can go"
-    count = f"{len(chain.reduced.rules)} rules{' + read-out' if chain.reduced.readout else ''}"
-    return _heading(title, chain.reduced.name, count, chain) + body
+    title = "Reduced" if chain.removals or added else "No rule removed"
+    return _heading(title, chain.reduced.name, _size(chain.reduced), chain) + body
+
+
+def _size(grammar: Grammar) -> str:
+    return counted(len(grammar.rules), "rule") + (" + read-out" if grammar.readout else "")
 
 
 def _heading(title: str, called: str, count: str, chain: Chain) -> str:
@@ -160,8 +166,8 @@ def proof(chain: Chain, step: int, case: int) -> str:
         )
     if step == 0:
         return (
-            f'<p class="hint">{len(chain.removals)} rules can go without losing power. Move the '
-            "slider, or press Next, to see each one go with its proof.</p>"
+            f'<p class="hint">{counted(len(chain.removals), "rule")} can go without losing power. '
+            "Move the slider, or press ›, to see each one go with its proof.</p>"
         )
     removal = chain.removals[step - 1]
     reason = removal.step
@@ -373,14 +379,19 @@ def pair(report: PairReport, place: int) -> str:
     if report.faulty:
         return ""
     chips = "".join(_outcome(outcome) for outcome in report.outcomes)
-    parts = [f'<ul class="outcomes" aria-label="What tells the graphs apart">{chips}</ul>']
+    parts = [
+        '<p class="hint">What tells them apart (✓) and what does not (–):</p>'
+        f'<ul class="outcomes" aria-label="What tells the graphs apart">{chips}</ul>'
+    ]
     if report.sentence:
         parts.insert(0, _sentence(report, place))
     else:
-        parts.insert(
-            0,
-            '<p class="hint">No grammar asked has a sentence that differs on these two graphs.</p>',
+        why = (
+            "These two graphs are isomorphic: no grammar and no test tells them apart."
+            if report.isomorphic
+            else "None of the grammars below has a sentence that differs on these two graphs."
         )
+        parts.insert(0, f'<p class="hint">{why}</p>')
     return "".join(parts)
 
 

@@ -381,12 +381,12 @@ def test_the_largest_fragment_of_a_salt_is_kept_when_asked(tmp_path: Path) -> No
     path = table(tmp_path, SALTS)
     whole = read_graphs(path)
     assert whole.sizes.tolist() == [4, 5, 3, 4]
-    note = "3 molecules are of several fragments, such as salts; the option largest=true keeps"
+    note = "3 molecules have several fragments, as salts do; --option largest=true keeps"
     assert any(text.startswith(note) for text in whole.notes)
     graphs = read_graphs(path, largest=True)
     assert graphs.sizes.tolist() == [3, 4, 3, 2]
     assert graphs.source["smiles"] == ("CCO", "CC(=O)[O-]", "CCC", "CC")
-    assert "3 molecules are of several fragments; the largest is kept." in graphs.notes
+    assert "3 molecules have several fragments; the largest is kept." in graphs.notes
     assert feature(graphs, "Cl") == [0.0] * 12
     assert not any("fragments" in text for text in read_graphs(table(tmp_path, GOOD)).notes)
 

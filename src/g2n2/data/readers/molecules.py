@@ -242,15 +242,13 @@ def _add_graph(
 
 
 def fragment_notes(count: int, largest: bool) -> list[str]:
-    """A note if some molecules, `count` of them, are of several fragments."""
+    """A note if some molecules, `count` of them, have several fragments."""
     if not count:
         return []
-    what = "1 molecule is" if count == 1 else f"{count:,} molecules are"
+    what = "1 molecule has" if count == 1 else f"{count:,} molecules have"
     if largest:
-        return [f"{what} of several fragments; the largest is kept."]
-    return [
-        f"{what} of several fragments, such as salts; the option largest=true keeps the largest."
-    ]
+        return [f"{what} several fragments; the largest is kept."]
+    return [f"{what} several fragments, as salts do; --option largest=true keeps the largest."]
 
 
 def _quoted(text: str) -> str:
