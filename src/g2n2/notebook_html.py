@@ -104,7 +104,7 @@ def verdict(found: Verdict) -> str:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class DrawnGraphs:
     """Graphs drawn side by side; shown by a notebook.
 
     Attributes:
@@ -125,11 +125,11 @@ class Drawing:
         return f"<table><tr>{cells}</tr></table>"
 
 
-def draw(*graphs: Any) -> Drawing:
+def draw(*graphs: Any) -> DrawnGraphs:
     """Draw graphs in a notebook, each above its name, or its graph6 where it has none."""
     from .graphs.names import graph_text
 
-    return Drawing(graphs, tuple(map(graph_text, graphs)))
+    return DrawnGraphs(graphs, tuple(map(graph_text, graphs)))
 
 
 def graph_svg(matrix: npt.NDArray[Any]) -> str:

@@ -12,7 +12,7 @@ from g2n2.workbench.chain import derive_chain
 from g2n2.workbench.files import FileReport
 from g2n2.workbench.languages import read_language
 from g2n2.workbench.network import plan
-from g2n2.workbench.pairs import Drawn, Outcome, PairReport, counted_pattern
+from g2n2.workbench.pairs import Drawn, PairAnswer, PairReport, counted_pattern
 
 SCRIPT = "<script>alert('x')</script>\"'"
 
@@ -77,7 +77,7 @@ def test_both_patterns_of_a_step_are_drawn(chain):
 def test_every_text_is_escaped():
     statement = Statement(SCRIPT, "equals", "1-WL", (SCRIPT,))
     graphs = (Drawn(SCRIPT, SCRIPT), Drawn(SCRIPT, SCRIPT))
-    outcome = Outcome(SCRIPT, None, SCRIPT)
+    outcome = PairAnswer(SCRIPT, None, SCRIPT)
     pattern = counted_pattern(read_language("V → AV | 1").grammar.rules[1].body.T @ _one())
     made = [
         views.math(SCRIPT),

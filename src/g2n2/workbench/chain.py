@@ -23,7 +23,7 @@ Report = Callable[[float, str], None]
 
 
 @dataclass(frozen=True)
-class Case:
+class ProofCase:
     """One obligation, met: two pattern graphs and the bijection between their vertices.
 
     Attributes:
@@ -52,11 +52,11 @@ class Removal:
 
     rule: Rule
     step: ProofStep
-    cases: tuple[Case, ...]
+    cases: tuple[ProofCase, ...]
 
 
 @dataclass(frozen=True)
-class Chain:
+class DerivedChain:
     """From a grammar to its reduced one.
 
     Attributes:
@@ -71,7 +71,7 @@ class Chain:
     exhaustive: Grammar
     reduced: Grammar
     removals: tuple[Removal, ...]
-    cases: tuple[Case, ...]
+    cases: tuple[ProofCase, ...]
     certificate: dict[str, Any]
     checked: str
 
@@ -95,7 +95,7 @@ class Chain:
         return {removal.rule for removal in self.removals[:step]}
 
 
-def derive_chain(grammar: Grammar, report: Report) -> Chain:
+def derive_chain(grammar: Grammar, report: Report) -> DerivedChain:
     """Reduce a grammar, and lay its proof out."""
     report(0.1, "searching the smallest grammar of equal power")
     reduction = reduce(grammar, alternatives=False)
@@ -126,10 +126,10 @@ def derive_chain(grammar: Grammar, report: Report) -> Chain:
     )
     if not reduction.links:
         verdict = "nothing to check: no rule was removed"
-    return Chain(grammar, reduced, tuple(removals), tuple(cases), proof, verdict)
+    return DerivedChain(grammar, reduced, tuple(removals), tuple(cases), proof, verdict)
 
 
-def _of_rule(rule: Rule, step: ProofStep, cases: list[Case]) -> tuple[Case, ...]:
+def _of_rule(rule: Rule, step: ProofStep, cases: list[ProofCase]) -> tuple[ProofCase, ...]:
     """The obligations of a removed rule; those of its step where it owes none itself."""
     own = tuple(case for case in cases if case.rule == str(rule))
     if own or step.status == "cited":
@@ -137,7 +137,7 @@ def _of_rule(rule: Rule, step: ProofStep, cases: list[Case]) -> tuple[Case, ...]
     return tuple(c for c in cases if any(c.equation.startswith(i) for i in step.identities))
 
 
-def _cases(proof: Proof) -> list[Case]:
+def _cases(proof: Proof) -> list[ProofCase]:
     claim = proof.claim
     found = []
     for witness in proof.witnesses:
@@ -147,7 +147,7 @@ def _cases(proof: Proof) -> list[Case]:
         if claim.assume == "simple":
             left, right = collapsed(left), collapsed(right)
         rule, equation = str(witness.obligation.rule), _equation(witness)
-        found.append(Case(rule, equation, left, right, witness.bijection))
+        found.append(ProofCase(rule, equation, left, right, witness.bijection))
     return found
 
 

@@ -71,7 +71,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PairAnswer:
     """What one grammar or test says of the pair; `different` is None where it cannot say."""
 
     name: str
@@ -107,7 +107,7 @@ class PairReport:
     """
 
     graphs: tuple[Drawn, Drawn]
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[PairAnswer, ...] = ()
     sentence: str = ""
     whose: str = ""
     values: tuple[str, ...] = ()
@@ -209,7 +209,7 @@ def compare_pair(
     seen = bool(network.colours) or network.separated_at is not None
     outcomes.insert(
         1,
-        Outcome(
+        PairAnswer(
             f"its network, {_layers(layers)}",
             network.separated_at is not None if seen else None,
             at or network.note,
@@ -220,11 +220,11 @@ def compare_pair(
     for name in ("1-WL", "3-WL"):
         separated = rounds[name].separated_at
         detail = "" if separated is None else f"in round {separated}"
-        outcomes.append(Outcome(name, separated is not None, detail))
+        outcomes.append(PairAnswer(name, separated is not None, detail))
     if max(map(len, pair)) <= MOST_NODES_4WL:
         found = separate("4-WL", *pair)
         detail = f"in round {found.depth}" if found.different else ""
-        outcomes.append(Outcome("4-WL", found.different, detail))
+        outcomes.append(PairAnswer("4-WL", found.different, detail))
     report(0.9, "looking for the counted pattern")
     isomorphic = not any(outcome.different for outcome in outcomes) and _isomorphic(pair)
     made = PairReport((first, second), tuple(outcomes), rounds=rounds, isomorphic=isomorphic)
@@ -248,16 +248,16 @@ def _layers(count: int) -> str:
 
 def _asked(
     grammar: Grammar, name: str, pair: tuple[Adjacency, Adjacency], mine: bool
-) -> tuple[Outcome, Separation | None]:
+) -> tuple[PairAnswer, Separation | None]:
     try:
         found = separate(grammar, *pair)
     except G2N2Error as fault:
-        return Outcome(name, None, str(fault).split("\n")[0], mine), None
+        return PairAnswer(name, None, str(fault).split("\n")[0], mine), None
     if found.sentence is None:
         if found.verdict == "same":
-            return Outcome(name, False, "", mine), found
-        return Outcome(name, None, found.verdict, mine), found
-    return Outcome(name, True, f"by {found.definitions()[-1].term}", mine), found
+            return PairAnswer(name, False, "", mine), found
+        return PairAnswer(name, None, found.verdict, mine), found
+    return PairAnswer(name, True, f"by {found.definitions()[-1].term}", mine), found
 
 
 def _with_sentence(

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import G2N2Error
 from ..verdict import Verdict
 from . import views
-from .chain import Chain, derive_chain
+from .chain import DerivedChain, derive_chain
 from .files import FileReport, inspect_file
 from .jobs import JobFailed, Jobs
 from .languages import EXAMPLES, OWN, Fault, Language, fragment_text, read_language
@@ -52,7 +52,7 @@ class Session:
     send: Callable[[Message], None]
     state: State
     language: Language | None = None
-    chain: Chain | None = None
+    chain: DerivedChain | None = None
     words: Verdict | None = None
     net: Verdict | None = None
     network: Network | None = None
@@ -204,7 +204,7 @@ class Session:
         self.send({"fault": None, "stale": True, "html": {"ticks": views.ticks(found.operations)}})
         self.compute("chain", self.derived, derive_chain, found.grammar)
 
-    def derived(self, chain: Chain) -> None:
+    def derived(self, chain: DerivedChain) -> None:
         self.chain, self.words, self.net = chain, None, None
         self.send({"stale": False})
         self.show_chain()

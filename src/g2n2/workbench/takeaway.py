@@ -8,12 +8,12 @@ import shlex
 from ..errors import G2N2Error
 from ..grammars.catalogue import GIVEN, TEXTS, find_grammar
 from ..grammars.grammar import Grammar
-from .chain import Chain
+from .chain import DerivedChain
 from .languages import Language
 from .state import State
 
 
-def texts(state: State, language: Language, chain: Chain, drawing: str) -> dict[str, str]:
+def texts(state: State, language: Language, chain: DerivedChain, drawing: str) -> dict[str, str]:
     """For each tab of the take-away its text; the permalink is the page's own address."""
     return {
         "python": python_snippet(state, language, chain),
@@ -25,7 +25,7 @@ def texts(state: State, language: Language, chain: Chain, drawing: str) -> dict[
     }
 
 
-def python_snippet(state: State, language: Language, chain: Chain) -> str:
+def python_snippet(state: State, language: Language, chain: DerivedChain) -> str:
     """Python that makes the same network; it runs as it stands."""
     if language.fragment is not None:
         start = f"grammar = derive({_literal(state.language.strip())}).reduced"
@@ -73,7 +73,7 @@ def grammar_source(grammar: Grammar) -> str:
     return f"Grammar.parse({_literal(chr(10).join(grammar.lines()))})"
 
 
-def latex(chain: Chain) -> str:
+def latex(chain: DerivedChain) -> str:
     """Both grammars as LaTeX, and what was removed."""
     parts = [
         f"% {_title(chain.exhaustive)}, {chain.exhaustive.rule_count}",

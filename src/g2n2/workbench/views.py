@@ -12,10 +12,10 @@ from ..language.operations import FUNCTIONS, OPERATIONS
 from ..language.sorts import S
 from ..placement import SYMBOLS, Statement
 from ..verdict import Verdict
-from .chain import Case, Chain
+from .chain import DerivedChain, ProofCase
 from .files import FileReport
 from .network import BATCH, Network
-from .pairs import Outcome, PairReport
+from .pairs import PairAnswer, PairReport
 from .svg import Span, matched_patterns, power_ladder, single_pattern
 
 _CALLS = sorted({*FUNCTIONS, *(s for op in OPERATIONS.values() for s in op.spellings)}, key=len)
@@ -73,7 +73,7 @@ def _token(token: re.Match[str]) -> str:
     return escape(text)
 
 
-def exhaustive(chain: Chain, step: int) -> str:
+def exhaustive(chain: DerivedChain, step: int) -> str:
     """The grammar of the language; rules the proof has removed so far are struck out."""
     gone = chain.after(step)
     current = chain.removals[step - 1].rule if step else None
@@ -94,7 +94,7 @@ def exhaustive(chain: Chain, step: int) -> str:
     )
 
 
-def reduced(chain: Chain) -> str:
+def reduced(chain: DerivedChain) -> str:
     """The reduced grammar."""
     added = set(chain.added)
     body = _grammar(chain.reduced, lambda rule: "added" if rule in added else "")
@@ -106,7 +106,7 @@ def _size(grammar: Grammar) -> str:
     return counted(len(grammar.rules), "rule") + (" + read-out" if grammar.readout else "")
 
 
-def _heading(title: str, called: str, count: str, chain: Chain) -> str:
+def _heading(title: str, called: str, count: str, chain: DerivedChain) -> str:
     if chain.exhaustive.name in ("given", "") and title == "Exhaustive grammar":
         title, called = "Given grammar", ""
     elif not chain.exhaustive.name.startswith("G_") and title == "Exhaustive grammar":
@@ -157,7 +157,7 @@ def _rule(rule: Rule, classes: str, content: str) -> str:
     )
 
 
-def proof(chain: Chain, step: int, case: int) -> str:
+def proof(chain: DerivedChain, step: int, case: int) -> str:
     """One step of the proof: the rule that goes, why, and its obligation as two graphs."""
     if not chain.removals:
         return (
@@ -194,7 +194,7 @@ def proof(chain: Chain, step: int, case: int) -> str:
     return "".join(parts)
 
 
-def _case_tabs(cases: tuple[Case, ...], chosen: Case) -> str:
+def _case_tabs(cases: tuple[ProofCase, ...], chosen: ProofCase) -> str:
     if len(cases) == 1:
         return ""
     buttons = [
@@ -205,7 +205,7 @@ def _case_tabs(cases: tuple[Case, ...], chosen: Case) -> str:
     return f'<div class="cases" role="group" aria-label="Obligations">{"".join(buttons)}</div>'
 
 
-def obligations(chain: Chain) -> str:
+def obligations(chain: DerivedChain) -> str:
     """Every obligation as a small square; those of a rule light up with it."""
     if not chain.cases:
         return f'<p class="checked">{escape(chain.checked)}</p>'
@@ -424,7 +424,7 @@ def _sentence(report: PairReport, place: int) -> str:
     )
 
 
-def _outcome(outcome: Outcome) -> str:
+def _outcome(outcome: PairAnswer) -> str:
     sign, words = {True: ("✓", "tells them apart"), False: ("–", "does not"), None: ("?", "open")}[
         outcome.different
     ]
