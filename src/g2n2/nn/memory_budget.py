@@ -67,8 +67,9 @@ def estimate(
 ) -> int:
     """Bytes of one pass: the batch, the activations of all layers, the gradients of one.
 
-    Without gradients, the activations of the largest part count. A sparse A takes memory for its
-    `entries`; where it is dense (None) it is `[B, N, N]`, as the edge features are.
+    Without gradients, the activations of the largest part count, on packed rows without the hidden
+    layers of pairs, which are made in chunks. A sparse A takes memory for its `entries`; where it
+    is dense (None) it is `[B, N, N]`, as the edge features are.
     """
     cost = NetworkCost(model.plan, count, nodes)
     if entries is None:
@@ -76,7 +77,20 @@ def estimate(
     else:
         batch = entries * _SPARSE_ENTRY
     largest = max(part.activations for part in cost.parts.values()) * bytes_each
+    if not training and model.executor(next(model.parameters()).device) == "packed":
+        largest -= count * nodes**2 * _hidden_width(model) * bytes_each
     return batch + largest + (cost.activation_bytes(bytes_each) if training else 0)
+
+
+def _hidden_width(model: GrammarGNN) -> int:
+    """The most units that the hidden layers of one layer's pair MLP have."""
+    updates = [update for layer in model.plan.layers for update in layer.updates]
+    widths = [
+        sum(linear.width_out for linear in update.mixer[:-1])
+        for update in updates
+        if update.sort == M
+    ]
+    return max(widths, default=0)
 
 
 def _dense_matrices(model: GrammarGNN, training: bool) -> int:
