@@ -164,7 +164,9 @@ def _run(folder: Path) -> Any:
 
 
 def _checkpoint(folder: Path) -> Any:
-    content, _ = load_checkpoint(folder)
+    content, troubles = load_checkpoint(folder)
+    if troubles:  # the run goes on from the checkpoint before, which it says
+        raise DataError("; ".join(troubles))
     return content
 
 
