@@ -42,6 +42,7 @@ from .layer import (
     in_dtype,
     linear_maps,
     masked,
+    through,
 )
 from .small_layer import SmallLayer
 
@@ -165,11 +166,13 @@ class FastLayer:
             flat = [s for s in linear if memory.dim() < 4 or not self._planar(s, memory)]
             for own, apart in ((flat, _linear), (_without(linear, flat), channel_major.linear)):
                 if own:
-                    pieces = apart(memory, [_scaled(select).to(memory.dtype) for select in own])
+                    pieces = apart(
+                        memory, [select.scaled_weight().to(memory.dtype) for select in own]
+                    )
                     found |= {id(s): piece for s, piece in zip(own, pieces, strict=True)}
             for select in group:
                 if id(select) not in found:
-                    value = _through(select.maps, memory) * select.scale
+                    value = through(select.maps, memory) * select.scale
                     found[id(select)] = masked(value, select.sort, constants)
         return found
 
@@ -218,7 +221,7 @@ def _concatenated(
 ) -> Tensor:
     """Any other update, as the layer writes it."""
     values = [reference.values(part) for part in parts]
-    value = _through(update.mixer, torch.cat(values, dim=-1))
+    value = through(update.mixer, torch.cat(values, dim=-1))
     if residual is not None:
         value = value + residual
     return masked(value, update.sort, constants) if update.biased else value
@@ -282,21 +285,6 @@ def _linear(x: Tensor, weights: Sequence[Tensor]) -> Sequence[Tensor]:
     """The channels through each of the weights: one product."""
     joined = functional.linear(x, torch.cat(list(weights)))
     return joined.split_with_sizes([len(weight) for weight in weights], dim=-1)
-
-
-def _scaled(select: Select) -> Tensor:
-    weight = cast(nn.Linear, select.maps[0]).weight
-    return weight if select.scale == 1.0 else weight * select.scale
-
-
-def _through(maps: nn.Module, value: Tensor) -> Tensor:
-    """A sequence of maps in the dtype of the value, whatever that of the weights."""
-    for part in cast(nn.Sequential, maps):
-        if isinstance(part, nn.Linear):
-            value = functional.linear(value, *in_dtype(part, value.dtype))
-        else:
-            value = part(value)
-    return value
 
 
 def _has_triton() -> bool:

@@ -43,6 +43,16 @@ def in_dtype(part: nn.Linear, dtype: torch.dtype) -> tuple[Tensor, Tensor | None
     return part.weight.to(dtype), None if bias is None else bias.to(dtype)
 
 
+def through(maps: nn.Module, value: Tensor) -> Tensor:
+    """A sequence of maps in the dtype of the value, whatever that of the weights."""
+    for part in cast(nn.Sequential, maps):
+        if isinstance(part, nn.Linear):
+            value = nn.functional.linear(value, *in_dtype(part, value.dtype))
+        else:
+            value = part(value)
+    return value
+
+
 def linear_maps(mixer: nn.Sequential) -> list[nn.Linear]:
     """The maps of an MLP, in order."""
     return [part for part in mixer if isinstance(part, nn.Linear)]
@@ -80,6 +90,11 @@ class Select(nn.Module):
             # One number a channel: runtimes of ONNX fuse a single one into the product, as float32.
             value = value * value.new_full((value.shape[-1],), self.scale)
         return masked(value, self.sort, constants) if self.biased else value
+
+    def scaled_weight(self) -> Tensor:
+        """The weight of a single linear map, times the scale."""
+        weight = cast(nn.Linear, self.maps[0]).weight
+        return weight if self.scale == 1.0 else weight * self.scale
 
 
 class ApplyRule(nn.Module):

@@ -33,6 +33,7 @@ from .layer import (
     Update,
     in_dtype,
     linear_maps,
+    through,
 )
 from .lazy_constants import LazyConstants
 
@@ -225,7 +226,9 @@ class PackedLayer:
                 selectors = cast(list[Select], list(rule.rule.selectors))
                 if rule.kind == "selected product":
                     memory = read["M"]
-                    weight = torch.cat([_scaled(select).to(memory.dtype) for select in selectors])
+                    weight = torch.cat(
+                        [select.scaled_weight().to(memory.dtype) for select in selectors]
+                    )
                     value = packed.selected_product(memory, weight, graphs.packing, rule.rule.power)
                     parts.append(packed_mlp.Part(value))
                 else:
@@ -414,7 +417,7 @@ def _updated(
         activation = "silu" if isinstance(update.mixer[1], nn.SiLU) else "relu"
         return packed_mlp.mix(parts, first, second, activation, packing.diagonal, residual)
     values = [_rows(part, packing) for part in parts]
-    value = _through(update.mixer, values[0] if len(values) == 1 else torch.cat(values, dim=-1))
+    value = through(update.mixer, values[0] if len(values) == 1 else torch.cat(values, dim=-1))
     return value if residual is None else value + residual
 
 
@@ -446,30 +449,15 @@ def _selected(memory: Tensor, selectors: Sequence[Select]) -> dict[int, Tensor]:
     operands: dict[int, Tensor] = {}
     linear = [select for select in selectors if _is_linear(select)]
     if linear:
-        weights = [_scaled(select).to(memory.dtype) for select in linear]
+        weights = [select.scaled_weight().to(memory.dtype) for select in linear]
         joint = functional.linear(memory, weights[0] if len(weights) == 1 else torch.cat(weights))
         parts = joint.split_with_sizes([len(weight) for weight in weights], dim=-1)
         operands = {id(select): part for select, part in zip(linear, parts, strict=True)}
     for select in selectors:
         if id(select) not in operands:
-            operands[id(select)] = _through(select.maps, memory) * select.scale
+            operands[id(select)] = through(select.maps, memory) * select.scale
     return operands
 
 
 def _is_linear(select: Select) -> bool:
     return len(select.maps) == 1 and not select.biased
-
-
-def _scaled(select: Select) -> Tensor:
-    weight = cast(nn.Linear, select.maps[0]).weight
-    return weight if select.scale == 1.0 else weight * select.scale
-
-
-def _through(maps: nn.Module, value: Tensor) -> Tensor:
-    """A sequence of maps in the dtype of the value, whatever that of the weights."""
-    for part in cast(nn.Sequential, maps):
-        if isinstance(part, nn.Linear):
-            value = functional.linear(value, *in_dtype(part, value.dtype))
-        else:
-            value = part(value)
-    return value
