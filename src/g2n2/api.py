@@ -307,7 +307,7 @@ def export(
         )
     from .nn.exporting import export_onnx, export_program
 
-    network = _network(model)
+    network = network_of(model)
     if target.suffix == ".onnx":
         export_onnx(network, target, sizes, dynamic)
         return target
@@ -322,7 +322,7 @@ def export(
     return target
 
 
-def _network(model: GrammarGNN | Run | str | Path) -> GrammarGNN:
+def network_of(model: GrammarGNN | Run | str | Path) -> GrammarGNN:
     """The network of a model, of a run, or of a path to either."""
     from .nn.model import GrammarGNN
 
@@ -387,7 +387,7 @@ def predict(
     held = load(model, device) if isinstance(model, str | os.PathLike) else model
     if isinstance(held, Run):
         return held.predict(graphs, options)
-    return _outputs(_network(held), graphs, options)
+    return _outputs(network_of(held), graphs, options)
 
 
 def _outputs(

@@ -10,6 +10,7 @@ from dataclasses import fields
 from importlib import metadata
 
 import pytest
+import typer
 from test_commands import run
 from typer.testing import CliRunner
 
@@ -18,10 +19,8 @@ from g2n2.cli import doctor_commands
 from g2n2.cli.compile_commands import compile_grammar
 from g2n2.cli.help import GROUPS
 
-COMMANDS = {
-    command.name or command.callback.__name__: command.callback
-    for command in cli.app.registered_commands
-}
+GROUP = typer.main.get_command(cli.app)
+COMMANDS = {name: GROUP.get_command(None, name).callback for name in GROUP.list_commands(None)}
 EXAMPLES = {name: lines for group in GROUPS.values() for name, lines in group.items()}
 TRAINING = ("train", "predict", "evaluate", "sweep", "demo", "bench", "derive", "check")
 SMILES = ["C" * k + end for k in range(1, 9) for end in ("", "O", "N", "C(=O)O")]

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shlex
 import subprocess
 import sys
 
@@ -354,7 +355,11 @@ def test_a_derived_grammar_goes_straight_into_training(here):
     code, text = run(*train, "--grammar", "mine.json", "--out", "derived")
     assert code == 0, text
     assert "The network of r-G_{·, Tr} (preset modern) has 1 layer" in text
-    assert "as this network of unlimited width: 1 layer" in text
+    assert "Verdict" not in text
+    (pointer,) = [line for line in text.splitlines() if line.startswith("power:")]
+    code, verdict = run(*shlex.split(pointer)[2:4])
+    assert code == 0, verdict
+    assert "as this network of unlimited width: 1 layer" in verdict
     written = json.loads((here / "derived" / "config.json").read_text())
     assert written["grammar"] == "r-G_{·, Tr}"
     assert written["rules"] == ["M → MM", "M → A", "S → Tr(M)"]

@@ -1,4 +1,4 @@
-"""The command line: one module per group of commands; heavy imports wait for the command."""
+"""The command line: one module per group of commands, imported when one of them is called."""
 
 from __future__ import annotations
 
@@ -10,43 +10,15 @@ import typer
 
 from .. import __version__
 from ..errors import G2N2Error, G2N2Warning
-from . import (
-    bench_commands,
-    compile_commands,
-    demo_commands,
-    doctor_commands,
-    grammar_commands,
-    power_commands,
-    reduction_commands,
-    run_commands,
-    term_commands,
-    train_commands,
-    workbench,
-)
-from .help import GroupedHelp, add_examples
+from .help import LazyCommands
 from .plugins import load_plugin
 
 app = typer.Typer(
-    cls=GroupedHelp,
+    cls=LazyCommands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (
-    reduction_commands,
-    power_commands,
-    compile_commands,
-    train_commands,
-    run_commands,
-    term_commands,
-    grammar_commands,
-    doctor_commands,
-    bench_commands,
-    demo_commands,
-    workbench,
-):
-    group.register(app)
-add_examples(app)
 
 
 def _print_version(wanted: bool) -> None:

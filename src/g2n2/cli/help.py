@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import typer
@@ -66,27 +67,56 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
-class GroupedHelp(TyperGroup):
-    """The list of commands under the headings of `GROUPS`."""
+MODULES: dict[str, tuple[str, ...]] = {
+    "reduction_commands": ("derive", "check", "compare"),
+    "power_commands": ("separate", "power", "wl"),
+    "compile_commands": ("compile", "trace", "formula"),
+    "train_commands": ("train", "sweep"),
+    "run_commands": ("evaluate", "predict", "datasets"),
+    "term_commands": ("eval", "equal"),
+    "grammar_commands": ("grammars", "words", "tree"),
+    "doctor_commands": ("doctor",),
+    "bench_commands": ("bench",),
+    "demo_commands": ("demo",),
+    "workbench": ("workbench",),
+}
+"""The module of each command; it is imported when the command is called or listed."""
+
+
+class LazyCommands(TyperGroup):
+    """The commands of `MODULES`, listed under the headings of `GROUPS`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for names in MODULES.values() for name in names]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name; for an unknown one all are imported, to suggest the nearest."""
+        modules = [module for module, names in MODULES.items() if cmd_name in names]
+        for module in modules or MODULES:
+            if not self.commands.keys() >= set(MODULES[module]):
+                self._import(module)
+        return self.commands.get(cmd_name)
+
+    def _import(self, module: str) -> None:
+        """Add the commands of a module, with their examples below their help."""
+        commands = typer.Typer(rich_markup_mode=None)
+        commands.callback()(lambda: None)
+        import_module(f".{module}", __package__).register(commands)
+        self.commands |= typer.main.get_group(commands).commands
+        for name in MODULES[module]:
+            examples = next(group[name] for group in GROUPS.values() if name in group)
+            shown = "\n".join(f"  {line}" for line in examples)
+            self.commands[name].epilog = f"\b\nExamples:\n{shown}"
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """One line, or several, for each command: the first line of its help."""
-        left = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        for heading, names in (*GROUPS.items(), ("Others", tuple(left))):
-            rows = [
-                (name, (command.help or "").partition("\n\n")[0].replace("\n", " "))
-                for name in names
-                if (command := left.pop(name, None)) is not None and not command.hidden
-            ]
-            if rows:
-                with formatter.section(heading):
-                    formatter.write_dl(rows)
-
-
-def add_examples(app: typer.Typer) -> None:
-    """Put the examples of `GROUPS` below the help of each command."""
-    examples = {name: lines for commands in GROUPS.values() for name, lines in commands.items()}
-    for command in app.registered_commands:
-        name = str(command.name or getattr(command.callback, "__name__", ""))
-        shown = "\n".join(f"  {line}" for line in examples.get(name, ()))
-        command.epilog = f"\b\nExamples:\n{shown}"
+        for heading, names in GROUPS.items():
+            commands = {name: self.get_command(ctx, name) for name in names}
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [
+                        (name, (command.help or "").partition("\n\n")[0].replace("\n", " "))
+                        for name, command in commands.items()
+                        if not command.hidden
+                    ]
+                )

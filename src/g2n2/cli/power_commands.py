@@ -113,10 +113,16 @@ def _separate_by_test(test: WLTest, first: Adjacency, second: Adjacency, json: b
 
 
 def power(
-    grammars: Annotated[list[str], typer.Argument(help=f"{HELP_OR_TEST} Several may be given.")],
-    suite: Annotated[
-        list[str], typer.Option(help="atlas, graph8c, sr25, csl, exp, brec, cfi, or a graph6 file.")
+    grammars: Annotated[
+        list[str], typer.Argument(help=f"{HELP_OR_TEST} Or a run folder. Several may be given.")
     ],
+    suite: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="atlas, graph8c, sr25, csl, exp, brec, cfi, or a graph6 file; without one only "
+            "what holds for all graphs is said."
+        ),
+    ] = None,
     readout: Readout = "",
     layers: Annotated[
         int | None, typer.Option(min=1, max=40, help="Layers; else as many as still gain.")
@@ -133,18 +139,27 @@ def power(
     plot: Annotated[Path | None, typer.Option(help="Draw pairs against layers here.")] = None,
     json: AsJson = False,
 ) -> None:
-    """How many pairs of hard graphs each grammar tells apart."""
+    """What grammars or trained networks tell apart: hard pairs, and bounds for all graphs."""
+    from ..api import network_of
     from ..data.suites import find_suite
     from ..power import table
     from ..power.refinement import WLTest
     from ..power.table import check_plot, draw_plot
     from ..reduction.compare import with_functions
+    from ..verdict import Verdict
 
     if plot is not None:
         check_plot(plot)
-    taken = [of_words_or_test(text, reduce) for text in grammars]
+    networks = {text: network_of(text) for text in grammars if _is_saved(text)}
+    taken = [of_words_or_test(text, reduce) for text in grammars if text not in networks]
     notes = [one.note for one in taken if not isinstance(one, WLTest) and one.note]
     asked = [one if isinstance(one, WLTest) else one.grammar for one in taken]
+    verdict = sum((network.power() for network in networks.values()), Verdict())
+    if not suite:
+        verdict += _power_verdict([], asked, with_f)
+        show.as_json(verdict.to_json()) if json else show.say(str(verdict))
+        return
+    asked += [network.plan.grammar for network in networks.values()]
     chosen = [
         with_functions(one) if with_f and not isinstance(one, WLTest) else one for one in asked
     ]
@@ -176,9 +191,13 @@ def power(
                 show.say(f"  {category}: {apart} of {total}")
         for note in notes:
             show.say(f"\n{note}")
-        show.say(f"\n{_power_verdict(rows, [] if readout else asked, with_f)}")
+        show.say(f"\n{verdict + _power_verdict(rows, [] if readout else asked, with_f)}")
     if plot is not None:
         draw_plot(rows, plot)
+
+
+def _is_saved(text: str) -> bool:
+    return text.endswith(".safetensors") or (Path(text) / "config.json").is_file()
 
 
 def _power_verdict(rows: list[PowerRow], asked: list[Grammar | WLTest], with_f: bool) -> Verdict:

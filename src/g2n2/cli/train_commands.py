@@ -221,17 +221,7 @@ def _run(settings: RunConfig, folder: Path, *, resume: bool, other: Grammar | No
         return
     _say_result(result, display.console)
     if not settings.baseline:
-        _say_verdict(result.folder)
-
-
-def _say_verdict(folder: Path) -> None:
-    """What the trained network can tell apart at most, by its grammar, read-out and depth."""
-    from ..nn.files import load
-    from ..training.run_folder import BEST
-
-    verdict = load(folder / BEST).power().of_network()
-    if verdict.statements:
-        show.say(f"\n{verdict}")
+        show.say(f"power:      g2n2 power {quote(shown_path(folder))} says what it can tell apart")
 
 
 def _say_stopped(result: Result) -> None:

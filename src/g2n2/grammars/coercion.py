@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import GrammarError
-from .catalogue import find_grammar
+from .catalogue import file_text, find_grammar, named_grammar
 from .grammar import Grammar
 
 if TYPE_CHECKING:
@@ -63,9 +63,16 @@ def as_network_grammar(
         return _object(grammar)
     if text.strip() == "-":
         return find_grammar(text)
+    if (named := catalogue_grammar(text)) is not None:
+        return named
     from ..pipeline import network_grammar
 
     return network_grammar(text, weights)
+
+
+def catalogue_grammar(text: str) -> Grammar | None:
+    """The grammar of the catalogue with that name; None if there is a file of that name."""
+    return named_grammar(text) if file_text(text) is None else None
 
 
 def _text(grammar: Any) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,6 @@ from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..grammars.grammar import Grammar
 from ..language.terms import Leaf, subterms
 from ..ops.precision import without_autocast
-from ..verdict import Verdict, network_verdict
 from .batch_checks import validate_batch
 from .fast import KERNEL_DTYPES, Backend, BatchContext, FastLayer, choose, embedded
 from .initialisation import initialise
@@ -35,6 +34,9 @@ from .packed import PackedNetwork
 from .pyg_layout import as_pyg
 from .readout import Readout, SentenceRule
 from .supports import SpectralSupports
+
+if TYPE_CHECKING:
+    from ..verdict import Verdict
 
 
 class GrammarGNN(nn.Module):
@@ -408,6 +410,8 @@ class GrammarGNN(nn.Module):
 
     def power(self, depth: int | None = None) -> Verdict:
         """What this network tells apart at its depth, beside its words; see `g2n2.verdict`."""
+        from ..verdict import network_verdict
+
         return network_verdict(self.plan, depth)
 
     @property

@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 from ..errors import DataError
 from ..grammars.catalogue import GIVEN
+from ..grammars.coercion import catalogue_grammar
 from ..grammars.grammar import Grammar
 from ..grammars.rules import ARROWS
 from ..input_files import read_text_file
-from ..pipeline import choose_grammar
 from ..validation import MOST_LAYERS, MOST_WEIGHTS, MOST_WIDTH
 
 PRECISIONS = ("32", "tf32", "bf16", "64")
@@ -362,6 +362,10 @@ def with_chosen_rules(config: RunConfig, *, exhaustive: bool) -> tuple[RunConfig
             "several processes cannot read one pipe: write the derivation to a file "
             "(g2n2 derive … --out FILE), and give --grammar FILE"
         )
+    if (named := catalogue_grammar(config.grammar)) is not None:
+        return replace(config, grammar=named.name, rules=rules_of(named)), None
+    from ..pipeline import choose_grammar
+
     chosen = choose_grammar(config.grammar, reduce=not exhaustive, exhaustive=exhaustive)
     is_text = chosen.grammar.name == GIVEN and config.grammar.strip() != "-"
     name = config.grammar if is_text else chosen.grammar.name
