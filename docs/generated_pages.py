@@ -1,7 +1,4 @@
-"""Reference pages that mkdocs makes from the code: settings of a run, and the command line.
-
-`RANGES` says what values a setting may have; a test holds it against what the settings accept.
-"""
+"""Reference pages that mkdocs makes from the code: settings of a run, and the command line."""
 
 from __future__ import annotations
 
@@ -14,34 +11,10 @@ from typer.testing import CliRunner
 
 from g2n2.cli import app
 from g2n2.cli.help import GROUPS
-from g2n2.training.config import POOLINGS, PRECISIONS, RECIPES, RunConfig
+from g2n2.training.config import BELOW, CHOICES, RANGES, RECIPES, RunConfig
 
-RANGES: dict[str, tuple[float, float]] = {
-    "limit": (0, 10**12),
-    "width": (1, 2**16),
-    "layers": (1, 256),
-    "batch": (1, 10**6),
-    "epochs": (1, 10**7),
-    "passes": (1, 10**6),
-    "window": (0, 10**9),
-    "minutes": (0, 10**7),
-    "seed": (0, 2**63 - 1),
-    "devices": (1, 4096),
-    "threads": (0, 1024),
-    "checkpoint_seconds": (0, 10**7),
-}
-"""Both ends are allowed."""
-BELOW: dict[str, float] = {"decay": 10, "ema": 1, "dropout": 1, "rate": 10}
-"""At least 0 (`rate` above it) and below this."""
-CHOICES: dict[str, tuple[str, ...]] = {
-    "recipe": tuple(RECIPES),
-    "preset": ("modern", "paper", "official", "ppgn"),
-    "readout": ("grammar", "pooled", "pooled-only"),
-    "pooling": POOLINGS,
-    "functions": ("mlp", "free"),
-    "device": ("auto", "cpu", "cuda"),
-    "precision": PRECISIONS,
-}
+NAMES = {"recipe": tuple(RECIPES), "preset": ("modern", "paper", "official", "ppgn"), **CHOICES}
+"""Of settings whose values are names."""
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -102,8 +75,8 @@ def _plain(value: Any) -> str:
 
 
 def _range(name: str) -> str:
-    if name in CHOICES:
-        return ", ".join(f"`{choice}`" for choice in CHOICES[name])
+    if name in NAMES:
+        return ", ".join(f"`{choice}`" for choice in NAMES[name])
     if name in BELOW:
         return f"{'above' if name == 'rate' else 'from'} 0 to below {BELOW[name]:g}"
     if name in RANGES:

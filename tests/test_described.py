@@ -23,7 +23,7 @@ from g2n2.described import some, span
 from g2n2.power.grammar_test import grammar_test
 from g2n2.power.refinement import refine
 from g2n2.spectral.response import response, spectrum
-from g2n2.training.evaluate import Predictions
+from g2n2.training.evaluate import Outcome
 from g2n2.training.session import Result
 from g2n2.training.setup import prepare
 from small_runs import small_config, small_graphs
@@ -46,7 +46,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "SameSizePairs": lambda: load_suite("atlas").pairs,
     "Refinement": lambda: refine(["C~", "Bw"] * 20, 2),
     "GrammarColours": lambda: grammar_test(g2n2.find_grammar("r-G_L1"), ["C~", "Bw"] * 20),
-    "Predictions": lambda: Predictions(np.arange(5000), np.ones((5000, 2)), np.ones((5000, 2))),
+    "Outcome": lambda: Outcome(many(), result().parts.task, np.arange(5000), np.ones((5000, 2))),
     "Result": result,
     "Parts": lambda: result().parts,
     "PyGTensors": lambda: PyGTensors(torch.ones(5000, 3), torch.zeros(2, 9000, dtype=torch.long)),

@@ -45,7 +45,8 @@ def replace_file(
             there before is untouched.
     """
     if is_stream(path):
-        _write_through(path, content)
+        with open_stream_for_writing(path) as file:
+            put(file, content)
         return
     path = Path(os.path.realpath(path)) if path.is_symlink() else path
     own = f".{secrets.token_hex(8)}" if shared else ""
@@ -161,11 +162,6 @@ def _open_file(path: Path) -> re.Match[str] | None:
     return found
 
 
-def _write_through(path: Path, content: bytes) -> None:
-    with open_stream_for_writing(path) as file:
-        put(file, content)
-
-
 def open_stream_for_writing(path: Path) -> IO[bytes]:
     """Open a FIFO, a character device or an open file of this process, as it is.
 
@@ -223,73 +219,24 @@ class InUseError(DataError):
 
 @contextmanager
 def sole_writer(folder: Path, instead: str) -> Iterator[None]:
-    """Make a folder and be its only writer.
+    """Make a folder and be its only writer; `instead` is what to do where another process is.
 
     The operating system drops the lock of a process that ends, however it ends, so that a killed
     process leaves nothing to clean up. The lock file stays: removing it could let two in.
-
-    Args:
-        folder: Made where it is not there.
-        instead: What to do where another process has it, as `name another --out`.
 
     Raises:
         InUseError: Another process writes there.
         DataError: Nothing can be written there.
     """
-    with _held(folder, folder, "", instead):
+    with _locked(folder, folder, "", f"written by {{}}; {instead}", stays=True):
         yield
 
 
 @contextmanager
 def sole_writer_of_file(path: Path, instead: str) -> Iterator[None]:
-    """Be the only writer of a file, whose folder is made; nothing is left beside it at the end.
-
-    Args:
-        path: It need not be there.
-        instead: What to do where another process has it.
-
-    Raises:
-        InUseError: Another process writes it.
-        DataError: Nothing can be written there.
-    """
-    with _held(path, path.parent, f".{path.name}", instead, leave=False):
+    """As `sole_writer`, of a file in a folder that is made; nothing is left beside it."""
+    with _locked(path, path.parent, f".{path.name}", f"written by {{}}; {instead}"):
         yield
-
-
-@contextmanager
-def _held(
-    what: Path, folder: Path, prefix: str, instead: str, leave: bool = True
-) -> Iterator[None]:
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(folder / f"{prefix}{LOCK}", timeout=0, thread_local=False)
-    held_by = folder / f"{prefix}{HOLDER}"
-    try:
-        for attempt in range(TRIES):
-            folder.mkdir(parents=True, exist_ok=True)
-            try:
-                lock.acquire()
-                break
-            except FileNotFoundError:
-                if attempt == TRIES - 1:
-                    raise
-        replace_file(held_by, _this_process())
-    except Timeout:
-        raise InUseError(f"{what} is being written by {holder(held_by)}; {instead}") from None
-    except OSError as error:
-        lock.release()
-        raise DataError(
-            f"cannot write in {folder} ({error.strerror or error}): check that the folder can be "
-            "written and the disk has space, or copy it to one that can"
-        ) from None
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            held_by.unlink(missing_ok=True)
-            if not leave:  # who opened it meanwhile notices that it is gone
-                Path(lock.lock_file).unlink(missing_ok=True)
-        lock.release()
 
 
 @contextmanager
@@ -298,38 +245,52 @@ def sole_builder(path: Path) -> Iterator[None]:
 
     Whoever had to wait looks whether the file is there before building it again.
 
-    Args:
-        path: The file; its folder is made.
-
     Raises:
         DataError: Nothing can be written beside it.
     """
+    with _locked(path, path.parent, f".{path.name}", "made by {}; waiting for it", wait=True):
+        yield
+
+
+@contextmanager
+def _locked(
+    what: Path, folder: Path, prefix: str, doing: str, *, wait: bool = False, stays: bool = False
+) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
-    lock = FileLock(path.with_name(f".{path.name}{LOCK}"), thread_local=False)
-    held_by = path.with_name(f".{path.name}{HOLDER}")
+    lock = FileLock(folder / f"{prefix}{LOCK}", thread_local=False)
+    held_by = folder / f"{prefix}{HOLDER}"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.close(os.open(lock.lock_file, os.O_RDWR | os.O_CREAT))  # filelock would wait for it
-            lock.acquire(timeout=0)
-        except Timeout:
-            said = f"{path} is being made by {holder(held_by)}; waiting for it"
-            warnings.warn(said, G2N2Warning, stacklevel=3)
-            lock.acquire()
+        for remaining in reversed(range(TRIES)):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                os.close(os.open(lock.lock_file, os.O_RDWR | os.O_CREAT))  # or filelock waits
+                lock.acquire(timeout=0)
+                break
+            except FileNotFoundError:
+                if not remaining:
+                    raise
+            except Timeout:
+                message = f"{what} is being {doing.format(holder(held_by))}"
+                if not wait:
+                    raise InUseError(message) from None
+                warnings.warn(message, G2N2Warning, stacklevel=5)
+                lock.acquire()
+                break
         replace_file(held_by, _this_process())
     except OSError as error:
         lock.release()
         raise DataError(
-            f"cannot write {str(path)!r} ({error.strerror or error}): free space there, or name "
-            "a place that can be written"
+            f"cannot write in {folder} ({error.strerror or error}): check that the folder can be "
+            "written and the disk has space; else copy it, or name a place that can be written"
         ) from None
     try:
         yield
     finally:
-        with suppress(OSError):  # those who wait notice that the file they wait for is another one
+        with suppress(OSError):
             held_by.unlink(missing_ok=True)
-            Path(lock.lock_file).unlink(missing_ok=True)
+            if not stays:  # who opened it meanwhile notices that it is gone
+                Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
 
 

@@ -271,9 +271,9 @@ def spread_of_predictions(outcome: Outcome, folder: Path) -> Mapping[str, float]
     The fitted values of the elements are subtracted from both: they vary whether or not the network
     has learned anything.
     """
-    graphs, predicted = outcome.graphs, outcome.made
-    fitted = RunFolder(folder).scaling().reference(Task.of(graphs), graphs)[predicted.rows]
-    return {SPREAD: float((predicted.values - fitted).std() / (predicted.targets - fitted).std())}
+    graphs = outcome.graphs
+    fitted = RunFolder(folder).scaling().reference(Task.of(graphs), graphs)[outcome.index]
+    return {SPREAD: float((outcome.predicted - fitted).std() / (outcome.targets - fitted).std())}
 
 
 def sums_cell(name: str, config: RunConfig) -> Cell:

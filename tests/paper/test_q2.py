@@ -113,7 +113,7 @@ def test_spread_is_what_the_elements_do_not_explain(tmp_path, monkeypatch):
     monkeypatch.setattr(q2, "Task", SimpleNamespace(of=lambda graphs: None))
     targets = fitted + np.array([[1.0], [-1.0], [3.0]])
     for values, expected in ((fitted, 0.0), (targets, 1.0), ((fitted + targets) / 2, 0.5)):
-        rows = SimpleNamespace(rows=np.arange(3), values=values, targets=targets)
-        outcome = SimpleNamespace(graphs=None, made=rows)
+        rows = {"index": np.arange(3), "predicted": values, "targets": targets}
+        outcome = SimpleNamespace(graphs=None, **rows)
         (found,) = spread_of_predictions(outcome, tmp_path).values()
         assert found == pytest.approx(expected)

@@ -27,13 +27,12 @@ from g2n2.training.calibration import (
     fit_temperature,
     percent,
 )
-from g2n2.training.evaluate import Outcome, Predictions
+from g2n2.training.evaluate import Outcome
 from g2n2.training.run import Run
 from g2n2.training.run_folder import CALIBRATION, RunFolder
-from g2n2.training.scaling import Scaling
 from g2n2.training.session import Watch, train_config
 from g2n2.training.setup import Parts
-from g2n2.training.task import Task
+from g2n2.training.task import Scaling, Task
 from small_runs import no_pictures, small_config, small_graphs
 from small_sets import small_set
 
@@ -43,16 +42,22 @@ TASK = Task.of(small_set(graphs=4))
 four_graphs = cache(partial(small_set, graphs=4))
 
 
+def predicted(graphs, values, targets=None, **more) -> Outcome:
+    """Predictions for the graphs in their order, which may have other targets."""
+    graphs = graphs if targets is None else replace(graphs, targets=targets)
+    return Outcome(graphs, Task.of(graphs), np.arange(len(values)), values, **more)
+
+
 def fitted(errors, kind="regression", values=None, labels=None) -> Calibration:
     """A calibration whose validation rows have these errors, or these probabilities."""
     graphs = four_graphs(kind=kind)
     task = Task.of(graphs)
     splits = {"train": np.arange(4)}
     parts = Parts(graphs, splits, task, Scaling((0.0,), (1.0,)), ())
-    train = Predictions(np.arange(4), np.zeros((4, task.out)), graphs.targets)
+    train = predicted(graphs, np.zeros((4, task.out)))
     if values is None:
         values, labels = np.asarray(errors, float)[:, None], np.zeros((len(errors), 1))
-    validation = Predictions(np.arange(len(values)), values, labels)
+    validation = predicted(graphs, values, labels)
     return Calibration.fit(parts, train, validation, distances=False)
 
 
@@ -165,13 +170,13 @@ def test_probabilities_that_are_too_bold_are_reported_as_such_and_mended():
     honest = random.uniform(0.3, 0.7, size=(8000, 1))
     labels = (random.random(honest.shape) < honest).astype(float)
     bold = honest**6 / (honest**6 + (1 - honest) ** 6)
-    task = Task.of(small_set(graphs=4, kind="binary"))
+    graphs = four_graphs(kind="binary")
     found = fitted(None, "binary", bold[:4000], labels[:4000])
-    said = found.reliability(task, Predictions(np.arange(4000), bold[4000:], labels[4000:]))["t0"]
+    said = found.reliability(predicted(graphs, bold[4000:], labels[4000:]))["t0"]
     assert said["temperature"] == pytest.approx(6, rel=0.15)
     assert said["nll"] < said["nll_before"]
     assert said["ece"] < 0.03 < said["ece_before"]
-    mended = found.probabilities(task, bold)
+    mended = found.probabilities(Task.of(graphs), bold)
     np.testing.assert_allclose(mended, honest, atol=0.03)
 
 
@@ -179,42 +184,39 @@ def test_a_prediction_is_noted_where_it_exceeds_all_of_the_training_graphs():
     graphs = small_set(graphs=4)
     parts = Parts(graphs, {"train": np.arange(4)}, TASK, Scaling((0.0,), (1.0,)), ())
     most = graphs.targets.max()
-    rows = np.arange(4)
-    train = Predictions(rows, graphs.targets + most, graphs.targets)
+    train = predicted(graphs, graphs.targets + most)
     calibration = Calibration.fit(parts, train, train, distances=False)
-    assert calibration.notes(graphs, TASK, train) == [""] * 4, "its own predictions count"
-    beyond = Predictions(rows, graphs.targets + 3 * most, graphs.targets)
-    note = calibration.notes(graphs, TASK, beyond)[int(graphs.targets.argmax())]
+    assert calibration.notes(train) == [""] * 4, "its own predictions count"
+    beyond = predicted(graphs, graphs.targets + 3 * most)
+    note = calibration.notes(beyond)[int(graphs.targets.argmax())]
     low = graphs.targets.min()
     assert note == f"t0 {4 * most:g} bonds predicted, in training {low:g} to {2 * most:g}"
     for excess, noted in ((0.005, False), (0.02, True)):  # a hundredth of the range is no news
         values = np.full((4, 1), 2 * most + excess * (2 * most - low))
-        notes = calibration.notes(graphs, TASK, Predictions(rows, values, graphs.targets))
+        notes = calibration.notes(predicted(graphs, values))
         assert [bool(note) for note in notes] == [noted] * 4
-    unbounded = Predictions(rows, np.full((4, 1), np.nan), graphs.targets)
-    assert all("predicted" in note for note in calibration.notes(graphs, TASK, unbounded))
+    unbounded = predicted(graphs, np.full((4, 1), np.nan))
+    assert all("predicted" in note for note in calibration.notes(unbounded))
 
 
 def test_names_of_bounds_never_take_the_place_of_another_column():
     graphs = small_set(graphs=3, columns=2)
     graphs = replace(graphs, columns=(Target("a", "eV"), Target("a low", "eV")))
-    task = Task.of(graphs)
     one = fitted([1.0] * 20)
     calibration = replace(
         one, columns=("a", "a low"), validation=(20, 5), errors=(*one.errors, (1.0,) * 5)
     )
-    made = Predictions(np.arange(3), graphs.targets, graphs.targets)
     for truth in (False, True):
-        outcome = Outcome(graphs, made, {}, task, calibration)
+        outcome = predicted(graphs, graphs.targets, calibration=calibration)
         rows, header = outcome.rows(truth), outcome.columns(truth)
-        predicted = ["a [eV]", "interval a low [eV]", "a high [eV]", "a low [eV]"]
+        named = ["a [eV]", "interval a low [eV]", "a high [eV]", "a low [eV]"]
         told = ["true a [eV]", "true a low [eV]"] * truth
         bounds = ["a low low [eV]", "a low high [eV]"]
-        assert header == ["id", *told, *predicted, *bounds, "note"]
+        assert header == ["id", *told, *named, *bounds, "note"]
         assert list(rows[0]) == header[:-1]
         assert rows[0]["interval a low [eV]"] == graphs.targets[0, 0] - 1.0
         assert rows[0]["a low low [eV]"] == "", "5 rows are too few for 90 %"
-    plain = Outcome(graphs, made, {}, task, calibration, interval=0)
+    plain = replace(outcome, interval=0)
     assert plain.columns() == ["id", "a [eV]", "a low [eV]", "note"]
 
 
@@ -243,10 +245,10 @@ def test_a_run_says_how_far_to_trust_it(trained):
         outcome = run.evaluate("test", RUN_GRAPHS, interval=level)
         low, high = outcome.intervals
         rank = conformal_rank(10, level)
-        errors = np.sort(np.abs(validation.made.values - validation.made.targets), axis=0)
+        errors = np.sort(np.abs(validation.predicted - validation.targets), axis=0)
         np.testing.assert_allclose(high - outcome.values, np.tile(errors[rank - 1], (10, 1)))
         np.testing.assert_allclose(high - low, 2 * (high - outcome.values))
-        inside = (low <= outcome.made.targets) & (outcome.made.targets <= high)
+        inside = (low <= outcome.targets) & (outcome.targets <= high)
         said = outcome.reliability
         assert [said[c.name]["coverage"] for c in run.task.columns] == inside.mean(0).tolist()
     assert json.loads((trained / "result.json").read_text())["test_reliability"] == said
@@ -277,7 +279,7 @@ def test_nodes_and_edges_have_them_too(level, kind, tmp_path):
         assert outcome.intervals is None
     else:
         assert outcome.rows()[0]["t0 low [bonds]"] == outcome.intervals[0][0, 0]
-    first, last = outcome.made.rows[[0, -1]]
+    first, last = outcome.index[[0, -1]]
     larger = replace(graphs, node_features=graphs.node_features.copy())
     offsets = graphs.node_offsets if level == "node" else graphs.edge_offsets
     owner = int(np.searchsorted(offsets, last, side="right") - 1)

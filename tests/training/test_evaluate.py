@@ -11,7 +11,7 @@ from torch import nn
 from g2n2.data.graph_set import Target
 from g2n2.data.store import GraphStore
 from g2n2.errors import TrainingError
-from g2n2.training.evaluate import Outcome, Predictions, outputs, write_rows
+from g2n2.training.evaluate import Outcome, outputs, write_rows
 from g2n2.training.task import Task
 from small_sets import small_set
 
@@ -41,8 +41,7 @@ def test_a_batch_that_runs_out_of_memory_is_cut():
 def outcome(graphs, values=None):
     """Predictions that are the targets themselves, if no other values are given."""
     rows = np.arange(len(graphs.targets))
-    predictions = Predictions(rows, graphs.targets if values is None else values, graphs.targets)
-    return Outcome(graphs, predictions, {}, Task.of(graphs))
+    return Outcome(graphs, Task.of(graphs), rows, graphs.targets if values is None else values)
 
 
 def test_records_that_were_not_read_keep_their_place(tmp_path):

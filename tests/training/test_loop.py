@@ -249,7 +249,7 @@ def test_the_best_weights_are_those_of_the_best_epoch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = iter([1.0, 0.5, 0.8])
-    monkeypatch.setattr(loop, "score", lambda *_: {"all": {"relative_mae": next(results)}})
+    monkeypatch.setattr(loop, "metrics", lambda *_: {"all": {"relative_mae": next(results)}})
     kept: list[bytes] = []
     watch = Watch(epoch=lambda _: kept.append((tmp_path / "best.safetensors").read_bytes()))
     result = train_config(small_config(), tmp_path, graphs=small_graphs(), watch=watch)

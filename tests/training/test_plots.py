@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from g2n2.training.evaluate import Predictions
+from g2n2.training.evaluate import Outcome
 from g2n2.training.plots import TensorBoardCurves, draw
 from g2n2.training.task import Task
 from small_sets import small_set
@@ -15,7 +15,7 @@ def predictions(graphs, task):
     random = np.random.default_rng(0)
     count = len(graphs.targets)
     values = random.random((count, task.out))
-    return Predictions(np.arange(count), values, graphs.targets)
+    return Outcome(graphs, task, np.arange(count), values)
 
 
 @pytest.mark.parametrize(

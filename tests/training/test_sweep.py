@@ -7,8 +7,7 @@ import sys
 import pytest
 
 from g2n2.errors import DataError
-from g2n2.training.shared_study import SharedStudy
-from g2n2.training.sweep import Sweep, run_sweep, trial_folder
+from g2n2.training.sweep import SharedStudy, Sweep, run_sweep, trial_folder
 
 optuna = pytest.importorskip("optuna", reason="sweeps need Optuna")
 pytest.importorskip("lightning.fabric", reason="training needs lightning")

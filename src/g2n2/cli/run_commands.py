@@ -72,7 +72,7 @@ def evaluate(
         )
         return
     what = outcome.graphs.level
-    show.title(f"{run} on {on}: {counted(len(outcome.made.rows), what)}")
+    show.title(f"{run} on {on}: {counted(len(outcome), what)}")
     plain_console().print(score_table(trained.task, outcome.scores))
     for sentence in reliability_sentences(trained.task, outcome.reliability, what):
         show.say(sentence)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data.graph_set import GraphSet
 from ..errors import DataError
 from ..validation import Int, check
 from .setup import Parts
@@ -23,7 +22,7 @@ from .task import Scores, Task, Values
 from .training_range import Range, TrainingRange, joined, spread
 
 if TYPE_CHECKING:
-    from .evaluate import Predictions
+    from .evaluate import Outcome
 
 INTERVAL = 0.9
 """The level of an interval, where none is asked for."""
@@ -76,7 +75,7 @@ class Calibration:
 
     @classmethod
     def fit(
-        cls, parts: Parts, train: Predictions, validation: Predictions, *, distances: bool
+        cls, parts: Parts, train: Outcome, validation: Outcome, *, distances: bool
     ) -> Calibration:
         """Fit on predictions of the best weights; `distances`: whether it reads distances."""
         task = parts.task
@@ -87,13 +86,13 @@ class Calibration:
             rows = known[:, index]
             truth = validation.targets[rows, index]
             if task.kind == "regression":
-                residual = np.abs(validation.values[rows, index] - truth)
+                residual = np.abs(validation.predicted[rows, index] - truth)
                 errors.append(tuple(_order_statistics(np.nan_to_num(residual, nan=np.inf))))
-                seen = np.concatenate([train.values[:, index], graphs.targets[:, index]])
+                seen = np.concatenate([train.predicted[:, index], graphs.targets[:, index]])
                 seen = np.nan_to_num(seen[~np.isnan(seen)])
                 predictions.append((float(seen.min()), float(seen.max())))
             else:
-                logits = _logits(task, validation.values[rows], index)
+                logits = _logits(task, validation.predicted[rows], index)
                 temperatures.append(fit_temperature(logits, truth.astype(np.int64)))
         return cls(
             tuple(column.name for column in task.columns),
@@ -172,13 +171,13 @@ class Calibration:
         below = np.nextafter(0.5, 0.0)
         return np.where(values < 0.5, np.minimum(calibrated, below), np.maximum(calibrated, 0.5))
 
-    def notes(self, graphs: GraphSet, task: Task, predictions: Predictions) -> list[str]:
+    def notes(self, outcome: Outcome) -> list[str]:
         """For each row how it is unlike the training graphs; empty if it is not."""
-        of_graph = self.training.notes(graphs)
-        phrases = [list(of_graph[graph]) for graph in predictions.owners(graphs)]
+        of_graph = self.training.notes(outcome.graphs)
+        phrases = [list(of_graph[graph]) for graph in outcome.owners]
         for index, (low, high) in enumerate(self.predictions):
-            values, slack = predictions.values[:, index], SLACK * (high - low)
-            column = task.columns[index]
+            values, slack = outcome.predicted[:, index], SLACK * (high - low)
+            column = outcome.task.columns[index]
             unit = f" {column.unit}" if column.unit else ""
             for row in np.flatnonzero(~((values >= low - slack) & (values <= high + slack))):
                 phrases[row].append(
@@ -187,27 +186,26 @@ class Calibration:
                 )
         return [joined(of_row) for of_row in phrases]
 
-    def reliability(
-        self, task: Task, predictions: Predictions, interval: float = INTERVAL
-    ) -> Reliability:
+    def reliability(self, outcome: Outcome) -> Reliability:
         """How intervals or probabilities do on known targets, by target.
 
         `rows` counts the known targets. For regression `level`, `coverage` (the share of rows
-        inside their interval) and `width`; no entry if `interval` is 0. For classes `temperature`,
+        inside their interval) and `width`; no entry without an interval. For classes `temperature`,
         and the mean negative log-likelihood (`nll`) and the expected calibration error of the most
         probable class (`ece`), each also `_before` the temperature.
         """
         table: Reliability = {}
+        task, predicted, interval = outcome.task, outcome.predicted, outcome.interval
         if task.kind == "regression" and not interval:
             return table
         for index, column in enumerate(task.columns):
-            rows = np.isfinite(predictions.targets[:, index])
-            truth = predictions.targets[rows, index]
+            rows = np.isfinite(outcome.targets[:, index])
+            truth = outcome.targets[rows, index]
             if not len(truth):
                 continue
             if task.kind == "regression":
                 half = float(self.half_widths(interval)[index])
-                inside = np.abs(predictions.values[rows, index] - truth) <= half
+                inside = np.abs(predicted[rows, index] - truth) <= half
                 table[column.name] = {
                     "rows": len(truth),
                     "level": interval,
@@ -215,7 +213,7 @@ class Calibration:
                     "width": 2 * half,
                 }
                 continue
-            logits, labels = _logits(task, predictions.values[rows], index), truth.astype(np.int64)
+            logits, labels = _logits(task, predicted[rows], index), truth.astype(np.int64)
             temperature = self.temperatures[index]
             before, after = _softmax(logits), _softmax(logits / temperature)
             table[column.name] = {

@@ -13,7 +13,7 @@ import json
 import math
 import pickle
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,60 +25,53 @@ from ..atomic_files import make_folder, replace_file
 from ..errors import DataError
 
 MANIFEST = "manifest.json"
-MANIFEST_FORMAT = 1
 KEPT_VERSIONS = 8
 """Checksums kept for each file: more than kills in a row can leave behind."""
 FORMAT = 1
+"""Of the manifest and of checkpoints."""
 CHECKPOINT = "checkpoint.pt"
 PREVIOUS = "checkpoint.previous.pt"
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+Manifest = Mapping[str, Sequence[str]]
+"""For each file of a run the sha256 of its versions, newest first."""
 
 
-@dataclass(frozen=True)
-class Manifest:
-    """Checksums of the files of a run: for each name the sha256 of its versions, newest first."""
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of a run folder, None without one; a DataError if damaged or too new."""
+    path = folder / MANIFEST
+    try:
+        content = json.loads(path.read_bytes())
+        if content["format"] != FORMAT:
+            raise DataError(f"{path} was written by a newer g2n2 ({content['g2n2']}): upgrade")
+        if content.pop("digest") != _digest_of(content):
+            raise ValueError("its own checksum does not match")
+        return {name: list(versions) for name, versions in content["files"].items()}
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except DataError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DataError(
+            f"{path} is damaged or was altered ({error}): restore it from a copy. Without it "
+            "the files of the run are used unchecked"
+        ) from None
 
-    files: Mapping[str, tuple[str, ...]]
 
-    @classmethod
-    def read(cls, folder: Path) -> Manifest | None:
-        """The manifest of a run folder, None without one; a DataError if damaged or too new."""
-        path = folder / MANIFEST
-        try:
-            content = json.loads(path.read_bytes())
-            if content["format"] != MANIFEST_FORMAT:
-                raise DataError(f"{path} was written by a newer g2n2 ({content['g2n2']}): upgrade")
-            if content["digest"] != _digest_of(content):
-                raise ValueError("its own checksum does not match")
-            return cls({name: tuple(versions) for name, versions in content["files"].items()})
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            if isinstance(error, DataError):
-                raise
-            raise DataError(
-                f"{path} is damaged or was altered ({error}): restore it from a copy. Without it "
-                "the files of the run are used unchecked"
-            ) from None
+def write_manifest(folder: Path, files: Manifest) -> None:
+    content = {
+        "format": FORMAT,
+        "g2n2": __version__,
+        "files": {name: list(versions) for name, versions in sorted(files.items())},
+    }
+    text = json.dumps({**content, "digest": _digest_of(content)}, indent=2)
+    write_whole(folder / MANIFEST, text.encode())
 
-    def write(self, folder: Path) -> None:
-        """Write it into a run folder; a DataError if the disk refuses."""
-        content = {
-            "format": MANIFEST_FORMAT,
-            "g2n2": __version__,
-            "files": {name: list(versions) for name, versions in sorted(self.files.items())},
-        }
-        text = json.dumps({**content, "digest": _digest_of(content)}, indent=2)
-        write_whole(folder / MANIFEST, text.encode())
 
-    def knows(self, name: str, content: bytes) -> bool:
-        return sha256(content) in self.files.get(name, ())
-
-    def followed_by(self, name: str, content: bytes) -> Manifest:
-        """This one with a newer version of a file."""
-        newest = sha256(content)
-        older = [digest for digest in self.files.get(name, ()) if digest != newest]
-        return Manifest({**self.files, name: (newest, *older[: KEPT_VERSIONS - 1])})
+def with_version(manifest: Manifest, name: str, content: bytes) -> Manifest:
+    """The manifest with a newer version of a file."""
+    newest = sha256(content)
+    older = [digest for digest in manifest.get(name, ()) if digest != newest]
+    return {**manifest, name: [newest, *older[: KEPT_VERSIONS - 1]]}
 
 
 def sha256(content: bytes) -> str:
@@ -86,14 +79,13 @@ def sha256(content: bytes) -> str:
 
 
 def _digest_of(content: Mapping[str, Any]) -> str:
-    rest = {name: value for name, value in content.items() if name != "digest"}
-    return sha256(json.dumps(rest, sort_keys=True).encode())
+    return sha256(json.dumps(content, sort_keys=True).encode())
 
 
 def refuse_altered(folder: Path, name: str, content: bytes) -> None:
     """Raise a DataError if the manifest says that the run did not write this content."""
-    manifest = Manifest.read(folder)
-    if manifest is not None and not manifest.knows(name, content):
+    manifest = read_manifest(folder)
+    if manifest is not None and sha256(content) not in manifest.get(name, ()):
         raise DataError(
             f"{folder / name} is not the file this run wrote: it was altered, or is of another run "
             f"(its checksum is not in {MANIFEST}); restore it from a copy, or train again"
@@ -108,7 +100,7 @@ def write_whole(
         make_folder(path.parent)
         replace_file(path, content, before, shared=shared)
     except OSError as error:
-        full = error.errno in DISK_FULL
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         advice = "free space" if full else "check that the folder can be written"
         raise DataError(
             f"cannot write {path} ({error.strerror or error}); what was there before is "
@@ -118,9 +110,9 @@ def write_whole(
 
 def write_announced(path: Path, content: bytes, before: Path | None = None) -> None:
     """`write_whole` after the checksum is in the manifest, if the folder has one."""
-    manifest = Manifest.read(path.parent)
-    if manifest is not None and sha256(content) not in manifest.files.get(path.name, ())[:1]:
-        manifest.followed_by(path.name, content).write(path.parent)
+    manifest = read_manifest(path.parent)
+    if manifest is not None and [sha256(content)] != list(manifest.get(path.name, ()))[:1]:
+        write_manifest(path.parent, with_version(manifest, path.name, content))
     write_whole(path, content, before)
 
 
@@ -143,34 +135,33 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
         DataError: There are checkpoints and none can be read, or it is of a newer format.
     """
     troubles: list[str] = []
-    manifest = Manifest.read(folder)
-    for name in (CHECKPOINT, PREVIOUS):
-        path = folder / name
+    manifest = read_manifest(folder)
+    for path in (folder / CHECKPOINT, folder / PREVIOUS):
         if not path.is_file():
             continue
         try:
             content = _read(path)
+            if not isinstance(content, dict) or not isinstance(content.get("format"), int):
+                trouble = "is no checkpoint of g2n2"
+            elif content["format"] > FORMAT:
+                raise DataError(f"{path} was written by a newer g2n2; upgrade to resume from it")
+            elif manifest is None or sha256(path.read_bytes()) in manifest.get(CHECKPOINT, ()):
+                return content, troubles
+            else:
+                trouble = "was altered or is of another run"
+        except DataError:
+            raise
         except pickle.UnpicklingError:
-            troubles.append(f"{name} holds more than plain values, and g2n2 never unpickles")
-            continue
+            trouble = "holds more than plain values, and g2n2 never unpickles"
         except Exception as error:  # a damaged archive can fail in any way
-            reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-            troubles.append(f"{name} is damaged ({reason})")
-            continue
-        if not isinstance(content, dict) or not isinstance(content.get("format"), int):
-            troubles.append(f"{name} is no checkpoint of g2n2")
-        elif content["format"] > FORMAT:
-            raise DataError(f"{path} was written by a newer g2n2; upgrade to resume from it")
-        elif manifest is None or manifest.knows(CHECKPOINT, path.read_bytes()):
-            return content, troubles
-        else:
-            troubles.append(f"{name} was altered or is of another run")
+            trouble = f"is damaged ({(str(error) or type(error).__name__).splitlines()[0][:120]})"
+        troubles.append(f"{path.name} {trouble}")
     if troubles:
         raise DataError(
             f"no checkpoint in {folder} can be read: {'; '.join(troubles)}; "
             "start the run again in another folder"
         )
-    return None, troubles
+    return None, []
 
 
 def _read(path: Path) -> Any:
@@ -181,20 +172,6 @@ def _read(path: Path) -> Any:
         if bad := archive.testzip():
             raise ValueError(f"the checksum of {bad} does not match")
     return torch.load(path, map_location="cpu", weights_only=True)
-
-
-def random_states(device: torch.device) -> dict[str, torch.Tensor]:
-    """States of the random generators a step may draw from."""
-    states = {"cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        states["cuda"] = torch.cuda.get_rng_state(device)
-    return states
-
-
-def restore_random_states(states: dict[str, torch.Tensor], device: torch.device) -> None:
-    torch.set_rng_state(states["cpu"])
-    if device.type == "cuda" and "cuda" in states:
-        torch.cuda.set_rng_state(states["cuda"], device)
 
 
 @dataclass

@@ -19,10 +19,33 @@ from ..grammars.rules import ARROWS
 from ..input_files import read_text_file
 from ..validation import MOST_LAYERS, MOST_WEIGHTS, MOST_WIDTH
 
-PRECISIONS = ("32", "tf32", "bf16", "64")
 OVERRIDES = ("batch", "epochs", "rate", "decay", "ema", "dropout", "distance", "preset")
 """Settings of a run that replace those of its recipe."""
+RANGES: dict[str, tuple[float, float]] = {
+    "limit": (0, 10**12),
+    "width": (1, MOST_WIDTH),
+    "layers": (1, MOST_LAYERS),
+    "batch": (1, 10**6),
+    "epochs": (1, 10**7),
+    "passes": (1, 10**6),
+    "window": (0, 10**9),
+    "minutes": (0, 10**7),
+    "seed": (0, 2**63 - 1),
+    "devices": (1, 4096),
+    "threads": (0, 1024),
+    "checkpoint_seconds": (0, 10**7),
+}
+"""Both ends are allowed."""
+BELOW: dict[str, float] = {"rate": 10, "decay": 10, "ema": 1, "dropout": 1}
+"""At least 0 (`rate` above it) and below this."""
 POOLINGS = ("sum", "mean", "max")
+CHOICES: dict[str, tuple[str, ...]] = {
+    "readout": ("grammar", "pooled", "pooled-only"),
+    "pooling": POOLINGS,
+    "functions": ("mlp", "free"),
+    "device": ("auto", "cpu", "cuda"),
+    "precision": ("32", "tf32", "bf16", "64"),
+}
 FREE = ("data", "minutes", "device", "devices", "threads", "checkpoint_seconds")
 """Settings that may change when a run is resumed."""
 
@@ -179,51 +202,36 @@ class RunConfig:
     def checked(self) -> RunConfig:
         """The config itself; a DataError if a run cannot have these settings."""
         recipe = self.effective_recipe()
+        settings = {**vars(self), **{name: getattr(recipe, name) for name in OVERRIDES}}
+        widths = self.decision or ()
+        limits = [(name, settings[name], *ends) for name, ends in RANGES.items()]
+        limits += [("a width in decision", width, 1, MOST_WIDTH) for width in widths]
         for name, value, least, most in (
-            ("batch", recipe.batch, 1, 10**6),
-            ("epochs", recipe.epochs, 1, 10**7),
-            ("passes", self.passes, 1, 10**6),
-            ("window", self.window, 0, 10**9),
-            ("width", self.width, 1, MOST_WIDTH),
-            ("layers", self.layers, 1, MOST_LAYERS),
-            *(("a width in decision", width, 1, MOST_WIDTH) for width in self.decision or ()),
-            ("the number of decision layers", len(self.decision or ()), 0, MOST_LAYERS),
-            ("devices", self.devices, 1, 4096),
-            ("limit", self.limit, 0, 10**12),
-            ("seed", self.seed, 0, 2**63 - 1),
-            ("threads", self.threads, 0, 1024),
-            ("minutes", self.minutes, 0, 10**7),
-            ("checkpoint_seconds", self.checkpoint_seconds, 0, 10**7),
+            *limits,
+            ("the number of decision layers", len(widths), 0, MOST_LAYERS),
         ):
-            if not value >= least:
-                raise DataError(f"{name} must be at least {least}, got {value}")
-            if not value <= most:
-                raise DataError(f"{name} must be at most {most}, got {value}")
-        if self.width**2 * self.layers > MOST_WEIGHTS:
+            if not least <= value <= most:
+                bound = f"at most {most}" if value >= least else f"at least {least}"
+                raise DataError(f"{name} must be {bound}, got {value}")
+        if (weights := self.width**2 * self.layers) > MOST_WEIGHTS:
             raise DataError(
-                f"width {self.width} and layers {self.layers} ask for more than "
-                f"{self.width**2 * self.layers} weights; at most {MOST_WEIGHTS} are allowed: "
-                "take a smaller width or fewer layers"
+                f"width {self.width} and layers {self.layers} ask for more than {weights} weights; "
+                f"at most {MOST_WEIGHTS} are allowed: take a smaller width or fewer layers"
             )
-        if not 0 < recipe.rate < 10:
-            raise DataError(f"rate must lie between 0 and 10, got {recipe.rate}")
-        shares = ("decay", recipe.decay, 10), ("ema", recipe.ema, 1), ("dropout", recipe.dropout, 1)
-        for name, share, below in shares:
-            if not 0 <= share < below:
-                raise DataError(f"{name} must be at least 0 and below {below}, got {share}")
+        for name, below in BELOW.items():
+            value, above = settings[name], name == "rate"
+            if not 0 <= value < below or (above and value == 0):
+                raise DataError(
+                    f"{name} must be {'above' if above else 'at least'} 0 and below {below}, got "
+                    f"{value}"
+                )
         if self.decay and recipe.optimiser != "adamw":
             raise DataError(f"the recipe {recipe.name!r} has no weight decay; leave decay out")
-        for name, choice, choices in (
-            ("precision", self.precision, PRECISIONS),
-            ("readout", self.readout, (None, "grammar", "pooled", "pooled-only", *POOLINGS)),
-            ("pooling", self.pooling, (None, *POOLINGS)),
-            ("functions", self.functions, ("mlp", "free")),
-        ):
-            if choice not in choices:
-                listed = ", ".join(x for x in choices if x and x != "pooled-only")
-                raise DataError(f"{name} is one of {listed}, got {choice!r}")
-        if self.device not in ("auto", "cpu", "cuda"):
-            raise DataError(f"device is auto, cpu or cuda, got {self.device!r}")
+        for name, choices in CHOICES.items():
+            old = POOLINGS if name == "readout" else ()
+            if settings[name] not in (*choices, *old) and settings[name] is not None:
+                listed = ", ".join(choices)
+                raise DataError(f"{name} is one of {listed}, got {settings[name]!r}")
         return self
 
     def as_dict(self) -> dict[str, Any]:

@@ -6,11 +6,10 @@ import textwrap
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from torch import nn
 
@@ -40,7 +39,6 @@ class Display(AbstractContextManager["Display"]):
         self.other = other
         self._first = (0, 0.0)
         self._bar: Progress | None = None
-        self._row: Any = None
         self._last_line = 0.0
 
     def watch(self) -> Watch:
@@ -94,16 +92,14 @@ class Display(AbstractContextManager["Display"]):
                 console=self.console,
             )
             steps = loop.epoch_steps * loop.recipe.epochs
-            self._row = self._bar.add_task(
-                "epoch", total=steps, completed=loop.progress.steps, text=""
-            )
+            self._bar.add_task("epoch", total=steps, completed=loop.progress.steps, text="")
             self._bar.start()
 
     def step(self, loop: Loop) -> None:
         if self._bar is not None:
             epochs = loop.recipe.epochs
             self._bar.update(
-                self._row,
+                self._bar.tasks[0].id,
                 completed=loop.progress.steps,
                 description=f"epoch {min(loop.progress.epoch + 1, epochs)}/{epochs}",
                 text=self.line(loop),
@@ -141,43 +137,30 @@ class Display(AbstractContextManager["Display"]):
 
 
 class Advance(AbstractContextManager["Advance"]):
-    """Progress of a long task, with speed and time left; silent off a terminal."""
+    """Progress of a long task on a terminal, with speed and time left; called with both counts."""
 
     def __init__(self, what: str, console: Console | None = None) -> None:
-        self.what, self.console = what, console or Console(stderr=True)
-        self.done = 0
-        self._start: tuple[float, int] | None = None
-        self._bar: Progress | None = None
-        self._row: Any = None
+        console = console or Console(stderr=True)
+        self.what, self.done = what, 0
+        self._bar = Progress(
+            BarColumn(bar_width=20),
+            TextColumn(f"{{task.completed:,}} of {{task.total:,}} {what}  {{task.fields[speed]}}"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
 
     def __call__(self, done: int, total: int) -> None:
-        """Called after every step, and once before the first."""
-        self.done, now = done, time.monotonic()
-        if self._start is None:
-            self._start = now, done
-        if not self.console.is_terminal:
-            return
-        if self._bar is None:
-            self._bar = Progress(
-                BarColumn(bar_width=20), TextColumn("{task.fields[text]}"), console=self.console
-            )
-            self._row = self._bar.add_task("", total=total, text="")
+        self.done = done
+        if not self._bar.tasks:
+            self._bar.add_task("", total=total, completed=done, speed="")
             self._bar.start()
-        self._bar.update(self._row, completed=done, text=self.line(done, total, now))
-
-    def line(self, done: int, total: int, now: float) -> str:
-        """`2,048 of 5,000 records  310 records/s  10 s left`."""
-        began, before = self._start or (now, done)
-        parts = [f"{done:,} of {total:,} {self.what}"]
-        if now > began and done > before:
-            rate = (done - before) / (now - began)
-            parts += [f"{rate:,.0f} {self.what}/s", f"{duration((total - done) / rate)} left"]
-        return "  ".join(parts)
+        speed = self._bar.tasks[0].speed
+        shown = f"{speed:,.0f} {self.what}/s" if speed else ""
+        self._bar.update(self._bar.tasks[0].id, completed=done, speed=shown)
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        self._bar.stop()
 
 
 def plain_console() -> Console:

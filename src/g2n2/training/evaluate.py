@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from .calibration import INTERVAL, Calibration, Reliability
 from .checkpoint import write_whole
 from .processes import free_cached_memory, out_of_memory
 from .setup import Parts
-from .task import Scores, Task, Values, metrics
+from .task import Scores, Task, Values, metrics, with_unit
 
 Row = dict[str, Any]
 
@@ -104,111 +104,42 @@ def _rows(offsets: Ints, graphs: Ints) -> Ints:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Predictions(Described):
-    """Predictions of a model for some graphs.
-
-    Attributes:
-        rows: Index of each row among the rows of the set's targets.
-        values: `[rows, out]` values in their units, or probabilities.
-        targets: `[rows, T]`, NaN where unknown.
-    """
-
-    rows: Ints
-    values: Values
-    targets: Values
-
-    @classmethod
-    def empty(cls, task: Task) -> Predictions:
-        no_targets = np.zeros((0, len(task.columns)))
-        return cls(np.zeros(0, dtype=np.int64), np.zeros((0, task.out)), no_targets)
-
-    def owners(self, graphs: GraphSet) -> Ints:
-        """The graph of each row."""
-        if graphs.level == "graph":
-            return self.rows
-        offsets = graphs.node_offsets if graphs.level == "node" else graphs.edge_offsets
-        return np.searchsorted(offsets, self.rows, side="right") - 1
-
-    def facts(self) -> dict[str, str]:
-        known = int(np.isfinite(self.targets).any(axis=1).sum())
-        return {
-            "rows": f"{len(self.rows):,}",
-            "columns": str(self.values.shape[-1]),
-            "with known targets": f"{known:,}",
-        }
-
-
-def predict(
-    model: nn.Module, parts: Parts, store: GraphStore, indices: Ints, fabric: Any = None
-) -> Predictions:
-    """Predictions in the set's order; several processes share the graphs and all get them."""
-    rank, world = (fabric.global_rank, fabric.world_size) if fabric is not None else (0, 1)
-    mine = indices[rank::world]
-    if len(mine):
-        raw, rows = outputs(model, store, mine)
-    else:
-        raw, rows = np.zeros((0, parts.task.out)), np.zeros(0, dtype=np.int64)
-    if world > 1:
-        from torch.distributed import all_gather_object
-
-        gathered: list[Any] = [None] * world
-        all_gather_object(gathered, (raw, rows))
-        raw = np.concatenate([part for part, _ in gathered])
-        rows = np.concatenate([part for _, part in gathered])
-    order = np.argsort(rows)
-    raw, rows = raw[order], rows[order]
-    everything = np.zeros((len(parts.graphs.targets), raw.shape[1]))
-    everything[rows] = raw
-    in_units = parts.scaling.unscale(parts.task, parts.graphs, everything)[rows]
-    return Predictions(rows, parts.task.decode(in_units), parts.graphs.targets[rows])
-
-
-def constant_guess(parts: Parts, predictions: Predictions) -> tuple[Values, Values]:
-    """The mean of the training targets, or the frequency of each class, for each row; targets."""
-    targets = parts.graphs.select(parts.splits["train"]).targets
-    if parts.task.kind == "multiclass":
-        classes = targets[np.isfinite(targets)].astype(np.int64)
-        guess = np.bincount(classes, minlength=parts.task.out) / max(1, len(classes))
-    else:
-        counts = np.isfinite(targets).sum(axis=0)
-        guess = np.nansum(targets, axis=0) / np.maximum(counts, 1)
-    return np.tile(guess, (len(predictions.rows), 1)), predictions.targets
-
-
-def score(
-    model: nn.Module, parts: Parts, store: GraphStore, indices: Ints, fabric: Any = None
-) -> Scores:
-    """Metrics of each target and their mean (`all`)."""
-    predictions = predict(model, parts, store, indices, fabric)
-    return metrics(parts.task, predictions.values, predictions.targets)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class Outcome(Described):
-    """Predictions with the graphs and the task they belong to.
+    """Predictions for some graphs: a row for each graph, node or listed edge, in the set's order.
 
     Attributes:
         graphs: The graphs, as the network saw them.
-        made: A row for each graph, node or listed edge.
-        scores: By target, if some targets are known; else empty.
         task: What the values mean.
+        index: Index of each row among the rows of the set's targets.
+        predicted: `[rows, out]` in units, or probabilities before calibration.
         calibration: Of the run; None if it has none.
         interval: The level of the intervals; 0 for none.
     """
 
     graphs: GraphSet
-    made: Predictions
-    scores: Scores
     task: Task
+    index: Ints
+    predicted: Values
     calibration: Calibration | None = None
     interval: float = INTERVAL
+
+    @property
+    def targets(self) -> Values:
+        """`[rows, T]`, NaN where unknown."""
+        return self.graphs.targets[self.index]
+
+    @cached_property
+    def scores(self) -> Scores:
+        """By target, if some targets are known; else empty."""
+        known = np.isfinite(self.targets).any()
+        return metrics(self.task, self.predicted, self.targets) if known else {}
 
     @property
     def values(self) -> Values:
         """`[rows, out]` predictions in their units, or calibrated probabilities."""
         if self.calibration is None:
-            return self.made.values
-        return self.calibration.probabilities(self.task, self.made.values)
+            return self.predicted
+        return self.calibration.probabilities(self.task, self.predicted)
 
     @property
     def intervals(self) -> tuple[Values, Values] | None:
@@ -218,24 +149,20 @@ class Outcome(Described):
         """
         if self.calibration is None or self.task.kind != "regression" or not self.interval:
             return None
-        return self.calibration.bounds(self.made.values, self.interval)
+        return self.calibration.bounds(self.predicted, self.interval)
 
     @cached_property
     def notes(self) -> list[str]:
         """For each row how it is unlike the training graphs; empty if it is not."""
-        if self.calibration is None:
-            return [""] * len(self)
-        return self.calibration.notes(self.graphs, self.task, self.made)
+        return [""] * len(self) if self.calibration is None else self.calibration.notes(self)
 
     @property
     def reliability(self) -> Reliability:
         """How intervals or probabilities do on known targets; see `Calibration.reliability`."""
-        if self.calibration is None:
-            return {}
-        return self.calibration.reliability(self.task, self.made, self.interval)
+        return {} if self.calibration is None else self.calibration.reliability(self)
 
     def __len__(self) -> int:
-        return len(self.made.rows)
+        return len(self.index)
 
     def facts(self) -> dict[str, str]:
         facts = {
@@ -247,6 +174,15 @@ class Outcome(Described):
         if unread := len(self.graphs.source.get("unread", ())):
             facts["not read"] = f"{unread:,}"
         return facts
+
+    @property
+    def owners(self) -> Ints:
+        """The graph of each row."""
+        if self.graphs.level == "graph":
+            return self.index
+        nodes = self.graphs.level == "node"
+        offsets = self.graphs.node_offsets if nodes else self.graphs.edge_offsets
+        return np.searchsorted(offsets, self.index, side="right") - 1
 
     def rows(self, truth: bool = False) -> list[Row]:
         """One dict for each prediction, in the order of the input, with the user's ids.
@@ -261,9 +197,7 @@ class Outcome(Described):
                 that says why.
         """
         graphs = self.graphs
-        columns = _columns(
-            graphs.level, self.task, self.made, self.calibration, self.interval, truth
-        )
+        columns = self._cells(truth)
         ids, record_of = graphs.source.get("record_ids"), graphs.source.get("rows")
         if record_of is not None and len(record_of) != len(graphs):
             record_of, ids = None, None  # some graphs of a set put together elsewhere
@@ -288,88 +222,95 @@ class Outcome(Described):
 
     def columns(self, truth: bool = False) -> list[str]:
         """The names of all columns `rows` may fill, `note` last."""
-        level = self.graphs.level
-        return prediction_columns(level, self.task, self.calibration, self.interval, truth)
+        return [*ID_COLUMNS[self.graphs.level], *self._cells(truth), "note"]
 
     def _items(self) -> list[tuple[int, Row]]:
         """The graph of each row, and which of its nodes or edges the row is about."""
-        graphs, owners = self.graphs, self.made.owners(self.graphs).tolist()
+        graphs, owners = self.graphs, self.owners.tolist()
         if graphs.level == "graph":
             return [(graph, {}) for graph in owners]
-        rows = zip(owners, self.made.rows.tolist(), strict=True)
+        rows = zip(owners, self.index.tolist(), strict=True)
         if graphs.level == "node":
             return [(graph, {"node": row - int(graphs.node_offsets[graph])}) for graph, row in rows]
         starts, ends = graphs.edges
         return [(graph, {"source": int(starts[r]), "target": int(ends[r])}) for graph, r in rows]
 
+    def _cells(self, truth: bool) -> dict[str, list[Any]]:
+        """Known and predicted values, under unique names.
 
-def prediction_columns(
-    level: str, task: Task, calibration: Calibration | None, interval: float, truth: bool = False
-) -> list[str]:
-    """The names of all columns `Outcome.rows` may fill, `note` last."""
-    columns = _columns(level, task, Predictions.empty(task), calibration, interval, truth)
-    return [*ID_COLUMNS[level], *columns, "note"]
+        The names of predictions do not depend on whether truth or intervals are asked for.
+        """
+        taken = {*ID_COLUMNS[self.graphs.level], "note"}
 
-
-def _columns(
-    level: str,
-    task: Task,
-    predictions: Predictions,
-    calibration: Calibration | None,
-    interval: float,
-    truth: bool,
-) -> dict[str, list[Any]]:
-    """Known and predicted values, under unique names.
-
-    The names of predictions do not depend on whether truth or intervals are asked for.
-    """
-    taken = {*ID_COLUMNS[level], "note"}
-
-    def unique(prefix: str, pairs: list[tuple[str, list[Any]]]) -> dict[str, list[Any]]:
-        columns: dict[str, list[Any]] = {}
-        for name, cells in pairs:
+        def unique(prefix: str, name: str) -> str:
             while name in taken:
                 name = f"{prefix} {name}"
             taken.add(name)
-            columns[name] = cells
+            return name
+
+        columns = {unique("true", name): cells for name, cells in self._known_targets()}
+        predicted = {
+            unique("predicted", name): cells for name, cells in self.task.table(self.values)
+        }
+        if not truth:
+            columns = {}
+        if (bounds := self.intervals) is None:
+            return {**columns, **predicted}
+        for number, (column, name) in enumerate(zip(self.task.columns, predicted, strict=True)):
+            columns[name] = predicted[name]
+            for end, values in zip(("low", "high"), bounds, strict=True):
+                columns[unique("interval", with_unit(f"{column.name} {end}", column.unit))] = [
+                    float(value) if np.isfinite(value) else "" for value in values[:, number]
+                ]
         return columns
 
-    values = predictions.values
-    if calibration is not None:
-        values = calibration.probabilities(task, values)
-    columns = unique("true", _known_targets(task, predictions.targets))
-    predicted = unique("predicted", task.table(values))
-    if not truth:
-        columns = {}
-    if calibration is None or task.kind != "regression" or not interval:
-        return {**columns, **predicted}
-    ends = [
-        (
-            f"{column.name} {end}" + (f" [{column.unit}]" if column.unit else ""),
-            [float(value) if np.isfinite(value) else "" for value in bounds[:, index]],
-        )
-        for index, column in enumerate(task.columns)
-        for end, bounds in zip(("low", "high"), calibration.bounds(values, interval), strict=True)
-    ]
-    named_ends = list(unique("interval", ends).items())
-    for index, (name, cells) in enumerate(predicted.items()):
-        columns |= {name: cells, **dict(named_ends[2 * index : 2 * index + 2])}
-    return columns
+    def _known_targets(self) -> list[tuple[str, list[Any]]]:
+        """Columns of known targets, empty where unknown."""
+        columns: list[tuple[str, list[Any]]] = []
+        for column, values in zip(self.task.columns, self.targets.T, strict=True):
+            classes = column.classes or ("0", "1")
+            cells = [
+                "" if np.isnan(v) else float(v) if column.kind == "regression" else classes[int(v)]
+                for v in values
+            ]
+            columns.append((with_unit(f"true {column.name}", column.unit), cells))
+        return columns
 
 
-def _known_targets(task: Task, targets: Values) -> list[tuple[str, list[Any]]]:
-    """Columns of known targets, empty where unknown."""
-    columns: list[tuple[str, list[Any]]] = []
-    for column, values in zip(task.columns, targets.T, strict=True):
-        classes = column.classes or ("0", "1")
-        cells = [
-            "" if np.isnan(v) else float(v) if task.kind == "regression" else classes[int(v)]
-            for v in values
-        ]
-        columns.append(
-            (f"true {column.name}" + (f" [{column.unit}]" if column.unit else ""), cells)
-        )
-    return columns
+def predict(
+    model: nn.Module, parts: Parts, store: GraphStore, indices: Ints, fabric: Any = None
+) -> Outcome:
+    """Predictions for some graphs; several processes share the graphs and all get them."""
+    rank, world = (fabric.global_rank, fabric.world_size) if fabric is not None else (0, 1)
+    mine = indices[rank::world]
+    if len(mine):
+        raw, rows = outputs(model, store, mine)
+    else:
+        raw, rows = np.zeros((0, parts.task.out)), np.zeros(0, dtype=np.int64)
+    if world > 1:
+        from torch.distributed import all_gather_object
+
+        gathered: list[Any] = [None] * world
+        all_gather_object(gathered, (raw, rows))
+        raw, rows = (np.concatenate(pieces) for pieces in zip(*gathered, strict=True))
+    order = np.argsort(rows)
+    raw, rows = raw[order], rows[order]
+    everything = np.zeros((len(parts.graphs.targets), raw.shape[1]))
+    everything[rows] = raw
+    in_units = parts.scaling.unscale(parts.task, parts.graphs, everything)[rows]
+    return Outcome(parts.graphs, parts.task, rows, parts.task.decode(in_units))
+
+
+def constant_guess(parts: Parts, test: Outcome) -> Scores:
+    """The scores of the mean of the training targets, or of the frequency of each class."""
+    targets = parts.graphs.select(parts.splits["train"]).targets
+    if parts.task.kind == "multiclass":
+        classes = targets[np.isfinite(targets)].astype(np.int64)
+        guess = np.bincount(classes, minlength=parts.task.out) / max(1, len(classes))
+    else:
+        counts = np.isfinite(targets).sum(axis=0)
+        guess = np.nansum(targets, axis=0) / np.maximum(counts, 1)
+    return replace(test, predicted=np.tile(guess, (len(test), 1))).scores
 
 
 def csv_lines(rows: list[Row], columns: Sequence[str], header: bool = False) -> bytes:

@@ -13,21 +13,22 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..data.batching import epoch_batches
 from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
-from .checkpoint import Progress, random_states, restore_random_states, save_checkpoint
+from .checkpoint import Progress, save_checkpoint
 from .config import FREE, RunConfig, upgraded
 from .cuda_graphs import Recorded, record_steps
-from .evaluate import score
+from .evaluate import predict
 from .optimiser import Average, cosine_rate, make_optimiser, plateau_rate
 from .plots import TensorBoardCurves
 from .processes import Interruption, Processes
 from .run_folder import RunFolder
 from .setup import Parts
 from .step import Stepper
+from .task import metrics
 
 SHORT_EPOCH = 2.0
 """Seconds: epochs shorter than that share a checkpoint."""
@@ -46,48 +47,43 @@ class Watch:
     note: Callable[[str], None] = lambda _: None
 
 
+@dataclass(eq=False)
 class Loop:
     """One run; `store` has scaled targets, only the first process has `curves`."""
 
-    def __init__(
-        self,
-        config: RunConfig,
-        processes: Processes,
-        model: nn.Module,
-        store: GraphStore,
-        parts: Parts,
-        files: RunFolder,
-        curves: TensorBoardCurves | None,
-        watch: Watch,
-        recorded: Recorded,
-    ) -> None:
-        self.config, self.recipe = config, config.effective_recipe()
-        self.processes, self.fabric = processes, processes.fabric
-        self.model, self.parts, self.task = model, parts, parts.task
-        self.files, self.folder, self.curves, self.watch = files, files.path, curves, watch
-        self.train = parts.splits["train"]
-        self.sizes = store.graphs.sizes[self.train]
-        self.window = config.window or 1
-        device = self.fabric.device
-        self.optimiser = make_optimiser(model.to(device), self.recipe, device)
+    config: RunConfig
+    processes: Processes
+    model: nn.Module
+    store: GraphStore
+    parts: Parts
+    files: RunFolder
+    curves: TensorBoardCurves | None
+    watch: Watch
+    recorded: Recorded
+
+    def __post_init__(self) -> None:
+        config, fabric = self.config, self.processes.fabric
+        self.recipe, self.fabric, self.folder = config.effective_recipe(), fabric, self.files.path
+        self.task, self.train = self.parts.task, self.parts.splits["train"]
+        self.optimiser = make_optimiser(self.model.to(fabric.device), self.recipe, fabric.device)
         self.progress = Progress(micro=self.recipe.batch)
         self.epoch_steps = config.passes * math.ceil(len(self.train) / self.recipe.batch)
         self.saved, self.seconds_before = time.monotonic(), 0.0
         self.stepper = Stepper(
-            self.fabric,
-            processes,
-            model,
+            fabric,
+            self.processes,
+            self.model,
             self.optimiser,
-            store,
+            self.store,
             self.task,
             self.recipe.clip,
             self.progress.micro,
             self.folder,
-            watch.note,
+            self.watch.note,
             half=config.precision == "bf16",
         )
-        self.average = Average(model, self.recipe.ema)  # of the weights where Fabric has put them
-        self.stepper.average, self.stepper.recorded = self.average, recorded
+        self.average = Average(self.model, self.recipe.ema)  # where Fabric has put the weights
+        self.stepper.average, self.stepper.recorded = self.average, self.recorded
 
     @property
     def metric(self) -> str:
@@ -116,37 +112,33 @@ class Loop:
 
     def run(self) -> None:
         """Train until the end, the time limit or an interruption; always leaves a checkpoint."""
-        self._record()
-        with Interruption() as interruption:
-            while not (self.finished or self.out_of_time):
-                self._epoch(interruption)
-
-    def _record(self) -> None:
-        """Record CUDA graphs, once the weights are those the run starts or resumes with."""
-        recorded = self.stepper.recorded
         if self.fabric.world_size > 1:
-            recorded.step = None
-        else:
+            self.recorded.step = None
+        else:  # once the weights are those the run starts or resumes with
             record_steps(
-                recorded,
+                self.recorded,
                 self.model,
                 self.optimiser,
                 self.average,
-                self.stepper.store,
+                self.store,
                 self.task,
                 self.recipe.batch,
                 self.recipe.clip,
                 self.config.precision == "bf16",
-                self.window == 1,
+                self.config.window <= 1,
             )
+        with Interruption() as interruption:
+            while not (self.finished or self.out_of_time):
+                self._epoch(interruption)
 
     def _epoch(self, interruption: Interruption) -> None:
         progress = self.progress
-        passes, batch, seed = self.config.passes, self.recipe.batch, self.config.seed
+        passes, sizes = self.config.passes, self.store.graphs.sizes[self.train]
+        order = self.recipe.batch, self.config.seed
         batches = [
             chosen
             for number in range(progress.epoch * passes, (progress.epoch + 1) * passes)
-            for chosen in epoch_batches(self.sizes, batch, seed, number, self.window)
+            for chosen in epoch_batches(sizes, *order, number, self.config.window or 1)
         ]
         self.model.train()
         before = time.monotonic()
@@ -198,7 +190,8 @@ class Loop:
         }
         with self.average.applied():
             validation = parts.splits["validation"]
-            scores = score(self.model, parts, self.stepper.store, validation, self.fabric)
+            outcome = predict(self.model, parts, self.store, validation, self.fabric)
+            scores = metrics(self.task, outcome.predicted, outcome.targets)
             row |= {f"validation {name}": value for name, value in scores["all"].items()}
             progress.history.append(row)
             best = progress.best(self.metric, self.task.higher_is_better)
@@ -221,28 +214,29 @@ class Loop:
         """
         with self.processes.all_or_none():
             if self.fabric.is_global_zero:
-                self._write()
+                weights = self.model.state_dict()
+                if not all(bool(torch.isfinite(w).all()) for w in weights.values()):
+                    raise TrainingError(
+                        "the weights became NaN or infinite; the last good checkpoint is kept: "
+                        "start again with a lower --rate"
+                    )
+                self.progress.micro = self.stepper.micro
+                content = {
+                    "model": weights,
+                    "optimiser": self.optimiser.state_dict(),
+                    "average": self.average.state(),
+                    "random": self._random_states(),
+                    "progress": asdict(self.progress),
+                    "config": self.config.as_dict(),
+                }
+                save_checkpoint(self.folder, content)
         self.saved = time.monotonic()
 
-    def _write(self) -> None:
-        weights = self.model.state_dict()
-        if not all(bool(torch.isfinite(w).all()) for w in weights.values()):
-            raise TrainingError(
-                "the weights became NaN or infinite; the last good checkpoint is kept: start "
-                "again with a lower --rate"
-            )
-        self.progress.micro = self.stepper.micro
-        save_checkpoint(
-            self.folder,
-            {
-                "model": weights,
-                "optimiser": self.optimiser.state_dict(),
-                "average": self.average.state(),
-                "random": random_states(self.fabric.device),
-                "progress": asdict(self.progress),
-                "config": self.config.as_dict(),
-            },
-        )
+    def _random_states(self) -> dict[str, Tensor]:
+        """States of the random generators a step may draw from."""
+        device = self.fabric.device
+        on_gpu = {"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
+        return {"cpu": torch.get_rng_state(), **on_gpu}
 
     def restore(self, content: dict[str, Any]) -> None:
         """Resume from a checkpoint; a DataError if it belongs to a run with other settings."""
@@ -252,7 +246,9 @@ class Loop:
             state = with_device_settings(content["optimiser"], self.optimiser)
             self.optimiser.load_state_dict(state)
             self.average.restore(content["average"])
-            restore_random_states(content["random"], self.fabric.device)
+            torch.set_rng_state(content["random"]["cpu"])
+            if self.fabric.device.type == "cuda" and "cuda" in content["random"]:
+                torch.cuda.set_rng_state(content["random"]["cuda"], self.fabric.device)
             self.progress = Progress(**content["progress"])
             self.stepper.micro, self.seconds_before = self.progress.micro, self.progress.seconds
         except (KeyError, RuntimeError, ValueError, TypeError, AttributeError) as error:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data.graph_set import Target
-from .evaluate import Predictions
+from .evaluate import Outcome
 from .task import LABELS, Task, Values
 
 
@@ -20,9 +20,7 @@ class TensorBoardCurves:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.missing = ""
-        self._folder = folder
-        self._written = 0
+        self.missing, self._written = "", 0
         self._writer: Any = None
         try:
             from torch.utils.tensorboard import SummaryWriter
@@ -56,7 +54,7 @@ MOST_POINTS = 20_000
 
 
 def draw(
-    folder: Path, task: Task, history: list[dict[str, float]], predictions: Predictions
+    folder: Path, task: Task, history: list[dict[str, float]], predictions: Outcome
 ) -> list[str]:
     """Draw the pictures of a run; returns the names of the files, none without matplotlib."""
     try:
@@ -114,7 +112,7 @@ def _learning_curve(figure: Any, task: Task, history: list[dict[str, float]]) ->
     return figure
 
 
-def _panels(figure: Any, task: Task, predictions: Predictions, panel: Any) -> Any:
+def _panels(figure: Any, task: Task, predictions: Outcome, panel: Any) -> Any:
     count = min(len(task.columns), MOST_PANELS)
     across = min(count, 4)
     down = -(-count // across)
@@ -124,7 +122,7 @@ def _panels(figure: Any, task: Task, predictions: Predictions, panel: Any) -> An
         if index >= count:
             axes.set_visible(False)
             continue
-        values, truth = predictions.values, predictions.targets[:, index]
+        values, truth = predictions.predicted, predictions.targets[:, index]
         values = values if task.kind == "multiclass" else values[:, index]
         known = np.isfinite(truth)
         panel(axes, task.columns[index], values[known], truth[known])

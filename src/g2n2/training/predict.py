@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,7 +30,7 @@ from ..errors import DataError, G2N2Error, TrainingError
 from ..input_files import printable
 from ..partial_output import partial_output
 from .checkpoint import MANIFEST
-from .evaluate import Outcome, Predictions, csv_lines, prediction_columns
+from .evaluate import Outcome, csv_lines
 from .processes import Interruption
 from .run_folder import BEST, CALIBRATION, DESCRIPTION, checksum, ids_checksum
 
@@ -50,20 +50,26 @@ class PredictedChunk:
     Attributes:
         text: Lines of CSV.
         records: In the chunk.
-        rows: Predictions among the lines.
         bad: Position and reason of each record that cannot be read.
         first_bad: Id and reason of the first of them.
-        noted: Predictions with a note.
-        fragmented: Molecules of several fragments.
+        counts: `rows` (predictions among the lines), `noted` (those with a note), `unread` records
+            and `fragmented` molecules.
     """
 
     text: bytes
     records: int
-    rows: int
     bad: tuple[str, ...]
     first_bad: tuple[str, str] | None
-    noted: int
-    fragmented: int
+    counts: Mapping[str, int]
+
+    def added_to(self, so_far: Mapping[str, Any]) -> dict[str, Any]:
+        """What is counted up to here, for the journal of the output."""
+        first = so_far.get("first_bad") or self.first_bad
+        return {
+            **{name: so_far.get(name, 0) + count for name, count in self.counts.items()},
+            "bad": [*so_far.get("bad", ()), *self.bad][:SHOWN],
+            "first_bad": list(first) if first else None,
+        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,8 +107,14 @@ class ChunkPredictor:
 
     def __init__(self, run: Run, options: Options, interval: float) -> None:
         self.run, self.options, self.interval = run, options, interval
-        level = run.files.data("level")
-        self.columns = prediction_columns(level, run.task, run.calibration, interval)
+        task, none = run.task, np.zeros(0, dtype=np.int64)
+        columns = np.zeros((0, 0), np.float32)
+        no_graphs = GraphSet(
+            "", none, none, np.zeros((2, 0), dtype=np.int64), columns, columns,
+            np.zeros((0, len(task.columns))), task.columns, run.files.data("level"),
+        )  # fmt: skip
+        values = np.zeros((0, task.out))
+        self.empty = Outcome(no_graphs, task, none, values, run.calibration, interval)
         self._model: nn.Module | None = None
 
     def __call__(self, chunk: Chunk) -> PredictedChunk:
@@ -117,24 +129,22 @@ class ChunkPredictor:
             for index, reason in reasons.items()
         )
         first = (names[min(reasons)], reasons[min(reasons)]) if reasons else None
-        return PredictedChunk(
-            csv_lines(rows, self.columns),
-            len(chunk),
-            len(rows) - len(reasons),
-            bad,
-            first,
-            noted=sum("note" in row for row in rows) - len(reasons),
-            fragmented=graphs.source.get("fragmented", 0),
-        )
+        counts = {
+            "rows": len(rows) - len(bad),
+            "noted": sum("note" in row for row in rows) - len(bad),
+            "unread": len(bad),
+            "fragmented": graphs.source.get("fragmented", 0),
+        }
+        text = csv_lines(rows, self.empty.columns())
+        return PredictedChunk(text, len(chunk), bad, first, counts)
 
     def _outcome(self, graphs: GraphSet) -> Outcome:
-        run = self.run
         if not len(graphs):
-            return Outcome(graphs, Predictions.empty(run.task), {}, run.task)
-        parts = run.parts_of(graphs)
+            return replace(self.empty, graphs=replace(self.empty.graphs, source=graphs.source))
+        parts = self.run.parts_of(graphs)
         if self._model is None:
-            self._model = run.network(parts)
-        return run.outcome(parts, np.arange(len(graphs)), self.interval, self._model)
+            self._model = self.run.network(parts)
+        return self.run.outcome(parts, np.arange(len(graphs)), self.interval, self._model)
 
 
 def predict_to(
@@ -180,7 +190,7 @@ def predict_to(
             "device": run.device.type,
             "g2n2": __version__,
         }
-        header = csv_lines([], predictor.columns, header=True)
+        header = csv_lines([], predictor.empty.columns(), header=True)
         with partial_output(out, made_of, header, resume=resume) as output:
             chunks = stream.chunks(chunk, output.done.records)
             if engine == "ray":
@@ -195,7 +205,7 @@ def predict_to(
                     settle_bad_records(
                         result.bad, stream.total, stream.label, "refuse", at_least=unseen
                     )
-                output.add(result.text, result.records, _counts(output.done.counts, result))
+                output.add(result.text, result.records, result.added_to(output.done.counts))
                 progress(output.done.records, stream.total)
                 if interruption.asked:
                     raise KeyboardInterrupt
@@ -218,18 +228,6 @@ def predict_to(
             counts.get("noted", 0),
             tuple(fragment_notes(counts.get("fragmented", 0), stream.options.largest)),
         )
-
-
-def _counts(so_far: Mapping[str, Any], chunk: PredictedChunk) -> dict[str, Any]:
-    first = so_far.get("first_bad") or chunk.first_bad
-    return {
-        "rows": so_far.get("rows", 0) + chunk.rows,
-        "unread": so_far.get("unread", 0) + len(chunk.bad),
-        "bad": [*so_far.get("bad", ()), *chunk.bad][:SHOWN],
-        "first_bad": list(first) if first else None,
-        "noted": so_far.get("noted", 0) + chunk.noted,
-        "fragmented": so_far.get("fragmented", 0) + chunk.fragmented,
-    }
 
 
 def _stamp(source: str | Path | GraphSet) -> tuple[int, int] | None:
@@ -343,14 +341,6 @@ def predicted_by_ray(
                 yield answer
 
 
-def _require_listener(address: str) -> None:
-    """Raise an OSError if nothing listens at a HOST:PORT; Ray itself would try for minutes."""
-    host, colon, port = address.rpartition(":")
-    if colon and port.isdecimal() and "/" not in host:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=LISTENING):
-            pass
-
-
 @contextmanager
 def _without_stderr() -> Iterator[None]:
     """Drop what Ray's C++ code prints while it starts, such as the log level it was given."""
@@ -384,7 +374,9 @@ def _cluster(address: str | None, workers: int) -> Iterator[Any]:
     address = address or os.environ.get("RAY_ADDRESS")
     if address and address != "local":
         try:
-            _require_listener(address)
+            host, colon, port = address.rpartition(":")
+            if colon and port.isdecimal() and "/" not in host:  # Ray itself would try for minutes
+                socket.create_connection((host.strip("[]"), int(port)), LISTENING).close()
             with _without_stderr():
                 ray.init(address=address, **quiet)
         except (OSError, RuntimeError, ValueError) as fault:

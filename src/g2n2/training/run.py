@@ -27,7 +27,6 @@ from .config import RunConfig, names_dataset
 from .evaluate import Outcome, predict
 from .processes import find_device
 from .run_folder import RunFolder
-from .scaling import Scaling
 from .setup import (
     Parts,
     load_graphs,
@@ -37,7 +36,7 @@ from .setup import (
     takes_edges,
     without_edge_features,
 )
-from .task import Scores, Task, Values, metrics
+from .task import Scaling, Scores, Task, Values
 
 if TYPE_CHECKING:
     from .predict import PredictionFile
@@ -290,10 +289,8 @@ class Run:
         calibration, interval = self.calibration, check_interval(interval)
         model = self.network(parts) if model is None else model
         store = make_store(self.config, parts.graphs, self.device)
-        predictions = predict(model, parts, store, indices)
-        known = bool(np.isfinite(predictions.targets).any())
-        scores = metrics(self.task, predictions.values, predictions.targets) if known else {}
-        return Outcome(parts.graphs, predictions, scores, self.task, calibration, interval)
+        outcome = predict(model, parts, store, indices)
+        return replace(outcome, calibration=calibration, interval=interval)
 
     def _refuse_unknown(self, graphs: GraphSet, what: str) -> None:
         if not np.isfinite(graphs.targets).any():

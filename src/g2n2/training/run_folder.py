@@ -48,15 +48,17 @@ from .checkpoint import (
     MANIFEST,
     PREVIOUS,
     Manifest,
+    read_manifest,
     refuse_altered,
     sha256,
+    with_version,
     write_announced,
+    write_manifest,
     write_whole,
 )
 from .config import RunConfig, rules_of, upgraded
-from .scaling import Scaling
 from .setup import Parts, distance_kinds, make_model
-from .task import Task
+from .task import Scaling, Task
 
 BEST = "best.safetensors"
 CALIBRATION = "calibration.json"
@@ -136,7 +138,7 @@ class RunFolder:
     @property
     def checksum_note(self) -> str:
         """A sentence if the folder has no checksums; else empty."""
-        if Manifest.read(self.path) is not None:
+        if read_manifest(self.path) is not None:
             return ""
         return (
             f"{self.path} has no {MANIFEST}, as those of earlier versions: whether its files "
@@ -145,19 +147,20 @@ class RunFolder:
 
     def add_checksums(self) -> None:
         """Write checksums for a folder of an earlier version."""
-        manifest = Manifest({})
+        manifest: Manifest = {}
         for name in (*DESCRIPTION, CALIBRATION, BEST, PREVIOUS, CHECKPOINT):
             if (self.path / name).is_file():
-                content = (self.path / name).read_bytes()
-                manifest = manifest.followed_by(CHECKPOINT if name == PREVIOUS else name, content)
-        manifest.write(self.path)
+                known_as = CHECKPOINT if name == PREVIOUS else name
+                manifest = with_version(manifest, known_as, (self.path / name).read_bytes())
+        write_manifest(self.path, manifest)
 
-    def keep_only_best(self) -> None:
-        """Once a run has ended, drop the checksums of earlier best weights."""
-        manifest = Manifest.read(self.path)
-        if manifest is not None:
-            last = {k: v[:1] for k, v in manifest.files.items() if k in (BEST, CALIBRATION)}
-            Manifest({**manifest.files, **last}).write(self.path)
+    def write_ending(self, calibration: Calibration, result: dict[str, Any]) -> None:
+        """Write calibration.json and result.json, and drop checksums of earlier best weights."""
+        write_announced(self.path / CALIBRATION, _json(calibration.as_dict()))
+        if manifest := read_manifest(self.path):
+            last = {k: v[:1] for k, v in manifest.items() if k in (BEST, CALIBRATION)}
+            write_manifest(self.path, {**manifest, **last})
+        self.write_json("result.json", result)
 
     def describe(self, config: RunConfig, parts: Parts) -> None:
         """Write the files of `DESCRIPTION`, before the first step."""
@@ -187,7 +190,7 @@ class RunFolder:
             if operations := described(terms, aliases=True):
                 contents[OPERATIONS] = operations
         contents["config.json"] = config.as_dict()  # the last: from here on there is a run
-        Manifest({k: (sha256(_json(v)),) for k, v in contents.items()}).write(self.path)
+        write_manifest(self.path, {k: [sha256(_json(v))] for k, v in contents.items()})
         for name, content in contents.items():
             self.write_json(name, content)
 
@@ -265,9 +268,6 @@ class RunFolder:
             )
         return scaling
 
-    def write_calibration(self, calibration: Calibration) -> None:
-        write_announced(self.path / CALIBRATION, _json(calibration.as_dict()))
-
     def calibration(self, task: Task) -> Calibration | None:
         """None before the run has ended; a DataError if damaged, altered or of another run."""
         if self.calibration_note:
@@ -279,13 +279,9 @@ class RunFolder:
         """A sentence if the folder has no calibration; else empty."""
         if (self.path / CALIBRATION).exists():
             return ""
-        manifest = Manifest.read(self.path)
-        if manifest is not None and CALIBRATION in manifest.files:
+        lack = f"has no {CALIBRATION}, as it has not come to its end or is of an earlier version"
+        if CALIBRATION in (read_manifest(self.path) or ()):
             lack = f"has lost {CALIBRATION}"
-        else:
-            lack = (
-                f"has no {CALIBRATION}, as it has not come to its end or is of an earlier version"
-            )
         return (
             f"{self.path} {lack}: predictions have no interval, probabilities are not calibrated, "
             "and there is no note where a graph is unlike the training graphs; make it: "
@@ -294,15 +290,15 @@ class RunFolder:
 
     def refuse_other_data(self, graphs: GraphSet) -> None:
         """Raise a DataError if these are not the graphs the run was started on."""
-        other = "data" if checksum(graphs) != self.data("sha256") else ""
-        ids = ids_checksum(graphs)
-        if self.read_json("data.json").get("ids_sha256", ids) != ids:
-            other = other or "ids"
+        other = ""
+        ids = self.read_json("data.json").get("ids_sha256")
+        if checksum(graphs) != self.data("sha256"):
+            other = f"data of {graphs.name} is"
+        elif ids is not None and ids != ids_checksum(graphs):
+            other = f"ids of {graphs.name} are"
         if other:
-            verb = "is" if other == "data" else "are"
             raise DataError(
-                f"the {other} of {graphs.name} {verb} not what {self.path} was started on; "
-                "restore it, or start a new run"
+                f"the {other} not what {self.path} was started on; restore it, or start a new run"
             )
 
     def write_metrics(self, history: list[dict[str, float]]) -> None:
@@ -316,15 +312,14 @@ class RunFolder:
 
     def save_best(self, model: nn.Module) -> None:
         """Write the best weights: of a grammar with its plan, of a baseline alone."""
+        from safetensors.torch import save
+
+        from ..nn.files import to_bytes
         from ..nn.model import GrammarGNN
 
         if isinstance(model, GrammarGNN):
-            from ..nn.files import to_bytes
-
             content = to_bytes(model)
         else:
-            from safetensors.torch import save
-
             content = save({k: v.contiguous().cpu() for k, v in model.state_dict().items()})
         write_announced(self.path / BEST, content)
 
@@ -332,10 +327,10 @@ class RunFolder:
         """Raise a DataError if there are no best weights, saying whether there ever were."""
         if (self.path / BEST).is_file():
             return
-        manifest, epochs = Manifest.read(self.path), 0
+        manifest, epochs = read_manifest(self.path), 0
         with suppress(OSError):
             epochs = len((self.path / "metrics.csv").read_bytes().splitlines()) - 1
-        if (manifest is None and epochs > 0) or (manifest and BEST in manifest.files):
+        if epochs > 0 if manifest is None else BEST in manifest:
             raise DataError(
                 f"{self.path} has lost {BEST}, its best weights: restore it from a copy, or train "
                 f"again: g2n2 train --config {self.path / 'config.json'}"
@@ -347,6 +342,9 @@ class RunFolder:
 
     def load_best(self, config: RunConfig, parts: Parts | None) -> nn.Module:
         """The network with the best weights; to rebuild a baseline the parts are needed."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
         from ..nn.files import load, refuse_endless
         from ..nn.model import GrammarGNN
 
@@ -356,9 +354,6 @@ class RunFolder:
         model = make_model(config, parts) if config.baseline and parts is not None else None
         if model is None or isinstance(model, GrammarGNN):
             return load(path)
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-
         try:
             tensors = load_file(path)
             refuse_endless(
@@ -408,14 +403,18 @@ def provenance(device: torch.device) -> dict[str, Any]:
 
 def commit() -> str | None:
     """The commit of the g2n2 source, marked if files differ from it; None outside git."""
-    source = Path(__file__).resolve().parents[1]
+    git = ["git", "-C", str(Path(__file__).resolve().parents[1])]
+
+    def answer(*words: str) -> str:
+        done = subprocess.run([*git, *words], capture_output=True, text=True, timeout=5, check=True)
+        return done.stdout.strip()
+
     try:
-        tracked = _git(source, "ls-files", "--error-unmatch", "__init__.py")
-        head = _git(source, "rev-parse", "HEAD") if tracked else ""
-        changed = _git(source, "status", "--porcelain", "--untracked-files=no", ".")
+        answer("ls-files", "--error-unmatch", "__init__.py")
+        changed = answer("status", "--porcelain", "--untracked-files=no", ".")
+        return answer("rev-parse", "HEAD") + (" with changes" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return None
-    return f"{head} with changes" if changed else head or None
 
 
 def source_digest() -> str:
@@ -427,16 +426,9 @@ def source_digest() -> str:
     return digest.hexdigest()
 
 
-def _git(folder: Path, *words: str) -> str:
-    command = ["git", "-C", str(folder), *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
-    return done.stdout.strip()
-
-
 def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

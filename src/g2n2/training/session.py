@@ -8,8 +8,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .. import __version__
 from ..atomic_files import check_folder, sole_writer
 from ..data.graph_set import GraphSet
@@ -24,14 +22,14 @@ from .checkpoint import load_checkpoint
 from .config import RunConfig, first_process, new_run_folder, rooted, rules_of, with_rules
 from .cuda_graphs import Recorded
 from .display import Display
-from .evaluate import Outcome, constant_guess, predict, write_rows
+from .evaluate import constant_guess, predict, write_rows
 from .loop import Loop
 from .loop import Watch as Watch
 from .plots import TensorBoardCurves, draw
 from .precompute import precompute_supports
 from .processes import Processes, make_fabric
 from .run import Run
-from .run_folder import RunFolder, checksum, provenance
+from .run_folder import PARTS, RunFolder, checksum, provenance
 from .setup import (
     Parts,
     chosen_graphs,
@@ -43,7 +41,7 @@ from .setup import (
     refuse_unknown_names,
     with_batch,
 )
-from .task import Scores, for_json, metrics
+from .task import Scores, for_json
 
 OTHER_FOLDER = "wait for it to end, or name another folder: g2n2 train … --out FOLDER"
 
@@ -341,19 +339,16 @@ class _Session:
         loop.fabric.barrier()
         model = files.load_best(loop.config, parts).to(loop.fabric.device)
         train, validation, test = (
-            predict(model, parts, loop.stepper.store, parts.splits[part], loop.fabric)
-            for part in ("train", "validation", "test")
+            predict(model, parts, loop.store, parts.splits[part], loop.fabric) for part in PARTS
         )
         distances = bool(distance_kinds(loop.config, parts.graphs))
         calibration = Calibration.fit(parts, train, validation, distances=distances)
-        known = bool(np.isfinite(test.targets).any())
-        scores = metrics(task, test.values, test.targets) if known else {}
-        guesses = metrics(task, *constant_guess(parts, test)) if known else {}
-        outcome = Outcome(parts.graphs, test, scores, task, calibration)
+        test = replace(test, calibration=calibration)
         for sentence in calibration.lacking():
             self.watch.note(sentence)
+        scores, guesses = test.scores, constant_guess(parts, test)
         result = Result(
-            files.path, parts, scores, guesses, outcome.reliability, *course, stopped=False
+            files.path, parts, scores, guesses, test.reliability, *course, stopped=False
         )
         if loop.curves is None:  # only the first process writes
             return result
@@ -361,11 +356,9 @@ class _Session:
             self.watch.note(
                 'matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"'
             )
-        files.write_calibration(calibration)
-        files.keep_only_best()
-        write_rows(files.path / "test.csv", outcome.rows(truth=True))
-        files.write_json(
-            "result.json",
+        write_rows(files.path / "test.csv", test.rows(truth=True))
+        files.write_ending(
+            calibration,
             {
                 "data": parts.graphs.name,
                 "test": for_json(scores),

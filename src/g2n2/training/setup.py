@@ -21,8 +21,7 @@ from ..errors import DataError
 from ..language.sorts import M
 from ..nn.readout import Readout
 from .config import RunConfig, names_dataset, run_grammar
-from .scaling import Scaling
-from .task import Task
+from .task import Scaling, Task
 
 SMALLEST_BATCH = 8
 

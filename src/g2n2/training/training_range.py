@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..data.graph_set import GraphSet
 from ..data.readers.molecules import ELEMENTS, OTHER_ELEMENT
+from ..described import counted
 from ..errors import DataError
 from ..validation import check
 
@@ -54,18 +55,12 @@ class TrainingRange:
     @classmethod
     def of(cls, graphs: GraphSet, distances: bool) -> TrainingRange:
         """The ranges of training graphs; `distances`: whether the network reads distances."""
-        elements = _elements(graphs) or ()
-        limits = np.stack(_distances(graphs), axis=1) if distances else np.zeros((0, 2))
-        limits = limits[np.isfinite(limits).all(axis=1)]  # a single node has no distance
-        return cls(
-            tuple(sorted(set().union(*elements))),
-            _ranges(graphs.sizes),
-            _ranges(_neighbours(graphs)),
-            _ranges(graphs.node_features),
-            _ranges(graphs.edge_features),
-            _ranges(_weights(graphs)),
-            ((float(limits[:, 0].min()), float(limits[:, 1].max())),) if len(limits) else (),
-        )
+        ranges: dict[str, tuple[Range, ...]] = {"distances": ()}
+        for name, values, _ in _measured(graphs, distances):
+            table = values.reshape(-1, 1) if name == "distances" else values
+            limits = zip(table.min(axis=0), table.max(axis=0), strict=True) if len(table) else ()
+            ranges[name] = tuple((float(low), float(high)) for low, high in limits)
+        return cls(tuple(sorted(set().union(*(_elements(graphs) or ())))), **ranges)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], source: object) -> TrainingRange:
@@ -85,83 +80,48 @@ class TrainingRange:
 
     def notes(self, graphs: GraphSet) -> list[list[str]]:
         """For each graph a phrase for everything outside the ranges of the training graphs."""
-        notes = _Notes(graphs)
-        node, edge = ("an atom", "a bond") if self.elements else ("a node", "an edge")
-        nodes = f"{node.split()[1]}s"
+        phrases: list[list[str]] = [[] for _ in range(len(graphs))]
         elements = _elements(graphs) if self.elements else None
         for graph, symbols in enumerate(elements or ()):
             if unseen := sorted(symbols - set(self.elements)):
                 verb = "was" if len(unseen) == 1 else "were"
-                notes.phrases[graph].append(f"{' and '.join(unseen)} {verb} never seen in training")
-        notes.sizes(self.nodes, nodes)
-        notes.columns(
-            self.neighbours, _neighbours(graphs), notes.of_node, [f"{node} with {{}} neighbours"]
-        )
-        left_out = (*ELEMENTS, OTHER_ELEMENT) if elements is not None else ()
-        notes.features(self.node_features, node, left_out)
-        notes.features(self.edge_features, edge, of_edges=True)
-        notes.columns(self.weights, _weights(graphs), notes.of_edge, ["an edge of weight {}"])
-        if self.distances and graphs.positions is not None:
-            low, high = self.distances[0]
-            allowed = ((low * (1 - ROUNDING), high * (1 + ROUNDING)),)
-            for values in _distances(graphs):
-                kept = np.flatnonzero(np.isfinite(values))
-                notes.columns(allowed, values[kept], kept, [f"{nodes} {{}} Å apart"])
-        return notes.phrases
+                phrases[graph].append(f"{' and '.join(unseen)} {verb} never seen in training")
+        named = (*ELEMENTS, OTHER_ELEMENT) if elements is not None else ()  # in the phrase above
+        for name, values, owner in _measured(graphs, bool(self.distances)):
+            ranges = getattr(self, name)
+            if name == "distances":
+                ((low, high),) = ranges
+                ranges = ((low * (1 - ROUNDING), high * (1 + ROUNDING)),) * 2
+            if len(ranges) != values.shape[1]:  # no training graph had an edge
+                continue
+            low, high = np.array(ranges).reshape(-1, 2).T
+            rows, columns = np.nonzero((values < low) | (values > high))
+            first = np.unique(np.stack([owner[rows], columns]), axis=1, return_index=True)[1]
+            for row, column in zip(rows[first], columns[first], strict=True):
+                if _feature(graphs, name, column) not in named:
+                    phrases[owner[row]].append(
+                        self._phrase(graphs, name, column, values[row, column])
+                    )
+        return phrases
 
-
-class _Notes:
-    """Phrases about graphs, collected graph by graph."""
-
-    def __init__(self, graphs: GraphSet) -> None:
-        self.graphs = graphs
-        self.phrases: list[list[str]] = [[] for _ in range(len(graphs))]
-        self.of_node = np.repeat(np.arange(len(graphs)), graphs.sizes)
-        self.of_edge = np.repeat(np.arange(len(graphs)), graphs.edge_counts)
-
-    def sizes(self, ranges: tuple[Range, ...], nodes: str) -> None:
-        for low, high in ranges:
-            for graph in np.flatnonzero((self.graphs.sizes < low) | (self.graphs.sizes > high)):
-                size = int(self.graphs.sizes[graph])
-                how, limit = ("more", high) if size > high else ("fewer", low)
-                one = nodes.removesuffix("s") if size == 1 else nodes
-                self.phrases[graph].append(
-                    f"{size:,} {one}, {how} than any training graph ({limit:,.0f})"
-                )
-
-    def columns(
-        self, ranges: Sequence[Range], values: Numbers, owner: Numbers, phrases: Sequence[str]
-    ) -> None:
-        """A phrase for each column of `values`, once a graph, that leaves its range."""
-        if not len(values) or not ranges:
-            return
-        table = values.reshape(len(values), -1)
-        low, high = np.array(ranges).T
-        rows, columns = np.nonzero((table < low) | (table > high))
-        first = np.unique(np.stack([owner[rows], columns]), axis=1, return_index=True)[1]
-        for row, column in zip(rows[first], columns[first], strict=True):
-            shown = phrases[column].format(f"{table[row, column]:.4g}")
-            self.phrases[owner[row]].append(f"{shown}, in training {spread(ranges[column])}")
-
-    def features(
-        self, ranges: Sequence[Range], of: str, left_out: Sequence[str] = (), of_edges: bool = False
-    ) -> None:
-        """`columns` for the features of nodes or edges; a new element gets its own phrase."""
-        owner = self.of_edge if of_edges else self.of_node
-        values = self.graphs.edge_features if of_edges else self.graphs.node_features
-        names: Sequence[str] = self.graphs.edge_names if of_edges else self.graphs.node_names
-        names = names or [f"feature {column}" for column in range(values.shape[1])]
-        if len(ranges) != len(names):  # no training graph had an edge
-            return
-        kept = [column for column, name in enumerate(names) if name not in left_out]
-        new = [c for c in kept if names[c] in ELEMENTS and tuple(ranges[c]) == (0.0, 0.0)]
-        for column in new:
-            for graph in np.unique(owner[values[:, column] != 0]):
-                self.phrases[graph].append(f"{names[column]} was never seen in training")
-        kept = [column for column in kept if column not in new]
-        escaped = [names[column].replace("{", "{{").replace("}", "}}") for column in kept]
-        phrases = [f"{name} {{}} of {of}" for name in escaped]
-        self.columns([ranges[column] for column in kept], values[:, kept], owner, phrases)
+    def _phrase(self, graphs: GraphSet, name: str, column: int, value: float) -> str:
+        """What leaves its range, and the range."""
+        between = getattr(self, name)[0 if name == "distances" else column]
+        node, edge = ("atom", "bond") if self.elements else ("node", "edge")
+        if name == "nodes":
+            how, limit = ("more", between[1]) if value > between[1] else ("fewer", between[0])
+            return f"{counted(int(value), node)}, {how} than any training graph ({limit:,.0f})"
+        feature, shown = _feature(graphs, name, column), f"{value:.4g}"
+        if feature in ELEMENTS and between == (0.0, 0.0):
+            return f"{feature} was never seen in training"
+        what = {
+            "neighbours": f"{'an' if node == 'atom' else 'a'} {node} with {shown} neighbours",
+            "node_features": f"{feature} {shown} of {'an' if node == 'atom' else 'a'} {node}",
+            "edge_features": f"{feature} {shown} of {'an' if edge == 'edge' else 'a'} {edge}",
+            "weights": f"an edge of weight {shown}",
+            "distances": f"{node}s {shown} Å apart",
+        }
+        return f"{what[name]}, in training {spread(between)}"
 
 
 def joined(phrases: Sequence[str]) -> str:
@@ -175,13 +135,28 @@ def spread(between: Range) -> str:
     return f"always {low}" if low == high else f"{low} to {high}"
 
 
-def _ranges(values: Numbers) -> tuple[Range, ...]:
-    """The range of each column; none without rows."""
-    if not len(values):
-        return ()
-    table = values.reshape(len(values), -1)
-    lows, highs = table.min(axis=0).tolist(), table.max(axis=0).tolist()
-    return tuple((float(low), float(high)) for low, high in zip(lows, highs, strict=True))
+def _measured(graphs: GraphSet, distances: bool) -> Iterator[tuple[str, Numbers, Numbers]]:
+    """For each field of `RANGES` its values `[rows, columns]`, and the graph of each row."""
+    every = np.arange(len(graphs))
+    of_node, of_edge = np.repeat(every, graphs.sizes), np.repeat(every, graphs.edge_counts)
+    begin = np.repeat(graphs.node_offsets[:-1], graphs.edge_counts)
+    degrees = [np.bincount(begin + side, minlength=len(of_node)) for side in graphs.edges]
+    weights = np.ones(len(of_edge)) if graphs.weights is None else graphs.weights
+    yield "nodes", graphs.sizes[:, None], every
+    yield "neighbours", np.maximum(*degrees)[:, None], of_node
+    yield "node_features", graphs.node_features, of_node
+    yield "edge_features", graphs.edge_features, of_edge
+    yield "weights", weights[:, None], of_edge
+    if distances and graphs.positions is not None:
+        limits = _distances(graphs)
+        several = np.isfinite(limits).all(axis=1)  # a single node has no distance
+        yield "distances", limits[several], every[several]
+
+
+def _feature(graphs: GraphSet, field: str, column: int) -> str:
+    """The name of a feature; empty for anything else."""
+    names = {"node_features": graphs.node_names, "edge_features": graphs.edge_names}.get(field)
+    return "" if names is None else names[column] if names else f"feature {column}"
 
 
 def _elements(graphs: GraphSet) -> Sequence[frozenset[str]] | None:
@@ -190,23 +165,12 @@ def _elements(graphs: GraphSet) -> Sequence[frozenset[str]] | None:
     return elements if elements is not None and len(elements) == len(graphs) else None
 
 
-def _neighbours(graphs: GraphSet) -> Numbers:
-    begin = np.repeat(graphs.node_offsets[:-1], graphs.edge_counts)
-    nodes = int(graphs.sizes.sum())
-    starts, ends = (np.bincount(begin + side, minlength=nodes) for side in graphs.edges)
-    return np.maximum(starts, ends)
-
-
-def _weights(graphs: GraphSet) -> Numbers:
-    return np.ones(graphs.edges.shape[1]) if graphs.weights is None else graphs.weights
-
-
-def _distances(graphs: GraphSet) -> tuple[Numbers, Numbers]:
-    """Smallest and largest distance between two nodes of each graph; infinite for one node."""
+def _distances(graphs: GraphSet) -> Numbers:
+    """`[G, 2]` smallest and largest distance between two nodes; infinite for one node."""
     import torch
 
     assert graphs.positions is not None
-    low, high = np.full(len(graphs), np.inf), np.full(len(graphs), -np.inf)
+    limits = np.tile([np.inf, -np.inf], (len(graphs), 1))
     for size in np.unique(graphs.sizes[graphs.sizes > 1]).tolist():
         members = np.flatnonzero(graphs.sizes == size)
         at_once = max(1, ENTRIES // size**2)
@@ -215,7 +179,7 @@ def _distances(graphs: GraphSet) -> tuple[Numbers, Numbers]:
             rows = graphs.node_offsets[chosen][:, None] + np.arange(size)
             points = torch.from_numpy(graphs.positions[rows])
             distances = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
-            high[chosen] = distances.amax((1, 2)).numpy()
+            limits[chosen, 1] = distances.amax((1, 2)).numpy()
             distances.diagonal(dim1=1, dim2=2).fill_(torch.inf)
-            low[chosen] = distances.amin((1, 2)).numpy()
-    return low, high
+            limits[chosen, 0] = distances.amin((1, 2)).numpy()
+    return limits
