@@ -6,14 +6,14 @@ import hashlib
 import json
 import logging
 import os
-import pickle
 import socket
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from itertools import count, islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -267,8 +267,8 @@ def _run_digest(run: Run) -> str:
     return f"{run.folder.name}, {digest.hexdigest()[:32]}"
 
 
-WINDOW = 1024
-"""Chunks that are with the cluster at a time; actors are kept for as many."""
+WINDOW = 4
+"""Chunks that wait at each actor."""
 LISTENING = 10.0
 """Seconds a cluster has to accept a connection."""
 STORE = 2**28
@@ -290,11 +290,7 @@ class ChunkActor:
             (folder / file).write_bytes(content)
         self._predict = ChunkPredictor(Run(folder, device), options, interval)
 
-    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        answers = [pickle.dumps(self._answer(pickle.loads(chunk))) for chunk in batch["chunk"]]
-        return {"number": batch["number"], "answer": np.array(answers, dtype=object)}
-
-    def _answer(self, chunk: Chunk) -> PredictedChunk | G2N2Error:
+    def predict(self, chunk: Chunk) -> PredictedChunk | G2N2Error:
         try:
             return self._predict(chunk)
         except G2N2Error as fault:
@@ -307,38 +303,23 @@ def predicted_by_ray(
     """Predictions for chunks in their order, by Ray actors with a CPU and, on cuda, a GPU each.
 
     The run's files are sent along, so actors on other machines need g2n2 but not the run folder.
-    Ray Data restarts an actor that dies and computes its chunk again.
+    Ray restarts an actor that dies and computes its chunks again.
     """
     run = predictor.run
     name, device = run.folder.resolve().name, run.device.type
-    arguments = (name, files_of(run), device, predictor.options, predictor.interval)
     with _cluster(address, workers) as ray:
-        from ray.data import ActorPoolStrategy, DataContext
-
-        settings = DataContext.get_current()
-        settings.execution_options.preserve_order = True
-        settings.enable_progress_bars = False
-        numbers = count()
-        expected = count()
-        while sent := [
-            {"number": number, "chunk": pickle.dumps(chunk)}
-            for chunk, number in zip(islice(chunks, WINDOW), numbers, strict=False)
-        ]:
-            answers = ray.data.from_items(sent, override_num_blocks=len(sent)).map_batches(
-                ChunkActor,
-                fn_constructor_args=arguments,
-                batch_size=1,
-                compute=ActorPoolStrategy(size=min(workers, len(sent))),
-                num_cpus=1,
-                num_gpus=1 if device == "cuda" else 0,
-            )
-            for row in answers.iter_rows():
-                if row["number"] != next(expected):
-                    raise RuntimeError("Ray gave the chunks in another order")
-                answer = pickle.loads(row["answer"])
-                if isinstance(answer, G2N2Error):
-                    raise answer
-                yield answer
+        arguments = name, ray.put(files_of(run)), device, predictor.options, predictor.interval
+        of_actor = {"num_cpus": 1, "num_gpus": 1 if device == "cuda" else 0}
+        actor = ray.remote(max_restarts=-1, max_task_retries=-1, **of_actor)(ChunkActor)
+        actors = cycle([actor.remote(*arguments) for _ in range(workers)])
+        sent = (next(actors).predict.remote(chunk) for chunk in chunks)
+        waiting = deque(islice(sent, WINDOW * workers))
+        while waiting:
+            answer = ray.get(waiting.popleft())
+            waiting.extend(islice(sent, 1))
+            if isinstance(answer, G2N2Error):
+                raise answer
+            yield answer
 
 
 @contextmanager
@@ -362,11 +343,9 @@ def _cluster(address: str | None, workers: int) -> Iterator[Any]:
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its faults reach us as exceptions
     try:
         import ray
-        import ray.data
     except ImportError:
         raise DataError("--engine ray needs Ray: pip install 'g2n2[scale]'") from None
     logging.getLogger("ray").setLevel(logging.ERROR)
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
     if ray.is_initialized():
         yield ray
         return
@@ -395,7 +374,7 @@ def _cluster(address: str | None, workers: int) -> Iterator[Any]:
             )
     try:
         yield ray
-    except (ray.exceptions.RayError, ray.data.exceptions.SystemException) as fault:
+    except ray.exceptions.RayError as fault:
         lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
         raise TrainingError(
             f"the Ray cluster failed ({printable(lines[-1] if lines else type(fault).__name__)}): "
