@@ -229,7 +229,7 @@ def seeded(folder: Path, count: int) -> list[list[str]]:
 
 
 def test_runs_started_at_once_have_a_folder_each(processes: Any, tmp_path: Path) -> None:
-    count = 4  # `make torture` starts 100
+    count = 3  # `make torture` starts 100
     ended = at_once(processes, tmp_path, seeded(tmp_path, count))
     assert [code for code, _ in ended] == [0] * count, ended
     folders = sorted((tmp_path / "runs").iterdir())
@@ -247,7 +247,7 @@ def test_runs_started_at_once_have_a_folder_each(processes: Any, tmp_path: Path)
 
 
 def test_of_runs_started_in_one_folder_one_is_left_alone(processes: Any, tmp_path: Path) -> None:
-    commands = [[*words, "--out", "run"] for words in seeded(tmp_path, 4)]
+    commands = [[*words, "--out", "run"] for words in seeded(tmp_path, 3)]
     ended = at_once(processes, tmp_path, commands)
     winners = [seed for seed, (code, _) in enumerate(ended) if code == 0]
     assert len(winners) == 1, ended

@@ -33,13 +33,13 @@ def sweep(tmp_path, varied):
 
 def test_every_combination_once_and_resumed_without_repeating(tmp_path, monkeypatch):
     monkeypatch.setattr("g2n2.training.session.draw", lambda *_: ["picture"])
-    plan = sweep(tmp_path, 'width = [2, 4]\ngrammar = ["r-G_L3", "GNNML1"]\n')
+    plan = sweep(tmp_path, 'width = [2, 4]\ngrammar = ["r-G_L1", "GNNML1"]\n')
     said = []
     where = tmp_path / "sweep.db", tmp_path / "runs", said.append
     first = run_sweep(plan, 4, *where)
     assert first.headers == ("trial", "width", "grammar", "result", "folder")
     combinations = {row[1:3] for row in first.rows}
-    assert combinations == {(w, g) for w in "24" for g in ("r-G_L3", "GNNML1")}
+    assert combinations == {(w, g) for w in "24" for g in ("r-G_L1", "GNNML1")}
     results = [
         json.loads((folder / "result.json").read_text()) for folder in (tmp_path / "runs").iterdir()
     ]
@@ -84,9 +84,9 @@ def test_ranges_are_respected(tmp_path, monkeypatch):
         return 1.0, "validation MAE 1"
 
     monkeypatch.setattr("g2n2.training.sweep.train_trial", note)
-    run_sweep(plan, 4, tmp_path / "s.db", tmp_path / "runs", lambda _: None)
-    run_sweep(plan, 8, tmp_path / "s.db", tmp_path / "runs", lambda _: None)
-    assert len(set(seen)) == 8
+    run_sweep(plan, 2, tmp_path / "s.db", tmp_path / "runs", lambda _: None)
+    run_sweep(plan, 5, tmp_path / "s.db", tmp_path / "runs", lambda _: None)
+    assert len(set(seen)) == 5
     assert all(1e-4 <= rate <= 1e-2 and width in (2, 3, 4) for rate, width in seen)
 
 
@@ -185,6 +185,7 @@ def test_ctrl_c_while_a_result_is_written_down_is_ctrl_c(tmp_path, monkeypatch):
         return 1.0, "validation MAE 1"
 
     monkeypatch.setattr("g2n2.training.sweep.train_trial", train)
+    monkeypatch.setattr("g2n2.training.sweep.MISSED", 1)
     where = tmp_path / "s.db", tmp_path / "runs", lambda _: None
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         run_sweep(plan, 1, *where, heartbeat=1)

@@ -151,8 +151,8 @@ def ended(process: subprocess.Popen[str]) -> str:
 @pytest.mark.parametrize(
     ("varied", "trials"),
     [
-        ("width = [2, 3, 4]\nseed = [0, 1]", 9),
-        pytest.param("width = { low = 2, high = 400 }", 6, marks=pytest.mark.slow),
+        ("width = [2, 3]\nseed = [0, 1]", 9),
+        pytest.param("width = { low = 2, high = 400 }", 4, marks=pytest.mark.slow),
     ],
 )
 def test_sweeps_at_once_share_the_trials(
@@ -162,10 +162,10 @@ def test_sweeps_at_once_share_the_trials(
     file = settings(tmp_path, varied, f"at-once-{trials}")
     sweeps = [start(file, trials, storage) for _ in range(2)]
     for process in sweeps:
-        assert ended(process).endswith("6 rows\n")
-    assert states(storage, file.stem) == {"COMPLETE": 6}
+        assert ended(process).endswith("4 rows\n")
+    assert states(storage, file.stem) == {"COMPLETE": 4}
     started = [line.split() for line in lines(tmp_path / "started")]
-    assert len(started) == len({folder for _, folder in started}) == 6, "each is tried once"
+    assert len(started) == len({folder for _, folder in started}) == 4, "each is tried once"
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.graph_set import Target
 from .evaluate import Outcome
-from .task import LABELS, Task, Values
+from .task import LABELS, Task, Values, with_unit
 
 
 class TensorBoardCurves:
@@ -48,27 +48,34 @@ class TensorBoardCurves:
             self._writer.close()
 
 
-BLUE, ORANGE, GREY = "#2a6f97", "#d1603d", "#888888"
+STYLE = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e5e5e5",
+    "axes.axisbelow": True,
+    "font.size": 9,
+    "figure.constrained_layout.use": True,
+}
+BLUE, ORANGE = "#2a6f97", "#d1603d"
 MOST_PANELS = 12
 MOST_POINTS = 20_000
 
 
-def draw(
-    folder: Path, task: Task, history: list[dict[str, float]], predictions: Outcome
-) -> list[str]:
+def draw(folder: Path, task: Task, history: list[dict[str, float]], outcome: Outcome) -> list[str]:
     """Draw the pictures of a run; returns the names of the files, none without matplotlib."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
         return []
-    with rc_context(_STYLE):
-        figures = {"learning_curve.png": _learning_curve(Figure(figsize=(6.4, 5.2)), task, history)}
-        if np.isfinite(predictions.targets).any():
-            name, panel = "confusion.png", _confusion
-            if task.kind == "regression":
-                name, panel = "parity.png", _parity
-            figures[name] = _panels(Figure(), task, predictions, panel)
+    with rc_context(STYLE):
+        figures = {"learning_curve.png": Figure(figsize=(6.4, 5.2))}
+        _learning_curve(figures["learning_curve.png"], task, history)
+        if np.isfinite(outcome.targets).any():
+            name = "parity.png" if task.kind == "regression" else "confusion.png"
+            figures[name] = Figure()
+            _panels(figures[name], task, outcome)
         for name, figure in figures.items():
             temporary = folder / f".{name}"
             figure.savefig(temporary, format="png", dpi=130)
@@ -76,70 +83,51 @@ def draw(
     return list(figures)
 
 
-_STYLE = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e5e5e5",
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "font.size": 9,
-    "figure.constrained_layout.use": True,
-}
-
-
-def _learning_curve(figure: Any, task: Task, history: list[dict[str, float]]) -> Any:
+def _learning_curve(figure: Any, task: Task, history: list[dict[str, float]]) -> None:
     above, below = figure.subplots(2, 1, sharex=True)
-    epochs = [row["epoch"] for row in history]
+    epochs, values = ([row[k] for row in history] for k in ("epoch", f"validation {task.metric}"))
     style = {"marker": "o" if len(epochs) < 30 else "", "markersize": 3, "linewidth": 1.5}
     above.plot(epochs, [row["loss"] for row in history], color=BLUE, **style)
     above.set_ylabel("training loss")
-    name = f"validation {task.metric}"
-    values = [row[name] for row in history]
     below.plot(epochs, values, color=ORANGE, **style)
     if np.isfinite(values).any():
         best = (np.nanargmax if task.higher_is_better else np.nanargmin)(values)
         below.plot(epochs[best], values[best], "o", color=ORANGE, markersize=7)
-        below.set_title(
-            f"best {values[best]:.4g} in epoch {int(epochs[best])}", loc="right", fontsize=9
-        )
-    unit = f" [{task.columns[0].unit}]" if task.metric == "mae" and task.columns[0].unit else ""
-    below.set_ylabel(f"validation {LABELS[task.metric]}{unit}")
+        below.set_title(f"best {values[best]:.4g} in epoch {int(epochs[best])}", fontsize=9)
+    unit = task.columns[0].unit if task.metric == "mae" else ""
+    below.set_ylabel(with_unit(f"validation {LABELS[task.metric]}", unit))
     below.set_xlabel("epoch")
     below.xaxis.get_major_locator().set_params(integer=True)
     if task.kind == "regression" and min(values) > 0 and max(values) > 10 * min(values):
         below.set_yscale("log")
-    return figure
 
 
-def _panels(figure: Any, task: Task, predictions: Outcome, panel: Any) -> Any:
+def _panels(figure: Any, task: Task, outcome: Outcome) -> None:
+    """A parity plot or a table of confusion for each target."""
     count = min(len(task.columns), MOST_PANELS)
     across = min(count, 4)
     down = -(-count // across)
     figure.set_size_inches(max(4.4, 3.4 * across), max(4.0, 3.2 * down))
     grid = figure.subplots(down, across, squeeze=False)
-    for index, axes in enumerate(grid.flat):
-        if index >= count:
-            axes.set_visible(False)
-            continue
-        values, truth = predictions.predicted, predictions.targets[:, index]
+    for axes in grid.flat[count:]:
+        axes.set_visible(False)
+    for index, axes in enumerate(grid.flat[:count]):
+        column, truth = task.columns[index], outcome.targets[:, index]
+        values, known = outcome.predicted, np.isfinite(truth)
         values = values if task.kind == "multiclass" else values[:, index]
-        known = np.isfinite(truth)
-        panel(axes, task.columns[index], values[known], truth[known])
-    return figure
+        panel = _parity if task.kind == "regression" else _confusion
+        panel(axes, column, values[known], truth[known])
 
 
 def _parity(axes: Any, column: Target, values: Values, truth: Values) -> None:
     shown = slice(None, None, 1 + len(truth) // MOST_POINTS)
     axes.scatter(truth[shown], values[shown], s=9, alpha=0.5, color=BLUE, linewidths=0)
     ends = [min(truth.min(), values.min()), max(truth.max(), values.max())]
-    axes.plot(ends, ends, color=GREY, linewidth=1, zorder=0)
-    margin = 0.04 * (ends[1] - ends[0]) or 1.0
-    axes.set(xlim=(ends[0] - margin, ends[1] + margin), ylim=(ends[0] - margin, ends[1] + margin))
-    unit = f" [{column.unit}]" if column.unit else ""
-    axes.set_xlabel(f"target{unit}")
-    axes.set_ylabel(f"prediction{unit}")
-    axes.set_title(f"{column.symbol or column.name}: MAE {np.abs(values - truth).mean():.4g}{unit}")
+    axes.plot(ends, ends, color="#888888", linewidth=1, zorder=0)
+    axes.set_xlabel(with_unit("target", column.unit))
+    axes.set_ylabel(with_unit("prediction", column.unit))
+    error = with_unit(f"MAE {np.abs(values - truth).mean():.4g}", column.unit)
+    axes.set_title(f"{column.symbol or column.name}: {error}")
 
 
 def _confusion(axes: Any, column: Target, values: Values, truth: Values) -> None:
@@ -151,10 +139,9 @@ def _confusion(axes: Any, column: Target, values: Values, truth: Values) -> None
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     axes.grid(False)
-    if len(names) <= 15:
-        for (row, column_index), count in np.ndenumerate(counts):
-            colour = "white" if shares[row, column_index] > 0.5 else "black"
-            axes.text(column_index, row, str(count), ha="center", va="center", color=colour)
+    for (row, place), count in np.ndenumerate(counts if len(names) <= 15 else counts[:0]):
+        colour = "white" if shares[row, place] > 0.5 else "black"
+        axes.text(place, row, str(count), ha="center", va="center", color=colour)
     axes.set_xticks(range(len(names)), names, rotation=45 if len(names) > 3 else 0)
     axes.set_yticks(range(len(names)), names)
     axes.set_xlabel("predicted")
