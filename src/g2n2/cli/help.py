@@ -102,7 +102,7 @@ class LazyCommands(TyperGroup):
         commands = typer.Typer(rich_markup_mode=None)
         commands.callback()(lambda: None)
         import_module(f".{module}", __package__).register(commands)
-        self.commands |= typer.main.get_group(commands).commands
+        self.commands.update(typer.main.get_group(commands).commands)
         for name in MODULES[module]:
             examples = next(group[name] for group in GROUPS.values() if name in group)
             shown = "\n".join(f"  {line}" for line in examples)
