@@ -30,6 +30,7 @@ LONGEST_LINE = 2**26
 HARMLESS = 2**26
 """Under this size no ratio is dangerous, and honest text of equal lines compresses a thousandfold.
 """
+_EXPECTED = "save it as UTF-8, or give it the ending of its format if it is no text at all"
 _DEFLATE_RATIO = 1100  # no deflated byte expands to more (1032 by its format)
 _CHUNK = 2**20
 _FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -81,7 +82,7 @@ def read_expanded(path: str | Path) -> bytes:
             return content.read()
 
 
-def read_text_file(path: str | Path, expected: str) -> str:
+def read_text_file(path: str | Path, expected: str = _EXPECTED) -> str:
     """Read a UTF-8 file, plain or gzipped; a byte order mark is dropped.
 
     Args:
@@ -99,7 +100,9 @@ def read_text_file(path: str | Path, expected: str) -> str:
 
 
 @contextmanager
-def open_text(path: str | Path, expected: str, newline: str | None = None) -> Iterator[TextIO]:
+def open_text(
+    path: str | Path, expected: str = _EXPECTED, newline: str | None = None
+) -> Iterator[TextIO]:
     """A UTF-8 file, plain or gzipped, as text to read line by line; a byte order mark is dropped.
 
     Memory does not grow with the file, so that only gzipped ones are bounded in size.

@@ -137,7 +137,7 @@ def test_two_spawned_processes_build_what_one_does(tmp_path: Path, cache: Path) 
     build_qm9(one, rows=700, processes=1, progress=False)
     build_qm9(two, rows=700, processes=2, progress=False)
     assert one.read_bytes() == two.read_bytes()
-    assert len(read_cache(two).sizes) == 700
+    assert len(read_cache(two)[0]["sizes"]) == 700
 
 
 def test_a_worker_of_another_program_builds_it_alone(

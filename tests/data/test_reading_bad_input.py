@@ -77,7 +77,7 @@ FILES: list[tuple[str, str | bytes, dict[str, Any], str]] = [
     ("a.npz", b"PK\x03\x04 nothing", {}, "cannot be read as a zip file"),
     ("a.zip", b"PK\x03\x04 nothing", {}, "cannot be read as a zip file"),
     ("a.unknown", b"PAR1", {}, "has no known ending; expected CSV with SMILES"),
-    ("a.xlsx", b"PK", {}, "is a spreadsheet, which is not read: save its sheet as CSV"),
+    ("a.xlsx", b"PK", {}, "is a spreadsheet, which is not read: save it as CSV"),
     ("A.XLS", b"\xd0\xcf", {}, "pandas.read_excel(path).to_csv('data.csv', index=False)"),
     ("a.ods", b"PK", {}, "is a spreadsheet"),
     ("a.parquet", b"PAR1", {}, "pandas.read_parquet(path).to_csv('data.csv', index=False)"),

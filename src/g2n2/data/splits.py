@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
-from ..input_files import parse_json, printable
+from ..input_files import parse_json, printable, read_text_file
 from .graph_set import GraphSet, Ints
 from .readers.labels import PART_NAMES, rows_by_part
 from .readers.molecules import chemistry
-from .readers.tables import read_table, read_utf8
+from .readers.tables import read_table
 
 PARTS = ("train", "validation", "test")
 Parts = dict[str, Ints]
@@ -306,7 +306,7 @@ def read_split_file(path: str | Path, graphs: GraphSet) -> Parts:
 
 
 def _from_json(path: str | Path) -> dict[str, list[int | str]]:
-    text = read_utf8(path)
+    text = read_text_file(path)
     try:
         content = parse_json(text)
     except ValueError as error:
