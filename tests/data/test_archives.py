@@ -189,11 +189,10 @@ def forged(shape: str, dtype: str = "'<f8'") -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + b"\0" * 16
 
 
-@pytest.mark.parametrize(
-    "shape",
-    ["(10**9,)", "(100000000000,)", "(1000000000, 1000000000)", "(3,)", "(-1, -2)", "(2,"]
-    + [f"({'9' * 5000},)", "(2,), " + "'secret' " * 200],
-)
+LIES = ["(10**9,)", "(100000000000,)", "(1000000000, 1000000000)", "(3,)", "(-1, -2)", "(2,"]
+
+
+@pytest.mark.parametrize("shape", [*LIES, f"({'9' * 5000},)", "(2,), " + "'secret' " * 200])
 def test_a_header_that_lies_is_refused_and_not_shown(tmp_path: Path, shape: str) -> None:
     assert read_npz(zipped(tmp_path / "ok.npz", ("a.npy", forged("(2,)"))))["a"].shape == (2,)
     path = zipped(tmp_path / "a.npz", ("a.npy", forged(shape)))

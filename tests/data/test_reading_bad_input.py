@@ -172,10 +172,10 @@ OBJECTS: list[tuple[Any, str]] = [
     ([half_featured()], "node 0 has no attribute 'x' and others have"),
     ([graph(y="high")], "graph 0: y holds <U4, expected numbers"),
     ([graph(y=[1.0]), graph(y=[1.0, 2.0])], "y has 1 and 2 columns in different graphs"),
-    ([item(edge_index=np.array([[0.0], [1.0]]))], "edge_index is float64 [2, 1]"),
-    ([item(edge_index=np.array([0, 1]))], "expected whole numbers [2, E]"),
+    ([item(edge_index=np.array([[0.0], [1.0]]))], "has shape [2, 1] and dtype float64"),
+    ([item(edge_index=np.array([0, 1]))], "expected whole numbers [2, edges]"),
     ([item(edge_index=None)], "without an edge_index"),
-    ([item(edge_index=np.array([[0], [7]]))], "has 2 nodes, but an edge joins 0 and 7"),
+    ([item(edge_index=np.array([[0], [7]]))], "names nodes 0 to 7, but graph 0 has 2 nodes"),
     (
         [item(x=np.ones((2, 2))), item(x=np.ones((2, 3)))],
         "graph '1' has 3 node features and graph '0' has 2",

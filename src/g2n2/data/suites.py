@@ -125,7 +125,7 @@ SUITE_NAMES = ("atlas", "graph8c", "sr25", "csl", "exp", "brec", "cfi")
 
 
 def load_suite(name: str, data: str | Path | None = None) -> Suite:
-    """Generate or read the suite of that name in `SUITE_NAMES`; files are sought in `data` first."""
+    """Generate or read the suite of that name; its file is sought in `data` first."""
     if name in GENERATED:
         return GENERATED[name]()
     if name in _READ:

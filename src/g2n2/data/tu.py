@@ -202,11 +202,7 @@ def _build(
 ) -> GraphSet:
     """The graphs of a folder or zip; a published set must have its published counts."""
     own_name, tables = _tables(content, label, name)
-    notes = [
-        f"{blank} blank line(s) of {table.file} were skipped"
-        for table in tables.values()
-        if table.lines and (blank := table.lines[-1] - len(table.lines))
-    ]
+    notes: list[str] = []
     for part in ("graph_indicator", "A"):
         if part not in tables:
             raise DataError(f"the dataset {own_name} has no file {own_name}_{part}.txt")
@@ -215,8 +211,6 @@ def _build(
         raise DataError(f"{indicator.file} is empty: expected the graph id of every node")
     graph_ids, owner = np.unique(indicator.whole()[:, 0], return_inverse=True)
     order = np.argsort(owner, kind="stable")
-    if (order != np.arange(len(owner))).any():
-        notes.append(f"the nodes of a graph are not together in {indicator.file}; they were sorted")
     targets, columns = _targets(tables, graph_ids, notes)
     node_features, node_names = _features(tables, "node", len(owner), attributes)
     edges, origin = _edges(listed, owner, order, notes, directed)
@@ -344,18 +338,13 @@ def _edges(
     keys, origin = np.unique(start * nodes + end, return_index=True)
     backwards = end[origin] * nodes + start[origin]
     one_way = ~np.isin(backwards, keys)
-    for count, what in (
-        (len(listed) - len(keys), "edge(s) of {} are repeated; the first was kept"),
-        (int((start[origin] == end[origin]).sum()), "self-loop(s) in {} were kept"),
-        (
-            0 if directed else int(one_way.sum()),
-            "edge(s) of {} are listed in one direction only; the other was added (directed=True "
-            "keeps them as they are)",
-        ),
-    ):
-        if count:
-            notes.append(f"{count} {what.format(table.file)}")
-    if not directed:
+    if repeated := len(listed) - len(keys):
+        notes.append(f"{repeated} edge(s) of {table.file} are repeated; the first was kept")
+    if one_way.any() and not directed:
+        notes.append(
+            f"{one_way.sum()} edge(s) of {table.file} are listed in one direction only; the other "
+            "was added (directed=True keeps them as they are)"
+        )
         keys = np.concatenate([keys, backwards[one_way]])
         origin = np.concatenate([origin, origin[one_way]])
         by_key = np.argsort(keys)
@@ -399,7 +388,6 @@ def _targets(
     table = tables.get("graph_labels", tables.get("graph_attributes"))
     graphs, first, last = len(graph_ids), int(graph_ids[0]), int(graph_ids[-1])
     if table is None:
-        notes.append("there are no graph labels and no graph attributes: no targets")
         return np.zeros((graphs, 0)), ()
     # Rows follow the graph ids, or their order if ids that are not used have no row.
     given, unused = len(table.lines), last - first + 1 - graphs
@@ -411,8 +399,6 @@ def _targets(
         raise DataError(
             f"{table.file} has {given} rows, expected {graphs}: one per graph of the indicator file"
         )
-    elif unused:
-        notes.append(f"{unused} number(s) between graph ids {first} and {last} are not used")
     of_classes = "graph_labels" in tables
     values = (table.whole(allow_missing=True) if of_classes else table.values)[rows]
     columns = []
@@ -425,8 +411,6 @@ def _targets(
             columns.append(Target(name, kind=kind, classes=tuple(f"{c:.0f}" for c in classes)))
         else:
             columns.append(Target(f"value {k}"))
-    if missing := int(np.isnan(values).sum()):
-        notes.append(f"{missing} target(s) of {table.file} are missing (NaN)")
     return values, tuple(columns)
 
 

@@ -72,43 +72,37 @@ def parse_digraph6(text: str) -> NDArray[np.float64]:
 def _decode(text: str, form: str, where: str) -> tuple[int, NDArray[np.uint8]]:
     """The number of nodes and the bits of graph6 or digraph6."""
     body = text.removeprefix("&")
-    start = f"{where}{_shown(text)} is not {form}:"
-    again = "check that the line was copied whole"
-    for position, character in enumerate(body, start=len(text) - len(body)):
-        if not 63 <= ord(character) <= 126:
-            raise DataError(
-                f"{start} character {character!r} at position {position}, expected one of '?' to "
-                f"'~' (codes 63 to 126); {again}"
+    odd = next((c for c in body if not 63 <= ord(c) <= 126), None)
+    reason = ""
+    if odd is not None:
+        at = text.index(odd)
+        reason = f"character {odd!r} at position {at}, expected one of '?' to '~' (codes 63 to 126)"
+    else:
+        values = np.frombuffer(body.encode("ascii"), dtype=np.uint8) - 63
+        # The first 1, 4 or 8 characters hold the number of nodes.
+        first, stop = (0, 1) if values[0] < 63 else (2, 8) if body[:2] == "~~" else (1, 4)
+        nodes = sum(int(v) << 6 * k for k, v in enumerate(values[first:stop][::-1]))
+        bit_count = nodes * nodes if form == "digraph6" else nodes * (nodes - 1) // 2
+        got, expected = len(values) - stop, math.ceil(bit_count / 6)
+        if got < 0:
+            reason = (
+                f"'~' announces {stop - first} characters for the number of nodes, got "
+                f"{len(values) - first}"
             )
-    values = np.frombuffer(body.encode("ascii"), dtype=np.uint8) - 63
-    # The first 1, 4 or 8 characters hold the number of nodes.
-    first, stop = (0, 1) if values[0] < 63 else (2, 8) if body[:2] == "~~" else (1, 4)
-    if len(values) < stop:
-        raise DataError(
-            f"{start} '~' announces {stop - first} characters for the number of nodes, got "
-            f"{len(values) - first}; {again}"
-        )
-    nodes = 0
-    for value in values[first:stop]:
-        nodes = nodes << 6 | int(value)
-    if nodes == 0:
-        raise DataError(
-            f"{where}the {form} string {_shown(text)} has no nodes: expected at least one; drop it"
-        )
-    bit_count = nodes * nodes if form == "digraph6" else nodes * (nodes - 1) // 2
-    expected = math.ceil(bit_count / 6)
-    if len(values) - stop != expected:
-        raise DataError(
-            f"{start} it declares {nodes} nodes and has {len(values) - stop} characters of edges, "
-            f"expected {expected}; {again}"
-        )
-    bits = np.unpackbits(values[stop:, None], axis=1)[:, 2:].ravel()
-    if bits[bit_count:].any():
-        raise DataError(
-            f"{start} its {len(bits) - bit_count} padding bits are not all 0, so the last "
-            "character is damaged; get the line again"
-        )
-    return nodes, bits[:bit_count]
+        elif not nodes:
+            reason = "it has no nodes, expected at least one"
+        elif got != expected:
+            reason = (
+                f"it declares {nodes} nodes and has {got} characters of edges, expected {expected}"
+            )
+        else:
+            bits = np.unpackbits(values[stop:, None], axis=1)[:, 2:].ravel()
+            if not bits[bit_count:].any():
+                return nodes, bits[:bit_count]
+            reason = f"its {len(bits) - bit_count} padding bits are not all 0"
+    raise DataError(
+        f"{where}{_shown(text)} is not {form}: {reason}; check that the line was copied whole"
+    )
 
 
 def encode_graph6(matrix: NDArray[np.float64]) -> str:

@@ -68,10 +68,8 @@ def read_npz_graphs(path: str | Path, options: Options) -> GraphSet:
         raise DataError(f"graph {bad[0]} has size {sizes[bad[0]]}, expected 1 to {n}")
     is_node, is_edge = np.arange(n) < sizes[:, None], matrices != 0
     if len(bad := np.argwhere(is_edge & ~(is_node[:, :, None] & is_node[:, None]))):
-        graph = bad[0, 0]
-        raise DataError(
-            f"graph {graph} has an edge beyond its {sizes[graph]} nodes; correct 'sizes'"
-        )
+        g = bad[0, 0]
+        raise DataError(f"graph {g} has an edge beyond its {sizes[g]} nodes; correct 'sizes'")
     ids = [str(value) for value in np.atleast_1d(arrays.get("ids", np.arange(graphs)))]
     if len(ids) != graphs:
         raise DataError(f"array 'ids' has {len(ids)} entries, expected {graphs}")

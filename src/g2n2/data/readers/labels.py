@@ -110,7 +110,7 @@ def facts_in(table: Table) -> FactsOf:
 def naming_column(
     table: Table, options: Options, used: Collection[str], facts_of: FactsOf
 ) -> str | None:
-    """The column whose cells name the rows of a table, even if repeated or empty; None if none does.
+    """The column whose cells, even if repeated or empty, name the rows of a table; else None.
 
     The rows may be elsewhere: `facts_of` scans all rows of some columns.
     """

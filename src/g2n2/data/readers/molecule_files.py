@@ -190,7 +190,7 @@ def sdf_texts(lines: Iterable[str], source: str) -> Iterator[str]:
 
 
 def _xyz_records(lines: Iterable[str], source: str) -> Iterator[MoleculeRecord]:
-    """The molecules of an XYZ file: a count, a comment, then an atom a line; any number of these."""
+    """The molecules of an XYZ file, each a count, a comment, then an atom a line."""
     numbered = enumerate(lines, start=1)
     molecules = 0
     for at, line in numbered:

@@ -300,11 +300,11 @@ def _graph(molecule: Molecule) -> tuple[GraphRecord, frozenset[str]]:
 
 def fragment_notes(count: int, largest: bool) -> list[str]:
     """A note if some molecules, `count` of them, have several fragments."""
+    if not count:
+        return []
     what = "1 molecule has" if count == 1 else f"{count:,} molecules have"
-    said = ", as salts do; --option largest=true keeps the largest."
-    return [f"{what} several fragments{'; the largest is kept.' if largest else said}"][
-        : min(count, 1)
-    ]
+    advice = ", as salts do; --option largest=true keeps the largest."
+    return [f"{what} several fragments{'; the largest is kept.' if largest else advice}"]
 
 
 def _quoted(text: str) -> str:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ...graphs import adjacency, refuse_multigraph
+from ...graphs.conversion import check_edge_index
 from ..graph_set import Floats, GraphRecord, GraphSet, Level, assemble
 from . import Options
 from .labels import targets_of_array
@@ -79,18 +80,17 @@ def _record(item: Any, where: str) -> GraphRecord:
             "(HeteroData: to_homogeneous(); adj_t: keep edge_index too)"
         )
     edges = np.asarray(_array(item.edge_index))
-    if edges.ndim != 2 or len(edges) != 2 or edges.dtype.kind not in "iu":
-        shape = f"{edges.dtype} {list(edges.shape)}"
-        raise DataError(f"{where}: edge_index is {shape}, expected whole numbers [2, E]")
     features, edge_features = (
         _columns(getattr(item, name, None), f"{where}: {name}") for name in ("x", "edge_attr")
     )
     weights, positions = (_array(getattr(item, name, None)) for name in ("edge_weight", "pos"))
     if positions is not None and (positions.ndim != 2 or positions.shape[1] != 3):
         positions = None
+    # From x if there is one: PyG warns when it must count the ends of edges.
+    size = int(item.num_nodes if features is None else len(features))
+    check_edge_index(edges, size, where)
     return GraphRecord(
-        # From x if there is one: PyG warns when it must count the ends of edges.
-        size=int(item.num_nodes if features is None else len(features)),
+        size=size,
         edges=edges.astype(np.int64),
         node_features=features,
         edge_features=edge_features,
