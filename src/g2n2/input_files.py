@@ -72,31 +72,11 @@ def read_file(path: str | Path, largest: int = LARGEST_TEXT) -> bytes:
     return content
 
 
-def read_expanded(path: str | Path) -> bytes:
-    """Read a regular file, expanding `.gz` within the limits."""
-    if not str(path).lower().endswith(".gz"):
-        return read_file(path)
-    with _opened(path) as file:
-        _refuse_bomb(file, str(path))
-        with gzip.GzipFile(fileobj=file, mode="rb") as content:
-            return content.read()
-
-
 def read_text_file(path: str | Path, expected: str = _EXPECTED) -> str:
-    """Read a UTF-8 file, plain or gzipped; a byte order mark is dropped.
-
-    Args:
-        path: The file.
-        expected: What should have been there, for the message.
-    """
-    content = read_expanded(path)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text (byte {error.start}); {expected}") from error
-    if "\0" in text:
-        raise DataError(f"{path} is not text: it holds zero bytes; {expected}")
-    return text
+    """Read a whole UTF-8 file as `open_text` does."""
+    require_readable_at_once(path)
+    with open_text(path, expected) as text:
+        return text.read()
 
 
 @contextmanager

@@ -140,6 +140,7 @@ def official_brec() -> np.ndarray:
     return tests.astype(bytes)
 
 
+@pytest.mark.slow  # the array has 168 MB
 def test_brec_from_the_official_array(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     expected = load_suite("brec", real_file("brec").parent)
     np.save(tmp_path / "brec_v3.npy", official_brec())

@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
+from ..graphs.text import chemistry
 from ..input_files import parse_json, printable, read_text_file
 from .graph_set import GraphSet, Ints
 from .readers.labels import PART_NAMES, rows_by_part
-from .readers.molecules import chemistry
 from .readers.tables import read_table
 
 PARTS = ("train", "validation", "test")

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..graphs import graph6_lines, parse_graph6
+from ..graphs.text import chemistry
 from .graph_set import GraphRecord, GraphSet, assemble
 from .readers import Options
 from .readers.labels import ColumnFacts, naming_column
 from .readers.molecule_files import NOT_LABELS, SAMPLE, open_molecule_files, smiles_column
-from .readers.molecules import chemistry, fragment_notes, parse_records
+from .readers.molecules import fragment_notes, parse_records
 from .readers.tables import SMILES_NAMES, RecordFile, open_table
 from .reading import read_recognised, recognise
 

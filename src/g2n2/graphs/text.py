@@ -9,7 +9,8 @@ graph6 is read as graph6, even where it is a SMILES too (`CC`, with a warning); 
 import math
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -183,25 +184,46 @@ def parse_graph_text(text: str) -> NDArray[np.float64]:
 _READERS = {"graph6": parse_graph6, "sparse6": parse_sparse6, "digraph6": parse_digraph6}
 
 
-def _smiles_graph(text: str) -> NDArray[np.float64]:
-    """Heavy atoms and bonds of a SMILES, read by RDKit."""
-    if len(text.split()) != 1 or not text.isascii():  # RDKit stops at either without a word
-        raise DataError("it is empty, or holds white space or a character beyond ASCII")
-    if len(text) > LONGEST_SMILES:
-        raise DataError(
-            f"it has {len(text):,} characters, and RDKit is given {LONGEST_SMILES:,} at most"
-        )
+@contextmanager
+def chemistry() -> Iterator[Any]:
+    """`rdkit.Chem` with its own messages held back: ours name the record at fault."""
     try:
         from rdkit import Chem, rdBase
     except ImportError:
         raise DataError(
-            "RDKit, which reads SMILES, is not installed (pip install 'g2n2[chem]')"
+            "RDKit, which reads molecules, is not installed (pip install 'g2n2[chem]')"
         ) from None
     with rdBase.BlockLogs():
-        molecule = Chem.MolFromSmiles(text)
-    if molecule is None or not molecule.GetNumAtoms():
-        raise DataError("RDKit cannot read it")
-    return bonds(molecule)
+        yield Chem
+
+
+def parse_smiles(chem: Any, text: str) -> Any:
+    """An RDKit molecule with hydrogens implicit."""
+    if len(text) > LONGEST_SMILES:
+        raise DataError(f"it has {len(text):,} characters; at most {LONGEST_SMILES:,} are read")
+    # RDKit takes what follows white space for a name, so a sentence may pass for a molecule, and
+    # stops at a character beyond ASCII without a word.
+    if not text.isascii() or (len(text.split()) != 1 and "|" not in text):
+        raise DataError("it is empty, or holds white space or a character beyond ASCII")
+    molecule = chem.MolFromSmiles(text)
+    if molecule is None:
+        raw = chem.MolFromSmiles(text, sanitize=False)
+        raise DataError(chemistry_fault(chem, raw) or "not SMILES")
+    if not molecule.GetNumAtoms():
+        raise DataError("it has no atoms")
+    return molecule
+
+
+def chemistry_fault(chem: Any, molecule: Any) -> str:
+    """What RDKit says is wrong with a molecule it did not sanitise; None was not even parsed."""
+    problems = [] if molecule is None else chem.DetectChemistryProblems(molecule)
+    return str(problems[0].Message()) if problems else ""
+
+
+def _smiles_graph(text: str) -> NDArray[np.float64]:
+    """Heavy atoms and bonds of a SMILES."""
+    with chemistry() as chem:
+        return bonds(parse_smiles(chem, text))
 
 
 def bonds(molecule: Any) -> NDArray[np.float64]:

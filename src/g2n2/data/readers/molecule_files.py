@@ -23,7 +23,7 @@ from ...input_files import open_text
 from ..graph_set import GraphSet
 from . import Options, settle_bad_records
 from .labels import facts_in, naming_column, numbers, read_labels
-from .molecules import MoleculeRecord, chemistry, fragment_notes, is_smiles, parse_records
+from .molecules import MoleculeRecord, fragment_notes, parse_records
 from .tables import SMILES_NAMES, RecordFile, Table, shortened
 
 SAMPLE = 200
@@ -104,13 +104,12 @@ def smiles_column(table: Table, named: str | None) -> str:
     if usual := table.first_of(SMILES_NAMES):
         return usual
     scores: dict[str, tuple[float, float]] = {}
-    with chemistry() as chem:
-        for column, cells in table.columns.items():
-            sample = [cell for cell in cells if cell][:SAMPLE]
-            if sample and numbers(sample) is None:
-                share = sum(is_smiles(chem, cell) for cell in sample) / len(sample)
-                # Words such as C, F or IN are SMILES too; more varied text is likelier one.
-                scores[column] = (share, len(set("".join(sample))))
+    for column, cells in table.columns.items():
+        sample = [cell for cell in cells if cell][:SAMPLE]
+        if sample and numbers(sample) is None:
+            share = len(parse_records(sample, Options()).rows) / len(sample)
+            # Words such as C, F or IN are SMILES too; more varied text is likelier one.
+            scores[column] = (share, len(set("".join(sample))))
     best = max(scores, key=lambda column: scores[column], default=None)
     if best is None or scores[best][0] < 0.5:
         raise DataError(

@@ -7,15 +7,14 @@ S, E, Z), which do not depend on the order of the atoms.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...errors import DataError
-from ...graphs.text import LONGEST_SMILES
+from ...graphs.text import LONGEST_SMILES, chemistry, chemistry_fault, parse_smiles
 from ..graph_set import GraphRecord, GraphSet, assemble
 from . import Options
 
@@ -97,19 +96,6 @@ class ParsedMolecules:
         return GraphSet(fields["name"], *arrays, source=source)
 
 
-@contextmanager
-def chemistry() -> Iterator[Any]:
-    """`rdkit.Chem` with its own messages held back: ours name the row at fault."""
-    try:
-        from rdkit import Chem, rdBase
-    except ImportError as error:
-        raise DataError(
-            "molecules are read with RDKit, which is not installed: pip install 'g2n2[chem]'"
-        ) from error
-    with rdBase.BlockLogs():
-        yield Chem
-
-
 def parse_records(records: Iterable[str | MoleculeRecord], options: Options) -> ParsedMolecules:
     """Read each record, a SMILES or a molecule of an SDF or XYZ file, by itself."""
     parsed = ParsedMolecules()
@@ -132,7 +118,12 @@ def parse_records(records: Iterable[str | MoleculeRecord], options: Options) -> 
 def _molecule(chem: Any, record: str | MoleculeRecord) -> tuple[Molecule, bool]:
     """The molecule of a record, and whether its bond orders are known."""
     if isinstance(record, str):
-        return _parse_smiles(chem, record), True
+        if not record:
+            raise DataError("no SMILES")
+        try:
+            return parse_smiles(chem, record), True
+        except DataError as fault:
+            raise DataError(f"{_quoted(record)}: {fault}") from None
     if record.fault:
         raise DataError(record.fault)
     if record.atoms:
@@ -140,39 +131,10 @@ def _molecule(chem: Any, record: str | MoleculeRecord) -> tuple[Molecule, bool]:
     molecule = chem.MolFromMolBlock(record.block, removeHs=False)
     if molecule is None:
         raw = chem.MolFromMolBlock(record.block, sanitize=False, removeHs=False)
-        raise DataError(_chemistry_fault(chem, raw, "a V2000 or V3000 record"))
+        raise DataError(chemistry_fault(chem, raw) or "not a V2000 or V3000 record")
     if not molecule.GetNumAtoms():
         raise DataError("no atoms")
     return molecule, True
-
-
-def _parse_smiles(chem: Any, text: str) -> Molecule:
-    """A molecule with hydrogens implicit."""
-    if not text:
-        raise DataError("no SMILES")
-    shown = _quoted(text)
-    if len(text) > LONGEST_SMILES:
-        raise DataError(
-            f"{shown} has {len(text):,} characters; at most {LONGEST_SMILES:,} are read"
-        )
-    # RDKit takes what follows white space for a name, so a sentence may pass for a molecule.
-    if len(text.split()) > 1 and "|" not in text:
-        raise DataError(f"{shown} holds white space")
-    molecule = chem.MolFromSmiles(text)
-    if molecule is None:
-        raw = chem.MolFromSmiles(text, sanitize=False)
-        raise DataError(f"{shown}: {_chemistry_fault(chem, raw, 'SMILES')}")
-    if not molecule.GetNumAtoms():
-        raise DataError(f"{shown} has no atoms")
-    return molecule
-
-
-def is_smiles(chem: Any, text: str) -> bool:
-    """Whether RDKit reads a text as a molecule."""
-    try:
-        return _parse_smiles(chem, text) is not None
-    except (DataError, *_RDKIT_FAULTS):
-        return False
 
 
 def _from_atoms(
@@ -313,10 +275,3 @@ def _quoted(text: str) -> str:
 
 def _in_one_line(fault: BaseException) -> str:
     return f"RDKit cannot use it ({' '.join(str(fault).split())[:120]})"
-
-
-def _chemistry_fault(chem: Any, raw: Molecule | None, what: str) -> str:
-    if raw is None:
-        return f"not {what}"
-    problems = chem.DetectChemistryProblems(raw)
-    return str(problems[0].Message()) if problems else f"not {what} RDKit can use"
