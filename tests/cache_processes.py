@@ -26,9 +26,9 @@ def need_cache(kind: str, folder: Path) -> None:
         build()
         return (folder / "TINY.zip").read_bytes()
 
-    from g2n2.data import qm9, tu
+    from g2n2.data import files, qm9, tu
 
-    qm9.build_qm9, tu.download = build_qm9, download
+    qm9.build_qm9, files.DataFile.download = build_qm9, download
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     os.environ.pop("G2N2_DATA", None)
     with open(folder / f"{os.getpid()}.log", "w", buffering=1) as said:

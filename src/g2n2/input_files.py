@@ -30,6 +30,7 @@ LONGEST_LINE = 2**26
 HARMLESS = 2**26
 """Under this size no ratio is dangerous, and honest text of equal lines compresses a thousandfold.
 """
+_EXPECTED = "save it as UTF-8, or give it the ending of its format if it is no text at all"
 _DEFLATE_RATIO = 1100  # no deflated byte expands to more (1032 by its format)
 _CHUNK = 2**20
 _FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -71,35 +72,17 @@ def read_file(path: str | Path, largest: int = LARGEST_TEXT) -> bytes:
     return content
 
 
-def read_expanded(path: str | Path) -> bytes:
-    """Read a regular file, expanding `.gz` within the limits."""
-    if not str(path).lower().endswith(".gz"):
-        return read_file(path)
-    with _opened(path) as file:
-        _refuse_bomb(file, str(path))
-        with gzip.GzipFile(fileobj=file, mode="rb") as content:
-            return content.read()
-
-
-def read_text_file(path: str | Path, expected: str) -> str:
-    """Read a UTF-8 file, plain or gzipped; a byte order mark is dropped.
-
-    Args:
-        path: The file.
-        expected: What should have been there, for the message.
-    """
-    content = read_expanded(path)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text (byte {error.start}); {expected}") from error
-    if "\0" in text:
-        raise DataError(f"{path} is not text: it holds zero bytes; {expected}")
-    return text
+def read_text_file(path: str | Path, expected: str = _EXPECTED) -> str:
+    """Read a whole UTF-8 file as `open_text` does."""
+    require_readable_at_once(path)
+    with open_text(path, expected) as text:
+        return text.read()
 
 
 @contextmanager
-def open_text(path: str | Path, expected: str, newline: str | None = None) -> Iterator[TextIO]:
+def open_text(
+    path: str | Path, expected: str = _EXPECTED, newline: str | None = None
+) -> Iterator[TextIO]:
     """A UTF-8 file, plain or gzipped, as text to read line by line; a byte order mark is dropped.
 
     Memory does not grow with the file, so that only gzipped ones are bounded in size.

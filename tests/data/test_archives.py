@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import resource
 import stat
 import struct
 import zipfile
@@ -94,11 +95,15 @@ def test_a_bomb_is_refused_unexpanded(tmp_path: Path, monkeypatch: pytest.Monkey
         read_zip(bytes(content))
 
 
-def test_the_size_limit_is_of_all_members_together(tmp_path: Path) -> None:
+def test_the_size_limit_is_of_all_members_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = zipped(tmp_path / "a.zip", ("a", b"x" * 60), ("b", b"x" * 60))
-    assert len(read_zip(path, largest=120)) == 2
+    monkeypatch.setattr(archives, "LARGEST_EXPANDED", 120)
+    assert len(read_zip(path)) == 2
+    monkeypatch.setattr(archives, "LARGEST_EXPANDED", 119)
     with pytest.raises(DataError, match="to 120 bytes"):
-        read_zip(path, lambda name: name == "a", largest=119)
+        read_zip(path, lambda name: name == "a")
 
 
 def test_a_member_longer_than_it_says_is_refused(tmp_path: Path) -> None:
@@ -171,7 +176,7 @@ def test_pickles_are_refused_and_never_run(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"array 'x' of .*a\.npz holds Python objects"):
         read_npz(path)
     raw = zipped(tmp_path / "b.npz", ("x.npy", pickle.dumps(Payload(trace))))
-    with pytest.raises(DataError, match="magic string"):
+    with pytest.raises(DataError, match="has a damaged header"):
         read_npz(raw)
     assert not trace.exists()
     with np.load(path, allow_pickle=True) as arrays:
@@ -184,29 +189,19 @@ def forged(shape: str, dtype: str = "'<f8'") -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + b"\0" * 16
 
 
-@pytest.mark.parametrize("shape", ["(10**9,)", "(1000000000, 1000000000)", "(3,)", "(-1, -2)"])
-def test_a_header_that_lies_is_refused_before_allocating(tmp_path: Path, shape: str) -> None:
+LIES = ["(10**9,)", "(100000000000,)", "(1000000000, 1000000000)", "(3,)", "(-1, -2)", "(2,"]
+
+
+@pytest.mark.parametrize("shape", [*LIES, f"({'9' * 5000},)", "(2,), " + "'secret' " * 200])
+def test_a_header_that_lies_is_refused_and_not_shown(tmp_path: Path, shape: str) -> None:
     assert read_npz(zipped(tmp_path / "ok.npz", ("a.npy", forged("(2,)"))))["a"].shape == (2,)
     path = zipped(tmp_path / "a.npz", ("a.npy", forged(shape)))
-    with pytest.raises(DataError, match=r"truncated or forged|not valid|Cannot parse|damaged"):
-        read_npz(path)
-
-
-@pytest.mark.parametrize("shape", ["(2,", f"({'9' * 5000},)", "(2,), " + "'secret' " * 200])
-def test_a_damaged_header_is_named_and_not_shown(tmp_path: Path, shape: str) -> None:
-    path = zipped(tmp_path / "a.npz", ("a.npy", forged(shape)))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(DataError) as caught:
         read_npz(path)
-    assert str(caught.value) == (
-        f"array 'a' of {path} has a damaged header: save it again with numpy.savez"
-    )
-
-
-def test_npz_size_is_bounded_before_loading(tmp_path: Path) -> None:
-    path = npz(tmp_path / "a.npz", a=np.zeros(100_000))
-    with pytest.raises(DataError, match="would expand from"):
-        read_npz(path, largest=400_000)
-    assert read_npz(path, largest=900_000)["a"].shape == (100_000,)
+    reason = "is truncated or has a damaged header: save it again with numpy.savez"
+    assert str(caught.value) == f"array 'a' of {path} {reason}"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KiB
 
 
 def test_other_files_are_no_npz(tmp_path: Path) -> None:
@@ -214,7 +209,7 @@ def test_other_files_are_no_npz(tmp_path: Path) -> None:
         read_npz(zipped(tmp_path / "a.npz", ("a.txt", b"1")))
     version = bytearray(forged("(2,)"))
     version[6] = 9
-    with pytest.raises(DataError, match="version"):
+    with pytest.raises(DataError, match="has a damaged header"):
         read_npz(zipped(tmp_path / "b.npz", ("a.npy", bytes(version))))
     buffer = io.BytesIO()
     np.savez(buffer, a=np.ones(1000))

@@ -10,13 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 from g2n2.data import files
-from g2n2.data.files import (
-    cache_folder,
-    download,
-    find_file,
-    read_checked,
-    store_in_cache,
-)
+from g2n2.data.files import DataFile, cache_folder, read_checked, store_in_cache
 from g2n2.errors import DataError
 
 # Of the four bytes b"C~\n\n"; from the sha256sum program.
@@ -29,6 +23,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("G2N2_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "g2n2"
+
+
+def find_file(name: str, data: Path | None, subfolder: str, *, folder: bool = False) -> Path | None:
+    return DataFile("set", name, subfolder).find(data, folder=folder)
 
 
 def put(folder: Path, name: str = "a.g6") -> Path:
@@ -90,14 +88,14 @@ def test_what_is_stored_is_found(cache: Path) -> None:
 def test_downloads_are_bounded_and_failures_say_what_to_do(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = ("https://example.org/a", "mutag", "MUTAG.zip", None, "tu")
+    wanted = DataFile("mutag", "MUTAG.zip", "tu", url="https://example.org/a")
     monkeypatch.setattr(urllib.request, "urlopen", lambda *_, **__: BytesIO(b"12345"))
     monkeypatch.setattr(files, "LARGEST_DOWNLOAD", 5)
-    assert download(*wanted) == b"12345"
+    assert wanted.download(None) == b"12345"
     monkeypatch.setattr(files, "LARGEST_DOWNLOAD", 4)
     with pytest.raises(DataError, match="more than 4 bytes") as caught:
-        download(*wanted)
-    for part in (str(cache), "MUTAG.zip", "subfolder tu", "$G2N2_DATA", wanted[0]):
+        wanted.download(None)
+    for part in (str(cache), "MUTAG.zip", "subfolder tu", "$G2N2_DATA", wanted.url):
         assert part in str(caught.value)
 
     def broken(*_: Any, **__: Any) -> NoReturn:
@@ -105,4 +103,4 @@ def test_downloads_are_bounded_and_failures_say_what_to_do(
 
     monkeypatch.setattr(urllib.request, "urlopen", broken)
     with pytest.raises(DataError, match="broken answer"):
-        download(*wanted)
+        wanted.download(None)

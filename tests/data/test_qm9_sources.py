@@ -44,7 +44,7 @@ def write_raw(folder: Path, blocks: str = FOUR_WATERS) -> None:
 def test_qm9pack_is_found_and_not_imported() -> None:
     if importlib.util.find_spec("qm9pack") is None:
         pytest.skip("qm9pack is not installed")
-    assert [path.name for path in find_source().files] == [f"qm9_part{k}.csv" for k in (1, 2, 3)]
+    assert [path.name for path in find_source()] == [f"qm9_part{k}.csv" for k in (1, 2, 3)]
     assert "qm9pack" not in sys.modules
 
 

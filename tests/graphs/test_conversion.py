@@ -77,7 +77,7 @@ def test_adjacency_does_not_share_memory_with_its_input() -> None:
 BAD_GRAPHS: list[tuple[object, str]] = [
     (nx.Graph(), "networkx graph has no nodes"),
     (np.zeros((0, 0)), "adjacency matrix has no nodes"),
-    ("?", "'\\?' has no nodes"),
+    ("?", "'\\?' is not graph6: it has no nodes"),
     (np.zeros((2, 3)), r"got shape \[2, 3\], expected \[n, n\]"),
     ([[0, 1], [1]], "rows of unequal length"),
     ([1, 2, 3], r"got shape \[3\]"),

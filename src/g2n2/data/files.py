@@ -11,6 +11,7 @@ import http.client
 import os
 import urllib.request
 from pathlib import Path
+from typing import NamedTuple
 
 from ..atomic_files import replace_file
 from ..errors import DataError
@@ -19,6 +20,68 @@ from ..input_files import read_file
 DATA_VARIABLE = "G2N2_DATA"
 LARGEST_DOWNLOAD = 2**28
 _TIMEOUT_SECONDS = 15
+
+
+class DataFile(NamedTuple):
+    """A file of a dataset.
+
+    Attributes:
+        dataset: The dataset that needs it.
+        name: Its name; alternatives are joined by `or`.
+        subfolder: Where a data folder has it.
+        sha256: Its checksum; empty if it is checked otherwise.
+        url: Its official source; empty if there is nothing to download.
+        hint: What a user without it should know.
+    """
+
+    dataset: str
+    name: str
+    subfolder: str
+    sha256: str = ""
+    url: str = ""
+    hint: str = ""
+
+    def find(self, data: str | Path | None, *, folder: bool = False) -> Path | None:
+        """The first file (or folder) of that name in the search folders, or None."""
+        for base in search_folders(data):
+            for path in (base / self.subfolder / self.name, base / self.name):
+                if path.is_dir() if folder else path.is_file():
+                    return path
+        return None
+
+    def read(self, data: str | Path | None) -> tuple[Path, bytes]:
+        """Its path and its checked content; it is downloaded into the cache if it is nowhere."""
+        path = self.find(data)
+        if path is None:
+            content = self.download(data)
+            check_sha256(content, self.sha256, self.url)
+            path = store_in_cache(self.name, content, self.subfolder)
+        return path, read_checked(path, self.sha256)
+
+    def download(self, data: str | Path | None) -> bytes:
+        """Fetch it from its source; where that fails, the error says where it was sought."""
+        if not self.url:
+            raise self.missing(data, self.hint)
+        try:
+            with urllib.request.urlopen(self.url, timeout=_TIMEOUT_SECONDS) as response:
+                content: bytes = response.read(LARGEST_DOWNLOAD + 1)
+            if len(content) > LARGEST_DOWNLOAD:
+                raise OSError(f"more than {LARGEST_DOWNLOAD:,} bytes came")
+        except (OSError, http.client.HTTPException) as error:
+            broken = isinstance(error, http.client.HTTPException)
+            shown = f"broken answer: {error!r}" if broken else error
+            reason = f"It could not be downloaded from {self.url} ({shown}).{self.hint}"
+            raise self.missing(data, reason) from error
+        return content
+
+    def missing(self, data: str | Path | None, reason: str) -> DataError:
+        """The error for a file found nowhere: where it was sought, why, and the next move."""
+        folders = ", ".join(map(str, search_folders(data)))
+        return DataError(
+            f"{self.dataset} needs the file {self.name}, found in none of: {folders} (there or in "
+            f"the subfolder {self.subfolder}). {reason} Put the file there, or set "
+            f"${DATA_VARIABLE} to the folder with it."
+        )
 
 
 def search_folders(data: str | Path | None) -> list[Path]:
@@ -33,38 +96,6 @@ def cache_folder() -> Path:
     """The user cache of this package; it need not exist."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "g2n2"
-
-
-def find_file(
-    name: str, data: str | Path | None, subfolder: str, *, folder: bool = False
-) -> Path | None:
-    """The first file (or folder) of that name in the search folders, or None."""
-    for base in search_folders(data):
-        for path in (base / subfolder / name, base / name):
-            if path.is_dir() if folder else path.is_file():
-                return path
-    return None
-
-
-def missing_file(
-    what: str, names: str, data: str | Path | None, subfolder: str, reason: str
-) -> DataError:
-    """The error for data found nowhere: where it was sought, why, and the next move."""
-    folders = ", ".join(str(folder) for folder in search_folders(data))
-    return DataError(
-        f"{what} needs the file {names}, found in none of: {folders} (there or in the subfolder "
-        f"{subfolder}). {reason} Put the file there, or set ${DATA_VARIABLE} to the folder with it."
-    )
-
-
-def find_checked(
-    what: str, name: str, sha256: str, data: str | Path | None, subfolder: str, reason: str
-) -> tuple[Path, bytes]:
-    """Find a file that cannot be downloaded, for the reason given, and check its checksum."""
-    path = find_file(name, data, subfolder)
-    if path is None:
-        raise missing_file(what, name, data, subfolder, reason)
-    return path, read_checked(path, sha256)
 
 
 def check_sha256(content: bytes, expected: str, what: str) -> None:
@@ -87,23 +118,6 @@ def read_checked(path: Path, sha256: str) -> bytes:
     """Read a whole file and check its checksum."""
     content = read_file(path)
     check_sha256(content, sha256, str(path))
-    return content
-
-
-def download(
-    url: str, what: str, names: str, data: str | Path | None, subfolder: str, hint: str = ""
-) -> bytes:
-    """Fetch an official file; the other arguments say what is missing where that fails."""
-    try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
-            content: bytes = response.read(LARGEST_DOWNLOAD + 1)
-        if len(content) > LARGEST_DOWNLOAD:
-            raise OSError(f"more than {LARGEST_DOWNLOAD:,} bytes came")
-    except (OSError, http.client.HTTPException) as error:
-        broken = isinstance(error, http.client.HTTPException)
-        shown = f"broken answer: {error!r}" if broken else error
-        reason = f"It could not be downloaded from {url} ({shown}).{hint}"
-        raise missing_file(what, names, data, subfolder, reason) from error
     return content
 
 

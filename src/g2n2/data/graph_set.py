@@ -155,6 +155,11 @@ class GraphSet(Described):
         nodes = ragged_rows(self.node_offsets, wanted)
         edges = ragged_rows(self.edge_offsets, wanted)
         rows = {"graph": wanted, "node": nodes, "edge": edges}[self.level]
+        per_graph = {
+            name: tuple(self.source[name][i] for i in wanted)
+            for name in PER_GRAPH
+            if len(self.source.get(name, ())) == len(self)
+        }
         return replace(
             self,
             sizes=self.sizes[wanted],
@@ -167,14 +172,7 @@ class GraphSet(Described):
             positions=None if self.positions is None else self.positions[nodes],
             ids=tuple(self.ids[i] for i in wanted) if self.ids else (),
             splits={},
-            source={
-                **self.source,
-                **{
-                    name: tuple(self.source[name][i] for i in wanted)
-                    for name in PER_GRAPH
-                    if len(self.source.get(name, ())) == len(self)
-                },
-            },
+            source={**self.source, **per_graph},
         )
 
     def blocks(self, size: int, start: int = 0) -> Iterator[GraphSet]:
@@ -271,107 +269,116 @@ class GraphRecord:
         return cls(len(matrix), edges, weights=None if (weights == 1).all() else weights)
 
 
-def assemble(
-    records: Sequence[GraphRecord], *, ids: Sequence[str] | None = None, **fields: Any
+def graph_set(
+    sizes: Ints,
+    edge_counts: Ints,
+    edges: Ints,
+    node_features: Floats | None = None,
+    edge_features: Floats | None = None,
+    *,
+    ids: Sequence[str] | None = None,
+    notes: Sequence[str] = (),
+    **fields: Any,
 ) -> GraphSet:
-    """Join records into a checked GraphSet; nodes without features get a constant 1.
+    """A checked GraphSet of flat arrays; nodes without features get a constant 1.
 
-    Args:
-        records: At least one graph.
-        ids: One per record; None numbers them from 0.
-        fields: Other fields of `GraphSet`; without `targets` there are none.
+    The arguments are fields of `GraphSet`; graphs without ids are numbered from 0, and without
+    `targets` there are none.
     """
-    if not records:
-        raise DataError(f"{fields['name']} holds no graph")
-    ids = tuple(map(str, range(len(records)))) if ids is None else tuple(ids)
-    edge_counts = np.array([record.edges.shape[1] for record in records], dtype=np.int64)
-    sizes = np.array([record.size for record in records], dtype=np.int64)
-    fields = {"targets": np.zeros((len(records), 0)), **fields}
-    notes = list(fields.pop("notes", ()))
-    positions = [record.positions for record in records if record.positions is not None]
-    if 0 < len(positions) < len(records):
-        notes.append(f"{len(records) - len(positions)} graphs lack 3D positions, so none are kept.")
-    node_features, edge_features = (
-        _stacked([getattr(r, f"{what}_features") for r in records], counts, ids, what, fields)
-        for what, counts in (("node", sizes), ("edge", edge_counts))
-    )
-    weights = None
-    if any(record.weights is not None for record in records):
-        weights = np.concatenate(
-            [
-                np.ones(count, np.float32) if record.weights is None else record.weights
-                for record, count in zip(records, edge_counts, strict=True)
-            ]
-        )
-    if not node_features.shape[1]:
-        node_features = np.ones((len(node_features), 1), np.float32)
+    if node_features is None or not node_features.shape[1]:
+        node_features = np.ones((int(sizes.sum()), 1), np.float32)
         fields["node_names"] = ("one",)
-        notes.append("Nodes have no features: each gets a constant 1.")
+        notes = (*notes, "Nodes have no features: each gets a constant 1.")
+    if edge_features is None:
+        edge_features = np.zeros((edges.shape[1], 0), np.float32)
     return GraphSet(
         sizes=sizes,
         edge_counts=edge_counts,
-        edges=np.concatenate([record.edges for record in records], axis=1),
+        edges=edges,
         node_features=node_features,
         edge_features=edge_features,
-        weights=weights,
-        positions=np.concatenate(positions) if len(positions) == len(records) else None,
-        ids=ids,
+        ids=tuple(map(str, range(len(sizes)))) if ids is None else tuple(ids),
         notes=tuple(notes),
-        **fields,
+        **{"targets": np.zeros((len(sizes), 0)), **fields},
     ).check()
 
 
+def assemble(
+    records: Sequence[GraphRecord],
+    *,
+    ids: Sequence[str] | None = None,
+    notes: Sequence[str] = (),
+    **fields: Any,
+) -> GraphSet:
+    """Join records, at least one, into a checked GraphSet; the other arguments as `graph_set`."""
+    if not records:
+        raise DataError(f"{fields['name']} holds no graph")
+    sizes = np.array([record.size for record in records], dtype=np.int64)
+    edge_counts = np.array([record.edges.shape[1] for record in records], dtype=np.int64)
+    names = tuple(map(str, range(len(records)))) if ids is None else tuple(ids)
+    positions = [record.positions for record in records if record.positions is not None]
+    if 0 < len(positions) < len(records):
+        lacking = len(records) - len(positions)
+        notes = (*notes, f"{lacking} graphs lack 3D positions, so none are kept.")
+    weights = [record.weights for record in records]
+    if any(weight is not None for weight in weights):
+        fields["weights"] = np.concatenate(
+            [
+                np.ones(count, np.float32) if weight is None else weight
+                for weight, count in zip(weights, edge_counts, strict=True)
+            ]
+        )
+    return graph_set(
+        sizes,
+        edge_counts,
+        np.concatenate([record.edges for record in records], axis=1),
+        _stacked("node", [r.node_features for r in records], sizes, names, fields),
+        _stacked("edge", [r.edge_features for r in records], edge_counts, names, fields),
+        positions=np.concatenate(positions) if len(positions) == len(records) else None,
+        ids=names,
+        notes=notes,
+        **fields,
+    )
+
+
 def _stacked(
-    blocks: Sequence[Floats | None], counts: Ints, ids: Sequence[str], what: str, fields: Any
+    what: str, blocks: Sequence[Floats | None], counts: Ints, ids: Sequence[str], fields: Any
 ) -> Floats:
     """One block of features `[rows, width]`; graphs without rows (no edges) fit any width."""
     stacked: list[Floats] = []
-    width, first = len(fields.get(f"{what}_names", ())), ""
+    first = ""
     for values, rows, name in zip(blocks, counts.tolist(), ids, strict=True):
         block = np.zeros((rows, 0), np.float32) if values is None else values
         if len(block) != rows:
             raise DataError(
                 f"graph {name!r} has {len(block)} rows of {what} features, expected {rows}"
             )
-        if not rows:
-            continue
-        if not stacked:
-            width, first = block.shape[1], name
-        if block.shape[1] != width:
+        if rows and stacked and block.shape[1] != stacked[0].shape[1]:
             raise DataError(
                 f"graph {name!r} has {block.shape[1]} {what} features and graph {first!r} has "
-                f"{width}; expected the same number everywhere: fill in what is missing"
+                f"{stacked[0].shape[1]}; expected the same number everywhere: fill in what is "
+                "missing"
             )
-        stacked.append(block)
+        if rows:
+            first = first if stacked else name
+            stacked.append(block)
+    width = len(fields.get(f"{what}_names", ()))
     return np.concatenate(stacked) if stacked else np.zeros((0, width), np.float32)
 
 
 def plain_graphs(
     name: str, graphs: Sequence[Adjacency], node_features: Floats | None = None, **fields: Any
 ) -> GraphSet:
-    """A checked GraphSet of adjacency matrices of 0 and 1.
-
-    Args:
-        name: What the set is called.
-        graphs: The matrices.
-        node_features: `[ΣN, F]`; None for a constant 1.
-        fields: Other fields of `GraphSet`; without `targets` there are none.
-    """
+    """A checked GraphSet of adjacency matrices, with node features `[ΣN, F]` or a constant 1."""
     sizes = np.array([len(matrix) for matrix in graphs], dtype=np.int64)
     edges = [np.stack(np.nonzero(matrix)) for matrix in graphs]
-    edge_counts = np.array([ends.shape[1] for ends in edges], dtype=np.int64)
+    counts = np.array([ends.shape[1] for ends in edges], dtype=np.int64)
     if node_features is None:
-        node_features = np.ones((sizes.sum(), 1), dtype=np.float32)
+        node_features = np.ones((int(sizes.sum()), 1), np.float32)
         fields.setdefault("node_names", ("one",))
-    return GraphSet(
-        name=name,
-        sizes=sizes,
-        edge_counts=edge_counts,
-        edges=np.concatenate(edges, axis=1).astype(np.int64),
-        node_features=node_features,
-        edge_features=np.zeros((edge_counts.sum(), 0), dtype=np.float32),
-        **{"targets": np.zeros((len(graphs), 0)), **fields},
-    ).check()
+    fields = {"ids": (), **fields}
+    joined = np.concatenate(edges, axis=1).astype(np.int64)
+    return graph_set(sizes, counts, joined, node_features, name=name, **fields)
 
 
 def one_hot(values: NDArray[Any], width: int) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..described import Described, shape
 from ..errors import DataError
+from ..graphs.conversion import check_edge_index, pyg_edges
 
 WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
@@ -55,23 +56,18 @@ def pyg_data(
     edge_weight: Tensor | None,
 ) -> Any:
     """PyG data from what a PyG-style `forward` was called with: tensors, or the data itself."""
-    rest = {
-        "edge_index": edge_index,
-        "edge_attr": edge_attr,
-        "batch": batch,
-        "edge_weight": edge_weight,
-    }
-    given = [name for name, value in rest.items() if value is not None]
+    tensors = PyGTensors(None, edge_index, edge_attr, batch, edge_weight)
+    given = {name: value for name, value in vars(tensors).items() if value is not None}
     if isinstance(x, Tensor) or (x is None and given):
         if edge_index is None:
             raise DataError(
                 "x comes without edge_index; call (x, edge_index, edge_attr, batch), or with a "
                 "GraphBatch or PyG data alone"
             )
-        for name in given:
-            if not isinstance(rest[name], Tensor):
-                raise DataError(f"{name} is a {type(rest[name]).__name__}, expected a tensor")
-        return PyGTensors(x, edge_index, edge_attr, batch, edge_weight)
+        for name, value in given.items():
+            if not isinstance(value, Tensor):
+                raise DataError(f"{name} is a {type(value).__name__}, expected a tensor")
+        return replace(tensors, x=x)
     if not hasattr(x, "edge_index"):
         raise DataError(
             f"a network takes a GraphBatch, a PyG Data or Batch, or (x, edge_index, edge_attr, "
@@ -97,33 +93,15 @@ def nodes_and_edges(data: Any) -> tuple[int, Tensor]:
     count = int(getattr(data, "num_nodes", 0) or 0)
     if not count:
         raise DataError("the PyG data has no nodes; set num_nodes or x")
-    edge_index: Tensor | None = data.edge_index
     fields = [getattr(data, name, None) for name in ("x", "pos", "batch")]
     device = next((value.device for value in fields if value is not None), None)
-    if edge_index is None:
-        if getattr(data, "adj_t", None) is not None:
-            raise DataError("the PyG data has adj_t and no edge_index; leave out ToSparseTensor")
-        edge_index = torch.zeros(2, 0, dtype=torch.long, device=device)
-    if edge_index.dim() != 2 or len(edge_index) != 2:
-        transposed = edge_index.dim() == 2 and edge_index.shape[1] == 2
-        raise DataError(
-            f"edge_index has shape {list(edge_index.shape)}, expected [2, edges]"
-            + ("; transpose it: edge_index.t()" if transposed else "")
-        )
-    if edge_index.dtype not in WHOLE and edge_index.numel():
-        raise DataError(f"edge_index holds {edge_index.dtype}, expected whole numbers (torch.long)")
+    edge_index: Tensor = pyg_edges(data, torch.zeros(2, 0, dtype=torch.long, device=device))
     if device is not None and edge_index.device != device:
         raise DataError(
             f"edge_index is on {edge_index.device}, the nodes are on {device}: move one of them"
         )
-    edge_index = edge_index.long()
-    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < count:
-        low, high = int(edge_index.min()), int(edge_index.max())
-        raise DataError(
-            f"edge_index names nodes {low} to {high}, but the PyG data has {count} nodes, "
-            "counted from 0; correct it or set num_nodes"
-        )
-    return count, edge_index
+    check_edge_index(edge_index, count, "the PyG data")
+    return count, edge_index.long()
 
 
 def graph_of_node(data: Any, count: int, like: Tensor) -> Tensor:

@@ -8,6 +8,15 @@ qm9pack gives a geometry and a SMILES whose atoms are in different orders. The b
 taking as many atom pairs as the SMILES has bonds, shortest first by d / (rᵢ + rⱼ), and matching the
 SMILES onto that skeleton. A match covers every atom and the counts are equal, so it is an
 isomorphism: the molecule in XYZ order is the SMILES' molecule, bond for bond.
+
+The arrays of a molecule, of a chunk and of the cache are the same, one molecule after the other:
+
+- `numbers` and `sizes` `[G]`, the number in GDB-9 from 1 and the atoms; `targets` `[G, 12]`
+- `elements` `[ΣN]`, atomic numbers; `positions` `[ΣN, 3]` in Å, in the cache as bytes (`planes`)
+- `atoms` `[ΣN, 6]`: aromatic, hybridisation (1 sp, 2 sp2, 3 sp3, else 0), hydrogen-bond donor and
+  acceptor, bonded hydrogens, formal charge + 8
+- `degrees` `[ΣN]`; `neighbours` `[ΣE]` of each atom in turn, ascending, counted from 0 within its
+  molecule; `orders` `[ΣE]` of those bonds, with `AROMATIC_BIT`
 """
 
 from __future__ import annotations
@@ -22,7 +31,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from functools import cache as remember
 from importlib import import_module
 from itertools import islice
@@ -36,13 +44,15 @@ from numpy.typing import NDArray
 from ..atomic_files import replace_file, sole_builder
 from ..errors import DataError
 from .archives import read_npz
-from .files import cache_folder, sha256_of
-from .graph_set import Floats, GraphSet, Ints, Target
+from .files import cache_folder, search_folders, sha256_of
+from .graph_set import GraphSet, Ints, Target
+from .readers.molecule_files import sdf_texts
 
 Track = Literal["bonds", "distance"]
 Features = Literal["pyg", "ppgn", "sanitized"]
 EnergyUnit = Literal["hartree", "meV"]
 Bytes = NDArray[np.uint8]
+Arrays = dict[str, NDArray[Any]]
 
 MOLECULES = 130_831
 """Molecules of QM9 without the 3,054 that failed its consistency check."""
@@ -56,7 +66,9 @@ ATOMIC_NUMBERS = {"H": 1, "C": 6, "N": 7, "O": 8, "F": 9}
 
 _INSTALL = 'pip install "g2n2[chem]"'
 _FORMAT = 1
-_LARGEST_CACHE = 1 << 30
+_OCTETS = ("sizes", "elements", "planes", "atoms", "degrees", "neighbours", "orders")
+_DTYPES = {"numbers": "<i4", "targets": "<f8", **dict.fromkeys(_OCTETS, "|u1")}
+_RAW_FILES = ("gdb9.sdf", "gdb9.sdf.csv", "uncharacterized.txt")
 _CHUNK = 512
 # Covalent radii in Å by atomic number (Cordero et al. 2008).
 _RADII = {1: 0.31, 6: 0.76, 7: 0.71, 8: 0.66, 9: 0.57}
@@ -150,41 +162,56 @@ def load_qm9(
     names = [target.name for target in QM9_TARGETS] if targets is None else targets
     chosen = [find_target(name) for name in ([names] if isinstance(names, str) else names)]
     path = qm9_cache(cache, data, progress=progress, rebuild=rebuild)
-    molecules = read_cache(path)
-    if has_raw_files(data) and molecules.about["origin"] != "gdb9.sdf":
+    arrays, about = read_cache(path)
+    if has_raw_files(data) and about["origin"] != "gdb9.sdf":
         raise DataError(
-            f"the QM9 cache {str(path)!r} was built from {molecules.about['origin']}, but "
-            f"{str(data)!r} holds gdb9.sdf: name another cache file, or pass rebuild=True"
+            f"the QM9 cache {str(path)!r} was built from {about['origin']}, but {str(data)!r} "
+            "holds gdb9.sdf: name another cache file, or pass rebuild=True"
         )
     in_mev = [energy_unit == "meV" and target.unit == "hartree" for target in chosen]
-    sizes = molecules.sizes.astype(np.int64)
+    sizes, degrees = arrays["sizes"].astype(np.int64), arrays["degrees"]
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    bonds_before = np.concatenate([[0], np.cumsum(molecules.degrees, dtype=np.int64)])
+    bonds_before = np.concatenate([[0], np.cumsum(degrees, dtype=np.int64)])
     notes = [_FEATURE_NOTES[features]]
     if len(sizes) != MOLECULES:
         notes.append(f"the cache holds {len(sizes):,} of {MOLECULES:,} molecules only")
-    if unclean := molecules.about["unclean"]:
+    if about["unclean"]:
         notes.append(
-            f"RDKit refused the valences of {unclean:,} molecules; their aromatic, sp, sp2, sp3, "
-            "donor and acceptor columns are 0"
+            f"RDKit refused the valences of {about['unclean']:,} molecules; their aromatic, sp, "
+            "sp2, sp3, donor and acceptor columns are 0"
         )
+    # One-hot H C N O F and Z; aromatic, sp, sp2, sp3; hydrogens; donor and acceptor.
+    by_element = np.zeros((max(ATOMIC_NUMBERS.values()) + 1, 13), dtype=np.float32)
+    for column, number in enumerate(ATOMIC_NUMBERS.values()):
+        by_element[number, [column, 5]] = 1, number
+    nodes = by_element.take(arrays["elements"], axis=0)
+    aromatic, hybridisation, donor, acceptor, hydrogens, _ = arrays["atoms"].T
+    nodes[:, 10] = hydrogens
+    if features != "pyg":
+        nodes[:, 6], nodes[:, 11], nodes[:, 12] = aromatic, donor, acceptor
+        nodes[:, 7:10] = hybridisation[:, None] == (1, 2, 3)
+    by_order = np.zeros((2 * AROMATIC_BIT, 4), dtype=np.float32)
+    for order in (1, 2, 3):
+        by_order[order, order - 1] = 1
+        by_order[order | AROMATIC_BIT, order - 1 if features == "pyg" else 3] = 1
+    node_names = (*_PYG_NAMES, "donor", "acceptor") if features == "ppgn" else _PYG_NAMES
     return GraphSet(
         name=f"QM9 ({track})",
         sizes=sizes,
         edge_counts=np.diff(bonds_before[np.cumsum(sizes)], prepend=0),
-        edges=np.stack([np.repeat(within, molecules.degrees), molecules.neighbours]),
-        node_features=_node_features(molecules, features),
-        edge_features=_edge_features(molecules, features),
-        targets=molecules.targets[:, [QM9_TARGETS.index(target) for target in chosen]]
+        edges=np.stack([np.repeat(within, degrees), arrays["neighbours"]]),
+        node_features=np.ascontiguousarray(nodes[:, : len(node_names)]),
+        edge_features=by_order.take(arrays["orders"], axis=0),
+        targets=arrays["targets"][:, [QM9_TARGETS.index(target) for target in chosen]]
         * np.where(in_mev, MEV_PER_HARTREE, 1.0),
         columns=tuple(
             Target(t.name, "meV" if mev else t.unit, symbol=t.symbol)
             for t, mev in zip(chosen, in_mev, strict=True)
         ),
-        positions=molecules.positions if track == "distance" else None,
-        node_names=(*_PYG_NAMES, "donor", "acceptor") if features == "ppgn" else _PYG_NAMES,
+        positions=_from_planes(arrays["planes"]) if track == "distance" else None,
+        node_names=node_names,
         edge_names=("single", "double", "triple", "aromatic"),
-        ids=tuple(f"gdb_{number}" for number in molecules.numbers.tolist()),
+        ids=tuple(f"gdb_{number}" for number in arrays["numbers"].tolist()),
         notes=tuple(notes),
         source={
             "dataset": "QM9",
@@ -193,37 +220,9 @@ def load_qm9(
             "energy_unit": energy_unit,
             "resolution": f"{RESOLUTION:g} Å",
             "cache": str(path),
-            "sha256": molecules.sha256,
-            **molecules.about,
+            **about,
         },
     )
-
-
-def _node_features(molecules: Molecules, features: Features) -> Floats:
-    """`[ΣN, 11]`, or `[ΣN, 13]` for `ppgn`."""
-    width = len(_PYG_NAMES) + 2 * (features == "ppgn")
-    by_element = np.zeros((max(ATOMIC_NUMBERS.values()) + 1, width), dtype=np.float32)
-    for column, number in enumerate(ATOMIC_NUMBERS.values()):
-        by_element[number, [column, 5]] = 1, number
-    table = by_element.take(molecules.elements, axis=0)
-    table[:, 10] = molecules.atoms[:, 4]
-    if features != "pyg":
-        aromatic, hybridisation, donor, acceptor = molecules.atoms.T[:4]
-        table[:, 6] = aromatic
-        for kind in (1, 2, 3):
-            table[:, 6 + kind] = hybridisation == kind
-        if features == "ppgn":
-            table[:, 11], table[:, 12] = donor, acceptor
-    return table
-
-
-def _edge_features(molecules: Molecules, features: Features) -> Floats:
-    """`[ΣE, 4]` one-hot bond types."""
-    by_order = np.zeros((2 * AROMATIC_BIT, 4), dtype=np.float32)
-    for order in (1, 2, 3):
-        by_order[order, order - 1] = 1
-        by_order[order | AROMATIC_BIT, order - 1 if features == "pyg" else 3] = 1
-    return by_order.take(molecules.orders, axis=0)
 
 
 def qm9_cache(
@@ -242,56 +241,14 @@ def qm9_cache(
     return path
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Molecules:
-    """Many molecules as flat arrays, one molecule after the other.
-
-    Attributes:
-        numbers: `[G]` number of each molecule in GDB-9, from 1.
-        sizes: `[G]` atoms of each.
-        targets: `[G, 12]` in the order of `QM9_TARGETS`, in the files' units.
-        elements: `[ΣN]` atomic numbers.
-        positions: `[ΣN, 3]` in Å; to `RESOLUTION` once read from the cache.
-        atoms: `[ΣN, 6]` aromatic, hybridisation (1 sp, 2 sp2, 3 sp3, else 0), hydrogen-bond donor,
-            hydrogen-bond acceptor, bonded hydrogens, formal charge + 8.
-        degrees: `[ΣN]` neighbours of each atom.
-        neighbours: `[ΣE]` of each atom in turn, ascending, counted from 0 within its molecule.
-        orders: `[ΣE]` order of each of those bonds, with `AROMATIC_BIT`.
-        about: Origin, checksums of the files read, versions; `unclean`, the number of molecules
-            whose valences RDKit refused.
-        sha256: Checksum of everything above.
-    """
-
-    numbers: NDArray[np.int32]
-    sizes: Bytes
-    targets: NDArray[np.float64]
-    elements: Bytes
-    positions: NDArray[Any]
-    atoms: Bytes
-    degrees: Bytes
-    neighbours: Bytes
-    orders: Bytes
-    about: Mapping[str, Any]
-    sha256: str = ""
-
-
-# The arrays of the cache; `planes` holds the positions.
-_OCTETS = ("sizes", "elements", "planes", "atoms", "degrees", "neighbours", "orders")
-_DTYPES = {"numbers": "<i4", "targets": "<f8", **dict.fromkeys(_OCTETS, "|u1")}
-
-
-def write_cache(path: Path, molecules: Molecules) -> str:
-    """Write the cache file, whole or not at all, and return its checksum."""
-    arrays = {
-        name: np.ascontiguousarray(getattr(molecules, name), dtype=dtype)
-        for name, dtype in _DTYPES.items()
-        if name != "planes"
-    }
-    arrays["planes"] = _to_planes(molecules.positions)
-    about = json.dumps({**molecules.about, "format": _FORMAT}, sort_keys=True)
-    checksum = _checksum(arrays, about)
+def write_cache(path: Path, arrays: Arrays, about: Mapping[str, Any]) -> None:
+    """Write the cache file, whole or not at all."""
+    planes = {"planes": _to_planes(arrays["positions"])}
+    arrays = {name: np.asarray((arrays | planes)[name], dtype) for name, dtype in _DTYPES.items()}
+    text = json.dumps({**about, "format": _FORMAT}, sort_keys=True)
     content = io.BytesIO()
-    np.savez_compressed(content, about=about, sha256=checksum, **arrays)  # type: ignore[arg-type]
+    stored: Any = {**arrays, "about": text, "sha256": _checksum(arrays, text)}
+    np.savez_compressed(content, **stored)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, content.getvalue(), shared=True)
@@ -300,31 +257,29 @@ def write_cache(path: Path, molecules: Molecules) -> str:
             f"cannot write the QM9 cache {str(path)!r} ({error}): free space there, or name "
             "another place with cache=..."
         ) from error
-    return checksum
 
 
-def read_cache(path: Path) -> Molecules:
-    """Read the cache and check it against its own checksum."""
+def read_cache(path: Path) -> tuple[Arrays, dict[str, Any]]:
+    """The arrays of the cache, checked against its own checksum, and where they come from."""
     try:
-        arrays = read_npz(path, largest=_LARGEST_CACHE)
-        about, checksum = (str(arrays.pop(name)) for name in ("about", "sha256"))
+        arrays = read_npz(path)
+        text, checksum = (str(arrays.pop(name)) for name in ("about", "sha256"))
         if {name: array.dtype.str for name, array in arrays.items()} != _DTYPES:
             raise ValueError("its arrays are not those of QM9")
-        if _checksum(arrays, about) != checksum:
+        if _checksum(arrays, text) != checksum:
             raise ValueError("its checksum does not fit")
-        facts: dict[str, Any] = json.loads(about)
-        if facts.get("format") != _FORMAT:
-            raise ValueError(f"its format is {facts.get('format')}, expected {_FORMAT}")
+        about: dict[str, Any] = json.loads(text)
+        if about.get("format") != _FORMAT:
+            raise ValueError(f"its format is {about.get('format')}, expected {_FORMAT}")
     except (ValueError, LookupError) as error:
         raise DataError(
             f"the QM9 cache {str(path)!r} is truncated or altered ({error}): build it again with "
             "load_qm9(rebuild=True), or delete it and it is built at the next use"
         ) from error
-    positions = _from_planes(arrays.pop("planes"))
-    return Molecules(positions=positions, about=facts, sha256=checksum, **arrays)
+    return arrays, {"sha256": checksum, **about}
 
 
-def _checksum(arrays: Mapping[str, NDArray[Any]], about: str) -> str:
+def _checksum(arrays: Arrays, about: str) -> str:
     digest = hashlib.sha256(about.encode())
     for name in sorted(arrays):
         digest.update(f"\n{name} {arrays[name].dtype.str} {arrays[name].shape}\n".encode())
@@ -351,96 +306,71 @@ def _from_planes(planes: Bytes) -> NDArray[np.float32]:
     return np.ascontiguousarray(steps.T)
 
 
-class Source(NamedTuple):
-    """The files QM9 is built from, and which of the two layouts they have."""
-
-    origin: Literal["qm9pack", "gdb9.sdf"]
-    files: tuple[Path, ...]
-
-
 Entry = tuple[int, tuple[float, ...], tuple[str, ...]]
 """Number in GDB-9, targets, and texts: SMILES, elements and coordinates, or one mol block."""
 
 
-def find_source(data: str | Path | None = None) -> Source:
-    """Find QM9's files: PyG's raw files below `data` first, then the package qm9pack."""
-    source = _raw_files(data)
+def has_raw_files(data: str | Path | None) -> bool:
+    """Whether PyG's raw files are below `data`."""
+    return bool(_raw_files(data))
+
+
+def _raw_files(data: str | Path | None) -> list[Path]:
+    if data is not None:
+        folder = search_folders(data)[0]
+        for below in ("", "raw", "QM9/raw", "qm9/raw"):
+            files = [folder / below / name for name in _RAW_FILES]
+            if all(path.is_file() for path in files):
+                return files
+    return []
+
+
+def find_source(data: str | Path | None = None) -> list[Path]:
+    """QM9's files: PyG's raw files below `data`, or else those of the package qm9pack."""
+    files = _raw_files(data)
     # qm9pack cannot be imported with a recent setuptools, but its folder can be found.
-    spec = importlib.util.find_spec("qm9pack") if source is None else None
+    spec = None if files else importlib.util.find_spec("qm9pack")
     if spec is not None and spec.submodule_search_locations:
         folder = Path(spec.submodule_search_locations[0], "data")
-        files = tuple(folder / f"qm9_part{part}.csv" for part in (1, 2, 3))
+        files = [folder / f"qm9_part{part}.csv" for part in (1, 2, 3)]
         if absent := [path.name for path in files if not path.is_file()]:
             raise DataError(f"qm9pack is installed without {', '.join(absent)}; reinstall it")
-        source = Source("qm9pack", files)
-    if source is None:
-        raw = "gdb9.sdf, gdb9.sdf.csv and uncharacterized.txt"
-        sought = "" if data is None else f" and {str(data)!r} does not hold {raw}"
+    if not files:
+        sought = "" if data is None else f" and {str(data)!r} lacks {' or '.join(_RAW_FILES)}"
         raise DataError(
             f"QM9 is not here: the package qm9pack, which carries it, is not installed{sought}. "
             f"Install it: {_INSTALL}"
         )
     if importlib.util.find_spec("rdkit") is None:
         raise DataError(f"building QM9 needs RDKit, which is not installed: {_INSTALL}")
-    return source
+    return files
 
 
-def has_raw_files(data: str | Path | None) -> bool:
-    """Whether PyG's raw files are below `data`."""
-    return _raw_files(data) is not None
-
-
-def _raw_files(data: str | Path | None) -> Source | None:
-    if data is None:
-        return None
-    if not Path(data).is_dir():
-        raise DataError(f"the data folder {str(data)!r} is no folder: correct it or leave it out")
-    for below in ("", "raw", "QM9/raw", "qm9/raw"):
-        names = ("gdb9.sdf", "gdb9.sdf.csv", "uncharacterized.txt")
-        files = tuple(Path(data, below, name) for name in names)
-        if all(path.is_file() for path in files):
-            return Source("gdb9.sdf", files)
-    return None
-
-
-def _entries(source: Source) -> Iterator[Entry]:
+def _entries(files: Sequence[Path]) -> Iterator[Entry]:
     """Every molecule, in the order of the files."""
     try:
-        if source.origin == "qm9pack":
-            yield from _qm9pack_entries(source.files)
-        else:
-            yield from _sdf_entries(*source.files)
+        if files[0].name == _RAW_FILES[0]:
+            yield from _sdf_entries(*files)
+            return
+        for path in files:
+            with path.open(encoding="utf-8", newline="") as file:
+                for row in csv.DictReader(file):
+                    targets = tuple(float(row[target.column]) for target in QM9_TARGETS)
+                    texts = (row["SMILES"], row["Elements"], row["XYZ_Ang"])
+                    yield int(row["Index"]), targets, texts
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, DataError):
             raise
-        names = ", ".join(path.name for path in source.files)
+        names = ", ".join(path.name for path in files)
         raise DataError(f"cannot read QM9 from {names} ({error!r}): get the files again") from error
-
-
-def _qm9pack_entries(files: Iterable[Path]) -> Iterator[Entry]:
-    for path in files:
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                targets = tuple(float(row[target.column]) for target in QM9_TARGETS)
-                yield int(row["Index"]), targets, (row["SMILES"], row["Elements"], row["XYZ_Ang"])
 
 
 def _sdf_entries(sdf: Path, table: Path, uncharacterized: Path) -> Iterator[Entry]:
     # PyG's reading of this file: nine lines of heading and two at the foot are no entries.
     lines = uncharacterized.read_text(encoding="utf-8").split("\n")[9:-2]
     left_out = {int(line.split()[0]) for line in lines}
-
-    def blocks(lines: Iterable[str]) -> Iterator[str]:
-        block: list[str] = []
-        for line in lines:
-            if line.startswith("$$$$"):
-                yield "".join(block)
-                block = []
-            else:
-                block.append(line)
-
     with table.open(encoding="utf-8", newline="") as rows, sdf.open(encoding="utf-8") as text:
-        pairs = zip(csv.DictReader(rows), blocks(text), strict=True)
+        pairs = zip(csv.DictReader(rows), sdf_texts(text, sdf.name), strict=True)
         for number, (row, block) in enumerate(pairs, 1):
             if number not in left_out:
                 yield number, tuple(float(row[t.raw_column]) for t in QM9_TARGETS), (block,)
@@ -465,36 +395,35 @@ def build_qm9(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    source = find_source(data)
-    entries = islice(_entries(source), rows)
+    files = find_source(data)
+    origin = "gdb9.sdf" if files[0].name == _RAW_FILES[0] else "qm9pack"
+    entries = islice(_entries(files), rows)
     groups = iter(lambda: list(islice(entries, _CHUNK)), [])
-    chunks: list[Molecules] = []
+    chunks: list[Arrays] = []
+    unclean = 0
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=not progress) as bar:
         task = bar.add_task("building QM9", total=min(rows or MOLECULES, MOLECULES))
-        for chunk in _rebuilt(groups, processes):
+        for chunk, of_chunk in _rebuilt(groups, processes):
             chunks.append(chunk)
-            bar.advance(task, len(chunk.sizes))
-    count = sum(len(chunk.sizes) for chunk in chunks)
-    if rows is None and count != MOLECULES:
+            unclean += of_chunk
+            bar.advance(task, len(chunk["sizes"]))
+    arrays = _joined(chunks)
+    if rows is None and (count := len(arrays["sizes"])) != MOLECULES:
         raise DataError(
-            f"{source.origin} holds {count:,} molecules, QM9 has {MOLECULES:,}: a file is "
-            "incomplete; get it again"
+            f"{origin} holds {count:,} molecules, QM9 has {MOLECULES:,}: a file is incomplete; "
+            "get it again"
         )
     about = {
-        "origin": source.origin,
-        "files": {file.name: sha256_of(file) for file in source.files},
-        "unclean": sum(chunk.about["unclean"] for chunk in chunks),
+        "origin": origin,
+        "files": {file.name: sha256_of(file) for file in files},
+        "unclean": unclean,
         "rdkit": importlib.metadata.version("rdkit"),
     }
-    arrays: dict[str, Any] = {
-        name: np.concatenate([getattr(chunk, name) for chunk in chunks])
-        for name in ("numbers", "sizes", "targets", *Molecule._fields)
-    }
-    write_cache(path, Molecules(about=about, **arrays))
+    write_cache(path, arrays, about)
 
 
-def _rebuilt(groups: Iterable[list[Entry]], processes: int) -> Iterator[Molecules]:
+def _rebuilt(groups: Iterable[list[Entry]], processes: int) -> Iterator[tuple[Arrays, int]]:
     """Rebuild every group, in order; a daemonic process may not start others."""
     if processes == 1 or current_process().daemon:
         yield from map(_rebuild, groups)
@@ -512,46 +441,31 @@ def _rebuilt(groups: Iterable[list[Entry]], processes: int) -> Iterator[Molecule
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _rebuild(group: list[Entry]) -> Molecules:
-    """Turn entries of the files into arrays, in a worker process.
+def _rebuild(group: list[Entry]) -> tuple[Arrays, int]:
+    """Arrays of some entries, and how many of them RDKit refused, in a worker process.
 
     The texts are not sent back: they would be nine tenths of the traffic.
     """
-    molecules: list[Molecule] = []
+    molecules: list[Arrays] = []
     unclean = 0
-    for number, _, texts in group:
-        label = f"molecule {number} of QM9"
-        if len(texts) == 1:
-            molecule, clean = molecule_from_block(label, *texts)
-            unclean += not clean
-        else:
-            molecule = molecule_from_smiles(label, *texts)
-        molecules.append(molecule)
-    arrays: dict[str, Any] = {
-        name: np.concatenate(parts)
-        for name, parts in zip(Molecule._fields, zip(*molecules, strict=True), strict=True)
-    }
-    return Molecules(
-        numbers=np.array([number for number, _, _ in group], dtype=np.int32),
-        sizes=np.array([len(molecule.elements) for molecule in molecules], dtype=np.uint8),
-        targets=np.array([targets for _, targets, _ in group], dtype=np.float64),
-        about={"unclean": unclean},
-        **arrays,
-    )
+    for number, targets, texts in group:
+        make = molecule_from_block if len(texts) == 1 else molecule_from_smiles
+        arrays, clean = make(f"molecule {number} of QM9", *texts)
+        unclean += not clean
+        own = {
+            "numbers": np.array([number], dtype=np.int32),
+            "sizes": np.array([len(arrays["elements"])], dtype=np.uint8),
+            "targets": np.array([targets], dtype=np.float64),
+        }
+        molecules.append(own | arrays)
+    return _joined(molecules), unclean
 
 
-class Molecule(NamedTuple):
-    """One molecule, its atoms in the order of the geometry; the arrays are those of `Molecules`."""
-
-    elements: Bytes
-    positions: NDArray[np.float64]
-    atoms: Bytes
-    degrees: Bytes
-    neighbours: Bytes
-    orders: Bytes
+def _joined(parts: Sequence[Arrays]) -> Arrays:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def molecule_from_smiles(label: str, smiles: str, elements: str, xyz: str) -> Molecule:
+def molecule_from_smiles(label: str, smiles: str, elements: str, xyz: str) -> tuple[Arrays, bool]:
     """Rebuild a molecule from a row of qm9pack, its atoms in XYZ order.
 
     Elements are written `['C','H']`, coordinates `[[0.,1.5,2],[…]]`; floats like `0.` are not JSON.
@@ -576,10 +490,10 @@ def molecule_from_smiles(label: str, smiles: str, elements: str, xyz: str) -> Mo
         raise DataError(f"{label}: SMILES {smiles!r} does not fit its geometry; reinstall qm9pack")
     kekule = Chem.Mol(template)
     Chem.Kekulize(kekule, clearAromaticFlags=True)
-    return _arrays(order, numbers, positions, kekule, template)
+    return _arrays(order, numbers, positions, kekule, template), True
 
 
-def molecule_from_block(label: str, block: str) -> tuple[Molecule, bool]:
+def molecule_from_block(label: str, block: str) -> tuple[Arrays, bool]:
     """A molecule of `gdb9.sdf`, and whether RDKit accepts its valences.
 
     Some entries lack the charges they need; the columns that RDKit would fill are 0 then.
@@ -653,8 +567,8 @@ def _arrays(
     positions: NDArray[np.float64],
     kekule: Any,
     perceived: Any | None,
-) -> Molecule:
-    """Write a molecule in XYZ order.
+) -> Arrays:
+    """The arrays of one molecule in XYZ order.
 
     Args:
         order: For each atom of the two molecules its index in the geometry.
@@ -663,10 +577,6 @@ def _arrays(
         kekule: The molecule without aromatic bonds.
         perceived: The same, sanitised; None if RDKit refuses it.
     """
-    from rdkit import Chem
-
-    hybridisation = Chem.HybridizationType
-    rank = {hybridisation.SP: 1, hybridisation.SP2: 2, hybridisation.SP3: 3}
     atoms = np.zeros((len(numbers), 6), dtype=np.uint8)
     table = np.zeros((len(numbers), len(numbers)), dtype=np.uint8)
     for index, atom in zip(order, kekule.GetAtoms(), strict=True):
@@ -675,9 +585,10 @@ def _arrays(
         begin, end = order[bond.GetBeginAtomIdx()], order[bond.GetEndAtomIdx()]
         table[begin, end] = table[end, begin] = int(bond.GetBondTypeAsDouble())
     if perceived is not None:
+        rank = {"SP": 1, "SP2": 2, "SP3": 3}
         for index, atom in zip(order, perceived.GetAtoms(), strict=True):
             atoms[index, 0] = atom.GetIsAromatic()
-            atoms[index, 1] = rank.get(atom.GetHybridization(), 0)
+            atoms[index, 1] = rank.get(atom.GetHybridization().name, 0)
         for column, family in ((2, "Donor"), (3, "Acceptor")):
             for feature in _feature_factory().GetFeaturesForMol(perceived, includeOnly=family):
                 atoms[[order[atom] for atom in feature.GetAtomIds()], column] = 1
@@ -687,9 +598,14 @@ def _arrays(
                 table[[begin, end], [end, begin]] |= AROMATIC_BIT
     atoms[:, 4] = ((table > 0) & (numbers == 1)).sum(axis=1)
     sources, neighbours = np.nonzero(table)
-    degrees = np.bincount(sources, minlength=len(numbers)).astype(np.uint8)
-    orders = table[sources, neighbours]
-    return Molecule(numbers, positions, atoms, degrees, neighbours.astype(np.uint8), orders)
+    return {
+        "elements": numbers,
+        "positions": positions,
+        "atoms": atoms,
+        "degrees": np.bincount(sources, minlength=len(numbers)).astype(np.uint8),
+        "neighbours": neighbours.astype(np.uint8),
+        "orders": table[sources, neighbours],
+    }
 
 
 @remember

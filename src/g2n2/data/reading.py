@@ -23,7 +23,7 @@ from .readers.molecule_files import (
     read_smiles_table,
 )
 from .readers.objects import is_networkx, is_pyg, read_matrices, read_networkx, read_pyg
-from .readers.tables import TableFile, read_table
+from .readers.tables import open_table
 from .tu import is_tu_folder, load_tu
 
 Reader = Callable[[Options], GraphSet]
@@ -41,7 +41,16 @@ _OPTIONS_OF = {
     "a TU dataset": _TARGETS - {"task"} | {"directed"},
     "a list of graphs": _TARGETS | {"level"},
 }
-_PANDAS = {".parquet": "read_parquet", ".feather": "read_feather", ".jsonl": "read_json"}
+# What is not read, and how pandas makes a CSV file of it.
+_PANDAS = {
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), "read_excel"),
+    **{".parquet": "read_parquet", ".feather": "read_feather", ".jsonl": "read_json"},
+}
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "task": (None, *get_args(Task)),
+    "on_bad": get_args(OnBad),
+    "level": (None, *get_args(Level)),
+}
 
 
 def read_graphs(
@@ -119,20 +128,20 @@ def _checked(options: Options) -> Options:
     """Options of the right types; a single target becomes a tuple."""
     if isinstance(options.target, str):
         options = replace(options, target=(options.target,))
-    for name, choices in (("task", Task), ("on_bad", OnBad), ("level", Level)):
-        value = getattr(options, name)
-        if value not in get_args(choices) and (value is not None or name == "on_bad"):
-            expected = ", ".join(map(repr, get_args(choices)))
+    for name, value in vars(options).items():
+        if name in _CHOICES:
+            good = value in _CHOICES[name]
+            expected = ", ".join(repr(choice) for choice in _CHOICES[name] if choice)
+        elif name == "target":
+            names = value or ()
+            good = isinstance(names, list | tuple) and all(isinstance(x, str) for x in names)
+            expected = "names of targets"
+        else:
+            of_text = name in ("smiles", "id", "split_column", "name")
+            good = isinstance(value, str | None) if of_text else type(value) is bool
+            expected = "text" if of_text else "true or false"
+        if not good:
             raise DataError(f"{name} is {value!r}, expected {expected}")
-    for name in ("smiles", "id", "split_column", "name"):
-        if not isinstance(value := getattr(options, name), str | None):
-            raise DataError(f"{name} is {value!r}, expected text")
-    for name in ("hydrogens", "largest", "directed"):
-        if type(value := getattr(options, name)) is not bool:
-            raise DataError(f"{name} is {value!r}, expected true or false")
-    names = options.target or ()
-    if not (isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)):
-        raise DataError(f"target is {options.target!r}, expected names of targets")
     return options
 
 
@@ -180,20 +189,16 @@ def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
     if is_molecule_file(path):
         return "molecule files", partial(read_molecule_files, path)
     of_text = ending.endswith((".csv", ".tsv", ".txt"))
-    if of_text and options.smiles is None and is_edge_list(TableFile.of(path).without_rows()):
-        return "an edge list", lambda options: read_edge_lists(read_table(path), path, options)
     if of_text or ending.endswith((".smi", ".smiles")):
-        return "molecules in a table", lambda options: read_smiles_table(read_table(path), options)
-    if ending.endswith((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")):
-        raise DataError(
-            f"{str(path)!r} is a spreadsheet, which is not read: save its sheet as CSV "
-            "(File, Save As, CSV UTF-8), or in Python: pandas.read_excel(path).to_csv('data.csv', "
-            "index=False)"
-        )
+        file = open_table(path)
+        if of_text and options.smiles is None and is_edge_list(file.header()):
+            return "an edge list", partial(read_edge_lists, path)
+        return "molecules in a table", partial(read_smiles_table, file)
     for suffix, reader in _PANDAS.items():
         if ending.endswith(suffix):
+            kind = "a spreadsheet" if reader == "read_excel" else "a table"
             raise DataError(
-                f"{str(path)!r} is a table that is not read; save it as CSV: "
+                f"{str(path)!r} is {kind}, which is not read: save it as CSV, in Python: "
                 f"pandas.{reader}(path).to_csv('data.csv', index=False)"
             )
     raise DataError(

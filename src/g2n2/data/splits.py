@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
-from ..input_files import parse_json, printable
+from ..graphs.text import chemistry
+from ..input_files import parse_json, printable, read_text_file
 from .graph_set import GraphSet, Ints
 from .readers.labels import PART_NAMES, rows_by_part
-from .readers.molecules import chemistry
-from .readers.tables import read_table, read_utf8
+from .readers.tables import read_table
 
 PARTS = ("train", "validation", "test")
 Parts = dict[str, Ints]
@@ -63,16 +63,27 @@ def split(
         return _cut(graphs, seed, fractions)
     if how == "scaffold":
         return _by_scaffold(graphs, fractions)
-    if how != "110k/10k/rest":
-        return _with_validation(graphs, _given_parts(graphs, how), seed, fractions)
-    if len(graphs) <= 120_000:
-        raise DataError(
-            f"the split {how} needs more than {len(graphs):,} molecules; take more of them"
-        )
-    # RandomState's stream is frozen; that of numpy's newer generators may change.
-    order = np.random.RandomState(seed).permutation(len(graphs)).astype(np.int64)
-    cuts = np.split(order, [110_000, 120_000])
-    return {part: np.sort(members) for part, members in zip(PARTS, cuts, strict=True)}
+    if how == "110k/10k/rest":
+        if len(graphs) <= 120_000:
+            raise DataError(
+                f"the split {how} needs more than {len(graphs):,} molecules; take more of them"
+            )
+        # RandomState's stream is frozen; that of numpy's newer generators may change.
+        order = np.random.RandomState(seed).permutation(len(graphs)).astype(np.int64)
+        return _named(np.split(order, [110_000, 120_000]))
+    parts = _given_parts(graphs, how)
+    check_parts(graphs, parts)
+    train = np.sort(parts["train"])
+    if "validation" not in parts and fractions[1]:
+        share = fractions[1] / (fractions[0] + fractions[1])
+        drawn = _cut(graphs.select(train), seed, (1 - share, share, 0.0))
+        parts |= {part: train[drawn[part]] for part in ("train", "validation")}
+    return _named([parts.get(part, ()) for part in PARTS])
+
+
+def _named(members: Sequence[Any]) -> Parts:
+    parts = zip(PARTS, members, strict=True)
+    return {part: np.sort(np.asarray(indices, dtype=np.int64)) for part, indices in parts}
 
 
 def refuse_unknown_split(how: str) -> None:
@@ -120,11 +131,6 @@ def stratified_folds(labels: NDArray[Any], folds: int = 10, seed: int = 0) -> Pa
 
     The same as scikit-learn's `StratifiedKFold(folds, shuffle=True, random_state=seed)`, on which
     published numbers are based.
-
-    Args:
-        labels: `[G]` class of each graph.
-        folds: How many.
-        seed: Of the shuffle.
     """
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     appearance = np.argsort(np.argsort(first))[inverse]  # classes numbered as they first appear
@@ -157,8 +163,7 @@ def _cut(graphs: GraphSet, seed: int, fractions: Sequence[float]) -> Parts:
                 f"{', '.join(f'{value:g}' for value in fractions)}: {part!r} would be empty; "
                 "give more graphs"
             )
-    cuts = np.split(_random_order(graphs, seed), np.cumsum(sizes)[:-1])
-    return {part: np.sort(members) for part, members in zip(PARTS, cuts, strict=True)}
+    return _named(np.split(_random_order(graphs, seed), np.cumsum(sizes)[:-1]))
 
 
 def _random_order(graphs: GraphSet, seed: int) -> Ints:
@@ -180,46 +185,42 @@ def _random_order(graphs: GraphSet, seed: int) -> Ints:
 
 
 def _by_scaffold(graphs: GraphSet, fractions: Sequence[float]) -> Parts:
-    """Largest scaffolds first into training, then validation, then test: the rule of DeepChem."""
-    groups: dict[str, list[int]] = defaultdict(list)
-    for index, scaffold in enumerate(_scaffolds(graphs)):
-        groups[scaffold].append(index)
-    ordered = sorted(groups.values(), key=lambda group: (len(group), group[0]), reverse=True)
-    parts: dict[str, list[int]] = {part: [] for part in PARTS}
-    for members in ordered:
-        in_training = len(parts["train"]) + len(members)
-        if in_training <= fractions[0] * len(graphs):
-            parts["train"] += members
-        elif in_training + len(parts["validation"]) <= (1 - fractions[2]) * len(graphs):
-            parts["validation"] += members
-        else:
-            parts["test"] += members
-    for part, share in zip(PARTS, fractions, strict=True):
-        if share and not parts[part]:
-            raise DataError(
-                f"{len(groups)} scaffolds of {len(graphs)} molecules leave {part!r} empty "
-                f"(the largest scaffold has {len(ordered[0])}); split at random"
-            )
-    return {part: np.sort(np.array(members, dtype=np.int64)) for part, members in parts.items()}
+    """Largest scaffolds first into training, then validation, then test: the rule of DeepChem.
 
-
-def _scaffolds(graphs: GraphSet) -> list[str]:
-    """SMILES of each molecule's ring systems and what joins them; '' without a ring."""
+    A scaffold is the SMILES of a molecule's ring systems and what joins them; '' without a ring.
+    """
     smiles = smiles_of(graphs)
     if smiles is None:
         raise DataError(
             f"{graphs.name} keeps no SMILES, which a scaffold split needs; split at random"
         )
+    groups: dict[str, list[int]] = defaultdict(list)
     with chemistry() as chem:
         from rdkit.Chem.Scaffolds import MurckoScaffold
 
         murcko: Any = MurckoScaffold  # part of RDKit's Python code has no types
-        return [
-            text  # no molecule: from a file whose bond orders are not known
-            if (molecule := chem.MolFromSmiles(text)) is None
-            else murcko.MurckoScaffoldSmiles(mol=molecule, includeChirality=False)
-            for text in smiles
-        ]
+        for index, scaffold in enumerate(smiles):
+            molecule = chem.MolFromSmiles(scaffold)
+            if molecule is not None:  # none: from a file whose bond orders are not known
+                scaffold = murcko.MurckoScaffoldSmiles(mol=molecule, includeChirality=False)
+            groups[scaffold].append(index)
+    ordered = sorted(groups.values(), key=lambda group: (len(group), group[0]), reverse=True)
+    parts: tuple[list[int], ...] = ([], [], [])
+    train, validation, test = parts
+    for members in ordered:
+        if len(train) + len(members) <= fractions[0] * len(graphs):
+            train += members
+        elif len(train) + len(validation) + len(members) <= (1 - fractions[2]) * len(graphs):
+            validation += members
+        else:
+            test += members
+    for part, share, members in zip(PARTS, fractions, parts, strict=True):
+        if share and not members:
+            raise DataError(
+                f"{len(groups)} scaffolds of {len(graphs)} molecules leave {part!r} empty "
+                f"(the largest scaffold has {len(ordered[0])}); split at random"
+            )
+    return _named(parts)
 
 
 def smiles_of(graphs: GraphSet) -> list[str] | None:
@@ -256,27 +257,12 @@ def _given_parts(graphs: GraphSet, how: str) -> Parts:
     return {part: parts[part] for part in PARTS if part in parts}
 
 
-def _with_validation(
-    graphs: GraphSet, parts: Parts, seed: int, fractions: Sequence[float]
-) -> Parts:
-    """Checked parts, with `validation` drawn from `train` if it is not given."""
-    check_parts(graphs, parts)
-    if "validation" not in parts and fractions[1]:
-        train = np.sort(parts["train"])
-        share = fractions[1] / (fractions[0] + fractions[1])
-        drawn = _cut(graphs.select(train), seed, (1 - share, share, 0.0))
-        parts |= {"train": train[drawn["train"]], "validation": train[drawn["validation"]]}
-    empty = np.zeros(0, dtype=np.int64)
-    return {part: np.sort(parts.get(part, empty)) for part in PARTS}
-
-
 def read_split_file(path: str | Path, graphs: GraphSet) -> Parts:
     """Read the parts of a split from a file; graphs the reader skipped are left out.
 
     JSON: `{"train": [...], "validation": [...], "test": [...]}`; whole numbers are rows of the
     input counted from 0, text is ids. CSV: the columns `id` or `index`, and `split`.
     """
-    listed = _from_csv(path) if ".csv" in Path(path).name.lower() else _from_json(path)
     by_id: dict[str, list[int]] = defaultdict(list)
     for index, name in enumerate(graphs.ids):
         by_id[name].append(index)
@@ -284,7 +270,7 @@ def read_split_file(path: str | Path, graphs: GraphSet) -> Parts:
     skipped = len(rows) == len(graphs) != records
     by_row = {row: index for index, row in enumerate(rows)} if skipped else {}
     parts: Parts = {}
-    for part, members in listed.items():
+    for part, members in _listed(path).items():
         indices: list[int] = []
         for member in members:
             if isinstance(member, str):
@@ -305,38 +291,33 @@ def read_split_file(path: str | Path, graphs: GraphSet) -> Parts:
     return parts
 
 
-def _from_json(path: str | Path) -> dict[str, list[int | str]]:
-    text = read_utf8(path)
+def _listed(path: str | Path) -> dict[str, list[int | str]]:
+    """The members of each part as a file names them."""
+    if ".csv" in Path(path).name.lower():
+        table = read_table(path)
+        key, column = table.first_of(("index", "id")), table.first_of(("split", "part"))
+        if key is None or column is None:
+            listed = ", ".join(table.columns)
+            raise DataError(f"{path} has the columns {listed}; expected id,split or index,split")
+        names: list[int | str] = list(table.columns[key])
+        try:
+            names = [int(cell) for cell in names] if key.lower() == "index" else names
+        except ValueError as error:
+            reason = printable(str(error))
+            raise DataError(f"{path}: an index is not a whole number ({reason})") from error
+        by_part = rows_by_part(table.columns[column], str(path))
+        return {part: [names[row] for row in rows] for part, rows in by_part.items()}
     try:
-        content = parse_json(text)
+        content = parse_json(read_text_file(path))
     except ValueError as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"{path} is not JSON ({error}); expected lists by part") from error
     if not isinstance(content, dict):
         raise DataError(f'{path} holds no object; expected {{"train": [...], "test": [...]}}')
-    parts: dict[str, list[int | str]] = {}
     for name, members in content.items():
         if name.lower() not in PART_NAMES:
             raise DataError(f"{path}: {name!r} is no part; expected train, validation or test")
         if not isinstance(members, list) or not all(type(m) in (int, str) for m in members):
             raise DataError(f"{path}: {name!r} is no list of whole numbers or ids")
-        parts[PART_NAMES[name.lower()]] = members
-    return parts
-
-
-def _from_csv(path: str | Path) -> dict[str, list[int | str]]:
-    table = read_table(path)
-    key, column = table.first_of(("index", "id")), table.first_of(("split", "part"))
-    if key is None or column is None:
-        raise DataError(
-            f"{path} has the columns {', '.join(table.columns)}; expected id,split or index,split"
-        )
-    members: list[int | str] = list(table.columns[key])
-    if key.lower() == "index":
-        try:
-            members = [int(cell) for cell in members]
-        except ValueError as error:
-            raise DataError(
-                f"{path}: an index is not a whole number ({printable(str(error))})"
-            ) from error
-    parts = rows_by_part(table.columns[column], str(path))
-    return {part: [members[row] for row in rows] for part, rows in parts.items()}
+    return {PART_NAMES[name.lower()]: members for name, members in content.items()}

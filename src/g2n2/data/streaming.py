@@ -8,35 +8,26 @@ read at once and given in chunks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from ..graphs import graph6_lines, parse_graph6
+from ..graphs.text import chemistry
 from .graph_set import GraphRecord, GraphSet, assemble
 from .readers import Options
 from .readers.labels import ColumnFacts, naming_column
-from .readers.molecule_files import NOT_LABELS, SAMPLE, molecule_records, smiles_column
-from .readers.molecules import (
-    ATOM_FEATURES,
-    BOND_FEATURES,
-    chemistry,
-    fragment_notes,
-    parse_records,
-)
-from .readers.tables import SMILES_NAMES, Table, TableFile
+from .readers.molecule_files import NOT_LABELS, SAMPLE, open_molecule_files, smiles_column
+from .readers.molecules import fragment_notes, parse_records
+from .readers.tables import SMILES_NAMES, RecordFile, open_table
 from .reading import read_recognised, recognise
 
 ROWS_AT_ONCE = 4096
 """Rows that a scan holds in memory."""
 
 Kind = Literal["molecules", "graph6", "graphs"]
-Rows = Callable[[], Iterator[tuple[str, Sequence[str], Any]]]
-"""Reads a file from its beginning: place, cells and record of each row."""
 Records = Callable[[], Iterator[tuple[str, str, Any]]]
 """Reads a file from its beginning: place, name and record of each row."""
 
@@ -125,7 +116,7 @@ def open_stream(source: str | Path, options: Options) -> GraphStream:
         if what == "molecules in a table":
             return _table_stream(path, label, options)
         if what == "molecule files":
-            return _molecule_stream(path, label, options)
+            return _molecule_stream(open_molecule_files(path), path, label, options, NOT_LABELS)
         if what == "graph6":
             return _graph6_stream(path, label, options)
     return GraphStream.of_graphs(read_recognised(path, read, options), label, options)
@@ -144,61 +135,12 @@ def read_chunk(chunk: Chunk, options: Options) -> GraphSet:
         graphs = [GraphRecord.of_matrix(parse_graph6(text, place)) for text, place in pairs]
         return assemble(graphs, name=chunk.name, ids=chunk.names, source={"format": "graph6"})
     parsed = parse_records(chunk.records, options)
-    source = {
-        "rows": tuple(parsed.rows),
-        "elements": tuple(parsed.elements),
-        "record_ids": chunk.names,
-        "unread": dict(parsed.bad),
-        "fragmented": parsed.fragmented,
-    }
-    if not parsed.records:
-        none, no_features = np.zeros(0, dtype=np.int64), np.zeros((0, 0), np.float32)
-        no_edges, no_targets = np.zeros((2, 0), dtype=np.int64), np.zeros((0, 0))
-        arrays = (none, none, no_edges, no_features, no_features, no_targets)
-        return GraphSet(chunk.name, *arrays, source=source)
-    return assemble(
-        parsed.records,
+    return parsed.graph_set(
+        {"record_ids": chunk.names, "fragmented": parsed.fragmented},
         name=chunk.name,
         ids=[chunk.names[row] for row in parsed.rows],
-        node_names=ATOM_FEATURES,
-        edge_names=BOND_FEATURES,
         notes=fragment_notes(parsed.fragmented, options.largest),
-        source=source,
     )
-
-
-def _table_stream(path: Path, label: str, options: Options) -> GraphStream:
-    file = TableFile.of(path)
-    table = file.without_rows()
-    if options.smiles is None and table.first_of(SMILES_NAMES) is None:
-        # The first cells of each column that are not empty, to find the SMILES column.
-        for _, cells in file.rows():
-            for sample, cell in zip(table.columns.values(), cells, strict=True):
-                if cell and len(sample) < SAMPLE:
-                    sample.append(cell)
-            if all(len(sample) == SAMPLE for sample in table.columns.values()):
-                break
-    with chemistry():  # RDKit is asked for before any work
-        column = smiles_column(table, options.smiles)
-    at = file.columns.index(column)
-
-    def rows() -> Iterator[tuple[str, Sequence[str], Any]]:
-        return ((place, cells, cells[at]) for place, cells in file.rows())
-
-    return _named_stream(_Scan(rows, file.columns), path, label, options, {column})
-
-
-def _molecule_stream(path: Path, label: str, options: Options) -> GraphStream:
-    keys: dict[str, None] = {}
-    for record in molecule_records(path):
-        keys.update(dict.fromkeys(record.properties))
-    columns = tuple(keys)
-
-    def rows() -> Iterator[tuple[str, Sequence[str], Any]]:
-        for record in molecule_records(path):
-            yield record.place, [record.properties.get(key, "") for key in columns], record
-
-    return _named_stream(_Scan(rows, columns), path, label, options, NOT_LABELS)
 
 
 def _graph6_stream(path: Path, label: str, options: Options) -> GraphStream:
@@ -213,43 +155,63 @@ def _graph6_stream(path: Path, label: str, options: Options) -> GraphStream:
     return GraphStream(options.set_name(path), label, total, options, None, "graph6", records)
 
 
-@dataclass
-class _Scan:
-    """Facts about the rows of a file; each pass over it looks at the columns asked for."""
-
-    rows: Rows
-    columns: tuple[str, ...]
-    total: int = 0
-    facts: dict[str, ColumnFacts] = field(default_factory=dict)
-
-    def facts_of(self, columns: Collection[str]) -> Mapping[str, ColumnFacts]:
-        fresh = {name: ColumnFacts() for name in columns if name not in self.facts}
-        if fresh or not self.total:
-            self.total, rows = 0, self.rows()
-            while block := [cells for _, cells, _ in islice(rows, ROWS_AT_ONCE)]:
-                self.total += len(block)
-                for name, facts in fresh.items():
-                    column = self.columns.index(name)
-                    facts.seen([cells[column] for cells in block])
-            self.facts |= fresh
-        return {name: self.facts[name] for name in columns}
+def _table_stream(path: Path, label: str, options: Options) -> GraphStream:
+    """The molecules of a table; RDKit is asked for before any work."""
+    file = open_table(path)
+    table = file.header()
+    if options.smiles is None and table.first_of(SMILES_NAMES) is None:
+        # The first cells of each column that are not empty, to find the SMILES column.
+        samples: dict[str, list[str]] = {name: [] for name in file.columns}
+        for _, cells, _ in file.rows():
+            for sample, cell in zip(samples.values(), cells, strict=True):
+                if cell and len(sample) < SAMPLE:
+                    sample.append(cell)
+            if all(len(sample) == SAMPLE for sample in samples.values()):
+                break
+        table.columns.update(samples)
+    with chemistry():
+        column = smiles_column(table, options.smiles)
+    at = file.columns.index(column)
+    return _molecule_stream(file, path, label, options, (column,), at)
 
 
-def _named_stream(
-    scan: _Scan, path: Path, label: str, options: Options, used: Iterable[str]
+def _molecule_stream(
+    file: RecordFile,
+    path: Path,
+    label: str,
+    options: Options,
+    used: Collection[str],
+    smiles_at: int | None = None,
 ) -> GraphStream:
-    """The records of a table with the user's names for them."""
-    table = Table(label, {name: [] for name in scan.columns})
-    column = naming_column(table, options, set(used), scan.facts_of)
-    at = None if column is None else scan.columns.index(column)
+    """The records of a file with the user's names for them; a SMILES is a cell of its row."""
+    known: dict[str, ColumnFacts] = {}
+    total = 0
+
+    def facts_of(columns: Collection[str]) -> Mapping[str, ColumnFacts]:
+        """Scan the file for the columns that were not looked at yet."""
+        nonlocal total
+        fresh = {name: ColumnFacts() for name in columns if name not in known}
+        if fresh or not total:
+            total, rows = 0, file.rows()
+            while block := [cells for _, cells, _ in islice(rows, ROWS_AT_ONCE)]:
+                total += len(block)
+                for name, facts in fresh.items():
+                    column = file.columns.index(name)
+                    facts.seen([cells[column] for cells in block])
+            known.update(fresh)
+        return {name: known[name] for name in columns}
+
+    column = naming_column(file.header(), options, used, facts_of)
+    at = None if column is None else file.columns.index(column)
 
     def records() -> Iterator[tuple[str, str, Any]]:
-        for number, (place, cells, record) in enumerate(scan.rows()):
-            yield place, str(number) if at is None else cells[at], record
+        for number, (place, cells, record) in enumerate(file.rows()):
+            name = str(number) if at is None else cells[at]
+            yield place, name, record if smiles_at is None else cells[smiles_at]
 
     repeated = None
-    facts = scan.facts_of([] if column is None else [column])
+    facts = facts_of([] if column is None else [column])
     if column is not None and (twice := facts[column].repeated_hashes):
         repeated = next((name for _, name, _ in records() if name and hash(name) in twice), None)
     name = options.set_name(path)
-    return GraphStream(name, label, scan.total, options, repeated, "molecules", records)
+    return GraphStream(name, label, total, options, repeated, "molecules", records)

@@ -18,10 +18,10 @@ import hashlib
 import re
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from ..atomic_files import sole_builder
 from ..errors import DataError
 from ..input_files import read_file
 from .archives import read_zip
-from .files import cache_folder, check_sha256, download, find_file, missing_file, store_in_cache
+from .files import DataFile, cache_folder, check_sha256, store_in_cache
 from .graph_set import Floats, GraphSet, Ints, Target, one_hot
 from .splits import stratified_folds
 
@@ -50,10 +50,10 @@ TU_SETS = {
     "IMDB-MULTI": (1_500, 19_502, 98_903),
 }
 """Graphs, nodes and undirected edges of the published sets."""
-_NOT_OFFICIAL = {
-    "PTC": "It is not in the TUDataset collection; its text form is data/PTC/PTC.txt of "
+_PTC = (
+    "It is not in the TUDataset collection; its text form is data/PTC/PTC.txt of "
     "https://github.com/muhanzhang/pytorch_DGCNN. PTC_MR can be downloaded."
-}
+)
 _LARGEST_WHOLE = 2.0**53  # a float holds every whole number up to here
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _WANTED = re.compile(
@@ -115,24 +115,32 @@ def load_tu(
         return _read(Path(name_or_path), None, options)
     if not _NAME.fullmatch(name):
         raise DataError(f"there is no file or folder {name!r}, and no TU dataset has such a name")
-    if path := _find(name, data):
+    close = [close for close in get_close_matches(name.upper(), TU_SETS, n=2) if close != name]
+    hint = f" Did you mean {' or '.join(close)}?" if close and name not in TU_SETS else ""
+    file = DataFile(name, f"{name}.zip", "tu", url=TU_URL.format(name=name), hint=hint)
+    if name == "PTC":
+        file = file._replace(url="", hint=_PTC)
+    if path := _find(file, data):
         return _read(path, name, options)
-    if name in _NOT_OFFICIAL:
-        raise missing_file(name, f"{name}.zip", data, "tu", _NOT_OFFICIAL[name])
     with ExitStack() as stack:
         with suppress(DataError):  # if the cache cannot be written, `store_in_cache` says so
-            stack.enter_context(sole_builder(cache_folder() / "tu" / f"{name}.zip"))
-        # Another process may have fetched it meanwhile.
-        path = _find(name, data)
-        return _read(path, name, options) if path else _fetch(name, data, options)
+            stack.enter_context(sole_builder(cache_folder() / "tu" / file.name))
+        if path := _find(file, data):  # another process may have fetched it meanwhile
+            return _read(path, name, options)
+        # It enters the cache, with its checksum, after it was read whole.
+        content = file.download(data)
+        graphs, sha256 = _build(content, file.url, name, **options), hashlib.sha256(content)
+        line = f"{sha256.hexdigest()}  {file.name}\n".encode()
+        store_in_cache(f"{file.name}.sha256", line, "tu")
+        path = store_in_cache(file.name, content, "tu")
+    source = {"path": str(path), "url": file.url, "sha256": sha256.hexdigest(), **options}
+    return replace(graphs, source=source)
 
 
-def _find(name: str, data: str | Path | None) -> Path | None:
+def _find(file: DataFile, data: str | Path | None) -> Path | None:
     """The zip or the folder of a set; a folder counts only if it holds a dataset."""
-    if archive := find_file(f"{name}.zip", data, "tu"):
-        return archive
-    folder = find_file(name, data, "tu", folder=True)
-    return folder if folder and is_tu_folder(folder) else None
+    folder = file._replace(name=file.dataset).find(data, folder=True)
+    return file.find(data) or (folder if folder and is_tu_folder(folder) else None)
 
 
 def is_tu_folder(folder: Path) -> bool:
@@ -143,29 +151,43 @@ def is_tu_folder(folder: Path) -> bool:
 def _read(path: Path, name: str | None, options: dict[str, Any]) -> GraphSet:
     if not path.exists():
         raise DataError(f"there is no file or folder {str(path)!r}")
-    sha256 = None
-    content: Path | bytes = path
+    sha256, content = None, None
     if path.is_file():
         content = read_file(path)
         stored = path.with_name(f"{path.name}.sha256")
         if stored.is_file():
             check_sha256(content, stored.read_text().partition(" ")[0], str(path))
         sha256 = hashlib.sha256(content).hexdigest()
-    graphs = _build(content, str(path), name, **options)
+    graphs = _build(content or path, str(path), name, **options)
     return replace(graphs, source={"path": str(path), "sha256": sha256, **options})
 
 
-def _fetch(name: str, data: str | Path | None, options: dict[str, Any]) -> GraphSet:
-    """Read the official zip; it enters the cache, with its checksum, after it was read whole."""
-    url = TU_URL.format(name=name)
-    close = get_close_matches(name.upper(), TU_SETS, n=2)
-    hint = f" Did you mean {' or '.join(close)}?" if close and name not in close else ""
-    content = download(url, name, f"{name}.zip", data, "tu", hint)
-    graphs = _build(content, url, name, **options)
-    sha256 = hashlib.sha256(content).hexdigest()
-    store_in_cache(f"{name}.zip.sha256", f"{sha256}  {name}.zip\n".encode(), "tu")
-    path = store_in_cache(f"{name}.zip", content, "tu")
-    return replace(graphs, source={"path": str(path), "url": url, "sha256": sha256, **options})
+class NumberTable(NamedTuple):
+    """One text file of numbers: its name, `[rows, columns]` and the line of each row, from 1."""
+
+    file: str
+    values: NDArray[np.float64]
+    lines: list[int]
+
+    def at(self, row: int) -> str:
+        """File and line of a row: `MUTAG_A.txt, line 3`."""
+        return f"{self.file}, line {self.lines[row]}"
+
+    def whole(self, allow_missing: bool = False) -> NDArray[np.float64]:
+        """The values, refused unless whole numbers, or NaN if values may be missing."""
+        whole = (abs(self.values) <= _LARGEST_WHOLE) & (self.values == np.floor(self.values))
+        return self.only(whole | (allow_missing & np.isnan(self.values)), "a whole number")
+
+    def only(self, good: NDArray[np.bool_], expected: str) -> NDArray[np.float64]:
+        """The values, refused unless all are good."""
+        if not good.all():
+            row, column = np.argwhere(~good)[0]
+            raise DataError(f"{self.at(row)}: got {self.values[row, column]}, expected {expected}")
+        return self.values
+
+
+Tables = Mapping[str, NumberTable]
+"""By part: `A`, `graph_indicator`, `node_labels`, ..., and the test indices of `fold-1`, ..."""
 
 
 def _build(
@@ -179,167 +201,22 @@ def _build(
     folds: Folds,
 ) -> GraphSet:
     """The graphs of a folder or zip; a published set must have its published counts."""
-    raw = _read_raw_files(content, label, name)
-    graphs = _graph_set(raw, attributes, degree, directed)
-    got = (len(graphs), int(graphs.sizes.sum()), int(graphs.edge_counts.sum()) // 2)
-    if name in TU_SETS and got != (expected := TU_SETS[name]):
-        raise DataError(
-            f"{label} is not the published {name}: got {got[0]} graphs, {got[1]} nodes and "
-            f"{got[2]} edges, expected {expected[0]}, {expected[1]} and {expected[2]}; get it "
-            "again, or give its path to read it as your own"
-        )
-    return _with_folds(graphs, raw, folds)
-
-
-@dataclass(frozen=True, eq=False)
-class NumberTable:
-    """One text file of numbers.
-
-    Attributes:
-        file: Its name, for messages.
-        values: `[rows, columns]`, without blank lines.
-        lines: `[rows]` line number of each row, from 1.
-    """
-
-    file: str
-    values: NDArray[np.float64]
-    lines: Ints
-
-    def at(self, row: int) -> str:
-        """File and line of a row: `MUTAG_A.txt, line 3`."""
-        return f"{self.file}, line {self.lines[row]}"
-
-    def integers(self, allow_missing: bool = False) -> NDArray[np.float64]:
-        """The values, refused unless whole numbers, or NaN if values may be missing."""
-        whole = (abs(self.values) <= _LARGEST_WHOLE) & (self.values == np.floor(self.values))
-        return self._only(whole | (allow_missing & np.isnan(self.values)), "a whole number")
-
-    def numbers(self) -> NDArray[np.float64]:
-        """The values, refused unless finite."""
-        return self._only(np.isfinite(self.values), "a finite number")
-
-    def _only(self, good: NDArray[np.bool_], expected: str) -> NDArray[np.float64]:
-        if not good.all():
-            row, column = np.argwhere(~good)[0]
-            raise DataError(f"{self.at(row)}: got {self.values[row, column]}, expected {expected}")
-        return self.values
-
-
-@dataclass(frozen=True, eq=False)
-class RawFiles:
-    """The text files of one dataset.
-
-    Attributes:
-        name: NAME of `NAME_A.txt`.
-        tables: By part: `A`, `graph_indicator`, `node_labels`, ...
-        folds: Test indices by fold number, from `10fold_idx/test_idx-K.txt`.
-    """
-
-    name: str
-    tables: Mapping[str, NumberTable]
-    folds: Mapping[int, NumberTable]
-
-    def table(self, part: str) -> NumberTable:
-        """The table of a part the layout requires."""
-        if part not in self.tables:
-            raise DataError(f"the dataset {self.name} has no file {self.name}_{part}.txt")
-        return self.tables[part]
-
-
-def _read_raw_files(source: Path | bytes, label: str, name: str | None) -> RawFiles:
-    """Read `NAME_*.txt`, at any depth of a folder or zip down to `NAME/raw/`.
-
-    Args:
-        source: A folder, a zip file, or the content of one.
-        label: What messages call it.
-        name: NAME, needed if there is more than one dataset.
-    """
-    if isinstance(source, Path) and source.is_dir():
-        files = (path for depth in ("*", "*/*", "*/*/*") for path in sorted(source.glob(depth)))
-        relative = {path.relative_to(source).as_posix(): path for path in files if path.is_file()}
-        members = {key: read_file(path) for key, path in relative.items() if _WANTED.search(key)}
-    else:
-        members = read_zip(source, lambda member: bool(_WANTED.search(member)), name=label)
-    paths = {PurePosixPath(member): content for member, content in members.items()}
-    folders = {
-        path.name.removesuffix("_A.txt"): path.parent
-        for path in paths
-        if path.name.endswith("_A.txt")
-    }
-    if name is None and len(folders) == 1:
-        (name,) = folders
-    if name not in folders:
-        names = ", ".join(sorted(folders)) or "none"
-        raise DataError(
-            f"{label} holds {names}, expected {name or 'one dataset'}: the files are NAME_A.txt, "
-            "NAME_graph_indicator.txt and NAME_graph_labels.txt, in it or in NAME/raw/"
-        )
-    folder = folders[name]
-    root = folder.parent if folder.name == "raw" else folder
-    tables, folds = {}, {}
-    for path, content in paths.items():
-        if path.parent == folder and path.name.startswith(f"{name}_"):
-            part = path.name.removeprefix(f"{name}_").removesuffix(".txt")
-            tables[part] = _parse_numbers(path.name, content)
-        if path.parent == root / "10fold_idx":
-            folds[int(path.stem.rpartition("-")[2])] = _parse_numbers(path.name, content)
-    return RawFiles(name, tables, dict(sorted(folds.items())))
-
-
-def _parse_numbers(file: str, content: bytes) -> NumberTable:
-    """Parse lines of numbers, separated by commas or else by spaces."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file} is not text ({error})") from error
-    rows = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    lines = np.array([number for number, _ in rows], dtype=np.int64)
-    if not rows:
-        return NumberTable(file, np.zeros((0, 1)), lines)
-    delimiter = "," if "," in rows[0][1] else None
-    columns = len(rows[0][1].split(delimiter))
-
-    def parse(texts: list[str]) -> NDArray[np.float64]:
-        values = np.loadtxt(texts, delimiter=delimiter, comments=None, ndmin=2)
-        if values.size != len(texts) * columns:
-            raise ValueError("another number of columns")
-        return values
-
-    try:
-        return NumberTable(file, parse([line for _, line in rows]), lines)
-    except ValueError as error:
-        for number, line in rows:  # one at a time, to name the line at fault
-            try:
-                parse([line])
-            except ValueError:
-                raise DataError(
-                    f"{file}, line {number}: got {line.strip()[:60]!r}, expected {columns} number"
-                    f"{'s' * (columns > 1)}{' with commas between' * (delimiter is not None)}"
-                ) from error
-        raise
-
-
-def _graph_set(raw: RawFiles, attributes: bool, degree: Degree, directed: bool) -> GraphSet:
-    """Number the graphs, nodes and edges, and make features and targets; notes what is unusual."""
-    notes = [
-        f"{blank} blank line(s) of {table.file} were skipped"
-        for table in raw.tables.values()
-        if len(table.lines) and (blank := int(table.lines[-1]) - len(table.lines))
-    ]
-    indicator = raw.table("graph_indicator")
-    if not len(indicator.values):
+    own_name, tables = _tables(content, label, name)
+    notes: list[str] = []
+    for part in ("graph_indicator", "A"):
+        if part not in tables:
+            raise DataError(f"the dataset {own_name} has no file {own_name}_{part}.txt")
+    indicator, listed = tables["graph_indicator"], tables["A"]
+    if not indicator.lines:
         raise DataError(f"{indicator.file} is empty: expected the graph id of every node")
-    graph_ids, owner = np.unique(indicator.integers()[:, 0], return_inverse=True)
+    graph_ids, owner = np.unique(indicator.whole()[:, 0], return_inverse=True)
     order = np.argsort(owner, kind="stable")
-    if (order != np.arange(len(owner))).any():
-        notes.append(f"the nodes of a graph are not together in {indicator.file}; they were sorted")
-    targets, columns = _targets(raw, graph_ids, notes)
-    node_features, node_names = _features(raw, "node", len(owner), attributes)
-    listed = raw.table("A")
+    targets, columns = _targets(tables, graph_ids, notes)
+    node_features, node_names = _features(tables, "node", len(owner), attributes)
     edges, origin = _edges(listed, owner, order, notes, directed)
-    edge_features, edge_names = _features(raw, "edge", len(listed.values), attributes)
+    edge_features, edge_names = _features(tables, "edge", len(listed.lines), attributes)
     sizes = np.bincount(owner, minlength=len(graph_ids)).astype(np.int64)
-    offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    offsets = np.cumsum(sizes) - sizes
     owner, node_features = owner[order], node_features[order]
     if not node_names and degree != "none":
         degrees = np.bincount(edges[0], minlength=len(owner))
@@ -349,8 +226,15 @@ def _graph_set(raw: RawFiles, attributes: bool, degree: Degree, directed: bool) 
             node_features = one_hot(column, len(present))
             node_names = tuple(f"degree {value}" for value in present)
         notes.append(f"no node labels: the node feature is the degree ({degree})")
-    return GraphSet(
-        name=raw.name,
+    got = (len(sizes), len(owner), edges.shape[1] // 2)
+    if name in TU_SETS and got != (expected := TU_SETS[name]):
+        raise DataError(
+            f"{label} is not the published {name}: got {got[0]} graphs, {got[1]} nodes and "
+            f"{got[2]} edges, expected {expected[0]}, {expected[1]} and {expected[2]}; get it "
+            "again, or give its path to read it as your own"
+        )
+    graphs = GraphSet(
+        name=own_name,
         sizes=sizes,
         edge_counts=np.bincount(owner[edges[0]], minlength=len(sizes)).astype(np.int64),
         edges=edges - offsets[owner[edges[0]]],
@@ -361,8 +245,73 @@ def _graph_set(raw: RawFiles, attributes: bool, degree: Degree, directed: bool) 
         node_names=node_names,
         edge_names=edge_names,
         ids=tuple(str(int(number)) for number in graph_ids),
-        notes=tuple(notes),
     ).check()
+    splits = {}
+    if folds == "gin":
+        splits = _gin_folds(graphs)
+    elif folds == "stored":
+        splits = _stored_folds(tables, len(graphs), notes)
+    return replace(graphs, splits=splits, notes=tuple(notes))
+
+
+def _tables(source: Path | bytes, label: str, name: str | None) -> tuple[str, Tables]:
+    """NAME and the numbers of `NAME_*.txt`, at any depth of a folder or zip down to `NAME/raw/`."""
+    if isinstance(source, Path) and source.is_dir():
+        files = (path for depth in ("*", "*/*", "*/*/*") for path in sorted(source.glob(depth)))
+        relative = {path.relative_to(source).as_posix(): path for path in files if path.is_file()}
+        members = {key: read_file(path) for key, path in relative.items() if _WANTED.search(key)}
+    else:
+        members = read_zip(source, _WANTED.search, name=label)
+    paths = {PurePosixPath(member): content for member, content in members.items()}
+    names = {path.name[:-6]: path.parent for path in paths if path.name.endswith("_A.txt")}
+    if name is None and len(names) == 1:
+        (name,) = names
+    if name not in names:
+        raise DataError(
+            f"{label} holds {', '.join(sorted(names)) or 'none'}, expected "
+            f"{name or 'one dataset'}: the files are NAME_A.txt, NAME_graph_indicator.txt and "
+            "NAME_graph_labels.txt, in it or in NAME/raw/"
+        )
+    folder = names[name]
+    folds = (folder.parent if folder.name == "raw" else folder) / "10fold_idx"
+    tables = {}
+    for path, content in paths.items():
+        if path.parent == folder and path.name.startswith(f"{name}_"):
+            part = path.stem.removeprefix(f"{name}_")
+            tables[part] = _parse_numbers(path.name, content)
+        elif path.parent == folds:
+            number = int(path.stem.rpartition("-")[2])
+            tables[f"fold-{number}"] = _parse_numbers(path.name, content)
+    return name, tables
+
+
+def _parse_numbers(file: str, content: bytes) -> NumberTable:
+    """Parse lines of numbers, separated by commas or else by spaces."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file} is not text ({error})") from error
+    rows = {number: line for number, line in enumerate(text.splitlines(), 1) if line.strip()}
+    first = next(iter(rows.values()), "0")
+    delimiter = "," if "," in first else None
+    columns = len(first.split(delimiter))
+
+    def parse(lines: list[str]) -> NDArray[np.float64]:
+        return np.loadtxt(lines, delimiter=delimiter, comments=None, ndmin=2)
+
+    try:
+        values = parse(list(rows.values())) if rows else np.zeros((0, 1))
+    except ValueError as error:
+        for number, line in rows.items():  # one at a time, to name the line at fault
+            with suppress(ValueError):
+                if parse([line]).size == columns:
+                    continue
+            raise DataError(
+                f"{file}, line {number}: got {line.strip()[:60]!r}, expected {columns} number"
+                f"{'s' * (columns > 1)}{' with commas between' * (delimiter is not None)}"
+            ) from error
+        raise
+    return NumberTable(file, values, list(rows))
 
 
 def _edges(
@@ -370,33 +319,31 @@ def _edges(
 ) -> tuple[Ints, Ints]:
     """Edges `[2, E]` between the sorted nodes, by graph, and the row each was listed in."""
     nodes = len(owner)
-    if len(table.values) and table.values.shape[1] != 2:
+    if table.lines and table.values.shape[1] != 2:
         raise DataError(f"{table.at(0)}: got {table.values.shape[1]} columns, expected 2: i, j")
-    listed = table.integers().reshape(-1, 2).astype(np.int64) - 1
-
-    def refuse(bad: Any, why: str) -> None:
-        for row in np.flatnonzero(bad)[:1].tolist():
+    listed = table.whole().reshape(-1, 2).astype(np.int64) - 1
+    inside = ((listed >= 0) & (listed < nodes)).all(axis=1)
+    ends = np.where(inside[:, None], listed, 0)
+    for bad, why in (
+        (~inside, f"names no node: expected 1 to {nodes}, counted from 1 through all graphs"),
+        (owner[ends[:, 0]] != owner[ends[:, 1]], "joins two graphs"),
+    ):
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
             i, j = listed[row] + 1
             raise DataError(f"{table.at(row)}: edge {i}, {j} {why}")
-
-    outside = ((listed < 0) | (listed >= nodes)).any(axis=1)
-    refuse(outside, f"names no node: expected 1 to {nodes}, counted from 1 through all graphs")
-    refuse(owner[listed[:, 0]] != owner[listed[:, 1]], "joins two graphs")
     rank = np.empty(nodes, dtype=np.int64)
     rank[order] = np.arange(nodes)
     start, end = rank[listed].T
     keys, origin = np.unique(start * nodes + end, return_index=True)
-    if len(keys) < len(listed):
-        repeated = len(listed) - len(keys)
-        notes.append(f"{repeated} edge(s) of {table.file} are repeated; the first was kept")
-    if loops := int((start[origin] == end[origin]).sum()):
-        notes.append(f"{loops} self-loop(s) in {table.file} were kept")
     backwards = end[origin] * nodes + start[origin]
     one_way = ~np.isin(backwards, keys)
+    if repeated := len(listed) - len(keys):
+        notes.append(f"{repeated} edge(s) of {table.file} are repeated; the first was kept")
     if one_way.any() and not directed:
         notes.append(
-            f"{int(one_way.sum())} edge(s) of {table.file} are listed in one direction only; the "
-            "other was added (directed=True keeps them as they are)"
+            f"{one_way.sum()} edge(s) of {table.file} are listed in one direction only; the other "
+            "was added (directed=True keeps them as they are)"
         )
         keys = np.concatenate([keys, backwards[one_way]])
         origin = np.concatenate([origin, origin[one_way]])
@@ -405,117 +352,103 @@ def _edges(
     return np.stack(np.divmod(keys, nodes)), origin
 
 
-def _features(raw: RawFiles, what: str, rows: int, attributes: bool) -> Columns:
+def _features(tables: Tables, what: str, rows: int, attributes: bool) -> Columns:
     """One-hot labels, then attributes if asked for; `[rows, 0]` if there are none."""
-    parts: list[Columns] = [(np.zeros((rows, 0), dtype=np.float32), ())]
-    labels, values = (raw.tables.get(f"{what}_{kind}") for kind in ("labels", "attributes"))
-    if labels is not None and len(labels.values):
-        parts += [_label_columns(labels, column) for column in range(labels.values.shape[1])]
-    if values is not None and attributes:
-        names = tuple(f"attribute {k + 1}" for k in range(values.values.shape[1]))
-        parts.append((values.numbers().astype(np.float32), names))
+    blocks: list[Floats] = [np.zeros((rows, 0), dtype=np.float32)]
+    names: list[str] = []
+    labels, values = (tables.get(f"{what}_{kind}") for kind in ("labels", "attributes"))
     for table in (labels, values):
-        if table is not None and len(table.values) != rows:
+        if table is not None and len(table.lines) != rows:
             raise DataError(
-                f"{table.file} has {len(table.values)} rows, expected {rows}: one per {what}"
+                f"{table.file} has {len(table.lines)} rows, expected {rows}: one per {what}"
             )
-    blocks, names_of = zip(*parts, strict=True)
-    return np.concatenate(blocks, axis=1), sum(names_of, ())
-
-
-def _label_columns(table: NumberTable, column: int) -> Columns:
-    """One column for every whole number from the smallest label to the largest, as PyG does."""
-    labels = table.integers()[:, column].astype(np.int64)
-    low, high = int(labels.min()), int(labels.max())
-    if high - low >= MOST_LABELS:
-        raise DataError(
-            f"{table.file} has labels from {low} to {high}, the limit for one-hot columns is "
-            f"{MOST_LABELS}: number the labels without gaps, or give them as attributes"
-        )
-    prefix = "label" if table.values.shape[1] == 1 else f"label {column + 1}"
-    names = tuple(f"{prefix} {value}" for value in range(low, high + 1))
-    return one_hot(labels - low, high - low + 1), names
+    for number, column in enumerate(labels.whole().T if labels and rows else (), start=1):
+        # One column for every whole number from the smallest label to the largest, as PyG does.
+        low, high = int(column.min()), int(column.max())
+        if high - low >= MOST_LABELS:
+            raise DataError(
+                f"{what}_labels.txt has labels from {low} to {high}, the limit for one-hot columns "
+                f"is {MOST_LABELS}: number the labels without gaps, or give them as attributes"
+            )
+        single = labels is None or labels.values.shape[1] == 1
+        prefix = "label" if single else f"label {number}"
+        blocks.append(one_hot(column.astype(np.int64) - low, high - low + 1))
+        names += [f"{prefix} {value}" for value in range(low, high + 1)]
+    if values is not None and attributes:
+        numbers = values.only(np.isfinite(values.values), "a finite number")
+        blocks.append(numbers.astype(np.float32))
+        names += [f"attribute {k + 1}" for k in range(numbers.shape[1])]
+    return np.concatenate(blocks, axis=1), tuple(names)
 
 
 def _targets(
-    raw: RawFiles, graph_ids: NDArray[np.float64], notes: list[str]
+    tables: Tables, graph_ids: NDArray[np.float64], notes: list[str]
 ) -> tuple[NDArray[np.float64], tuple[Target, ...]]:
     """Classes from 0 of `graph_labels`, or else the real values of `graph_attributes`."""
-    table = raw.tables.get("graph_labels", raw.tables.get("graph_attributes"))
+    table = tables.get("graph_labels", tables.get("graph_attributes"))
+    graphs, first, last = len(graph_ids), int(graph_ids[0]), int(graph_ids[-1])
     if table is None:
-        notes.append(f"{raw.name} has no graph labels and no graph attributes: no targets")
-        return np.zeros((len(graph_ids), 0)), ()
-    rows = _rows_of_graphs(table, graph_ids, notes)
-    if "graph_labels" in raw.tables:
-        values = table.integers(allow_missing=True)[rows]
-        columns = []
-        for k in range(values.shape[1]):
-            present = ~np.isnan(values[:, k])
-            classes, values[present, k] = np.unique(values[present, k], return_inverse=True)
-            name = "class" if values.shape[1] == 1 else f"class {k + 1}"
+        return np.zeros((graphs, 0)), ()
+    # Rows follow the graph ids, or their order if ids that are not used have no row.
+    given, unused = len(table.lines), last - first + 1 - graphs
+    rows = np.arange(graphs)
+    if unused and first >= 1 and given == last:
+        notes.append(f"{given - graphs} graph(s) of {table.file} have no nodes and were left out")
+        rows = graph_ids.astype(np.int64) - 1
+    elif given != graphs:
+        raise DataError(
+            f"{table.file} has {given} rows, expected {graphs}: one per graph of the indicator file"
+        )
+    of_classes = "graph_labels" in tables
+    values = (table.whole(allow_missing=True) if of_classes else table.values)[rows]
+    columns = []
+    for k, column in enumerate(values.T, start=1):
+        present = ~np.isnan(column)
+        if of_classes:
+            classes, column[present] = np.unique(column[present], return_inverse=True)
             kind: Literal["binary", "multiclass"] = "binary" if len(classes) <= 2 else "multiclass"
-            names = tuple(str(int(value)) for value in classes)
-            columns.append(Target(name, kind=kind, classes=names))
-    else:
-        values = table.values[rows]
-        columns = [Target(f"value {k + 1}") for k in range(values.shape[1])]
-    if missing := int(np.isnan(values).sum()):
-        notes.append(f"{missing} target(s) of {table.file} are missing (NaN)")
+            name = "class" if values.shape[1] == 1 else f"class {k}"
+            columns.append(Target(name, kind=kind, classes=tuple(f"{c:.0f}" for c in classes)))
+        else:
+            columns.append(Target(f"value {k}"))
     return values, tuple(columns)
 
 
-def _rows_of_graphs(table: NumberTable, graph_ids: NDArray[np.float64], notes: list[str]) -> Ints:
-    """The row of each graph: by its id, or by its position if the ids have gaps."""
-    rows, graphs = len(table.values), len(graph_ids)
-    first, last = int(graph_ids[0]), int(graph_ids[-1])
-    gaps = last - first + 1 - graphs
-    if gaps and first >= 1 and rows == last:
-        notes.append(f"{rows - graphs} graph(s) of {table.file} have no nodes and were left out")
-        return graph_ids.astype(np.int64) - 1
-    if rows != graphs:
+def _gin_folds(graphs: GraphSet) -> dict[str, Ints]:
+    """The folds of the GIN code."""
+    if not graphs.columns or not graphs.columns[0].classes or np.isnan(graphs.targets).any():
         raise DataError(
-            f"{table.file} has {rows} rows, expected {graphs}: one per graph of the indicator file"
+            f"folds='gin' needs one class for every graph, and {graphs.name} has none: "
+            "take folds='stored' or 'none'"
         )
-    if gaps:
-        notes.append(f"{gaps} number(s) between graph ids {first} and {last} are not used")
-    return np.arange(graphs)
+    is_mutag = graphs.name == "MUTAG" and len(graphs) == 188
+    order = MUTAG_GIN_ORDER if is_mutag else np.arange(len(graphs))
+    in_gin_order = stratified_folds(graphs.targets[order, 0])
+    return {name: order[indices] for name, indices in in_gin_order.items()}
 
 
-def _with_folds(graphs: GraphSet, raw: RawFiles, folds: Folds) -> GraphSet:
-    """The set with the folds asked for."""
-    if folds == "none":
-        return graphs
-    if folds == "gin":
-        if not graphs.columns or not graphs.columns[0].classes or np.isnan(graphs.targets).any():
-            raise DataError(
-                f"folds='gin' needs one class for every graph, and {graphs.name} has none: "
-                "take folds='stored' or 'none'"
-            )
-        is_mutag = graphs.name == "MUTAG" and len(graphs) == 188
-        order = MUTAG_GIN_ORDER if is_mutag else np.arange(len(graphs))
-        in_gin_order = stratified_folds(graphs.targets[order, 0])
-        splits = {name: order[indices] for name, indices in in_gin_order.items()}
-        return replace(graphs, splits=splits)
-    if not raw.folds:
-        note = (
-            "there are no index files 10fold_idx/test_idx-K.txt: no splits (folds='gin' makes ten)"
-        )
-        return replace(graphs, notes=(*graphs.notes, note))
-    splits = {}
+def _stored_folds(tables: Tables, graphs: int, notes: list[str]) -> dict[str, Ints]:
+    """The folds of the index files; no graph is tested twice."""
+    names = [part for part in tables if part.startswith("fold-")]
+    if not names:
+        files = "there are no index files 10fold_idx/test_idx-K.txt"
+        notes.append(f"{files}: no splits (folds='gin' makes ten)")
+        return {}
+    splits: dict[str, Ints] = {}
     first_seen: dict[int, str] = {}
-    for number, table in raw.folds.items():
-        splits[f"fold-{number}"] = table.integers()[:, 0].astype(np.int64)
-        for row, index in enumerate(splits[f"fold-{number}"].tolist()):
-            if not 0 <= index < len(graphs):
+    for name in sorted(names, key=lambda name: int(name.removeprefix("fold-"))):
+        table = tables[name]
+        splits[name] = table.whole()[:, 0].astype(np.int64)
+        for row, index in enumerate(splits[name].tolist()):
+            if not 0 <= index < graphs:
                 raise DataError(
-                    f"{table.at(row)}: got {index}, expected a graph from 0 to {len(graphs) - 1}"
+                    f"{table.at(row)}: got {index}, expected a graph from 0 to {graphs - 1}"
                 )
             if index in first_seen:
                 raise DataError(
                     f"{table.at(row)}: graph {index} was tested before, in {first_seen[index]}"
                 )
             first_seen[index] = table.at(row)
-    notes = graphs.notes
-    if untested := len(graphs) - len(first_seen):
-        notes = (*notes, f"{untested} graph(s) are in no test fold, by the index files")
-    return replace(graphs, splits=splits, notes=notes)
+    if untested := graphs - len(first_seen):
+        notes.append(f"{untested} graph(s) are in no test fold, by the index files")
+    return splits

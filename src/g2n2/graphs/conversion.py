@@ -143,22 +143,8 @@ def _of_pyg(data: Any) -> Adjacency:
             f"the PyG batch holds {int(owner.max()) + 1} graphs, expected one: take it apart with "
             "batch.to_data_list()"
         )
-    if data.edge_index is None:
-        if getattr(data, "adj_t", None) is not None:
-            raise DataError("the PyG data has adj_t and no edge_index; leave out ToSparseTensor")
-        ends = np.zeros((2, 0), dtype=np.int64)
-    else:
-        ends = np.asarray(_dense(data.edge_index))
-    if ends.ndim != 2 or len(ends) != 2 or ends.dtype.kind not in "iu":
-        raise DataError(
-            f"edge_index of the PyG data has shape {list(ends.shape)} and dtype {ends.dtype}, "
-            "expected whole numbers [2, edges]"
-        )
-    if ends.size and not 0 <= ends.min() <= ends.max() < nodes:
-        raise DataError(
-            f"edge_index names nodes {ends.min()} to {ends.max()}, but the PyG data has {nodes} "
-            "nodes, counted from 0; correct it or set num_nodes"
-        )
+    ends = np.asarray(_dense(pyg_edges(data, np.zeros((2, 0), dtype=np.int64))))
+    check_edge_index(ends, nodes, "the PyG data")
     weights = getattr(data, "edge_weight", None)
     entries = np.ones(ends.shape[1]) if weights is None else np.asarray(_dense(weights)).ravel()
     if len(entries) != ends.shape[1]:
@@ -166,8 +152,34 @@ def _of_pyg(data: Any) -> Adjacency:
             f"edge_weight has {len(entries)} entries, edge_index has {ends.shape[1]} columns"
         )
     matrix = np.zeros((nodes, nodes))
-    np.add.at(matrix, (ends[0], ends[1]), entries)
+    np.add.at(matrix, (ends[0].astype(np.int64), ends[1].astype(np.int64)), entries)
     return _checked(matrix)
+
+
+def pyg_edges(data: Any, none: Any) -> Any:
+    """The `edge_index` of PyG data; `none` where it has no edges."""
+    if data.edge_index is not None:
+        return data.edge_index
+    if getattr(data, "adj_t", None) is not None:
+        raise DataError("the PyG data has adj_t and no edge_index; leave out ToSparseTensor")
+    return none
+
+
+def check_edge_index(edge_index: Any, nodes: int, what: str) -> None:
+    """Refuse a tensor or array that is not `[2, E]` whole numbers from 0 and below `nodes`."""
+    shape, dtype = list(edge_index.shape), str(edge_index.dtype)
+    if len(shape) != 2 or shape[0] != 2 or (shape[1] and "int" not in dtype):
+        turned = "; transpose it: edge_index.t()" if len(shape) == 2 and shape[1] == 2 else ""
+        raise DataError(
+            f"edge_index of {what} has shape {shape} and dtype {dtype}, expected whole numbers "
+            f"[2, edges]{turned}"
+        )
+    low, high = (int(edge_index.min()), int(edge_index.max())) if shape[1] else (0, 0)
+    if shape[1] and not 0 <= low <= high < nodes:
+        raise DataError(
+            f"edge_index names nodes {low} to {high}, but {what} has {nodes} nodes, counted from "
+            "0; correct it or set num_nodes"
+        )
 
 
 def _dense(values: Any) -> Any:

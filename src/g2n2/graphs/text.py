@@ -9,7 +9,8 @@ graph6 is read as graph6, even where it is a SMILES too (`CC`, with a warning); 
 import math
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -72,43 +73,37 @@ def parse_digraph6(text: str) -> NDArray[np.float64]:
 def _decode(text: str, form: str, where: str) -> tuple[int, NDArray[np.uint8]]:
     """The number of nodes and the bits of graph6 or digraph6."""
     body = text.removeprefix("&")
-    start = f"{where}{_shown(text)} is not {form}:"
-    again = "check that the line was copied whole"
-    for position, character in enumerate(body, start=len(text) - len(body)):
-        if not 63 <= ord(character) <= 126:
-            raise DataError(
-                f"{start} character {character!r} at position {position}, expected one of '?' to "
-                f"'~' (codes 63 to 126); {again}"
+    odd = next((c for c in body if not 63 <= ord(c) <= 126), None)
+    reason = ""
+    if odd is not None:
+        at = text.index(odd)
+        reason = f"character {odd!r} at position {at}, expected one of '?' to '~' (codes 63 to 126)"
+    else:
+        values = np.frombuffer(body.encode("ascii"), dtype=np.uint8) - 63
+        # The first 1, 4 or 8 characters hold the number of nodes.
+        first, stop = (0, 1) if values[0] < 63 else (2, 8) if body[:2] == "~~" else (1, 4)
+        nodes = sum(int(v) << 6 * k for k, v in enumerate(values[first:stop][::-1]))
+        bit_count = nodes * nodes if form == "digraph6" else nodes * (nodes - 1) // 2
+        got, expected = len(values) - stop, math.ceil(bit_count / 6)
+        if got < 0:
+            reason = (
+                f"'~' announces {stop - first} characters for the number of nodes, got "
+                f"{len(values) - first}"
             )
-    values = np.frombuffer(body.encode("ascii"), dtype=np.uint8) - 63
-    # The first 1, 4 or 8 characters hold the number of nodes.
-    first, stop = (0, 1) if values[0] < 63 else (2, 8) if body[:2] == "~~" else (1, 4)
-    if len(values) < stop:
-        raise DataError(
-            f"{start} '~' announces {stop - first} characters for the number of nodes, got "
-            f"{len(values) - first}; {again}"
-        )
-    nodes = 0
-    for value in values[first:stop]:
-        nodes = nodes << 6 | int(value)
-    if nodes == 0:
-        raise DataError(
-            f"{where}the {form} string {_shown(text)} has no nodes: expected at least one; drop it"
-        )
-    bit_count = nodes * nodes if form == "digraph6" else nodes * (nodes - 1) // 2
-    expected = math.ceil(bit_count / 6)
-    if len(values) - stop != expected:
-        raise DataError(
-            f"{start} it declares {nodes} nodes and has {len(values) - stop} characters of edges, "
-            f"expected {expected}; {again}"
-        )
-    bits = np.unpackbits(values[stop:, None], axis=1)[:, 2:].ravel()
-    if bits[bit_count:].any():
-        raise DataError(
-            f"{start} its {len(bits) - bit_count} padding bits are not all 0, so the last "
-            "character is damaged; get the line again"
-        )
-    return nodes, bits[:bit_count]
+        elif not nodes:
+            reason = "it has no nodes, expected at least one"
+        elif got != expected:
+            reason = (
+                f"it declares {nodes} nodes and has {got} characters of edges, expected {expected}"
+            )
+        else:
+            bits = np.unpackbits(values[stop:, None], axis=1)[:, 2:].ravel()
+            if not bits[bit_count:].any():
+                return nodes, bits[:bit_count]
+            reason = f"its {len(bits) - bit_count} padding bits are not all 0"
+    raise DataError(
+        f"{where}{_shown(text)} is not {form}: {reason}; check that the line was copied whole"
+    )
 
 
 def encode_graph6(matrix: NDArray[np.float64]) -> str:
@@ -189,25 +184,46 @@ def parse_graph_text(text: str) -> NDArray[np.float64]:
 _READERS = {"graph6": parse_graph6, "sparse6": parse_sparse6, "digraph6": parse_digraph6}
 
 
-def _smiles_graph(text: str) -> NDArray[np.float64]:
-    """Heavy atoms and bonds of a SMILES, read by RDKit."""
-    if len(text.split()) != 1 or not text.isascii():  # RDKit stops at either without a word
-        raise DataError("it is empty, or holds white space or a character beyond ASCII")
-    if len(text) > LONGEST_SMILES:
-        raise DataError(
-            f"it has {len(text):,} characters, and RDKit is given {LONGEST_SMILES:,} at most"
-        )
+@contextmanager
+def chemistry() -> Iterator[Any]:
+    """`rdkit.Chem` with its own messages held back: ours name the record at fault."""
     try:
         from rdkit import Chem, rdBase
     except ImportError:
         raise DataError(
-            "RDKit, which reads SMILES, is not installed (pip install 'g2n2[chem]')"
+            "RDKit, which reads molecules, is not installed (pip install 'g2n2[chem]')"
         ) from None
     with rdBase.BlockLogs():
-        molecule = Chem.MolFromSmiles(text)
-    if molecule is None or not molecule.GetNumAtoms():
-        raise DataError("RDKit cannot read it")
-    return bonds(molecule)
+        yield Chem
+
+
+def parse_smiles(chem: Any, text: str) -> Any:
+    """An RDKit molecule with hydrogens implicit."""
+    if len(text) > LONGEST_SMILES:
+        raise DataError(f"it has {len(text):,} characters; at most {LONGEST_SMILES:,} are read")
+    # RDKit takes what follows white space for a name, so a sentence may pass for a molecule, and
+    # stops at a character beyond ASCII without a word.
+    if not text.isascii() or (len(text.split()) != 1 and "|" not in text):
+        raise DataError("it is empty, or holds white space or a character beyond ASCII")
+    molecule = chem.MolFromSmiles(text)
+    if molecule is None:
+        raw = chem.MolFromSmiles(text, sanitize=False)
+        raise DataError(chemistry_fault(chem, raw) or "not SMILES")
+    if not molecule.GetNumAtoms():
+        raise DataError("it has no atoms")
+    return molecule
+
+
+def chemistry_fault(chem: Any, molecule: Any) -> str:
+    """What RDKit says is wrong with a molecule it did not sanitise; None was not even parsed."""
+    problems = [] if molecule is None else chem.DetectChemistryProblems(molecule)
+    return str(problems[0].Message()) if problems else ""
+
+
+def _smiles_graph(text: str) -> NDArray[np.float64]:
+    """Heavy atoms and bonds of a SMILES."""
+    with chemistry() as chem:
+        return bonds(parse_smiles(chem, text))
 
 
 def bonds(molecule: Any) -> NDArray[np.float64]:

@@ -5,9 +5,8 @@ functions of the grid's Laplacian, so no network of the graph alone reaches R² 
 """
 
 import io
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import networkx as nx
 import numpy as np
@@ -15,25 +14,29 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ..archives import read_npz
-from ..files import find_file, missing_file, read_checked
+from ..files import DataFile
 from ..graph_set import GraphSet, Target, plain_graphs
 
 Origin = Literal["any", "mat", "image"]
-
-MAT_FILE = "TwoDGrid30.mat"
-MAT_SHA256 = "8e3fc2c8fb115f40d3b03d5d38d07e724f2a22100d2a8982dbce3ba1d4613e40"
-IMAGE_FILE = "grid95_image.npz"
-IMAGE_SHA256 = "71912c35fae069c503753afc5c6e0c0d9bc0cc18e8fe42198bbb4c3049261ca2"
-
+Array = NDArray[np.float64]
 FILTERS = ("low", "high", "band")
+_FILES = {
+    "mat": DataFile(
+        *("filtering", "TwoDGrid30.mat", "filtering"),
+        "8e3fc2c8fb115f40d3b03d5d38d07e724f2a22100d2a8982dbce3ba1d4613e40",
+    ),
+    "image": DataFile(
+        *("filtering", "grid95_image.npz", "filtering"),
+        "71912c35fae069c503753afc5c6e0c0d9bc0cc18e8fe42198bbb4c3049261ca2",
+    ),
+}
 _PICTURE, _SIDE, _BORDER = 95, 30, 2
 # Upper left corners in the picture of the training, test and validation image.
 _CORNERS = ((49, 4), (14, 29), (49, 39))
 _SPLITS = {"train": [0], "test": [1], "validation": [2]}
 
 
-@dataclass(frozen=True, eq=False)
-class Fields:
+class Fields(NamedTuple):
     """The numbers of TwoDGrid30; node r + 30 c is the pixel in row r, column c.
 
     Attributes:
@@ -43,9 +46,9 @@ class Fields:
         mask: `[900]` true where a node is scored: all but a border of two pixels.
     """
 
-    adjacency: NDArray[np.float64]
-    inputs: NDArray[np.float64]
-    targets: NDArray[np.float64]
+    adjacency: Array
+    inputs: Array
+    targets: Array
     mask: NDArray[np.bool_]
 
 
@@ -61,18 +64,16 @@ def load_filtering(data: str | Path | None = None, *, origin: Origin = "any") ->
     """
     if origin not in get_args(Origin):
         raise DataError(f"origin: got {origin!r}, expected one of {', '.join(get_args(Origin))}")
-    files = {
-        "mat": find_file(MAT_FILE, data, "filtering"),
-        "image": find_file(IMAGE_FILE, data, "filtering"),
-    }
-    chosen = {key: path for key, path in files.items() if path and origin in ("any", key)}
-    if not chosen:
-        names = {"mat": MAT_FILE, "image": IMAGE_FILE}.get(origin, f"{MAT_FILE} or {IMAGE_FILE}")
+    files = {key: file for key, file in _FILES.items() if origin in ("any", key)}
+    key = next((key for key, file in files.items() if file.find(data)), None)
+    if key is None:
+        wanted = DataFile("filtering", " or ".join(f.name for f in files.values()), "filtering")
         reason = "It is in dataset/TwoDGrid30/raw of https://github.com/balcilar/gnn-matlang."
-        raise missing_file("filtering", names, data, "filtering", reason)
-    key, path = next(iter(chosen.items()))
-    fields = read_mat(path) if key == "mat" else regenerate_filtering(read_image(path))
+        raise wanted.missing(data, reason)
+    path, content = files[key].read(data)
+    fields = read_mat(content) if key == "mat" else regenerate_filtering(read_image(content))
     targets = np.where(fields.mask[None, :, None], fields.targets, np.nan)
+    unscored = int((~fields.mask).sum())
     return plain_graphs(
         "filtering",
         [fields.adjacency] * len(fields.inputs),
@@ -83,68 +84,49 @@ def load_filtering(data: str | Path | None = None, *, origin: Origin = "any") ->
         node_names=("grey",),
         ids=tuple(f"image {k + 1}" for k in range(len(fields.inputs))),
         splits={name: np.array(indices) for name, indices in _SPLITS.items()},
-        notes=(
-            f"{int((~fields.mask).sum())} border nodes of each image have no target, not scored",
-        ),
-        source={"path": str(path), "sha256": {"mat": MAT_SHA256, "image": IMAGE_SHA256}[key]},
+        notes=(f"{unscored} border nodes of each image have no target, not scored",),
+        source={"path": str(path), "sha256": files[key].sha256},
     )
 
 
-def read_mat(path: Path) -> Fields:
-    """Read the published MATLAB file."""
+def read_mat(content: bytes) -> Fields:
+    """The published MATLAB file."""
     try:
         from scipy.io import loadmat
     except ImportError as error:
         raise DataError(
-            f"{path} needs scipy: pip install 'g2n2[train]', or take origin='image'"
+            "TwoDGrid30.mat needs scipy: pip install 'g2n2[train]', or take origin='image'"
         ) from error
-    content: dict[str, Any] = loadmat(io.BytesIO(read_checked(path, MAT_SHA256)))
-    columns = content["F"].T
+    arrays: dict[str, Any] = loadmat(io.BytesIO(content))
+    columns = arrays["F"].T
     images = columns[:12].reshape(3, 4, -1)  # input, band, low, high
-    return Fields(
-        adjacency=content["A"].astype(np.float64),
-        inputs=images[:, 0],
-        targets=images[:, [2, 3, 1]].transpose(0, 2, 1),
-        mask=columns[12] == 1,
-    )
+    targets = images[:, [2, 3, 1]].transpose(0, 2, 1)
+    return Fields(arrays["A"].astype(np.float64), images[:, 0], targets, columns[12] == 1)
 
 
-def read_image(path: Path) -> NDArray[np.uint8]:
-    """Read the picture the set is cut from, `[95, 95]`."""
-    image: NDArray[np.uint8] = read_npz(read_checked(path, IMAGE_SHA256), name=str(path))["image"]
+def read_image(content: bytes) -> NDArray[np.uint8]:
+    """The picture the set is cut from, `[95, 95]`."""
+    image: NDArray[np.uint8] = read_npz(content, name="grid95_image.npz")["image"]
     return image
 
 
 def regenerate_filtering(image: NDArray[Any]) -> Fields:
-    """Filter the picture and cut the three images out of it.
-
-    Args:
-        image: `[95, 95]` grey values from 0 to 255.
-    """
+    """Filter a picture `[95, 95]` of grey values from 0 to 255, and cut three images out of it."""
     if image.shape != (_PICTURE, _PICTURE):
         raise DataError(
             f"the picture of the filtering set is {_PICTURE}×{_PICTURE}, got {list(image.shape)}"
         )
-    picture = image.astype(np.float64)
-    filtered = [picture / 255, *_filtered(picture)]
-    crops = np.array(
-        [
-            [plane[r : r + _SIDE, c : c + _SIDE].ravel(order="F") for plane in filtered]
-            for r, c in _CORNERS
-        ]
-    )
+    planes = [image / 255, *_filtered(image.astype(np.float64))]
+    cuts = [np.s_[r : r + _SIDE, c : c + _SIDE] for r, c in _CORNERS]
+    crops = np.array([[plane[cut].ravel(order="F") for plane in planes] for cut in cuts])
     inner = np.zeros((_SIDE, _SIDE), dtype=np.bool_)
     inner[_BORDER:-_BORDER, _BORDER:-_BORDER] = True
     grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(_SIDE, _SIDE))
-    return Fields(
-        adjacency=nx.to_numpy_array(grid),
-        inputs=crops[:, 0],
-        targets=crops[:, 1:].transpose(0, 2, 1),
-        mask=inner.ravel(),
-    )
+    targets = crops[:, 1:].transpose(0, 2, 1)
+    return Fields(nx.to_numpy_array(grid), crops[:, 0], targets, inner.ravel())
 
 
-def _filtered(picture: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def _filtered(picture: Array) -> list[Array]:
     """The whole picture through the `FILTERS`, each scaled to fill 0 to 1."""
     half = _PICTURE // 2
     frequency = 0.5 * (np.arange(_PICTURE) - half) / half

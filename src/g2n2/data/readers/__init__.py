@@ -54,9 +54,8 @@ def settle_bad_records(
     """
     if not bad:
         return []
-    listed = "; ".join(bad[:SHOWN])
-    if len(bad) > SHOWN:
-        listed += f"; and {len(bad) - SHOWN} more"
+    more = f"; and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
+    listed = "; ".join(bad[:SHOWN]) + more
     if total == 1:
         raise DataError(f"{what} cannot be read: {listed}")
     if len(bad) == total:

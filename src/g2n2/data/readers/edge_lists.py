@@ -17,14 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...errors import DataError
 from ...graphs.text import NEGATIVE_NODE, are_numbers, negative_node
-from ..graph_set import Floats, GraphRecord, GraphSet, Ints, Level, assemble
+from ..graph_set import Floats, GraphSet, Ints, Level, graph_set
 from . import Options
 from .labels import numbers, read_labels, targets_of_columns
 from .tables import WITH_POINT, Table, decimal_comma, is_number, is_text, read_table
@@ -34,22 +35,8 @@ _SOURCE_NAMES = ("source", "src", "from")
 _TARGET_NAMES = ("target", "dst", "to")
 _NODE_NAMES = ("node", "node_id", "id")
 
-NodeRows = dict[str, dict[str, int]]
-"""Graph to node name to its row in the nodes file."""
-
-
-class GraphRows(NamedTuple):
-    """One graph of an edge list.
-
-    Attributes:
-        ends: `[2, E]` its edges.
-        rows: `[E]` the row of the edge table of each edge.
-        nodes: `[n]` the row of the node table of each node; 0 to n - 1 without one.
-    """
-
-    ends: Ints
-    rows: Ints
-    nodes: Ints
+NodeNumbers = dict[str, dict[str, int]]
+"""Graph to node name to its row in the nodes file, or its place among the graph's nodes."""
 
 
 def is_edge_list(table: Table) -> bool:
@@ -57,65 +44,51 @@ def is_edge_list(table: Table) -> bool:
     return all(table.first_of(names) for names in (_GRAPH_NAMES, _SOURCE_NAMES, _TARGET_NAMES))
 
 
-def read_edge_lists(edges: Table, path: Path, options: Options) -> GraphSet:
-    """Read an edge list and the nodes and graphs files beside it.
-
-    Args:
-        edges: The edge list itself.
-        path: Its path, to find the files beside it.
-        options: What the user said.
-    """
-    nodes, graphs = (_beside(path, kind) for kind in ("nodes", "graphs"))
+def read_edge_lists(path: Path, options: Options) -> GraphSet:
+    """Read an edge list and the nodes and graphs files beside it."""
+    edges, nodes, graphs = read_table(path), _beside(path, "nodes"), _beside(path, "graphs")
     level, targets = _targets(edges, nodes, graphs, options)
     keys = [_key(edges, names) for names in (_GRAPH_NAMES, _SOURCE_NAMES, _TARGET_NAMES)]
     weight = edges.first_of(("weight",))
+    notes: list[str] = []
     skip = {*keys, weight, "y", *(targets if level == "edge" else ())}
-    edge_names, edge_features, notes = _features(edges, skip)
-    weights = _numeric_column(edges, weight) if weight else None
-    node_rows = _rows_by_graph(nodes) if nodes else None
+    edge_names, edge_features = _features(edges, skip, notes)
+    node_rows = _listed_nodes(nodes) if nodes else _named_nodes(edges, keys, notes)
     order = _order(edges.columns[keys[0]], node_rows, graphs)
-    by_graph = _gather(edges, keys, order, node_rows, options.directed, notes)
-    node_names: tuple[str, ...] = ()
+    ends, edge_rows = _number_edges(edges, keys, order, node_rows, options.directed, notes)
+    sizes = np.array([len(node_rows[graph]) for graph in order], dtype=np.int64)
+    owner = np.repeat(np.arange(len(order)), sizes)[ends[0]]
+    fields: dict[str, Any] = {}
     node_features: Floats | None = None
+    file_rows = np.array([row for graph in order for row in node_rows[graph].values()], np.int64)
     if nodes:
         skip = {_key(nodes, _GRAPH_NAMES), _key(nodes, _NODE_NAMES), "y"}
-        node_names, node_features, more = _features(
-            nodes, skip | set(targets if level == "node" else ())
-        )
-        notes += more
-    fields: dict[str, Any] = {}
-    split_column = None
+        names, values = _features(nodes, skip | set(targets if level == "node" else ()), notes)
+        node_features, fields["node_names"] = values[file_rows], names
     if graphs is not None:
         if level != "graph":  # the targets are elsewhere
             options = replace(options, target=(), id=None)
-        labels = read_labels(graphs, options, {_key(graphs, _GRAPH_NAMES)})
-        fields = {name: getattr(labels, name) for name in ("targets", "columns", "splits")}
-        notes += labels.notes
-        split_column = labels.split_column
+        fields |= read_labels(graphs, options, {_key(graphs, _GRAPH_NAMES)})
+        notes += fields.pop("notes")
     if level != "graph":
-        table = nodes if level == "node" and nodes else edges
-        values, columns, more = targets_of_columns(table, targets, options.task)
-        rows = np.concatenate([g.nodes if level == "node" else g.rows for g in by_graph])
-        fields |= {"targets": values[rows], "columns": columns, "level": level}
-        notes += more
-    return assemble(
-        [
-            GraphRecord(
-                size=len(graph.nodes),
-                edges=graph.ends,
-                node_features=None if node_features is None else node_features[graph.nodes],
-                edge_features=edge_features[graph.rows],
-                weights=None if weights is None else weights[graph.rows],
-            )
-            for graph in by_graph
-        ],
+        table, rows = (nodes, file_rows) if level == "node" and nodes else (edges, edge_rows)
+        labels = targets_of_columns(table, targets, options.task)
+        notes += labels.pop("notes")
+        fields |= {**labels, "targets": labels["targets"][rows], "level": level}
+    if weight:
+        fields["weights"] = _numeric_column(edges, weight)[edge_rows]
+    source = {"format": "edge list", "split_column": None, **fields.pop("source", {})}
+    return graph_set(
+        sizes,
+        np.bincount(owner, minlength=len(order)),
+        ends - (np.cumsum(sizes) - sizes)[owner],
+        node_features,
+        edge_features[edge_rows],
         name=options.set_name(path),
-        ids=order,
-        node_names=node_names,
         edge_names=edge_names,
         notes=notes,
-        source={"format": "edge list", "split_column": split_column},
-        **fields,
+        source=source,
+        **{**fields, "ids": order},
     )
 
 
@@ -154,11 +127,10 @@ def _targets(
 
 
 def _features(
-    table: Table, skip: Collection[str | None]
-) -> tuple[tuple[str, ...], Floats, list[str]]:
+    table: Table, skip: Collection[str | None], notes: list[str]
+) -> tuple[tuple[str, ...], Floats]:
     """Every other column of numbers as `[rows, F]`, with a note on columns of text."""
     columns: dict[str, Floats] = {}
-    notes: list[str] = []
     for name, cells in table.columns.items():
         if name in skip:
             continue
@@ -169,7 +141,7 @@ def _features(
         else:
             columns[name] = _numeric_column(table, name)
     none = np.zeros((len(table), 0), np.float32)
-    return tuple(columns), np.stack(list(columns.values()), axis=1) if columns else none, notes
+    return tuple(columns), np.stack(list(columns.values()), axis=1) if columns else none
 
 
 def _numeric_column(table: Table, column: str) -> Floats:
@@ -186,8 +158,8 @@ def _numeric_column(table: Table, column: str) -> Floats:
     return values.astype(np.float32)
 
 
-def _rows_by_graph(nodes: Table) -> NodeRows:
-    rows: NodeRows = {}
+def _listed_nodes(nodes: Table) -> NodeNumbers:
+    rows: NodeNumbers = {}
     names = (nodes.columns[_key(nodes, keys)] for keys in (_GRAPH_NAMES, _NODE_NAMES))
     for row, (graph, node) in enumerate(zip(*names, strict=True)):
         if rows.setdefault(graph, {}).setdefault(node, row) != row:
@@ -197,104 +169,101 @@ def _rows_by_graph(nodes: Table) -> NodeRows:
     return rows
 
 
-def _order(of_edges: Sequence[str], node_rows: NodeRows | None, graphs: Table | None) -> list[str]:
-    """The graphs in the order of the file that lists them."""
-    in_edges = dict.fromkeys(of_edges)
-    if graphs is None:
-        return list(dict.fromkeys([*(node_rows or {}), *in_edges]))
-    listed = graphs.columns[_key(graphs, _GRAPH_NAMES)]
-    seen: set[str] = set()
-    for row, graph in enumerate(listed):
-        if graph in seen:
-            raise DataError(f"{graphs.name}, {graphs.places[row]}: graph {graph} is there again")
-        if graph not in in_edges and graph not in (node_rows or {}):
-            raise DataError(
-                f"graph {graph} of {graphs.name} has no edges, and no nodes are listed for it; "
-                "list its nodes in the nodes file"
-            )
-        seen.add(graph)
-    for graph in (*in_edges, *(node_rows or {})):
-        if graph not in seen:
-            raise DataError(f"graph {graph} is not in {graphs.name}; add a row for it")
-    return listed
-
-
-def _gather(
-    table: Table,
-    keys: Sequence[str],
-    order: Sequence[str],
-    node_rows: NodeRows | None,
-    directed: bool,
-    notes: list[str],
-) -> list[GraphRows]:
-    """Group the rows of an edge list by graph and number the nodes of each."""
-    rows_of: dict[str, list[int]] = {graph: [] for graph in order}
-    for row, graph in enumerate(table.columns[keys[0]]):
-        rows_of[graph].append(row)
-    sources, targets = table.columns[keys[1]], table.columns[keys[2]]
-    values = list(zip(*(table.columns[c] for c in table.columns if c not in keys), strict=True))
-    by_graph: list[GraphRows] = []
-    gaps: list[str] = []
-    repeated = one_way = 0
-    for graph, rows in rows_of.items():
-        names = [name for row in rows for name in (sources[row], targets[row])]
-        index = _node_numbers(names, graph, node_rows, gaps)
-        row_of: dict[tuple[int, int], int] = {}
-        written = set()
-        for row in rows:
-            try:
-                u, v = index[sources[row]], index[targets[row]]
-            except KeyError as error:
-                raise DataError(
-                    f"{table.name}, {table.places[row]}: node {error.args[0]} of graph {graph} is "
-                    "not in the nodes file; add it there"
-                ) from error
-            repeated += (u, v) in written
-            written.add((u, v))
-            for edge in ((u, v),) if directed else ((u, v), (v, u)):
-                before = row_of.setdefault(edge, row)
-                if values and values[before] != values[row]:
-                    raise DataError(
-                        f"{table.name}, {table.places[row]}: the edge {sources[row]} "
-                        f"{targets[row]} of graph {graph} has other values than on "
-                        f"{table.places[before]}; remove one line"
-                        + ("" if directed else ", or read with directed=True")
-                    )
-        one_way += sum((v, u) not in written for u, v in written)
-        nodes = range(len(index)) if node_rows is None else node_rows.get(graph, index).values()
-        by_graph.append(
-            GraphRows(
-                np.array(list(row_of), dtype=np.int64).reshape(-1, 2).T,
-                np.array(list(row_of.values()), dtype=np.int64),
-                np.array(list(nodes), dtype=np.int64),
-            )
-        )
-    if repeated:
-        notes.append(f"{repeated} edges are written twice and entered once.")
-    if one_way and not directed:
-        notes.append(f"{one_way} edges are written one way and entered both ways.")
+def _named_nodes(edges: Table, keys: Sequence[str], notes: list[str]) -> NodeNumbers:
+    """The nodes that edges name: by number, or else by first mention."""
+    names: dict[str, dict[str, int]] = {}
+    for graph, *ends in zip(*(edges.columns[key] for key in keys), strict=True):
+        names.setdefault(graph, {}).update(dict.fromkeys(ends, 0))
+    gaps = []
+    for graph, of_graph in names.items():
+        distinct = list(of_graph)
+        if (negative := negative_node(distinct)) is not None:
+            raise DataError(f"graph {graph}: {NEGATIVE_NODE.format(negative)}")
+        if are_numbers(distinct):
+            distinct.sort(key=int)
+            present = [int(name) for name in distinct]
+            after = (low + 1 for low, high in pairwise(present) if high > low + 1)
+            if (missing := next(after, None)) is not None:
+                gaps.append(f"graph {graph} has no node {missing}")
+        names[graph] = {name: number for number, name in enumerate(distinct)}
     if gaps:
         notes.append(
             f"Node numbers have gaps in {len(gaps)} graphs ({gaps[0]}); a number that no edge "
             "names makes no node: list lone nodes in the nodes file."
         )
-    return by_graph
+    return names
 
 
-def _node_numbers(
-    names: Sequence[str], graph: str, node_rows: NodeRows | None, gaps: list[str]
-) -> dict[str, int]:
-    """Node name to its number: the nodes file's order, else by number, else by first mention."""
-    if node_rows is not None:
-        return {name: number for number, name in enumerate(node_rows.get(graph, {}))}
-    distinct = list(dict.fromkeys(names))
-    if (negative := negative_node(distinct)) is not None:
-        raise DataError(f"graph {graph}: {NEGATIVE_NODE.format(negative)}")
-    if are_numbers(distinct):
-        distinct.sort(key=int)
-        present = {int(name) for name in distinct}
-        span = range(int(distinct[0]), int(distinct[-1]))
-        missing = next((number for number in span if number not in present), None)
-        if missing is not None:
-            gaps.append(f"graph {graph} has no node {missing}")
-    return {name: number for number, name in enumerate(distinct)}
+def _order(in_edges: Sequence[str], node_rows: NodeNumbers, graphs: Table | None) -> list[str]:
+    """The graphs in the order of the file that lists them."""
+    with_nodes = dict.fromkeys([*node_rows, *in_edges])
+    if graphs is None:
+        return list(with_nodes)
+    listed, seen = graphs.columns[_key(graphs, _GRAPH_NAMES)], set[str]()
+    for row, graph in enumerate(listed):
+        if graph in seen:
+            raise DataError(f"{graphs.name}, {graphs.places[row]}: graph {graph} is there again")
+        if graph not in with_nodes:
+            raise DataError(
+                f"graph {graph} of {graphs.name} has no edges, and no nodes are listed for it; "
+                "list its nodes in the nodes file"
+            )
+        seen.add(graph)
+    for graph in with_nodes:
+        if graph not in seen:
+            raise DataError(f"graph {graph} is not in {graphs.name}; add a row for it")
+    return list(listed)
+
+
+def _number_edges(
+    table: Table,
+    keys: Sequence[str],
+    order: Sequence[str],
+    node_rows: NodeNumbers,
+    directed: bool,
+    notes: list[str],
+) -> tuple[Ints, Ints]:
+    """Edges `[2, E]` by graph, nodes counted through all graphs, and the row of each."""
+    number: dict[tuple[str, str], int] = {}
+    for graph in order:
+        for node in node_rows.get(graph, ()):
+            number[graph, node] = len(number)
+    graph_cells, *end_cells = (table.columns[key] for key in keys)
+    try:
+        written = np.array(
+            [[number[key] for key in zip(graph_cells, cells, strict=True)] for cells in end_cells]
+        ).reshape(2, -1)
+    except KeyError as error:
+        graph, node = error.args[0]
+        ends = zip(graph_cells, *end_cells, strict=True)
+        row = next(row for row, (of, *pair) in enumerate(ends) if of == graph and node in pair)
+        raise DataError(
+            f"{table.name}, {table.places[row]}: node {node} of graph {graph} is not in the nodes "
+            "file; add it there"
+        ) from error
+    rank = {graph: place for place, graph in enumerate(order)}
+    rows = np.argsort([rank[graph] for graph in graph_cells], kind="stable")
+    entered = written[:, rows]
+    if not directed:  # each edge, then the same edge backwards
+        entered = np.stack([entered, entered[::-1]], axis=2).reshape(2, -1)
+        rows = np.repeat(rows, 2)
+    codes = entered[0] * len(number) + entered[1]
+    _, first, entry = np.unique(codes, return_index=True, return_inverse=True)
+    others = [table.columns[name] for name in table.columns if name not in keys]
+    for again in np.flatnonzero(rows != rows[first[entry]]):
+        row, before = int(rows[again]), int(rows[first[entry[again]]])
+        if any(cells[row] != cells[before] for cells in others):
+            raise DataError(
+                f"{table.name}, {table.places[row]}: the edge {end_cells[0][row]} "
+                f"{end_cells[1][row]} of graph {graph_cells[row]} has other values than on "
+                f"{table.places[before]}; remove one line"
+                + ("" if directed else ", or read with directed=True")
+            )
+    forward = np.unique(written[0] * len(number) + written[1])
+    backward = forward % len(number) * len(number) + forward // len(number)
+    if repeated := written.shape[1] - len(forward):
+        notes.append(f"{repeated} edges are written twice and entered once.")
+    if (one_way := int((~np.isin(backward, forward)).sum())) and not directed:
+        notes.append(f"{one_way} edges are written one way and entered both ways.")
+    kept = np.sort(first)
+    return entered[:, kept], rows[kept]

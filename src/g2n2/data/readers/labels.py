@@ -6,8 +6,8 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,6 @@ from .tables import WITH_POINT, Table, decimal_comma, is_missing, is_text, short
 
 Values = NDArray[np.float64]
 Column = tuple[Values, Target]
-TargetBlock = tuple[Values, tuple[Target, ...], list[str]]
-"""`[rows, T]` values, their columns, and notes on what was inferred."""
-
 _ID_NAMES = ("id", "mol_id", "molecule_id", "compound_id", "graph_id", "name", "index", "idx")
 _SPLIT_NAMES = ("split", "subset", "partition", "fold")
 PART_NAMES = {
@@ -36,25 +33,10 @@ _POSITIVE = frozenset({"yes", "y", "true", "t", "positive", "pos", "active", "to
 _CLASS_NAMES = frozenset({"class", "label", "category", "classes", "labels"})
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """Ids, targets and splits of a table; the fields are those of `GraphSet`."""
+def read_labels(table: Table, options: Options, used: Collection[str]) -> dict[str, Any]:
+    """Fields of `GraphSet` from a table of one row per graph: ids, targets, columns, splits, notes.
 
-    ids: tuple[str, ...]
-    targets: Values
-    columns: tuple[Target, ...]
-    splits: Mapping[str, Ints]
-    notes: tuple[str, ...]
-    split_column: str | None
-
-
-def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels:
-    """Read ids, targets and splits from a table of one row per graph.
-
-    Args:
-        table: The table.
-        options: The user's `target`, `task`, `id` and `split_column`.
-        used: Columns that hold the graphs themselves.
+    `source` has the name of the split column; `used` are columns that hold the graphs themselves.
     """
     wanted = None if options.target is None else [table.find(name) for name in options.target]
     if both := [column for column in wanted or () if column in used]:
@@ -64,50 +46,26 @@ def read_labels(table: Table, options: Options, used: Collection[str]) -> Labels
     free = [column for column in table.columns if column not in {*used, *(wanted or ())}]
     split_column, splits = _splits(table, options, free)
     free = [column for column in free if column != split_column]
-    id_column, usual = _id_column(table, options, free, _facts_in(table))
+    id_column, usual = _id_column(table, options, free, facts_in(table))
     notes = [f"Column {id_column} gives the ids."] if id_column else []
     if id_column is None and usual:
-        cells = table.columns[usual[0]]
-        repeated = next((cell for cell, count in Counter(cells).items() if count > 1), None)
-        why = f"{repeated!r} occurs more than once"
-        if any(map(is_missing, cells)):
-            why = "a cell is empty"
+        cells, why = table.columns[usual[0]], "a cell is empty"
+        if not any(map(is_missing, cells)):
+            repeated = next(cell for cell, count in Counter(cells).items() if count > 1)
+            why = f"{repeated!r} occurs more than once"
         notes.append(f"Column {usual[0]} gives no ids, as {why}: rows are numbered from 0.")
     if split_column:
         notes.append(f"Column {split_column} gives the split.")
     if wanted is None:
         free = [column for column in free if column != id_column]
-        wanted, left_out = _numeric(table, free)
-        notes += left_out
+        wanted = _numeric(table, free, notes)
         if not wanted:
             texts = f" (of text: {shortened(free)})" if free else ""
             notes.append(f"No column of numbers is left to predict{texts}.")
-    values, columns, more = targets_of_columns(table, wanted, options.task)
+    fields = targets_of_columns(table, wanted, options.task)
     ids = table.columns[id_column] if id_column else map(str, table.rows)
-    return Labels(tuple(ids), values, columns, splits, (*notes, *more), split_column)
-
-
-def row_names(table: Table, options: Options, used: Collection[str]) -> tuple[str, ...]:
-    """The user's name of each row: its cell in the id column, even if repeated or empty."""
-    column = naming_column(table, options, used, _facts_in(table))
-    return tuple(table.columns[column]) if column else tuple(map(str, table.rows))
-
-
-def naming_column(
-    table: Table, options: Options, used: Collection[str], facts_of: FactsOf
-) -> str | None:
-    """The column whose cells name the rows of a table; None if rows have numbers only.
-
-    Args:
-        table: Its columns; the rows may be elsewhere.
-        options: The user's `id` and `target`.
-        used: Columns that hold the graphs themselves.
-        facts_of: Scans all rows of some columns.
-    """
-    targets = {table.find(name) for name in options.target or ()}
-    free = [column for column in table.columns if column not in {*used, *targets}]
-    chosen, usual = _id_column(table, options, free, facts_of)
-    return chosen or next(iter(usual), None)
+    fields |= {"ids": tuple(ids), "splits": splits, "source": {"split_column": split_column}}
+    return {**fields, "notes": [*notes, *fields["notes"]]}
 
 
 class ColumnFacts:
@@ -140,17 +98,60 @@ class ColumnFacts:
         ranked = np.sort(np.frombuffer(self._hashes, dtype=np.int64))
         return frozenset(np.unique(ranked[1:][ranked[1:] == ranked[:-1]]).tolist())
 
-    @property
-    def distinct(self) -> bool:
-        """Whether the cells tell rows apart."""
-        return not self.missing and not self.repeated_hashes
-
 
 FactsOf = Callable[[Collection[str]], Mapping[str, ColumnFacts]]
 
 
-def _facts_in(table: Table) -> FactsOf:
+def facts_in(table: Table) -> FactsOf:
+    """Facts about columns of a table in memory."""
     return lambda columns: {name: ColumnFacts().seen(table.columns[name]) for name in columns}
+
+
+def naming_column(
+    table: Table, options: Options, used: Collection[str], facts_of: FactsOf
+) -> str | None:
+    """The column whose cells, even if repeated or empty, name the rows of a table; else None.
+
+    The rows may be elsewhere: `facts_of` scans all rows of some columns.
+    """
+    targets = {table.find(name) for name in options.target or ()}
+    free = [column for column in table.columns if column not in {*used, *targets}]
+    chosen, usual = _id_column(table, options, free, facts_of)
+    return chosen or next(iter(usual), None)
+
+
+def _id_column(
+    table: Table, options: Options, free: Sequence[str], facts_of: FactsOf
+) -> tuple[str | None, list[str]]:
+    """The column named, one with a usual name, or the first of text; all distinct unless named.
+
+    Text is no id if another column has the usual name of an id, even one with repeated cells. The
+    second result are the columns with a usual name that are not empty, as titles in SDF files are.
+    """
+    if options.id is not None:
+        return table.find(options.id), []
+    facts = facts_of([column for name in _ID_NAMES for column in free if column.lower() == name])
+    usual = [column for column, counts in facts.items() if counts.missing < counts.rows]
+    if not usual:
+        facts = facts_of(free)
+    for column in usual or [column for column, counts in facts.items() if counts.of_text]:
+        if not facts[column].missing and not facts[column].repeated_hashes:
+            return column, usual
+    return None, usual
+
+
+def _splits(
+    table: Table, options: Options, free: Sequence[str]
+) -> tuple[str | None, dict[str, Ints]]:
+    if options.split_column is not None:
+        column = table.find(options.split_column)
+        return column, rows_by_part(table.columns[column], f"column {column} of {table.name}")
+    for column in free:
+        if column.lower() in _SPLIT_NAMES:
+            cells = {cell.lower() for cell in table.columns[column]}
+            if cells <= PART_NAMES.keys() and len(cells) > 1:
+                return column, rows_by_part(table.columns[column], column)
+    return None, {}
 
 
 def rows_by_part(names: Sequence[str], where: str) -> dict[str, Ints]:
@@ -174,43 +175,9 @@ def rows_by_part(names: Sequence[str], where: str) -> dict[str, Ints]:
     return {part: np.array(rows, dtype=np.int64) for part, rows in parts.items()}
 
 
-def _splits(
-    table: Table, options: Options, free: Sequence[str]
-) -> tuple[str | None, dict[str, Ints]]:
-    if options.split_column is not None:
-        column = table.find(options.split_column)
-        return column, rows_by_part(table.columns[column], f"column {column} of {table.name}")
-    for column in free:
-        cells = {cell.lower() for cell in table.columns[column]}
-        if column.lower() in _SPLIT_NAMES and cells <= PART_NAMES.keys() and len(cells) > 1:
-            return column, rows_by_part(table.columns[column], column)
-    return None, {}
-
-
-def _id_column(
-    table: Table, options: Options, free: Sequence[str], facts_of: FactsOf
-) -> tuple[str | None, list[str]]:
-    """The column named, one with a usual name, or the first of text; all distinct unless named.
-
-    Text is no id if another column has the usual name of an id, even one with repeated cells.
-
-    Returns:
-        The column, and the columns with a usual name that are not empty, as the titles of most
-        SDF files are.
-    """
-    if options.id is not None:
-        return table.find(options.id), []
-    facts = facts_of([column for name in _ID_NAMES for column in free if column.lower() == name])
-    usual = [column for column, counts in facts.items() if counts.missing < counts.rows]
-    if not usual:
-        facts = facts_of(free)
-    candidates = usual or [column for column, counts in facts.items() if counts.of_text]
-    return next((column for column in candidates if facts[column].distinct), None), usual
-
-
-def _numeric(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The columns that hold numbers, and a note on each that nearly does."""
-    chosen, notes = [], []
+def _numeric(table: Table, columns: Sequence[str], notes: list[str]) -> list[str]:
+    """The columns that hold numbers, with a note on each that nearly does."""
+    chosen = []
     for column in columns:
         cells = table.columns[column]
         if (values := numbers(cells)) is not None:
@@ -218,16 +185,16 @@ def _numeric(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]
             continue
         texts = [row for row, cell in enumerate(cells) if is_text(cell)]
         if (row := decimal_comma(cells)) is not None:
-            notes.append(
-                f"Column {column} is left out: {cells[row]!r} ({table.places[row]}) has a comma; "
-                f"{WITH_POINT}."
-            )
+            why = f"{cells[row]!r} ({table.places[row]}) has a comma; {WITH_POINT}"
         elif len(texts) < len(cells) / 2:
-            notes.append(
-                f"Column {column} is left out: {len(texts)} of its {len(cells)} values are no "
-                f"numbers ({table.places[texts[0]]}: {cells[texts[0]]!r})."
+            why = (
+                f"{len(texts)} of its {len(cells)} values are no numbers "
+                f"({table.places[texts[0]]}: {cells[texts[0]]!r})"
             )
-    return chosen, notes
+        else:
+            continue
+        notes.append(f"Column {column} is left out: {why}.")
+    return chosen
 
 
 def numbers(cells: Sequence[str]) -> Values | None:
@@ -238,37 +205,35 @@ def numbers(cells: Sequence[str]) -> Values | None:
         return None
 
 
-def targets_of_columns(table: Table, names: Sequence[str], task: Task | None) -> TargetBlock:
-    """The targets in some columns of a table."""
+def targets_of_columns(table: Table, names: Sequence[str], task: Task | None) -> dict[str, Any]:
+    """Targets, columns and notes from some columns of a table."""
     columns = [_from_cells(name, table.columns[name], table.places, task) for name in names]
     return _side_by_side(columns, len(table))
 
 
 def targets_of_array(
-    block: Values,
-    whole: bool,
-    task: Task | None,
-    wanted: Sequence[str] | None,
-    names: Sequence[str] = (),
-) -> TargetBlock:
-    """Targets from an array `[rows, T]`: `y`, or `y0`, `y1`, … where it has several columns.
+    block: NDArray[Any], options: Options, names: Sequence[str] = (), whole: bool | None = None
+) -> dict[str, Any]:
+    """Targets, columns and notes from an array `[rows, T]`: `y`, or `y0`, `y1`, ….
 
     Args:
-        block: The numbers.
-        whole: Whether they were stored as whole numbers, which are then classes.
-        task: What the user says they are.
-        wanted: Names of the columns to keep; None keeps all.
+        block: The numbers; whole numbers are classes.
+        options: The user's `task` and `target`.
         names: The columns' own names, where the source has any.
+        whole: Whether they were stored as whole numbers; None if the array's type says so.
     """
-    width = block.shape[1]
+    width, whole = block.shape[1], block.dtype.kind in "biu" if whole is None else whole
     names = list(names) or (["y"] if width == 1 else [f"y{number}" for number in range(width)])
     if len(names) != width:
         raise DataError(f"there are {len(names)} names for {width} target columns")
-    if unknown := [name for name in wanted or () if name not in names]:
-        existing = f"they are {', '.join(names[:12])}" if names else "there is none"
+    wanted = names if options.target is None else options.target
+    if unknown := [name for name in wanted if name not in names]:
+        existing = f"they are {shortened(names)}" if names else "there is none"
         raise DataError(f"there is no target {unknown[0]!r}; {existing}")
-    chosen = [names.index(name) for name in (names if wanted is None else wanted)]
-    columns = [_from_numbers(names[k], block[:, k], whole, task) for k in chosen]
+    values = block.astype(np.float64)
+    columns = [
+        _from_numbers(name, values[:, names.index(name)], whole, options.task) for name in wanted
+    ]
     return _side_by_side(columns, len(block))
 
 
@@ -284,17 +249,17 @@ def _from_cells(
         return _from_numbers(name, values, name.lower() in _CLASS_NAMES, task, places)
     if (row := decimal_comma(cells)) is not None:
         raise DataError(f"target {name!r}, {places[row]}: {cells[row]!r} has a comma; {WITH_POINT}")
-    classes = sorted({cell for cell in cells if not is_missing(cell)})
-    present = sum(not is_missing(cell) for cell in cells)
+    present = [cell for cell in cells if not is_missing(cell)]
+    classes = sorted(set(present))
     texts = [row for row, cell in enumerate(cells) if is_text(cell)]
-    if task == "regression" or len(texts) < present / 2:
+    if task == "regression" or len(texts) < len(present) / 2:
         raise DataError(
             f"target {name!r}, {places[texts[0]]}: {cells[texts[0]]!r} is not a number "
-            f"({len(texts)} of {present} values are none); correct it or leave the cell empty"
+            f"({len(texts)} of {len(present)} values are none); correct it or leave the cell empty"
         )
-    if len(classes) > min(_MOST_CLASSES, max(2, present / 2)):
+    if len(classes) > min(_MOST_CLASSES, max(2, len(present) / 2)):
         raise DataError(
-            f"target {name!r} holds {len(classes)} different texts in {present} rows, such as "
+            f"target {name!r} holds {len(classes)} different texts in {len(present)} rows, such as "
             f"{classes[0]!r}; expected numbers with a decimal point, or the names of a few classes"
         )
     if len(classes) == 2 and classes[0].lower() in _POSITIVE:
@@ -316,8 +281,6 @@ def _from_numbers(
     distinct = np.unique(values[~np.isnan(values)])
     two = set(distinct.tolist()) in ({0.0, 1.0}, {-1.0, 1.0})
     are_classes = whole and len(distinct) > 1 and bool((distinct == np.round(distinct)).all())
-    if task == "regression" or (task is None and not two and not are_classes):
-        return values, Target(name)
     if task == "multilabel" or (task == "binary" and len(distinct) < 2):
         # One label may be all 0 in a small set; its classes are known all the same.
         if not set(distinct.tolist()) <= {0.0, 1.0}:
@@ -327,7 +290,8 @@ def _from_numbers(
                 f"a {task} target holds 0, 1 or nothing"
             )
         return values, Target(name, kind="binary", classes=("0", "1"))
-    if len(distinct) > _MOST_CLASSES and task is None:
+    inferred = two or (are_classes and len(distinct) <= _MOST_CLASSES)
+    if task == "regression" or (task is None and not inferred):
         return values, Target(name)
     coded = np.where(np.isnan(values), math.nan, np.searchsorted(distinct, values).astype(float))
     return _as_classes(name, coded, tuple(f"{value:g}" for value in distinct), task)
@@ -343,10 +307,8 @@ def _as_classes(name: str, coded: Values, classes: tuple[str, ...], task: Task |
     return coded, Target(name, kind="binary" if two else "multiclass", classes=classes)
 
 
-def _side_by_side(columns: Sequence[Column], rows: int) -> TargetBlock:
+def _side_by_side(columns: Sequence[Column], rows: int) -> dict[str, Any]:
     """Columns as `[rows, T]`; beside binary ones, a column of only 0 or only 1 is a label too."""
-    if not columns:
-        return np.zeros((rows, 0)), (), []
     targets: list[Target] = []
     notes: list[str] = []
     any_binary = any(target.kind == "binary" for _, target in columns)
@@ -364,4 +326,5 @@ def _side_by_side(columns: Sequence[Column], rows: int) -> TargetBlock:
             shown = f"the value {distinct[0]:g} only" if len(distinct) else "no value"
             notes.append(f"Target {target.name} holds {shown}: there is nothing to learn from it.")
         targets.append(target)
-    return np.stack([values for values, _ in columns], axis=1), tuple(targets), notes
+    block = np.stack([values for values, _ in columns], axis=1) if columns else np.zeros((rows, 0))
+    return {"targets": block, "columns": tuple(targets), "notes": notes}

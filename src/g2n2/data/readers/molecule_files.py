@@ -14,24 +14,17 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 from ...errors import DataError
-from ...input_files import require_readable_at_once
-from ..graph_set import GraphSet, assemble
+from ...input_files import open_text
+from ..graph_set import GraphSet
 from . import Options, settle_bad_records
-from .labels import numbers, read_labels, row_names
-from .molecules import (
-    ATOM_FEATURES,
-    BOND_FEATURES,
-    MoleculeRecord,
-    chemistry,
-    fragment_notes,
-    is_smiles,
-    parse_records,
-)
-from .tables import SMILES_NAMES, Table, shortened, text_lines
+from .labels import facts_in, naming_column, numbers, read_labels
+from .molecules import MoleculeRecord, fragment_notes, parse_records
+from .tables import SMILES_NAMES, RecordFile, Table, shortened
 
 SAMPLE = 200
 """Cells of a column that are tried as SMILES."""
@@ -45,12 +38,13 @@ _LARGEST_RECORD = 2**26  # characters of an SDF between two $$$$
 _NOT_TARGETS = frozenset({"properties", "lattice", "pbc", "origin"})  # of extended XYZ
 
 
-def read_smiles_table(table: Table, options: Options) -> GraphSet:
+def read_smiles_table(file: RecordFile, options: Options) -> GraphSet:
     """Read the molecules of a table with their ids, targets and split.
 
     The SMILES column is the one named, one with a usual name, or the one RDKit reads best. A row
     whose SMILES cannot be read is named and skipped, or refused.
     """
+    table, _ = file.read()
     column = smiles_column(table, options.smiles)
     note = f"Column {column} gives the molecules."
     return _read(table, table.columns[column], options, "smiles", (column,), [note])
@@ -58,26 +52,21 @@ def read_smiles_table(table: Table, options: Options) -> GraphSet:
 
 def read_smiles_list(texts: Sequence[str], options: Options) -> GraphSet:
     """Read molecules given as a list of SMILES; their ids are their indices in it."""
-    places = tuple(f"molecule {number}" for number in range(len(texts)))
+    places = [f"molecule {number}" for number in range(len(texts))]
     name = "the molecule" if len(texts) == 1 else "the list"
-    table = Table(name, {"smiles": list(texts)}, tuple(range(len(texts))), places)
+    table = Table(name, {"smiles": texts}, places, range(len(texts)))
     return _read(table, texts, options, "smiles", ("smiles",), [])
 
 
 def read_molecule_files(source: str | Path, options: Options) -> GraphSet:
     """Read one SDF, mol or XYZ file, gzipped or not, or a folder of them."""
-    require_readable_at_once(source)
-    records = list(molecule_records(Path(source)))
-    keys = dict.fromkeys(key for record in records for key in record.properties)
-    columns = {key: [record.properties.get(key, "") for record in records] for key in keys}
-    places = tuple(record.place for record in records)
-    table = Table(str(source), columns, tuple(range(len(records))), places)
+    table, records = open_molecule_files(Path(source)).read()
     return _read(table, records, options, "molecules", NOT_LABELS, [])
 
 
 def _read(
     table: Table,
-    records: Sequence[str | MoleculeRecord],
+    records: Sequence[Any],
     options: Options,
     form: str,
     used: Collection[str],
@@ -85,11 +74,11 @@ def _read(
 ) -> GraphSet:
     """The graphs of some records; `table` holds what else is said of each."""
     parsed = parse_records(records, options)
-    names = row_names(table, options, used)
-    numbered = names == tuple(map(str, table.rows))
+    column = naming_column(table, options, used, facts_in(table))
+    names = tuple(table.columns[column] if column else map(str, table.rows))
     bad = [
-        f"{table.places[row]}{'' if numbered else f' ({names[row]})'}: {why}"
-        for row, why in parsed.bad
+        f"{table.places[row]}{f' ({names[row]})' if column else ''}: {why}"
+        for row, why in parsed.unread.items()
     ]
     notes += settle_bad_records(bad, len(table), table.name, options.on_bad)
     if any(isinstance(record, MoleculeRecord) and record.atoms for record in records):
@@ -97,27 +86,15 @@ def _read(
     if without := parsed.without_orders:
         notes.append(f"{without} molecules get no bond orders: each bond counts as single.")
     labels = read_labels(table.keep(parsed.rows), options, used)
-    return assemble(
-        parsed.records,
-        name=options.set_name(table.name),
-        ids=labels.ids,
-        targets=labels.targets,
-        columns=labels.columns,
-        splits=labels.splits,
-        node_names=ATOM_FEATURES,
-        edge_names=BOND_FEATURES,
-        notes=(*notes, *fragment_notes(parsed.fragmented, options.largest), *labels.notes),
-        source={
-            "format": form,
-            "smiles": tuple(parsed.smiles),
-            "split_column": labels.split_column,
-            "rows": tuple(parsed.rows),
-            "elements": tuple(parsed.elements),
-            "records": len(table),
-            "record_ids": names,
-            "unread": dict(parsed.bad),
-        },
-    )
+    notes += [*fragment_notes(parsed.fragmented, options.largest), *labels.pop("notes")]
+    source = {
+        "format": form,
+        "smiles": tuple(parsed.smiles),
+        "records": len(table),
+        "record_ids": names,
+        **labels.pop("source"),
+    }
+    return parsed.graph_set(source, name=options.set_name(table.name), notes=notes, **labels)
 
 
 def smiles_column(table: Table, named: str | None) -> str:
@@ -127,13 +104,12 @@ def smiles_column(table: Table, named: str | None) -> str:
     if usual := table.first_of(SMILES_NAMES):
         return usual
     scores: dict[str, tuple[float, float]] = {}
-    with chemistry() as chem:
-        for column, cells in table.columns.items():
-            sample = [cell for cell in cells if cell][:SAMPLE]
-            if sample and numbers(sample) is None:
-                share = sum(is_smiles(chem, cell) for cell in sample) / len(sample)
-                # Words such as C, F or IN are SMILES too; more varied text is likelier one.
-                scores[column] = (share, len(set("".join(sample))))
+    for column, cells in table.columns.items():
+        sample = [cell for cell in cells if cell][:SAMPLE]
+        if sample and numbers(sample) is None:
+            share = len(parse_records(sample, Options()).rows) / len(sample)
+            # Words such as C, F or IN are SMILES too; more varied text is likelier one.
+            scores[column] = (share, len(set("".join(sample))))
     best = max(scores, key=lambda column: scores[column], default=None)
     if best is None or scores[best][0] < 0.5:
         raise DataError(
@@ -149,40 +125,42 @@ def is_molecule_file(path: Path) -> bool:
     return path.name.lower().removesuffix(".gz").endswith((".sdf", ".mol", ".xyz"))
 
 
-def molecule_records(path: Path) -> Iterator[MoleculeRecord]:
+def open_molecule_files(path: Path) -> RecordFile:
+    """The molecules of a file or folder; each property is a column."""
+    columns = dict.fromkeys(key for record in _records(path) for key in record.properties)
+
+    def rows() -> Iterator[tuple[str, list[str], MoleculeRecord]]:
+        for record in _records(path):
+            yield record.place, [record.properties.get(key, "") for key in columns], record
+
+    return RecordFile(str(path), tuple(columns), rows)
+
+
+def _records(path: Path) -> Iterator[MoleculeRecord]:
     """Every molecule of a file, or of a folder with its files in the order of their names."""
     if not path.is_dir():
-        yield from _file_records(path)
+        is_xyz = ".xyz" in path.name.lower()
+        with open_text(path, newline=None if is_xyz else "\n") as lines:
+            yield from (_xyz_records if is_xyz else _sdf_records)(lines, str(path))
         return
-    empty = True
-    for file in sorted(file for file in path.iterdir() if is_molecule_file(file)):
+    files = sorted(file for file in path.iterdir() if is_molecule_file(file))
+    if not files:
+        raise DataError(f"the folder {str(path)!r} holds no .sdf, .mol or .xyz file")
+    for file in files:
         try:
-            records = list(_file_records(file))
+            records = list(_records(file))
         except DataError as fault:  # one bad file of a folder is one bad record
             records = [MoleculeRecord("the file", {}, fault=str(fault))]
         for number, record in enumerate(records, start=1):
             name = file.name.partition(".")[0] + (f"-{number}" if len(records) > 1 else "")
-            rest = {key: value for key, value in record.properties.items() if key != "name"}
-            place = f"{file.name}, {record.place}"
-            empty = False
-            yield replace(record, place=place, properties={"name": name, **rest})
-    if empty:
-        raise DataError(f"the folder {str(path)!r} holds no .sdf, .mol or .xyz file")
-
-
-def _file_records(file: Path) -> Iterator[MoleculeRecord]:
-    is_xyz = ".xyz" in file.name.lower()
-    with text_lines(file, None if is_xyz else "\n") as lines:
-        yield from (_xyz_records if is_xyz else _sdf_records)(lines, str(file))
+            properties = {**record.properties, "name": name}
+            yield replace(record, place=f"{file.name}, {record.place}", properties=properties)
 
 
 def _sdf_records(lines: Iterable[str], source: str) -> Iterator[MoleculeRecord]:
     """The molecules of an SDF or a mol file, with their data items."""
     number = 0
-    for text in _sdf_texts(lines, source):
-        if not text.strip():
-            continue
-        number += 1
+    for number, text in enumerate(sdf_texts(lines, source), start=1):
         head, _, tail = text.partition("M  END")
         properties = {"name": text.partition("\n")[0].strip()}
         properties |= {key: value.strip() for key, value in _DATA_ITEM.findall(tail)}
@@ -191,12 +169,14 @@ def _sdf_records(lines: Iterable[str], source: str) -> Iterator[MoleculeRecord]:
         raise DataError(f"{source} is empty; expected SDF records that end with $$$$")
 
 
-def _sdf_texts(lines: Iterable[str], source: str) -> Iterator[str]:
+def sdf_texts(lines: Iterable[str], source: str) -> Iterator[str]:
+    """The records of an SDF that are not empty; each ends with a line `$$$$`."""
     record: list[str] = []
     size = 0
-    for line in lines:
+    for line in chain(lines, ["$$$$"]):
         if line.startswith("$$$$"):
-            yield "".join(record)
+            if any(map(str.strip, record)):
+                yield "".join(record)
             record, size = [], 0
             continue
         record.append(line.replace("\r\n", "\n"))
@@ -206,14 +186,10 @@ def _sdf_texts(lines: Iterable[str], source: str) -> Iterator[str]:
                 f"{source} has a record of more than {_LARGEST_RECORD:,} characters; expected SDF "
                 "records that end with $$$$"
             )
-    yield "".join(record)
 
 
 def _xyz_records(lines: Iterable[str], source: str) -> Iterator[MoleculeRecord]:
-    """The molecules of an XYZ file: a count, a comment, then an atom a line; any number of these.
-
-    A molecule with a line that is no atom is given with its fault.
-    """
+    """The molecules of an XYZ file, each a count, a comment, then an atom a line."""
     numbered = enumerate(lines, start=1)
     molecules = 0
     for at, line in numbered:

@@ -7,16 +7,15 @@ S, E, Z), which do not depend on the order of the atoms.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...errors import DataError
-from ...graphs.text import LONGEST_SMILES
-from ..graph_set import GraphRecord
+from ...graphs.text import LONGEST_SMILES, chemistry, chemistry_fault, parse_smiles
+from ..graph_set import GraphRecord, GraphSet, assemble
 from . import Options
 
 Molecule: TypeAlias = Any  # an rdkit Mol: RDKit ships no types
@@ -29,8 +28,15 @@ ATOM_FEATURES = (
     *("formal charge", "aromatic", "sp", "sp2", "sp3", "hydrogens", "in ring", "R", "S (stereo)"),
 )
 BOND_FEATURES = ("single", "double", "triple", "aromatic", "in ring", "E", "Z")
-_ELEMENT_COLUMN = {symbol: column for column, symbol in enumerate(ELEMENTS)}
-_BOND_ORDERS = {1.0: 0, 2.0: 1, 3.0: 2, 1.5: 3}
+
+
+def _one_hot(names: Sequence[Any]) -> dict[Any, tuple[float, ...]]:
+    return {name: tuple(float(other == name) for other in names) for name in names}
+
+
+_ELEMENT = _one_hot((*ELEMENTS, OTHER_ELEMENT))
+_HYBRIDISATION = _one_hot(("SP", "SP2", "SP3"))
+_BOND_ORDER = _one_hot((1.0, 2.0, 3.0, 1.5))
 _BOND_ORDER_TRIALS = 10_000  # the search for orders is exponential in the worst case
 # RDKit raises plain RuntimeError for a broken invariant and ValueError for broken chemistry.
 _RDKIT_FAULTS = (RuntimeError, ValueError, OverflowError)
@@ -56,44 +62,43 @@ class MoleculeRecord:
 
 
 @dataclass
-class Parsed:
+class ParsedMolecules:
     """The molecules of some records.
 
     Attributes:
-        records: The graphs of those that could be read.
+        graphs: The graphs of those that could be read.
         smiles: Canonical SMILES of each.
         elements: Symbols of the atoms of each that are nodes.
         rows: The index of each among the records.
-        bad: The index of each of the others, and why it cannot be read.
+        unread: Why each of the others cannot be read, by its index.
         fragmented: How many have parts without a bond between them.
         without_orders: How many have no bond orders.
     """
 
-    records: list[GraphRecord] = field(default_factory=list)
+    graphs: list[GraphRecord] = field(default_factory=list)
     smiles: list[str] = field(default_factory=list)
     elements: list[frozenset[str]] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
-    bad: list[tuple[int, str]] = field(default_factory=list)
+    unread: dict[int, str] = field(default_factory=dict)
     fragmented: int = 0
     without_orders: int = 0
 
+    def graph_set(self, source: dict[str, Any], **fields: Any) -> GraphSet:
+        """The graphs as a set, which may be empty, with further fields of `GraphSet`."""
+        names = {"node_names": ATOM_FEATURES, "edge_names": BOND_FEATURES}
+        per_graph = {"rows": tuple(self.rows), "elements": tuple(self.elements)}
+        source = {**source, **per_graph, "unread": self.unread}
+        if self.graphs:
+            return assemble(self.graphs, source=source, **names, **fields)
+        none, no_features = np.zeros(0, dtype=np.int64), np.zeros((0, 0), np.float32)
+        no_edges, no_targets = np.zeros((2, 0), dtype=np.int64), np.zeros((0, 0))
+        arrays = (none, none, no_edges, no_features, no_features, no_targets)
+        return GraphSet(fields["name"], *arrays, source=source)
 
-@contextmanager
-def chemistry() -> Iterator[Any]:
-    """`rdkit.Chem` with its own messages held back: ours name the row at fault."""
-    try:
-        from rdkit import Chem, rdBase
-    except ImportError as error:
-        raise DataError(
-            "molecules are read with RDKit, which is not installed: pip install 'g2n2[chem]'"
-        ) from error
-    with rdBase.BlockLogs():
-        yield Chem
 
-
-def parse_records(records: Iterable[str | MoleculeRecord], options: Options) -> Parsed:
+def parse_records(records: Iterable[str | MoleculeRecord], options: Options) -> ParsedMolecules:
     """Read each record, a SMILES or a molecule of an SDF or XYZ file, by itself."""
-    parsed = Parsed()
+    parsed = ParsedMolecules()
     with chemistry() as chem:
         for row, record in enumerate(records):
             try:
@@ -101,9 +106,9 @@ def parse_records(records: Iterable[str | MoleculeRecord], options: Options) -> 
                 hydrogens = options.hydrogens and isinstance(record, str)
                 _add_graph(parsed, chem, molecule, hydrogens, options.largest)
             except DataError as fault:
-                parsed.bad.append((row, str(fault)))
+                parsed.unread[row] = str(fault)
             except _RDKIT_FAULTS as fault:
-                parsed.bad.append((row, _in_one_line(fault)))
+                parsed.unread[row] = _in_one_line(fault)
             else:
                 parsed.rows.append(row)
                 parsed.without_orders += not has_orders
@@ -113,7 +118,12 @@ def parse_records(records: Iterable[str | MoleculeRecord], options: Options) -> 
 def _molecule(chem: Any, record: str | MoleculeRecord) -> tuple[Molecule, bool]:
     """The molecule of a record, and whether its bond orders are known."""
     if isinstance(record, str):
-        return _parse_smiles(chem, record), True
+        if not record:
+            raise DataError("no SMILES")
+        try:
+            return parse_smiles(chem, record), True
+        except DataError as fault:
+            raise DataError(f"{_quoted(record)}: {fault}") from None
     if record.fault:
         raise DataError(record.fault)
     if record.atoms:
@@ -121,44 +131,10 @@ def _molecule(chem: Any, record: str | MoleculeRecord) -> tuple[Molecule, bool]:
     molecule = chem.MolFromMolBlock(record.block, removeHs=False)
     if molecule is None:
         raw = chem.MolFromMolBlock(record.block, sanitize=False, removeHs=False)
-        raise DataError(_chemistry_fault(chem, raw, "a V2000 or V3000 record"))
+        raise DataError(chemistry_fault(chem, raw) or "not a V2000 or V3000 record")
     if not molecule.GetNumAtoms():
         raise DataError("no atoms")
     return molecule, True
-
-
-def _parse_smiles(chem: Any, text: str) -> Molecule:
-    """A molecule with hydrogens implicit."""
-    if not text:
-        raise DataError("no SMILES")
-    shown = _quoted(text)
-    if len(text) > LONGEST_SMILES:
-        raise DataError(
-            f"{shown} has {len(text):,} characters; at most {LONGEST_SMILES:,} are read"
-        )
-    # RDKit takes what follows white space for a name, so a sentence may pass for a molecule.
-    if len(text.split()) > 1 and "|" not in text:
-        raise DataError(f"{shown} holds white space")
-    try:
-        molecule = chem.MolFromSmiles(text)
-        if molecule is None:
-            raw = chem.MolFromSmiles(text, sanitize=False)
-            raise DataError(f"{shown}: {_chemistry_fault(chem, raw, 'SMILES')}")
-    except DataError:
-        raise
-    except _RDKIT_FAULTS as fault:
-        raise DataError(f"{shown}: {_in_one_line(fault)}") from fault
-    if not molecule.GetNumAtoms():
-        raise DataError(f"{shown} has no atoms")
-    return molecule
-
-
-def is_smiles(chem: Any, text: str) -> bool:
-    """Whether RDKit reads a text as a molecule."""
-    try:
-        return _parse_smiles(chem, text) is not None
-    except DataError:
-        return False
 
 
 def _from_atoms(
@@ -215,7 +191,7 @@ def _lone_atom(chem: Any, molecule: Molecule, charge: int) -> Molecule:
 
 
 def _add_graph(
-    parsed: Parsed, chem: Any, molecule: Molecule, hydrogens: bool, largest: bool
+    parsed: ParsedMolecules, chem: Any, molecule: Molecule, hydrogens: bool, largest: bool
 ) -> None:
     """Append the graph of a molecule, of its largest fragment or with implicit hydrogens."""
     if molecule.GetNumAtoms() > LONGEST_SMILES:  # for the same reason
@@ -229,16 +205,59 @@ def _add_graph(
             key=lambda m: (m.GetNumHeavyAtoms(), m.GetNumAtoms(), chem.MolToSmiles(m)),
         )
         chem.AssignStereochemistry(molecule, cleanIt=True, force=True)
-    record = _graph_record(chem.AddHs(molecule) if hydrogens else molecule)
-    elements = frozenset(atom.GetSymbol() for atom in _atoms(molecule))
+    graph, elements = _graph(chem.AddHs(molecule) if hydrogens else molecule)
     heavy = chem.RemoveHs(molecule, sanitize=False) if "H" in elements else molecule
     smiles = chem.MolToSmiles(heavy)
-    if record.positions is not None and not np.isfinite(record.positions).all():
+    if graph.positions is not None and not np.isfinite(graph.positions).all():
         raise DataError("a coordinate is NaN, infinite or too large")
-    parsed.records.append(record)
+    parsed.graphs.append(graph)
     parsed.smiles.append(smiles)
-    parsed.elements.append(elements | {"H"} if record.size > molecule.GetNumAtoms() else elements)
+    parsed.elements.append(elements)
     parsed.fragmented += fragments > 1
+
+
+def _graph(molecule: Molecule) -> tuple[GraphRecord, frozenset[str]]:
+    """A sanitised molecule as one graph, atoms in its own order and each bond both ways.
+
+    Atoms are taken by number, as RDKit's own iterator takes several times as long.
+    """
+    rows, symbols, ends, bond_rows = [], set(), [], []
+    for atom in map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms())):
+        symbol = atom.GetSymbol()
+        symbols.add(symbol)
+        stereo = atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else ""
+        rows.append(
+            (
+                *_ELEMENT.get(symbol, _ELEMENT[OTHER_ELEMENT]),
+                atom.GetFormalCharge(),
+                atom.GetIsAromatic(),
+                *_HYBRIDISATION.get(atom.GetHybridization().name, (0.0, 0.0, 0.0)),
+                atom.GetTotalNumHs(includeNeighbors=True),
+                atom.IsInRing(),
+                stereo == "R",
+                stereo == "S",
+            )
+        )
+    for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds())):
+        ends.append((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()))
+        # A bond of another order (dative, quadruple) is an edge of A and of none of the four types.
+        order = _BOND_ORDER.get(bond.GetBondTypeAsDouble(), (0.0, 0.0, 0.0, 0.0))
+        stereo = bond.GetStereo().name
+        bond_rows.append((*order, bond.IsInRing(), stereo == "STEREOE", stereo == "STEREOZ"))
+    one_way = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    bonds = np.array(bond_rows, np.float32).reshape(-1, len(BOND_FEATURES))
+    positions = None
+    if molecule.GetNumConformers() and molecule.GetConformer().Is3D():
+        with np.errstate(over="ignore"):  # beyond float32 is infinite, which the caller names
+            positions = np.asarray(molecule.GetConformer().GetPositions(), dtype=np.float32)
+    graph = GraphRecord(
+        size=len(rows),
+        edges=np.concatenate([one_way, one_way[::-1]], axis=1),
+        node_features=np.array(rows, np.float32),
+        edge_features=np.concatenate([bonds, bonds]),
+        positions=positions,
+    )
+    return graph, frozenset(symbols)
 
 
 def fragment_notes(count: int, largest: bool) -> list[str]:
@@ -246,9 +265,8 @@ def fragment_notes(count: int, largest: bool) -> list[str]:
     if not count:
         return []
     what = "1 molecule has" if count == 1 else f"{count:,} molecules have"
-    if largest:
-        return [f"{what} several fragments; the largest is kept."]
-    return [f"{what} several fragments, as salts do; --option largest=true keeps the largest."]
+    advice = ", as salts do; --option largest=true keeps the largest."
+    return [f"{what} several fragments{'; the largest is kept.' if largest else advice}"]
 
 
 def _quoted(text: str) -> str:
@@ -257,66 +275,3 @@ def _quoted(text: str) -> str:
 
 def _in_one_line(fault: BaseException) -> str:
     return f"RDKit cannot use it ({' '.join(str(fault).split())[:120]})"
-
-
-def _chemistry_fault(chem: Any, raw: Molecule | None, what: str) -> str:
-    if raw is None:
-        return f"not {what}"
-    problems = chem.DetectChemistryProblems(raw)
-    return str(problems[0].Message()) if problems else f"not {what} RDKit can use"
-
-
-def _graph_record(molecule: Molecule) -> GraphRecord:
-    """A sanitised molecule as one graph: atoms in its own order, each bond both ways."""
-    atoms = np.array([_atom_row(atom) for atom in _atoms(molecule)], np.float32)
-    ends: list[tuple[int, int]] = []
-    rows: list[list[float]] = []
-    for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds())):
-        ends.append((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()))
-        rows.append(_bond_row(bond))
-    one_way = np.array(ends, dtype=np.int64).reshape(-1, 2).T
-    bonds = np.array(rows, np.float32).reshape(-1, len(BOND_FEATURES))
-    positions = None
-    if molecule.GetNumConformers() and molecule.GetConformer().Is3D():
-        with np.errstate(over="ignore"):  # beyond float32 is infinite, which the caller names
-            positions = np.asarray(molecule.GetConformer().GetPositions(), dtype=np.float32)
-    return GraphRecord(
-        size=len(atoms),
-        edges=np.concatenate([one_way, one_way[::-1]], axis=1),
-        node_features=atoms,
-        edge_features=np.concatenate([bonds, bonds]),
-        positions=positions,
-    )
-
-
-def _atoms(molecule: Molecule) -> Iterator[Any]:
-    """By number: RDKit's own iterator takes several times as long."""
-    return map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))
-
-
-def _atom_row(atom: Any) -> list[float]:
-    element = [0.0] * (len(ELEMENTS) + 1)
-    element[_ELEMENT_COLUMN.get(atom.GetSymbol(), len(ELEMENTS))] = 1
-    hybridisation = atom.GetHybridization().name
-    stereo = atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else ""
-    return [
-        *element,
-        atom.GetFormalCharge(),
-        atom.GetIsAromatic(),
-        hybridisation == "SP",
-        hybridisation == "SP2",
-        hybridisation == "SP3",
-        atom.GetTotalNumHs(includeNeighbors=True),
-        atom.IsInRing(),
-        stereo == "R",
-        stereo == "S",
-    ]
-
-
-def _bond_row(bond: Any) -> list[float]:
-    order = [0.0] * len(_BOND_ORDERS)
-    # A bond of another order (dative, quadruple) is an edge of A and of none of the four types.
-    if (column := _BOND_ORDERS.get(bond.GetBondTypeAsDouble())) is not None:
-        order[column] = 1
-    stereo = bond.GetStereo().name
-    return [*order, bond.IsInRing(), stereo == "STEREOE", stereo == "STEREOZ"]

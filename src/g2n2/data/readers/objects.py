@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ...graphs import adjacency, refuse_multigraph
+from ...graphs.conversion import check_edge_index
 from ..graph_set import Floats, GraphRecord, GraphSet, Level, assemble
 from . import Options
 from .labels import targets_of_array
@@ -63,13 +64,11 @@ def read_pyg(items: Iterable[Any], options: Options) -> GraphSet:
     ids = [str(getattr(item, "id", None) or number) for number, item in enumerate(data)]
     targets: dict[str, Any] = {}
     ys = [_array(getattr(item, "y", None)) for item in data]
-    if any(y is not None for y in ys) and (options.target is None or len(options.target)):
-        level = options.level or _pyg_level(ys, records)
+    if any(y is not None for y in ys) and options.target != ():
+        level = options.level or _level(ys, records)
         whole = all(y is None or y.dtype.kind in "biu" for y in ys)
-        values, columns, notes = targets_of_array(
-            _target_block(ys, records, level), whole, options.task, options.target
-        )
-        targets = {"level": level, "targets": values, "columns": columns, "notes": notes}
+        block = _target_block(ys, records, level)
+        targets = {"level": level, **targets_of_array(block, options, whole=whole)}
     name = options.name or "graphs"
     return assemble(records, name=name, ids=ids, source={"format": "pyg"}, **targets)
 
@@ -80,21 +79,21 @@ def _record(item: Any, where: str) -> GraphRecord:
             f"{where} is {type(item).__name__} without an edge_index; expected a PyG Data with one "
             "(HeteroData: to_homogeneous(); adj_t: keep edge_index too)"
         )
-    edges = _array(item.edge_index)
-    if edges is None or edges.ndim != 2 or len(edges) != 2 or edges.dtype.kind not in "iu":
-        shape = None if edges is None else f"{edges.dtype} {list(edges.shape)}"
-        raise DataError(f"{where}: edge_index is {shape}, expected whole numbers [2, E]")
-    features = _columns(getattr(item, "x", None), f"{where}: x")
-    weights = _array(getattr(item, "edge_weight", None))
-    positions = _array(getattr(item, "pos", None))
+    edges = np.asarray(_array(item.edge_index))
+    features, edge_features = (
+        _columns(getattr(item, name, None), f"{where}: {name}") for name in ("x", "edge_attr")
+    )
+    weights, positions = (_array(getattr(item, name, None)) for name in ("edge_weight", "pos"))
     if positions is not None and (positions.ndim != 2 or positions.shape[1] != 3):
         positions = None
+    # From x if there is one: PyG warns when it must count the ends of edges.
+    size = int(item.num_nodes if features is None else len(features))
+    check_edge_index(edges, size, where)
     return GraphRecord(
-        # From x if there is one: PyG warns when it must count the ends of edges.
-        size=int(item.num_nodes if features is None else len(features)),
+        size=size,
         edges=edges.astype(np.int64),
         node_features=features,
-        edge_features=_columns(getattr(item, "edge_attr", None), f"{where}: edge_attr"),
+        edge_features=edge_features,
         weights=None if weights is None else weights.reshape(-1).astype(np.float32),
         positions=None if positions is None else positions.astype(np.float32),
     )
@@ -116,15 +115,18 @@ def _columns(value: Any, where: str) -> Floats | None:
     return values.reshape(len(values), -1 if values.size else 1).astype(np.float32)
 
 
-def _pyg_level(ys: Sequence[Array | None], records: Sequence[GraphRecord]) -> Level:
+def _rows(record: GraphRecord, level: Level) -> int:
+    return {"graph": 1, "node": record.size, "edge": record.edges.shape[1]}[level]
+
+
+def _level(ys: Sequence[Array | None], records: Sequence[GraphRecord]) -> Level:
     """Graphs if each y is one row; nodes or edges if every y has as many rows as there are."""
     present = [(y, record) for y, record in zip(ys, records, strict=True) if y is not None]
-    if all(y.ndim == 0 or len(y) == 1 for y, _ in present):
-        return "graph"
-    if all(y.ndim and len(y) == record.size for y, record in present):
-        return "node"
-    if all(y.ndim and len(y) == record.edges.shape[1] for y, record in present):
-        return "edge"
+    levels: tuple[Level, ...] = ("graph", "node", "edge")
+    for level in levels:
+        single = level == "graph"
+        if all(len(y) == _rows(r, level) if y.ndim else single for y, r in present):
+            return level
     return "graph"
 
 
@@ -132,7 +134,7 @@ def _target_block(
     ys: Sequence[Array | None], records: Sequence[GraphRecord], level: Level
 ) -> NDArray[np.float64]:
     """Targets `[rows, T]`, NaN for every row of a graph without `y`."""
-    rows = [{"graph": 1, "node": r.size, "edge": r.edges.shape[1]}[level] for r in records]
+    rows = [_rows(record, level) for record in records]
     blocks: list[NDArray[np.float64] | None] = []
     for index, (y, count) in enumerate(zip(ys, rows, strict=True)):
         if y is not None and (y.dtype.kind not in "biuf" or y.size % max(count, 1)):
@@ -140,8 +142,8 @@ def _target_block(
                 f"graph {index}: y is {y.dtype} {list(y.shape)}, expected numbers in {count} rows "
                 f"as the targets belong to {level}s"
             )
-        blocks.append(None if y is None else y.astype(np.float64).reshape(count, -1))
-    widths = {block.shape[1] for block in blocks if block is not None and len(block)}
+        blocks.append(y.astype(np.float64).reshape(count, -1) if y is not None and count else None)
+    widths = {block.shape[1] for block in blocks if block is not None}
     if len(widths) > 1:
         raise DataError(
             f"y has {' and '.join(map(str, sorted(widths)))} columns in different graphs; "
@@ -150,7 +152,7 @@ def _target_block(
     width = widths.pop() if widths else 0
     return np.concatenate(
         [
-            np.full((count, width), np.nan) if block is None or not count else block
+            np.full((count, width), np.nan) if block is None else block
             for block, count in zip(blocks, rows, strict=True)
         ]
     )
@@ -159,33 +161,18 @@ def _target_block(
 def read_networkx(items: Iterable[Any], options: Options) -> GraphSet:
     """Read a list of networkx graphs or digraphs; rows follow each graph's own node order."""
     graphs = list(items)
-    level = options.level or _networkx_level(graphs)
-    read = read_pyg(
-        [_as_pyg(graph, f"graph {number}", level) for number, graph in enumerate(graphs)],
-        replace(options, level=level),
+    on_nodes, on_edges = (
+        {key for graph in graphs for *_, attributes in view(graph) for key in attributes}
+        for view in (lambda graph: graph.nodes(data=True), lambda graph: graph.edges(data=True))
     )
-    unused = sorted(
-        {
-            str(key)
-            for graph in graphs
-            for view in (graph.nodes(data=True), graph.edges(data=True))
-            for *_, attributes in view
-            for key in attributes
-            if key not in ("x", "y", "e", "weight")
-        }
-    )
+    level: Level = options.level or "graph"
+    if options.level is None and not any("y" in graph.graph for graph in graphs):
+        level = "node" if "y" in on_nodes else "edge" if "y" in on_edges else "graph"
+    data = [_as_pyg(graph, f"graph {number}", level) for number, graph in enumerate(graphs)]
+    read = read_pyg(data, replace(options, level=level))
+    unused = sorted(map(str, (on_nodes | on_edges) - {"x", "y", "e", "weight"}))
     notes = [f"Attributes not used: {', '.join(unused[:12])}."] if unused else []
     return replace(read, notes=(*read.notes, *notes), source={"format": "networkx"})
-
-
-def _networkx_level(graphs: list[Any]) -> Level:
-    if any("y" in graph.graph for graph in graphs):
-        return "graph"
-    if any("y" in attributes for graph in graphs for _, attributes in graph.nodes(data=True)):
-        return "node"
-    if any("y" in attributes for graph in graphs for *_, attributes in graph.edges(data=True)):
-        return "edge"
-    return "graph"
 
 
 def _as_pyg(graph: Any, where: str, level: Level) -> SimpleNamespace:

@@ -4,48 +4,41 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Any, NamedTuple
 
-from ...described import Described, some
 from ...errors import DataError
 from ...graphs.text import DECIMAL_COMMA
-from ...input_files import open_text, read_text_file, require_readable_at_once
+from ...input_files import open_text, require_readable_at_once
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "molecule", "mol")
 WITH_POINT = "write numbers with a decimal point, as in 0.5, and without commas between thousands"
 # One of these makes a first line a header even if other columns are called 0, 1, 2.
 _USUAL_NAMES = frozenset({"smiles", "mol", "molecule", "id", "index", "name", "graph"})
-_EXPECTED = "save it as UTF-8, or give it the ending of its format if it is no text at all"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Table(Described):
+@dataclass(frozen=True, eq=False)
+class Table:
     """Columns of text with the place of each row.
 
     Attributes:
         name: The file, as the user wrote it.
         columns: Column name to its cells; the names are distinct and not empty.
-        rows: Number of each row in the input, from 0; rows that were left out are counted.
         places: Where each row is in the file, such as `line 3`.
+        rows: Number of each row in the input, from 0; rows that were left out are counted.
     """
 
     name: str
-    columns: dict[str, list[str]]
-    rows: tuple[int, ...] = ()
-    places: tuple[str, ...] = ()
+    columns: dict[str, Sequence[str]]
+    places: Sequence[str] = ()
+    rows: Sequence[int] = ()
 
     def __len__(self) -> int:
         return len(self.places)
-
-    def facts(self) -> dict[str, str]:
-        """The table in a few words, for `repr` and notebooks."""
-        return {"name": self.name, "rows": f"{len(self):,}", "columns": some(self.columns)}
 
     def find(self, name: str) -> str:
         """The column's own spelling of a name given in any case."""
@@ -67,66 +60,63 @@ class Table(Described):
 
     def keep(self, rows: Sequence[int]) -> Table:
         """The table with only these rows."""
+        if len(rows) == len(self):
+            return self
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
-        numbers = tuple(self.rows[row] for row in rows)
-        return Table(self.name, columns, numbers, tuple(self.places[row] for row in rows))
+        numbers = [self.rows[row] for row in rows]
+        return Table(self.name, columns, [self.places[row] for row in rows], numbers)
 
 
-Rows = Iterator[tuple[str, list[str]]]
-"""The place and the cells of each row that is not empty."""
-
-
-@dataclass(frozen=True)
-class TableFile:
-    """A `.smi` file, or a CSV with a header; gzipped or not.
+class RecordFile(NamedTuple):
+    """A file of records with cells of text.
 
     Attributes:
         name: The file, as the user wrote it.
         columns: Names of the columns.
-        rows: Reads the rows from the beginning of the file, any number of times.
+        rows: Reads place, cells and record of each row, from the beginning, any number of times;
+            the record of a table is None.
     """
 
     name: str
     columns: tuple[str, ...]
-    rows: Callable[[], Rows]
+    rows: Callable[[], Iterator[tuple[str, list[str], Any]]]
 
-    @classmethod
-    def of(cls, path: str | Path) -> TableFile:
-        """Read the header; a `.smi` file has the column `name` if every molecule has one."""
-        name = str(path)
-        if name.lower().removesuffix(".gz").endswith((".smi", ".smiles")):
-            columns = ("smiles", "name")[: min(len(cells) for _, cells in _smi_rows(name, 2))]
-            return cls(name, columns, partial(_smi_rows, name, len(columns)))
-        with text_lines(name, "") as lines:
-            head = lines.readline()
-        separator = max((",", ";", "\t"), key=head.count)
-        if separator not in head and "|" in head:  # last, as |x| may be part of a name
-            separator = "|"
-        header = next(_csv_cells(name, separator), (0, []))[1]
-        _check_header(name, header)
-        return cls(name, tuple(header), partial(_csv_rows, name, separator, len(header)))
-
-    def without_rows(self) -> Table:
-        """Its columns alone."""
+    def header(self) -> Table:
+        """The columns alone."""
         return Table(self.name, {name: [] for name in self.columns})
+
+    def read(self) -> tuple[Table, Sequence[Any]]:
+        """All rows, and the record of each."""
+        require_readable_at_once(self.name)
+        places, cells, records = zip(*self.rows(), strict=True)
+        columns = dict(zip(self.columns, zip(*cells, strict=True), strict=True))
+        return Table(self.name, columns, places, range(len(places))), records
 
 
 def read_table(path: str | Path) -> Table:
     """Read a whole CSV or `.smi` file."""
-    require_readable_at_once(path)
-    file = TableFile.of(path)
-    places: list[str] = []
-    columns: dict[str, list[str]] = {name: [] for name in file.columns}
-    for place, cells in file.rows():
-        places.append(place)
-        for column, cell in zip(columns.values(), cells, strict=True):
-            column.append(cell)
-    return Table(file.name, columns, tuple(range(len(places))), tuple(places))
+    return open_table(path).read()[0]
+
+
+def open_table(path: str | Path) -> RecordFile:
+    """Read the header of a table; a `.smi` file has the column `name` if every molecule has one."""
+    name = str(path)
+    if name.lower().removesuffix(".gz").endswith((".smi", ".smiles")):
+        columns = ("smiles", "name")[: min(len(cells) for _, cells, _ in _smi_rows(name, 2))]
+        return RecordFile(name, columns, partial(_smi_rows, name, len(columns)))
+    with open_text(name, newline="") as lines:
+        head = lines.readline()
+    separator = max((",", ";", "\t"), key=head.count)
+    if separator not in head and "|" in head:  # last, as |x| may be part of a name
+        separator = "|"
+    header = next(_csv_cells(name, separator), (0, []))[1]
+    _check_header(name, header)
+    return RecordFile(name, tuple(header), partial(_csv_rows, name, separator, len(header)))
 
 
 def _csv_cells(name: str, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of each row, the header first."""
-    with text_lines(name, "") as lines:
+    with open_text(name, newline="") as lines:
         rows = csv.reader(lines, delimiter=separator, strict=True)
         try:
             for row in rows:
@@ -138,7 +128,7 @@ def _csv_cells(name: str, separator: str) -> Iterator[tuple[int, list[str]]]:
             ) from error
 
 
-def _csv_rows(name: str, separator: str, width: int) -> Rows:
+def _csv_rows(name: str, separator: str, width: int) -> Iterator[tuple[str, list[str], None]]:
     empty, rows = True, _csv_cells(name, separator)
     next(rows)
     for line, cells in rows:
@@ -150,15 +140,15 @@ def _csv_rows(name: str, separator: str, width: int) -> Rows:
                 "put text that holds a separator in quotes"
             )
         empty = False
-        yield f"line {line}", cells
+        yield f"line {line}", cells, None
     if empty:
         raise DataError(f"{name} has a header and no row; expected one row per record")
 
 
-def _smi_rows(name: str, width: int) -> Rows:
+def _smi_rows(name: str, width: int) -> Iterator[tuple[str, list[str], None]]:
     """Each line is a SMILES and, after white space, an optional name; `#` starts a comment."""
     first = empty = True
-    with text_lines(name) as lines:
+    with open_text(name) as lines:
         for number, line in enumerate(lines, start=1):
             cells = line.split(None, 1)
             if not cells or line.startswith("#"):
@@ -166,7 +156,7 @@ def _smi_rows(name: str, width: int) -> Rows:
             is_header, first = first and cells[0].lower() in SMILES_NAMES, False
             if not is_header:
                 empty = False
-                yield f"line {number}", [cell.strip() for cell in cells[:width]]
+                yield f"line {number}", [cell.strip() for cell in cells[:width]], None
     if empty:
         raise DataError(f"{name} is empty; expected one SMILES per line")
 
@@ -187,16 +177,6 @@ def _check_header(name: str, header: list[str]) -> None:
             f"{name} begins with {shortened(header)}: numbers where column names are expected; "
             "add a header such as id,smiles,y as its first line"
         )
-
-
-def text_lines(path: str | Path, newline: str | None = None) -> AbstractContextManager[TextIO]:
-    """Open a text file to read line by line, gunzipped up to a bound; failures are DataErrors."""
-    return open_text(path, _EXPECTED, newline)
-
-
-def read_utf8(path: str | Path) -> str:
-    """Read a text file, gunzipped up to a bound; failures are DataErrors."""
-    return read_text_file(path, _EXPECTED)
 
 
 def is_missing(cell: str) -> bool:
