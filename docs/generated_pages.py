@@ -111,7 +111,7 @@ def _range(name: str) -> str:
         least, most = RANGES[name]
         return f"{least:,} to {most:,}" if most < 10**9 else f"{least:,} to {most:.0e}"
     kinds = {field.name: str(field.type) for field in fields(RunConfig)}
-    return "`true`, `false`" if kinds[name].startswith("bool") else "see right"
+    return "`true`, `false`" if kinds[name].startswith("bool") else "–"
 
 
 def command_page() -> str:
@@ -185,7 +185,9 @@ def _parameter(name: str, kind: Any, default: Any, info: ParameterInfo) -> str:
     else:
         missing = default is None or default is False or default == ""
         shown = "" if missing else _plain(getattr(default, "value", default))
-    meaning, _, said = (info.help or "").removesuffix("]").partition(" [")
+    meaning, said = info.help or "", ""
+    if meaning.endswith("]"):
+        meaning, _, said = meaning[:-1].rpartition(" [")
     what = f"`{spelled}`" if option else f"`{name}`"
     cells = [what, value, shown or said, meaning]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

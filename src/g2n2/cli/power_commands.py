@@ -124,7 +124,7 @@ def power(
     ],
     readout: Readout = "",
     layers: Annotated[
-        int | None, typer.Option(min=1, max=40, help="Layers; else as many as still gain.")
+        int | None, typer.Option(min=1, max=40, help="Most layers; else until one gains no pair.")
     ] = None,
     with_f: WithF = False,
     reduce: Reduce = None,
@@ -135,7 +135,9 @@ def power(
     markdown: Annotated[
         bool, typer.Option(show_default=False, help="Print the table as Markdown.")
     ] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw pairs against layers here.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the pairs told apart by each number of layers.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """How many pairs of hard graphs each grammar tells apart."""
@@ -213,8 +215,12 @@ def _row_json(row: PowerRow, asked: list[Grammar | WLTest], with_f: bool) -> dic
 def wl(
     first: Graph,
     second: Graph,
-    k: Annotated[int, typer.Option("--k", min=1, max=3, help="Length of the tuples.")] = 1,
-    variant: Annotated[Variant, typer.Option(help="fwl is one step stronger.")] = Variant.wl,
+    k: Annotated[
+        int, typer.Option("--k", min=1, max=3, help="Nodes of a tuple that is coloured.")
+    ] = 1,
+    variant: Annotated[
+        Variant, typer.Option(help="k-FWL (folklore) is as strong as (k+1)-WL.")
+    ] = Variant.wl,
     directed: Directed = False,
     json: AsJson = False,
 ) -> None:

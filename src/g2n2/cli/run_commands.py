@@ -102,7 +102,7 @@ def predict(
     ] = "local",
     ray_address: Annotated[
         str | None,
-        typer.Option(help="Of the cluster: auto or HOST:PORT; else RAY_ADDRESS, or one made here."),
+        typer.Option(help="The cluster: auto or HOST:PORT; else RAY_ADDRESS, or one made here."),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Actors of the cluster.")] = 2,
 ) -> None:

@@ -58,7 +58,7 @@ def evaluate(
 
 def equal(
     left: Annotated[str, typer.Argument(help="A term.")],
-    right: Annotated[str, typer.Argument(help="Another.")],
+    right: Annotated[str, typer.Argument(help="Another term.")],
     assume: AssumeOption = Assume.symmetric,
     json: AsJson = False,
 ) -> None:
