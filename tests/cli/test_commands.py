@@ -66,7 +66,7 @@ def test_a_fragment_without_sentences_has_a_reduction_at_node_level(tmp_path):
     assert code == 0
     assert "no sentences" not in printed
     assert "V_c → AV_c | 1" in printed
-    assert "proved by 4 obligations" in printed
+    assert "as strong: 4 obligations" in printed
     assert run("check", str(path))[0] == 0
 
 
