@@ -49,7 +49,7 @@ def name(text: str) -> str:
     made, place = [], 0
     for found in _GRAMMAR_NAME.finditer(text):
         made.append(escape(text[place : found.start()]))
-        made.append(f"<i>G</i><sub>{escape(found[1].strip('{}'))}</sub>")
+        made.append(f"<i>G</i><sub>{escape(found[1])}</sub>")
         place = found.end()
     return "".join([*made, escape(text[place:])])
 
