@@ -68,6 +68,7 @@ torture-sample: $(READY)
 
 docs: $(READY)
 	@echo "mkdocs: pages into build/site"
+	@$(BIN)/python docs/generated_pages.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "open build/site/index.html"
 

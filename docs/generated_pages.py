@@ -1,27 +1,31 @@
-"""Reference pages that mkdocs makes from the code: settings of a run, and the command line."""
+"""Reference pages written from the code: settings of a run, and the command line.
+
+`python docs/generated_pages.py` writes them (so does `make docs`), and a test says when they are
+not current.
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields
-from typing import Any
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from mkdocs.structure.files import File, Files
-from typer.testing import CliRunner
+import typer
+from typer.models import OptionInfo, ParameterInfo
 
-from g2n2.cli import app
-from g2n2.cli.help import GROUPS
+from g2n2.cli.help import GROUPS, MODULES
 from g2n2.training.config import BELOW, CHOICES, RANGES, RECIPES, RunConfig
+
+FOLDER = Path(__file__).parent / "reference"
+NOTE = "<!-- Written by docs/generated_pages.py from the code: change it there. -->\n\n"
 
 NAMES = {"recipe": tuple(RECIPES), "preset": ("modern", "paper", "official", "ppgn"), **CHOICES}
 """Of settings whose values are names."""
-
-
-def on_files(files: Files, config: Any) -> Files:
-    """Add the generated pages to those of the folder."""
-    for name, make in (("settings", settings_page), ("command-line", command_page)):
-        files.append(File.generated(config, f"reference/{name}.md", content=make()))
-    return files
 
 
 def settings_page() -> str:
@@ -83,23 +87,104 @@ def _range(name: str) -> str:
         least, most = RANGES[name]
         return f"{least:,} to {most:,}" if most < 10**9 else f"{least:,} to {most:.0e}"
     kinds = {field.name: str(field.type) for field in fields(RunConfig)}
-    return "`true`, `false`" if kinds[name].startswith("bool") else "see right"
+    return "`true`, `false`" if kinds[name].startswith("bool") else "–"
 
 
 def command_page() -> str:
-    """The help of every command, group by group."""
+    """Every command with its arguments, options and examples, group by group."""
+    commands = _commands()
     lines = [
         "# Command line",
         "",
         "`g2n2 COMMAND --help` prints what stands here; the examples are run by the tests. Exit",
         "code 2 always means bad input, with a message that says what to write instead. `--json`",
-        "prints results as data.",
-        "`g2n2 --install-completion` teaches your shell the commands and options.",
+        "prints results as data. `g2n2 --install-completion` teaches your shell the commands and",
+        "options. `g2n2 --plugin FILE COMMAND` loads [operations of your own]"
+        "(../how-to/own-operation.md)",
+        "first.",
     ]
     for heading, names in GROUPS.items():
         lines += ["", f"## {heading}"]
-        for name in names:
-            shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "100"}).output
-            page = shown.replace("Usage: root", "g2n2").rstrip()
-            lines += ["", f"### {name}", "", "```text", page, "```"]
+        for name, examples in names.items():
+            lines += ["", f"### {name}", "", inspect.getdoc(commands[name]) or ""]
+            rows = [_parameter(*entry) for entry in _parameters(commands[name])]
+            if rows:
+                lines += [
+                    "",
+                    "| argument or option | value | default | meaning |",
+                    "|---|---|---|---|",
+                    *rows,
+                ]
+            lines += ["", "```sh", *examples, "```"]
     return "\n".join(lines) + "\n"
+
+
+def _commands() -> dict[str, Callable[..., Any]]:
+    """The function of each command."""
+    every = typer.Typer()
+    for module in MODULES:
+        import_module(f"g2n2.cli.{module}").register(every)
+    return {
+        command.name or command.callback.__name__: command.callback
+        for command in every.registered_commands
+        if command.callback is not None
+    }
+
+
+def _parameters(command: Callable[..., Any]) -> Iterator[tuple[str, Any, Any, ParameterInfo]]:
+    """Name, type, default and typer's description of each parameter of a command."""
+    hints = get_type_hints(command, include_extras=True)
+    for name, parameter in inspect.signature(command).parameters.items():
+        kind, info = get_args(hints[name])[:2]
+        yield name, kind, parameter.default, info
+
+
+def _parameter(name: str, kind: Any, default: Any, info: ParameterInfo) -> str:
+    option = isinstance(info, OptionInfo)
+    spelled = "--" + name.replace("_", "-")
+    declared = [str(d) for d in (info.default, *(info.param_decls or ())) if str(d)[:1] == "-"]
+    if declared:
+        spelled = " / ".join(declared).replace("/--", " / --")
+    elif kind in (bool, bool | None) and default is not False:
+        spelled += f" / --no-{name.replace('_', '-')}"
+    members = [part for part in get_args(kind) if part is not type(None)]
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    kind = members[0] if members and not choices and get_origin(kind) is not list else kind
+    if inspect.isclass(kind) and issubclass(kind, Enum):
+        choices = tuple(member.value for member in kind)
+    if info.metavar:
+        value = info.metavar.strip("[]").replace("|", ", ")
+    elif choices:
+        value = ", ".join(choices)
+    elif kind is bool:
+        value = ""
+    elif get_origin(kind) is list:
+        value = "text, repeated"
+    else:
+        value = {int: "integer", float: "number", str: "text", Path: "path"}[kind]
+    if isinstance(info.show_default, str):
+        shown = info.show_default
+    elif default is inspect.Parameter.empty:
+        shown = "required"
+    else:
+        missing = default is None or default is False or default == ""
+        shown = "" if missing else _plain(getattr(default, "value", default))
+    meaning, said = info.help or "", ""
+    if meaning.endswith("]"):
+        meaning, _, said = meaning[:-1].rpartition(" [")
+    what = f"`{spelled}`" if option else f"`{name}`"
+    cells = [what, value, shown or said, meaning]
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+PAGES = {"settings": settings_page, "command-line": command_page}
+
+
+def main() -> None:
+    """Write the pages."""
+    for name, make in PAGES.items():
+        (FOLDER / f"{name}.md").write_text(NOTE + make(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -94,7 +94,7 @@ def parse_shell(content: str) -> int:
     group = typer.main.get_command(app)
     for line in lines:
         words = shlex.split(line, comments=True)
-        if "g2n2" in words:
+        if "g2n2" in words and words[0] not in ("git", "pip"):
             name, *rest = words[words.index("g2n2") + 1 :]
             context = group.make_context("g2n2", [name, *rest])
             group.get_command(context, name).make_context(name, rest, parent=context)

@@ -35,7 +35,12 @@ HEXAGON, TRIANGLES = "EhEG", "EJaG"
         (lambda **o: R_G_L1.reduce(**o), "order", "foo", ["direct", "paper"]),
         (lambda **o: g2n2.enumerate_words("r-G_L1", **o), "assume", "foo", ["symmetric"]),
         (lambda **o: g2n2.equal("A", "A", **o), "assume", "foo", ["none", "symmetric", "simple"]),
-        (lambda **o: g2n2.separate("r-G_L3", HEXAGON, TRIANGLES, **o), "engine", "foo", ["mixing"]),
+        (
+            lambda **o: g2n2.separate("r-G_L3", HEXAGON, TRIANGLES, **o),
+            "engine",
+            "foo",
+            ["random_probes"],
+        ),
         (lambda **o: g2n2.separate("r-G_L3", HEXAGON, TRIANGLES, **o), "level", "foo", ["pair"]),
         (lambda **o: g2n2.separate("3-WL", HEXAGON, TRIANGLES, **o), "level", "foo", ["pair"]),
         (lambda **o: g2n2.separate("3-WL", HEXAGON, TRIANGLES, **o), "engine", "foo", ["auto"]),

@@ -1,5 +1,7 @@
-"""Every block of code in README, tutorial and how-to pages runs and prints what the page says."""
+"""Every block of Python and of commands in README and docs runs and prints what its page says."""
 
+import csv
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,16 +12,17 @@ from run_page import assert_shows, blocks, parse_shell, run_page
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-SMILES = ["C" * k + end for k in range(1, 9) for end in ("", "O", "N", "C(=O)O")]
-QUICK = [ROOT / "README.md", DOCS / "tutorial.md"]
-SLOW = sorted((DOCS / "how-to").glob("*.md"))
+DOCTESTS = DOCS / "python.md"  # run by test_api.py
+QUICK = [ROOT / "README.md", DOCS / "tutorial.md", DOCS / "power.md"]
+SLOW = [DOCS / "networks.md", *sorted((DOCS / "how-to").glob("*.md"))]
 
 
 def run_in_process(page: Path, folder: Path) -> None:
     """In a process of its own: an operation that is registered stays."""
-    rows = [f"m{k},{smiles},{len(smiles) / 3}" for k, smiles in enumerate(SMILES)]
-    (folder / "molecules.csv").write_text("\n".join(["id,smiles,logp", *rows]))
-    (folder / "new.csv").write_text("id,smiles\na,CCO\nb,CCCN\n")
+    (folder / "examples").mkdir()
+    for name, rows in (("molecules.csv", 32), ("new.csv", 10)):
+        lines = (ROOT / "examples" / name).read_text("utf-8").splitlines(keepends=True)
+        (folder / "examples" / name).write_text("".join(lines[: rows + 1]), "utf-8")
     ran = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("run_page.py")), str(page)],
         cwd=folder,
@@ -37,8 +40,34 @@ def test_the_first_pages_are_true(page, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", SLOW, ids=lambda page: page.stem)
-def test_a_how_to_page_is_true(page, tmp_path):
+def test_a_later_page_is_true(page, tmp_path):
     run_in_process(page, tmp_path)
+
+
+def test_every_page_with_python_is_run():
+    with_python = {p for p in DOCS.rglob("*.md") if "```python" in p.read_text("utf-8")}
+    assert with_python <= {DOCTESTS, *QUICK, *SLOW}
+    for page in with_python:
+        imported = re.findall(r"(?:from|import) (g2n2[.\w]*)", page.read_text("utf-8"))
+        assert set(imported) <= {"g2n2", "g2n2.testing"}, f"{page}: not the public names"
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.stem)
+def test_commands_of_every_page_exist(page):
+    for block in blocks(page.read_text("utf-8")):
+        if block.language == "sh":
+            parse_shell(block.content)
+
+
+def test_the_sample_is_what_the_page_says_it_is():
+    Chem = pytest.importorskip("rdkit.Chem", reason="molecules need RDKit")
+    from rdkit.Chem import Crippen
+
+    rows = list(csv.DictReader((ROOT / "examples/molecules.csv").open(encoding="utf-8")))
+    assert 100 < len(rows) == len({Chem.CanonSmiles(row["smiles"]) for row in rows})
+    for row in rows:
+        logp = Crippen.MolLogP(Chem.MolFromSmiles(row["smiles"]))
+        assert abs(float(row["logp"]) - logp) < 1e-3, row
 
 
 def test_there_is_no_code_of_another_kind():

@@ -24,7 +24,6 @@ OUTSIDE = re.compile(
 
 @pytest.fixture(scope="module")
 def generated():
-    pytest.importorskip("mkdocs", reason="the site needs mkdocs: pip install 'g2n2[docs]'")
     spec = importlib.util.spec_from_file_location("generated", ROOT / "docs/generated_pages.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -61,6 +60,27 @@ def test_every_setting_is_on_its_page(generated):
     for field in fields(RunConfig):
         (row,) = re.findall(rf"^\| `{field.name}` \|(.*)\|$", page.partition("## Recipes")[0], re.M)
         assert all(cell.strip() for cell in re.split(r"(?<!\\)\|", row)), row
+
+
+def test_the_written_reference_pages_are_current(generated):
+    for name, make in generated.PAGES.items():
+        written = (ROOT / f"docs/reference/{name}.md").read_text("utf-8")
+        assert written == generated.NOTE + make(), "run: python docs/generated_pages.py"
+
+
+def broken_links(page: Path, text: str) -> list[str]:
+    """Links of a Markdown page to files that are not there, for whoever reads the repository."""
+    links = re.findall(r"\]\(([^)\s#]+)[^)]*\)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    return [x for x in links if "://" not in x and not (page.parent / x).exists()]
+
+
+def test_every_link_of_the_repository_leads_somewhere():
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")]
+    assert len(pages) > 30
+    assert not {p.name: b for p in pages if (b := broken_links(p, p.read_text("utf-8")))}
+    assert broken_links(ROOT / "README.md", "[a](docs/none.md#x) [b](docs/power.md#x)") == [
+        "docs/none.md"
+    ]
 
 
 @pytest.mark.slow

@@ -172,7 +172,7 @@ def test_derivations_say_what_the_issue_asks_for() -> None:
     text = str(derive("· Tr").verdict)
     assert "incomparable with 1-WL" in text
     assert "strictly below 3-WL" in text
-    assert "tells apart C6 and 2·C3, which 1-WL merges: Tr(A³) is 0 against 12" in text
+    assert "tells apart C6 and 2·C3, which 1-WL merges: Tr(A³) has the values 0 and 12" in text
     assert "merges C4+K1 and K1,4, which 1-WL tells apart" in text
     assert "EhEG" not in text
 

@@ -43,12 +43,15 @@ if TYPE_CHECKING:
     from .language.parsing import parse as parse
     from .language.patterns import equal as equal
     from .nn.explaining import explain as explain
+    from .nn.expressivity import network_separates as network_separates
     from .nn.model import G2N2 as G2N2
     from .nn.model import GrammarGNN as GrammarGNN
     from .nn.pyg_layer import GrammarLayer as GrammarLayer
     from .nn.writing import write_formula as write_formula
     from .pipeline import derive as derive
     from .power import CallablePackage
+    from .power.grammar_test import grammar_test as grammar_test
+    from .power.grammar_test import words_of_test as words_of_test
     from .power.refinement import refine as refine
     from .power.separation import separate as separate
     from .training.run import Run as Run
@@ -64,6 +67,9 @@ _HOMES = {
     "compare": "api",
     "separate": "power.separation",
     "refine": "power.refinement",
+    "grammar_test": "power.grammar_test",
+    "words_of_test": "power.grammar_test",
+    "network_separates": "nn.expressivity",
     "compile": "api",
     "train": "training.session",
     "predict": "api",

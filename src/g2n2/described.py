@@ -43,6 +43,12 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def shown_number(text: str) -> str:
+    """A number as people read it: a minus sign, none before zero; files keep the hyphen."""
+    digits = text.removeprefix("-")
+    return digits if digits == text or not digits.strip("0.") else f"\N{MINUS SIGN}{digits}"
+
+
 def shape(values: Any) -> str:
     """The shape of an array or a tensor, `none` where there is no such thing."""
     return "none" if values is None else str(list(values.shape))

@@ -31,6 +31,8 @@ def narrate(result: Derivation) -> str:
         return "\n".join(lines)
     if not result.steps:
         say("\nNothing can be removed by proof: the grammar stays as it is.")
+    if any(step.identities for step in result.steps):
+        say("\nBelow, s, v and m stand for any sentence, column and matrix of the reduced grammar.")
     for number, step in enumerate(result.steps, 1):
         title(f"Step {number}: {step.title} ({step.status})")
         say(f"{_INDENT}removed  " + "   ".join(map(str, step.removed)))
@@ -49,11 +51,11 @@ def narrate(result: Derivation) -> str:
     for link in reduction.links:
         if isinstance(link, Simulation):
             proof = link.proof
-            lemma = " with the transpose lemma" if proof.transposed else ""
+            lemma = ", with the transpose lemma" if proof.transposed else ""
             count = counted(len(proof.witnesses), "obligation")
             say(
-                f"{_INDENT}proved by {count}, {proof.claim.form} form"
-                f"{lemma}; converse by {len(link.converse.witnesses)}"
+                f"{_INDENT}as strong: {count} ({proof.claim.form} form{lemma}); "
+                f"no stronger: {len(link.converse.witnesses)}; docs/reductions.md explains them"
             )
     say(f"{_INDENT}assumed: {assumption(reduction.assume)}; {level(reduction.level)}")
     title("Rules that stay")

@@ -187,11 +187,15 @@ def _derived(
     return Derivation(fragment, typing, exhaustive, reduction, tuple(steps(reduction.links)), kept)
 
 
+NOT_DECIDED = "open: we found no proof that it can go, and no two graphs that need it"
+
+
 def _kept(rule: Rule, reduction: Reduction, witnesses: bool) -> Kept:
     """Why a rule stays: graphs that need it, or the plain word that nothing shows it."""
     reduced = reduction.reduced
     if not witnesses or not reduced.sentence_rules:
         return Kept(rule, None, "not searched")
+    from .graphs.names import pair_text
     from .power.witnesses import needed
 
     try:
@@ -199,8 +203,9 @@ def _kept(rule: Rule, reduction: Reduction, witnesses: bool) -> Kept:
     except GrammarError as fault:
         return Kept(rule, None, f"not searched: {fault}")
     if witness is None:
-        return Kept(rule, None, "no proof of removal, no witness")
-    return Kept(rule, witness.to_json(), f"needed: {witness}")
+        return Kept(rule, None, NOT_DECIDED)
+    pair = pair_text(witness.first, witness.second)
+    return Kept(rule, witness.to_json(), f"needed: without it {pair} look alike; with it {witness}")
 
 
 def compare(

@@ -36,7 +36,7 @@ def test_a_grammar_without_sentences_tells_nothing_apart_with_f_either():
     assert (row["readout"], row["separated"]) == ("none", 0)
 
 
-@pytest.mark.parametrize("engine", ["closure", "mixing"])
+@pytest.mark.parametrize("engine", ["closure", "random_probes"])
 def test_a_sentence_without_variables_is_one_too(engine):
     words = ("separate", "A?", "A_", "--engine", engine, "--json", "--grammar")
     found = json.loads(run(*words, "S → 1ᵀA1; V → 1")[1])

@@ -17,7 +17,7 @@ from g2n2.cli import app
 from g2n2.demo import settings
 from g2n2.demo.page import inline, page
 from g2n2.demo.run import claim_folder
-from g2n2.demo.training_runs import TrainedNetwork, claims, configs, minus
+from g2n2.demo.training_runs import TrainedNetwork, claims, configs, r2_text
 from g2n2.demo.what_wl_sees import compare_tests
 from g2n2.errors import DataError
 
@@ -251,8 +251,8 @@ def test_a_report_becomes_a_page():
 
 
 def test_small_numbers_are_written_properly():
-    assert minus(-0.0001) == "0.000"
-    assert minus(-0.25) == "−0.250"
+    assert r2_text(-0.0001) == "0.000"
+    assert r2_text(-0.25) == "−0.250"
 
 
 def test_a_drawing_becomes_part_of_a_page():

@@ -75,7 +75,7 @@ ANCHORS: dict[tuple[str, str | None], tuple[str, str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("engine", ["closure", "mixing"])
+@pytest.mark.parametrize("engine", ["closure", "random_probes"])
 @pytest.mark.parametrize(("name", "readout"), ANCHORS)
 def test_columns_of_the_anchor_table(name: str, readout: str | None, engine: str) -> None:
     for pair, expected in zip(COLUMNS, ANCHORS[name, readout], strict=True):
@@ -279,7 +279,7 @@ def test_values_that_would_take_too_long_are_residues(monkeypatch: pytest.Monkey
 # -- primes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["closure", "mixing"])
+@pytest.mark.parametrize("engine", ["closure", "random_probes"])
 def test_same_is_said_only_after_the_second_prime(engine: str) -> None:
     """Weights vanish modulo the first prime; a difference names the prime it was found with."""
     heavy, empty = np.array([[0.0, PRIMES[0]], [PRIMES[0], 0.0]]), np.zeros((2, 2))
@@ -355,7 +355,7 @@ def test_functions_are_not_free() -> None:
     assert [mates(grammar, 7) for grammar in (walks, with_functions(walks))] == [82, 44]
 
 
-@pytest.mark.parametrize("engine", ["auto", "closure", "mixing"])
+@pytest.mark.parametrize("engine", ["auto", "closure", "random_probes"])
 def test_functions_are_refused_with_the_rule_that_applies_them(engine: str) -> None:
     with pytest.raises(GrammarError, match="the support C = "):
         separate(find_grammar("GCN"), C6, TRIANGLES, engine)  # type: ignore[arg-type]
@@ -366,39 +366,47 @@ def test_functions_are_refused_with_the_rule_that_applies_them(engine: str) -> N
 # -- engines and bad input ------------------------------------------------------------------------
 
 
-def test_auto_takes_the_closure_for_small_graphs_and_mixing_for_large_ones() -> None:
+def padded(name: str) -> nx.Graph:
+    """A graph of 16 nodes beside a path, 36 nodes in all."""
+    return nx.disjoint_union(nx.from_numpy_array(adjacency(name)), nx.path_graph(20))
+
+
+def test_auto_takes_the_closure_for_small_graphs_and_random_probes_for_large_ones() -> None:
     grammar = find_grammar("r-G_L3")
     assert separate(grammar, nx.path_graph(35), nx.path_graph(35)).engine == "closure"
-    large = separate(grammar, nx.path_graph(36), nx.path_graph(36))
-    assert (large.engine, large.verdict) == ("mixing", "same")
+    large = separate(grammar, *(padded(name) for name in ("rook 4×4", "Shrikhande graph")))
+    assert (large.engine, large.verdict) == ("random_probes", "same")
     assert "2-FWL merges them too" in large.note
     vectors = separate(find_grammar("r-G_L1"), nx.cycle_graph(90), nx.cycle_graph(90))
     assert (vectors.engine, vectors.verdict) == ("closure", "same")
 
 
 def test_mixing_does_not_call_the_same_what_it_has_not_proved() -> None:
-    found = separate(find_grammar("r-G_L3"), C6, TRIANGLES, "mixing", layers=2)
+    found = separate(find_grammar("r-G_L3"), C6, TRIANGLES, "random_probes", layers=2)
     assert found.verdict == "same up to 2 layers"
     assert found.note.startswith("2-FWL tells them apart")
     assert not found.different
-    deeper = separate(find_grammar("r-G_L3"), C6, TRIANGLES, "mixing", layers=3)
+    deeper = separate(find_grammar("r-G_L3"), C6, TRIANGLES, "random_probes", layers=3)
     assert deeper.verdict == "different"
 
 
 def test_a_graph_too_large_for_the_closure_is_refused_at_once() -> None:
     huge = np.broadcast_to(0.0, (5000, 5000))  # takes no memory
     layered = LayeredGrammar.of(find_grammar("r-G_L3"))
-    with pytest.raises(DataError, match=r"5,000 and 5,000 nodes .* GiB .* engine='mixing'"):
+    with pytest.raises(DataError, match=r"5,000 and 5,000 nodes .* GiB .* engine='random_probes'"):
         check_closure_memory(layered, (huge, huge), 8 * 2**30)
     check_closure_memory(LayeredGrammar.of(find_grammar("r-G_L1")), (huge, huge), 8 * 2**30)
-    with pytest.raises(DataError, match="engine 'mixing' with 8 layers"):
+    with pytest.raises(DataError, match="engine 'random_probes' with 8 layers"):
         separate(find_grammar("r-G_L3"), np.zeros((80, 80)), np.ones((80, 80)), memory_limit=2**22)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"engine": "magic"}, "engine: got 'magic', expected one of 'auto', 'closure', 'mixing'"),
+        (
+            {"engine": "magic"},
+            "engine: got 'magic', expected one of 'auto', 'closure', 'random_probes'",
+        ),
         ({"level": "nodes"}, "level: got 'nodes'.*did you mean 'node'"),
         ({"at": (0, 1)}, "level='node'"),
         ({"level": "node"}, r"pass at=\(i, j\)"),

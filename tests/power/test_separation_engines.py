@@ -247,7 +247,7 @@ def test_a_layer_beyond_the_first_is_not_a_difference_of_the_first() -> None:
         assert found.layer == layer, readout
 
 
-@pytest.mark.parametrize("engine", ["closure", "mixing"])
+@pytest.mark.parametrize("engine", ["closure", "random_probes"])
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_descent_ends_in_a_word_that_differs_at_that_depth(name: str, engine: str) -> None:
     grammar, readout = find_grammar(name), GRAMMARS[name]
@@ -336,7 +336,7 @@ def test_a_large_graph_is_refused_before_anything_is_allocated() -> None:
     with pytest.raises(DataError) as refused:
         check_memory(schedule, [5000, 5000], 8 * 2**30)
     message = str(refused.value)
-    assert "'mixing' with 8 layers of width 2" in message
+    assert "'random_probes' with 8 layers of width 2" in message
     assert "5,000 and 5,000 nodes" in message
     assert "2 layers of width 2 would fit" in message
     check_memory(Schedule.draw(layered, 2, 2, P), [5000, 5000], 8 * 2**30)
@@ -375,7 +375,7 @@ def test_large_graphs_are_run_word_by_word_with_the_same_result(
 def test_a_basis_that_outgrows_the_memory_is_refused() -> None:
     layered = LayeredGrammar.of(find_grammar("r-G_L3"))
     graphs = [random_graph(9, 1), random_graph(9, 2)]
-    with pytest.raises(DataError, match="engine='mixing'"):
+    with pytest.raises(DataError, match="engine='random_probes'"):
         close(layered, graphs, memory_limit=100_000)
 
 

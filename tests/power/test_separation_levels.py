@@ -73,7 +73,7 @@ def test_the_isolated_node_of_two_graphs() -> None:
     assert found.values == tuple(values) == (2, 0)
     assert separate_nodes(find_grammar("r-G_L3"), K1_K2, 0, THREE_K1, 0).verdict == "same"
     assert separate(find_grammar("r-G_L3"), K1_K2, THREE_K1).verdict == "different"
-    mixed = separate_nodes(find_grammar("r-G_L3"), K1_K2, 0, THREE_K1, 0, "mixing")
+    mixed = separate_nodes(find_grammar("r-G_L3"), K1_K2, 0, THREE_K1, 0, "random_probes")
     assert mixed.verdict == "same up to 8 layers"
 
 
@@ -116,7 +116,7 @@ def test_pair_classes_tell_directions_and_the_diagonal_apart() -> None:
 # -- separate at the two levels -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["closure", "mixing"])
+@pytest.mark.parametrize("engine", ["closure", "random_probes"])
 def test_separation_at_a_place_agrees_with_the_classes(engine: str) -> None:
     graphs = [adjacency(nx.lollipop_graph(3, 2)), adjacency(nx.bull_graph())]
     grammar = find_grammar("r-G_L3")
@@ -154,8 +154,8 @@ def test_two_nodes_of_one_graph() -> None:
 def test_a_same_at_node_level_can_rest_on_2fwl() -> None:
     cycle = nx.cycle_graph(60)
     found = separate_nodes(find_grammar("r-G_L3"), cycle, 3, cycle, 40)
-    assert (found.engine, found.verdict) == ("mixing", "same")
+    assert (found.engine, found.verdict) == ("random_probes", "same")
     edges = separate_pairs(find_grammar("r-G_L3"), cycle, (0, 1), cycle, (7, 6))
-    assert (edges.engine, edges.verdict) == ("mixing", "same")
+    assert (edges.engine, edges.verdict) == ("random_probes", "same")
     apart = separate_pairs(find_grammar("r-G_L3"), cycle, (0, 1), cycle, (0, 2))
     assert (str(apart.sentence), apart.values) == ("A", (1, 0))

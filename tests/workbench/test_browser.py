@@ -176,7 +176,7 @@ def test_two_drawn_graphs_give_the_sentence(opened):
     wait_for_text(page, "#name-h", "K1,3")
     # Sums of degrees agree; sums of their squares are 1+4+4+1 and 9+1+1+1.
     page.wait_for_function(
-        "document.querySelector('.sentence .values')?.textContent === '10 against 12'"
+        "document.querySelector('.sentence .values')?.textContent === '10 and 12'"
     )
     assert page.inner_text(".sentence .equation").replace("\n", "") == "1⊤A21"
     page.focus("#draw-g [data-node='3']")

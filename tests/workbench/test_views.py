@@ -72,6 +72,8 @@ def test_both_patterns_of_a_step_are_drawn(chain):
         vertices = removal.cases[0].left.vertices
         assert html.count('class="vertex') == 2 * vertices
         assert html.count('class="mate') == vertices
+        said = "Both sides are the number" if vertices == 0 else "the same labelled graph of"
+        assert said in Tags(html).text
 
 
 def test_every_text_is_escaped():

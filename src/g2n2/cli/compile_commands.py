@@ -76,7 +76,7 @@ def compile_grammar(
     out: Annotated[int, typer.Option(min=1, help="Outputs of each graph, node or edge.")] = 1,
     task: Annotated[TaskName, typer.Option(help="What an output belongs to.")] = TaskName.graph,
     preset: Annotated[
-        PresetName, typer.Option(help="What the rules leave open.")
+        PresetName, typer.Option(help="Selectors, MLPs, norms, pooling: what rules leave open.")
     ] = PresetName.modern,
     readout: ReadoutOption = None,
     pooling: PoolingOption = None,

@@ -19,7 +19,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for report, figure and runs.")] = Path(
         "build/demo"
     ),
-    seed: Annotated[int, typer.Option(min=0, help="Of graphs, weights and batches.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of graphs, weights and batches.")] = 0,
     quick: Annotated[
         bool, typer.Option("--quick", help="Seconds, to see the steps; claims nothing.")
     ] = False,

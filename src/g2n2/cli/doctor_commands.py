@@ -116,7 +116,7 @@ def _torch() -> tuple[str, str, list[str]]:
         import torch
     except Exception as fault:  # a broken installation is what this command is asked about
         return "missing", f"cannot be imported: {fault}", []
-    backends = ["reference", "plain"]
+    backends = ["reference", "packed"]
     if not torch.cuda.is_available():
         threads = torch.get_num_threads()
         return torch.__version__, f"no GPU, {counted(threads, 'CPU thread')}", backends

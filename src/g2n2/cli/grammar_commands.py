@@ -66,9 +66,11 @@ def grammars(
 
 def words(
     grammar: Annotated[str, typer.Argument(help=HELP)],
-    size: Annotated[int, typer.Option(min=0, max=30, help="Operations at most.")] = 6,
-    sort: Annotated[SortName, typer.Option(help="S lists sentences.")] = SortName.S,
-    limit: Annotated[int, typer.Option(min=1, help="Words at most.")] = 200,
+    size: Annotated[int, typer.Option(min=0, max=30, help="Most operations of a word.")] = 6,
+    sort: Annotated[
+        SortName, typer.Option(help="Which words: S for sentences, V, R, M.")
+    ] = SortName.S,
+    limit: Annotated[int, typer.Option(min=1, help="Most words listed.")] = 200,
     assume: AssumeOption = Assume.symmetric,
     reduce: Reduce = None,
     json: AsJson = False,

@@ -12,7 +12,10 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
     "Understand languages, grammars and what they tell apart": {
         "derive": ("g2n2 derive L3 --out proof.json", 'g2n2 derive "· ᵀ 1 ⊙"'),
         "compare": ("g2n2 compare PPGN 3-WL", 'g2n2 compare r-G_L3 "r-G_L3 - M → MM"'),
-        "separate": ("g2n2 separate C6 2C3", "g2n2 separate EhEG EJaG --grammar r-G_L1"),
+        "separate": (
+            "g2n2 separate C6 2C3",
+            "g2n2 separate decalin bicyclopentyl --grammar r-G_L1",
+        ),
         "power": (
             "g2n2 power r-G_L3 2-FWL --suite csl",
             'g2n2 power "V → AV | 1" --suite atlas --layers 3',

@@ -57,7 +57,10 @@ class OnBad(StrEnum):
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-AssumeOption = Annotated[Assume, typer.Option(help="What may be assumed of A.")]
+AssumeOption = Annotated[
+    Assume,
+    typer.Option(help="What A is: symmetric (undirected), simple (also 0/1, no loops), or any."),
+]
 ReadoutOption = Annotated[
     ReadoutName | None,
     typer.Option(
@@ -94,7 +97,10 @@ HELP_OR_TEST = "A name, rules, a certificate, a fragment, a WL test such as 3-WL
 
 Reduce = Annotated[
     bool | None,
-    typer.Option("--reduce/--exhaustive", help="Which grammar a fragment stands for."),
+    typer.Option(
+        "--reduce/--exhaustive",
+        help="Which grammar operations stand for. [reduced for networks, exhaustive for words]",
+    ),
 ]
 """None where nothing was said: reduced for a network, exhaustive where words are asked for."""
 

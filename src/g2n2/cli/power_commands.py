@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -19,17 +19,9 @@ if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..graphs import Adjacency
     from ..power.refinement import WLTest
-    from ..power.separation import Separation
+    from ..power.separation import Engine, Separation
     from ..power.table import PowerRow
     from ..verdict import Verdict
-
-
-class Engine(StrEnum):
-    """How words are compared."""
-
-    auto = "auto"
-    closure = "closure"
-    mixing = "mixing"
 
 
 class Variant(StrEnum):
@@ -62,9 +54,13 @@ def separate(
     reduce: Reduce = None,
     readout: Readout = "",
     engine: Annotated[
-        Engine, typer.Option(help="closure covers all words, mixing samples them.")
-    ] = Engine.auto,
-    layers: Annotated[int, typer.Option(min=1, max=40, help="Most layers mixing looks at.")] = 8,
+        str,
+        typer.Option(
+            metavar="[auto|closure|random_probes]",
+            help="closure covers all words; random_probes samples them, for large graphs.",
+        ),
+    ] = "auto",
+    layers: Annotated[int, typer.Option(min=1, max=40, help="Most layers that are probed.")] = 8,
     with_f: WithF = False,
     directed: Directed = False,
     json: AsJson = False,
@@ -86,7 +82,7 @@ def separate(
     found = run(
         chosen,
         *graphs,
-        engine=engine.value,
+        engine=cast("Engine", engine),
         readout=readout or None,
         directed=directed,
         layers=layers,
@@ -110,6 +106,15 @@ def _separate_by_test(test: WLTest, first: Adjacency, second: Adjacency, json: b
         show.say(f"different ({test.name}, from round {found.separated_at()} on)")
     else:
         show.say(f"same ({test.name}, stable after {counted(found.rounds, 'round')})")
+        _say_isomorphic(first, second)
+
+
+def _say_isomorphic(first: Adjacency, second: Adjacency) -> None:
+    from ..graphs import are_isomorphic
+    from ..power.separation import ISOMORPHIC
+
+    if are_isomorphic(first, second):
+        show.say(f"  {ISOMORPHIC}")
 
 
 def power(
@@ -125,7 +130,7 @@ def power(
     ] = None,
     readout: Readout = "",
     layers: Annotated[
-        int | None, typer.Option(min=1, max=40, help="Layers; else as many as still gain.")
+        int | None, typer.Option(min=1, max=40, help="Most layers; else until one gains no pair.")
     ] = None,
     with_f: WithF = False,
     reduce: Reduce = None,
@@ -136,7 +141,9 @@ def power(
     markdown: Annotated[
         bool, typer.Option(show_default=False, help="Print the table as Markdown.")
     ] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw pairs against layers here.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the pairs told apart by each number of layers.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """What grammars or trained networks tell apart: hard pairs, and bounds for all graphs."""
@@ -227,8 +234,12 @@ def _row_json(row: PowerRow, asked: list[Grammar | WLTest], with_f: bool) -> dic
 def wl(
     first: Graph,
     second: Graph,
-    k: Annotated[int, typer.Option("--k", min=1, max=3, help="Length of the tuples.")] = 1,
-    variant: Annotated[Variant, typer.Option(help="fwl is one step stronger.")] = Variant.wl,
+    k: Annotated[
+        int, typer.Option("--k", min=1, max=3, help="Nodes of a tuple that is coloured.")
+    ] = 1,
+    variant: Annotated[
+        Variant, typer.Option(help="k-FWL (folklore) is as strong as (k+1)-WL.")
+    ] = Variant.wl,
     directed: Directed = False,
     json: AsJson = False,
 ) -> None:
@@ -251,6 +262,7 @@ def wl(
         show.say(
             f"same: stable after {counted(found.rounds, 'round')} ({k}-{variant.value.upper()})"
         )
+        _say_isomorphic(graphs[0], graphs[1])
 
 
 @contextmanager
@@ -294,11 +306,17 @@ def _named(graph: Adjacency) -> str:
     return graph_text(graph) if name is None else f"{name} ({to_graph6(graph)})"
 
 
+_COMPARED = {
+    "closure": "all words were compared, by a basis of their span",
+    "random_probes": "random combinations of words were compared",
+}
+
+
 def _say_separation(found: Separation, name: str, graphs: tuple[Adjacency, Adjacency]) -> None:
     show.say(f"{found.verdict} ({name}, read-out {found.readout})")
     if found.sentence is None:
         if found.primes:
-            show.say(f"  engine {found.engine}, modulo {', '.join(map(str, found.primes))}")
+            show.say(f"  {_COMPARED[found.engine]}, modulo {' and '.join(map(str, found.primes))}")
         if found.note:
             show.say(f"  {found.note}")
         return
@@ -311,7 +329,7 @@ def _say_separation(found: Separation, name: str, graphs: tuple[Adjacency, Adjac
         values = zip(found.values, graphs, strict=True)
         shown = " and ".join(f"{value} on {_named(graph)}" for value, graph in values)
         show.say(f"  is {shown}{modulo}")
-    shortest = "no shorter sentence does it" if found.shortest else "not proved shortest"
+    shortest = "no shorter sentence differs" if found.shortest else "not proved shortest"
     shown = "" if found.depth is None else f"{counted(found.depth, 'layer')}; "
     show.say(f"  {shown}{shortest}")
 

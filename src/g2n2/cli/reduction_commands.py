@@ -55,12 +55,12 @@ def derive(
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
     assume: AssumeOption = Assume.symmetric,
     level: Annotated[
-        LevelName, typer.Option(help="Outputs that must keep their power.")
+        LevelName, typer.Option(help="Outputs of what must keep their power.")
     ] = LevelName.graph,
     order: Annotated[
-        OrderName, typer.Option(help="paper: in two parts, by way of i-G.")
+        OrderName, typer.Option(help="paper: first to the grammar i-G, then on.")
     ] = OrderName.direct,
-    typing: Annotated[TypingName, typer.Option(help="full: also Sᵀ and 1 of a row.")] = (
+    typing: Annotated[TypingName, typer.Option(help="full: also Sᵀ, and 1 made of a row.")] = (
         TypingName.paper
     ),
     sorts: Annotated[
@@ -150,7 +150,7 @@ def check(
 
 def compare(
     left: Annotated[str, typer.Argument(help=HELP_OR_TEST)],
-    right: Annotated[str, typer.Argument(help="Another one.")],
+    right: Annotated[str, typer.Argument(help="The one to compare it with.")],
     reduce: Reduce = None,
     assume: AssumeOption = Assume.symmetric,
     out: Annotated[

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..atomic_files import check_output
-from ..described import counted
+from ..described import counted, shown_number
 from ..errors import DataError
 from . import show
 from .options import AsJson, Id, OptionList, Smiles, parsed_options
@@ -102,7 +102,7 @@ def predict(
     ] = "local",
     ray_address: Annotated[
         str | None,
-        typer.Option(help="Of the cluster: auto or HOST:PORT; else RAY_ADDRESS, or one made here."),
+        typer.Option(help="The cluster: auto or HOST:PORT; else RAY_ADDRESS, or one made here."),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Actors of the cluster.")] = 2,
 ) -> None:
@@ -198,7 +198,7 @@ def _predict_molecule(
         shown = {name: value for name, value in row.items() if name != "id"}
         width = max(map(len, shown))
         for name, value in shown.items():
-            text = f"{value:.6g}" if isinstance(value, float) else str(value)
+            text = shown_number(f"{value:.6g}") if isinstance(value, float) else str(value)
             show.say(f"{name.ljust(width)}  {text}")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..described import shown_number
 from ..errors import DataError
 from . import show
 from .options import AsJson, Assume, AssumeOption
@@ -57,7 +58,7 @@ def evaluate(
 
 def equal(
     left: Annotated[str, typer.Argument(help="A term.")],
-    right: Annotated[str, typer.Argument(help="Another.")],
+    right: Annotated[str, typer.Argument(help="Another term.")],
     assume: AssumeOption = Assume.symmetric,
     json: AsJson = False,
 ) -> None:
@@ -120,10 +121,9 @@ def _finite(x: Any) -> bool:
 
 def _number(x: Any) -> str:
     """An integer as one, anything else with enough digits to tell it apart."""
-    if isinstance(x, int):
-        return str(x)
-    value = float(x)
-    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    value = x if isinstance(x, int) else float(x)
+    whole = isinstance(x, int) or (value.is_integer() and abs(value) < 2**53)
+    return shown_number(str(int(value)) if whole else repr(value))
 
 
 def _equality_json(found: Equality, left: str, right: str, assume: str) -> dict[str, Any]:

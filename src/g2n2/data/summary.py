@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ..described import counted
+from ..described import counted, shown_number
 from .batching import epoch_batches, padding_waste
 from .graph_set import GraphSet, Ints, Target
 from .splits import smiles_of
@@ -186,9 +186,11 @@ def _target(target: Target, values: NDArray[np.float64], level: str) -> str:
     if target.kind == "regression":
         if not len(values):
             return f"{named} has no value."
+        numbers = (values.mean(), values.std(), values.min(), values.max())
+        mean, deviation, least, most = (shown_number(f"{number:.4g}") for number in numbers)
         return (
-            f"{named} is a quantity: mean {values.mean():.4g}{unit}, standard "
-            f"deviation {values.std():.4g}{unit}, from {values.min():.4g} to {values.max():.4g}."
+            f"{named} is a quantity: mean {mean}{unit}, standard deviation {deviation}{unit}, "
+            f"from {least} to {most}."
         )
     counts = np.bincount(values.astype(np.int64), minlength=len(target.classes))
     names = target.classes or tuple(str(number) for number in range(len(counts)))

@@ -14,7 +14,7 @@ from ..pipeline import Derivation
 from ..reduction.checker import CheckResult
 from .page import FAINT, INK, inline
 from .settings import DEGREE, TARGETS, DemoSettings
-from .training_runs import R2Claim, TrainedNetwork, minus
+from .training_runs import R2Claim, TrainedNetwork, r2_text
 from .what_wl_sees import WlView
 
 
@@ -43,7 +43,7 @@ def score_rows(outcome: DemoOutcome) -> list[list[str]]:
         rows[0] += [f"{words} R²", "MAE"]
         for row, network in zip(rows[1:], (outcome.derived, outcome.gin), strict=True):
             scores = network.scores[target]
-            row += [minus(scores["r2"]), f"{scores['mae']:.3f}"]
+            row += [r2_text(scores["r2"]), f"{scores['mae']:.3f}"]
     return rows
 
 
@@ -53,6 +53,7 @@ def report(outcome: DemoOutcome) -> str:
     view, derived, gin = outcome.wl_view, outcome.derived, outcome.gin
     title = "A network derived from five operations, and a GIN, set to count"
     claimed = "**A quick run: it trains too briefly to claim anything.**"
+    quick = "" if settings.claims else " --quick"
     if outcome.claims:
         marks = ("**does not hold**", "holds")
         claimed = " ".join(f"{c.text}: {marks[c.holds]}." for c in outcome.claims)
@@ -112,7 +113,7 @@ def report(outcome: DemoOutcome) -> str:
         "absolute error, so that its one answer is near the median, and R² may be below 0.",
         _table(times),
         "## See it again",
-        _code(f"make demo\ng2n2 demo --seed {settings.seed} --out DIR"),
+        _code(f"g2n2 demo{quick} --seed {settings.seed} --out DIR"),
     ]
     return "\n\n".join(paragraphs) + "\n"
 
@@ -180,7 +181,7 @@ def _panel(axes: Any, networks: Sequence[TrainedNetwork], target: int) -> None:
         truth = network.truth[:, target]
         jitter = np.random.default_rng(number).uniform(-JITTER, JITTER, len(truth))
         style = {"s": 14, "alpha": 0.6, "linewidths": 0, "color": colour, "zorder": 3 - number}
-        label = f"{network.name}   R² = {minus(network.r2()[target])}"
+        label = f"{network.name}   R² = {r2_text(network.r2()[target])}"
         axes.scatter(truth + jitter, network.answers[:, target], label=label, **style)
     axes.set_xlabel(f"{words} in the graph")
     axes.set_ylabel(f"{words} predicted")

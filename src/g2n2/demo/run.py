@@ -195,8 +195,8 @@ def closing(outcome: DemoOutcome, out: Path) -> list[str]:
     trials = {
         f"g2n2 check {here}/{CERTIFICATE}": "check the proof again",
         f"g2n2 evaluate {here}/derived": "the trained network on its test graphs",
-        "g2n2 separate EhEG EJaG --grammar r-G_L3": "two graphs 1-WL confuses, and a sentence",
-        "g2n2 train FILE": "a network for your own graphs",
+        "g2n2 separate C6 2C3": "two graphs 1-WL confuses, and a sentence that differs",
+        "g2n2 train FILE --target COLUMN": "a network for your own graphs or molecules",
     }
     wide = max(map(len, trials))
     return [

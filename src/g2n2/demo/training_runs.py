@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.graph_set import GraphSet
+from ..described import shown_number
 from ..grammars.grammar import Grammar
 from ..training.config import RunConfig
 from ..training.session import Watch, train_config
@@ -85,7 +86,7 @@ def claims(derived: TrainedNetwork, gin: TrainedNetwork) -> tuple[R2Claim, R2Cla
 
     def text(network: TrainedNetwork, bound: str) -> str:
         pairs = zip(network.r2(), TARGETS.values(), strict=True)
-        got = ", ".join(f"{minus(value)} on {words}" for value, words in pairs)
+        got = ", ".join(f"{r2_text(value)} on {words}" for value, words in pairs)
         return f"{network.name}: R² {bound}; got {got}"
 
     return (
@@ -97,6 +98,6 @@ def claims(derived: TrainedNetwork, gin: TrainedNetwork) -> tuple[R2Claim, R2Cla
     )
 
 
-def minus(value: float) -> str:
-    """Three digits with a proper minus sign, and no minus before zero."""
-    return f"{value:.3f}".replace("-0.000", "0.000").replace("-", "\N{MINUS SIGN}")
+def r2_text(value: float) -> str:
+    """Three digits."""
+    return shown_number(f"{value:.3f}")

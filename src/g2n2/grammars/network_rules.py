@@ -52,6 +52,10 @@ def mixing_by_sort(functions: Mixing | Mapping[Sort, Mixing]) -> dict[Sort, Mixi
 def words_of_test(grammar: Grammar, functions: Mixing | Mapping[Sort, Mixing] = "any") -> Grammar:
     """The grammar whose words tell apart what the WL test of a grammar does in the limit.
 
+    >>> from g2n2 import find_grammar, separate, words_of_test
+    >>> str(separate(words_of_test(find_grammar("G_L1")), "C6", "2C3").sentence)
+    '1ᵀ(A²⊙A)1'
+
     No set of words has exactly the power of homogeneous functions, so those are refused.
     """
     mixing = mixing_by_sort(functions)

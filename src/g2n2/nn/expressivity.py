@@ -269,6 +269,12 @@ def network_separates(
 ) -> list[NetworkVerdict]:
     """Say which pairs networks with random weights tell apart, in float64.
 
+    >>> from g2n2 import network_separates
+    >>> def degrees(seed):
+    ...     return lambda A: A.sum(dim=1).sort().values
+    >>> [v.outcome for v in network_separates(degrees, [("C6", "2C3"), ("P4", "K1,3")])]
+    ['merged', 'separated']
+
     Args:
         make_model: Takes a seed, returns a network. A torch module is turned to float64 and
             evaluation mode; torch is seeded around the call.

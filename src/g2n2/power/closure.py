@@ -170,7 +170,7 @@ def _check_memory(memory: WordMemory, limit: int) -> None:
     if 16 * entries > limit:
         raise DataError(
             f"the basis has grown to {16 * entries / 2**30:,.1f} GiB, the limit is "
-            f"{limit / 2**30:,.1f} GiB: use engine='mixing', or raise memory_limit"
+            f"{limit / 2**30:,.1f} GiB: use engine='random_probes', or raise memory_limit"
         )
 
 

@@ -63,6 +63,10 @@ def grammar_test(
 ) -> GrammarColours:
     """Colour graphs by the WL test of a grammar.
 
+    >>> from g2n2 import find_grammar, grammar_test
+    >>> grammar_test(find_grammar("G_L1"), ["C6", "2C3"], rounds=3).separated_at(0, 1)
+    2
+
     Args:
         grammar: Any grammar; its rules without variables are what the memories start from.
         graphs: Whatever `adjacency` takes; sizes may differ. The size is no colour of its own.

@@ -1,4 +1,4 @@
-"""Randomised words with linear mixing: many or large graphs at once, up to a number of layers.
+"""Random linear combinations of words: many or large graphs at once, up to a number of layers.
 
 In each layer every rule is applied to `width` random combinations of all words so far, drawn once
 for all graphs, so graphs that are equal to the grammar get equal numbers. A difference between two
@@ -61,8 +61,8 @@ class Schedule:
         """Draw the combinations of every layer."""
         if layers < 0 or width < 1:
             raise DataError(
-                f"mixing with {layers} layers and width {width}: expected 0 or more layers and a "
-                "width of 1 or more"
+                f"random probes with {layers} layers and width {width}: expected 0 or more layers "
+                "and a width of 1 or more"
             )
         draws = Draws(prime, np.random.default_rng(prime + width), grammar.affine)
         counts = dict.fromkeys(grammar.sorts, 0)
@@ -125,8 +125,8 @@ def check_memory(schedule: Schedule, sizes: Sequence[int], limit: int) -> None:
         return
     shown = " and ".join(f"{size:,}" for size in sizes)
     raise DataError(
-        f"engine 'mixing' with {len(schedule.layers)} layers of width {schedule.width} keeps "
-        f"{sum(schedule.counts.values())} words on {shown} nodes and takes "
+        f"engine 'random_probes' with {len(schedule.layers)} layers of width {schedule.width} "
+        f"keeps {sum(schedule.counts.values())} words on {shown} nodes and takes "
         f"{needed / 2**30:,.1f} GiB, the limit is {limit / 2**30:,.1f} GiB: "
         f"{_advice(schedule, sizes, limit)}, or raise memory_limit"
     )

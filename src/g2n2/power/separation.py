@@ -13,7 +13,7 @@ from ..errors import DataError, GrammarError
 from ..grammars.coercion import GrammarLike, as_grammar
 from ..grammars.grammar import LEVELS, Level
 from ..grammars.shared_subterms import Definition, regrouped, with_shared_subterms
-from ..graphs import Adjacency, GraphLike, adjacency
+from ..graphs import Adjacency, GraphLike, adjacency, are_isomorphic
 from ..language.exact_values import exact_value
 from ..language.modular import PRIMES
 from ..language.operations import BUILT_IN, OPERATIONS
@@ -44,7 +44,7 @@ class Separation:
         verdict: `different`, `same`, or `same up to d layers`.
         level: What was compared: graph, node or pair.
         readout: The read-out, in words.
-        engine: `closure` or `mixing`.
+        engine: `closure` or `random_probes`.
         primes: The moduli the verdict rests on; a difference needs one.
         depth: The fewest layers at which any sentence differs.
         sentence: One that differs, in the grammar's own notation; at node and pair level a word.
@@ -84,18 +84,21 @@ class Separation:
     def __str__(self) -> str:
         lines = [self.verdict]
         if self.sentence is not None and self.values is not None:
-            what = "shortest" if self.shortest else "not proved shortest"
+            what = "no shorter sentence differs" if self.shortest else "not proved shortest"
             lines += [f"  {definition}" for definition in self.definitions()[:-1]]
             last = self.definitions()[-1].term
-            shown = " against ".join(map(str, self.values))
+            shown = " and ".join(map(str, self.values))
             modulo = f" (modulo {self.modulus})" if self.modulus else ""
-            lines.append(f"  {last}: {shown}{modulo}, {what}")
+            lines.append(f"  {last} has the values {shown}{modulo}; {what}")
         if self.depth is not None:
             lines.append(f"  layers: {self.depth}")
         lines.append(f"  read-out: {self.readout}")
         if self.note:
             lines.append(f"  {self.note}")
         return "\n".join(lines)
+
+
+ISOMORPHIC = "the graphs are isomorphic: no grammar and no test tells them apart"
 
 
 def bounded_by_2fwl(operations: Iterable[str]) -> bool:
@@ -138,15 +141,15 @@ def separate(
         g: The first graph, as `g2n2.graphs.adjacency` takes it.
         h: The second graph; it may be the first again.
         engine: `closure` is complete: its `same` is exact but for an unlucky choice of two primes.
-            `mixing` is for large graphs and goes `layers` deep. `auto` takes the closure up to 35
-            nodes.
+            `random_probes` is for large graphs and goes `layers` deep. `auto` takes the closure up
+            to 35 nodes.
         level: `graph`, or `node` (words of V) or `pair` (words of M) with `at`.
         readout: None for the grammar's own, `network` for 1ᵀV, Tr(M) and 1ᵀM1 as far as it has the
             variables, or rules such as `S → VᵀV | Tr(M)`.
         at: A node of each graph, or a pair of nodes of each.
         directed: Allow matrices that are not symmetric.
-        layers: How deep the mixing goes.
-        width: Random combinations per rule and layer of the mixing.
+        layers: How deep the random probes go.
+        width: Random probes per rule and layer.
         max_size: The most operations of a sentence in the search for the shortest.
         memory_limit: Bytes an engine may take; checked before anything is allocated.
 
@@ -155,6 +158,7 @@ def separate(
             integers, or is too large; or `at` does not fit the level and the graphs.
         GrammarError: The grammar cannot be evaluated exactly, or has no words of that level.
     """
+    engine = _OLD_ENGINES.get(engine, engine)
     check_option("engine", engine, ENGINES)
     check_option("level", level, LEVELS)
     test = WLTest.find(grammar) if isinstance(grammar, str) else None
@@ -200,6 +204,8 @@ def _by_test(test: WLTest, graphs: tuple[GraphLike, GraphLike], level: Level) ->
     at = test.refine(matrices).separated_at()
     verdict = "same" if at is None else "different"
     note = _size_note(matrices)
+    if at is None and are_isomorphic(*matrices):
+        note = ISOMORPHIC
     return Separation(verdict, level, "colours", test.name, (), depth=at, note=note)
 
 
@@ -276,6 +282,8 @@ def _same(
     memory_limit: int,
 ) -> tuple[str, str]:
     """The verdict where no difference was found, and a note."""
+    if level == "graph" and are_isomorphic(*graphs):
+        return "same", ISOMORPHIC
     if engine == "closure":
         note = _size_note(graphs)
         return "same", f"{note}, which no sentence here sees" if note else ""
@@ -306,8 +314,9 @@ def _size_note(graphs: Sequence[Adjacency]) -> str:
     return "" if first == second else f"the graphs have {first} and {second} nodes"
 
 
-Engine = Literal["auto", "closure", "mixing"]
-ENGINES: tuple[Engine, ...] = ("auto", "closure", "mixing")
+Engine = Literal["auto", "closure", "random_probes"]
+ENGINES: tuple[Engine, ...] = ("auto", "closure", "random_probes")
+_OLD_ENGINES: dict[str, Engine] = {"mixing": "random_probes"}  # its name before 0.2
 Pair = tuple[int, int]
 
 CLOSURE_ENTRIES = 2 * 35**2
@@ -319,7 +328,7 @@ _LEAST_BASIS = 32  # words; a closure that cannot hold so many is not begun
 def choose_engine(engine: Engine, grammar: LayeredGrammar, graphs: Sequence[Adjacency]) -> str:
     if engine != "auto":
         return engine
-    return "closure" if _word_entries(grammar, graphs) <= CLOSURE_ENTRIES else "mixing"
+    return "closure" if _word_entries(grammar, graphs) <= CLOSURE_ENTRIES else "random_probes"
 
 
 def _word_entries(grammar: LayeredGrammar, graphs: Sequence[Adjacency]) -> int:
@@ -336,8 +345,8 @@ def check_closure_memory(grammar: LayeredGrammar, graphs: Sequence[Adjacency], l
             f"engine 'closure' on {shown} nodes keeps words of {16 * entries / 2**30:,.2f} GiB "
             f"each, {_LEAST_BASIS} of them or far more, "
             f"{16 * entries * _LEAST_BASIS / 2**30:,.1f} GiB at least; the limit is "
-            f"{limit / 2**30:,.1f} GiB: use engine='mixing', whose memory grows with its layers "
-            "only"
+            f"{limit / 2**30:,.1f} GiB: use engine='random_probes', whose memory grows with "
+            "its layers only"
         )
 
 

@@ -79,8 +79,9 @@ class Witness:
         return f"Witness({self})"
 
     def __str__(self) -> str:
-        values = " against ".join(map(str, self.separation.values or ()))
-        return f"{self.separation.sentence} is {values} on {pair_text(self.first, self.second)}"
+        values = zip(self.separation.values or (), (self.first, self.second), strict=True)
+        shown = " and ".join(f"{value} on {graph_text(graph)}" for value, graph in values)
+        return f"{self.separation.sentence} is {shown}"
 
 
 def needed(grammar: Grammar, rule: Rule, directed: bool = False) -> Witness | None:
@@ -168,7 +169,7 @@ Classes = Sequence[int]
 Pair = tuple[int, int]
 
 MAX_CONFIRMED_PAIRS = 40
-"""Candidate pairs that are confirmed at most: random mixing may merge what exact words split."""
+"""Candidate pairs that are confirmed at most: random probes may merge what exact words split."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +267,8 @@ class WordProbe:
             return "" if separation.verdict == "same" else None
         if not separation.different:
             return None
-        return f"{separation.sentence} is {' against '.join(map(str, separation.values or ()))}"
+        values = " and ".join(map(str, separation.values or ()))
+        return f"{separation.sentence} has the values {values}"
 
 
 @cache

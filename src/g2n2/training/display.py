@@ -16,7 +16,7 @@ from torch import nn
 from ..compiler.costs import NetworkCost
 from ..compiler.grammar_to_plan import plan_network
 from ..data.batch import LARGE
-from ..described import counted
+from ..described import counted, shown_number
 from ..grammars.grammar import Grammar
 from ..nn.model import GrammarGNN
 from .calibration import Reliability, percent
@@ -274,4 +274,4 @@ def _cell(name: str, value: float, unit: str) -> str:
         return "–"
     if name == "accuracy":
         return f"{value:.1%}"
-    return f"{value:.4g}{unit if name in WITH_UNIT else ''}"
+    return shown_number(f"{value:.4g}") + (unit if name in WITH_UNIT else "")

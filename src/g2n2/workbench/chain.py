@@ -40,11 +40,6 @@ class ProofCase:
     right: Pattern
     bijection: tuple[int, ...]
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """Matrices and vertices of the pattern."""
-        return sum(len(edge.ends) == 2 for edge in self.left.edges), self.left.vertices
-
 
 @dataclass(frozen=True)
 class Removal:
@@ -81,14 +76,8 @@ class DerivedChain:
         return tuple(r for r in self.reduced.all_rules if r not in self.exhaustive.all_rules)
 
     def shown_step(self, step: int) -> int:
-        """How many rules are removed at a position of the slider.
-
-        Position -1 is the rule whose obligation has the largest pattern, the most telling one.
-        """
-        if step >= 0:
-            return min(step, len(self.removals))
-        sizes = [max((c.size for c in r.cases), default=(0, 0)) for r in self.removals]
-        return sizes.index(max(sizes)) + 1 if sizes else 0
+        """How many rules are removed at a position of the slider; a fresh page's -1 is 1."""
+        return min(1 if step < 0 else step, len(self.removals))
 
     def after(self, step: int) -> set[Rule]:
         """The rules that are gone after so many removals."""

@@ -65,9 +65,17 @@ def _certificate(path: Path, name: str) -> FileReport:
     verdict = f"valid: {outcome.checked} obligations checked"
     lines = [f"shows: {claim}" for claim in outcome.claims]
     lines += [f"cited: {cited}" for cited in outcome.cited]
-    lines += ["", "from", *(f"  {rule}" for rule in content["from"])]
-    lines += ["to", *(f"  {rule}" for rule in content["to"])]
+    lines += ["", "from", *_by_variable(content["from"]), "to", *_by_variable(content["to"])]
     return FileReport(name, "certificate", True, verdict, language, "\n".join(lines))
+
+
+def _by_variable(rules: list[str]) -> list[str]:
+    """`  M → MM | A`: the rules of each variable on one line."""
+    bodies: dict[str, list[str]] = {}
+    for rule in rules:
+        head, _, body = rule.partition(" → ")
+        bodies.setdefault(head, []).append(body)
+    return [f"  {head} → {' | '.join(alternatives)}" for head, alternatives in bodies.items()]
 
 
 def _network(path: str, name: str) -> FileReport:

@@ -15,7 +15,7 @@ from ..compiler.plan import NetworkPlan
 from ..errors import DataError, G2N2Error
 from ..grammars.catalogue import find_grammar
 from ..grammars.grammar import Grammar
-from ..graphs import Adjacency, adjacency, is_simple
+from ..graphs import Adjacency, adjacency, are_isomorphic, is_simple
 from ..graphs.names import graph_text
 from ..language.patterns import Pattern, normal_form
 from ..language.terms import Term
@@ -226,20 +226,10 @@ def compare_pair(
         detail = f"in round {found.depth}" if found.different else ""
         outcomes.append(PairAnswer("4-WL", found.different, detail))
     report(0.9, "looking for the counted pattern")
-    isomorphic = not any(outcome.different for outcome in outcomes) and _isomorphic(pair)
+    isomorphic = are_isomorphic(*pair) is True
     made = PairReport((first, second), tuple(outcomes), rounds=rounds, isomorphic=isomorphic)
     whose = grammar.name if grammar.name in separations else next(iter(separations), "")
     return _with_sentence(made, separations[whose], whose, pair) if whose else made
-
-
-def _isomorphic(pair: tuple[Adjacency, Adjacency]) -> bool:
-    """Whether two graphs are isomorphic; large ones are searched for equal matrices only."""
-    first, second = pair
-    if np.array_equal(first, second):
-        return True
-    if max(map(len, pair)) > MOST_NODES_4WL:
-        return False
-    return bool(nx.is_isomorphic(nx.from_numpy_array(first), nx.from_numpy_array(second)))
 
 
 def _layers(count: int) -> str:

@@ -10,12 +10,12 @@ from .chain import Report
 
 def words_power(exhaustive: Grammar, reduced: Grammar, report: Report) -> Verdict:
     """Both grammars as words, and with functions in the limit."""
-    report(0.2, "placing the words against 1-WL and 3-WL")
+    report(0.2, "1-WL and 3-WL")
     return derivation_verdict(exhaustive, reduced)
 
 
 def network_power(reduced: Grammar, layers: int, report: Report) -> Verdict:
     """The network of the reduced grammar, with its MLPs, its read-out and its depth."""
-    report(0.2, "placing the network against 1-WL and 3-WL")
+    report(0.2, "1-WL and 3-WL")
     plan = plan_network(reduced, layers=layers, preset="modern")
     return network_verdict(plan).of_network()

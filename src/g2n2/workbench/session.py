@@ -29,8 +29,8 @@ Message = dict[str, Any]
 _NO_COLOURS: Message = {"g": [], "h": [], "max": 0, "round": 0, "text": ""}
 LABELS = {
     "chain": "Deriving",
-    "words": "Placing the words",
-    "network": "Placing the network",
+    "words": "Comparing the words with WL tests",
+    "network": "Comparing the network with WL tests",
     "graphs": "Drawing the graphs",
     "pair": "Comparing the graphs",
     "file": "Reading the file",

@@ -37,9 +37,9 @@ def matched_patterns(left: Pattern, right: Pattern, bijection: Sequence[int], ti
     hues = {mate: vertex for vertex, mate in enumerate(bijection)}
     parts += _pattern(left, points, 0.0, {v: v for v in range(left.vertices)})
     parts += _pattern(right, others, shift, hues)
-    middle = _WIDTH + gap / 2
-    parts.append(f'<text class="equals" x="{middle:.1f}" y="{_HEIGHT / 2 + 9:.1f}">=</text>')
-    return _svg(2 * _WIDTH + gap, _HEIGHT, title, parts, "patterns")
+    middle, height = _WIDTH + gap / 2, _HEIGHT if points else 44.0
+    parts.append(f'<text class="equals" x="{middle:.1f}" y="{height / 2 + 9:.1f}">=</text>')
+    return _svg(2 * _WIDTH + gap, height, title, parts, "patterns")
 
 
 def single_pattern(pattern: Pattern, title: str) -> str:
@@ -92,11 +92,13 @@ def _pattern(
             tags.setdefault(edge.ends[0], []).append(edge.label)
         else:
             scalars.append(edge.label)
+    # Numbers stand in the corner, or in the middle where there is nothing else.
+    left, top = (22.0, 4.0) if points else (_WIDTH / 2 - 17 * (len(scalars) - 1), 12.0)
     for place, label in enumerate(scalars):
-        x = shift + 22 + 34 * place
+        x = shift + left + 34 * place
         parts.append(
-            f'<g class="scalar"><rect x="{x - 14:.1f}" y="4" width="28" height="20" rx="10"/>'
-            f'<text x="{x:.1f}" y="18">{_label(label)}</text></g>'
+            f'<g class="scalar"><rect x="{x - 14:.1f}" y="{top}" width="28" height="20" rx="10"/>'
+            f'<text x="{x:.1f}" y="{top + 14}">{_label(label)}</text></g>'
         )
     for vertex, (x, y) in enumerate(points):
         roles = [name for name, v in zip(_roles(pattern), pattern.boundary, strict=True)

@@ -50,6 +50,7 @@ def python_snippet(state: State, language: Language, chain: DerivedChain) -> str
 def train_command(state: State, grammar: Grammar) -> str:
     """The command that trains the network on a CSV of molecules."""
     return (
+        "# a table with a column of SMILES; a clone has examples/molecules.csv to try\n"
         "g2n2 train molecules.csv --target logp \\\n"
         f"    --grammar {shlex.quote(grammar_argument(grammar))} \\\n"
         f"    --width {state.width} --layers {state.layers}\n"

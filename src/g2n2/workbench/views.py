@@ -9,6 +9,7 @@ from html import escape
 from ..described import counted
 from ..grammars.grammar import Grammar, Rule
 from ..language.operations import FUNCTIONS, OPERATIONS
+from ..language.patterns import Pattern
 from ..language.sorts import S
 from ..placement import SYMBOLS, Statement
 from ..verdict import Verdict
@@ -48,7 +49,7 @@ def name(text: str) -> str:
     made, place = [], 0
     for found in _GRAMMAR_NAME.finditer(text):
         made.append(escape(text[place : found.start()]))
-        made.append(f"<i>G</i><sub>{escape(found[1].strip('{}'))}</sub>")
+        made.append(f"<i>G</i><sub>{escape(found[1])}</sub>")
         place = found.end()
     return "".join([*made, escape(text[place:])])
 
@@ -161,8 +162,8 @@ def proof(chain: DerivedChain, step: int, case: int) -> str:
     """One step of the proof: the rule that goes, why, and its obligation as two graphs."""
     if not chain.removals:
         return (
-            '<p class="hint">Every rule of this grammar stays: no proof of removal was found for '
-            "any of them.</p>"
+            '<p class="hint">Every rule of this grammar stays: we found no proof that '
+            "any of them can go.</p>"
         )
     if step == 0:
         return (
@@ -184,6 +185,7 @@ def proof(chain: DerivedChain, step: int, case: int) -> str:
         parts.append(f'<p class="equation">{math(chosen.equation)}</p>')
         title = f"Pattern graphs of both sides of {chosen.equation}; matched vertices share colours"
         parts.append(matched_patterns(chosen.left, chosen.right, chosen.bijection, title))
+        parts.append(f'<p class="hint caption">{_caption(chosen.left)}</p>')
     elif reason.status == "cited":
         parts.append('<p class="hint">A cited theorem: there is no pattern to compare.</p>')
     else:
@@ -192,6 +194,33 @@ def proof(chain: DerivedChain, step: int, case: int) -> str:
         ours = f" Ours: {escape(reason.ours)}." if reason.ours else ""
         parts.append(f'<p class="paper">The paper: {escape(reason.paper)}.{ours}</p>')
     return "".join(parts)
+
+
+_LETTERS = {"s": "a sentence", "v": "a column", "w": "a column", "x": "a column", "m": "a matrix"}
+"""What an opaque letter of an obligation stands for: a word of the reduced grammar."""
+
+
+def _caption(pattern: Pattern) -> str:
+    """What the drawing shows, in words."""
+    labels = list(dict.fromkeys(edge.label for edge in pattern.edges if not edge.ends))
+    product = " · ".join(map(math, labels))
+    if pattern.vertices == 0:
+        shown = (
+            f"Both sides are the number {product}. Numbers have no vertices to match; they move "
+            "out of the word, as factors of the whole sentence."
+        )
+    else:
+        vertices = "one vertex" if pattern.vertices == 1 else f"{pattern.vertices} vertices"
+        times = f", times the number {product}" if labels else ""
+        shown = (
+            f"Both sides are the same labelled graph of {vertices}{times}. Vertices of one colour "
+            "correspond."
+        )
+    letters = sorted({edge.label[0] for edge in pattern.edges} & set(_LETTERS))
+    meant = ", ".join(f"<i>{letter}</i> {_LETTERS[letter]}" for letter in letters)
+    return (
+        f"{shown} Letters stand for any words of the reduced grammar: {meant}." if meant else shown
+    )
 
 
 def _case_tabs(cases: tuple[ProofCase, ...], chosen: ProofCase) -> str:
@@ -419,7 +448,7 @@ def _sentence(report: PairReport, place: int) -> str:
         '<div class="sentence"><div><p class="what">'
         f'{what} of <span class="name">{name(report.whose)}</span></p>'
         f'<p class="equation">{math(report.sentence)}</p>'
-        f'<p class="values"><b>{escape(first)}</b> against <b>{escape(second)}</b></p>'
+        f'<p class="values"><b>{escape(first)}</b> and <b>{escape(second)}</b></p>'
         f"{places}</div>{drawing}</div>"
     )
 
