@@ -249,7 +249,9 @@ def chemprop_command() -> str | None:
 
 def _chemprop_version(command: str) -> str:
     asked = "from importlib.metadata import version; print(version('chemprop'))"
-    python = str(Path(command).with_name("python"))
+    python = Path(command).with_name("python")
+    if not python.exists():
+        return "unknown"
     return subprocess.run([python, "-c", asked], capture_output=True, text=True).stdout.strip()
 
 
