@@ -10,6 +10,8 @@ A machine without RDKit reads `moleculenet/NAME.graphs.npz`, which `write_graphs
 
 from __future__ import annotations
 
+import csv
+import gzip
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
@@ -21,7 +23,6 @@ from typing import Any, Literal
 from zipfile import BadZipFile
 
 import numpy as np
-import pandas as pd
 
 from g2n2 import read_graphs
 from g2n2.atomic_files import replace_file
@@ -88,10 +89,13 @@ def _read(molecules: MoleculeSet, data: str | None) -> GraphSet:
     graphs = read_graphs(path, target=molecules.targets or None, name=molecules.name)
     if molecules.splits[0] == "scaffold":
         return replace(graphs, splits=split(graphs, "scaffold"))
-    parts = find_file(MOLHIV_SPLIT, data, FOLDER)
-    part_of_row = pd.read_csv(parts).set_index("row")["part"].replace("valid", "validation")
-    part_of_graph = part_of_row.loc[list(graphs.source["rows"])].to_numpy()
-    return replace(graphs, splits={p: np.flatnonzero(part_of_graph == p) for p in PARTS})
+    official = find_file(MOLHIV_SPLIT, data, FOLDER)
+    assert official is not None, "`missing` has looked for it"
+    with gzip.open(official, "rt") as file:
+        part_of_row = {int(line["row"]): line["part"] for line in csv.DictReader(file)}
+    parts = np.array([part_of_row[row] for row in graphs.source["rows"]])
+    names = dict(zip(PARTS, ("train", "valid", "test"), strict=True))
+    return replace(graphs, splits={p: np.flatnonzero(parts == n) for p, n in names.items()})
 
 
 def parts_of(graphs: GraphSet, how: str, seed: int) -> dict[str, Ints]:

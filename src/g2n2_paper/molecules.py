@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from g2n2.atomic_files import replace_file
@@ -162,7 +161,7 @@ def forest_cell(contender: str, problem: Problem) -> Cell:
     def run(job: Job) -> Measurement:
         graphs = problem.read(job)
         features, before = featurise(FORESTS[contender], tuple(smiles_of(graphs) or ()))
-        fit = partial(fit_forests, graphs, features, settings["trees"], problem.seed)
+        fit = partial(fit_forests, graphs, features, problem.effort.trees, problem.seed)
         predicted, seconds = timed(job, CPU, fit)
         return Measurement(
             done=problem.effort.trees,
@@ -195,7 +194,8 @@ def featurise(kind: str, smiles: tuple[str, ...]) -> tuple[NDArray[np.float32], 
         generator = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=2048)
         rows = [generator.GetFingerprintAsNumPy(molecule) for molecule in molecules]
     else:
-        rows = [list(Descriptors.CalcMolDescriptors(molecule).values()) for molecule in molecules]
+        describe: Any = Descriptors.CalcMolDescriptors  # part of RDKit's Python code has no types
+        rows = [list(describe(molecule).values()) for molecule in molecules]
     largest = np.finfo(np.float32).max
     features = np.clip(np.array(rows, dtype=np.float64), -largest, largest).astype(np.float32)
     return features, cpu_seconds() - start
@@ -257,6 +257,8 @@ def _chemprop_version(command: str) -> str:
 
 def train_chemprop(command: str, graphs: GraphSet, epochs: int, seed: int, folder: Path) -> Values:
     """Predictions of `chemprop train` for the test molecules."""
+    import pandas as pd  # not where the networks run on a GPU
+
     names = [column.name for column in graphs.columns]
     table = pd.DataFrame(graphs.targets, columns=names)
     table.insert(0, "smiles", smiles_of(graphs))

@@ -82,7 +82,9 @@ def facts(results: Results) -> dict[str, Any]:
 
     Numbers are compared as printed.
     """
-    best, reached, behind = {}, [], []
+    best: dict[str, str] = {}
+    reached: list[str] = []
+    behind: list[str] = []
     for molecules, how in problems():
         values = {c: score(results, molecules, how, c) for c in CONTENDERS}
         others = {c: round(v.mean, 3) for c, v in values.items() if v and c != OURS}
