@@ -3,6 +3,7 @@
 import gzip
 import sys
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,16 @@ def test_contenders_have_the_same_molecules_and_other_seeds_others(monkeypatch, 
     assert other.data["BACE"] == records[0].data["BACE"]
 
 
+def test_a_digest_sees_one_molecule_in_another_part(data):
+    graphs = BACE.read(str(data))
+    parts = dict(graphs.splits)
+    moved = {**parts, "validation": parts["test"], "test": parts["validation"]}
+    before, after = (
+        molecule_sets.digests(BACE, replace(graphs, splits=p))["split"] for p in (parts, moved)
+    )
+    assert before != after
+
+
 @pytest.mark.slow
 def test_networks_are_trained_by_the_recipe(job):
     outcomes = run_cells([c for c in cells(smoke=True) if "/random/" in c.name][3:], job)
@@ -128,8 +139,10 @@ def test_graphs_without_rdkit_are_the_same(monkeypatch, tmp_path, data):
     assert checksum(prepared) == checksum(graphs)
     assert (prepared.columns, prepared.node_names) == (graphs.columns, graphs.node_names)
     assert molecule_sets.digests(BACE, prepared) == molecule_sets.digests(BACE, graphs)
-    content = path.read_bytes()
-    for damaged in (content[: len(content) // 2], b"", b"no archive"):
+    content, altered = path.read_bytes(), BytesIO()
+    with np.load(path) as file:
+        np.savez(altered, **{**file, "targets": 1 - file["targets"]})
+    for damaged in (content[: len(content) // 2], b"", b"no archive", altered.getvalue()):
         path.write_bytes(damaged)
         with pytest.raises(DataError, match="truncated or altered"):
             load_graphs(path)
