@@ -29,6 +29,7 @@ PURPOSES = {
     "q3": "Q3: classification on TU.",
     "q4": "Q4: spectral filters.",
     "power": "Power, trained: BREC, sets of classes, counting.",
+    "molecules": "Users' molecules: g2n2's defaults beside what a user would pick instead.",
 }
 ResultsFolder = Annotated[Path, typer.Option(help="Folder of the records.")]
 Cache = Annotated[str | None, typer.Option(help="Cache file of QM9, if not the user's own.")]
@@ -89,6 +90,21 @@ def _question(question: str) -> Callable[..., None]:
 
 for _name in QUESTIONS:
     app.command(_name)(_question(_name))
+
+
+@app.command("molecule-graphs")
+def molecule_graphs(
+    out: Annotated[Path, typer.Argument(help="Folder for the files.")],
+    data: Annotated[str | None, typer.Option(help="Folder of data files.")] = None,
+) -> None:
+    """Write the graphs of the molecule sets as files, for `molecules --data` without RDKit."""
+    from .molecule_sets import SETS, write_graphs
+
+    for molecules in SETS:
+        if reason := molecules.missing(data):
+            show.say(reason)
+        else:
+            show.say(str(write_graphs(molecules, out, data)))
 
 
 def _require_cuda() -> None:

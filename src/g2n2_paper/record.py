@@ -12,7 +12,7 @@ from typing import Any
 from g2n2.atomic_files import replace_file
 from g2n2.errors import DataError
 
-QUESTIONS = ("q1", "q2", "q3", "q4", "power")
+QUESTIONS = ("q1", "q2", "q3", "q4", "power", "molecules")
 EARLIER = "earlier slices"
 """The key of a record's provenance that lists other machines and commits it was computed with."""
 

@@ -90,6 +90,7 @@ class Cell:
     settings: Mapping[str, Any]
     seed: int = 0
     needs: tuple[str, ...] = ()  # names of the data sets it reads
+    missing: Callable[[Job], str] = lambda _: ""  # what else it lacks here; empty if nothing
     timed: bool = False  # it measures time, so nothing may run beside it
     needs_gpu: bool = False  # on a CPU it would be another measurement
 
@@ -224,7 +225,8 @@ def run_cell(cell: Cell, job: Job) -> tuple[State, str]:
     """Run one cell and write its record; a failure is a state with a reason, not an exception."""
     from .runs import missing_data
 
-    if reason := next(filter(None, (missing_data(name, job) for name in cell.needs)), ""):
+    missing = (missing_data(name, job) for name in cell.needs)
+    if reason := next(filter(None, missing), "") or cell.missing(job):
         return "left out", reason
     if cell.needs_gpu and job.torch_device().type != "cuda":
         return "left out", "it measures a GPU, and the device is a CPU"

@@ -24,6 +24,7 @@ from .cited import cited
 from .frame import Results
 from .numbers import Value, entry, r2, whole
 from .tables_filters import FILTERS, label, networks_by_depth, score
+from .tables_molecules import facts as molecules
 from .tables_qm9 import TARGETS, mae
 from .tables_tu import (
     OTHERS,
@@ -39,7 +40,7 @@ PPGN = "joint/width32/distance/PPGN/modern"
 
 def all_facts(results: Results) -> dict[str, Any]:
     """Facts by question, and words for verdicts."""
-    questions = {"q1": q1, "q2": q2, "q3": q3, "q4": q4, "power": power}
+    questions = {"q1": q1, "q2": q2, "q3": q3, "q4": q4, "power": power, "molecules": molecules}
     facts: dict[str, Any] = {name: facts(results) for name, facts in questions.items()}
     return facts | {"verdict": lambda met: "met" if met else "**missed**"}
 

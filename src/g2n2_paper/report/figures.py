@@ -8,9 +8,10 @@ from typing import Any
 
 from ..brec import CLEAR, TRAINED
 from ..contenders import BOUND, CONTENDERS, SEPARATED
+from ..molecule_sets import SETS as MOLECULE_SETS
 from ..q1 import GRAMMARS
 from ..q3 import GIN, MODELS, NESTED, RELEASED, SETS
-from . import tables_filters, tables_power, tables_qm9, tables_tu
+from . import tables_filters, tables_molecules, tables_power, tables_qm9, tables_tu
 from .cited import cited
 from .drawing import BLUE, FAINT, GOLD, GREEN, INK, ORANGE, PINK, SKY, SOFT, Drawing
 from .frame import Results
@@ -62,6 +63,7 @@ def drawings(results: Results) -> dict[str, Drawing]:
         "q3": (9.4, 5.2, draw_q3),
         "q4": (9.4, 4.0, draw_q4),
         "power": (9.0, 4.2, draw_power),
+        "molecules": (9.4, 3.0, draw_molecules),
     }
     return {name: Drawing((x, y), partial(draw, results)) for name, (x, y, draw) in figures.items()}
 
@@ -221,3 +223,31 @@ def draw_power(results: Results, figure: Any) -> None:
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color=FAINT)
     figure.legend(loc="outside lower center", ncols=3, fontsize=8.5)
+
+
+def draw_molecules(results: Results, figure: Any) -> None:
+    """One panel for each set: the score of each contender, a mark for each split."""
+    panels = figure.subplots(1, len(MOLECULE_SETS), sharey=True)
+    labels = tables_molecules.LABELS
+    heights = dict(zip(labels, range(len(labels), 0, -1), strict=True))
+    marks = {
+        "scaffold": (BLUE, "o", 0.12),
+        "official": (BLUE, "o", 0.0),
+        "random": (GREEN, "s", -0.12),
+    }
+    for axes, molecules in zip(panels, MOLECULE_SETS, strict=True):
+        for how in molecules.splits:
+            colour, marker, lift = marks[how]
+            for contender, height in heights.items():
+                value = tables_molecules.score(results, molecules, how, contender)
+                if value:
+                    point = {"x": value.mean, "y": height + lift, "xerr": value.spread}
+                    axes.errorbar(**point, color=colour, marker=marker, markersize=5, capsize=2)
+            axes.plot([], [], marker, color=colour, label=f"{how} split")
+        arrow = "lower" if molecules.metric == "RMSE" else "higher"
+        axes.set(title=molecules.name, xlabel=f"{molecules.metric}, {arrow} is better")
+        axes.set(ylim=(0.4, len(labels) + 0.6))
+        axes.margins(x=0.15)
+        axes.grid(axis="x", alpha=0.7)
+        axes.legend(fontsize=7, loc="lower left")
+    panels[0].set_yticks(list(heights.values()), list(labels.values()))

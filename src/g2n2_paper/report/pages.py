@@ -19,7 +19,16 @@ from g2n2.atomic_files import replace_file
 from g2n2.errors import DataError
 
 from ..bench.run import read_results
-from . import facts, frame, performance, tables_filters, tables_power, tables_qm9, tables_tu
+from . import (
+    facts,
+    frame,
+    performance,
+    tables_filters,
+    tables_molecules,
+    tables_power,
+    tables_qm9,
+    tables_tu,
+)
 from .cited import cited
 from .drawing import Drawing
 from .figures import drawings
@@ -34,6 +43,7 @@ TABLES = {
     "tu": tables_tu,
     "filters": tables_filters,
     "trained": tables_power,
+    "molecule_sets": tables_molecules,
     "records": frame,
 }
 

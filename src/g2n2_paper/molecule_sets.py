@@ -1,0 +1,161 @@
+"""Four sets of MoleculeNet as graphs, with their splits; and files of them that need no RDKit.
+
+| set | molecules of | split that is given |
+|-|-|-|
+| Lipophilicity, BACE, Tox21 | `moleculenet/NAME.csv` | `scaffold`, the library's |
+| molhiv | `moleculenet/HIV.csv.gz` | `official`, that of ogbg-molhiv |
+
+A machine without RDKit reads `moleculenet/NAME.graphs.npz`, which `write_graphs` makes elsewhere.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Literal
+from zipfile import BadZipFile
+
+import numpy as np
+
+from g2n2 import read_graphs
+from g2n2.atomic_files import replace_file
+from g2n2.data.files import find_file, missing_file
+from g2n2.data.graph_set import GraphSet, Ints, Target
+from g2n2.data.splits import PARTS, split
+from g2n2.errors import DataError
+from g2n2.training.run_folder import checksum
+
+FOLDER = "moleculenet"
+MOLHIV_SPLIT = "molhiv_split.csv.gz"
+ARRAYS = ("sizes", "edge_counts", "edges", "node_features", "edge_features", "targets")
+
+
+@dataclass(frozen=True)
+class MoleculeSet:
+    """A set, and how results on it are scored."""
+
+    name: str
+    file: str
+    targets: tuple[str, ...]  # all columns of numbers if empty
+    metric: Literal["RMSE", "ROC-AUC"]
+    splits: tuple[str, ...] = ("scaffold", "random")  # the first is the one that is given
+
+    @property
+    def graph_file(self) -> str:
+        return f"{self.name}.graphs.npz"
+
+    def missing(self, data: str | None) -> str:
+        """Why it cannot be read here; empty if it can."""
+        names = (self.file, *((MOLHIV_SPLIT,) if self.splits == ("official",) else ()))
+        if find_spec("rdkit") and all(find_file(name, data, FOLDER) for name in names):
+            return ""
+        if find_file(self.graph_file, data, FOLDER):
+            return ""
+        reason = "It is not downloaded."
+        if not find_spec("rdkit"):
+            names = (self.graph_file,)
+            reason = "There is no RDKit here; `g2n2-paper molecule-graphs` writes it elsewhere."
+        return str(missing_file(self.name, " and ".join(names), data, FOLDER, reason))
+
+    def read(self, data: str | None = None) -> GraphSet:
+        """The graphs, with the given split; kept in memory for the next cell."""
+        if reason := self.missing(data):
+            raise DataError(reason)
+        return _read(self, data)
+
+
+SETS = (
+    MoleculeSet("BACE", "bace.csv", ("Class",), "ROC-AUC"),
+    MoleculeSet("Lipophilicity", "Lipophilicity.csv", ("exp",), "RMSE"),
+    MoleculeSet("Tox21", "tox21.csv", (), "ROC-AUC"),
+    MoleculeSet("molhiv", "HIV.csv.gz", ("HIV_active",), "ROC-AUC", ("official",)),
+)
+
+
+@lru_cache(maxsize=1)
+def _read(molecules: MoleculeSet, data: str | None) -> GraphSet:
+    path = find_file(molecules.file, data, FOLDER)
+    if path is None or not find_spec("rdkit"):
+        prepared = find_file(molecules.graph_file, data, FOLDER)
+        assert prepared is not None, "`missing` has looked for it"
+        return load_graphs(prepared)
+    graphs = read_graphs(path, target=molecules.targets or None, name=molecules.name)
+    if molecules.splits[0] == "scaffold":
+        return replace(graphs, splits=split(graphs, "scaffold"))
+    official = find_file(MOLHIV_SPLIT, data, FOLDER)
+    assert official is not None, "`missing` has looked for it"
+    with gzip.open(official, "rt") as file:
+        part_of_row = {int(line["row"]): line["part"] for line in csv.DictReader(file)}
+    parts = np.array([part_of_row[row] for row in graphs.source["rows"]])
+    names = dict(zip(PARTS, ("train", "valid", "test"), strict=True))
+    return replace(graphs, splits={p: np.flatnonzero(parts == n) for p, n in names.items()})
+
+
+def parts_of(graphs: GraphSet, how: str, seed: int) -> dict[str, Ints]:
+    """Training, validation and test molecules; only `random` depends on the seed."""
+    return split(graphs, "random", seed) if how == "random" else dict(graphs.splits)
+
+
+def digests(molecules: MoleculeSet, graphs: GraphSet) -> dict[str, str]:
+    """Of the file, and of the rows of the file in each part: equal for every contender."""
+    rows = np.asarray(graphs.source["rows"], dtype=np.int64)
+    digest = hashlib.sha256()
+    for part in PARTS:
+        digest.update(part.encode() + rows[graphs.splits[part]].tobytes())
+    return {molecules.name: graphs.source["sha256"], "split": digest.hexdigest()}
+
+
+def write_graphs(molecules: MoleculeSet, folder: Path, data: str | None = None) -> Path:
+    """Write the graphs, their given split and checksums as one file that needs no RDKit."""
+    graphs = molecules.read(data)
+    about = {
+        "name": graphs.name,
+        "columns": [asdict(column) for column in graphs.columns],
+        "node_names": graphs.node_names,
+        "edge_names": graphs.edge_names,
+        "file sha256": graphs.source["sha256"],
+        "checksum": checksum(graphs),
+    }
+    splits = {f"part {part}": members for part, members in graphs.splits.items()}
+    arrays: dict[str, Any] = {name: getattr(graphs, name) for name in ARRAYS}
+    arrays |= {"rows": np.asarray(graphs.source["rows"], dtype=np.int64), **splits}
+    content = BytesIO()
+    np.savez_compressed(content, about=np.array(json.dumps(about)), **arrays)
+    path = folder / molecules.graph_file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, content.getvalue(), shared=True)
+    return path
+
+
+def load_graphs(path: Path) -> GraphSet:
+    """The graphs of a file that `write_graphs` made."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            about = json.loads(str(file["about"]))
+            graphs = GraphSet(
+                **{name: file[name] for name in ARRAYS},
+                name=about["name"],
+                columns=tuple(
+                    Target(**{**column, "classes": tuple(column["classes"])})
+                    for column in about["columns"]
+                ),
+                node_names=tuple(about["node_names"]),
+                edge_names=tuple(about["edge_names"]),
+                splits={part: file[f"part {part}"] for part in PARTS},
+                source={"sha256": about["file sha256"], "rows": tuple(file["rows"].tolist())},
+            )
+        if checksum(graphs) != about["checksum"]:
+            raise ValueError("checksum")
+    except (OSError, EOFError, ValueError, KeyError, TypeError, BadZipFile) as error:
+        raise DataError(
+            f"{path} is truncated or altered ({error}): write it again with "
+            "`g2n2-paper molecule-graphs`"
+        ) from None
+    return graphs.check()

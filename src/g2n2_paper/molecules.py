@@ -1,0 +1,302 @@
+"""Molecules as users bring them: the library's defaults beside what a user would pick instead.
+
+Cells are `SET/SPLIT/CONTENDER`, three seeds each. All contenders of a set, split and seed have the
+same training, validation and test molecules; the record has a digest of them. A seed is that of the
+random split and of the contender; a scaffold split and the official one are the same for all seeds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from g2n2.atomic_files import replace_file
+from g2n2.data.graph_set import GraphSet
+from g2n2.data.splits import random_subset, smiles_of
+from g2n2.errors import DataError
+from g2n2.nn.baselines import BASELINES, Baseline
+from g2n2.training.config import RunConfig
+from g2n2.training.run_folder import RunFolder, checksum
+from g2n2.training.task import Task, Values, metrics
+
+from .gine import GINE
+from .molecule_sets import SETS, MoleculeSet, digests, parts_of
+from .runner import Cell, Job, Measurement
+from .runs import described, run_settings, train
+
+SEEDS = (0, 1, 2)
+CPU, GPU = "CPU seconds", "GPU seconds"
+FORESTS = {"forest-morgan": "Morgan fingerprints", "forest-descriptors": "RDKit descriptors"}
+NETWORKS: Mapping[str, Mapping[str, Any]] = {
+    "GINE": {"baseline": "GINE", "width": 128, "layers": 5},
+    "G2N2": {},  # the defaults of `g2n2 train`
+}
+CONTENDERS = (*FORESTS, "Chemprop", *NETWORKS)
+BASELINES["GINE"] = Baseline("Hu et al. 2020, PyG's GINEConv", True, lambda o: GINE(**o), ())
+CHEMPROP_VARIABLE = "G2N2_CHEMPROP"
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much each contender does."""
+
+    trees: int = 500
+    chemprop_epochs: int = 50  # its default
+    epochs: int | None = None  # of the networks: the recipe's
+    limit: int = 0  # molecules of a set; 0 for all
+
+
+SMOKE = Effort(trees=5, chemprop_epochs=3, epochs=2, limit=150)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One set and split, for one seed."""
+
+    molecules: MoleculeSet
+    split: str
+    seed: int
+    effort: Effort = Effort()
+
+    def read(self, job: Job) -> GraphSet:
+        """The graphs, with the parts of this split."""
+        graphs = random_subset(self.molecules.read(job.data), self.effort.limit, seed=0)
+        return replace(graphs, splits=parts_of(graphs, self.split, self.seed))
+
+    def metrics(self, scores: Mapping[str, float]) -> dict[str, float | None]:
+        """The metric of the set, from scores by the library's names."""
+        name = self.molecules.metric
+        return {f"test {name}": scores["rmse" if name == "RMSE" else "roc_auc"]}
+
+    def score(self, graphs: GraphSet, predicted: Values) -> dict[str, float | None]:
+        """The same from predictions for the test molecules; several targets are averaged."""
+        truth = graphs.targets[graphs.splits["test"]]
+        return self.metrics(metrics(Task.of(graphs), predicted, truth)["all"])
+
+    def cell(
+        self,
+        contender: str,
+        settings: Mapping[str, Any],
+        run: Callable[[Job], Measurement],
+        lacks: Callable[[], str],
+    ) -> Cell:
+        name = f"{self.molecules.name}/{self.split}/{contender}"
+        settings = {**settings, "limit": self.effort.limit}
+
+        def missing(job: Job) -> str:
+            return self.molecules.missing(job.data) or lacks()
+
+        return Cell("molecules", name, run, settings, self.seed, missing=missing)
+
+
+def cells(smoke: bool = False) -> list[Cell]:
+    """All cells, those of a set and a contender after each other, since they share features."""
+    effort = SMOKE if smoke else Effort()
+    everything = []
+    for molecules in SETS:
+        for contender in CONTENDERS:
+            seeds = (0,) if (molecules.name, contender) == ("molhiv", "Chemprop") else SEEDS
+            for how in molecules.splits:
+                problems = (Problem(molecules, how, seed, effort) for seed in seeds)
+                everything += [contender_cell(contender, problem) for problem in problems]
+    return [c for c in everything if not smoke or (c.name.startswith("BACE/") and not c.seed)]
+
+
+def contender_cell(contender: str, problem: Problem) -> Cell:
+    if contender in FORESTS:
+        return forest_cell(contender, problem)
+    return chemprop_cell(problem) if contender == "Chemprop" else network_cell(contender, problem)
+
+
+def network_cell(contender: str, problem: Problem) -> Cell:
+    """A network of the library, trained as `g2n2 train` does."""
+    config = RunConfig(
+        problem.molecules.name,
+        split="stored",
+        seed=problem.seed,
+        epochs=problem.effort.epochs,
+        **NETWORKS[contender],
+    )
+
+    def run(job: Job) -> Measurement:
+        graphs, folder = problem.read(job), job.work / "run"
+        label = GPU if job.torch_device().type == "cuda" else CPU
+        trained, seconds = timed(job, label, partial(train, config, folder, job, graphs))
+        return Measurement(
+            done=len(trained.history),
+            unit="epochs",
+            metrics=problem.metrics(trained.scores["all"])
+            | {label: seconds, "parameters": trained.parameters},
+            config=described(RunFolder(folder).config()),
+            data=digests(problem.molecules, graphs) | {"graphs": checksum(graphs)},
+            detail={name: [row[name] for row in trained.history] for name in trained.history[0]},
+        )
+
+    def lacks() -> str:
+        needs_pyg = contender == "GINE" and not find_spec("torch_geometric")
+        return "GINE is made of PyG's layers: pip install 'g2n2[pyg]'" if needs_pyg else ""
+
+    return problem.cell(contender, run_settings(config), run, lacks)
+
+
+def forest_cell(contender: str, problem: Problem) -> Cell:
+    """A random forest for each target, on the training molecules whose target is known."""
+    settings = {"features": FORESTS[contender], "trees": problem.effort.trees}
+
+    def run(job: Job) -> Measurement:
+        graphs = problem.read(job)
+        features, before = featurise(FORESTS[contender], tuple(smiles_of(graphs) or ()))
+        fit = partial(fit_forests, graphs, features, problem.effort.trees, problem.seed)
+        predicted, seconds = timed(job, CPU, fit)
+        return Measurement(
+            done=problem.effort.trees,
+            unit="trees",
+            metrics=problem.score(graphs, predicted) | {CPU: before + seconds},
+            config=settings | {name: version(name) for name in ("scikit-learn", "rdkit")},
+            data=digests(problem.molecules, graphs),
+        )
+
+    def lacks() -> str:
+        absent = [name for name in ("rdkit", "sklearn") if not find_spec(name)]
+        return f"a random forest needs {' and '.join(absent)}" if absent else ""
+
+    return problem.cell(contender, settings, run, lacks)
+
+
+@lru_cache(maxsize=1)
+def featurise(kind: str, smiles: tuple[str, ...]) -> tuple[NDArray[np.float32], float]:
+    """Features of each molecule, and the CPU seconds they took.
+
+    Morgan fingerprints have radius 2 and 2048 bits. A descriptor that RDKit cannot compute is NaN,
+    which the forest takes.
+    """
+    from rdkit import Chem
+    from rdkit.Chem import Descriptors, rdFingerprintGenerator
+
+    start = cpu_seconds()
+    molecules = [Chem.MolFromSmiles(text) for text in smiles]
+    if kind == FORESTS["forest-morgan"]:
+        generator = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=2048)
+        rows = [generator.GetFingerprintAsNumPy(molecule) for molecule in molecules]
+    else:
+        describe: Any = Descriptors.CalcMolDescriptors  # part of RDKit's Python code has no types
+        rows = [list(describe(molecule).values()) for molecule in molecules]
+    largest = np.finfo(np.float32).max
+    features = np.clip(np.array(rows, dtype=np.float64), -largest, largest).astype(np.float32)
+    return features, cpu_seconds() - start
+
+
+def fit_forests(graphs: GraphSet, features: NDArray[Any], trees: int, seed: int) -> Values:
+    """Predictions for the test molecules `[rows, T]`; probabilities of class 1 where it is one."""
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    training, test = graphs.splits["train"], graphs.splits["test"]
+    classes = Task.of(graphs).kind == "binary"
+    kind = RandomForestClassifier if classes else RandomForestRegressor
+    predicted = []
+    for targets in graphs.targets.T:
+        known = training[np.isfinite(targets[training])]
+        forest = kind(trees, random_state=seed).fit(features[known], targets[known])
+        rows = features[test]
+        predicted.append(forest.predict_proba(rows)[:, 1] if classes else forest.predict(rows))
+    return np.stack(predicted, axis=1)
+
+
+def chemprop_cell(problem: Problem) -> Cell:
+    """Chemprop by its own command, which may belong to another Python environment."""
+    settings = {"epochs": problem.effort.chemprop_epochs}
+
+    def run(job: Job) -> Measurement:
+        graphs, command = problem.read(job), chemprop_command()
+        assert command is not None, "`lacks` has looked for it"
+        train = partial(train_chemprop, command, graphs, settings["epochs"], problem.seed, job.work)
+        predicted, seconds = timed(job, CPU, train)
+        return Measurement(
+            done=settings["epochs"],
+            unit="epochs",
+            metrics=problem.score(graphs, predicted) | {CPU: seconds},
+            config=settings | {"chemprop": _chemprop_version(command)},
+            data=digests(problem.molecules, graphs),
+        )
+
+    def lacks() -> str:
+        if chemprop_command():
+            return ""
+        how = f"pip install chemprop, or set ${CHEMPROP_VARIABLE} to its path"
+        return f"there is no command chemprop: {how}"
+
+    return problem.cell("Chemprop", settings, run, lacks)
+
+
+def chemprop_command() -> str | None:
+    return os.environ.get(CHEMPROP_VARIABLE) or shutil.which("chemprop")
+
+
+def _chemprop_version(command: str) -> str:
+    asked = "from importlib.metadata import version; print(version('chemprop'))"
+    python = Path(command).with_name("python")
+    if not python.exists():
+        return "unknown"
+    return subprocess.run([python, "-c", asked], capture_output=True, text=True).stdout.strip()
+
+
+def train_chemprop(command: str, graphs: GraphSet, epochs: int, seed: int, folder: Path) -> Values:
+    """Predictions of `chemprop train` for the test molecules."""
+    import pandas as pd  # not where the networks run on a GPU
+
+    names = [column.name for column in graphs.columns]
+    table = pd.DataFrame(graphs.targets, columns=names)
+    table.insert(0, "smiles", smiles_of(graphs))
+    for part, members in graphs.splits.items():
+        table.loc[members, "split"] = {"validation": "val"}.get(part, part)
+    data, out = folder / "molecules.csv", folder / "chemprop"
+    table.to_csv(data, index=False)
+    shutil.rmtree(out, ignore_errors=True)
+    task = "classification" if Task.of(graphs).kind == "binary" else "regression"
+    words = (
+        f"train --smiles-columns smiles --splits-column split --task-type {task} --accelerator cpu"
+    )
+    words += f" --num-workers 0 --devices 1 --epochs {epochs} --pytorch-seed {seed}"
+    paths = ["--data-path", str(data), "--output-dir", str(out), "--target-columns", *names]
+    done = subprocess.run([command, *words.split(), *paths], capture_output=True, text=True)
+    predictions = out / "model_0" / "test_predictions.csv"
+    if done.returncode or not predictions.is_file():
+        raise DataError(f"{command} failed: {done.stderr.strip()[-500:]}")
+    predicted = pd.read_csv(predictions)
+    if predicted["smiles"].tolist() != table["smiles"][graphs.splits["test"]].tolist():
+        raise DataError(f"{predictions} has other molecules than the test part")
+    values: Values = predicted[names].to_numpy(np.float64)
+    return values
+
+
+def timed(job: Job, label: str, compute: Callable[[], Result]) -> tuple[Result, float]:
+    """A result, and the seconds it took, those of attempts that were stopped included.
+
+    They are CPU seconds of this process and those it started, or wall time for a GPU.
+    """
+    path, clock = job.work / f"{label}.json", time.monotonic if label == GPU else cpu_seconds
+    seconds: float = json.loads(path.read_text("utf-8")) if path.exists() else 0.0
+    start = clock()
+    try:
+        return compute(), seconds + clock() - start
+    finally:
+        replace_file(path, json.dumps(seconds + clock() - start).encode())
+
+
+def cpu_seconds() -> float:
+    return sum(os.times()[:4])
