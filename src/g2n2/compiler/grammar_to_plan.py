@@ -52,6 +52,7 @@ def plan_network(
     """
     if not isinstance(grammar, Grammar):
         raise GrammarError(f"a grammar is a name, its rules or a Grammar, got {grammar!r}")
+    refuse_marks(grammar)
     chosen = find_preset(preset)
     for name, count, least in (
         ("node_features", node_features, 0),
@@ -86,6 +87,16 @@ def plan_network(
     steps = _plan_sentences(grammar, chosen, mixing, widths, scalars)
     final = plan_readout(widths, task, chosen, pooling, maps, out, context, mode, steps)
     return NetworkPlan(grammar, chosen, inputs, tuple(embeddings), tuple(planned), final, only_free)
+
+
+def refuse_marks(grammar: Grammar) -> None:
+    """Say that a grammar with marks has no network."""
+    if grammar.marked or grammar.scope:
+        name = grammar.name or "the grammar"
+        raise LoweringError(
+            f"{name} sums over marks (Σ), which networks do not compute: take the grammar without "
+            "them, such as r-G_L3, or compare words with g2n2 separate and g2n2 power"
+        )
 
 
 def steps_of(grammar: Grammar) -> tuple[Rule, ...]:

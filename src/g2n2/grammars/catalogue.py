@@ -81,6 +81,28 @@ TEXTS: dict[str, str] = {
         V_c → MV_c | 1
     """,
     "TriMul": "M → MMᵀ | MᵀM | A",
+    "r-G_L1Σ": "V_c′ → diag(V_c′)V_c′ | AV_c′ | 1 | v",
+    "r-G_L3Σ": """
+        V_c′ → M′V_c′ | 1 | v
+        M′ → (M′⊙M′) | M′M′ | diag(V_c′) | A
+    """,
+    "r-G_L1ΣΣ": """
+        V_c″ → diag(V_c″)V_c″ | AV_c″ | 1 | u | v
+        S′ → Σv. 1ᵀV_c″ | S′S′
+        S → Σu. S′
+    """,
+    "r-G_L3ΣΣ": """
+        V_c″ → M″V_c″ | 1 | u | v
+        M″ → (M″⊙M″) | M″M″ | diag(V_c″) | A
+        S′ → Σv. 1ᵀV_c″ | S′S′
+        S → Σu. S′
+    """,
+    "L3Σ (full)": """
+        V_c → MV_c | 1 | Σv. V_c′
+        M → (M⊙M) | MM | diag(V_c) | A | Σv. M′ | Σv. V_c′V_c′ᵀ
+        V_c′ → M′V_c′ | v | V_c
+        M′ → (M′⊙M′) | M′M′ | diag(V_c′) | M
+    """,
 }
 
 NOTES: dict[str, str] = {
@@ -102,6 +124,11 @@ NOTES: dict[str, str] = {
     "2-IGN (as printed)": "cannot make 1vᵀ or Nᵀ; appendix A.3",
     "2-IGN": "corrected: reaches all fifteen basis operators",
     "TriMul": "AlphaFold's triangle multiplicative update; not in the paper",
+    "r-G_L1Σ": "one mark over L1, pooled; not in the paper",
+    "r-G_L3Σ": "one mark over L3, pooled: beyond 3-WL; not in the paper",
+    "r-G_L1ΣΣ": "two marks over L1, nested: beyond 3-WL; not in the paper",
+    "r-G_L3ΣΣ": "two marks over L3, nested; not in the paper",
+    "L3Σ (full)": "one mark over L3 on every sort, a candidate; not in the paper",
     "MPNN-k": "message passing with k supports C_1 … C_k, for any k",
     "GNNML3-k": "GNNML3 with k supports, for any k",
 }
@@ -286,7 +313,8 @@ def file_text(name: str) -> str | None:
 def set_expression(text: str) -> tuple[str, str, str]:
     """Split `r-G_L3 ∪ M → Mᵀ` into grammar, sign and rules; empty where it is no such text."""
     m = re.fullmatch(
-        r"\s*([^→|]+?)\s+([|∪+∖\\-])\s*\{?\s*((?:S|V\w*|V_[cr]|R|M)\s*(?:→|->).+?)\}?\s*", text
+        r"\s*([^→|]+?)\s+([|∪+∖\\-])\s*\{?\s*((?:S|V\w*|V_[cr]|R|M)[′″']*\s*(?:→|->).+?)\}?\s*",
+        text,
     )
     return (m[1], m[2], m[3]) if m else ("", "", "")
 
@@ -305,4 +333,5 @@ def _plain(name: str) -> str:
     """
     name = re.sub(r"\s[-−]\s*(?=\{)", "∖", name)  # r-G_L3 - {MM}
     name = re.sub(r"\s\+\s*(?=\{)", "∪", name).replace("\\", "∖")
-    return re.sub(r"[\s_\-‐‑–]", "", unicodedata.normalize("NFKC", name).lower())
+    plain = unicodedata.normalize("NFKC", name).casefold()  # σ and ς are one letter
+    return re.sub(r"[\s_\-‐‑–]", "", plain).replace("mark", "σ").replace("∑", "σ")

@@ -16,7 +16,7 @@ from ..grammars.grammar import Grammar, Level
 from ..grammars.rules import ARROWS, Rule, parse_rules
 from ..language.operations import OPERATIONS
 from ..language.sorts import M, S, Sort, V
-from ..language.terms import Apply, Hole, Term, leaves, operators, subterms
+from ..language.terms import Apply, Hole, MarkSum, Term, leaves, operators, subterms
 
 NETWORK = "network"
 _CHOICE = " | "
@@ -38,6 +38,7 @@ class LayeredGrammar:
     # whether a body holds a sum, so that only combinations whose coefficients sum to one commute
     # with it
     affine: bool
+    marks: tuple[str, ...] = ()  # the names of its marks, the outermost first
 
     @classmethod
     def of(
@@ -56,6 +57,7 @@ class LayeredGrammar:
             sentences=sentences,
             supports=grammar.supports,
             readout=shown,
+            marks=grammar.marks,
             affine=any(
                 isinstance(part, Apply) and part.op == "add"
                 for rule in (*used, *sentences)
@@ -68,6 +70,11 @@ class LayeredGrammar:
     def operations(self) -> frozenset[str]:
         """The operations its words use, supports written out."""
         return frozenset().union(*map(operators, self._bodies()))
+
+    @property
+    def scope(self) -> int:
+        """How many marks a value may have on the way: so many axes of size n more."""
+        return max(map(_depth, (*self.constants, *self.rules, *self.sentences)), default=0)
 
     @property
     def largest_order(self) -> int:
@@ -160,10 +167,24 @@ def _check_exact(grammar: Grammar, rules: Iterable[Rule]) -> None:
                     "which has no exact value: define it without functions, for instance "
                     f"{leaf.name} = A + I"
                 )
-            if definition is None and leaf.name not in ("A", "1", "I", "J"):
+            if definition is None and leaf.name not in ("A", "1", "I", "J", *grammar.marks):
                 raise GrammarError(
                     f"the support {leaf.name} has no definition; add a line such as {leaf.name} = A"
                 )
+
+
+def _depth(rule: Rule) -> int:
+    """The most marks in scope anywhere in a rule."""
+
+    def below(term: Term) -> int:
+        match term:
+            case Apply(args=args):
+                return max(map(below, args), default=0)
+            case MarkSum(body=body):
+                return 1 + below(body)
+        return 0
+
+    return rule.head.scope + below(rule.body)
 
 
 def _function(term: Term) -> str:

@@ -105,7 +105,7 @@ def bounded_by_2fwl(operations: Iterable[str]) -> bool:
     whatever operation joins such patterns to such a pattern.
     """
     used = [OPERATIONS[name] for name in operations]
-    return all(op.kind != "pointwise" and op.axes.treewidth_two for op in used)
+    return all(op.kind not in ("pointwise", "binder") and op.axes.treewidth_two for op in used)
 
 
 def separate(
@@ -324,7 +324,7 @@ def choose_engine(engine: Engine, grammar: LayeredGrammar, graphs: Sequence[Adja
 
 def _word_entries(grammar: LayeredGrammar, graphs: Sequence[Adjacency]) -> int:
     """Numbers in one word of the largest sort, on all graphs."""
-    largest = max((sort.boundary for sort in grammar.sorts), default=0)
+    largest = max((sort.boundary + sort.scope for sort in grammar.sorts), default=0)
     return sum(len(graph) ** largest for graph in graphs)
 
 

@@ -137,6 +137,8 @@ def _reduced(
     operations: tuple[Operation, ...],
 ) -> Reduction:
     """The same, remembered: what an operation's name means is part of the question."""
+    if grammar.marked:
+        return Reduction(grammar, grammar, (), assume, level)
     links: list[Link] = []
     core = grammar
     lemma = free_rules(grammar)
