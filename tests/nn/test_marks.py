@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from g2n2 import GraphBatch
+from g2n2.compiler.marks import check_marks
 from g2n2.errors import LoweringError
-from g2n2.nn.marks import MarkedCopies, Marks, check_marks, choose_marks
+from g2n2.grammars.catalogue import find_grammar
+from g2n2.nn.marks import MarkedCopies, Marks, choose_marks
 
 
 def copies(marks: Marks, batch: GraphBatch, training: bool = False) -> MarkedCopies:
@@ -69,5 +71,5 @@ def test_a_sum_over_chunks_is_the_sum_over_copies() -> None:
 @pytest.mark.parametrize("marks", ["colours", "some", 0, True, 2.5, None])
 def test_other_choices_are_refused(marks: object) -> None:
     with pytest.raises(LoweringError, match="all, orbits, heavy") as refused:
-        check_marks(marks)
+        check_marks(marks, find_grammar("r-G_L3Σ"))
     assert ("Shrikhande" in str(refused.value)) == (marks == "colours")

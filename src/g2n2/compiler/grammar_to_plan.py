@@ -15,7 +15,7 @@ from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import MARKS, leaves, operators
 from ..validation import MOST_LAYERS, MOST_WIDTH
 from .inputs import plan_inputs
-from .marks import MarkPlan, has_function_between, inside
+from .marks import MarkPlan, Marks, check_marks, has_function_between, inside
 from .plan import LayerPlan, Linear, MemoryUpdate, NetworkPlan, RuleStep, Selector
 from .presets import Preset, find_preset
 from .readout_plan import Task, is_linear, plan_readout, readout_options
@@ -41,6 +41,7 @@ def plan_network(
     decision: tuple[int, ...] | None = None,
     context: bool = False,
     directed: bool = False,
+    marks: Marks = "all",
     supports: bool = False,
 ) -> NetworkPlan:
     """Plan the network of a grammar; the options are those of `GrammarGNN`.
@@ -53,6 +54,7 @@ def plan_network(
     """
     if not isinstance(grammar, Grammar):
         raise GrammarError(f"a grammar is a name, its rules or a Grammar, got {grammar!r}")
+    check_marks(marks, grammar)
     whole, grammar = grammar, inside(grammar) if grammar.scope else grammar
     chosen = find_preset(preset)
     for name, count, least in (
@@ -90,10 +92,10 @@ def plan_network(
     steps = _plan_sentences(grammar, chosen, mixing, widths, scalars)
     final = plan_readout(widths, task, chosen, pooling, maps, out, context, mode, steps)
     plan = NetworkPlan(whole, chosen, inputs, tuple(embeddings), tuple(planned), final, only_free)
-    return _with_marks(plan, max(target.values())) if whole.scope else plan
+    return _with_marks(plan, marks, max(target.values())) if whole.scope else plan
 
 
-def _with_marks(plan: NetworkPlan, width: int) -> NetworkPlan:
+def _with_marks(plan: NetworkPlan, marks: Marks, width: int) -> NetworkPlan:
     """The plan of a network on marked copies, with sums over them before its decision layers."""
     readout = plan.readout
     if readout.task != "graph":
@@ -111,7 +113,7 @@ def _with_marks(plan: NetworkPlan, width: int) -> NetworkPlan:
     return replace(
         plan,
         readout=replace(readout, maps=readout.maps_from(first)),
-        marks=MarkPlan(plan.grammar.marks, tuple(mixers)),
+        marks=MarkPlan(plan.grammar.marks, tuple(mixers), marks),
     )
 
 

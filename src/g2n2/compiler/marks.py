@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import LoweringError
 from ..grammars.grammar import Grammar
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from .plan import Linear
 
 
+Marks = Literal["all", "orbits", "heavy"] | int
+"""Which vertices are marked; see `nn.marks`."""
+WAYS = ("all", "orbits", "heavy")
+
+
 @dataclass(frozen=True)
 class MarkPlan:
     """What stands around the words inside marks."""
@@ -30,6 +35,32 @@ class MarkPlan:
     names: tuple[str, ...]  # of the marks, the outermost first
     # the MLP in front of each sum, the innermost first; none where a sum follows at once
     mixers: tuple[tuple[Linear, ...], ...]
+    chosen: Marks = "all"  # the vertices that are marked
+
+
+def check_marks(marks: object, grammar: Grammar) -> None:
+    """Refuse a choice of marks that is none, or one for a grammar without marks.
+
+    Raises:
+        LoweringError: Says what there is to choose from.
+    """
+    drawn = isinstance(marks, int) and not isinstance(marks, bool) and marks > 0
+    if not drawn and marks not in WAYS:
+        more = ""
+        if isinstance(marks, str) and marks.startswith("colour"):
+            more = (
+                "; vertices of one colour need not have isomorphic marked copies, as rook's and "
+                "Shrikhande's graph side by side show: one of each orbit is what is sound"
+            )
+        raise LoweringError(
+            "marks is all, orbits, heavy or a number of vertices drawn in training, got "
+            f"{marks!r}{more}"
+        )
+    if marks != "all" and not grammar.scope:
+        raise LoweringError(
+            f"marks={marks!r} says where marks are, and {_name(grammar)} has none; leave it out, "
+            "or choose a grammar with marks, such as r-G_L3Σ"
+        )
 
 
 def inside(grammar: Grammar) -> Grammar:
@@ -53,7 +84,9 @@ def inside(grammar: Grammar) -> Grammar:
             )
         elif (sentence := _innermost(rule.body)) is not None:
             sentences.append(Rule(S, _plain(sentence)))
-    rules = tuple(Rule(r.head.plain, _plain(r.body)) for r in grammar.rules if r.head.scope == scope)
+    rules = tuple(
+        Rule(r.head.plain, _plain(r.body)) for r in grammar.rules if r.head.scope == scope
+    )
     return replace(grammar, rules=rules, readout=tuple(dict.fromkeys(sentences)))
 
 
@@ -97,8 +130,8 @@ def _refuse_lifted(grammar: Grammar, rule: Rule, scope: int) -> None:
     if marks and rule.holes:
         raise LoweringError(
             f"{_name(grammar)} cannot be compiled: {rule} names the mark {marks[0]} beside a "
-            f"variable; make it a word of its own, {V.within(scope).variable} → {marks[0]}, and use "
-            "the variable"
+            f"variable; make it a word of its own, {V.within(scope).variable} → {marks[0]}, and "
+            "use the variable"
         )
 
 

@@ -17,19 +17,21 @@ vertices are marked:
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
-from ..errors import LoweringError
+from ..compiler.marks import MarkPlan, Marks
+from ..compiler.presets import Preset
 from ..graphs.orbits import orbits
+from .layer import ACTIVATIONS, linear
 
-Marks = Literal["all", "orbits", "heavy"] | int
-WAYS = ("all", "orbits", "heavy")
 REMEMBERED = 2**18
 """Graphs whose orbits are remembered."""
 _remembered: dict[bytes, npt.NDArray[np.int64]] = {}
@@ -57,6 +59,12 @@ class MarkedCopies:
         parts = zip(*(t.split(most) for t in (self.graph, self.vertex, self.weight)), strict=True)
         return [MarkedCopies(*part) for part in parts]
 
+    def of(self, batch: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The copies of a batch: adjacency, nodes with one more column, edges and mask."""
+        adjacency, nodes, edges, mask = (tensor.index_select(0, self.graph) for tensor in batch)
+        nodes = torch.cat([nodes, self.column(mask.shape[1], nodes.dtype)], dim=-1)
+        return adjacency, nodes, edges, mask
+
     def column(self, nodes: int, dtype: torch.dtype) -> Tensor:
         """`[C, N, 1]` the mark of each copy as a column."""
         places = torch.arange(nodes, device=self.vertex.device)
@@ -66,27 +74,6 @@ class MarkedCopies:
         """`[G, K]` the sum over each graph's copies of `[C, K]`."""
         weighted = values * self.weight.to(values.dtype).unsqueeze(1)
         return values.new_zeros(graphs, values.shape[1]).index_add(0, self.graph, weighted)
-
-
-def check_marks(marks: object) -> None:
-    """Refuse a choice of marks that is none.
-
-    Raises:
-        LoweringError: Says what there is to choose from.
-    """
-    if isinstance(marks, int) and not isinstance(marks, bool) and marks > 0:
-        return
-    if marks not in WAYS:
-        more = ""
-        if isinstance(marks, str) and marks.startswith("colour"):
-            more = (
-                "; vertices of one colour need not have isomorphic marked copies, as rook's and "
-                "Shrikhande's graph side by side show: one of each orbit is what is sound"
-            )
-        raise LoweringError(
-            f"marks is all, orbits, heavy or a number of vertices drawn in training, got "
-            f"{marks!r}{more}"
-        )
 
 
 def choose_marks(
@@ -146,3 +133,57 @@ def _sizes_of(pairs: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:
             _remembered.clear()
         _remembered[key] = np.bincount(orbits(pairs), minlength=len(pairs))
     return _remembered[key]
+
+
+class SumsOverMarks(nn.Module):
+    """The MLPs in front of the sums over marks, and the sums.
+
+    Each sum is divided by `unit`, the same number for all graphs. Copies are computed some at a
+    time; where there are more, they are computed again for the backward pass.
+    """
+
+    def __init__(self, plan: MarkPlan, preset: Preset, unit: float) -> None:
+        super().__init__()
+        self.plan, self.unit = plan, unit
+        activation = ACTIVATIONS[preset.activation]
+        self.mixers = nn.ModuleList(
+            nn.Sequential(*[part for m in maps for part in (linear(m), activation())][:-1])
+            for maps in plan.mixers
+        )
+
+    def forward(
+        self, features: Callable[..., Tensor], at_once: int, batch: Sequence[Tensor]
+    ) -> Tensor:
+        """`[B, K]` what is known of each graph of a batch.
+
+        Args:
+            features: What is read out of marked copies, given as the batch is.
+            at_once: Copies that are computed together.
+            batch: Adjacency, features of nodes and of edges, mask.
+        """
+        return self._summed(len(self.mixers), features, at_once, batch)
+
+    def _summed(
+        self, depth: int, features: Callable[..., Tensor], at_once: int, batch: Sequence[Tensor]
+    ) -> Tensor:
+        """The sum over the mark that has `depth - 1` marks inside it."""
+        if not depth:
+            return features(*batch)
+        mask = batch[-1]
+        mixer = cast(nn.Sequential, self.mixers[depth - 1])
+        copies = choose_marks(self.plan.chosen, *batch, training=self.training)
+        parts = copies.chunks(max(1, at_once // mask.shape[1] ** (depth - 1)))
+        again = len(parts) > 1 and torch.is_grad_enabled()
+
+        def values(part: MarkedCopies) -> Tensor:
+            value = self._summed(depth - 1, features, at_once, part.of(batch))
+            if len(mixer):
+                value = mixer(value.to(cast(nn.Linear, mixer[0]).weight.dtype))
+            return part.summed(value, len(mask))
+
+        total = mask.new_zeros((), dtype=batch[0].dtype)
+        for part in parts:
+            total = total + (
+                checkpoint(values, part, use_reentrant=False) if again else values(part)
+            )
+        return total / self.unit
