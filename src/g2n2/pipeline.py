@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from . import notebook_html
 from .errors import G2N2Warning, GrammarError, ReductionError
-from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_of, reduced_name
+from .grammars.catalogue import (
+    GIVEN,
+    MARKED_TEXTS,
+    TEXTS,
+    file_text,
+    find_grammar,
+    fragment_of,
+    reduced_name,
+)
 from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import TYPINGS, Fragment, Typing
 from .grammars.grammar import LEVELS, Grammar, Level, Rule
@@ -328,8 +336,8 @@ def _size(grammar: Grammar) -> str:
 def _reduced(every: Grammar) -> Grammar:
     """The reduced grammar of a fragment's exhaustive one; the paper's two are known."""
     name = f"r-{every.name}"
-    if name in TEXTS:
-        return Grammar.parse(TEXTS[name], name)
+    if name in TEXTS | MARKED_TEXTS:
+        return find_grammar(name)
     return reduce(every, alternatives=False).reduced
 
 
