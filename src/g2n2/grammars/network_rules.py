@@ -57,15 +57,16 @@ def words_of_test(grammar: Grammar, functions: Mixing | Mapping[Sort, Mixing] = 
     mixing = mixing_by_sort(functions)
     added: list[Rule] = []
     for sort in dict.fromkeys(rule.head for rule in grammar.rules):
-        if mixing[sort] == "homogeneous":
+        kind, ones = mixing[sort.plain], ONES[sort.plain]
+        if kind == "homogeneous":
             raise GrammarError(
                 f"functions on {sort.variable} that are free on rays only have no grammar of their "
                 "own: use grammar_test, or 'zero' for an upper and 'linear' for a lower bound"
             )
-        if mixing[sort] in ("any", "zero"):
+        if kind in ("any", "zero"):
             added.append(Rule(sort, apply("hadamard", Hole(sort), Hole(sort))))
-        if mixing[sort] == "any":
-            added.append(Rule(sort, ONES[sort]))
+        if kind == "any":
+            added.append(Rule(sort, ones))
     rules = (*grammar.rules, *(rule for rule in added if rule not in grammar.rules))
     name = f"{grammar.name} with functions" if grammar.name and added else grammar.name
     return Grammar(rules, grammar.readout, name, grammar.supports)

@@ -164,6 +164,7 @@ def _check_lemma(link: dict[str, Any]) -> str:
     require(len(set(smaller)) == len(smaller), "a grammar lists a rule twice")
     require(set(smaller) <= set(larger), "the lemma adds rules")
     rules = {parse_rule(text) for text in larger}
+    require(not any(map(_has_marks, rules)), "the lemma is not about grammars with marks")
     for text in dropped:
         head, body = parse_rule(text)
         plain = isinstance(body, Apply) and all(isinstance(a, Hole) for a in body.args)

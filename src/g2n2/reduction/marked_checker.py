@@ -14,8 +14,9 @@ The induction of `reroot`: let z occur in a word w of V or m of M. Then cᵀw, a
 are uᵀz for all words c, x, y of V and n of M. Where the rule of w has z itself, that is owed
 directly. Otherwise z occurs in what one of its variables takes; for each of them it is owed that
 the rule in a context is that variable in another context of the same kinds. A sentence is such a
-context by itself. At scopes in between S has to have Σ. S and SS. Part of the independent checker;
-it shares no code with the search.
+context by itself. At scopes in between S has to have Σ. S and SS, and rules with z have twins with
+y, so that a sum over z without y is one over y, which `return` turns into a sum over both. Part of
+the independent checker; it shares no code with the search.
 """
 
 from __future__ import annotations
@@ -101,14 +102,11 @@ def _inside_smaller(rules: list[Rule], depth: int, where: str) -> list[Rule]:
     """The rules over variables inside all marks, and the sentences that are summed."""
     names = _mark_names(rules, where)
     for j in range(1, depth):
-        outer, scalar = S.within(j - 1), S.within(j)
-        between = (
-            (outer, MarkSum(names[j - 1], Hole(scalar))),
-            (scalar, Hole(scalar) @ Hole(scalar)),
-        )
-        require(set(between) <= set(rules), f"{where}: Σ. S or SS is missing at a scope between")
-    outer, scalar = S.within(depth - 1), S.within(depth)
-    through = (outer, MarkSum(names[-1], Hole(scalar))) in rules
+        scalar = Hole(S.within(j))
+        between = {(S.within(j - 1), MarkSum(names[j - 1], scalar)), (S.within(j), scalar @ scalar)}
+        require(between <= set(rules), f"{where}: Σ. S or SS is missing at a scope between")
+    outer = S.within(depth - 1)
+    through = (outer, MarkSum(names[-1], Hole(S.within(depth)))) in rules
     inside: dict[Rule, None] = {}
     for head, body in rules:
         marks = names[: head.scope]
@@ -127,6 +125,9 @@ def _inside_smaller(rules: list[Rule], depth: int, where: str) -> list[Rule]:
             continue
         _require_plain(body, where)
         inside[head.plain, _unprimed(body, marks, depth)] = None
+    if depth == 2:
+        twins = {(head, substitute(body, {"z": Leaf("y", V)})) for head, body in inside}
+        require(twins <= inside.keys(), f"{where}: a rule has the inner mark and not the outer")
     return list(inside)
 
 

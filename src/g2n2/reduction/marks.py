@@ -15,7 +15,8 @@ or by three laws:
     sum     u₀ᵀz is a sentence that the smaller grammar sums
 
 A sentence without z is itself a sum over z (`return`), and so is the number of nodes (`count`). At
-the scopes in between, the smaller grammar has to have Σ. S and SS.
+the scopes in between, the smaller grammar has to have Σ. S and SS, and the inner mark no rule that
+the outer one does not have. `marked_checker` has the induction in full.
 """
 
 from __future__ import annotations
@@ -123,6 +124,9 @@ def inside_smaller(grammar: Grammar) -> Grammar | None:
         usable = direct or (scope == depth and (through or rule.head.plain != S)) or lifted
         if usable and _is_plain(body) and all(h.scope == depth for h in holes(body)):
             rules.append(Rule(rule.head.plain, _unprimed(body, names, depth)))
+    twins = {Rule(rule.head, substitute(rule.body, {"z": Leaf("y", V)})) for rule in rules}
+    if depth > 1 and not twins <= set(rules):
+        return None
     return Grammar.of(rules, grammar.name, grammar.supports, default_readout=False)
 
 

@@ -36,7 +36,7 @@ FEWEST_MATRIX_RULES = 3
 
 _PROOF_FORMS: tuple[Form, ...] = ("plain", "shape", "action", "exact")
 _INSIDE_FORMS: tuple[Form, ...] = ("plain", "shape", "action")
-"""Forms in which a column word of the one is a column word of the other, as the laws of marks need."""
+"""Forms in which columns are columns, as the laws of marks need."""
 _STRONGER: tuple[tuple[Form, Assumption], ...] = (
     ("diagonal", "simple"),
     ("broadcast", "symmetric"),
@@ -230,7 +230,7 @@ def _include_marked(
 
 
 def _smallest_marked(grammar: Grammar, assume: Assumption, level: Level) -> Simulation | None:
-    """The smallest grammar inside the marks, its sentences summed, products left out if possible."""
+    """The smallest grammar inside the marks, with its sentences summed; products go if they can."""
     inner = inside_larger(grammar, inside_depth(grammar))
     if inner is None or not inner.sentence_rules:
         return None
