@@ -191,7 +191,9 @@ def _derived(
     """The same, remembered: what an operation's name means is part of the question."""
     exhaustive = fragment.exhaustive(typing)
     reduction = reduce(exhaustive, assume, level, order)
-    kept = tuple(_kept(rule, reduction, witnesses) for rule in reduction.reduced.rules)
+    reduced = reduction.reduced
+    witnesses = witnesses and (reduced != exhaustive or not reduced.marked)
+    kept = tuple(_kept(rule, reduction, witnesses) for rule in reduced.rules)
     return Derivation(fragment, typing, exhaustive, reduction, tuple(steps(reduction.links)), kept)
 
 

@@ -217,6 +217,28 @@ def closed(part: Leaf, words: Sequence[Term]) -> Term:
     return _entries(part, words[0]) if len(words) == 1 else words[0].T @ part @ words[1]
 
 
+def law_text(witness: SimulationWitness) -> str:
+    """The right side of a law that is met."""
+    return str(_right(witness.obligation, witness.factors, witness.words))
+
+
+def _right(obligation: Obligation, factors: Sequence[Term], words: Sequence[Term]) -> Term:
+    match obligation.kind:
+        case "reroot":
+            return closed(_part(obligation), words)
+        case "merge":
+            return tested(words[0].T @ _Z)
+        case "return":
+            return mark_sum("z", factors[0])
+    return factors[0]
+
+
+def _part(obligation: Obligation) -> Leaf:
+    """The part of a rule in which z occurs."""
+    target = obligation.choice[0]
+    return _Z if target == "z" else opaque(obligation.rule.holes[int(target)], int(target))
+
+
 class _Law:
     """Meets the laws by words of the smaller grammar."""
 
@@ -229,18 +251,17 @@ class _Law:
                 return self._rerooted(obligation)
             case "merge":
                 word = self._word((V, pattern_of(_product_at_z(), self.assume)))
-                return word and self._witness(obligation, (), (word,), tested(word.T @ _Z))
+                return word and self._witness(obligation, (), (word,))
             case "return":
                 return self._returned(obligation)
         sentence = self._word((S, pattern_of(obligation.term, self.assume)))
-        return sentence and self._witness(obligation, (sentence,), (), sentence)
+        return sentence and self._witness(obligation, (sentence,), ())
 
     def _rerooted(self, obligation: Obligation) -> SimulationWitness | None:
         """The part with z taken out of the pattern leaves the pattern of its new context."""
-        target = obligation.choice[0]
         if R in (obligation.rule.head, *obligation.rule.holes):
             return None
-        part = _Z if target == "z" else opaque(obligation.rule.holes[int(target)], int(target))
+        part = _part(obligation)
         pattern = self._pattern(obligation.term)
         (edge, *more) = [e for e in pattern.edges if e.label == part.name]
         if more or part.sort == S:
@@ -257,7 +278,7 @@ class _Law:
             words = [self._word(need) for need in option]
             found = tuple(word for word in words if word is not None)
             if len(found) == len(words):
-                return self._witness(obligation, (), found, closed(part, found))
+                return self._witness(obligation, (), found)
         return None
 
     def _returned(self, obligation: Obligation) -> SimulationWitness | None:
@@ -267,7 +288,7 @@ class _Law:
             edges = (*pattern.edges, Edge("z", False, (vertex,)))
             sentence = self._word((S, Pattern(pattern.vertices, edges, ())))
             if sentence is not None:
-                return self._witness(obligation, (sentence,), (), mark_sum("z", sentence))
+                return self._witness(obligation, (sentence,), ())
         return None
 
     def _word(self, need: Need) -> Term | None:
@@ -282,9 +303,9 @@ class _Law:
         obligation: Obligation,
         factors: tuple[Term, ...],
         words: tuple[Term, ...],
-        right: Term,
     ) -> SimulationWitness:
-        return witnessed(obligation, factors, words, pattern_of(right, self.assume), self.assume)
+        right = pattern_of(_right(obligation, factors, words), self.assume)
+        return witnessed(obligation, factors, words, right, self.assume)
 
 
 def _product_at_z() -> Term:
