@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from ..errors import GrammarError
 from ..language.sorts import SORTS, M, R, S, Sort, V
-from ..language.terms import ONE, Hole, Number, Term, apply
+from ..language.terms import ONE, Hole, MarkSum, Number, Term, apply, fill
 from .grammar import Grammar
 from .rules import Rule
 
@@ -72,10 +72,24 @@ def words_of_test(grammar: Grammar, functions: Mixing | Mapping[Sort, Mixing] = 
     return Grammar(rules, grammar.readout, name, grammar.supports)
 
 
+def _summed(rule: Rule, marks: tuple[str, ...]) -> Term:
+    """A read-out of variables inside marks, summed over them."""
+    body = fill(rule.body, [Hole(sort.within(len(marks))) for sort in rule.holes])
+    for mark in reversed(marks):
+        body = MarkSum(mark, body)
+    return body
+
+
 def pooled_readout(grammar: Grammar) -> tuple[Rule, ...]:
     """The rules of S that pooling applies, as far as a grammar has the variables."""
     heads = {rule.head for rule in grammar.rules}
-    rules = tuple(rule for rule in POOL_RULES.values() if {*rule.holes} <= heads)
+    deepest = max((head.scope for head in heads), default=0)
+    rules = tuple(
+        Rule(S, _summed(rule, grammar.marks[:scope]))
+        for scope in range(deepest + 1)
+        for rule in POOL_RULES.values()
+        if {hole.within(scope) for hole in rule.holes} <= heads
+    )
     if not rules and S not in heads:
         raise GrammarError(
             f"{grammar.name or 'the grammar'} has neither vectors nor matrices to pool; add rules "
