@@ -81,6 +81,9 @@ TEXTS: dict[str, str] = {
         V_c → MV_c | 1
     """,
     "TriMul": "M → MMᵀ | MᵀM | A",
+}
+
+MARKED_TEXTS: dict[str, str] = {
     "r-G_L1Σ": "V_c′ → diag(V_c′)V_c′ | AV_c′ | 1 | v",
     "r-G_L3Σ": """
         V_c′ → M′V_c′ | 1 | v
@@ -140,15 +143,18 @@ _FAMILIES = {
 }
 
 
-def catalogue() -> dict[str, Grammar]:
+def catalogue(marks: bool = False) -> dict[str, Grammar]:
     """All named grammars, the two families with three supports each.
+
+    Those with marks, which networks do not compute, only where `marks` asks for them.
 
     >>> from g2n2 import catalogue
     >>> print(catalogue()["GNNML1"])
     V_c → (V_c⊙V_c) | AV_c | 1
     S → 1ᵀV_c
     """
-    named = {name: Grammar.parse(text, name) for name, text in TEXTS.items()}
+    texts = TEXTS | MARKED_TEXTS if marks else TEXTS
+    named = {name: Grammar.parse(text, name) for name, text in texts.items()}
     return named | {f"{family}-3": _family(family, 3) for family in _FAMILIES}
 
 
@@ -184,7 +190,7 @@ def find_grammar(text: str) -> Grammar:
         return Grammar.parse(rules, Path(text).stem)
     if "/" in text or Path(text).suffix in (".json", ".txt"):
         raise GrammarError(f"there is no file {text!r}, and no grammar is called so; {_known()}")
-    names = [*TEXTS, "MPNN-k", "GNNML3-k", "1-WL", "2-WL", "3-WL", "4-WL", "2-FWL"]
+    names = [*TEXTS, *MARKED_TEXTS, "MPNN-k", "GNNML3-k", "1-WL", "2-WL", "3-WL", "4-WL", "2-FWL"]
     by_plain = {_plain(name): name for name in names}
     near = [by_plain[n] for n in get_close_matches(_plain(text), by_plain, n=3, cutoff=0.6)]
     hint = f"did you mean {' or '.join(near)}? " if near else ""
@@ -196,7 +202,7 @@ def named_grammar(text: str) -> Grammar | None:
     wanted = _plain(text)
     if wanted in _ALIASES:
         return find_grammar(_ALIASES[wanted])
-    for name, rules in TEXTS.items():
+    for name, rules in (TEXTS | MARKED_TEXTS).items():
         plain = _plain(name)
         if wanted in (plain, re.sub(r"[{}]", "", plain), re.sub(r"[(){}]", "", plain)):
             return Grammar.parse(rules, name)
@@ -206,7 +212,7 @@ def named_grammar(text: str) -> Grammar | None:
 
 
 def _known() -> str:
-    names = ", ".join([*TEXTS, "MPNN-k", "GNNML3-k"])
+    names = ", ".join([*TEXTS, *MARKED_TEXTS, "MPNN-k", "GNNML3-k"])
     return (
         f"known: {names}. Or give the rules themselves, for instance 'V → AV | 1', "
         "or operations, for instance '· ᵀ 1 ⊙'."

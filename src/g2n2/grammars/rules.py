@@ -87,6 +87,20 @@ def _rule(head: Sort, body: str, line: str) -> Rule:
     return Rule(head, term)
 
 
+def rule_depth(rule: Rule) -> int:
+    """The most marks in scope anywhere in a rule."""
+
+    def below(term: Term) -> int:
+        match term:
+            case Apply(args=args):
+                return max(map(below, args), default=0)
+            case MarkSum(body=body):
+                return 1 + below(body)
+        return 0
+
+    return rule.head.scope + below(rule.body)
+
+
 def bound_scopes(body: Term, scope: int) -> Iterator[tuple[str, int]]:
     """The marks a body binds for variables below, each with the scope around its Σ."""
     match body:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from ..errors import GrammarError
 from ..grammars.grammar import Grammar, Level
-from ..grammars.rules import ARROWS, Rule, parse_rules
+from ..grammars.rules import ARROWS, Rule, parse_rules, rule_depth
 from ..language.operations import OPERATIONS
 from ..language.sorts import M, S, Sort, V
-from ..language.terms import Apply, Hole, MarkSum, Term, leaves, operators, subterms
+from ..language.terms import Apply, Hole, Term, leaves, operators, subterms
 
 NETWORK = "network"
 _CHOICE = " | "
@@ -74,7 +74,7 @@ class LayeredGrammar:
     @property
     def scope(self) -> int:
         """How many marks a value may have on the way: so many axes of size n more."""
-        return max(map(_depth, (*self.constants, *self.rules, *self.sentences)), default=0)
+        return max(map(rule_depth, (*self.constants, *self.rules, *self.sentences)), default=0)
 
     @property
     def largest_order(self) -> int:
@@ -171,20 +171,6 @@ def _check_exact(grammar: Grammar, rules: Iterable[Rule]) -> None:
                 raise GrammarError(
                     f"the support {leaf.name} has no definition; add a line such as {leaf.name} = A"
                 )
-
-
-def _depth(rule: Rule) -> int:
-    """The most marks in scope anywhere in a rule."""
-
-    def below(term: Term) -> int:
-        match term:
-            case Apply(args=args):
-                return max(map(below, args), default=0)
-            case MarkSum(body=body):
-                return 1 + below(body)
-        return 0
-
-    return rule.head.scope + below(rule.body)
 
 
 def _function(term: Term) -> str:
