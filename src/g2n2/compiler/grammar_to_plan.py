@@ -55,7 +55,6 @@ def plan_network(
     if not isinstance(grammar, Grammar):
         raise GrammarError(f"a grammar is a name, its rules or a Grammar, got {grammar!r}")
     check_marks(marks, grammar)
-    whole, grammar = grammar, inside(grammar) if grammar.scope else grammar
     chosen = find_preset(preset)
     for name, count, least in (
         ("node_features", node_features, 0),
@@ -67,6 +66,7 @@ def plan_network(
     if reasons := unsupported(grammar, chosen, supports):
         name = grammar.name or "this grammar"
         raise LoweringError(f"{name} cannot be compiled:\n  " + "\n  ".join(reasons))
+    whole, grammar = grammar, inside(grammar) if grammar.scope else grammar
     mode, pooling = readout_options(readout, pooling)
     mode = mode or chosen.readout
     mixing = _mixing(grammar, chosen, functions, pair_bias)
@@ -323,6 +323,10 @@ def unsupported(
     """Everything that keeps a grammar from being compiled, one sentence each; empty if nothing."""
     chosen = find_preset(preset)
     reasons = []
+    try:
+        grammar = inside(grammar) if grammar.scope else grammar
+    except LoweringError as error:
+        return [str(error)]
     if not supports:
         for name in undefined_supports(grammar):
             rules = ", ".join(

@@ -78,7 +78,7 @@ def inside(grammar: Grammar) -> Grammar:
             _refuse_lifted(grammar, rule, scope)
         elif rule.head.plain != S or not _sums_scalars(rule.body, rule.head.scope, scope):
             raise LoweringError(
-                f"{_name(grammar)} cannot be compiled: {rule} stands outside its marks, and "
+                f"{rule} stands outside its marks, and "
                 "networks sum over marks at the end alone; leave the rules outside away, as in "
                 "r-G_L3Σ"
             )
@@ -123,13 +123,13 @@ def _refuse_lifted(grammar: Grammar, rule: Rule, scope: int) -> None:
     marks = [leaf.name for leaf in leaves(rule.body) if leaf.name in grammar.marks]
     if any(hole.scope != scope for hole in rule.holes):
         raise LoweringError(
-            f"{_name(grammar)} cannot be compiled: {rule} takes words from outside a mark, and "
+            f"{rule} takes words from outside a mark, and "
             "networks compute all of them inside; write their rules with as many primes as its "
             "head has"
         )
     if marks and rule.holes:
         raise LoweringError(
-            f"{_name(grammar)} cannot be compiled: {rule} names the mark {marks[0]} beside a "
+            f"{rule} names the mark {marks[0]} beside a "
             f"variable; make it a word of its own, {V.within(scope).variable} → {marks[0]}, and "
             "use the variable"
         )
