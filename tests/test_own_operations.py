@@ -34,7 +34,8 @@ from g2n2.language.printing import to_ascii
 from g2n2.nn.files import load
 from g2n2.nn.model import GrammarGNN
 from g2n2.nn.writing import write_formula
-from g2n2.power.separation import bounded_by_2fwl, separate
+from g2n2.power.bounds import bounded_by_2fwl
+from g2n2.power.separation import separate
 from g2n2.reduction.certificates import certificate, digest, read_certificate, write_certificate
 from g2n2.reduction.checker import check
 from g2n2.reduction.reduce import include, reduce

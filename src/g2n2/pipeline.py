@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from . import notebook_html
 from .errors import G2N2Warning, GrammarError, ReductionError
-from .grammars.catalogue import GIVEN, TEXTS, file_text, find_grammar, fragment_of, reduced_name
+from .grammars.catalogue import (
+    GIVEN,
+    MARKED_TEXTS,
+    TEXTS,
+    file_text,
+    find_grammar,
+    fragment_of,
+    reduced_name,
+)
 from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import TYPINGS, Fragment, Typing
 from .grammars.grammar import LEVELS, Grammar, Level, Rule
@@ -183,7 +191,9 @@ def _derived(
     """The same, remembered: what an operation's name means is part of the question."""
     exhaustive = fragment.exhaustive(typing)
     reduction = reduce(exhaustive, assume, level, order)
-    kept = tuple(_kept(rule, reduction, witnesses) for rule in reduction.reduced.rules)
+    reduced = reduction.reduced
+    witnesses = witnesses and (reduced != exhaustive or not reduced.marked)
+    kept = tuple(_kept(rule, reduction, witnesses) for rule in reduced.rules)
     return Derivation(fragment, typing, exhaustive, reduction, tuple(steps(reduction.links)), kept)
 
 
@@ -333,8 +343,8 @@ def _size(grammar: Grammar) -> str:
 def _reduced(every: Grammar) -> Grammar:
     """The reduced grammar of a fragment's exhaustive one; the paper's two are known."""
     name = f"r-{every.name}"
-    if name in TEXTS:
-        return Grammar.parse(TEXTS[name], name)
+    if name in TEXTS | MARKED_TEXTS:
+        return find_grammar(name)
     return reduce(every, alternatives=False).reduced
 
 

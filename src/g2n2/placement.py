@@ -263,7 +263,7 @@ def bounded_statement(about: str, against: str, upper: Bound, lower: Bound) -> S
 
 def refuted(probe: Probe, test: WLTest, pool: Pool, *, more: bool) -> Bound | None:
     """A bound that two graphs of a pool refute."""
-    found = witness(probe, pool, pool.wl(test.folklore), test.name, more=more)
+    found = witness(probe, pool, pool.wl(test), test.name, more=more)
     return None if found is None else Bound(False, *found)
 
 

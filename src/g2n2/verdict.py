@@ -22,7 +22,7 @@ from .errors import G2N2Error
 from .grammars.fragments import Fragment
 from .grammars.grammar import Grammar, Rule
 from .grammars.network_rules import Mixing, words_of_test
-from .language.operations import OPERATIONS, POINTWISE
+from .language.operations import BINDERS, OPERATIONS, POINTWISE
 from .language.sorts import Sort
 from .placement import (
     OF_SYMBOLS,
@@ -144,7 +144,8 @@ def advice(grammar: Grammar) -> str:
 def sentence_makers(operations: frozenset[str]) -> list[tuple[str, ...]]:
     """The smallest sets of one or two operations that give a set of them sentences."""
     given = operations or {"matmul"}
-    others = [name for name in OPERATIONS if name not in given and name not in POINTWISE]
+    left_out = (*given, *POINTWISE, *BINDERS)
+    others = [name for name in OPERATIONS if name not in left_out]
     smallest: list[tuple[str, ...]] = []
     for size in (1, 2):
         for more in combinations(others, size):

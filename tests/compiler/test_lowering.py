@@ -17,7 +17,7 @@ from g2n2.grammars.catalogue import catalogue
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.rules import Rule
 from g2n2.language.evaluation import evaluate
-from g2n2.language.operations import FUNCTIONS, OPERATIONS, POINTWISE
+from g2n2.language.operations import BINDERS, FUNCTIONS, OPERATIONS, POINTWISE
 from g2n2.language.sorts import SORTS, M, R, S, Sort, V
 from g2n2.language.terms import Hole, Leaf, Term, apply, call, fill, holes
 from g2n2.ops import reference as ops
@@ -89,7 +89,7 @@ def check(body: Term, compute: lowering.Lowered | None = None, seed: int = 0) ->
 TYPED = [
     (op.name, sorts)
     for op in OPERATIONS.values()
-    if op.name not in (*POINTWISE, "one")
+    if op.name not in (*POINTWISE, *BINDERS, "one")
     for sorts in product(SORTS, repeat=op.arity)
     if op.typed(*sorts) is not None
 ]
@@ -135,7 +135,7 @@ def test_catalogue(name: str) -> None:
 def exhaustive_rules() -> dict[Rule, str]:
     """Every rule of the exhaustive grammars of all operations and of random sets of them."""
     draw = Random(0)
-    names = list(OPERATIONS)
+    names = [name for name in OPERATIONS if name not in BINDERS]
     fragments = [Fragment(names), Fragment("L1"), Fragment("L3"), Fragment("L3 + Tr")]
     fragments += [Fragment(draw.sample(names, draw.randint(1, 7))) for _ in range(60)]
     return {

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from g2n2.errors import G2N2Error, GrammarError
-from g2n2.grammars.grammar import Grammar
 from g2n2.language.equality import decide
 from g2n2.language.evaluation import evaluate, evaluate_mod
 from g2n2.language.exact_values import exact_value
@@ -112,11 +111,6 @@ def test_faults_are_shown_at_their_place(text: str, caret: int, part: str) -> No
 def test_names_of_marks_are_checked_in_python_too() -> None:
     with pytest.raises(GrammarError, match="one letter from u to z"):
         mark_sum("A", A)
-
-
-def test_rules_refuse_marks() -> None:
-    with pytest.raises(GrammarError, match="sums over a mark"):
-        Grammar.parse("V → AV | 1; S → Σv. vᵀV")
 
 
 def test_printed_notations() -> None:

@@ -50,7 +50,16 @@ class NetworkCost:
         for number, layer in enumerate(self.plan.layers):
             updates = (self.update(update) for update in layer.updates)
             parts[f"layer {number + 1}"] = sum(updates, self.norms(number))
-        return parts | {"read-out": self.readout(), "decision": self.decision()}
+        parts["read-out"] = self.readout()
+        if self.plan.marks:
+            parts["marks"] = self.marks()
+        return parts | {"decision": self.decision()}
+
+    @property
+    def graphs(self) -> int:
+        """Graphs the layers compute on: with marks, a copy for a mark on each node."""
+        marks = self.plan.marks
+        return self.batch * self.nodes ** len(marks.names) if marks else self.batch
 
     @property
     def total(self) -> Cost:
@@ -73,7 +82,7 @@ class NetworkCost:
         """The first memories, the supports the grammar defines, and the embeddings."""
         total = sum((self.memory(s, w) for s, w in self.plan.inputs.widths.items()), Cost())
         for _, term in self.plan.grammar.supports:
-            total += Cost(flops=self.batch * rule_flops(term, self.nodes))
+            total += Cost(flops=self.graphs * rule_flops(term, self.nodes))
         for sort, linear in self.plan.embeddings:
             total += self.linear(sort, linear)
         return total
@@ -97,7 +106,7 @@ class NetworkCost:
 
     def rule(self, step: RuleStep) -> Cost:
         """All occurrences of a rule in one layer."""
-        each = step.copies * self.batch
+        each = step.copies * self.graphs
         body = step.rule.body
         return Cost(
             flops=each * rule_flops(body, self.nodes), activations=each * kept(body, self.nodes)
@@ -137,18 +146,32 @@ class NetworkCost:
         numbers = sum(widths[part.memory] * self._entries(part.entries) for part in parts)
         return Cost(flops=numbers, activations=self._entries(plan.sort) * plan.maps[0].width_in)
 
+    def marks(self) -> Cost:
+        """The MLPs in front of the sums over marks, and the sums."""
+        assert self.plan.marks is not None, "asked where there are marks"
+        total, copies = Cost(), self.graphs
+        for mixer in self.plan.marks.mixers:
+            total += sum((_rows(copies, linear) for linear in mixer), Cost())
+            copies //= self.nodes
+        return total
+
     def decision(self) -> Cost:
         """The decision layers."""
         plan = self.plan.readout
-        return sum((self.linear(plan.sort, linear) for linear in plan.maps), Cost())
+        rows = self.batch * entries(plan.sort, self.nodes)
+        return sum((_rows(rows, linear) for linear in plan.maps), Cost())
 
     def linear(self, sort: Sort, linear: Linear, kept: bool = True) -> Cost:
-        entries = self._entries(sort)
-        work = 2 * entries * linear.width_in * linear.width_out
-        return Cost(linear.parameters, work, entries * linear.width_out if kept else 0)
+        return _rows(self._entries(sort), linear, kept)
 
     def _entries(self, sort: Sort) -> int:
-        return self.batch * entries(sort, self.nodes)
+        return self.graphs * entries(sort, self.nodes)
+
+
+def _rows(rows: int, linear: Linear, kept: bool = True) -> Cost:
+    """A linear map of so many rows; what it gives is kept or not."""
+    work = 2 * rows * linear.width_in * linear.width_out
+    return Cost(linear.parameters, work, rows * linear.width_out if kept else 0)
 
 
 def entries(sort: Sort, nodes: int) -> int:

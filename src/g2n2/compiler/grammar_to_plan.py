@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..errors import GrammarError, LoweringError
@@ -12,9 +12,10 @@ from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
 from ..language.operations import OPERATIONS
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import leaves, operators
+from ..language.terms import MARKS, leaves, operators
 from ..validation import MOST_LAYERS, MOST_WIDTH
 from .inputs import plan_inputs
+from .marks import MarkPlan, Marks, check_marks, has_function_between, inside
 from .plan import LayerPlan, Linear, MemoryUpdate, NetworkPlan, RuleStep, Selector
 from .presets import Preset, find_preset
 from .readout_plan import Task, is_linear, plan_readout, readout_options
@@ -40,6 +41,7 @@ def plan_network(
     decision: tuple[int, ...] | None = None,
     context: bool = False,
     directed: bool = False,
+    marks: Marks = "all",
     supports: bool = False,
 ) -> NetworkPlan:
     """Plan the network of a grammar; the options are those of `GrammarGNN`.
@@ -52,6 +54,7 @@ def plan_network(
     """
     if not isinstance(grammar, Grammar):
         raise GrammarError(f"a grammar is a name, its rules or a Grammar, got {grammar!r}")
+    check_marks(marks, grammar)
     chosen = find_preset(preset)
     for name, count, least in (
         ("node_features", node_features, 0),
@@ -63,11 +66,14 @@ def plan_network(
     if reasons := unsupported(grammar, chosen, supports):
         name = grammar.name or "this grammar"
         raise LoweringError(f"{name} cannot be compiled:\n  " + "\n  ".join(reasons))
+    whole, grammar = grammar, inside(grammar) if grammar.scope else grammar
     mode, pooling = readout_options(readout, pooling)
     mode = mode or chosen.readout
     mixing = _mixing(grammar, chosen, functions, pair_bias)
     only_free = functions == "free"
-    inputs = plan_inputs(grammar, chosen, node_features, edge_features, directed, only_free)
+    inputs = plan_inputs(
+        grammar, chosen, node_features, edge_features, directed, only_free, whole.marks
+    )
     target = _widths(grammar, width)
     scalars = target[S] if _has_memory(grammar, S) else target.pop(S, 1)
     widths = dict(inputs.widths)
@@ -85,7 +91,30 @@ def plan_network(
         _refuse_unreadable(grammar, widths, task, context)
     steps = _plan_sentences(grammar, chosen, mixing, widths, scalars)
     final = plan_readout(widths, task, chosen, pooling, maps, out, context, mode, steps)
-    return NetworkPlan(grammar, chosen, inputs, tuple(embeddings), tuple(planned), final, only_free)
+    plan = NetworkPlan(whole, chosen, inputs, tuple(embeddings), tuple(planned), final, only_free)
+    return _with_marks(plan, marks, max(target.values())) if whole.scope else plan
+
+
+def _with_marks(plan: NetworkPlan, marks: Marks, width: int) -> NetworkPlan:
+    """The plan of a network on marked copies, with sums over them before its decision layers."""
+    readout = plan.readout
+    if readout.task != "graph":
+        name = plan.grammar.name or "this grammar"
+        raise LoweringError(
+            f"{name} sums over marks, which leaves an output for each graph, not for each "
+            f'{readout.task}: use task="graph", or a grammar without marks'
+        )
+    first = readout.graph_width
+    mixers = []
+    for function in has_function_between(plan.grammar):
+        sizes = (first, 2 * width, width) if function else ()
+        mixers.append(tuple(Linear(a, b, True) for a, b in pairwise(sizes)))
+        first = width if function else first
+    return replace(
+        plan,
+        readout=replace(readout, maps=readout.maps_from(first)),
+        marks=MarkPlan(plan.grammar.marks, tuple(mixers), marks),
+    )
 
 
 def steps_of(grammar: Grammar) -> tuple[Rule, ...]:
@@ -95,7 +124,7 @@ def steps_of(grammar: Grammar) -> tuple[Rule, ...]:
 
 def undefined_supports(grammar: Grammar) -> tuple[str, ...]:
     """The supports a grammar names and does not define."""
-    defined = {"A", "1", "I", "J", *(name for name, _ in grammar.supports)}
+    defined = {"A", "1", "I", "J", *MARKS, *(name for name, _ in grammar.supports)}
     named = [leaf.name for rule in grammar.all_rules for leaf in leaves(rule.body)]
     return tuple(dict.fromkeys(name for name in named if name not in defined))
 
@@ -294,6 +323,10 @@ def unsupported(
     """Everything that keeps a grammar from being compiled, one sentence each; empty if nothing."""
     chosen = find_preset(preset)
     reasons = []
+    try:
+        grammar = inside(grammar) if grammar.scope else grammar
+    except LoweringError as error:
+        return [str(error)]
     if not supports:
         for name in undefined_supports(grammar):
             rules = ", ".join(

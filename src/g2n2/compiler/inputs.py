@@ -13,6 +13,7 @@ from ..language.operations import OPERATIONS
 from ..language.printing import to_text
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import IDENTITY, ONE, A, Apply, Term, apply, subterms
+from .marks import seeds
 from .presets import Preset
 
 
@@ -34,6 +35,7 @@ class InputPlan:
     node_features: int  # columns of X
     edge_features: int  # channels of E
     directed_safe: bool  # whether words can tell A from Aᵀ, so that directed graphs may enter
+    marks: tuple[str, ...] = ()  # columns that follow the features of the nodes of a marked copy
 
     @property
     def parts(self) -> Mapping[Sort, tuple[str, ...]]:
@@ -55,6 +57,7 @@ def plan_inputs(
     edge_features: int,
     directed: bool,
     only_words: bool = False,
+    marks: tuple[str, ...] = (),
 ) -> InputPlan:
     """Which inputs each memory starts with; `only_words`: I only where it is a word."""
     heads = {rule.head for rule in grammar.rules}
@@ -76,6 +79,9 @@ def plan_inputs(
     words[M] = _matrices(grammar, words[M], directed, only_words)
     if preset.ones == "without features" and node_features:
         words[V] = [term for term in words[V] if term != ONE]
+    if marks:
+        more = seeds(grammar, marks)
+        words = {sort: [*terms, *more.get(sort.letter, [])] for sort, terms in words.items()}
     named = {sort: tuple(to_text(term) for term in terms) for sort, terms in words.items()}
     features = ("X",) if node_features and V in heads else ()
     on_diagonal = ("diag(X)",) if node_features and V not in heads else ()
@@ -88,6 +94,7 @@ def plan_inputs(
         node_features,
         edge_features,
         directed or _reads_columns(grammar),
+        marks,
     )
 
 

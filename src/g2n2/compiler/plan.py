@@ -11,6 +11,7 @@ memory is still empty cannot be applied yet: its step appears in the first layer
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Literal, NamedTuple
 
@@ -22,6 +23,7 @@ from ..language.patterns import normal_form
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import IDENTITY, ONE, Hole, Term, apply, fill, multilinear
 from .inputs import InputPlan
+from .marks import MarkPlan, inside
 from .presets import Preset
 from .readout_plan import ReadoutPlan, is_pooled
 
@@ -120,6 +122,12 @@ class NetworkPlan:
     # whether MLPs stand only on memories where a function adds nothing to the words
     # (`functions="free"`); `added_rules` says what they add elsewhere
     only_free: bool = False
+    marks: MarkPlan | None = None  # for a grammar with marks, the sums over them
+
+    @cached_property
+    def words(self) -> Grammar:
+        """The grammar whose words the memories hold: inside its marks, where it has some."""
+        return inside(self.grammar) if self.marks else self.grammar
 
     def widths_before(self, layer: int) -> dict[Sort, int]:
         """Channels of each memory that a layer reads, counted from 0, M first; empty ones left out.
@@ -141,7 +149,7 @@ class NetworkPlan:
         such memories. For outputs of nodes and edges those are the rules of S that `context` gives,
         and the grammar's own without it.
         """
-        grammar, readout = self.grammar, self.readout
+        grammar, readout = self.words, self.readout
         terms = dict(self.inputs.terms)
         given = [Rule(M, terms[name]) for name in self.inputs.matrix if name in terms]
         present = set(grammar.rules)
@@ -212,7 +220,7 @@ class NetworkPlan:
         """
         rules = []
         for sort in self.widths_before(len(self.layers)):
-            free = free_functions(self.grammar, sort)
+            free = free_functions(self.words, sort)
             if _computes_functions(self, sort) and not free.mlp:
                 rules.append(Rule(sort, apply("hadamard", Hole(sort), Hole(sort))))
             if _has_bias(self, sort) and not free.bias and sort in CONSTANTS:
@@ -224,7 +232,7 @@ class NetworkPlan:
         preset, readout, other = self.preset, self.readout, _other_pooling(self)
         names = [name for parts in self.inputs.parts.values() for name in parts]
         features = [name for name in ("X", "E", "diag(X)") if name in names]
-        unread = [str(rule) for rule in self.grammar.sentence_rules if not _is_read(self, rule)]
+        unread = [str(rule) for rule in self.words.sentence_rules if not _is_read(self, rule)]
         outputs = {"node": "nodes", "edge": "pairs"}.get(readout.task, "")
         reasons = (
             (
@@ -278,7 +286,7 @@ class NetworkPlan:
     def reads_sentences(self) -> bool:
         """Whether the read-out contains every rule of S."""
         applied = {step.rule for step in self.readout.steps}
-        return all(r in applied or _is_read(self, r) for r in self.grammar.sentence_rules)
+        return all(r in applied or _is_read(self, r) for r in self.words.sentence_rules)
 
     def _repr_html_(self) -> str:
         from .plan_to_text import plan_html
@@ -319,9 +327,9 @@ def _sees_size(plan: NetworkPlan) -> bool:
     """Whether a rule of S, applied to constants, gives a power of the number of nodes."""
     fillings: dict[Sort, list[Term]] = {}
     for sort, mixing in plan.functions().items():
-        if sort in CONSTANTS and (mixing == "any" or free_functions(plan.grammar, sort).constant):
+        if sort in CONSTANTS and (mixing == "any" or free_functions(plan.words, sort).constant):
             fillings.setdefault(sort, []).append(CONSTANTS[sort])
-    if free_functions(plan.grammar, M).identity:
+    if free_functions(plan.words, M).identity:
         fillings.setdefault(M, []).append(IDENTITY)
     for rule in plan.test_grammar().sentence_rules:
         if not multilinear(rule.body):

@@ -8,7 +8,7 @@ S. Pooling is the same stage with other rules of S: `1ᵀV_c`, `V_r1`, `Tr(M)` a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
@@ -85,6 +85,12 @@ class ReadoutPlan:
     def graph_width(self) -> int:
         """Channels that belong to the whole graph: pooled ones and those of rules of S."""
         return self.pooled_width + sum(step.copies for step in self.steps)
+
+    def maps_from(self, width: int) -> tuple[Linear, ...]:
+        """The decision layers, reading so many numbers."""
+        beside, first = int(self.linear_path), self.maps[int(self.linear_path)]
+        read = [replace(self.maps[0], width_in=width)] * beside
+        return (*read, replace(first, width_in=width), *self.maps[beside + 1 :])
 
     def pool_rules(self) -> tuple[Rule, ...]:
         """The rules of S that pooling stands for; the memory of S is no rule."""

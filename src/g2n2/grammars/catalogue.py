@@ -83,6 +83,31 @@ TEXTS: dict[str, str] = {
     "TriMul": "M → MMᵀ | MᵀM | A",
 }
 
+MARKED_TEXTS: dict[str, str] = {
+    "r-G_L1Σ": "V_c′ → diag(V_c′)V_c′ | AV_c′ | 1 | v",
+    "r-G_L3Σ": """
+        V_c′ → M′V_c′ | 1 | v
+        M′ → (M′⊙M′) | M′M′ | diag(V_c′) | A
+    """,
+    "r-G_L1ΣΣ": """
+        V_c″ → diag(V_c″)V_c″ | AV_c″ | 1 | u | v
+        S′ → Σv. 1ᵀV_c″ | S′S′
+        S → Σu. S′
+    """,
+    "r-G_L3ΣΣ": """
+        V_c″ → M″V_c″ | 1 | u | v
+        M″ → (M″⊙M″) | M″M″ | diag(V_c″) | A
+        S′ → Σv. 1ᵀV_c″ | S′S′
+        S → Σu. S′
+    """,
+    "L3Σ (full)": """
+        V_c → MV_c | 1 | Σv. V_c′
+        M → (M⊙M) | MM | diag(V_c) | A | Σv. M′ | Σv. V_c′V_c′ᵀ
+        V_c′ → M′V_c′ | v | V_c
+        M′ → (M′⊙M′) | M′M′ | diag(V_c′) | M
+    """,
+}
+
 NOTES: dict[str, str] = {
     "G_L1": "exhaustive, 1-WL; appendix A.1",
     "r-G_L1": "reduced, 1-WL; Theorem 4",
@@ -102,6 +127,11 @@ NOTES: dict[str, str] = {
     "2-IGN (as printed)": "cannot make 1vᵀ or Nᵀ; appendix A.3",
     "2-IGN": "corrected: reaches all fifteen basis operators",
     "TriMul": "AlphaFold's triangle multiplicative update; not in the paper",
+    "r-G_L1Σ": "one mark over L1, pooled; not in the paper",
+    "r-G_L3Σ": "one mark over L3, pooled: beyond 3-WL; not in the paper",
+    "r-G_L1ΣΣ": "two marks over L1, nested: beyond 3-WL; not in the paper",
+    "r-G_L3ΣΣ": "two marks over L3, nested; not in the paper",
+    "L3Σ (full)": "one mark over L3 on every sort, a candidate; not in the paper",
     "MPNN-k": "message passing with k supports C_1 … C_k, for any k",
     "GNNML3-k": "GNNML3 with k supports, for any k",
 }
@@ -113,15 +143,18 @@ _FAMILIES = {
 }
 
 
-def catalogue() -> dict[str, Grammar]:
+def catalogue(marks: bool = False) -> dict[str, Grammar]:
     """All named grammars, the two families with three supports each.
+
+    Those with marks, which networks do not compute, only where `marks` asks for them.
 
     >>> from g2n2 import catalogue
     >>> print(catalogue()["GNNML1"])
     V_c → (V_c⊙V_c) | AV_c | 1
     S → 1ᵀV_c
     """
-    named = {name: Grammar.parse(text, name) for name, text in TEXTS.items()}
+    texts = TEXTS | MARKED_TEXTS if marks else TEXTS
+    named = {name: Grammar.parse(text, name) for name, text in texts.items()}
     return named | {f"{family}-3": _family(family, 3) for family in _FAMILIES}
 
 
@@ -157,7 +190,7 @@ def find_grammar(text: str) -> Grammar:
         return Grammar.parse(rules, Path(text).stem)
     if "/" in text or Path(text).suffix in (".json", ".txt"):
         raise GrammarError(f"there is no file {text!r}, and no grammar is called so; {_known()}")
-    names = [*TEXTS, "MPNN-k", "GNNML3-k", "1-WL", "2-WL", "3-WL", "4-WL", "2-FWL"]
+    names = [*TEXTS, *MARKED_TEXTS, "MPNN-k", "GNNML3-k", "1-WL", "2-WL", "3-WL", "4-WL", "2-FWL"]
     by_plain = {_plain(name): name for name in names}
     near = [by_plain[n] for n in get_close_matches(_plain(text), by_plain, n=3, cutoff=0.6)]
     hint = f"did you mean {' or '.join(near)}? " if near else ""
@@ -169,7 +202,7 @@ def named_grammar(text: str) -> Grammar | None:
     wanted = _plain(text)
     if wanted in _ALIASES:
         return find_grammar(_ALIASES[wanted])
-    for name, rules in TEXTS.items():
+    for name, rules in (TEXTS | MARKED_TEXTS).items():
         plain = _plain(name)
         if wanted in (plain, re.sub(r"[{}]", "", plain), re.sub(r"[(){}]", "", plain)):
             return Grammar.parse(rules, name)
@@ -179,7 +212,7 @@ def named_grammar(text: str) -> Grammar | None:
 
 
 def _known() -> str:
-    names = ", ".join([*TEXTS, "MPNN-k", "GNNML3-k"])
+    names = ", ".join([*TEXTS, *MARKED_TEXTS, "MPNN-k", "GNNML3-k"])
     return (
         f"known: {names}. Or give the rules themselves, for instance 'V → AV | 1', "
         "or operations, for instance '· ᵀ 1 ⊙'."
@@ -286,7 +319,8 @@ def file_text(name: str) -> str | None:
 def set_expression(text: str) -> tuple[str, str, str]:
     """Split `r-G_L3 ∪ M → Mᵀ` into grammar, sign and rules; empty where it is no such text."""
     m = re.fullmatch(
-        r"\s*([^→|]+?)\s+([|∪+∖\\-])\s*\{?\s*((?:S|V\w*|V_[cr]|R|M)\s*(?:→|->).+?)\}?\s*", text
+        r"\s*([^→|]+?)\s+([|∪+∖\\-])\s*\{?\s*((?:S|V\w*|V_[cr]|R|M)[′″']*\s*(?:→|->).+?)\}?\s*",
+        text,
     )
     return (m[1], m[2], m[3]) if m else ("", "", "")
 
@@ -305,4 +339,5 @@ def _plain(name: str) -> str:
     """
     name = re.sub(r"\s[-−]\s*(?=\{)", "∖", name)  # r-G_L3 - {MM}
     name = re.sub(r"\s\+\s*(?=\{)", "∪", name).replace("\\", "∖")
-    return re.sub(r"[\s_\-‐‑–]", "", unicodedata.normalize("NFKC", name).lower())
+    plain = unicodedata.normalize("NFKC", name).casefold()  # σ and ς are one letter
+    return re.sub(r"[\s_\-‐‑–]", "", plain).replace("mark", "σ").replace("∑", "σ")

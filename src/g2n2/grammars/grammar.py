@@ -12,8 +12,8 @@ from ..errors import GrammarError
 from ..language.parsing import parse
 from ..language.printing import to_ascii, to_latex, to_text
 from ..language.sorts import SORTS, M, S, Sort, V
-from ..language.terms import Hole, Leaf, Term, leaves, operators
-from .rules import ARROWS, Rule, parse_rules
+from ..language.terms import MARKS, Hole, Leaf, MarkSum, Term, leaves, operators, subterms
+from .rules import ARROWS, Rule, bound_scopes, parse_rules
 
 if TYPE_CHECKING:
     from ..language.patterns import Assumption
@@ -39,6 +39,12 @@ class Grammar:
     >>> print(grammar)
     V_c → AV_c | 1 | (V_c⊙V_c)
     S → 1ᵀV_c
+
+    Inside a mark, Σv, stand variables of their own, V′ and M′, whose words may use v:
+
+    >>> print(Grammar.parse("V′ → AV′ | 1 | v"))
+    V_c′ → AV_c′ | 1 | v
+    S → Σv. 1ᵀV_c′
 
     Attributes:
         rules: The productions. S has rules here only when scalars feed back into other words.
@@ -75,10 +81,11 @@ class Grammar:
         """Parse the paper's notation: one variable a line (or `;`), alternatives after `|`.
 
         A line `C = …` defines a support. Text without S gets the read-out 1ᵀV if it has V,
-        otherwise Tr(M) and 1ᵀM1; with `S → ∅` it gets none.
+        otherwise Tr(M) and 1ᵀM1 (inside a mark their sum over it); with `S → ∅` it gets none.
 
         Raises:
-            GrammarError: A variable never ends in a word, or a rule applies no operation.
+            GrammarError: A variable never ends in a word, a rule applies no operation, or a mark
+                has two names.
         """
         productions, supports = _statements(text)
         rules = [
@@ -106,8 +113,27 @@ class Grammar:
 
     @property
     def variables(self) -> tuple[Sort, ...]:
-        """The sorts that have rules, in the order S, V_c, V_r, M."""
-        return tuple(sort for sort in SORTS if any(r.head == sort for r in self.all_rules))
+        """The variables that have rules, in the order S, V_c, V_r, M, then inside each mark."""
+        return _in_order({r.head for r in self.all_rules})
+
+    @property
+    def scope(self) -> int:
+        """How many marks its words can see at once; 0 for a grammar without marked variables."""
+        return max((x.scope for r in self.all_rules for x in (r.head, *r.holes)), default=0)
+
+    @property
+    def marked(self) -> bool:
+        """Whether a rule sums over marks."""
+        return any(isinstance(t, MarkSum) for r in self.all_rules for t in subterms(r.body))
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The names of its marks, that of V′ first.
+
+        Raises:
+            GrammarError: One has two names, or a rule uses one that is not in its scope.
+        """
+        return _marks(self.all_rules, self.scope)
 
     @property
     def operations(self) -> frozenset[str]:
@@ -146,7 +172,7 @@ class Grammar:
             ends |= new
             grew = bool(new)
         used = {r.head for r in self.all_rules} | {h for r in self.all_rules for h in r.holes}
-        return tuple(sort for sort in SORTS if sort in used - ends)
+        return _in_order(used - ends)
 
     def unreachable(self, outputs: Iterable[Sort] = (S,)) -> tuple[Sort, ...]:
         """Variables no sentence can use, nor any other word that is an output."""
@@ -167,13 +193,15 @@ class Grammar:
     def check(self) -> None:
         """Refuse a grammar that cannot generate."""
         for rule in self.all_rules:
-            if isinstance(rule.body, Hole):
+            if isinstance(rule.body, Hole) and rule.body.scope == rule.head.scope:
                 raise GrammarError(f"{rule} applies no operation; leave it out")
+        _marks(self.all_rules, self.scope)
         # The variable without a rule is the cause, the sentence only suffers from it.
         for sort in sorted(self.unproductive(), key=lambda x: (bool(self.of_sort(x)), x == S)):
             rules = self.of_sort(sort)
             why = "every rule of it needs a variable that never ends" if rules else "it has no rule"
-            example = {V: "V_c → 1", M: "M → A"}.get(sort, f"{sort.variable} → …")
+            terminal = {V: "1", M: "A"}.get(sort.plain, "…")
+            example = f"{sort.variable} → {terminal}"
             raise GrammarError(
                 f"{sort.variable} never becomes a word: {why}; add a rule such as {example}"
             )
@@ -242,18 +270,17 @@ class Grammar:
         """One line per variable, in the paper's notation, the read-out last if it stands apart."""
         arrow = {"text": "→", "ascii": "->", "latex": r"&\to"}[style]
         bar = r" \mid " if style == "latex" else CHOICE
+        show = {"text": to_text, "ascii": to_ascii, "latex": to_latex}[style]
         shown = []
         for sort in self.variables:
             bodies = [r.body_text(style) for r in self.of_sort(sort)]
-            head = to_latex(Hole(sort)) if style == "latex" else sort.variable
-            shown.append(f"{head} {arrow} {bar.join(bodies)}")
+            shown.append(f"{show(Hole(sort))} {arrow} {bar.join(bodies)}")
         if self.readout:
             shown.append(shown.pop(0))
         if not self.sentence_rules:
             empty = {"text": "∅", "ascii": "none", "latex": r"\emptyset"}[style]
             shown.append(f"S {arrow} {empty}")
         sign = "&=" if style == "latex" else "="
-        show = {"text": to_text, "ascii": to_ascii, "latex": to_latex}[style]
         return shown + [
             f"{show(Leaf(name, M))} {sign} {show(definition)}" for name, definition in self.supports
         ]
@@ -299,11 +326,41 @@ def _statements(text: str) -> tuple[list[str], list[tuple[str, Term]]]:
 
 def _default_readout(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     heads = {r.head for r in rules}
-    if V in heads:
-        return (Rule.parse("S → 1ᵀV"),)
-    if M in heads:
-        return (Rule.parse("S → Tr(M)"), Rule.parse("S → 1ᵀM1"))
+    deepest = max((head.scope for head in heads), default=0)
+    names = _marks(rules, deepest)
+    for scope in range(deepest + 1):
+        binders = "".join(f"Σ{name}. " for name in names[:scope])
+        if V.within(scope) in heads:
+            return (Rule.parse(f"S → {binders}1ᵀV{'′' * scope}"),)
+        if M.within(scope) in heads:
+            matrix = f"M{'′' * scope}"
+            return tuple(Rule.parse(f"S → {binders}{x}") for x in (f"Tr({matrix})", f"1ᵀ{matrix}1"))
     return ()
+
+
+def _in_order(variables: Iterable[Sort]) -> tuple[Sort, ...]:
+    return tuple(sorted(variables, key=lambda x: (x.scope, SORTS.index(x.plain))))
+
+
+def _marks(rules: tuple[Rule, ...], scope: int) -> tuple[str, ...]:
+    """The name of the mark of each scope: what binds it, else what the words inside call it."""
+    bound = [pair for rule in rules for pair in bound_scopes(rule.body, rule.head.scope)]
+    free = [(r, x.name) for r in rules for x in leaves(r.body) if x.name in MARKS and x.sort == V]
+    names: list[str] = []
+    for outer in range(scope):
+        called = dict.fromkeys(name for name, at in bound if at == outer)
+        if len(called) > 1:
+            raise GrammarError(f"one mark is called {' and '.join(called)}: call it by one letter")
+        inside = sorted((rule.head.scope, name) for rule, name in free if rule.head.scope > outer)
+        used = [name for _, name in inside]
+        default = MARKS if scope > 1 else f"v{MARKS}"
+        others = [name for name in (*used, *default) if name not in (*dict(bound), *names)]
+        names.append(next(iter([*called, *others])))
+    for rule, name in free:
+        if name not in names[: rule.head.scope]:
+            has = ", ".join(names[: rule.head.scope]) or "none"
+            raise GrammarError(f"{rule} uses the mark {name}, which is not in scope: {has} is")
+    return tuple(names)
 
 
 def _rules_of(other: Grammar | Rule | str) -> tuple[Rule, ...]:

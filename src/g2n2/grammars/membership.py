@@ -20,7 +20,18 @@ from typing import NamedTuple
 
 from ..errors import GrammarError
 from ..language.sorts import S, Sort
-from ..language.terms import MAX_DEPTH, ONE, Apply, Hole, Number, Term, apply, power, substitute
+from ..language.terms import (
+    MAX_DEPTH,
+    ONE,
+    Apply,
+    Hole,
+    MarkSum,
+    Number,
+    Term,
+    apply,
+    power,
+    substitute,
+)
 from .grammar import Grammar, Rule
 
 _WRITTEN_OUT = {"I": apply("diag", ONE)}
@@ -65,7 +76,6 @@ class Recogniser:
         self.templates = [
             Template(rule, factors(substitute(rule.body, _WRITTEN_OUT)))
             for rule in grammar.all_rules
-            if not isinstance(rule.body, Hole)
         ]
         self.numbers = "scale" in grammar.operations
         self.chains: dict[Term, Chain] = {}
@@ -124,21 +134,22 @@ class Recogniser:
 
     def _step(self, chain: Chain, item: Term, at: int) -> int:
         if isinstance(item, Hole):
-            return chain.ends[at].get(item.sort, 0)
+            return chain.ends[at].get(item.variable, 0)
         inside = at < len(chain.factors)
         return 1 << at + 1 if inside and self.matches(item, chain.factors[at]) else 0
 
     def matches(self, item: Term, factor: Term) -> bool:
         """Whether one factor is an instance of a template part that is not a variable."""
-        if not isinstance(item, Apply) or not isinstance(factor, Apply):
-            return item == factor
-        return (
-            item.op == factor.op
-            and item.function in ("f", factor.function)
-            and all(
-                self._reach(self.chains[arg], factors(part), 0) >> len(factors(arg)) & 1
-                for part, arg in zip(item.args, factor.args, strict=True)
-            )
+        match item, factor:
+            case Apply(), Apply():
+                same = item.op == factor.op and item.function in ("f", factor.function)
+            case MarkSum(), MarkSum():
+                same = item.mark == factor.mark
+            case _:
+                return item == factor
+        return same and all(
+            self._reach(self.chains[arg], factors(part), 0) >> len(factors(arg)) & 1
+            for part, arg in zip(arguments(item), arguments(factor), strict=True)
         )
 
     def step(self, goal: SpanGoal) -> tuple[Rule, list[SpanGoal]]:
@@ -164,7 +175,7 @@ class Recogniser:
             if cut is None:
                 return None
             if isinstance(item, Hole):
-                goals.append(SpanGoal(chain, start, cut, item.sort))
+                goals.append(SpanGoal(chain, start, cut, item.variable))
             else:
                 pairs = zip(arguments(item), arguments(chain.factors[start]), strict=True)
                 for part, arg in pairs:
@@ -213,7 +224,12 @@ def joined(run: Iterable[Term]) -> Term:
 
 def arguments(term: Term) -> tuple[Term, ...]:
     """What an operation is applied to; nothing for a leaf."""
-    return term.args if isinstance(term, Apply) else ()
+    match term:
+        case Apply(args=args):
+            return args
+        case MarkSum(body=body):
+            return (body,)
+    return ()
 
 
 def _products(term: Term) -> list[Term]:

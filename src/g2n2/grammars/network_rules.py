@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from ..errors import GrammarError
 from ..language.sorts import SORTS, M, R, S, Sort, V
-from ..language.terms import ONE, Hole, Number, Term, apply
+from ..language.terms import ONE, Hole, MarkSum, Number, Term, apply, fill
 from .grammar import Grammar
 from .rules import Rule
 
@@ -61,24 +61,39 @@ def words_of_test(grammar: Grammar, functions: Mixing | Mapping[Sort, Mixing] = 
     mixing = mixing_by_sort(functions)
     added: list[Rule] = []
     for sort in dict.fromkeys(rule.head for rule in grammar.rules):
-        if mixing[sort] == "homogeneous":
+        kind, ones = mixing[sort.plain], ONES[sort.plain]
+        if kind == "homogeneous":
             raise GrammarError(
                 f"functions on {sort.variable} that are free on rays only have no grammar of their "
                 "own: use grammar_test, or 'zero' for an upper and 'linear' for a lower bound"
             )
-        if mixing[sort] in ("any", "zero"):
+        if kind in ("any", "zero"):
             added.append(Rule(sort, apply("hadamard", Hole(sort), Hole(sort))))
-        if mixing[sort] == "any":
-            added.append(Rule(sort, ONES[sort]))
+        if kind == "any":
+            added.append(Rule(sort, ones))
     rules = (*grammar.rules, *(rule for rule in added if rule not in grammar.rules))
     name = f"{grammar.name} with functions" if grammar.name and added else grammar.name
     return Grammar(rules, grammar.readout, name, grammar.supports)
 
 
+def _summed(rule: Rule, marks: tuple[str, ...]) -> Term:
+    """A read-out of variables inside marks, summed over them."""
+    body = fill(rule.body, [Hole(sort.within(len(marks))) for sort in rule.holes])
+    for mark in reversed(marks):
+        body = MarkSum(mark, body)
+    return body
+
+
 def pooled_readout(grammar: Grammar) -> tuple[Rule, ...]:
     """The rules of S that pooling applies, as far as a grammar has the variables."""
     heads = {rule.head for rule in grammar.rules}
-    rules = tuple(rule for rule in POOL_RULES.values() if {*rule.holes} <= heads)
+    deepest = max((head.scope for head in heads), default=0)
+    rules = tuple(
+        Rule(S, _summed(rule, grammar.marks[:scope]))
+        for scope in range(deepest + 1)
+        for rule in POOL_RULES.values()
+        if {hole.within(scope) for hole in rule.holes} <= heads
+    )
     if not rules and S not in heads:
         raise GrammarError(
             f"{grammar.name or 'the grammar'} has neither vectors nor matrices to pool; add rules "

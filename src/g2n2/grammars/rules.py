@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..errors import GrammarError
 from ..language.parsing import GRAMMAR_NAMES, parse_body
 from ..language.printing import to_ascii, to_latex, to_text
-from ..language.sorts import Sort
-from ..language.terms import Apply, Hole, MarkSum, Term, holes, subterms
+from ..language.sorts import Sort, V
+from ..language.terms import MARKS, Apply, Hole, Leaf, MarkSum, Term, holes
+from ..language.tokens import scope_of
 
 ARROWS = ("→", "->", "::=", "⟶")
+
+_HEAD = re.compile(r"(.*?)([′″']*)")
+_ASCII_PRIMES = re.compile(r"(?<=[SVRM])'+|(?<=V_[cr])'+|(?<=V[cr])'+")
+_BINDER = re.compile(r"Σ|∑|\bmark\b")
+_MARK_LEAVES = {name: Leaf(name, V) for name in MARKS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +56,70 @@ def parse_rules(line: str) -> list[Rule]:
     if arrow is None:
         raise GrammarError(f"no arrow in {line.strip()!r}; write for instance `M → MM | A`")
     left, right = line.split(arrow, 1)
-    head = GRAMMAR_NAMES.get(left.strip())
-    if not isinstance(head, Hole):
+    named = _HEAD.fullmatch(left.strip())
+    head = GRAMMAR_NAMES.get(named[1]) if named else None
+    if named is None or not isinstance(head, Hole):
         raise GrammarError(
-            f"{left.strip()!r} is not a variable; the variables are S, V_c, V_r and M"
+            f"{left.strip()!r} is not a variable; the variables are S, V_c, V_r and M, "
+            "inside a mark S′, V_c′, V_r′ and M′"
         )
-    return [_rule(head.sort, body, line) for body in right.split("|")]
+    variable = head.sort.within(scope_of(named[2].replace("'", "′")))
+    if variable.scope or _BINDER.search(right):
+        # Where there are marks an apostrophe after a variable is a prime, elsewhere a transpose.
+        right = _ASCII_PRIMES.sub(lambda m: "′" * len(m[0]), right)
+    return [_rule(variable, body, line) for body in right.split("|")]
 
 
 def _rule(head: Sort, body: str, line: str) -> Rule:
     if not body.strip():
         raise GrammarError(f"an alternative is empty in {line.strip()!r}")
-    term = parse_body(body)
-    if term.sort != head:
+    term = parse_body(body, _MARK_LEAVES if head.scope else None)
+    if term.sort != head.plain:
         raise GrammarError(
             f"{body.strip()} is {term.sort.english}, but {head.variable} is {head.english}"
         )
-    if any(isinstance(part, MarkSum) for part in subterms(term)):
-        raise GrammarError(
-            f"{body.strip()} sums over a mark; terms may (g2n2 eval, g2n2 equal), rules may not yet"
-        )
+    for hole, depth in holes_with_depth(term, head.scope):
+        if hole.scope > depth:
+            raise GrammarError(
+                f"{hole} in {head.variable} → {body.strip()} stands outside its mark: write it "
+                f"below Σ, as in S → Σv. 1ᵀV′, or give the rule to a variable with as many primes"
+            )
     return Rule(head, term)
+
+
+def rule_depth(rule: Rule) -> int:
+    """The most marks in scope anywhere in a rule."""
+
+    def below(term: Term) -> int:
+        match term:
+            case Apply(args=args):
+                return max(map(below, args), default=0)
+            case MarkSum(body=body):
+                return 1 + below(body)
+        return 0
+
+    return rule.head.scope + below(rule.body)
+
+
+def bound_scopes(body: Term, scope: int) -> Iterator[tuple[str, int]]:
+    """The marks a body binds for variables below, each with the scope around its Σ."""
+    match body:
+        case Apply(args=args):
+            for arg in args:
+                yield from bound_scopes(arg, scope)
+        case MarkSum(mark=mark, body=inner):
+            if any(hole.scope > scope for hole, _ in holes_with_depth(inner, scope + 1)):
+                yield mark, scope
+            yield from bound_scopes(inner, scope + 1)
+
+
+def holes_with_depth(term: Term, depth: int) -> Iterator[tuple[Hole, int]]:
+    """The variables of a body, each with the number of marks in scope where it stands."""
+    match term:
+        case Hole():
+            yield term, depth
+        case Apply(args=args):
+            for arg in args:
+                yield from holes_with_depth(arg, depth)
+        case MarkSum(body=body):
+            yield from holes_with_depth(body, depth + 1)

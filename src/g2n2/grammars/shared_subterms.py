@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from ..language.terms import MAX_SIZE, Apply, Leaf, Term
-from .membership import factors, joined
+from ..language.terms import MARKS, MAX_SIZE, Apply, Leaf, MarkSum, Term, leaves
+from .membership import arguments, factors, joined
 
 _SMALLEST_SHARED = 4  # nodes; A² has three and is shorter than a name and its definition
 
@@ -30,11 +30,17 @@ def with_shared_subterms(term: Term) -> list[Definition]:
     short: dict[Term, Term] = {}
     numbers: Counter[str] = Counter()
     for part in order:
-        if not isinstance(part, Apply):
-            continue
-        args = tuple(short.get(arg, arg) for arg in part.args)
-        shown = Apply(part.op, args, part.sort, part.function)
-        if part is term or uses[part] < 2 or part.size < _SMALLEST_SHARED:
+        shown: Term
+        match part:
+            case Apply():
+                args = tuple(short.get(arg, arg) for arg in part.args)
+                shown = Apply(part.op, args, part.sort, part.function)
+            case MarkSum():
+                shown = MarkSum(part.mark, short.get(part.body, part.body))
+            case _:
+                continue
+        marked = any(leaf.name in MARKS for leaf in leaves(part))  # v means nothing outside its Σ
+        if part is term or uses[part] < 2 or part.size < _SMALLEST_SHARED or marked:
             short[part] = shown
             continue
         letter = _letter(part)
@@ -47,6 +53,8 @@ def with_shared_subterms(term: Term) -> list[Definition]:
 
 def regrouped(term: Term) -> Term:
     """The same string with its products bracketed from the left, so that it prints without any."""
+    if isinstance(term, MarkSum):
+        return MarkSum(term.mark, regrouped(term.body))
     if not isinstance(term, Apply) or term.size > MAX_SIZE:
         return term
     if term.op == "matmul":
@@ -59,9 +67,8 @@ def _count(term: Term, uses: Counter[Term], order: list[Term]) -> None:
     uses[term] += 1
     if uses[term] > 1:
         return
-    if isinstance(term, Apply):
-        for arg in term.args:
-            _count(arg, uses, order)
+    for arg in arguments(term):
+        _count(arg, uses, order)
     order.append(term)
 
 

@@ -11,6 +11,7 @@ from ..language.parsing import TERM_NAMES, parse
 from ..language.patterns import ASSUMPTIONS, Assumption, normal_form
 from ..language.sorts import SORTS, S, Sort
 from ..language.terms import Term, fill, leaves, operation_count
+from ..language.tokens import scope_of
 from ..options import check_option
 from .coercion import GrammarLike, as_grammar
 from .grammar import Grammar
@@ -43,7 +44,7 @@ def enumerate_words(
 
     Args:
         grammar: Where the words come from, or its name or rules; its supports stay named leaves.
-        sort: The variable to start from, or its name (`M`, `V_c`, `V_r`); S lists sentences.
+        sort: The variable to start from, or its name (`M`, `V_c`, `V_c′`); S lists sentences.
         max_size: The most operations a word may apply.
         assume: What is known of A when two words are compared.
         limit: The most words to list.
@@ -72,9 +73,10 @@ def _sort(sort: Sort | str) -> Sort:
     """The variable of that name."""
     if isinstance(sort, Sort):
         return sort
+    name = sort.replace("'", "′")
     for variable in SORTS:
-        if sort in (variable.variable, variable.letter):
-            return variable
+        if name.rstrip("′″") in (variable.variable, variable.letter):
+            return variable.within(scope_of(name))
     names = ", ".join(variable.variable for variable in SORTS)
     raise GrammarError(f"{sort!r} is not a variable; the variables are {names}")
 
@@ -91,7 +93,7 @@ class _WordTable:
     """Distinct words by sort and size, filled from the smallest up as they are asked for."""
 
     def __init__(self, grammar: Grammar, assume: Assumption) -> None:
-        self.grammar, self.assume = grammar, assume
+        self.grammar, self.assume, self.marks = grammar, assume, grammar.marks
         self.by_size: dict[Sort, list[list[Term]]] = {}
         self.seen: dict[Sort, set[object]] = {}
 
@@ -108,7 +110,8 @@ class _WordTable:
         for rule in self.grammar.of_sort(sort):
             for fillings in self._fillings(rule.holes, size - operation_count(rule.body)):
                 term = fill(rule.body, fillings)
-                value = frozenset(normal_form(term, self.assume).items())
+                marks = frozenset(self.marks[: sort.scope])
+                value = frozenset(normal_form(term, self.assume, marks).items())
                 if value not in seen:
                     seen.add(value)
                     kept.append(term)

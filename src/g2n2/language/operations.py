@@ -1,8 +1,9 @@
 """THE table of operations: each is one declaration, its signature in einsum style over its axes.
 
 Typing, patterns, values, tensor ops, costs and the checker's own patterns all follow from the
-signature; see `signatures`. Two kinds of operation are not multilinear and say so: the sum and the
-pointwise functions. `registry.register` adds operations to the table.
+signature; see `signatures`. Three kinds of operation are no contraction and say so: the sum, the
+pointwise functions, and Σ, the sum over marks, which binds a name (`terms.MarkSum`).
+`registry.register` adds operations to the table.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..errors import SortError
 from .signatures import Contraction, Signature
 from .sorts import M, R, S, Sort, V
 
-Kind = Literal["multilinear", "sum", "pointwise"]
+Kind = Literal["multilinear", "sum", "pointwise", "binder"]
 Notation = Literal["call", "infix", "postfix", "constant"]
 
 
@@ -78,8 +79,8 @@ class Operation:
     @property
     def spellings(self) -> tuple[str, ...]:
         """The names that may stand before a bracket with its operands."""
-        if self.kind == "pointwise":
-            return ()  # written with the name of a function
+        if self.kind in ("pointwise", "binder"):
+            return ()  # written with the name of a function, or of a mark
         if self.notation == "call":
             return tuple(dict.fromkeys((self.name, self.symbol, *self.aliases)))
         return (self.name, *(self.aliases if self.notation == "constant" else ()))
@@ -181,6 +182,15 @@ OPERATIONS: Final = OperationTable(
         Operation(
             "f_M", "f_M", "ab->ab", (), "function on a matrix", kind="pointwise", sorts=(M,)
         ),
+        Operation(
+            "mark_S", "Σ_S", "ab->ab", (), "sum of a scalar over marks", kind="binder", sorts=(S,)
+        ),
+        Operation(
+            "mark_V", "Σ_V", "ab->ab", (), "sum of a vector over marks", kind="binder", sorts=(V, R)
+        ),
+        Operation(
+            "mark_M", "Σ_M", "ab->ab", (), "sum of a matrix over marks", kind="binder", sorts=(M,)
+        ),
     )
 )  # fmt: skip
 
@@ -188,6 +198,7 @@ BUILT_IN: Final = tuple(OPERATIONS)
 """The names of the operations that are there before any is registered."""
 
 POINTWISE: Final = ("f_S", "f_V", "f_M")
+BINDERS: Final = ("mark_S", "mark_V", "mark_M")
 
 FUNCTIONS: Final[dict[str, str]] = {
     "f": "any function; opaque until one is given",
@@ -211,6 +222,11 @@ def pointwise(sort: Sort) -> str:
         if OPERATIONS[name].typed(sort) is not None:
             return name
     raise SortError(f"functions act on scalars, vectors and matrices, not on {sort.english}")
+
+
+def binder(sort: Sort) -> str:
+    """The operation Σ on a sort: mark_S, mark_V or mark_M."""
+    return next(name for name in BINDERS if sort.plain in OPERATIONS[name].sorts)
 
 
 def registered_operations() -> tuple[Operation, ...]:

@@ -215,9 +215,11 @@ def _renumbered(pattern: Pattern, order: tuple[int, ...]) -> Pattern:
     return Pattern(pattern.vertices, tuple(sorted(edges)), boundary)
 
 
-def normal_form(term: Term, assume: Assumption = "symmetric") -> Combination:
-    """The linear combination of canonical patterns a term stands for."""
-    return {canonical(p): c for p, c in _collected(_expand(term, assume), assume).items()}
+def normal_form(
+    term: Term, assume: Assumption = "symmetric", marks: frozenset[str] = frozenset()
+) -> Combination:
+    """The linear combination of canonical patterns a term stands for, inside the given marks."""
+    return {canonical(p): c for p, c in _collected(_expand(term, assume, marks), assume).items()}
 
 
 def equal(left: TermLike, right: TermLike, assume: Assumption = "symmetric") -> bool:

@@ -95,8 +95,8 @@ class _Printer:
         match term:
             case Leaf(name=name):
                 return self._name(name), ATOM
-            case Hole(sort=sort):
-                return self._name(sort.variable), ATOM
+            case Hole():
+                return self._variable(term), ATOM
             case Number(value=value):
                 return decimal(value).replace("-", self.style.minus), ATOM
             case MarkSum(mark=mark, body=body):
@@ -178,6 +178,11 @@ class _Printer:
         if self.style is TEXT:
             return str(exponent).translate(_SUPERSCRIPTS)
         return f"^{{{exponent}}}" if self.style.latex else f"^{exponent}"
+
+    def _variable(self, hole: Hole) -> str:
+        if self.style is TEXT:
+            return hole.variable.variable
+        return self._name(hole.sort.variable) + "'" * hole.scope
 
     def _name(self, name: str) -> str:
         if not self.style.latex:

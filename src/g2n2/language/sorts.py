@@ -2,6 +2,8 @@
 
 MATLANG over one square matrix needs two symbols, `1` and `n`, and two axes, which gives four sorts.
 Nothing below counts to two: an order-3 tensor is `Sort(("n", "n", "n"))`.
+
+A grammar variable is a sort and the number of marks in scope: V′ derives columns inside one Σ.
 """
 
 from __future__ import annotations
@@ -12,9 +14,23 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, order=True)
 class Sort:
-    """The size of each axis of a value, over the symbols `1` and `n`."""
+    """The size of each axis of a value, over the symbols `1` and `n`.
+
+    `scope` is how many marks the words of a grammar variable may use: 1 for V′, 2 for V″. Values,
+    and so terms, have scope 0.
+    """
 
     axes: tuple[str, ...]
+    scope: int = 0
+
+    @property
+    def plain(self) -> Sort:
+        """The sort of the values, without the scope."""
+        return Sort(self.axes) if self.scope else self
+
+    def within(self, marks: int) -> Sort:
+        """The variable of this sort inside so many marks more."""
+        return Sort(self.axes, self.scope + marks)
 
     @property
     def boundary(self) -> int:
@@ -24,19 +40,25 @@ class Sort:
     @property
     def letter(self) -> str:
         """The one-letter name users may type, or the tuple itself where there is none."""
-        return _LETTERS.get(self, str(self))
+        return _LETTERS.get(self.plain, str(self)) + primes(self.scope)
 
     @property
     def variable(self) -> str:
         """The paper's name of the grammar variable of this sort."""
-        return {"V": "V_c", "R": "V_r"}.get(self.letter, self.letter)
+        letter = self.plain.letter
+        return {"V": "V_c", "R": "V_r"}.get(letter, letter) + primes(self.scope)
 
     @property
     def english(self) -> str:
-        return _ENGLISH.get(self, f"a tensor of order {len(self.axes)}")
+        return _ENGLISH.get(self.plain, f"a tensor of order {len(self.axes)}")
 
     def __str__(self) -> str:
         return "(" + ",".join(self.axes) + ")"
+
+
+def primes(scope: int) -> str:
+    """What is written after a variable inside so many marks: ′, ″ or more."""
+    return "″" if scope == 2 else "′" * scope
 
 
 S: Final = Sort(("1", "1"))

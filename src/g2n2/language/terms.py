@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import reduce
 
 from ..errors import GrammarError, SortError
-from .operations import FUNCTIONS, OPERATIONS, pointwise
+from .operations import BINDERS, FUNCTIONS, OPERATIONS, binder, pointwise
 from .sorts import M, R, S, Sort, V
 
 MAX_DEPTH = 200
@@ -91,15 +91,25 @@ class Number(Term):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Hole(Term):
-    """A grammar variable in the body of a rule."""
+    """A grammar variable in the body of a rule; `scope` is how many marks its words may use."""
 
     sort: Sort
+    scope: int = field(default=0, init=False)
     depth: int = field(default=0, init=False, compare=False)
     size: int = field(default=1, init=False, compare=False)
     operations: int = field(default=0, init=False, compare=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scope", self.sort.scope)
+        object.__setattr__(self, "sort", self.sort.plain)
+
+    @property
+    def variable(self) -> Sort:
+        """The variable: its sort with its scope."""
+        return self.sort.within(self.scope)
+
     def __repr__(self) -> str:
-        return f"Hole({self.sort.letter})"
+        return f"Hole({self.variable.letter})"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -198,7 +208,7 @@ def mark_sum(mark: str, body: Term) -> Term:
 
 def apply(op: str, *args: Term) -> Term:
     """Apply an operation of the table, checking sorts."""
-    if op not in OPERATIONS:
+    if op not in OPERATIONS or op in BINDERS:
         raise GrammarError(f"no operation is called {op!r}; known: {', '.join(OPERATIONS)}")
     operation = OPERATIONS[op]
     sort = operation.typed(*(arg.sort for arg in args))
@@ -236,8 +246,8 @@ def subterms(term: Term) -> Iterator[Term]:
 
 
 def holes(term: Term) -> tuple[Sort, ...]:
-    """The sorts of the grammar variables in a rule body, left to right."""
-    return tuple(t.sort for t in subterms(term) if isinstance(t, Hole))
+    """The grammar variables in a rule body, left to right."""
+    return tuple(t.variable for t in subterms(term) if isinstance(t, Hole))
 
 
 def leaves(term: Term) -> tuple[Leaf, ...]:
@@ -255,6 +265,7 @@ def leaves(term: Term) -> tuple[Leaf, ...]:
 def operators(term: Term) -> frozenset[str]:
     """The operations a term uses; the leaf `1` counts as `one`, I as its diag, J as both and +."""
     used = {t.op for t in subterms(term) if isinstance(t, Apply)}
+    used |= {binder(t.sort) for t in subterms(term) if isinstance(t, MarkSum)}
     names = {leaf.name for leaf in leaves(term)}
     if names & {"1", "I", "J"}:
         used.add("one")

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from ..errors import ParseError
 from .sorts import V
-from .terms import MARKS, MAX_DEPTH, Leaf, Term
+from .terms import MARKS, MAX_DEPTH, Hole, Leaf, Term
 
 Vocabulary = Mapping[str, Term]
 """The names a text may use, and what each stands for."""
@@ -51,6 +51,16 @@ def support_names(text: str) -> set[str]:
 
 def _support_name(match: re.Match[str]) -> str:
     return f"C_{match[1] or match[2].translate(_DIGITS)}"
+
+
+def scope_end(text: str, at: int) -> int:
+    """Where the primes of a variable end."""
+    return len(text) - len(text[at:].lstrip("′″"))
+
+
+def scope_of(variable: str) -> int:
+    """How many marks are in scope, by the primes: 1 for V′, 2 for V″ or V′′."""
+    return variable.count("′") + 2 * variable.count("″")
 
 
 def tokens_of(text: str, names: Vocabulary, functions: Collection[str]) -> list[Token]:
@@ -109,7 +119,11 @@ def _token(
         return Token("name", m[0], at, names[name]), m.end()
     for name in longest_first:
         if text.startswith(name, at):
-            return Token("name", name, at, names[name]), at + len(name)
+            value, end = names[name], at + len(name)
+            if isinstance(value, Hole):
+                end = scope_end(text, end)
+                value = Hole(value.sort.within(scope_of(text[at:end])))
+            return Token("name", text[at:end], at, value), end
     word = re.match(r"\w+|.", text[at:], re.DOTALL)
     assert word is not None
     listed = ", ".join(names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
@@ -20,7 +21,11 @@ def input_memories(
     edges: Tensor,
     constants: Constants,
 ) -> Memories:
-    """C⁰, H⁰ and the rest, as the input plan says."""
+    """C⁰, H⁰ and the rest, as the input plan says; marks follow the features of the nodes."""
+    if plan.marks:
+        given = nodes[..., plan.node_features :].split(1, dim=-1)
+        constants = ChainMap(dict(zip(plan.marks, given, strict=True)), constants)  # type: ignore[arg-type]
+        nodes = nodes[..., : plan.node_features]
     features: dict[str, Callable[[], tuple[Tensor, Tensor]]] = {
         "E": lambda: (edges, constants["11ᵀ"]),
         "X": lambda: (nodes, constants["1"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 GIB = 1024**3
 _SPARSE_ENTRY = 150
 """Bytes of an entry of a sparse A: its places as listed, in `[B, N, N]`, in one matrix, turned."""
+COPIES_BYTES = 2**30
+"""What the marked copies that are computed together may take."""
 _HARMLESS = 2**26  # bytes that are not worth asking the system for
 
 
@@ -71,7 +74,11 @@ def estimate(
     layers of pairs, which are made in chunks. A sparse A takes memory for its `entries`; where it
     is dense (None) it is `[B, N, N]`, as the edge features are.
     """
-    cost = NetworkCost(model.plan, count, nodes)
+    plan = model.plan
+    if plan.marks:  # copies are computed some at a time
+        copies = count * nodes ** len(plan.marks.names)
+        plan, count = replace(plan, marks=None), min(copies, copies_at_once(model, nodes))
+    cost = NetworkCost(plan, count, nodes)
     if entries is None:
         batch = count * nodes**2 * _dense_matrices(model, training) * bytes_each
     else:
@@ -80,6 +87,12 @@ def estimate(
     if not training and model.executor(next(model.parameters()).device) == "packed":
         largest -= count * nodes**2 * _hidden_width(model) * bytes_each
     return batch + largest + (cost.activation_bytes(bytes_each) if training else 0)
+
+
+def copies_at_once(model: GrammarGNN, nodes: int) -> int:
+    """How many marked copies of graphs with so many nodes are computed together."""
+    cost = NetworkCost(replace(model.plan, marks=None), 1, max(1, nodes))
+    return max(1, COPIES_BYTES // (cost.activation_bytes() + 1))
 
 
 def _hidden_width(model: GrammarGNN) -> int:

@@ -13,6 +13,7 @@ from ..compiler.columns import columns_only, on_either
 from ..compiler.costs import NetworkCost
 from ..compiler.grammar_to_plan import plan_network, undefined_supports
 from ..compiler.lowering import Constants, lower
+from ..compiler.marks import Marks
 from ..compiler.plan import NetworkPlan
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task
@@ -29,7 +30,8 @@ from .initialisation import initialise
 from .input_memories import input_memories
 from .layer import ApplyRule, Memories, PlannedLayer, linear
 from .lazy_constants import LazyConstants
-from .memory_budget import refuse_over_budget
+from .marks import SumsOverMarks
+from .memory_budget import copies_at_once, refuse_over_budget
 from .packed import PackedNetwork
 from .pyg_layout import as_pyg
 from .readout import Readout, SentenceRule
@@ -76,6 +78,8 @@ class GrammarGNN(nn.Module):
         functions: `mlp` for an MLP on every memory; `free` only where it adds nothing to the words
             of the grammar, and linear maps elsewhere.
         pair_bias: Whether MLPs on M have biases; the preset's where None.
+        marks: For a grammar with marks (r-G_L3Σ), the vertices that are marked: `all`, `orbits`,
+            `heavy`, or how many are drawn in training; see `g2n2.nn.marks`.
 
     What was asked for stays in `options`; `formula` is the text of the formula written into the
     weights, if one was.
@@ -110,6 +114,7 @@ class GrammarGNN(nn.Module):
         pooling: str | Mapping[str, str] | None = None,
         functions: str = "mlp",
         pair_bias: bool | None = None,
+        marks: Marks = "all",
     ) -> None:
         super().__init__()
         self.options: dict[str, Any] = {
@@ -127,6 +132,7 @@ class GrammarGNN(nn.Module):
             "decision": decision,
             "context": context,
             "directed": directed,
+            "marks": marks,
         }
         given = supports is not None
 
@@ -145,7 +151,7 @@ class GrammarGNN(nn.Module):
 
     def _build(self, plan: NetworkPlan) -> None:
         self.defined = {name: lower(term) for name, term in plan.grammar.supports}
-        self.undefined = undefined_supports(plan.grammar)
+        self.undefined = undefined_supports(plan.words)
         updates = [update for layer in plan.layers for update in layer.updates]
         steps = [*(step for update in updates for step in update.steps), *plan.readout.steps]
         bodies = [step.rule.body for step in steps]
@@ -160,7 +166,10 @@ class GrammarGNN(nn.Module):
         self.fast = [FastLayer(layer) for layer in layers]
         self.packed = PackedNetwork(self)
         self.readout = Readout(plan.readout, plan.preset, self.typical_size)
-        self.columns_only = self.supports is None and columns_only(plan.grammar)
+        self.marks: SumsOverMarks | None = None
+        if plan.marks:
+            self.marks = SumsOverMarks(plan.marks, plan.preset, self.readout.unit)
+        self.columns_only = self.supports is None and not plan.marks and columns_only(plan.words)
         if self.columns_only:
             self._take_sparse()
 
@@ -246,9 +255,24 @@ class GrammarGNN(nn.Module):
         designed: Tensor | None = None,
     ) -> Tensor:
         """Tensors in, tensors out: what is compiled and exported."""
+        if self.marks is not None:
+            at_once = copies_at_once(self, mask.shape[1])
+            read = self.marks(self.features, at_once, (adjacency, nodes, edges, mask))
+            with without_autocast(mask.device.type):
+                return self.readout.decide(read)
         if self.executor(mask.device, adjacency.is_sparse) == "packed":
             return self.packed(adjacency, nodes, edges, mask, designed)
         return self.read_out(*self.final(adjacency, nodes, edges, mask, designed), mask)
+
+    def features(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
+        """`[B, P]` what is read out of graphs before the decision layers."""
+        if self.executor(mask.device) == "packed":
+            graphs = self.packed.pack(adjacency, nodes, edges, mask)
+            rows = self.packed.features(self.packed.run(graphs), graphs)
+            return rows.index_select(0, graphs.packing.caller.argsort())
+        memories, constants = self.final(adjacency, nodes, edges, mask)
+        with without_autocast(mask.device.type):
+            return self.readout.features(memories, mask, constants)
 
     def read_out(self, memories: Memories, constants: Constants, mask: Tensor) -> Tensor:
         """Outputs from the last memories, in the dtype of the weights whatever autocast says."""

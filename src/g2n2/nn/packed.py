@@ -337,6 +337,12 @@ class PackedNetwork:
 
     def outputs(self, memories: Memories, graphs: PackedGraphs) -> Tensor:
         """`[G, O]`, `[Q, O]`, `[P, O]` or `[E, O]`: the read-out, in the dtype of the weights."""
+        features = self.features(memories, graphs)
+        with without_autocast(graphs.nodes.device.type):
+            return self.model.readout.decide(features)
+
+    def features(self, memories: Memories, graphs: PackedGraphs) -> Tensor:
+        """What the decision layers read."""
         readout, packing = self.model.readout, graphs.packing
         views = {letter: packing.views(rows, letter) for letter, rows in memories.items()}
         sums: dict[str, Tensor] = {}
@@ -354,7 +360,7 @@ class PackedNetwork:
             ]
             letter = {"graph": "S", "node": "V", "edge": "M"}[readout.plan.task]
             listed = graphs.entries is not None and letter == "M"  # one row for each entry of A
-            return readout.decide(torch.cat(parts) if listed else packing.rows(parts, letter))
+            return torch.cat(parts) if listed else packing.rows(parts, letter)
 
     def unpacked(self, memories: Memories, graphs: PackedGraphs, mask: Tensor) -> Memories:
         """Memories as the padded batch has them, zero at the padding."""

@@ -266,7 +266,13 @@ class _Descent:
     ) -> Functional:
         """The goal as a functional of variable number `at`, the other arguments held fixed."""
         dual = [
-            stack.pull_back(rule.body, [batch[s] for batch in arguments], goal.dual[s], at)
+            stack.pull_back(
+                rule.body,
+                [batch[s] for batch in arguments],
+                goal.dual[s],
+                at,
+                stack.marks[: rule.head.scope],
+            )
             for s, stack in enumerate(self.memory.stacks)
         ]
         total = self._apply(goal, self._values(rule, arguments))[0]
@@ -275,7 +281,7 @@ class _Descent:
 
     def _values(self, rule: Rule, arguments: Sequence[Batch]) -> Batch:
         return [
-            stack.values(rule.body, [batch[s] for batch in arguments])
+            stack.values(rule.body, [batch[s] for batch in arguments], rule.head.scope)
             for s, stack in enumerate(self.memory.stacks)
         ]
 

@@ -40,6 +40,11 @@ def residues(values: NDArray[np.float64], prime: int) -> Residues:
     return table[where.reshape(values.shape)]
 
 
+def lifted(values: Residues, nodes: int, marks: int) -> Residues:
+    """Values `[draws, graphs, …]` of graphs as those of the graphs with so many more marks."""
+    return values if marks <= 0 else np.repeat(values, nodes**marks, axis=1)
+
+
 def inverses(values: Residues, prime: int) -> Residues:
     """Inverses in the field, 0 where the value is 0."""
     result, power, exponent = np.ones_like(values), values, prime - 2
@@ -97,15 +102,26 @@ class Constants:
                     self.value(definition, number, field) for field in range(len(self.primes))
                 ]
 
-    def labels(self, stack: int, field: int) -> dict[str, Residues]:
-        """The value of each named matrix on one stack, modulo one of the primes."""
-        return {name: values[field] for name, values in self.matrices[stack].items()}
+    def labels(self, stack: int, field: int, marks: Sequence[str] = ()) -> dict[str, Residues]:
+        """The value of each named matrix on one stack, modulo one of the primes, and of each mark.
 
-    def value(self, term: Term, stack: int, field: int) -> Residues:
-        """A term without grammar variables, `[1, graphs] + [n] * axes`."""
+        Inside marks a graph stands there once for each choice of them, next to each other.
+        """
+        values = {name: of_field[field] for name, of_field in self.matrices[stack].items()}
         graphs, nodes = self.stacks[stack].shape[:2]
+        if marks:
+            values = {name: lifted(v, nodes, len(marks)) for name, v in values.items()}
+        for at, mark in enumerate(marks):
+            columns = np.repeat(np.eye(nodes), nodes ** (len(marks) - 1 - at), axis=0)
+            values[mark] = np.tile(columns, (graphs * nodes**at, 1))[None]
+        return values
+
+    def value(self, term: Term, stack: int, field: int, marks: Sequence[str] = ()) -> Residues:
+        """A term without grammar variables inside marks, `[1, graphs] + [n] * axes`."""
+        graphs, nodes = self.stacks[stack].shape[:2]
+        graphs *= nodes ** len(marks)
         prime = self.primes[field]
-        values = self.labels(stack, field)
+        values = self.labels(stack, field, marks)
         outer = self._without_functions(term, stack, field, values)
         form = tuple(normal_form(outer, "none").items())
         return evaluate(form, term.sort.boundary, values, nodes, graphs, prime)
@@ -165,10 +181,13 @@ class Constants:
 
 
 def check_supports(
-    bodies: Iterable[Term], supports: Mapping[str, Term], given: Iterable[str]
+    bodies: Iterable[Term],
+    supports: Mapping[str, Term],
+    given: Iterable[str],
+    marks: Iterable[str] = (),
 ) -> None:
     """Refuse a matrix that has no value."""
-    defined = {"A", "1", "I", "J", *supports, *given}
+    defined = {"A", "1", "I", "J", *supports, *given, *marks}
     for body in bodies:
         for leaf in leaves(body):
             if leaf.name not in defined:

@@ -95,10 +95,10 @@ def grammar_test(
     sentences = _readout(grammar, readout)
     given = _given_supports(supports, matrices)
     bodies = [rule.body for rule in (*grammar.rules, *sentences)]
-    check_supports(bodies, dict(grammar.supports), given)
+    check_supports(bodies, dict(grammar.supports), given, grammar.marks)
     mixing = mixing_by_sort(functions)
     last = mixing_by_sort(last_functions) if last_functions is not None else None
-    heads = {rule.head for rule in grammar.rules}
+    heads = {rule.head.plain for rule in grammar.rules}
     if any(kinds[sort] == "linear" for kinds in (mixing, last or {}) for sort in heads & {*kinds}):
         return _decided_by_words(grammar, matrices, rounds, sentences, mixing)
     test = _Test(grammar, sentences, matrices, given)
@@ -117,7 +117,8 @@ class GrammarColours(ColourHistory, Described):
         readout: The rules of S that were applied.
         graph_history: After each round from 0 to the last, one colour per graph.
         memories: Per variable the colours of its entries after the last round, one read-only array
-            per graph: `[n, n]` for M, `[n]` for V_c and V_r, `[]` for S; empty memories are absent.
+            per graph: `[n, n]` for M, `[n]` for V_c and V_r, `[]` for S, with an axis for each mark
+            in front; empty memories are absent.
         stable: Whether a further round is known to change nothing.
         exact: Whether graphs have equal colours iff they are the same for every network of that
             depth, but for chances below 2 ** -80.
@@ -175,7 +176,8 @@ class _Test:
         self.by_size = group_by_size(matrices)
         self.rules, self.sentences = grammar.rules, tuple(sentences)
         self.sorts = tuple(dict.fromkeys(rule.head for rule in grammar.rules))
-        every = [Body.of(rule.body) for rule in (*self.rules, *self.sentences)]
+        self.marks, self.sizes = grammar.marks, [len(matrices[g[0]]) for g in self.by_size]
+        every = [Body.of_rule(rule, self.marks) for rule in (*self.rules, *self.sentences)]
         self.free = any(body.free for body in every)
         self.constant_terms = [term for body in every for term in body.constant_terms()]
         constants = Constants(
@@ -188,7 +190,7 @@ class _Test:
             self.constant_terms,
             self.rng,
         )
-        self.sums = RuleSums(constants, self.rng)
+        self.sums = RuleSums(constants, self.rng, self.marks)
         self.primes = constants.primes
 
     def run(
@@ -215,8 +217,18 @@ class _Test:
             final = new if last is None else self.round(memories, last)
             memories = new
             history.append(self.graph_colours(final))
-        entries = {sort: in_order(self.by_size, memory.colours) for sort, memory in final.items()}
+        entries = {
+            sort: in_order(self.by_size, self._by_graph(memory.colours, sort.scope))
+            for sort, memory in final.items()
+        }
         return tuple(history), entries, stable
+
+    def _by_graph(self, colours: list[Colours], scope: int) -> list[Colours]:
+        """Colours with an axis for each mark, after that of the graphs."""
+        return [
+            part.reshape(len(group), *(nodes,) * scope, *part.shape[1:]) if scope else part
+            for part, group, nodes in zip(colours, self.by_size, self.sizes, strict=True)
+        ]
 
     def first(self, inputs: Inputs) -> dict[Sort, Memory]:
         """The values of the terminals, or functions of them."""
@@ -228,7 +240,12 @@ class _Test:
                 memories[sort] = ValueMemory(
                     [
                         [
-                            np.concatenate([constants.value(body, stack, field) for body in bodies])
+                            np.concatenate(
+                                [
+                                    constants.value(body, stack, field, self.marks[: sort.scope])
+                                    for body in bodies
+                                ]
+                            )
                             for field in range(len(self.primes))
                         ]
                         for stack in range(len(self.by_size))
@@ -251,7 +268,8 @@ class _Test:
         for sort in self.sorts:
             rules = [rule for rule in self.rules if rule.head == sort and rule.holes]
             sums = self.sums.joined(rules, memories)
-            memory = renewed(memories.get(sort), sums, mixing[sort], self.primes, self.rng)
+            mixed = mixing[sort.plain]
+            memory = renewed(memories.get(sort), sums, mixed, self.primes, self.rng)
             if memory is not None:
                 new[sort] = memory
         return new
@@ -356,7 +374,7 @@ def _decided_by_words(
     words = words_of_test(grammar, bounded)
     text = "; ".join(map(str, sentences))
     limit = _numbered(graph_classes(words, matrices, text))
-    if all(mixing[sort] == "linear" for sort in heads):
+    if all(mixing[sort.plain] == "linear" for sort in heads):
         if rounds is None:
             history = _until(probe_graphs(grammar, matrices, readout=text).graph_history, limit)
             return GrammarColours(grammar, sentences, history, {}, True)
@@ -365,7 +383,7 @@ def _decided_by_words(
         return GrammarColours(grammar, sentences, layers, {}, False, False, False, note)
     note = "linear and other functions together are decided by words, in the limit only"
     history = (limit,) if rounds is None else (limit,) * (rounds + 1)
-    rays = any(mixing[sort] == "homogeneous" for sort in heads)
+    rays = any(mixing[sort.plain] == "homogeneous" for sort in heads)
     exact = rounds is None and not rays
     return GrammarColours(
         grammar, sentences, history, {}, True, exact, not exact, "" if exact else note

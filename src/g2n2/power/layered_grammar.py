@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..errors import GrammarError
 from ..grammars.grammar import Grammar, Level
-from ..grammars.rules import ARROWS, Rule, parse_rules
+from ..grammars.rules import ARROWS, Rule, parse_rules, rule_depth
 from ..language.operations import OPERATIONS
 from ..language.sorts import M, S, Sort, V
 from ..language.terms import Apply, Hole, Term, leaves, operators, subterms
@@ -38,6 +38,7 @@ class LayeredGrammar:
     # whether a body holds a sum, so that only combinations whose coefficients sum to one commute
     # with it
     affine: bool
+    marks: tuple[str, ...] = ()  # the names of its marks, the outermost first
 
     @classmethod
     def of(
@@ -56,6 +57,7 @@ class LayeredGrammar:
             sentences=sentences,
             supports=grammar.supports,
             readout=shown,
+            marks=grammar.marks,
             affine=any(
                 isinstance(part, Apply) and part.op == "add"
                 for rule in (*used, *sentences)
@@ -68,6 +70,11 @@ class LayeredGrammar:
     def operations(self) -> frozenset[str]:
         """The operations its words use, supports written out."""
         return frozenset().union(*map(operators, self._bodies()))
+
+    @property
+    def scope(self) -> int:
+        """How many marks a value may have on the way: so many axes of size n more."""
+        return max(map(rule_depth, (*self.constants, *self.rules, *self.sentences)), default=0)
 
     @property
     def largest_order(self) -> int:
@@ -160,7 +167,7 @@ def _check_exact(grammar: Grammar, rules: Iterable[Rule]) -> None:
                     "which has no exact value: define it without functions, for instance "
                     f"{leaf.name} = A + I"
                 )
-            if definition is None and leaf.name not in ("A", "1", "I", "J"):
+            if definition is None and leaf.name not in ("A", "1", "I", "J", *grammar.marks):
                 raise GrammarError(
                     f"the support {leaf.name} has no definition; add a line such as {leaf.name} = A"
                 )

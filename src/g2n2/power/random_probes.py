@@ -79,11 +79,14 @@ class Schedule:
 
     def entries(self, nodes: int) -> int:
         """How many numbers the words of one graph take."""
-        return sum(count * int(nodes**sort.boundary) for sort, count in self.counts.items())
+        return sum(
+            count * int(nodes ** (sort.boundary + sort.scope))
+            for sort, count in self.counts.items()
+        )
 
     def needed(self, sizes: Sequence[int]) -> int:
         """Bytes a run takes on graphs of these sizes, all held at the same time."""
-        matrices = [size**2 for size in sizes]
+        matrices = [size ** (2 + self.grammar.scope) for size in sizes]
         batch = max(BATCH_ENTRIES, *matrices)
         return 8 * (sum(map(self.entries, sizes)) + 2 * sum(matrices) + _BATCHES * batch)
 
@@ -221,7 +224,9 @@ def _features(
         step = max(1, _CHUNK_ENTRIES // max(1, schedule.entries(len(graphs[group[0]]))))
         for start in range(0, len(group), step):
             some = group[start : start + step]
-            stack = Stack([graphs[index] for index in some], schedule.grammar.supports, prime)
+            layered = schedule.grammar
+            some_graphs = [graphs[index] for index in some]
+            stack = Stack(some_graphs, layered.supports, prime, layered.marks)
             memory = WordMemory(schedule.grammar, [stack], schedule.counts)
             none = np.zeros((0, len(some)))  # [sentences, graphs], for a grammar without sentences
             by_layer.append(

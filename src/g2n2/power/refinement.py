@@ -265,47 +265,73 @@ def _check_memory(matrices: Sequence[Adjacency], k: int, variant: str, limit: in
 DEEPEST_FOLKLORE = 3
 """The largest k of a k-FWL that `refine` runs."""
 
-_SAME_POWER = {1: "r-G_L1", 2: "r-G_L3"}
+_TEST = re.compile(
+    r"\s*((?:[Σ∑]\s*|mark\s*)*)(\d+)\s*[-_‐‑–]?\s*(f?)wl\s*(\(?full\)?)?\s*", re.IGNORECASE
+)
+_SAME_POWER = {
+    (0, 1): "r-G_L1", (0, 2): "r-G_L3", (1, 1): "r-G_L1Σ", (1, 2): "r-G_L3Σ",
+    (2, 1): "r-G_L1ΣΣ", (2, 2): "r-G_L3ΣΣ",
+}  # fmt: skip
+"""By marks and the k of the folklore test."""
 
 
 @dataclass(frozen=True)
 class WLTest:
-    """A Weisfeiler-Leman test, by name, so that `3-WL` can stand where a grammar can."""
+    """A Weisfeiler-Leman test, by name, so that `3-WL` can stand where a grammar can.
+
+    `Σ2-FWL` is 2-FWL on every graph with one node marked and the multiset over marks; `ΣΣ1-WL` has
+    two marks, nested; `Σ2-FWL (full)` lets pairs see the multiset over marks in every round.
+    """
 
     name: str  # as it was asked for, `3-WL` or `2-FWL`
     # the k of the folklore test that tells the same graphs apart: (k + 1)-WL and k-FWL do (Grohe
     # and Otto 2015), and 2-WL and 1-WL are both 1
     folklore: int
+    marks: int = 0  # how many nodes are marked at once
+    full: bool = False  # whether colours come back out of a mark in every round
 
     @classmethod
     def find(cls, text: str) -> WLTest | None:
         """The test a text names; None where it names none."""
-        m = re.fullmatch(r"\s*(\d+)\s*[-_‐‑–]?\s*(f?)wl\s*", text, re.IGNORECASE)
+        m = _TEST.fullmatch(text)
         if m is None:
             return None
-        k, folk = int(m[1]), bool(m[2])
-        name = f"{k}-{'FWL' if folk else 'WL'}"
+        marks = len(re.findall("[Σ∑]|mark", m[1], re.IGNORECASE))
+        k, folk, full = int(m[2]), bool(m[3]), bool(m[4])
+        name = f"{'Σ' * marks}{k}-{'FWL' if folk else 'WL'}{' (full)' if full else ''}"
         level = k if folk else max(k - 1, 1)
-        if k < 1 or level > DEEPEST_FOLKLORE:
+        deepest = 2 if marks else DEEPEST_FOLKLORE
+        if k < 1 or level > deepest or marks > 2 or (full and (marks, level) != (1, 2)):
             raise GrammarError(
                 f"{name} cannot be run; known: 1-WL to {DEEPEST_FOLKLORE + 1}-WL, "
-                f"1-FWL to {DEEPEST_FOLKLORE}-FWL"
+                f"1-FWL to {DEEPEST_FOLKLORE}-FWL, with one or two marks up to 3-WL (Σ3-WL, "
+                "ΣΣ1-WL), and Σ2-FWL (full)"
             )
-        return cls(name, level)
+        return cls(name, level, marks, full)
 
     @property
     def grammar(self) -> str | None:
         """The name of a grammar of the same power, where the catalogue has one."""
-        return _SAME_POWER.get(self.folklore)
+        return None if self.full else _SAME_POWER.get((self.marks, self.folklore))
 
-    def refine(self, graphs: Sequence[GraphLike]) -> Refinement:
+    def refine(self, graphs: Sequence[GraphLike]) -> ColourHistory:
         """The test on several graphs, by the folklore algorithm, which needs the shorter tuples."""
+        if self.marks:
+            from .marked_refinement import refine_marked
+
+            return refine_marked(
+                graphs, self.folklore, self.marks, "full" if self.full else "nested"
+            )
         return refine(graphs, self.folklore, "wl" if self.folklore == 1 else "fwl")
 
     def refusal(self) -> GrammarError:
         """What is said where rules are needed."""
         if self.grammar is None:
-            more = "no grammar over · ᵀ 1 diag ⊙ Tr has its power, which 3-WL bounds"
+            more = (
+                "L3Σ (full) is a grammar it bounds"
+                if self.full
+                else "no grammar over · ᵀ 1 diag ⊙ Tr has its power, which 3-WL bounds"
+            )
         else:
             more = f"{self.grammar} is a grammar of that power"
         return GrammarError(f"{self.name} has no rules; {more}")

@@ -12,21 +12,21 @@ itself, and the colours are the operand.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DataError
+from ..errors import DataError, GrammarError
 from ..grammars.rules import Rule
 from ..language.modular import Residues, reduced
 from ..language.pattern_values import evaluate, joint_size
 from ..language.patterns import Pattern, normal_form
 from ..language.sorts import Sort
-from ..language.terms import Apply, Hole, Leaf, Term, holes
+from ..language.terms import Apply, Hole, Leaf, MarkSum, Term, holes, subterms
 from .colour_memories import DRAWS, Memory, PerStack, added, ranked
-from .exact_constants import Constants
+from .exact_constants import Constants, lifted
 
 LARGEST_ARRAY = 2**27
 """Numbers an intermediate array may hold, for one graph and all draws: 1 GiB."""
@@ -45,6 +45,22 @@ class Body:
     # labels of parts without variables that apply a function
     constants: tuple[tuple[str, Term], ...]
     free: bool  # whether a function other than the opaque `f` stands over a variable
+    marks: tuple[str, ...] = ()  # the marks in scope
+    summed: int = 0  # how many of them, the innermost, its value is summed over
+
+    @classmethod
+    def of_rule(cls, rule: Rule, marks: Sequence[str]) -> Body:
+        """Read a rule's body off its term; sums over marks stand at its top."""
+        names, term = [*marks[: rule.head.scope]], rule.body
+        while isinstance(term, MarkSum):
+            names, term = [*names, term.mark], term.body
+        if any(isinstance(part, MarkSum) for part in subterms(term)):
+            raise GrammarError(
+                f"{rule}: the WL test of a grammar reads sums over marks at the top of a rule only;"
+                f" give the sum a rule of its own, such as S → Σv. 1ᵀV′"
+            )
+        body = cls.of(term)
+        return replace(body, marks=tuple(names), summed=len(names) - rule.head.scope)
 
     @classmethod
     def of(cls, term: Term) -> Body:
@@ -93,7 +109,7 @@ def _labelled(
 ) -> Term:
     """The term with opaque leaves for its variables and for what functions apply to."""
     if isinstance(term, Hole):
-        operands.append((f"operand {len(operands)}", term.sort))
+        operands.append((f"operand {len(operands)}", term.variable))
         return Leaf(operands[-1][0], term.sort)
     if not isinstance(term, Apply):
         return term
@@ -116,15 +132,17 @@ def _applies_named_function(term: Term) -> bool:
 class RuleSums:
     """The sums of rules on all stacks at random points."""
 
-    def __init__(self, constants: Constants, rng: np.random.Generator) -> None:
-        self.constants, self.rng = constants, rng
+    def __init__(
+        self, constants: Constants, rng: np.random.Generator, marks: Sequence[str] = ()
+    ) -> None:
+        self.constants, self.rng, self.marks = constants, rng, marks
         self.primes = constants.primes
         self.shapes = [stack.shape[:2] for stack in constants.stacks]
         self.bodies: dict[Rule, Body] = {}
 
     def body(self, rule: Rule) -> Body:
         if rule not in self.bodies:
-            self.bodies[rule] = Body.of(rule.body)
+            self.bodies[rule] = Body.of_rule(rule, self.marks)
         return self.bodies[rule]
 
     def usable(self, rule: Rule, memories: Mapping[Sort, Memory]) -> bool:
@@ -163,10 +181,17 @@ class RuleSums:
             memory: Memory
             if isinstance(source, Body):  # a function: the colours of its argument are the operand
                 nothing: list[list[NDArray[np.int64]]] = [[] for _ in self.shapes]
-                memory = ranked(nothing, self.values(source, memories), self.primes)
+                inner = replace(source, marks=body.marks)
+                memory = ranked(nothing, self.values(inner, memories), self.primes)
+                scope = len(body.marks)
             else:
-                memory = memories[source]
-            samples[label] = memory.sample(self.primes, self.rng)
+                memory, scope = memories[source], source.scope
+            samples[label] = [
+                [lifted(field, nodes, len(body.marks) - scope) for field in stack]
+                for stack, (_, nodes) in zip(
+                    memory.sample(self.primes, self.rng), self.shapes, strict=True
+                )
+            ]
         return [
             [self._on_stack(body, samples, stack, field) for field in range(len(self.primes))]
             for stack in range(len(self.shapes))
@@ -176,9 +201,10 @@ class RuleSums:
         self, body: Body, samples: Mapping[str, PerStack], stack: int, field: int
     ) -> Residues:
         graphs, nodes = self.shapes[stack]
-        labels = self.constants.labels(stack, field)
+        graphs *= nodes ** len(body.marks)
+        labels = self.constants.labels(stack, field, body.marks)
         for label, term in body.constants:
-            labels[label] = self.constants.value(term, stack, field)
+            labels[label] = self.constants.value(term, stack, field, body.marks)
         for label, sample in samples.items():
             labels[label] = sample[stack][field]
         entries = DRAWS * nodes ** joint_size(body.combination)
@@ -199,6 +225,10 @@ class RuleSums:
             )
             for start in range(0, graphs, step)
         ]
-        return np.concatenate(
+        value = np.concatenate(
             [np.broadcast_to(part, (DRAWS, *part.shape[1:])) for part in parts], axis=1
         )
+        if not body.summed:
+            return value
+        by_mark = value.reshape(DRAWS, -1, nodes**body.summed, *value.shape[2:])
+        return reduced(by_mark.sum(axis=2), self.primes[field])

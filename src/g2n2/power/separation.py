@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -16,10 +16,11 @@ from ..grammars.shared_subterms import Definition, regrouped, with_shared_subter
 from ..graphs import Adjacency, GraphLike, adjacency, are_isomorphic
 from ..language.exact_values import exact_value
 from ..language.modular import PRIMES
-from ..language.operations import BUILT_IN, OPERATIONS
+from ..language.operations import BUILT_IN
 from ..language.terms import Term
 from ..notebook_html import table as html_table
 from ..options import check_option
+from .bounds import bound_of
 from .closure import DEFAULT_MEMORY_LIMIT, Place, SentenceDifference, SeparatingWord, close, descend
 from .layered_grammar import LayeredGrammar
 from .random_probes import LAYERS, WIDTH, probe_pair
@@ -99,16 +100,6 @@ class Separation:
 
 
 ISOMORPHIC = "the graphs are isomorphic: no grammar and no test tells them apart"
-
-
-def bounded_by_2fwl(operations: Iterable[str]) -> bool:
-    """Whether graphs that 2-FWL merges have equal sentences over these operations.
-
-    So it is where every word is a sum of patterns of treewidth at most 2: L3 + Tr with + and ×, and
-    whatever operation joins such patterns to such a pattern.
-    """
-    used = [OPERATIONS[name] for name in operations]
-    return all(op.kind != "pointwise" and op.axes.treewidth_two for op in used)
 
 
 def separate(
@@ -288,8 +279,11 @@ def _same(
         note = _size_note(graphs)
         return "same", f"{note}, which no sentence here sees" if note else ""
     verdict = f"same up to {layers} layers"
-    if not bounded_by_2fwl(grammar.operations):
+    bound = bound_of((*grammar.rules, *grammar.sentences), grammar.operations)
+    if bound is None or (bound.marks and level != "graph"):
         return verdict, "more layers may tell them apart"
+    if bound.marks:
+        return _same_by_marks(bound, graphs, verdict)
     try:
         refinement = refine(graphs, 2, "fwl", memory_limit=memory_limit)
     except DataError as error:
@@ -309,6 +303,18 @@ def _same(
     return verdict, "2-FWL tells them apart; more layers, or engine 'closure', may do so too"
 
 
+def _same_by_marks(
+    bound: WLTest, graphs: tuple[Adjacency, Adjacency], verdict: str
+) -> tuple[str, str]:
+    try:
+        merged = not bound.refine(graphs).separated()
+    except DataError as error:
+        return verdict, f"{bound.name} was not asked: {error}"
+    if merged:
+        return "same", f"{bound.name} merges them too, which bounds the grammar"
+    return verdict, f"{bound.name} tells them apart; more layers may do so too"
+
+
 def _size_note(graphs: Sequence[Adjacency]) -> str:
     first, second = map(len, graphs)
     return "" if first == second else f"the graphs have {first} and {second} nodes"
@@ -321,6 +327,8 @@ Pair = tuple[int, int]
 
 CLOSURE_ENTRIES = 2 * 35**2
 """Up to so many numbers per word, `auto` closes a basis: two graphs of 35 nodes with M."""
+MARKED_CLOSURE_ENTRIES = 2 * 16**3
+"""The same inside marks, where far fewer words differ: two graphs of 16 nodes with M′."""
 
 _LEAST_BASIS = 32  # words; a closure that cannot hold so many is not begun
 
@@ -328,12 +336,13 @@ _LEAST_BASIS = 32  # words; a closure that cannot hold so many is not begun
 def choose_engine(engine: Engine, grammar: LayeredGrammar, graphs: Sequence[Adjacency]) -> str:
     if engine != "auto":
         return engine
-    return "closure" if _word_entries(grammar, graphs) <= CLOSURE_ENTRIES else "random_probes"
+    most = MARKED_CLOSURE_ENTRIES if grammar.scope else CLOSURE_ENTRIES
+    return "closure" if _word_entries(grammar, graphs) <= most else "random_probes"
 
 
 def _word_entries(grammar: LayeredGrammar, graphs: Sequence[Adjacency]) -> int:
     """Numbers in one word of the largest sort, on all graphs."""
-    largest = max((sort.boundary for sort in grammar.sorts), default=0)
+    largest = max((sort.boundary + sort.scope for sort in grammar.sorts), default=0)
     return sum(len(graph) ** largest for graph in graphs)
 
 

@@ -91,6 +91,7 @@ class _ShortestSearch:
         self.stacks, self.where = stacked(graphs, grammar, prime)
         # Every body may hold a matrix on the way, so each word is charged as one.
         order = grammar.largest_order
+        order += grammar.scope
         self.entries = sum(stack.count * stack.nodes**order for stack in self.stacks)
         self.left = budget
         rng = np.random.default_rng(prime)
@@ -135,12 +136,14 @@ class _ShortestSearch:
             self.words[sort, size] = WordsOfSize(
                 [np.empty((0, *s.shape(sort))) for s in self.stacks]
             )
-        fresh: dict[Sort, list[Batch]] = {sort: [] for sort in self.grammar.sorts}
-        for rule in (*self.grammar.constants, *self.grammar.rules):
-            for origins, batch in self._applications(rule, size - operation_count(rule.body)):
-                new = self._new(rule.head, size, origins, batch)
-                fresh[rule.head].append([part[new] for part in batch])
-        for sort, batches in fresh.items():
+        every = (*self.grammar.constants, *self.grammar.rules)
+        # V′ → V applies no operation: the words outside a mark come before those inside.
+        for sort in sorted(self.grammar.sorts, key=lambda sort: sort.scope):
+            batches: list[Batch] = []
+            for rule in (rule for rule in every if rule.head == sort):
+                for origins, batch in self._applications(rule, size - operation_count(rule.body)):
+                    new = self._new(sort, size, origins, batch)
+                    batches.append([part[new] for part in batch])
             words = self.words[sort, size]
             words.values = [
                 np.concatenate([empty, *(batch[s] for batch in batches)])
@@ -188,6 +191,7 @@ class _ShortestSearch:
             stack.values(
                 rule.body,
                 [slot.values[s][pick] for slot, pick in zip(slots, chosen, strict=True)],
+                rule.head.scope,
             )
             for s, stack in enumerate(self.stacks)
         ]

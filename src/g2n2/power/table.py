@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import combinations, islice
@@ -19,10 +19,10 @@ from ..errors import DataError
 from ..grammars.grammar import Grammar
 from ..graphs.names import graph_text
 from ..notebook_html import table as html_table
+from .bounds import TWO_FWL, same_power, upper_bound
 from .colours import group_by_size
 from .random_probes import LAYERS, probe_graphs
-from .refinement import WLTest, refine
-from .separation import bounded_by_2fwl
+from .refinement import WLTest
 from .suites import SameSizePairs, Suite
 
 MOST_LISTED = 1000
@@ -120,6 +120,11 @@ def power_row(
     """
     two = wl_classes(suite, 2)
     start = perf_counter()
+    if layers is None and readout is None and (test := same_power(grammar)) is not None:
+        history = [list(classes) for classes in refinement_history(suite, test)]
+        shown = f"{grammar.readout_text}, by {test.name}"
+        seconds = perf_counter() - start
+        return _row(grammar.name or "given", shown, suite, history, True, seconds)
     if readout is None and not grammar.sentence_rules:  # a valid grammar: it tells nothing apart
         shown, history = "none", [[0] * len(suite.graphs)] * 2
     else:
@@ -132,15 +137,17 @@ def power_row(
     ):
         history += _deeper(grammar, suite, readout, history, two)
     seconds = perf_counter() - start
-    bounded = bounded_by_2fwl(grammar.operations)
-    exact = bounded and _only(suite, history[-1], two) == (0, 0)
+    bound = upper_bound(grammar)
+    if bound is not None and bound.marks:
+        two = refinement_history(suite, bound)[-1]
+    exact = bound is not None and _only(suite, history[-1], two) == (0, 0)
     return _row(grammar.name or "given", shown, suite, history, exact, seconds)
 
 
 def wl_row(test: WLTest, suite: Suite) -> PowerRow:
     """Measure a WL test on one suite, round by round."""
     start = perf_counter()
-    history = wl_history(suite, test.folklore)
+    history = refinement_history(suite, test)
     return _row(test.name, "colours", suite, history, True, perf_counter() - start)
 
 
@@ -206,7 +213,7 @@ def _deeper(
     bound: Sequence[int],
 ) -> list[list[int]]:
     """Four more layers on the graphs whose class 2-FWL still splits (or on all, beyond 3-WL)."""
-    bounded = bounded_by_2fwl(grammar.operations)
+    bounded = upper_bound(grammar) == TWO_FWL
     mates: dict[int, set[int]] = {}
     for i, last in enumerate(history[-1]):
         mates.setdefault(last, set()).add(bound[i] if bounded else i)
@@ -229,16 +236,25 @@ def wl_classes(suite: Suite, k: int) -> tuple[int, ...]:
     return wl_history(suite, k)[-1]
 
 
-@lru_cache(maxsize=32)
 def wl_history(suite: Suite, k: int) -> tuple[tuple[int, ...], ...]:
     """The classes of `wl_classes` after each round."""
+    return refinement_history(suite, WLTest("", k))
+
+
+def refinement_history(suite: Suite, test: WLTest) -> tuple[tuple[int, ...], ...]:
+    """The classes of all graphs by a test after each round, node labels left out."""
+    return _refined(suite, replace(test, name=""))
+
+
+@lru_cache(maxsize=32)
+def _refined(suite: Suite, test: WLTest) -> tuple[tuple[int, ...], ...]:
     groups = group_by_size(suite.graphs)
     if not isinstance(suite.pairs, SameSizePairs):
         groups = _linked(suite.pairs, len(suite.graphs))  # pairs need no common colours
     refined = []
     for group in groups:
         graphs = [suite.graphs[i] for i in group]
-        history = refine(graphs, k=k, variant="wl" if k == 1 else "fwl").graph_history
+        history = test.refine(graphs).graph_history
         refined.append((group, [colours.tolist() for colours in history]))
     rounds = max((len(history) for _, history in refined), default=1)
     return tuple(_of_round(number, refined, len(suite.graphs)) for number in range(rounds))

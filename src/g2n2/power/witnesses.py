@@ -180,8 +180,8 @@ class Pool:
     graphs: tuple[Adjacency, ...]  # the graphs
     pairs: tuple[Pair, ...] | None = None  # the pairs; all of one size where None
 
-    def wl(self, folklore: int) -> Classes:
-        return _wl_classes(self, folklore)
+    def wl(self, test: WLTest) -> Classes:
+        return _wl_classes(self, test)
 
     def split(self, coarse: Classes, fine: Classes) -> Iterator[Pair]:
         """Pairs that are one class of the first and two of the second."""
@@ -210,8 +210,8 @@ def _apart(pair: Pair, classes: Classes) -> bool:
 
 
 @cache
-def _wl_classes(pool: Pool, folklore: int) -> Classes:
-    classes: list[int] = WLTest("", folklore).refine(pool.graphs).graph_colours.tolist()
+def _wl_classes(pool: Pool, test: WLTest) -> Classes:
+    classes: list[int] = test.refine(pool.graphs).graph_colours.tolist()
     return classes
 
 

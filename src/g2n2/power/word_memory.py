@@ -23,50 +23,71 @@ from ..language.modular import Residues, combined, contracted, product, reduced,
 from ..language.operations import OPERATIONS
 from ..language.signatures import Contraction
 from ..language.sorts import Sort
-from ..language.terms import Apply, Hole, Leaf, Number, Term, holes
+from ..language.terms import Apply, Hole, Leaf, MarkSum, Number, Term, holes
 from .layered_grammar import LayeredGrammar
 
 Supports = Sequence[tuple[str, Term]]
+Marks = tuple[str, ...]
+"""The names of the marks in scope, the outermost first."""
 
 
 class Stack:
-    """Some graphs of equal size, and what the leaves of a grammar are worth on them."""
+    """Some graphs of equal size, and what the leaves of a grammar are worth on them.
 
-    def __init__(self, graphs: Sequence[Adjacency], supports: Supports, prime: int) -> None:
+    Inside a mark every graph stands there n times, once with each node marked: the values of V′ are
+    those of V on `count · n` graphs, the marks of one graph next to each other.
+    """
+
+    def __init__(
+        self,
+        graphs: Sequence[Adjacency],
+        supports: Supports,
+        prime: int,
+        marks: Marks = (),
+    ) -> None:
         self.prime, self.count, self.nodes = prime, len(graphs), len(graphs[0])
+        self.marks = marks
         matrices = [residue_matrix(graph, prime, "A") for graph in graphs]
         self.matrices: dict[str, Residues] = {"A": np.stack(matrices)[None]}
         for name, definition in supports:
             self.matrices[name] = self.values(definition, ())
 
     def shape(self, sort: Sort) -> tuple[int, ...]:
-        """The shape `[g, rows, columns]` of one word of a sort on all graphs."""
-        return self.count, *self._axes(sort)
+        """The shape `[g, rows, columns]` of one word of a variable on all graphs, marked or not."""
+        return self.count * self.nodes**sort.scope, *self._axes(sort)
 
     def _axes(self, sort: Sort) -> tuple[int, ...]:
         return tuple(self.nodes if axis == "n" else 1 for axis in sort.axes)
 
-    def values(self, body: Term, arguments: Sequence[Residues]) -> Residues:
-        """Evaluate a body whose variables, left to right, have the given values."""
-        value = self._value(body, iter(arguments))
-        words = max((len(argument) for argument in arguments), default=1)
-        return np.broadcast_to(value, (words, *self.shape(body.sort)))
+    def values(self, body: Term, arguments: Sequence[Residues], scope: int = 0) -> Residues:
+        """Evaluate a body whose variables, left to right, have the given values.
 
-    def _value(self, term: Term, arguments: Iterator[Residues]) -> Residues:
+        `scope` is that of the rule's head.
+        """
+        value = self._value(body, iter(arguments), self.marks[:scope])
+        words = max((len(argument) for argument in arguments), default=1)
+        return np.broadcast_to(value, (words, *self.shape(body.sort.within(scope))))
+
+    def _value(self, term: Term, arguments: Iterator[Residues], marks: Marks = ()) -> Residues:
+        """The value of a part inside the given marks, which may be fewer than its own leaves."""
         match term:
-            case Hole():
-                return next(arguments)
+            case Hole(scope=scope):
+                return self._lifted(next(arguments), len(marks) - scope)
+            case Leaf(name=name) if name in marks:
+                return self._mark(marks, name)
             case Leaf(name=name):
-                return self._leaf(name)
+                return self._lifted(self._leaf(name), len(marks))
+            case MarkSum(mark=mark, body=body):
+                return self._unmarked(self._value(body, arguments, (*marks, mark)))
             case Number(value=value):
                 number = value.numerator * pow(value.denominator, -1, self.prime) % self.prime
                 return np.full((1, 1, 1, 1), float(number))
             case Apply(op="add", args=(a, b)):
                 # In this order: the variables are consumed left to right.
-                x, y = self._value(a, arguments), self._value(b, arguments)
+                x, y = self._value(a, arguments, marks), self._value(b, arguments, marks)
                 return reduced(x + y, self.prime)
             case Apply(op=op, args=args) if OPERATIONS[op].multilinear:
-                values = [self._value(arg, arguments) for arg in args]
+                values = [self._value(arg, arguments, marks) for arg in args]
                 sorts = tuple(arg.sort for arg in args)
                 contraction = OPERATIONS[op].contraction(sorts)
                 return self._contracted(contraction, values, sorts, term.sort)
@@ -88,6 +109,25 @@ class Stack:
         value = contracted(contraction, operands, self.nodes, self.prime)
         return value.reshape(*value.shape[:2], *self._axes(result))
 
+    def _lifted(self, value: Residues, marks: int) -> Residues:
+        """A value on every graph as one on every graph marked so many times more."""
+        if marks <= 0 or value.shape[1] == 1:
+            return value
+        return np.repeat(value, self.nodes**marks, axis=1)
+
+    def _unmarked(self, value: Residues) -> Residues:
+        """The sum over the innermost mark."""
+        if value.shape[1] == 1:  # the same on every graph, whatever is marked
+            return reduced(value * self.nodes, self.prime)
+        by_mark = value.reshape(len(value), -1, self.nodes, *value.shape[2:])
+        return reduced(by_mark.sum(axis=2), self.prime)
+
+    def _mark(self, marks: Marks, name: str) -> Residues:
+        """The column of the innermost mark of that name."""
+        at = len(marks) - 1 - marks[::-1].index(name)
+        columns = np.repeat(np.eye(self.nodes), self.nodes ** (len(marks) - 1 - at), axis=0)
+        return np.tile(columns, (self.count * self.nodes**at, 1))[None, :, :, None]
+
     def _leaf(self, name: str) -> Residues:
         if name == "1":
             return np.ones((1, 1, self.nodes, 1))
@@ -97,16 +137,27 @@ class Stack:
         return diagonal if name == "I" else 1.0 - diagonal
 
     def pull_back(
-        self, body: Term, arguments: Sequence[Residues], dual: Residues, target: int
+        self,
+        body: Term,
+        arguments: Sequence[Residues],
+        dual: Residues,
+        target: int,
+        marks: Marks = (),
     ) -> Residues:
         """Turn a functional of the body's value into one of its variable number `target`.
 
         `arguments` are the values `[1, g, rows, columns]` of its variables, left to right. A
-        functional is the array its argument is multiplied with entry by entry.
+        functional is the array its argument is multiplied with entry by entry. `marks` are those
+        in scope.
         """
         match body:
-            case Hole():
+            case Hole(scope=scope):
+                for _ in range(len(marks) - scope):
+                    dual = self._unmarked(dual)
                 return dual
+            case MarkSum(mark=mark, body=inside):
+                lifted = np.repeat(dual, self.nodes, axis=1)
+                return self.pull_back(inside, arguments, lifted, target, (*marks, mark))
             case Apply(op=op, args=args):
                 counts = [len(holes(arg)) for arg in args]
                 starts = [sum(counts[:i]) for i in range(len(args))]
@@ -114,7 +165,7 @@ class Stack:
                 inner = [arguments[i : i + k] for i, k in zip(starts, counts, strict=True)]
                 if op != "add":
                     values = [
-                        self._value(arg, iter(given))
+                        self._value(arg, iter(given), marks)
                         for i, (arg, given) in enumerate(zip(args, inner, strict=True))
                         if i != at
                     ]
@@ -126,7 +177,7 @@ class Stack:
                         [*sorts, body.sort],
                         args[at].sort,
                     )
-                return self.pull_back(args[at], inner[at], dual, target - starts[at])
+                return self.pull_back(args[at], inner[at], dual, target - starts[at], marks)
         raise AssertionError(f"no variable in {body!r}")
 
 
@@ -189,7 +240,7 @@ class WordMemory:
         expected = capacity or {}
         # A body may hold a matrix on the way, even where no word is one: diag(V)V.
         order = grammar.largest_order
-        entries = max(stack.count * stack.nodes**order for stack in stacks)
+        entries = max(stack.count * stack.nodes ** (order + grammar.scope) for stack in stacks)
         self.batch_size = max(1, BATCH_ENTRIES // entries)
         self.origins: dict[Sort, list[Origin]] = {sort: [] for sort in grammar.sorts}
         self._buffers: dict[Sort, Batch] = {
@@ -235,7 +286,9 @@ class WordMemory:
             values = combined(np.concatenate(parts), elements, self.prime)
             arguments[sort] = iter(np.split(values, [*accumulate(map(len, parts))][:-1]))
         return [
-            stack.values(a.rule.body, [next(arguments[sort]) for sort in a.rule.holes])
+            stack.values(
+                a.rule.body, [next(arguments[sort]) for sort in a.rule.holes], a.rule.head.scope
+            )
             for a in applications
         ]
 
@@ -305,13 +358,13 @@ def stacked(
     """Stacks of graphs of one size (large graphs alone), and each graph's stack and index there."""
     groups: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, graph in enumerate(graphs):
-        large = 4 * len(graph) ** 2 > BATCH_ENTRIES
+        large = 4 * len(graph) ** (2 + grammar.scope) > BATCH_ENTRIES
         groups[len(graph), index if large else -1].append(index)
     places: dict[int, tuple[int, int]] = {}
     for number, group in enumerate(groups.values()):
         places |= {index: (number, place) for place, index in enumerate(group)}
     stacks = [
-        Stack([graphs[index] for index in group], grammar.supports, prime)
+        Stack([graphs[index] for index in group], grammar.supports, prime, grammar.marks)
         for group in groups.values()
     ]
     return stacks, [places[index] for index in range(len(graphs))]

@@ -5,6 +5,8 @@ Vertices of a term's pattern are numbered by first appearance, reading its leave
 that broadcasts adds one for each letter, after those of its operands). A bijection lists for each
 vertex of the obligation's term the vertex of "factors, then words" it stands for. `operations`
 lists name, symbol and signature of the operations that are not built in, where there are any.
+A link between grammars with marks has the proof `inside` them, where the marks are columns y and z,
+and the `laws` that bring it out of the sums (see `marks`); Σz keeps the vertex of z.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from ..input_files import parse_json, printable, read_text_file
 from ..language.printing import to_text
 from ..language.registry import described, from_description
 from .lemmas import LEMMA, Lemma
-from .simulation import Proof
+from .marks import MarkedProof
+from .simulation import Proof, SimulationWitness
 
 if TYPE_CHECKING:
     from .reduce import Link
@@ -33,10 +36,12 @@ FORMAT = "g2n2 certificate 1"
 Json = dict[str, Any]
 
 
-def certificate(larger: Grammar, smaller: Grammar, links: Iterable[Link | Proof]) -> Json:
+def certificate(
+    larger: Grammar, smaller: Grammar, links: Iterable[Link | Proof | MarkedProof]
+) -> Json:
     """The certificate of a chain of links from one grammar to another."""
     chain = list(links)
-    claims = (link.claim if isinstance(link, Proof) else link for link in chain)
+    claims = (link.claim if isinstance(link, Proof | MarkedProof) else link for link in chain)
     ends = [end for claim in claims for end in (claim.larger, claim.smaller)]
     content: Json = {
         "format": FORMAT,
@@ -136,15 +141,17 @@ def declare_operations(content: Json, source: str) -> None:
         raise ReductionError(f"{source} cannot be used here: {printable(str(fault))}") from None
 
 
-def _link(link: Link | Proof) -> Json:
+def _link(link: Link | Proof | MarkedProof) -> Json:
     """One link: cited, proved both ways, or (a bare proof) proved one way."""
     if isinstance(link, Lemma):
         ends = {"from": _rules(link.larger), "to": _rules(link.smaller)}
         return {"kind": "lemma", "lemma": LEMMA, "status": "cited", **ends}
-    proof = link if isinstance(link, Proof) else link.proof
+    one_way = isinstance(link, Proof | MarkedProof)
+    proof = link if isinstance(link, Proof | MarkedProof) else link.proof
     claim = proof.claim
+    kind = "inclusion" if one_way else "simulation"
     shown = {
-        "kind": "inclusion" if isinstance(link, Proof) else "simulation",
+        "kind": f"marked {kind}" if isinstance(proof, MarkedProof) else kind,
         "status": "checked",
         "from": _rules(claim.larger),
         "to": _rules(claim.smaller),
@@ -152,27 +159,33 @@ def _link(link: Link | Proof) -> Json:
         "level": claim.level,
         "proof": _proof(proof),
     }
-    return shown if isinstance(link, Proof) else {**shown, "converse": _proof(link.converse)}
+    if isinstance(link, Proof | MarkedProof):
+        return shown
+    return {**shown, "converse": _proof(link.converse)}
 
 
 def _rules(grammar: Grammar) -> list[str]:
     return [str(rule) for rule in grammar.all_rules]
 
 
-def _proof(proof: Proof) -> Json:
+def _proof(proof: Proof | MarkedProof) -> Json:
+    if isinstance(proof, MarkedProof):
+        return {"inside": _proof(proof.inside), "laws": list(map(_entry, proof.laws))}
     return {
         "form": proof.claim.form,
         "transpose_lemma": proof.transposed,
-        "obligations": [
-            {
-                "kind": w.obligation.kind,
-                "rule": str(w.obligation.rule),
-                "choice": list(w.obligation.choice),
-                "term": to_text(w.obligation.term),
-                "factors": [to_text(f) for f in w.factors],
-                "words": [to_text(f) for f in w.words],
-                "bijection": list(w.bijection),
-            }
-            for w in proof.witnesses
-        ],
+        "obligations": list(map(_entry, proof.witnesses)),
+    }
+
+
+def _entry(witness: SimulationWitness) -> Json:
+    obligation = witness.obligation
+    return {
+        "kind": obligation.kind,
+        "rule": str(obligation.rule),
+        "choice": list(obligation.choice),
+        "term": to_text(obligation.term),
+        "factors": [to_text(f) for f in witness.factors],
+        "words": [to_text(f) for f in witness.words],
+        "bijection": list(witness.bijection),
     }

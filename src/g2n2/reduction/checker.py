@@ -20,12 +20,14 @@ from ..errors import G2N2Error
 from ..language.operations import Operation
 from ..language.registry import registered
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import ONE, Apply, Hole, apply, leaves, subterms
+from ..language.terms import ONE, Apply, Hole, MarkSum, apply, holes, leaves, subterms
 from .checker_patterns import SIGNATURES, WITHOUT_PATTERN, Refused, require
+from .marked_checker import check_marked
 from .obligation_checker import FUNCTIONS, Judge, Rule, keys, parse_rule
 
 _SIGNATURE = re.compile(r"([a-z1]{2,}(,[a-z1]{2,})*)?->[a-z1]{2,}")
 _LONGEST_FAILURE = 300
+_KINDS = ("simulation", "inclusion", "marked simulation", "marked inclusion")
 _FORMS = ("exact", "plain", "shape", "action", "broadcast", "diagonal")
 
 
@@ -141,7 +143,8 @@ def _operations(entries: Any) -> list[Operation]:
 
 def _claim(link: dict[str, Any]) -> str:
     """What a simulation or inclusion link says, once it is checked."""
-    what = "equal power" if link["kind"] == "simulation" else "no more power than the second"
+    both_ways = link["kind"].endswith("simulation")
+    what = "equal power" if both_ways else "no more power than the second"
     assumptions = {
         "none": "any A",
         "symmetric": "symmetric A",
@@ -161,6 +164,7 @@ def _check_lemma(link: dict[str, Any]) -> str:
     require(len(set(smaller)) == len(smaller), "a grammar lists a rule twice")
     require(set(smaller) <= set(larger), "the lemma adds rules")
     rules = {parse_rule(text) for text in larger}
+    require(not any(map(_has_marks, rules)), "the lemma is not about grammars with marks")
     for text in dropped:
         head, body = parse_rule(text)
         plain = isinstance(body, Apply) and all(isinstance(a, Hole) for a in body.args)
@@ -189,9 +193,9 @@ def _powers(head: Sort, rules: set[Rule]) -> bool:
 
 def _check_simulation(link: dict[str, Any], where: str, declared: dict[str, str]) -> int:
     fields = {"kind", "status", "from", "to", "assume", "level", "proof"}
-    both_ways = link.get("kind") == "simulation"
+    require(link.get("kind") in _KINDS, f"{where}: unknown kind")
+    both_ways, marked = link["kind"].endswith("simulation"), link["kind"].startswith("marked")
     keys(link, fields | {"converse"} if both_ways else fields, where)
-    require(both_ways or link["kind"] == "inclusion", f"{where}: unknown kind")
     require(link["status"] == "checked", f"{where}: unknown status")
     for text in (*link["from"], *link["to"]):
         require(isinstance(text, str), f"{where}: a rule is not text")
@@ -205,8 +209,15 @@ def _check_simulation(link: dict[str, Any], where: str, declared: dict[str, str]
     directions = [("proof", larger, smaller)]
     if both_ways:
         directions.append(("converse", smaller, larger))
+    sums = any(_has_marks(rule) for rule in (*larger, *smaller))
+    require(marked or not sums, f"{where}: a link between grammars with marks is another kind")
+    require(not marked or link["level"] == "graph", f"{where}: marks are about graphs")
     for part, big, small in directions:
         proof = link[part]
+        if marked:
+            name = f"{where}, {part}"
+            total += check_marked(big, small, proof, link["assume"], declared, name)
+            continue
         keys(proof, {"form", "transpose_lemma", "obligations"}, f"{where}, {part}")
         require(proof["form"] in _FORMS, f"{where}: unknown form")
         require(isinstance(proof["transpose_lemma"], bool), f"{where}: transpose_lemma")
@@ -218,6 +229,13 @@ def _check_simulation(link: dict[str, Any], where: str, declared: dict[str, str]
         )
         total += judge.check_all(proof["obligations"], link["level"], f"{where}, {part}")
     return total
+
+
+def _has_marks(rule: Rule) -> bool:
+    head, body = rule
+    scopes = {head.scope, *(hole.scope for hole in holes(body))}
+    named = {leaf.name for leaf in leaves(body)} & {"y", "z"}
+    return scopes != {0} or bool(named) or any(isinstance(t, MarkSum) for t in subterms(body))
 
 
 def _function_words(link: dict[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from ..language.terms import Apply, Leaf, Number, Term
+from ..language.terms import Apply, Leaf, MarkSum, Number, Term
 
 SIGNATURES: Mapping[str, str] = {
     "matmul": "ab,bc->ac",
@@ -19,7 +19,7 @@ SIGNATURES: Mapping[str, str] = {
     "diag": "a1->aa",
     "trace": "aa->11",
 }
-WITHOUT_PATTERN = ("add", "f_S", "f_V", "f_M")
+WITHOUT_PATTERN = ("add", "f_S", "f_V", "f_M", "mark_S", "mark_V", "mark_M")
 
 
 class Refused(Exception):
@@ -73,9 +73,22 @@ class SlotGraph:
             case Apply(op=op, args=args) if op in self.signatures:
                 operands = [(arg.sort.axes, self.build(arg)) for arg in args]
                 return self.joined(self.signatures[op], operands, term)
+            case MarkSum(mark=mark, body=body):
+                return self.summed(mark, body)
             case Apply(op=op) if op not in WITHOUT_PATTERN:
                 raise Refused(f"the operation {op} is not declared")
         raise Refused(f"{term} is a sum or applies a function: no pattern")
+
+    def summed(self, mark: str, body: Term) -> tuple[int, ...]:
+        """The sum over a mark: one vertex for all its occurrences, without its label."""
+        start = len(self.edges)
+        boundary = self.build(body)
+        marked = [ends[0] for label, ends in self.edges[start:] if label == mark]
+        self.edges[start:] = [edge for edge in self.edges[start:] if edge[0] != mark]
+        first = marked[0] if marked else self.slots(1)[0]
+        for slot in marked:
+            self.join(first, slot)
+        return boundary
 
     def joined(
         self, signature: str, operands: list[tuple[tuple[str, ...], tuple[int, ...]]], term: Term

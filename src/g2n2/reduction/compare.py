@@ -9,8 +9,9 @@ from itertools import product
 from typing import Any, Literal
 
 from ..grammars.grammar import Grammar, Rule
+from ..grammars.network_rules import ONES
 from ..language.patterns import Assumption
-from ..language.sorts import M, R, V
+from ..language.sorts import M, R, S, V
 from ..language.terms import (
     HOLLOW,
     IDENTITY,
@@ -18,6 +19,7 @@ from ..language.terms import (
     Apply,
     Hole,
     Leaf,
+    MarkSum,
     Number,
     Term,
     apply,
@@ -31,6 +33,7 @@ from .certificates import certificate
 from .checker import check
 from .invariants import Claim, Form
 from .lemmas import is_free
+from .marks import MarkedProof
 from .obligation_checker import FUNCTIONS
 from .reduce import include
 from .simulation import Proof, first_failure
@@ -62,7 +65,7 @@ class Inclusion:
     # which refutes nothing
     status: Status
     larger: Grammar  # the grammar that was simulated, supports and sums written out
-    proof: Proof | None = None  # the simulation
+    proof: Proof | MarkedProof | None = None  # the simulation
     cited: tuple[str, ...] = ()  # lemmas used besides it
     reason: str = ""  # why there is no proof
     witness: dict[str, Any] | None = None  # graphs and a sentence that refute it
@@ -111,15 +114,12 @@ def with_functions(grammar: Grammar) -> Grammar:
     converse is the lemma that functions are free once these are there. Functions of scalars add
     nothing: a scalar that is equal on two graphs is a constant to them.
     """
-    more = {
-        V: ("V → (V⊙V)", "V → 1"),
-        R: ("R → (R⊙R)", "R → 1ᵀ"),
-        M: ("M → (M⊙M)", "M → 1·1ᵀ"),
-    }
     rules = list(grammar.all_rules)
-    for sort, texts in more.items():
-        if grammar.of_sort(sort):
-            rules += [Rule.parse(text) for text in texts]
+    for sort in (x for x in (V, R, M) if grammar.of_sort(x)):
+        rules += [Rule(sort, apply("hadamard", Hole(sort), Hole(sort))), Rule(sort, ONES[sort])]
+    for sort in (x for x in grammar.variables if x.scope):
+        rules.append(Rule(sort, apply("hadamard", Hole(sort), Hole(sort))))
+        rules += [Rule(sort, ONES[sort.plain])] if sort.plain != S else []
     name = f"{grammar.name} with f"
     return Grammar.of(rules, name, grammar.supports, default_readout=False)
 
@@ -170,7 +170,7 @@ def written_out(larger: Grammar, smaller: Grammar) -> tuple[Grammar, tuple[str, 
         assert isinstance(argument, Apply)
         inner = _innermost(argument)
         rules += [Rule(V, part) for part in _summands(inner)]
-    kept = [r for r in rules if not isinstance(r.body, Hole)]
+    kept = [r for r in rules if not (isinstance(r.body, Hole) and r.body.scope == r.head.scope)]
     grammar = Grammar.of(kept, larger.name, default_readout=False)
     if columns:
         cited.add(
@@ -221,6 +221,8 @@ def _named(term: Term, columns: dict[Term, Leaf]) -> Term:
             return columns.setdefault(term, Leaf(f"u{len(columns)}", V))
         args = tuple(_named(arg, columns) for arg in term.args)
         return Apply(term.op, args, term.sort, term.function)
+    if isinstance(term, MarkSum):
+        return MarkSum(term.mark, _named(term.body, columns))
     return term
 
 
@@ -234,6 +236,9 @@ def _innermost(term: Apply) -> Term:
 
 def _summands(term: Term) -> Iterator[Term]:
     """The summands of a term, sums distributed over everything multilinear, signs dropped."""
+    if isinstance(term, MarkSum):
+        yield from (MarkSum(term.mark, body) for body in _summands(term.body))
+        return
     if isinstance(term, Apply) and term.op == "add":
         for arg in term.args:
             yield from _summands(arg)
@@ -250,6 +255,8 @@ def _why(larger: Grammar, smaller: Grammar, assume: Assumption) -> str:
     """The first thing the simpler simulation cannot do, in symbols."""
     if not smaller.sentence_rules:
         return "the other has no sentences: it tells nothing apart"
+    if larger.marked or smaller.marked:
+        return "no simulation inside the marks, or no laws that bring it out of them"
     form: Form = "shape" if smaller.of_sort(V) else "plain"
     failure = first_failure(Claim(larger, smaller, form, assume))
     if failure is None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from ..grammars.fragments import Fragment
 from ..grammars.grammar import Rule
 from ..language.sorts import M, R, S, V
-from ..language.terms import Apply, Leaf, Term, apply, operators
+from ..language.terms import Apply, Hole, Leaf, MarkSum, Term, apply, fill, operators, subterms
 from .invariants import Form
 from .lemmas import Lemma
+from .marks import MarkedProof, inside_depth, law_text
 from .reduce import Link, Simulation, unused_rules
 from .simulation import SimulationWitness
 
@@ -44,6 +45,9 @@ _REASONS: dict[str, str] = {
     "rows and transposes": "a row is a transposed column, and the set of words is closed under ᵀ",
     "matrices": "a matrix only acts on columns, and its action is a column rule",
     "simpler form": "the same rule with a row written as a transposed column",
+    "outside": "a word without the mark is a word inside it, and its sentences are sums over marks",
+    "products in a sum": "a sentence with the mark is uᵀz, and so is a product of such; factors "
+    "without it leave the sum (z is the mark)",
 }
 
 _ANY_FRAGMENT = {
@@ -113,6 +117,8 @@ def _link_steps(link: Link, quotes: dict[str, tuple[str, str]]) -> list[ProofSte
     if isinstance(link, Lemma):
         title = "sums and functions"
         return [_step(title, link.removed, (), (), "cited", quotes)]
+    if isinstance(link.proof, MarkedProof):
+        return _marked_steps(link, link.proof)
     larger, smaller = link.larger.all_rules, link.smaller.all_rules
     removed = [r for r in larger if r not in smaller]
     added = [r for r in smaller if r not in larger]
@@ -132,6 +138,54 @@ def _link_steps(link: Link, quotes: dict[str, tuple[str, str]]) -> list[ProofSte
         for title, rules in groups.items()
         if rules
     ]
+
+
+def _marked_steps(link: Simulation, proof: MarkedProof) -> list[ProofStep]:
+    """The rules inside all marks as in any reduction, then those outside, then the sums."""
+    kept, depth = link.smaller.all_rules, inside_depth(link.larger)
+    inside = Simulation(proof.inside, proof.inside)
+    groups: dict[str, list[Rule]] = {title: [] for title in _REASONS}
+    plain_rules: dict[str, list[Rule]] = {title: [] for title in _REASONS}
+    for rule in (rule for rule in link.larger.all_rules if rule not in kept):
+        plain = Rule(rule.head.plain, fill(rule.body, [Hole(x.plain) for x in rule.holes]))
+        if any(isinstance(part, MarkSum) for part in subterms(rule.body)):
+            title = "products in a sum"
+        elif rule.head.scope < depth or isinstance(rule.body, Hole):
+            title = "outside"
+        elif rule.head.plain == S and S in plain.holes:
+            title = "products in a sum"
+        else:
+            title = _title(plain, inside)
+            plain_rules[title].append(plain)
+        groups[title].append(rule)
+    added = [rule for rule in kept if rule not in link.larger.all_rules]
+    sums = [rule for rule in added if rule.head.plain == S]
+    homes = {rule: _home(Rule(rule.head.plain, rule.body), groups) for rule in added}
+    homes |= dict.fromkeys(sums, "products in a sum" if groups["products in a sum"] else "outside")
+    laws = {"outside": ("return",), "products in a sum": ("reroot", "merge", "sum")}
+    return [
+        _step(
+            title,
+            tuple(rules),
+            tuple(rule for rule in added if homes[rule] == title),
+            _law_identities(proof, laws[title])
+            if title in laws
+            else _identities(title, plain_rules[title], inside),
+            "checked",
+            {},
+        )
+        for title, rules in groups.items()
+        if rules
+    ]
+
+
+def _law_identities(proof: MarkedProof, kinds: tuple[str, ...]) -> tuple[str, ...]:
+    shown = (
+        f"{w.obligation.term} = {law_text(w)}"
+        for w in proof.laws
+        if w.obligation.kind in kinds and str(w.obligation.term) != law_text(w)
+    )
+    return tuple(dict.fromkeys(shown))
 
 
 def _step(

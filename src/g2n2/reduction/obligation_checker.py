@@ -5,7 +5,8 @@ Part of the independent checker; it shares no code with the search.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
@@ -14,22 +15,37 @@ from typing import Any
 from ..language.operations import OPERATIONS, Operation, registered_operations
 from ..language.parsing import CONSTANTS, parse, parse_body
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import ONE, Apply, Hole, Leaf, Term, apply, fill, holes, operators
+from ..language.terms import (
+    ONE,
+    Apply,
+    Hole,
+    Leaf,
+    MarkSum,
+    Term,
+    apply,
+    fill,
+    holes,
+    operators,
+)
 from .checker_patterns import SlotGraph, require
 
 Rule = tuple[Sort, Term]
+Key = tuple[str, Rule, tuple[str, ...]]
+"""Kind, rule and choice of an obligation."""
 _HEADS = {"S": S, "V_c": V, "V_r": R, "M": M}
 _LETTERS = {"s": S, "v": V, "w": V, "u": V, "r": R, "m": M}
 FUNCTIONS = frozenset(f"u{i}" for i in range(10))
 """Columns that stand for pointwise functions of columns."""
 _NAMES: dict[str, Term] = {
     **CONSTANTS,
-    "x": Leaf("x", V),
+    **{name: Leaf(name, V) for name in "xyz"},
     "C": Leaf("C", M),
     **{f"C_{i}": Leaf(f"C_{i}", M) for i in range(100)},
     **{f"{a}{i}": Leaf(f"{a}{i}", sort) for a, sort in _LETTERS.items() for i in range(20)},
 }
 MAX_CHOICES = 4096
+MARK_RULE: Rule = (V, Leaf("z", V))
+_RULE = re.compile(r"(S|V_c|V_r|M)(′|″|) → (.+)", re.DOTALL)
 _OBLIGATION_KEYS = {"kind", "rule", "choice", "term", "factors", "words", "bijection"}
 
 
@@ -57,31 +73,14 @@ class Judge:
         return Judge(self.larger, self.smaller, "plain", self.assume, True, self.declared)
 
     def check_all(self, entries: list[dict[str, Any]], level: str, where: str) -> int:
-        owed = dict(self.owed(level))
-        require(isinstance(entries, list), f"{where}: the obligations are not a list")
-        seen: set[tuple[str, Rule, tuple[str, ...]]] = set()
-        for entry in entries:
-            keys(entry, _OBLIGATION_KEYS, where)
-            for field in ("choice", "factors", "words", "bijection"):
-                require(isinstance(entry[field], list), f"{where}: {field} is not a list")
-            key = (entry["kind"], parse_rule(entry["rule"]), tuple(entry["choice"]))
-            name = f"{where}: {entry['kind']} {entry['rule']} {list(entry['choice'])}"
-            require(key in owed, f"{name} is not owed")
-            require(key not in seen, f"{name} stands twice")
-            seen.add(key)
-            require(_term(entry["term"]) == owed[key], f"{name}: the term is not the rule's")
-            self.check_one(entry, owed[key], name)
-        for key in owed:
-            missing = f"{key[0]} {key[1][0].variable} → {key[1][1]} {list(key[2])}"
-            require(key in seen, f"{where}: obligation {missing} is missing")
-        return len(seen)
+        return read_entries(entries, dict(self.owed(level)), self.check_one, where)
 
-    def owed(self, level: str) -> Iterator[tuple[tuple[str, Rule, tuple[str, ...]], Term]]:
+    def owed(self, level: str) -> Iterator[tuple[Key, Term]]:
         """The obligations this direction owes, by key."""
         if self.lemma:
             for head, body in self.smaller:
                 if head == M:
-                    leaves = [_leaf(sort, i) for i, sort in enumerate(holes(body))]
+                    leaves = [opaque_leaf(sort, i) for i, sort in enumerate(holes(body))]
                     yield ("transpose", (head, body), ()), fill(body, list(leaves)).T
         reached = {S, *{"graph": (), "node": (V,), "pair": (V, M)}[level]}
         for _ in range(4):
@@ -108,9 +107,9 @@ class Judge:
 
     def shapes(self, sort: Sort, i: int) -> dict[str, Term]:
         """What a word of the larger grammar may look like under the form."""
-        s, v, w, m = _leaf(S, i), _leaf(V, i), _NAMES[f"w{i}"], _leaf(M, i)
+        s, v, w, m = opaque_leaf(S, i), opaque_leaf(V, i), _NAMES[f"w{i}"], opaque_leaf(M, i)
         if self.form == "exact" or sort == S:
-            leaf = _leaf(sort, i)
+            leaf = opaque_leaf(sort, i)
             return {leaf.name[0]: leaf}
         if sort == M and self.form == "action":
             return {"m": m}
@@ -120,8 +119,8 @@ class Judge:
         return {name: apply("scale", s, shape) for name, shape in shapes.items()}
 
     def check_one(self, entry: dict[str, Any], term: Term, name: str) -> None:
-        factors = [_term(text) for text in entry["factors"]]
-        words = [_term(text) for text in entry["words"]]
+        factors = [read_term(text) for text in entry["factors"]]
+        words = [read_term(text) for text in entry["words"]]
         strict = self.form == "exact" or entry["kind"] == "transpose"
         # The lemma is about all words of the smaller grammar, so no invariant may be used for it.
         judge = self.of_lemma if entry["kind"] == "transpose" else self
@@ -246,6 +245,32 @@ class Judge:
         return isinstance(term, Leaf) and term.name[0] == "m"
 
 
+def read_entries(
+    entries: list[dict[str, Any]],
+    owed: Mapping[Key, Term],
+    check: Callable[[dict[str, Any], Term, str], None],
+    where: str,
+) -> int:
+    """Check that the entries of a certificate are the obligations that are owed, and each holds."""
+    require(isinstance(entries, list), f"{where}: the obligations are not a list")
+    seen: set[Key] = set()
+    for entry in entries:
+        keys(entry, _OBLIGATION_KEYS, where)
+        for field in ("choice", "factors", "words", "bijection"):
+            require(isinstance(entry[field], list), f"{where}: {field} is not a list")
+        key = (entry["kind"], parse_rule(entry["rule"]), tuple(entry["choice"]))
+        name = f"{where}: {entry['kind']} {entry['rule']} {list(entry['choice'])}"
+        require(key in owed, f"{name} is not owed")
+        require(key not in seen, f"{name} stands twice")
+        seen.add(key)
+        require(read_term(entry["term"]) == owed[key], f"{name}: the term is not the rule's")
+        check(entry, owed[key], name)
+    for key in owed:
+        missing = f"{key[0]} {key[1][0].variable} → {key[1][1]} {list(key[2])}"
+        require(key in seen, f"{where}: obligation {missing} is missing")
+    return len(seen)
+
+
 def _matches(body: Term, term: Term, parts: list[tuple[Sort, Term]]) -> bool:
     """Match a rule body against a term, collecting what stands for each variable."""
     if isinstance(body, Hole):
@@ -260,12 +285,14 @@ def _matches(body: Term, term: Term, parts: list[tuple[Sort, Term]]) -> bool:
     return body == term
 
 
-def _leaf(sort: Sort, index: int) -> Leaf:
+def opaque_leaf(sort: Sort, index: int) -> Leaf:
+    """The opaque leaf of a sort for a rule's variable of that number."""
     letter = {S: "s", V: "v", R: "r", M: "m"}[sort]
     return Leaf(f"{letter}{index}", sort)
 
 
-def _term(text: str) -> Term:
+def read_term(text: str) -> Term:
+    """A term over opaque leaves, as a certificate writes it."""
     return _parsed_term(text, registered_operations())
 
 
@@ -281,12 +308,31 @@ def _parsed_term(text: str, operations: tuple[Operation, ...]) -> Term:
 
 @lru_cache(maxsize=10_000)
 def _parsed_rule(text: str, operations: tuple[Operation, ...]) -> Rule:
-    head, arrow, body = text.partition(" → ")
-    require(bool(arrow) and head in _HEADS, f"{text!r} is no rule")
-    term = parse_body(body, {name: Leaf(name, V) for name in FUNCTIONS})
-    require(term.sort == _HEADS[head], f"{text!r} is no rule: {body} is {term.sort.english}")
-    require(not isinstance(term, Hole), f"{text!r} applies no operation")
-    return _HEADS[head], term
+    written = _RULE.fullmatch(text)
+    require(written is not None, f"{text!r} is no rule")
+    assert written is not None
+    head, body = _HEADS[written[1]], written[3]
+    scope = {"": 0, "′": 1, "″": 2}[written[2]]
+    marks = "uvwxyz" if scope else "yz"
+    names = {name: Leaf(name, V) for name in (*FUNCTIONS, *marks)}
+    term = parse_body(body, names)
+    require(term.sort == head, f"{text!r} is no rule: {body} is {term.sort.english}")
+    require(_in_scope(term, scope), f"{text!r}: a variable stands outside its mark")
+    lifts = isinstance(term, Hole) and term.scope < scope
+    require(lifts or not isinstance(term, Hole), f"{text!r} applies no operation")
+    return head.within(scope), term
+
+
+def _in_scope(term: Term, scope: int) -> bool:
+    """Whether every variable stands inside as many sums over marks as it has primes."""
+    match term:
+        case Hole():
+            return term.scope <= scope
+        case MarkSum():
+            return _in_scope(term.body, scope + 1)
+        case Apply():
+            return all(_in_scope(arg, scope) for arg in term.args)
+    return True
 
 
 def keys(value: Any, keys: set[str], where: str) -> None:

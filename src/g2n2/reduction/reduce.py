@@ -18,8 +18,16 @@ from .certificates import certificate
 from .checker import check
 from .invariants import OUTPUTS, Claim, Form, owed_rules
 from .lemmas import Lemma, free_rules
+from .marks import (
+    MarkedProof,
+    inside_depth,
+    inside_larger,
+    inside_smaller,
+    prove_laws,
+    with_marks,
+)
 from .search import MAX_OPERANDS, cost, smallest
-from .simulation import Proof, prove
+from .simulation import Proof, prove, prove_with
 
 Order = Literal["direct", "paper"]
 
@@ -27,6 +35,8 @@ FEWEST_MATRIX_RULES = 3
 """A grammar of matrices alone has A, another constant and a product at least."""
 
 _PROOF_FORMS: tuple[Form, ...] = ("plain", "shape", "action", "exact")
+_INSIDE_FORMS: tuple[Form, ...] = ("plain", "shape", "action")
+"""Forms in which columns are columns, as the laws of marks need."""
 _STRONGER: tuple[tuple[Form, Assumption], ...] = (
     ("diagonal", "simple"),
     ("broadcast", "symmetric"),
@@ -44,8 +54,8 @@ _SILENT: dict[Form, tuple[Level, ...]] = {
 class Simulation:
     """A link of a reduction: each grammar simulates the other, with all obligations met."""
 
-    proof: Proof
-    converse: Proof
+    proof: Proof | MarkedProof
+    converse: Proof | MarkedProof
 
     @property
     def larger(self) -> Grammar:
@@ -145,8 +155,13 @@ def _reduced(
         core = lemma.smaller
     if not core.sentence_rules and level == "graph":
         return Reduction(grammar, grammar, (), assume, level)
-    simulation = _smallest(core, assume, level)
-    if (
+    marked = grammar.marked or grammar.scope > 0
+    if marked and level != "graph":
+        return Reduction(grammar, grammar, (), assume, level)
+    simulation = (_smallest_marked if marked else _smallest)(core, assume, level)
+    if marked:
+        alternatives = False
+    elif (
         simulation is None
         or not simulation.smaller.all_rules
         or cost(simulation.smaller) >= cost(core)
@@ -176,11 +191,13 @@ def include(
     assume: Assumption,
     level: Level,
     forms: tuple[Form, ...] = _PROOF_FORMS,
-) -> Proof | None:
+) -> Proof | MarkedProof | None:
     """A proof that every word of the one is made of words of the other.
 
     None is looked for where an operation takes more than `MAX_OPERANDS` operands.
     """
+    if larger.marked or smaller.marked:
+        return _include_marked(larger, smaller, assume, forms) if level == "graph" else None
     used = larger.operations | smaller.operations
     if any(OPERATIONS[op].arity > MAX_OPERANDS for op in used):
         forms = tuple(form for form in forms if form == "exact")
@@ -190,6 +207,40 @@ def include(
         proof = prove(Claim(larger, smaller, form, assume, level))
         if proof is not None:
             return proof
+    return None
+
+
+def _include_marked(
+    larger: Grammar, smaller: Grammar, assume: Assumption, forms: tuple[Form, ...]
+) -> MarkedProof | None:
+    """The same inside the marks, and the laws that bring it out of them."""
+    inner = inside_smaller(smaller)
+    outer = None if inner is None else inside_larger(larger, smaller.scope)
+    if inner is None or outer is None:
+        return None
+    allowed = tuple(form for form in forms if form in _INSIDE_FORMS)
+    proof = include(outer, inner, assume, "graph", allowed)
+    if not isinstance(proof, Proof):
+        return None
+    marked = prove_laws(larger, smaller, proof, assume)
+    if marked is None and not proof.transposed and proof.claim.form != "exact":
+        turned = prove_with(proof.claim, transposed=True)
+        marked = turned and prove_laws(larger, smaller, turned, assume)
+    return marked
+
+
+def _smallest_marked(grammar: Grammar, assume: Assumption, level: Level) -> Simulation | None:
+    """The smallest grammar inside the marks, with its sentences summed; products go if they can."""
+    inner = inside_larger(grammar, inside_depth(grammar))
+    if inner is None or not inner.sentence_rules:
+        return None
+    reduced = _smallest(inner, assume, level)
+    marks = grammar.marks or ("v",)
+    for products in (False, True):
+        smaller = with_marks(reduced.smaller if reduced else inner, marks, products)
+        found = link(grammar, smaller, assume, level)
+        if found is not None and cost(smaller) < cost(grammar):
+            return found
     return None
 
 

@@ -50,8 +50,8 @@ class Proof:
 
 def prove(claim: Claim) -> Proof | None:
     """Prove a claim, without the transpose lemma if possible, or None."""
-    plain = _prove(claim, transposed=False)
-    return plain if plain or claim.form == "exact" else _prove(claim, transposed=True)
+    plain = prove_with(claim, transposed=False)
+    return plain if plain or claim.form == "exact" else prove_with(claim, transposed=True)
 
 
 def first_failure(claim: Claim) -> Obligation | None:
@@ -61,7 +61,8 @@ def first_failure(claim: Claim) -> Obligation | None:
     return next((o for o in owed if not multilinear(o.term) or prover.meet(o) is None), None)
 
 
-def _prove(claim: Claim, transposed: bool) -> Proof | None:
+def prove_with(claim: Claim, transposed: bool) -> Proof | None:
+    """Prove a claim with or without the transpose lemma, or None."""
     owed = list(obligations(claim))
     if transposed:
         owed = [*transpose_obligations(claim), *owed]
@@ -77,29 +78,16 @@ def _prove(claim: Claim, transposed: bool) -> Proof | None:
     return Proof(claim, transposed, tuple(witnesses))
 
 
-class _Prover:
+class WordFinder:
+    """Words of a claim's smaller grammar over opaque leaves, by their patterns."""
+
     def __init__(self, claim: Claim, transposed: bool) -> None:
         self.claim, self.transposed = claim, transposed
         self.rules = [(r.head, r.body) for r in claim.smaller.all_rules if multilinear(r.body)]
         self.words: dict[tuple[Need, Form], Term | None] = {}
 
-    def meet(self, obligation: Obligation) -> SimulationWitness | None:
-        goal = goal_of(obligation, self.claim.form, self.claim.assume)
-        factors = [self._word(need, obligation) for need in goal.factors]
-        if any(f is None for f in factors):
-            return None
-        for option in goal.options:
-            words = [self._word(need, obligation) for need in option]
-            if any(w is None for w in words):
-                continue
-            return self._witness(
-                obligation, tuple(f for f in factors if f), tuple(w for w in words if w)
-            )
-        return None
-
-    def _word(self, need: Need, obligation: Obligation) -> Term | None:
+    def word(self, need: Need, form: Form) -> Term | None:
         """The shortest word of the smaller grammar over the opaque leaves with this pattern."""
-        form = hypotheses(obligation, self.claim.form)
         scalar = opaque_scalar(need[1])
         if scalar is not None and form != "exact":
             return scalar
@@ -124,19 +112,47 @@ class _Prover:
         at = universe.find(sort, pattern)
         return words.get(at) if at is not None else None
 
+
+class _Prover(WordFinder):
+    def meet(self, obligation: Obligation) -> SimulationWitness | None:
+        goal = goal_of(obligation, self.claim.form, self.claim.assume)
+        form = hypotheses(obligation, self.claim.form)
+        factors = [self.word(need, form) for need in goal.factors]
+        if any(f is None for f in factors):
+            return None
+        for option in goal.options:
+            words = [self.word(need, form) for need in option]
+            if any(w is None for w in words):
+                continue
+            return self._witness(
+                obligation, tuple(f for f in factors if f), tuple(w for w in words if w)
+            )
+        return None
+
     def _witness(
         self, obligation: Obligation, factors: tuple[Term, ...], words: tuple[Term, ...]
     ) -> SimulationWitness:
-        left = pattern_of(obligation.term, self.claim.assume)
         right = combined(factors, words, obligation.term.sort, self.claim.form, self.claim.assume)
-        if self.claim.assume == "simple":
-            left, right = collapsed(left), collapsed(right)
-        form_l, order_l = canonical_with_order(left)
-        form_r, order_r = canonical_with_order(right)
-        assert form_l == form_r, f"{obligation.term} is not {factors} {words}"
-        vertex_at = {k: v for v, k in enumerate(order_r)}
-        bijection = tuple(vertex_at[k] for k in order_l)
-        return SimulationWitness(obligation, factors, words, bijection)
+        return witnessed(obligation, factors, words, right, self.claim.assume)
+
+
+def witnessed(
+    obligation: Obligation,
+    factors: tuple[Term, ...],
+    words: tuple[Term, ...],
+    right: Pattern,
+    assume: Assumption,
+) -> SimulationWitness:
+    """A witness with the bijection from the obligation's pattern to that of what meets it."""
+    left = pattern_of(obligation.term, assume)
+    if assume == "simple":
+        left, right = collapsed(left), collapsed(right)
+    form_l, order_l = canonical_with_order(left)
+    form_r, order_r = canonical_with_order(right)
+    assert form_l == form_r, f"{obligation.term} is not {factors} {words}"
+    vertex_at = {k: v for v, k in enumerate(order_r)}
+    bijection = tuple(vertex_at[k] for k in order_l)
+    return SimulationWitness(obligation, factors, words, bijection)
 
 
 def combined(

@@ -37,10 +37,13 @@ IGN_IS_1WL = "cited: 2-IGN with functions is at most 2-WL, which is 1-WL (Geerts
 def within_3wl(operations: Iterable[str]) -> bool:
     """Whether three indices at a time suffice for every operation, by its signature.
 
-    Expressions with so many indices tell apart no more than 3-WL, whatever functions they apply.
+    Expressions with so many indices tell apart no more than 3-WL, whatever functions they apply; a
+    mark is one index more.
     """
     used = [OPERATIONS[name] for name in operations]
-    return all(op.kind == "pointwise" or op.axes.treewidth_two for op in used)
+    return all(
+        op.kind == "pointwise" or (op.kind != "binder" and op.axes.treewidth_two) for op in used
+    )
 
 
 def by_theorem(larger: Grammar, smaller: Grammar, assume: Assumption) -> Inclusion | None:

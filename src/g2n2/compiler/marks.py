@@ -1,0 +1,165 @@
+"""Marks in a network: the grammar inside them, and what stands around the sums over them.
+
+    S → Σv. 1ᵀV′       the words of V′ and M′ are computed on a copy of the graph for each v, read
+    V′ → M′V′ | 1 | v  out as any network is, mixed, summed over the copies, and decided on
+
+Words inside a mark are an ordinary grammar with one more column to start from. So a network with
+marks is an ordinary one on marked copies, as long as nothing but sums of scalars leaves a mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from ..errors import LoweringError
+from ..grammars.grammar import Grammar
+from ..grammars.rules import Rule
+from ..language.sorts import M, S, V
+from ..language.terms import A, Apply, Hole, Leaf, MarkSum, Term, apply, fill, holes, leaves
+
+if TYPE_CHECKING:
+    from .plan import Linear
+
+
+Marks = Literal["all", "orbits", "heavy"] | int
+"""Which vertices are marked; see `nn.marks`."""
+WAYS = ("all", "orbits", "heavy")
+
+
+@dataclass(frozen=True)
+class MarkPlan:
+    """What stands around the words inside marks."""
+
+    names: tuple[str, ...]  # of the marks, the outermost first
+    # the MLP in front of each sum, the innermost first; none where a sum follows at once
+    mixers: tuple[tuple[Linear, ...], ...]
+    chosen: Marks = "all"  # the vertices that are marked
+
+
+def check_marks(marks: object, grammar: Grammar) -> None:
+    """Refuse a choice of marks that is none, or one for a grammar without marks.
+
+    Raises:
+        LoweringError: Says what there is to choose from.
+    """
+    drawn = isinstance(marks, int) and not isinstance(marks, bool) and marks > 0
+    if not drawn and marks not in WAYS:
+        more = ""
+        if isinstance(marks, str) and marks.startswith("colour"):
+            more = (
+                "; vertices of one colour need not have isomorphic marked copies, as rook's and "
+                "Shrikhande's graph side by side show: one of each orbit is what is sound"
+            )
+        raise LoweringError(
+            "marks is all, orbits, heavy or a number of vertices drawn in training, got "
+            f"{marks!r}{more}"
+        )
+    if marks != "all" and not grammar.scope:
+        raise LoweringError(
+            f"marks={marks!r} says where marks are, and {_name(grammar)} has none; leave it out, "
+            "or choose a grammar with marks, such as r-G_L3Σ"
+        )
+
+
+def inside(grammar: Grammar) -> Grammar:
+    """The words inside all marks of a grammar, as a grammar whose words may use the marks.
+
+    Its sentences are what the innermost sum is taken of.
+
+    Raises:
+        LoweringError: More than scalars leaves a mark, words enter one, or a rule with variables
+            names a mark.
+    """
+    scope, sentences = grammar.scope, []
+    for rule in grammar.all_rules:
+        if rule.head.scope == scope:
+            _refuse_lifted(grammar, rule, scope)
+        elif rule.head.plain != S or not _sums_scalars(rule.body, rule.head.scope, scope):
+            raise LoweringError(
+                f"{rule} stands outside its marks, and "
+                "networks sum over marks at the end alone; leave the rules outside away, as in "
+                "r-G_L3Σ"
+            )
+        elif (sentence := _innermost(rule.body)) is not None:
+            sentences.append(Rule(S, _plain(sentence)))
+    rules = tuple(
+        Rule(r.head.plain, _plain(r.body)) for r in grammar.rules if r.head.scope == scope
+    )
+    return replace(grammar, rules=rules, readout=tuple(dict.fromkeys(sentences)))
+
+
+def has_function_between(grammar: Grammar) -> tuple[bool, ...]:
+    """Whether an MLP may stand in front of each sum over a mark, the innermost first.
+
+    In front of the innermost it adds nothing. In front of another it stands for S′ → S′S′, so it is
+    there where the grammar has that rule.
+    """
+    squares = {
+        rule.head.scope
+        for rule in grammar.all_rules
+        if rule.head.plain == S and not isinstance(rule.body, MarkSum) and len(rule.holes) > 1
+    }
+    return tuple(
+        scope == grammar.scope or scope in squares for scope in range(grammar.scope, 0, -1)
+    )
+
+
+def seeds(grammar: Grammar, names: Sequence[str]) -> dict[str, list[Term]]:
+    """Words next to each mark that layers would need rounds to make: Av, diag(v) and diag(Av).
+
+    Given at the start, they save two layers. By the letter of their sort.
+    """
+    bodies = {str(rule) for rule in grammar.rules}
+    has_product = bool(bodies & {"V_c → MV_c", "V_c → AV_c"})
+    marks = [Leaf(name, V) for name in names if Rule(V, Leaf(name, V)) in grammar.rules]
+    neighbours = [apply("matmul", A, mark) for mark in marks] if has_product else []
+    on_diagonal = [*marks, *neighbours] if f"{M.variable} → diag(V_c)" in bodies else []
+    return {"V": [*neighbours], "M": [apply("diag", column) for column in on_diagonal]}
+
+
+def _refuse_lifted(grammar: Grammar, rule: Rule, scope: int) -> None:
+    marks = [leaf.name for leaf in leaves(rule.body) if leaf.name in grammar.marks]
+    if any(hole.scope != scope for hole in rule.holes):
+        raise LoweringError(
+            f"{rule} takes words from outside a mark, and "
+            "networks compute all of them inside; write their rules with as many primes as its "
+            "head has"
+        )
+    if marks and rule.holes:
+        raise LoweringError(
+            f"{rule} names the mark {marks[0]} beside a "
+            f"variable; make it a word of its own, {V.within(scope).variable} → {marks[0]}, and "
+            "use the variable"
+        )
+
+
+def _sums_scalars(body: Term, scope: int, most: int) -> bool:
+    """Whether a rule of S adds up scalars of the next mark, or multiplies those of its own."""
+    match body:
+        case Hole(sort=sort):
+            return sort == S
+        case MarkSum(body=inner):
+            return scope + 1 == most or _sums_scalars(inner, scope + 1, most)
+        case Apply(op="matmul" | "hadamard", args=args):
+            return all(isinstance(arg, Hole) and arg.sort == S for arg in args)
+    return False
+
+
+def _innermost(body: Term) -> Term | None:
+    """What the sums of a rule are taken of; None where it is only a scalar of the next mark."""
+    if not isinstance(body, MarkSum):
+        return None
+    while isinstance(body, MarkSum):
+        body = body.body
+    return None if isinstance(body, Hole) and body.sort == S else body
+
+
+def _plain(body: Term) -> Term:
+    """A body whose variables have no primes."""
+    return fill(body, [Hole(hole.plain) for hole in holes(body)])
+
+
+def _name(grammar: Grammar) -> str:
+    return grammar.name or "this grammar"

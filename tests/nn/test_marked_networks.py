@@ -1,0 +1,118 @@
+"""Networks with marks: what they tell apart, and that copies, chunks and orbits change nothing."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+import torch
+
+from g2n2 import GrammarGNN, GraphBatch
+from g2n2.errors import LoweringError
+from g2n2.graphs.families import rook_graph, shrikhande_graph
+from g2n2.nn import memory_budget
+from g2n2.testing import assert_padding_invariant, assert_permutation_equivariant
+
+ROOK, SHRIKHANDE = (nx.from_numpy_array(g) for g in (rook_graph(4), shrikhande_graph()))
+MARKED = ("r-G_L3Σ", "r-G_L1Σ", "r-G_L1ΣΣ")
+
+
+def network(grammar: str, **options: object) -> GrammarGNN:
+    torch.manual_seed(0)
+    options = {"width": 6, "layers": 3} | options
+    return GrammarGNN(grammar, **options).double()  # type: ignore[arg-type]
+
+
+def batch_of(*graphs: nx.Graph) -> GraphBatch:
+    return GraphBatch.of([nx.convert_node_labels_to_integers(g) for g in graphs]).to(torch.float64)
+
+
+def gradients(model: GrammarGNN, batch: GraphBatch) -> list[torch.Tensor]:
+    model.zero_grad()
+    model(batch).square().sum().backward()
+    return [weight.grad.clone() for weight in model.parameters() if weight.grad is not None]
+
+
+@pytest.mark.parametrize(
+    ("grammar", "apart"),
+    [("r-G_L3", False), ("r-G_L1Σ", False), ("r-G_L3Σ", True), ("r-G_L1ΣΣ", True)],
+)
+def test_marks_go_beyond_3_wl(grammar: str, apart: bool) -> None:
+    rook, shrikhande = network(grammar, layers=4)(batch_of(ROOK, SHRIKHANDE)).tolist()
+    assert (abs(rook[0] - shrikhande[0]) > 1e-7) == apart
+
+
+@pytest.mark.parametrize("grammar", MARKED)
+def test_executors_agree_on_unequal_graphs_with_features(grammar: str) -> None:
+    torch.manual_seed(1)
+    sizes = (1, 2, 7, 5, 7)
+    graphs = [nx.gnp_random_graph(n, 0.5, seed=n) for n in sizes]
+    nodes = [torch.randn(n, 2) for n in sizes]
+    batch = GraphBatch.of(graphs, nodes=nodes).to(torch.float64)
+    models = [network(grammar, node_features=2, backend=b) for b in ("reference", "packed")]
+    outputs = [model(batch) for model in models]
+    torch.testing.assert_close(*outputs, rtol=1e-10, atol=1e-10)
+    for left, right in zip(*(gradients(model, batch) for model in models), strict=True):
+        torch.testing.assert_close(left, right, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("grammar", MARKED)
+def test_neither_numbering_nor_padding_nor_batch_mates_count(grammar: str) -> None:
+    model = network(grammar).eval()
+    graph = nx.convert_node_labels_to_integers(nx.lollipop_graph(4, 3))
+    assert_permutation_equivariant(model, batch_of(graph))
+    assert_padding_invariant(model, batch_of(graph))
+    alone, beside = model(batch_of(graph)), model(batch_of(graph, nx.complete_graph(9)))[:1]
+    torch.testing.assert_close(alone, beside, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("grammar", MARKED)
+def test_one_mark_an_orbit_gives_the_sum_over_all(grammar: str) -> None:
+    batch = batch_of(nx.petersen_graph(), nx.star_graph(4), nx.disjoint_union(ROOK, SHRIKHANDE))
+    every, orbits = network(grammar), network(grammar, marks="orbits")
+    torch.testing.assert_close(every(batch), orbits(batch), rtol=1e-11, atol=1e-11)
+
+
+def test_heavy_marks_leave_leaves_out() -> None:
+    star, path = nx.star_graph(4), nx.path_graph(2)
+    every, heavy = network("r-G_L3Σ"), network("r-G_L3Σ", marks="heavy")
+    assert not torch.allclose(every(batch_of(star)), heavy(batch_of(star)))
+    torch.testing.assert_close(every(batch_of(path)), heavy(batch_of(path)))
+
+
+@pytest.mark.parametrize("grammar", ["r-G_L3Σ", "r-G_L1ΣΣ"])
+def test_copies_computed_a_few_at_a_time_give_the_same(
+    grammar: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = batch_of(nx.cycle_graph(4), nx.path_graph(3))
+    model = network(grammar)
+    whole, slopes = model(batch), gradients(model, batch)
+    monkeypatch.setattr(memory_budget, "COPIES_BYTES", 1)
+    torch.testing.assert_close(model(batch), whole, rtol=1e-11, atol=1e-11)
+    for left, right in zip(gradients(model, batch), slopes, strict=True):
+        torch.testing.assert_close(left, right, rtol=1e-9, atol=1e-11)
+
+
+def test_a_saved_network_reads_back(tmp_path: object) -> None:
+    batch = batch_of(nx.petersen_graph())
+    model = network("r-G_L1ΣΣ", marks="orbits").float()
+    model.save(f"{tmp_path}/model.safetensors")
+    again = GrammarGNN.load(f"{tmp_path}/model.safetensors")
+    assert again.plan == model.plan
+    assert torch.equal(again(batch.to(torch.float32)), model(batch.to(torch.float32)))
+
+
+@pytest.mark.parametrize(
+    ("grammar", "options", "message"),
+    [
+        ("r-G_L3", {"marks": "orbits"}, "r-G_L3 has none"),
+        ("r-G_L3Σ", {"marks": "colours"}, "Shrikhande"),
+        ("r-G_L3Σ", {"task": "node"}, "not for each node"),
+        ("V′ → AV′ | 1 | v ; V → AV | 1 | Σv. V′ ; S → 1ᵀV", {}, "V_c → AV_c stands outside"),
+        ("V′ → AV′ | diag(v)V′ | 1", {}, "names the mark v beside a variable"),
+    ],
+)
+def test_what_networks_cannot_do_is_said(
+    grammar: str, options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(LoweringError, match=message):
+        network(grammar, **options)
