@@ -116,14 +116,14 @@ def _torch() -> tuple[str, str, list[str]]:
         import torch
     except Exception as fault:  # a broken installation is what this command is asked about
         return "missing", f"cannot be imported: {fault}", []
-    backends = ["reference", "plain"]
+    backends = ["reference", "packed"]
     if not torch.cuda.is_available():
         threads = torch.get_num_threads()
         return torch.__version__, f"no GPU, {counted(threads, 'CPU thread')}", backends
     gpu = torch.cuda.get_device_properties(0)
     count = torch.cuda.device_count()
     if _version("triton"):
-        backends.append("triton")
+        backends[-1] += " with kernels"
     shown = f"{count} × {gpu.name}, {gpu.total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}"
     return torch.__version__, shown, backends
 

@@ -137,7 +137,6 @@ class Loop:
                 self.recipe.batch,
                 self.recipe.clip,
                 self.config.precision == "bf16",
-                self.window == 1,
             )
 
     def _epoch(self, interruption: Interruption) -> None:
@@ -198,7 +197,15 @@ class Loop:
         }
         with self.average.applied():
             validation = parts.splits["validation"]
-            scores = score(self.model, parts, self.stepper.store, validation, self.fabric)
+            scores = score(
+                self.model,
+                parts,
+                self.stepper.store,
+                validation,
+                self.fabric,
+                self.stepper.recorded,
+                self.config.precision == "bf16",
+            )
             row |= {f"validation {name}": value for name, value in scores["all"].items()}
             progress.history.append(row)
             best = progress.best(self.metric, self.task.higher_is_better)

@@ -290,7 +290,8 @@ class Run:
         calibration, interval = self.calibration, check_interval(interval)
         model = self.network(parts) if model is None else model
         store = make_store(self.config, parts.graphs, self.device)
-        predictions = predict(model, parts, store, indices)
+        half = self.config.precision == "bf16"
+        predictions = predict(model, parts, store, indices, half=half)
         known = bool(np.isfinite(predictions.targets).any())
         scores = metrics(self.task, predictions.values, predictions.targets) if known else {}
         return Outcome(parts.graphs, predictions, scores, self.task, calibration, interval)

@@ -340,8 +340,11 @@ class _Session:
             return Result(files.path, parts, {}, {}, {}, *course, stopped=True)
         loop.fabric.barrier()
         model = files.load_best(loop.config, parts).to(loop.fabric.device)
+        recorded, half = loop.stepper.recorded, loop.config.precision == "bf16"
         train, validation, test = (
-            predict(model, parts, loop.stepper.store, parts.splits[part], loop.fabric)
+            predict(
+                model, parts, loop.stepper.store, parts.splits[part], loop.fabric, recorded, half
+            )
             for part in ("train", "validation", "test")
         )
         distances = bool(distance_kinds(loop.config, parts.graphs))
