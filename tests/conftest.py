@@ -52,29 +52,29 @@ def launches(monkeypatch):
     pytest.importorskip("triton", reason="the kernels need triton")
     from g2n2.ops.adam import kernels as adam
     from g2n2.ops.norms import kernels as norms
-    from g2n2.ops.pair_mlp.kernels import edges, fused, weights
+    from g2n2.ops.pair_mlp.kernels import edges
     from g2n2.ops.pooling import kernels as pooling
     from g2n2.ops.rule_kernels import kernels as rule_kernels
     from g2n2.ops.sums import kernels as sums
-    from g2n2.ops.to_channel_last import kernels as to_channel_last
 
     counts = Counter()
-    for module in (
-        adam,
-        edges,
-        fused,
-        weights,
-        norms,
-        pooling,
-        rule_kernels,
-        sums,
-        to_channel_last,
-    ):
+    for module in (adam, edges, norms, pooling, rule_kernels, sums):
         for name in [name for name in vars(module) if name.endswith("_kernel")]:
             family = module.__name__.split(".")[2]
             counted = Counted(f"{family}.{name}", getattr(module, name), counts)
             monkeypatch.setattr(module, name, counted)
     return counts
+
+
+@pytest.fixture
+def by_kernels(monkeypatch):
+    """Small graphs are computed as on a GPU; without one, in Triton's interpreter."""
+    pytest.importorskip("triton", reason="the kernels need triton")
+    from g2n2.nn import packed
+    from g2n2.ops import packing
+
+    monkeypatch.setattr(packed, "has_kernels", lambda _, dtype: dtype in packed.KERNEL_DTYPES)
+    monkeypatch.setattr(packing, "pads", lambda _, most: most <= packing.PADDED_NODES)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "grammars": {"language", "graphs"},
     "reduction": {"grammars", "language", "graphs"},
     "power": {"grammars", "language", "graphs"},
-    "data": {"power", "graphs"},
+    "data": {"power", "graphs", "ops"},
     "ops": set(),
     "compiler": {"grammars", "language", "graphs", "ops"},
     "nn": {"compiler", "data", "grammars", "language", "graphs", "ops", "power"},

@@ -20,19 +20,18 @@ from torch import Tensor
 
 from .data.batch import GraphBatch
 from .data.batching import epoch_batches
-from .data.dense_store import DenseStore
 from .data.graph_set import GraphSet, Ints, Target
 from .data.store import GraphStore
 from .nn.model import GrammarGNN
-from .nn.replay import Replay
 from .ops.precision import float32_products
 from .training.config import RECIPES
-from .training.cuda_graphs import GraphedStep
+from .training.cuda_graphs import GraphedOutputs, GraphedStep
 from .training.optimiser import Average, make_optimiser
+from .training.precompute import InputRows
 from .training.task import Task
 
 Precision = Literal["bf16", "tf32", "32"]
-Forward = Callable[[GraphBatch], Tensor]
+Forward = Callable[[Any], Tensor]
 Pass = Callable[[], None]
 Gradients = tuple[Tensor, Sequence[Tensor | None]]
 """Outputs of a network, and the gradients of their mean by weight."""
@@ -157,7 +156,7 @@ class Workload:
     """Graphs on a device, in batches, and the shape of the networks they are given to."""
 
     graphs: GraphSet
-    store: DenseStore
+    store: GraphStore
     batches: list[Ints]
     preset: str = "modern"
     width: int = 64
@@ -168,7 +167,7 @@ class Workload:
     def of(
         cls, graphs: GraphSet, batch: int, device: torch.device, preset: str, **shape: Any
     ) -> Workload:
-        store = DenseStore(GraphStore(graphs, device, DISTANCE[preset]))
+        store = GraphStore(graphs, device, DISTANCE[preset])
         batches = epoch_batches(graphs.sizes, batch, 0, 0)  # random, as in training
         return cls(graphs, store, batches, preset, **shape)
 
@@ -186,7 +185,7 @@ class Workload:
         model = GrammarGNN(
             grammar,
             self.graphs.node_features.shape[1],
-            self.store.store.edge_width,
+            self.store.edge_width,
             width=self.width,
             layers=self.layers,
             preset=preset or self.preset,
@@ -195,8 +194,7 @@ class Workload:
         return model.to(self.device)
 
     def batch(self, indices: Ints) -> GraphBatch:
-        on_device = torch.from_numpy(indices).to(self.device)
-        return self.store.batch(on_device, self.store.widest(indices))
+        return self.store.batch(indices)
 
     def autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.half is not None)
@@ -230,8 +228,10 @@ def graphed_step(work: Workload, model: GrammarGNN) -> Pass:
     return one_pass
 
 
-def inference_pass(work: Workload, forward: Forward) -> Pass:
-    batches = [work.batch(indices) for indices in work.batches]
+def inference_pass(work: Workload, forward: Forward, rows: bool = False) -> Pass:
+    """A pass over batches that are made before it; with `rows`, packed ones."""
+    make = work.store.packed if rows else work.batch
+    batches = [make(indices) for indices in work.batches]
 
     @torch.no_grad()
     def one_pass() -> None:
@@ -241,22 +241,37 @@ def inference_pass(work: Workload, forward: Forward) -> Pass:
     return one_pass
 
 
-def eager_pass(work: Workload, model: GrammarGNN, forward: Forward, training: bool) -> Pass:
-    """A pass one operation after the other: forward, and in training backward and AdamW."""
+def graphed_inference(work: Workload, model: GrammarGNN) -> Pass:
+    """A pass of predictions as CUDA graphs, with the inputs of all graphs on the device."""
+    every = np.arange(len(work.graphs))
+    outputs = GraphedOutputs(model, InputRows(model, work.store, work.half), every)
+
+    def one_pass() -> None:
+        for indices in work.batches:
+            for _ in outputs(indices):
+                pass
+
+    return one_pass
+
+
+def eager_pass(
+    work: Workload, model: GrammarGNN, forward: Forward, training: bool, rows: bool = False
+) -> Pass:
+    """A pass one operation after the other: forward, and in training backward and AdamW.
+
+    With `rows`, batches are packed.
+    """
+    make = work.store.packed if rows else work.batch
     if not training:
-        infer: Pass = work.autocast()(inference_pass(work, forward))
+        infer: Pass = work.autocast()(inference_pass(work, forward, rows))
         return infer
     optimiser = make_optimiser(model, RECIPES["modern"], work.device)
     for group in optimiser.param_groups:
         group["lr"] = torch.full_like(group["lr"], RATE) if torch.is_tensor(group["lr"]) else RATE
-    chosen = [
-        (torch.from_numpy(indices).to(work.device), work.store.widest(indices))
-        for indices in work.batches
-    ]
 
     def one_pass() -> None:
-        for indices, widest in chosen:
-            batch = work.store.batch(indices, widest)
+        for indices in work.batches:
+            batch = make(indices)
             with work.autocast():
                 outputs = forward(batch)
             assert batch.targets is not None, "the store always gives targets"
@@ -271,10 +286,8 @@ def eager_pass(work: Workload, model: GrammarGNN, forward: Forward, training: bo
 def fast_pass(work: Workload, model: GrammarGNN, training: bool, graphed: bool = True) -> Pass:
     """A pass the fastest way there is on this device."""
     if graphed and work.device.type == "cuda":
-        if training:
-            return graphed_step(work, model)
-        return inference_pass(work, Replay(model, work.half))
-    return eager_pass(work, model, forward_of(model), training)
+        return graphed_step(work, model) if training else graphed_inference(work, model)
+    return eager_pass(work, model, model, training, rows=True)
 
 
 @dataclass(frozen=True)
@@ -318,9 +331,10 @@ def compare(work: Workload, training: bool = True, graphed: bool = True) -> Equa
         if training:
             by_weight = graphed_gradients(work, model)
         else:
-            network = Replay(model, work.half)
-            network(batch)  # records
-            outputs = network(batch)
+            inputs = InputRows(model, work.store, work.half)
+            replayed = GraphedOutputs(model, inputs, work.batches[0])
+            for _ in range(2):  # the first time it is recorded
+                outputs = torch.cat([values for _, values in replayed(work.batches[0])])
     errors = gradient_errors(by_weight, truth[1])
     worst = max(range(len(errors)), key=lambda i: (errors[i] != errors[i], errors[i]))
     least, rounding = TOLERANCE[work.precision], max(gradient_errors(rounded[1], truth[1]))

@@ -120,16 +120,16 @@ def test_a_run_on_large_graphs_learns_what_it_learns_on_a_dense_adjacency(
     """Train, evaluate and predict, the first at a size where every graph counts as large."""
     config = small_config(options={}, dataset="small", grammar="GCN", epochs=2, precision="64")
     graphs, made = small_set(level), []
-    checked = GrammarGNN.checked
+    fitted = GrammarGNN.fitted
     for name, large in (("sparse", 1), ("dense", 10**6)):
         seen: list[GraphBatch] = []
 
         def watched(model: GrammarGNN, batch: GraphBatch, seen: list[GraphBatch] = seen) -> Any:
             seen.append(batch)
-            return checked(model, batch)
+            return fitted(model, batch)
 
         monkeypatch.setattr(store, "LARGE", large)
-        monkeypatch.setattr(GrammarGNN, "checked", watched)
+        monkeypatch.setattr(GrammarGNN, "fitted", watched)
         with no_pictures():
             train_config(config, tmp_path / name, graphs=graphs)
         run = Run(tmp_path / name)

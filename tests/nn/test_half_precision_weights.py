@@ -4,7 +4,7 @@ import torch
 
 from g2n2.nn import GrammarGNN
 from g2n2.nn.half_precision_weights import Copies
-from g2n2.nn.small_layer import stacked
+from g2n2.nn.kernel_layer import stacked
 
 
 def network():
@@ -44,10 +44,11 @@ def test_weights_a_layer_stacks_are_parts_of_one_copy():
     model = network()
     copies = Copies(model, torch.bfloat16)
     named = copies.named()
-    stacks = model.stacked_weights()
+    names = {id(weight): name for name, weight in model.named_parameters()}
+    stacks = model.packed.stacked_weights()
     assert len(stacks) == 4, "two memories in each of two layers"
-    for names in stacks:
-        parts = [named[f"model.{name}"] for name in names]
+    for weights in stacks:
+        parts = [named[f"model.{names[id(weight)]}"] for weight in weights]
         assert any(stacked(parts) is leaf for leaf in copies.leaves)
     weights, leaves = copies.used()
     assert weights == leaves == []

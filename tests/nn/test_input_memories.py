@@ -8,6 +8,7 @@ import torch
 
 from g2n2.data.batch import GraphBatch
 from g2n2.nn import GrammarGNN
+from g2n2.nn.input_memories import input_memories
 
 
 def batch(nodes, edges):
@@ -30,7 +31,8 @@ def test_without_gradients_the_memories_are_the_same(grammar, nodes, edges, pres
 
     def first():
         constants = model.constants(given.adjacency, given.mask)
-        return model.first(given.nodes, given.edges, constants)
+        tensors = given.nodes, given.edges, constants
+        return input_memories(model.plan.inputs, model.words, *tensors)
 
     expected = first()
     with torch.no_grad():

@@ -14,7 +14,7 @@ from g2n2.nn.marks import MarkedCopies, Marks, choose_marks
 
 
 def copies(marks: Marks, batch: GraphBatch, training: bool = False) -> MarkedCopies:
-    return choose_marks(marks, batch.adjacency, batch.nodes, batch.edges, batch.mask, training)
+    return choose_marks(marks, (batch.adjacency, batch.nodes, batch.edges, batch.mask), training)
 
 
 def weights(marks: Marks, *graphs: object, **features: object) -> list[list[float]]:

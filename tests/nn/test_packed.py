@@ -1,5 +1,7 @@
 """The packed executor gives what the layers of the plan give: outputs and all gradients."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -11,9 +13,11 @@ from g2n2.data.batch import GraphBatch
 from g2n2.grammars.grammar import Grammar
 from g2n2.language.sorts import M
 from g2n2.nn import GrammarGNN
-from g2n2.nn.packed import PackedRule
+from g2n2.nn import packed as nn_packed
+from g2n2.nn.packed import OUTPUT_ROWS, PackedRule, unpacked
 from g2n2.nn.supports import SpectralSupports
 from g2n2.ops import packed, packed_mlp
+from g2n2.ops.packing import Packing
 from random_grammars import random_grammar
 from sample_batches import Powers
 
@@ -66,13 +70,20 @@ def batch(model: GrammarGNN) -> GraphBatch:
     )
 
 
+LAYOUTS = ("runs", "padded", "tail")
+"""Blocks as views of runs, as one padded copy, and that with rows that belong to no graph."""
+
+
 def outcome(model: GrammarGNN, data: GraphBatch, backend: str) -> list[torch.Tensor]:
     """Outputs, and the gradients of all parameters and inputs."""
-    model.backend = backend
+    model.backend = "reference" if backend == "reference" else "packed"
     model.zero_grad()
     adjacency, nodes, edges, mask = model.checked(data)
     given = [tensor.clone().requires_grad_() for tensor in (nodes, edges)]
-    value = model.network(adjacency, *given, mask)
+    if backend == "tail":
+        value = with_tail(model, adjacency, *given, mask)
+    else:
+        value = model.network(adjacency, *given, mask)
     (
         value.sin() * torch.linspace(0.5, 1.5, value.shape[0]).view(-1, *[1] * (value.dim() - 1))
     ).sum().backward()
@@ -81,18 +92,46 @@ def outcome(model: GrammarGNN, data: GraphBatch, backend: str) -> list[torch.Ten
     return [value.detach(), *zeros]
 
 
-def assert_same(model: GrammarGNN, data: GraphBatch | None = None) -> None:
+def with_tail(model: GrammarGNN, adjacency, nodes, edges, mask) -> torch.Tensor:
+    """As a CUDA graph computes it: sizes on the device, and rows of rubbish after the last."""
+    graphs = model.packed.pack(adjacency, nodes, edges, mask)
+    rows = graphs.packing
+    packing = Packing.within(rows.sizes, rows.most + 2, rows.nodes + 9, rows.pairs + 70)
+    more = {"M": 70, "V": 9, "R": 9, "S": 0}
+
+    def longer(values: torch.Tensor, letter: str) -> torch.Tensor:
+        rubbish = torch.randn(more[letter], values.shape[1], dtype=values.dtype)
+        return torch.cat([values, 1e3 * rubbish])
+
+    first = {letter: longer(values, letter) for letter, values in graphs.first.items()}
+    longer_graphs = model.packed.from_inputs(packing, first, longer(graphs.adjacency, "M"), None)
+    value = model.packed.outputs(model.packed.run(longer_graphs), longer_graphs)
+    letter = OUTPUT_ROWS[model.plan.readout.task]
+    count = {"S": rows.graphs, "V": rows.nodes, "M": rows.pairs}[letter]
+    return unpacked(value[:count], letter, rows, mask)
+
+
+def assert_same(model: GrammarGNN, data: GraphBatch | None = None, layout: str = "runs") -> None:
     data = batch(model) if data is None else data
     for got, expected in zip(
-        outcome(model, data, "packed"), outcome(model, data, "reference"), strict=True
+        outcome(model, data, layout), outcome(model, data, "reference"), strict=True
     ):
         assert got.isfinite().all()
         assert (got - expected).norm() <= 1e-10 * max(1.0, expected.norm())
 
 
+@pytest.fixture
+def laid_out(request, monkeypatch, poisoned):
+    """A layout, with every buffer full of NaN before it is written."""
+    if request.param == "padded":
+        monkeypatch.setattr(nn_packed, "Packing", partial(Packing, padded=True))
+    return request.param
+
+
+@pytest.mark.parametrize("laid_out", LAYOUTS, indirect=True)
 @pytest.mark.parametrize(("grammar", "preset", "task", "options"), QUICK)
-def test_what_the_layers_give(grammar, preset, task, options):
-    assert_same(network(catalogue()[grammar], preset, task, **options))
+def test_what_the_layers_give(grammar, preset, task, options, laid_out):
+    assert_same(network(catalogue()[grammar], preset, task, **options), layout=laid_out)
 
 
 @pytest.mark.slow
@@ -101,9 +140,10 @@ def test_every_grammar_of_the_catalogue(grammar, preset, task):
     assert_same(network(catalogue()[grammar], preset, task))
 
 
+@pytest.mark.parametrize("laid_out", LAYOUTS, indirect=True)
 @pytest.mark.parametrize("seed", range(6))
-def test_random_grammars(seed):
-    assert_same(network(random_grammar(seed), "modern", TASKS[seed % 3]))
+def test_random_grammars(seed, laid_out):
+    assert_same(network(random_grammar(seed), "modern", TASKS[seed % 3]), layout=laid_out)
 
 
 @pytest.mark.slow
@@ -119,9 +159,47 @@ def test_chunks_and_what_is_computed_again(activation, monkeypatch):
 
     preset = replace(PRESETS["modern"], name="chunked", activation=activation)
     monkeypatch.setitem(packed_mlp.CHUNK_BYTES, "cpu", 100 * 32 * 8)
-    monkeypatch.setattr(packed_mlp, "KEPT_BYTES", 0)
-    monkeypatch.setattr(packed, "KEPT_BYTES", 0)
+    monkeypatch.setitem(packed.KEPT_BYTES, "cpu", 0)
     assert_same(network(catalogue()["r-G_L3"], preset, "graph"))
+
+
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_product_that_lies_by_channel_changes_no_number(activation, bias, monkeypatch):
+    """As `selected_product` leaves it on a GPU: the MLP reads it without a copy, chunk by chunk."""
+    monkeypatch.setitem(packed_mlp.CHUNK_BYTES, "cpu", 100 * 32 * 8)
+    torch.manual_seed(0)
+    packing = Packing([9, 5, 9])
+    widths = (3, 4, 4, 2)
+    left, product, factor, vector = (
+        torch.randn(packing.nodes if number == 3 else packing.pairs, width, dtype=torch.float64)
+        for number, width in enumerate(widths)
+    )
+    maps = [
+        (torch.randn(n, m, dtype=torch.float64), torch.randn(n, dtype=torch.float64))
+        for n, m in ((32, 13), (5, 32))
+    ]
+    found = []
+    for by_channel in (False, True):
+        laid = product.T.contiguous().T if by_channel else product
+        assert packed_mlp.Part(laid).by_channel == by_channel
+        leaves = [x.clone().requires_grad_() for x in (left, factor, vector)]
+        weights = [w.clone().requires_grad_() for weight in maps for w in weight]
+        read = laid.detach().requires_grad_()
+        parts = [
+            packed_mlp.Part(leaves[0]),
+            packed_mlp.Part(read),
+            packed_mlp.Part(leaves[1], leaves[1]),
+            packed_mlp.Part(leaves[2], diagonal=True),
+        ]
+        first, second = zip(weights[::2], weights[1::2] if bias else (None, None), strict=True)
+        value = packed_mlp.mix(parts, first, second, activation, packing)
+        value.sin().sum().backward()
+        found.append(
+            [value, read.grad, *(x.grad for x in (*leaves, *weights) if x.grad is not None)]
+        )
+    for got, expected in zip(*found, strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_spectral_supports():

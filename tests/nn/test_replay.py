@@ -40,13 +40,13 @@ def test_replays_are_the_passes_of_the_network(dtype):
 
     for given in (first, other, larger, first):
         torch.testing.assert_close(replay(given), plain(given), rtol=1e-5, atol=1e-5)
-    assert len(replay.recorded) == 2
+    assert len(replay.passes) == 2
     assert not torch.allclose(plain(first), plain(other))
     with torch.no_grad():
         for weight in model.parameters():
             weight.mul_(1.5)
     torch.testing.assert_close(replay(other), plain(other), rtol=1e-5, atol=1e-5)
-    assert len(replay.recorded) == 2
+    assert len(replay.passes) == 2
     for weight in model.parameters():
         weight.data = weight.data * 0.5
     torch.testing.assert_close(replay(other), plain(other), rtol=1e-5, atol=1e-5)

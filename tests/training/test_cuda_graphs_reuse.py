@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from g2n2.data.capture_shapes import capture_shapes
-from g2n2.data.dense_store import DenseStore
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
 from g2n2.ops.precision import float32_products
@@ -46,10 +44,7 @@ class Run:
         return self.model, self.optimiser, self.average, self.store
 
     def steps(self, dtype=None):
-        model, optimiser, average, store = self.parts
-        task, shapes = Task.of(GRAPHS), capture_shapes(GRAPHS.sizes, BATCH)
-        dense = DenseStore(store)
-        return GraphedStep(model, optimiser, average, dense, task, BATCH, 1.0, dtype, shapes=shapes)
+        return GraphedStep(*self.parts, Task.of(GRAPHS), BATCH, 1.0, dtype)
 
 
 def taken(step, batches, flat, start=1):
@@ -57,8 +52,8 @@ def taken(step, batches, flat, start=1):
     losses = []
     for number, (indices, rate) in enumerate(zip(batches, RATES, strict=True), start=start):
         step._forget()
-        shape = step._fill(indices, rate, number)
-        step.graphs[shape] = "recorded"
+        shape = step._tell(indices, rate, 1.0 - step.average.keep(number))
+        step.recorder.graphs[shape] = "recorded"
         if flat and step.flat is None:
             step._backward(shape)
             step.flat = step._flatten()
@@ -118,7 +113,8 @@ def test_targets_of_the_next_run_are_its_own():
     step = first.steps()
     taken(step, STEPS, flat=False)
     take_over(step, *second.parts)
-    torch.testing.assert_close(step.store.targets, second.store.targets)
+    torch.testing.assert_close(step.inputs.tables["targets"][:-1], second.store.targets)
+    assert step.inputs.store is second.store
 
 
 def test_what_is_recorded_later_is_a_training_step():
@@ -133,7 +129,7 @@ def test_what_is_recorded_later_is_a_training_step():
 def test_steps_recorded_in_tf32_do_not_serve_a_run_in_full_precision():
     with float32_products(tf32=True):
         step = Run(0).steps()
-        settings = step.task, BATCH, 1.0, None, True
+        settings = step.task, BATCH, 1.0, None
         assert step.same(*settings)
     with float32_products(tf32=False):
         assert not step.same(*settings)
@@ -172,10 +168,10 @@ def test_replayed_steps_serve_the_next_run(dtype):
     step, own = first.steps(dtype), alone.steps(dtype)
     for number, (indices, rate) in enumerate(zip(STEPS, RATES, strict=True), start=1):
         step.step(indices, rate, number)
-    shapes = set(step.graphs)
+    shapes = set(step.recorder.graphs)
     take_over(step, *second.parts)
     for number, (indices, rate) in enumerate(zip(STEPS, RATES, strict=True), start=1):
         mine, theirs = step.step(indices, rate, number)[0], own.step(indices, rate, number)[0]
         assert float(mine) == pytest.approx(float(theirs), rel=1e-5)
-    assert set(step.graphs) == shapes, "nothing was recorded again"
+    assert set(step.recorder.graphs) == shapes, "nothing was recorded again"
     assert_same(second, alone, rtol=1e-5, atol=1e-6)

@@ -409,10 +409,10 @@ def test_a_run_whose_time_is_up_goes_on_and_sees_test_graphs_at_its_end_only(
     tested: list[Path] = []
     real = session.predict
 
-    def predict(model: Any, parts: Any, store: Any, indices: Any, fabric: Any) -> Any:
+    def predict(model: Any, parts: Any, store: Any, indices: Any, *rest: Any) -> Any:
         if indices is parts.splits["test"]:
             tested.append(tmp_path)
-        return real(model, parts, store, indices, fabric)
+        return real(model, parts, store, indices, *rest)
 
     monkeypatch.setattr(session, "predict", predict)
     clock(monkeypatch)

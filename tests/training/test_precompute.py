@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from g2n2.data.dense_store import DenseStore
-from g2n2.data.pair_table import PairTable
 from g2n2.data.store import GraphStore
 from g2n2.errors import DataError
 from g2n2.nn.baselines import baseline
@@ -29,33 +27,21 @@ def network(seed=0, device="cpu", **options):
     return baseline("GNNML3", node_features=2, width=8, layers=2, **options).to(device)
 
 
-def test_a_table_gives_what_was_made_of_each_graph(monkeypatch):
-    monkeypatch.setattr("g2n2.data.pair_table.AT_ONCE", 300)  # made in many pieces
-    store = GraphStore(GRAPHS)
-    table = PairTable(store, lambda b: torch.stack([b.adjacency, 2 * b.adjacency + 1], dim=-1))
-    batch = store.batch(CHOSEN)
-    pairs = batch.mask[:, :, None] & batch.mask[:, None]
-    for wider in (0, 3):
-        made = table.batch(torch.from_numpy(CHOSEN), batch.mask.shape[1] + wider)
-        n = batch.mask.shape[1]
-        assert torch.equal(made[:, :n, :n, 0], batch.adjacency)
-        assert torch.equal(made[:, :n, :n, 1], (2 * batch.adjacency + 1) * pairs)
-        assert not bool(made[:, n:].any())
-        assert not bool(made[:, :, n:].any())
-    assert table.rows.shape == (int((GRAPHS.sizes**2).sum()), 2), "no padding is kept"
-    assert PairTable.bytes_of(store, 2) == table.rows.nbytes
-
-
-def test_a_network_says_the_same_of_supports_it_is_given():
+def test_a_network_says_the_same_of_supports_it_is_given(monkeypatch):
+    monkeypatch.setattr("g2n2.training.precompute.AT_ONCE", 300)  # made in many pieces
     model, store = network(), GraphStore(GRAPHS)
     without = store.batch(CHOSEN)
     precompute_supports(model, store, Recorded())
+    assert len(store.designed) == int((GRAPHS.sizes**2).sum()), "no padding is kept"
     batch = store.batch(CHOSEN)
     assert without.designed is None
     torch.testing.assert_close(
         batch.designed, model.supports.designed(batch.adjacency, batch.mask), rtol=1e-4, atol=1e-5
     )
     torch.testing.assert_close(model(batch), model(without), rtol=1e-4, atol=1e-5)
+    rows = store.packed(CHOSEN)
+    again = model(without)[np.argsort(GRAPHS.sizes[CHOSEN], kind="stable")]
+    torch.testing.assert_close(model(rows), again, rtol=1e-4, atol=1e-5)
 
 
 def test_given_supports_are_read_and_not_made_again(monkeypatch):
@@ -120,7 +106,7 @@ def steps_of(model, store):
     on_gpu = store.device.type == "cuda"
     optimiser = torch.optim.Adam(model.parameters(), lr=rate, capturable=on_gpu, foreach=on_gpu)
     task = Task.of(GRAPHS)
-    return GraphedStep(model, optimiser, Average(model, 0.0), DenseStore(store), task, 8, 1.0, None)
+    return GraphedStep(model, optimiser, Average(model, 0.0), store, task, 8, 1.0, None)
 
 
 def test_a_recorded_step_reads_the_table():
@@ -130,7 +116,7 @@ def test_a_recorded_step_reads_the_table():
     expected, _ = Task.of(GRAPHS).loss(model(batch), batch.targets)
     precompute_supports(model, store, Recorded())
     step = steps_of(model, store)
-    step._whole(step._fill(CHOSEN, 0.0, 1))
+    step._whole(step._tell(CHOSEN, 0.0, 0.0))
     torch.testing.assert_close(step.loss, expected.detach(), rtol=1e-4, atol=1e-5)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from g2n2.data.batching import epoch_batches
 from g2n2.data.graph_set import GraphSet
+from g2n2.data.packed_batch import PackedBatch
 from g2n2.errors import TrainingError
 from g2n2.nn import memory_budget
 from g2n2.nn.model import GrammarGNN
@@ -37,14 +37,14 @@ def run(folder: Path, graphs: Any = None, notes: list[str] | None = None, **chan
 
 
 def out_of_memory_above(graphs: int, error: Callable[[], Exception]) -> Callable[..., Tensor]:
-    real = GrammarGNN.network
+    real = GrammarGNN.forward
 
-    def network(self: GrammarGNN, adjacency: Tensor, *rest: Tensor) -> Tensor:
-        if len(adjacency) > graphs:
+    def forward(self: GrammarGNN, batch: PackedBatch) -> Tensor:
+        if len(batch) > graphs:
             raise error()
-        return real(self, adjacency, *rest)
+        return real(self, batch)
 
-    return network
+    return forward
 
 
 def no_memory() -> Exception:
@@ -60,7 +60,7 @@ def plenty(tmp_path_factory: pytest.TempPathFactory) -> Result:
 def test_out_of_memory_halves_the_micro_batch_and_changes_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plenty: Result
 ) -> None:
-    monkeypatch.setattr(GrammarGNN, "network", out_of_memory_above(3, no_memory))
+    monkeypatch.setattr(GrammarGNN, "forward", out_of_memory_above(3, no_memory))
     notes: list[str] = []
     little = run(tmp_path, notes=notes, precision="64")
     assert [note for note in notes if "memory" in note] == [
@@ -91,7 +91,7 @@ def test_the_memory_budget_is_kept_the_same_way(
 def test_memory_too_small_for_one_graph_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(GrammarGNN, "network", out_of_memory_above(0, no_memory))
+    monkeypatch.setattr(GrammarGNN, "forward", out_of_memory_above(0, no_memory))
     with pytest.raises(TrainingError, match=r"not suffice for one graph of 8 nodes: CUDA out of"):
         run(tmp_path)
 
@@ -100,7 +100,7 @@ def test_another_error_is_not_taken_for_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = out_of_memory_above(3, lambda: RuntimeError("a size that does not fit"))
-    monkeypatch.setattr(GrammarGNN, "network", fault)
+    monkeypatch.setattr(GrammarGNN, "forward", fault)
     with pytest.raises(RuntimeError, match="does not fit"):
         run(tmp_path)
 
@@ -172,17 +172,3 @@ def test_a_replay_that_does_not_fit_is_given_up(
     result = run(tmp_path / "run", notes=notes)
     assert sum("without them" in note for note in notes) == 1
     assert result.history[-1]["loss"] == pytest.approx(plenty.history[-1]["loss"], rel=1e-5)
-
-
-def test_graphs_of_like_size_go_through_the_network_together() -> None:
-    """Where no CUDA graph is replayed; a share stays as it is where graphs feel each other."""
-    sizes = np.array([5, 600, 6, 7, 300, 8, 9, 6])
-    stepper = cast(
-        Stepper, SimpleNamespace(sort_by_size=True, micro=4, store=SimpleNamespace(graphs=None))
-    )
-    stepper.store.graphs = cast(GraphSet, SimpleNamespace(sizes=sizes))
-    mine = np.array([0, 1, 2, 4, 5, 6, 7])
-    found = [piece.tolist() for piece in Stepper._pieces(stepper, mine)]
-    assert found == [[1], [4, 6], [5, 2, 7, 0]]
-    stepper.sort_by_size = False
-    assert [len(piece) for piece in Stepper._pieces(stepper, mine)] == [4, 3]

@@ -123,7 +123,7 @@ def _torch() -> tuple[str, str, list[str]]:
     gpu = torch.cuda.get_device_properties(0)
     count = torch.cuda.device_count()
     if _version("triton"):
-        backends.append("triton")
+        backends[-1] += " with kernels"
     shown = f"{count} × {gpu.name}, {gpu.total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}"
     return torch.__version__, shown, backends
 

@@ -59,6 +59,23 @@ def ordered_batches(sizes: Ints, batch: int, entries: int | None = None) -> list
     return [*batches, ranked[start:]] if start < len(ranked) else batches
 
 
+def row_batches(sizes: Ints, batch: int, pairs: int) -> list[Ints]:
+    """Batches of packed rows for evaluation: graphs one after the other.
+
+    Args:
+        sizes: `[G]` nodes of each graph.
+        batch: Graphs in a batch, at most.
+        pairs: Of a batch, at most, unless one graph alone has more.
+    """
+    batches, start, filled = [], 0, 0
+    for end, rows in enumerate((sizes**2).tolist()):
+        if end > start and (end - start == batch or filled + rows > pairs):
+            batches.append(np.arange(start, end))
+            start, filled = end, 0
+        filled += rows
+    return [*batches, np.arange(start, len(sizes))] if start < len(sizes) else batches
+
+
 def padding_waste(sizes: Ints, batches: Sequence[Ints]) -> float:
     """Share of padded entries among all B·N² of the batches."""
     filled = padded = 0

@@ -21,19 +21,19 @@ GRAIN = 64
 
 
 class Capacity(NamedTuple):
-    """Rows of pairs and of nodes."""
+    """Rows of pairs and of nodes; at least one row of pairs belongs to no graph."""
 
     pairs: int
     nodes: int
 
     def holds(self, sizes: Ints) -> bool:
         """Whether graphs of these sizes fit."""
-        return int((sizes**2).sum()) <= self.pairs and int(sizes.sum()) <= self.nodes
+        return int((sizes**2).sum()) < self.pairs and int(sizes.sum()) <= self.nodes
 
 
 def capacity_of(sizes: Ints) -> Capacity:
     """The capacity of one batch, a little more than it needs."""
-    return Capacity(_rounded(int((sizes**2).sum())), _rounded(int(sizes.sum())))
+    return Capacity(_rounded(int((sizes**2).sum()) + 1), _rounded(int(sizes.sum())))
 
 
 def capacities(sizes: Ints, batch: int, count: int = MOST) -> tuple[Capacity, ...]:
@@ -59,7 +59,7 @@ def capacities(sizes: Ints, batch: int, count: int = MOST) -> tuple[Capacity, ..
     for end in chosen_ends:
         room = ranked[end - 1]
         inside = pairs <= room
-        found.append(Capacity(_rounded(int(room)), _rounded(int(nodes[inside].max()))))
+        found.append(Capacity(_rounded(int(room) + 1), _rounded(int(nodes[inside].max()))))
     return tuple(dict.fromkeys(found))
 
 

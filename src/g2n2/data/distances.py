@@ -33,14 +33,23 @@ def distance_channels(positions: Tensor, mask: Tensor, kinds: tuple[str, ...]) -
         mask: `[B, N]`.
         kinds: `raw` d, `square` d²/10, `inverse` 1/d, `rbfK` K Gaussian bumps of d.
     """
-    steps = positions[:, :, None] - positions[:, None]
-    squared = steps.square().sum(-1, keepdim=True)
     n = mask.shape[1]
     others = ~torch.eye(n, dtype=torch.bool, device=mask.device)
-    present = (mask[:, :, None] & mask[:, None] & others).unsqueeze(-1)
+    present = mask[:, :, None] & mask[:, None] & others
+    return _channels(positions[:, :, None] - positions[:, None], present, kinds)
+
+
+def distance_rows(positions: Tensor, start: Tensor, end: Tensor, kinds: tuple[str, ...]) -> Tensor:
+    """`[Q, 3]` positions to `[P, D]` for the pairs of these nodes, zero where they are the same."""
+    steps = positions.index_select(0, start) - positions.index_select(0, end)
+    return _channels(steps, start != end, kinds)
+
+
+def _channels(steps: Tensor, present: Tensor, kinds: tuple[str, ...]) -> Tensor:
+    squared = steps.square().sum(-1, keepdim=True)
     distance = squared.clamp(min=1e-12).sqrt()
     channels = [_channel(kind, distance, squared) for kind in kinds]
-    return torch.cat(channels, dim=-1) * present
+    return torch.cat(channels, dim=-1) * present.unsqueeze(-1)
 
 
 def _channel(kind: str, distance: Tensor, squared: Tensor) -> Tensor:

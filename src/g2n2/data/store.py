@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..ops.packing import Packing
 from .batch import LARGE, GraphBatch, dense, sparse
-from .distances import distance_channels, distance_width
+from .distances import distance_channels, distance_rows, distance_width
 from .graph_set import GraphSet, Ints, ragged_rows
-
-if TYPE_CHECKING:
-    from .pair_table import PairTable
+from .packed_batch import PackedBatch
 
 
 class GraphStore:
@@ -30,10 +28,10 @@ class GraphStore:
             of large graphs.
 
     Attributes:
-        designed: Precomputed spectral supports of all graphs, or None.
+        designed: `[ΣP, k]` precomputed spectral supports of the pairs of all graphs, or None.
     """
 
-    designed: PairTable | None = None
+    designed: Tensor | None = None
 
     def __init__(
         self,
@@ -45,8 +43,8 @@ class GraphStore:
     ) -> None:
         self.graphs, self.distance, self.columns_only = graphs, distance, columns_only
         self.device, self.dtype = torch.device(device), dtype
-        self.node_offsets = graphs.node_offsets
-        self.edge_offsets = graphs.edge_offsets
+        self.node_offsets, self.edge_offsets = graphs.node_offsets, graphs.edge_offsets
+        self.pair_offsets = np.concatenate([[0], np.cumsum(graphs.sizes**2)])
         self.edges = self._put(graphs.edges)
         self.node_features = self._put(graphs.node_features)
         self.edge_features = self._put(graphs.edge_features)
@@ -85,21 +83,63 @@ class GraphStore:
             edges = torch.cat([edges, channels], dim=-1)
         designed = None
         if self.designed is not None:
-            designed = self.designed.batch(self._index(indices), widest)
+            pairs = batch.mask[:, :, None] & batch.mask[:, None]
+            designed = self.designed.new_zeros(*pairs.shape, self.designed.shape[1])
+            designed[pairs] = self.designed[self._rows(self.pair_offsets, indices)]
         return replace(batch, edges=edges, targets=self._targets(batch, indices), designed=designed)
 
-    def padded(self, span: slice, widest: int) -> GraphBatch:
-        """Consecutive graphs, padded to `widest` nodes, without distances or targets."""
-        return self._build(dense, np.arange(len(self))[span], widest)
+    def packed(self, indices: Ints) -> PackedBatch:
+        """The graphs of these indices as rows, the smallest first, with targets."""
+        sizes = self.graphs.sizes
+        indices = indices[np.argsort(sizes[indices], kind="stable")]
+        packing = Packing(sizes[indices].tolist(), self.device)
+        edge_rows = self._rows(self.edge_offsets, indices)
+        node_rows = self._rows(self.node_offsets, indices)
+        pairs = self.pair_rows(indices)
+        adjacency = torch.zeros(packing.pairs, 1, dtype=self.dtype, device=self.device)
+        if self.weights is None:
+            adjacency.index_add_(0, pairs, adjacency.new_ones(len(pairs), 1))
+        else:
+            adjacency.index_add_(0, pairs, self.weights[edge_rows].unsqueeze(1))
+        edges = adjacency.new_zeros(packing.pairs, self.edge_features.shape[1])
+        edges.index_add_(0, pairs, self.edge_features[edge_rows])
+        if self.positions is not None:
+            first, number = packing.ends
+            ends = first, first - packing.place[first] + number
+            channels = distance_rows(self.positions[node_rows], *ends, self.distance)
+            edges = torch.cat([edges, channels], dim=-1)
+        if self.graphs.level == "graph":
+            targets = self.targets[self._index(indices)]
+        elif self.graphs.level == "node":
+            targets = self.targets[node_rows]
+        else:
+            targets = self.targets.new_full((packing.pairs, self.targets.shape[1]), torch.nan)
+            targets[pairs] = self.targets[edge_rows]
+        designed = None
+        if self.designed is not None:
+            designed = self.designed[self._rows(self.pair_offsets, indices)]
+        return PackedBatch(
+            packing,
+            indices,
+            adjacency,
+            self.node_features[node_rows],
+            edges,
+            self.graphs.directed,
+            targets,
+            designed,
+        )
 
-    def padded_positions(self, widest: int) -> Tensor | None:
-        """`[G, widest, 3]`, or None without positions."""
-        if self.positions is None:
-            return None
-        mask = torch.arange(widest, device=self.device) < self._index(self.graphs.sizes)[:, None]
-        positions = self.positions.new_zeros(*mask.shape, 3)
-        positions[mask] = self.positions
-        return positions
+    def pair_rows(self, indices: Ints, reverse: bool = False) -> Tensor:
+        """Which pair each edge of some graphs is, counted over the graphs one after the other.
+
+        With `reverse`, the pair of the same nodes the other way round.
+        """
+        sizes = self._index(self.graphs.sizes[indices])
+        owner = self._graph_of_edge(indices)
+        start, end = self.edges[:, self._rows(self.edge_offsets, indices)]
+        starts = sizes.square().cumsum(0) - sizes.square()
+        start, end = (end, start) if reverse else (start, end)
+        return starts[owner] + start * sizes[owner] + end
 
     def _build(self, build: Callable[..., GraphBatch], indices: Ints, widest: int) -> GraphBatch:
         edge_rows = self._rows(self.edge_offsets, indices)

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task
-from ..data.batch import GraphBatch
 from ..errors import LoweringError
-from .model import GrammarGNN
+from .model import AnyBatch, GrammarGNN
 from .supports import SpectralSupports
 
 Options = Mapping[str, Any]
@@ -162,8 +161,8 @@ def baseline(
 class WithoutEdgeFeatures(GrammarGNN):
     """The network of a grammar that has no matrices to hold edge features: it leaves them out."""
 
-    def checked(self, batch: GraphBatch) -> tuple[Tensor, ...]:
-        return super().checked(replace(batch, edges=batch.edges[..., :0]))
+    def fitted(self, batch: AnyBatch) -> AnyBatch:
+        return super().fitted(replace(batch, edges=batch.edges[..., :0]))
 
 
 def _grammar(name: str, preset: str) -> Callable[[Options], nn.Module]:

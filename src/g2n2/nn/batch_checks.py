@@ -5,11 +5,12 @@ from __future__ import annotations
 from torch import nn
 
 from ..data.batch import GraphBatch
+from ..data.packed_batch import PackedBatch
 from ..errors import DataError, ShapeError
 
 
 def validate_batch(
-    model: nn.Module, batch: GraphBatch, node_features: int, edge_features: int
+    model: nn.Module, batch: GraphBatch | PackedBatch, node_features: int, edge_features: int
 ) -> None:
     """Compare a batch with what a network was made for.
 

@@ -27,8 +27,10 @@ class Copies:
         if dtype is None:
             return
         left = {n: p for n, p in model.named_parameters() if n.startswith(READ_IN_HALF)}
-        for names in model.stacked_weights():
-            self.groups.append({name: left.pop(name) for name in names})
+        names = {id(weight): name for name, weight in left.items()}
+        for stacked in model.packed.stacked_weights():
+            own = [names[id(weight)] for weight in stacked]
+            self.groups.append({name: left.pop(name) for name in own})
         self.groups += [{name: weight} for name, weight in left.items()]
         for group in self.groups:
             stacked = torch.cat([weight.detach() for weight in group.values()])

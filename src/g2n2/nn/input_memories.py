@@ -23,7 +23,7 @@ def input_memories(
 ) -> Memories:
     """C⁰, H⁰ and the rest, as the input plan says; marks follow the features of the nodes."""
     if plan.marks:
-        given = nodes[..., plan.node_features :].split(1, dim=-1)
+        given = torch.split(nodes[..., plan.node_features :], 1, dim=-1)
         constants = ChainMap(dict(zip(plan.marks, given, strict=True)), constants)  # type: ignore[arg-type]
         nodes = nodes[..., : plan.node_features]
     features: dict[str, Callable[[], tuple[Tensor, Tensor]]] = {

@@ -56,8 +56,8 @@ class MarkedCopies:
 
     def chunks(self, most: int) -> list[MarkedCopies]:
         """The copies in groups of at most `most`."""
-        parts = zip(*(t.split(most) for t in (self.graph, self.vertex, self.weight)), strict=True)
-        return [MarkedCopies(*part) for part in parts]
+        parts = (torch.split(t, most) for t in (self.graph, self.vertex, self.weight))
+        return [MarkedCopies(*part) for part in zip(*parts, strict=True)]
 
     def of(self, batch: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """The copies of a batch: adjacency, nodes with one more column, edges and mask."""
@@ -76,15 +76,9 @@ class MarkedCopies:
         return values.new_zeros(graphs, values.shape[1]).index_add(0, self.graph, weighted)
 
 
-def choose_marks(
-    marks: Marks,
-    adjacency: Tensor,
-    nodes: Tensor,
-    edges: Tensor,
-    mask: Tensor,
-    training: bool = False,
-) -> MarkedCopies:
-    """The marked copies of the graphs of a batch, given as a network reads it."""
+def choose_marks(marks: Marks, batch: Sequence[Tensor], training: bool = False) -> MarkedCopies:
+    """The marked copies of a batch: adjacency, features of nodes and of edges, mask."""
+    adjacency, nodes, edges, mask = batch
     if marks == "orbits":
         weight = _orbit_sizes(adjacency, nodes, edges, mask)
     elif marks == "heavy":
@@ -171,7 +165,7 @@ class SumsOverMarks(nn.Module):
             return features(*batch)
         mask = batch[-1]
         mixer = cast(nn.Sequential, self.mixers[depth - 1])
-        copies = choose_marks(self.plan.chosen, *batch, training=self.training)
+        copies = choose_marks(self.plan.chosen, batch, self.training)
         parts = copies.chunks(max(1, at_once // mask.shape[1] ** (depth - 1)))
         again = len(parts) > 1 and torch.is_grad_enabled()
 

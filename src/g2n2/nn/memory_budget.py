@@ -45,7 +45,10 @@ def refuse_over_budget(
         return  # sizes are symbols there, and the batch exists already
     weight = next(model.parameters())
     training = torch.is_grad_enabled() and model.training
-    need = estimate(model, count, nodes, weight.element_size(), training, entries)
+    asked = count, nodes, weight.element_size(), training, entries
+    if asked not in model.estimates:
+        model.estimates[asked] = estimate(model, *asked)
+    need = model.estimates[asked]
     budget = model.memory_budget
     if budget is None:
         limit = device_memory if need <= _HARMLESS else available_memory
@@ -84,7 +87,7 @@ def estimate(
     else:
         batch = entries * _SPARSE_ENTRY
     largest = max(part.activations for part in cost.parts.values()) * bytes_each
-    if not training and model.executor(next(model.parameters()).device) == "packed":
+    if not training and model.packs:
         largest -= count * nodes**2 * _hidden_width(model) * bytes_each
     return batch + largest + (cost.activation_bytes(bytes_each) if training else 0)
 

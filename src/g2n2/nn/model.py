@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,14 +18,14 @@ from ..compiler.plan import NetworkPlan
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task
 from ..data.batch import LARGE, GraphBatch, block_diagonal
+from ..data.packed_batch import PackedBatch
 from ..data.pyg_fields import pyg_data, pyg_shape
-from ..errors import DataError, ShapeError
+from ..errors import DataError, LoweringError, ShapeError
 from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..grammars.grammar import Grammar
 from ..language.terms import Leaf, subterms
 from ..ops.precision import without_autocast
 from .batch_checks import validate_batch
-from .fast import KERNEL_DTYPES, Backend, BatchContext, FastLayer, choose, embedded
 from .initialisation import initialise
 from .input_memories import input_memories
 from .layer import ApplyRule, Memories, PlannedLayer, linear
@@ -39,6 +39,12 @@ from .supports import SpectralSupports
 
 if TYPE_CHECKING:
     from ..verdict import Verdict
+
+BACKENDS = ("auto", "reference", "packed")
+RENAMED = {"plain": "packed", "triton": "packed"}
+"""What backends were called before."""
+
+AnyBatch = TypeVar("AnyBatch", GraphBatch, PackedBatch)
 
 
 class GrammarGNN(nn.Module):
@@ -72,8 +78,8 @@ class GrammarGNN(nn.Module):
             of supports without a definition.
         typical_size: Mean number of nodes of the graphs to come; scales sums in `modern`.
         memory_budget: Bytes one forward and backward pass may take; what is free where None.
-        backend: `reference` as the plan reads, `packed` on rows without padding, `triton` with
-            fused kernels; `auto` takes the fastest there is.
+        backend: `reference` as the plan reads, `packed` on rows without padding, with kernels for
+            small graphs on a GPU; `auto` is `packed`.
         pooling: `sum`, `mean` or `max`, for all parts or by part; the preset's where None.
         functions: `mlp` for an MLP on every memory; `free` only where it adds nothing to the words
             of the grammar, and linear maps elsewhere.
@@ -87,7 +93,7 @@ class GrammarGNN(nn.Module):
     Input is a `GraphBatch`, a PyG `Data` or `Batch`, or PyG's tensors. Output is `[B, out]` for
     graphs; for nodes and edges `[B, N, out]` and `[B, N, N, out]` from a GraphBatch, and one row
     per node or per column of `edge_index` from PyG. Where the batch's A is sparse, edges have one
-    row for each of its entries.
+    row for each of its entries. A `PackedBatch` gives one row per graph, node or pair.
 
     Attributes:
         columns_only: Whether a sparse A will do: rules use it only in products with columns.
@@ -144,7 +150,8 @@ class GrammarGNN(nn.Module):
         self.formula = ""
         self.typical_size = typical_size
         self.memory_budget = memory_budget
-        self.backend = choose(backend, torch.device("cpu")) if backend != "auto" else backend
+        self.estimates: dict[tuple[int | None, ...], int] = {}
+        self.backend = known_backend(backend)
         self.supports = supports
         self._build(self.plan)
         initialise(self)
@@ -163,7 +170,6 @@ class GrammarGNN(nn.Module):
         )
         layers = [PlannedLayer(layer, plan.preset) for layer in plan.layers]
         self.layers = nn.ModuleList(layers)
-        self.fast = [FastLayer(layer) for layer in layers]
         self.packed = PackedNetwork(self)
         self.readout = Readout(plan.readout, plan.preset, self.typical_size)
         self.marks: SumsOverMarks | None = None
@@ -202,6 +208,8 @@ class GrammarGNN(nn.Module):
             batch: `[nodes]` the graph of each node, sorted; None for one graph.
             edge_weight: `[E]` entries of A, 1 where None.
         """
+        if isinstance(x, PackedBatch):
+            return self.packed.on_batch(self.fitted(x))
         if isinstance(x, GraphBatch):
             return self.network(*self.checked(x))
         data = pyg_data(x, edge_index, edge_attr, batch, edge_weight)
@@ -215,8 +223,8 @@ class GrammarGNN(nn.Module):
         refuse_over_budget(self, count, nodes, data.edge_index.shape[-1] if sparse else None)
         return GraphBatch.from_pyg(data, columns_only=self.columns_only)
 
-    def checked(self, batch: GraphBatch) -> tuple[Tensor, ...]:
-        """The four tensors of a batch that fits this network, or five where supports are known.
+    def fitted(self, batch: AnyBatch) -> AnyBatch:
+        """The batch, if it fits this network.
 
         Raises:
             ShapeError: Another number of features, or too large for the memory budget.
@@ -232,6 +240,10 @@ class GrammarGNN(nn.Module):
                 f"{self.plan.grammar.name or 'this grammar'} reads Aᵀ: {reads}, "
                 "or symmetrise the graphs"
             )
+        if isinstance(batch, PackedBatch):
+            packing = batch.packing
+            refuse_over_budget(self, -(-packing.pairs // packing.most**2), packing.most)
+            return batch
         sparse = batch.adjacency.is_sparse
         if sparse and not self.columns_only:
             raise DataError(
@@ -241,6 +253,11 @@ class GrammarGNN(nn.Module):
             )
         count, nodes = batch.mask.shape
         refuse_over_budget(self, count, nodes, batch.adjacency._nnz() if sparse else None)
+        return batch
+
+    def checked(self, batch: GraphBatch) -> tuple[Tensor, ...]:
+        """The four tensors of a batch that fits this network, or five where supports are known."""
+        batch = self.fitted(batch)
         four = batch.adjacency, batch.nodes, batch.edges, batch.mask
         if batch.designed is None or not isinstance(self.supports, SpectralSupports):
             return four
@@ -260,13 +277,13 @@ class GrammarGNN(nn.Module):
             read = self.marks(self.features, at_once, (adjacency, nodes, edges, mask))
             with without_autocast(mask.device.type):
                 return self.readout.decide(read)
-        if self.executor(mask.device, adjacency.is_sparse) == "packed":
+        if self.packs:
             return self.packed(adjacency, nodes, edges, mask, designed)
         return self.read_out(*self.final(adjacency, nodes, edges, mask, designed), mask)
 
     def features(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
         """`[B, P]` what is read out of graphs before the decision layers."""
-        if self.executor(mask.device) == "packed":
+        if self.packs:
             graphs = self.packed.pack(adjacency, nodes, edges, mask)
             rows = self.packed.features(self.packed.run(graphs), graphs)
             return rows.index_select(0, graphs.packing.caller.argsort())
@@ -277,8 +294,7 @@ class GrammarGNN(nn.Module):
     def read_out(self, memories: Memories, constants: Constants, mask: Tensor) -> Tensor:
         """Outputs from the last memories, in the dtype of the weights whatever autocast says."""
         with without_autocast(mask.device.type):
-            kernels = self.executor(mask.device) == "triton"
-            output: Tensor = self.readout(memories, mask, constants, kernels)
+            output: Tensor = self.readout(memories, mask, constants)
         return output
 
     def final(
@@ -293,74 +309,37 @@ class GrammarGNN(nn.Module):
     ) -> tuple[Memories, LazyConstants]:
         """The memories after `depth` layers, all where None, and the constants rules may name."""
         constants = self.constants(adjacency, mask, designed)
-        if self.executor(mask.device, adjacency.is_sparse) == "packed":
+        if self.packs:
             graphs = self.packed.pack(adjacency, nodes, edges, mask, designed)
             memories = self.packed.run(graphs, depth)
-            return self.packed.unpacked(memories, graphs, mask), constants
-        return self.run(self.first(nodes, edges, constants), constants, mask, depth), constants
+            return self.packed.unpacked_memories(memories, graphs, mask), constants
+        memories = input_memories(self.plan.inputs, self.words, nodes, edges, constants)
+        return self._run(memories, constants, mask, depth), constants
 
-    def first(self, nodes: Tensor, edges: Tensor, constants: Constants) -> Memories:
-        """What the network reads of its graphs, before any weight."""
-        return input_memories(self.plan.inputs, self.words, nodes, edges, constants)
-
-    def run(
-        self, first: Memories, constants: LazyConstants, mask: Tensor, depth: int | None = None
+    def _run(
+        self, memories: Memories, constants: LazyConstants, mask: Tensor, depth: int | None
     ) -> Memories:
-        """The memories after `depth` layers, all where None, from those of `first`.
+        """The memories after `depth` layers, as the layers are written.
 
         Under autocast the layers run in its dtype. The embedding does not: distances need more
         digits than a half-precision input has.
         """
-        device = mask.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-        memories = dict(first)
-        if self.by_reference:
-            with without_autocast(device):
-                for letter, embed in self.embeddings.items():
-                    memories[letter] = embed(memories[letter])
-            for number, layer in enumerate(list(self.layers)[:depth]):
-                memories = layer(self._between(memories, number), constants)
-            return memories
-        with without_autocast(device):
+        with without_autocast(mask.device.type):
             for letter, embed in self.embeddings.items():
-                memories[letter] = embedded(memories[letter], cast(nn.Linear, embed), dtype)
-            if dtype is not None:
-                memories = {letter: value.to(dtype) for letter, value in memories.items()}
-                constants = constants.to(dtype)
-            surroundings = BatchContext(constants, mask)
-            for number, fast in enumerate(self.fast[:depth]):
-                memories = fast(self._between(memories, number), surroundings)
+                memories[letter] = embed(memories[letter])
+        for number, layer in enumerate(list(self.layers)[:depth]):
+            if number and self.plan.preset.between:
+                memories = {letter: value.relu() for letter, value in memories.items()}
+            memories = layer(memories, constants)
         return memories
 
-    def _between(self, memories: Memories, number: int) -> Memories:
-        """What the layer of that number reads of what the one before it gave."""
-        if not number or not self.plan.preset.between:
-            return memories
-        return {letter: value.relu() for letter, value in memories.items()}
-
-    def stacked_weights(self) -> list[list[str]]:
-        """Names of the weights that layers stack into one, in that order."""
-        names = {id(weight): name for name, weight in self.named_parameters()}
-        return [
-            [names[id(weight)] for weight in own]
-            for fast in self.fast
-            if fast.small is not None
-            for own in fast.small.weights().values()
-        ]
-
-    def executor(self, device: torch.device, sparse: bool = False) -> Backend:
-        """What computes a batch on a device: `choose`, less kernels where there are none.
-
-        There are none for float64 and for a sparse A.
-        """
-        chosen = choose(self.backend, device)
-        kernels = not sparse and next(self.parameters()).dtype in KERNEL_DTYPES
-        return "packed" if chosen == "triton" and not kernels else chosen
-
     @property
-    def by_reference(self) -> bool:
-        """Whether `run` computes layers as they are written, and not by kernels."""
-        return self.executor(next(self.parameters()).device) != "triton"
+    def packs(self) -> bool:
+        """Whether a batch is computed on packed rows, and not as the layers are written.
+
+        `torch.compile` fuses plain operations itself.
+        """
+        return self.backend != "reference" and not torch.compiler.is_compiling()
 
     def constants(
         self, adjacency: Tensor, mask: Tensor, designed: Tensor | None = None
@@ -499,3 +478,15 @@ class G2N2(GrammarGNN):
             memory_budget=memory_budget,
             backend=backend,
         )
+
+
+def known_backend(backend: str) -> str:
+    """The backend of a name, or of one it had before.
+
+    Raises:
+        LoweringError: There is none.
+    """
+    backend = RENAMED.get(backend, backend)
+    if backend not in BACKENDS:
+        raise LoweringError(f"no backend is called {backend!r}; known: {', '.join(BACKENDS)}")
+    return backend

@@ -1,16 +1,17 @@
-"""The packed executor: a network computed on rows without padding.
+"""The packed executor: a network computed on rows without padding, on a CPU and on a GPU.
 
-Graphs are sorted by size (`ops.packing`). Norms, selectors, entrywise rules and MLPs work on all
-rows at once; products and sums loop over runs of graphs of equal size. A rule without an op of its
-own is computed run by run as the layer writes it, so every grammar is covered. Nothing is padded,
-so nothing is masked. The executor reads the modules of a network and owns no parameters.
+Norms, selectors, entrywise rules and MLPs work on all rows at once. Rules that know graphs have ops
+of their own (`ops.packed`), or kernels for small graphs on a GPU (`ops.rule_kernels`). Any other
+rule is computed block by block as the layer writes it (`ops.packing`), so every grammar is covered.
+The executor reads the modules of a network and owns no parameters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, cast
 
 import torch
@@ -18,12 +19,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..compiler.lowering import Lowered, lower
+from ..data.packed_batch import PackedBatch
 from ..language.sorts import M, V
 from ..language.terms import A, Apply, Hole
 from ..ops import packed, packed_mlp
 from ..ops.packing import Packing
 from ..ops.precision import without_autocast
+from ..ops.rule_kernels.spec import MOST_NODES, KernelRule
 from .input_memories import input_memories
+from .kernel_layer import KernelLayer
 from .layer import (
     ApplyRule,
     BilinearUpdate,
@@ -36,6 +40,7 @@ from .layer import (
     through,
 )
 from .lazy_constants import LazyConstants
+from .supports import SpectralSupports
 
 if TYPE_CHECKING:
     from .model import GrammarGNN
@@ -53,6 +58,14 @@ Kind = Literal[
 
 SPARSE = 0.25
 """Share of entries of A that are not 0, below which products with A skip the zeros."""
+KERNEL_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+OUTPUT_ROWS = {"graph": "S", "node": "V", "edge": "M"}
+"""The variable whose memory has a row for each output, by task."""
+
+
+def has_kernels(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether there are kernels for memories of this dtype on a device."""
+    return device.type == "cuda" and dtype in KERNEL_DTYPES and find_spec("triton") is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,52 +74,36 @@ class PackedGraphs:
 
     Attributes:
         packing: Where its graphs lie.
-        adjacency: A of each run, `[g, n, n]`, dense or sparse.
-        nodes: `[Q, F]`.
-        edges: `[P, E]`; None where A is sparse.
-        constants: What rules may name, run by run.
-        entries: For a sparse A, where its entries are once they are sorted by run.
+        first: The input memories.
+        constants: What rules may name, block by block.
+        adjacency: `[P, 1]` A; None where it is sparse or no rule names it.
+        entries: For a sparse A, where its entries are once they are sorted by block.
+        kernels: Whether kernels compute what they can.
     """
 
     packing: Packing
-    adjacency: list[Tensor]
-    nodes: Tensor
-    edges: Tensor | None
+    first: Memories
     constants: list[LazyConstants]
+    adjacency: Tensor | None = None
     entries: Tensor | None = None
-
-    @cached_property
-    def masks(self) -> list[Tensor]:
-        """All nodes of each run are there."""
-        device = self.nodes.device
-        shapes = [run.shape("V") for run in self.packing.runs]
-        return [torch.ones(shape, dtype=torch.bool, device=device) for shape in shapes]
+    kernels: bool = False
 
     @cached_property
     def sparse(self) -> Tensor | None:
         """A of all graphs as one sparse `[Q, Q]`, where it is dense and most entries are 0."""
-        if any(part.is_sparse for part in self.adjacency):
+        if self.adjacency is None or self.packing.padded:
             return None
-        entries = self.packing.rows([part.unsqueeze(-1) for part in self.adjacency], "M")[:, 0]
+        entries = self.adjacency[:, 0]
         places = entries.nonzero()[:, 0]
         if len(places) > SPARSE * len(entries):
             return None
-        starts = self.packing.row_starts
-        start = torch.searchsorted(starts, places, right=True) - 1
-        end = places - starts[start] + start - self.packing.place[start]
+        start, end = (ends[places] for ends in self.packing.ends)
         return torch.sparse_coo_tensor(
-            torch.stack([start, end]),
+            torch.stack([start, end + start - self.packing.place[start]]),
             entries[places],
             2 * (self.packing.nodes,),
             is_coalesced=True,
             check_invariants=False,
-        )
-
-    def to(self, dtype: torch.dtype) -> PackedGraphs:
-        """The same with constants of another dtype."""
-        constants = [constants.to(dtype) for constants in self.constants]
-        return PackedGraphs(
-            self.packing, self.adjacency, self.nodes, self.edges, constants, self.entries
         )
 
 
@@ -157,33 +154,66 @@ class PackedRule:
                 return packed_mlp.Part(self._inner(operands, graphs), diagonal=True)
             case "hadamard":
                 return packed_mlp.Part(operands[0], operands[1])
-            case "product":
-                value = packed.matrix_matrix(operands[0], operands[1], packing, rule.power)
-            case "column":
+            case "product" if graphs.kernels:
+                value = self._by_kernel(torch.cat(list(operands), dim=1), None, graphs)
+            case "column" if graphs.kernels:
+                value = self._by_kernel(operands[0], operands[1], graphs)
+            case "product" if not packing.padded:
+                value = packed.matrix_matrix(torch.cat(list(operands), dim=1), packing, rule.power)
+            case "column" if not packing.padded:
                 value = packed.matrix_column(operands[0], operands[1], packing, rule.power)
             case "entrywise":
                 value = rule.compute(operands, {})
             case "adjacency" if graphs.sparse is not None:
                 value = packed.sparse_column(graphs.sparse, operands[0], packing, rule.power)
             case _:
-                value = self._by_run(rule.compute, operands, graphs, rule.rule.head.letter)
+                value = self._by_block(rule.compute, operands, graphs, rule.rule.head.letter)
         return packed_mlp.Part(value)
+
+    def selected_product(self, memory: Tensor, graphs: PackedGraphs) -> packed_mlp.Part:
+        """The product of two operands that are linear maps of one memory."""
+        selectors = cast(list[Select], list(self.rule.selectors))
+        weight = torch.cat([select.scaled_weight().to(memory.dtype) for select in selectors])
+        if not graphs.packing.padded:
+            value = packed.selected_product(memory, weight, graphs.packing, self.rule.power)
+            return packed_mlp.Part(value)
+        operands = functional.linear(memory, weight)
+        if graphs.kernels:
+            return packed_mlp.Part(self._by_kernel(operands, None, graphs))
+        pair = operands.chunk(2, dim=1)
+        return packed_mlp.Part(self._by_block(self.rule.compute, pair, graphs, "M"))
+
+    def _by_kernel(self, matrices: Tensor, column: Tensor | None, graphs: PackedGraphs) -> Tensor:
+        """M·M of both halves of the channels, or M·v."""
+        from ..ops.rule_kernels.triton import apply
+
+        packing = graphs.packing
+        if column is None:
+            width = matrices.shape[1] // 2
+            rule = KernelRule("product", (0, width), 0, width, self.rule.power)
+        else:
+            rule = KernelRule("column", (0, 0), 0, column.shape[1], self.rule.power)
+        value = apply(None, matrices, column, packing.scale, [rule], packing.index)
+        return value[0] if column is None else value[1]
 
     def _inner(self, operands: Sequence[Tensor], graphs: PackedGraphs) -> Tensor:
         if self.inner is None:
             return operands[0]
-        return self._by_run(self.inner, operands, graphs, "V")
+        return self._by_block(self.inner, operands, graphs, "V")
 
-    def _by_run(
+    def _by_block(
         self, compute: Lowered, operands: Sequence[Tensor], graphs: PackedGraphs, letter: str
     ) -> Tensor:
         rule, packing = self.rule, graphs.packing
         sources = zip(operands, rule.sources, strict=True)
         views = [packing.views(operand, source) for operand, source in sources]
         values = []
-        for number, (run, constants) in enumerate(zip(packing.runs, graphs.constants, strict=True)):
+        for number, constants in enumerate(graphs.constants):
             value = compute([view[number] for view in views], constants)
-            values.append(value * run.size ** (-rule.power / 2) if rule.power else value)
+            if rule.power:
+                scale = constants["1/√n"] ** rule.power
+                value = value * scale.view(-1, *[1] * (value.dim() - 1))
+            values.append(value)
         return packing.rows(values, letter)
 
 
@@ -192,6 +222,7 @@ class PackedLayer:
 
     def __init__(self, layer: PlannedLayer) -> None:
         self.layer = layer
+        self.by_kernels = KernelLayer.of(layer)
         self.rules: dict[str, list[PackedRule]] = {}
         self.selectors: dict[str, list[Select]] = {}
         for letter, update in layer.updates.items():
@@ -207,6 +238,8 @@ class PackedLayer:
 
     def __call__(self, memories: Memories, graphs: PackedGraphs) -> Memories:
         """The memories after the layer."""
+        if graphs.kernels and self.by_kernels is not None:
+            return self.by_kernels(memories, graphs.packing)
         read = dict(memories)
         for letter, norm in self.layer.norms.items():
             value, norm = memories[letter], cast(nn.RMSNorm, norm)
@@ -218,21 +251,15 @@ class PackedLayer:
         new: Memories = {}
         for letter, update in self.layer.updates.items():
             if isinstance(update, BilinearUpdate):
-                new[letter] = _by_run(update, memories, read, new, graphs)
+                new[letter] = _by_block(update, memories, read, new, graphs)
                 continue
             update = cast(Update, update)
-            parts = []
-            for rule in self.rules[letter]:
-                selectors = cast(list[Select], list(rule.rule.selectors))
-                if rule.kind == "selected product":
-                    memory = read["M"]
-                    weight = torch.cat(
-                        [select.scaled_weight().to(memory.dtype) for select in selectors]
-                    )
-                    value = packed.selected_product(memory, weight, graphs.packing, rule.rule.power)
-                    parts.append(packed_mlp.Part(value))
-                else:
-                    parts.append(rule.part([operands[id(s)] for s in selectors], graphs))
+            parts = [
+                rule.selected_product(read["M"], graphs)
+                if rule.kind == "selected product"
+                else rule.part([operands[id(select)] for select in rule.rule.selectors], graphs)
+                for rule in self.rules[letter]
+            ]
             if update.skips:
                 parts.insert(0, packed_mlp.Part(read[letter]))
             residual = memories[letter] if update.residual else None
@@ -261,8 +288,22 @@ class PackedNetwork:
     ) -> Tensor:
         """Outputs for a padded batch, zero at the padding."""
         graphs = self.pack(adjacency, nodes, edges, mask, designed)
-        memories = self.run(graphs)
-        return self._unpacked_output(self.outputs(memories, graphs), graphs, mask)
+        value = self.outputs(self.run(graphs), graphs)
+        letter = OUTPUT_ROWS[self.model.plan.readout.task]
+        if graphs.entries is not None and letter == "M":
+            return value.index_select(0, graphs.entries.argsort())
+        return unpacked(value, letter, graphs.packing, mask)
+
+    def on_batch(self, batch: PackedBatch) -> Tensor:
+        """Outputs for a batch of rows, one row for each graph, node or pair."""
+        graphs = self.of_batch(batch)
+        return self.outputs(self.run(graphs), graphs)
+
+    def of_batch(self, batch: PackedBatch) -> PackedGraphs:
+        """What layers read of a batch of rows."""
+        known = isinstance(self.model.supports, SpectralSupports)
+        designed = batch.designed if known else None
+        return self.from_rows(batch.packing, batch.nodes, batch.adjacency, batch.edges, designed)
 
     def pack(
         self,
@@ -273,40 +314,65 @@ class PackedNetwork:
         designed: Tensor | None = None,
     ) -> PackedGraphs:
         """The rows of a padded batch."""
-        packing = Packing(mask.sum(1).tolist(), mask.device)
-        width = mask.shape[1]
+        packing, width = Packing(mask.sum(1).tolist(), mask.device), mask.shape[1]
         node_rows = nodes.flatten(0, 1).index_select(0, packing.padded_nodes(width))
-        pair_rows: Tensor | None = None
-        supports: list[Tensor] | list[None] = [None] * len(packing.runs)
-        entries = None
         if adjacency.is_sparse:
-            matrices, entries = _sparse_runs(adjacency, packing)
-        else:
-            pairs = packing.padded_pairs(width)
-            flat = adjacency.reshape(-1, 1).index_select(0, pairs)
-            matrices = [part[..., 0] for part in packing.views(flat, "M")]
-            pair_rows = edges.flatten(0, 2).index_select(0, pairs)
-            if designed is not None:
-                rows = designed.flatten(0, 2).index_select(0, pairs)
-                supports = packing.views(rows, "M")
-        graphs = PackedGraphs(packing, matrices, node_rows, pair_rows, [], entries)
-        for matrix, mask_of_run, support in zip(matrices, graphs.masks, supports, strict=True):
-            graphs.constants.append(self.model.constants(matrix, mask_of_run, support))
-        return graphs
+            return self.from_sparse(adjacency, node_rows, packing)
+        pairs = packing.padded_pairs(width)
+        given = [adjacency.unsqueeze(-1), edges, *([] if designed is None else [designed])]
+        rows = [values.flatten(0, 2).index_select(0, pairs) for values in given]
+        return self.from_rows(packing, node_rows, *rows)
 
-    def first(self, graphs: PackedGraphs) -> Memories:
-        """The input memories as rows."""
-        model, packing = self.model, graphs.packing
-        nodes = packing.views(graphs.nodes, "V")
-        if graphs.edges is None:
-            none = graphs.nodes.new_zeros(())
-            edges = [none.expand(*run.shape("M"), 0) for run in packing.runs]
-        else:
-            edges = packing.views(graphs.edges, "M")
-        parts = [
-            input_memories(model.plan.inputs, model.words, *given)
-            for given in zip(nodes, edges, graphs.constants, strict=True)
+    def from_rows(
+        self,
+        packing: Packing,
+        nodes: Tensor,
+        adjacency: Tensor,
+        edges: Tensor,
+        designed: Tensor | None = None,
+    ) -> PackedGraphs:
+        """The batch of `[Q, F]` node features, `[P, 1]` entries of A and `[P, E]` edge features."""
+        constants = self._constants(packing, adjacency, designed)
+        inputs = zip(packing.views(nodes, "V"), packing.views(edges, "M"), constants, strict=True)
+        return PackedGraphs(packing, self._first(inputs, packing), constants, adjacency)
+
+    def from_sparse(self, adjacency: Tensor, nodes: Tensor, packing: Packing) -> PackedGraphs:
+        """The batch of a sparse `[B, N, N]`; blocks are runs, and no pair has a row."""
+        packing.padded = False
+        matrices, entries = _sparse_runs(adjacency, packing)
+        constants = [
+            self.model.constants(matrix, present)
+            for matrix, present in zip(matrices, packing.present, strict=True)
         ]
+        none = nodes.new_zeros(())
+        edges = [none.expand(*run.shape("M"), 0) for run in packing.runs]
+        inputs = zip(packing.views(nodes, "V"), edges, constants, strict=True)
+        return PackedGraphs(packing, self._first(inputs, packing), constants, entries=entries)
+
+    def from_inputs(
+        self, packing: Packing, first: Memories, adjacency: Tensor | None, designed: Tensor | None
+    ) -> PackedGraphs:
+        """The batch of input memories; `adjacency` `[P, 1]` where a rule names it."""
+        constants = self._constants(packing, adjacency, designed)
+        return PackedGraphs(packing, first, constants, adjacency)
+
+    def _constants(
+        self, packing: Packing, adjacency: Tensor | None, designed: Tensor | None
+    ) -> list[LazyConstants]:
+        unnamed = torch.zeros(1, dtype=self.model.readout.dtype, device=packing.device)
+        blocks = [unnamed] * len(packing.spans)
+        matrices = blocks if adjacency is None else packing.views(adjacency, "M")
+        supports = [None] * len(blocks) if designed is None else packing.views(designed, "M")
+        return [
+            self.model.constants(matrix.squeeze(-1), present, support)
+            for matrix, present, support in zip(matrices, packing.present, supports, strict=True)
+        ]
+
+    def _first(
+        self, inputs: zip[tuple[Tensor, Tensor, LazyConstants]], packing: Packing
+    ) -> Memories:
+        plan, words = self.model.plan.inputs, self.model.words
+        parts = [input_memories(plan, words, *given) for given in inputs]
         return {
             letter: packing.rows([part[letter] for part in parts], letter) for letter in parts[0]
         }
@@ -317,18 +383,18 @@ class PackedNetwork:
         Under autocast the layers run in its dtype. The embedding does not: distances need more
         digits than a half-precision input has.
         """
-        model, device = self.model, graphs.nodes.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-        memories = self.first(graphs)
-        with without_autocast(device):
+        model, device = self.model, graphs.packing.device
+        dtype = torch.get_autocast_dtype(device.type)
+        half = dtype if torch.is_autocast_enabled(device.type) else None
+        memories = dict(graphs.first)
+        with without_autocast(device.type):
             for letter, embed in model.embeddings.items():
-                values, part = memories[letter], cast(nn.Linear, embed)
-                weight, bias = in_dtype(part, dtype or values.dtype)
-                bias = None if bias is None else bias.to(values.dtype)
-                memories[letter] = functional.linear(values, weight.to(values.dtype), bias)
-            if dtype is not None:
-                memories = {letter: value.to(dtype) for letter, value in memories.items()}
-                graphs = graphs.to(dtype)
+                memories[letter] = embedded(memories[letter], cast(nn.Linear, embed), half)
+            if half is not None:
+                memories = {letter: value.to(half) for letter, value in memories.items()}
+                constants = [constants.to(half) for constants in graphs.constants]
+                graphs = replace(graphs, constants=constants)
+            graphs = replace(graphs, kernels=self._by_kernels(memories, graphs))
             for number, layer in enumerate(self.layers[:depth]):
                 if number and model.plan.preset.between:
                     memories = {letter: value.relu() for letter, value in memories.items()}
@@ -338,45 +404,82 @@ class PackedNetwork:
     def outputs(self, memories: Memories, graphs: PackedGraphs) -> Tensor:
         """`[G, O]`, `[Q, O]`, `[P, O]` or `[E, O]`: the read-out, in the dtype of the weights."""
         features = self.features(memories, graphs)
-        with without_autocast(graphs.nodes.device.type):
+        with without_autocast(graphs.packing.device.type):
             return self.model.readout.decide(features)
 
     def features(self, memories: Memories, graphs: PackedGraphs) -> Tensor:
         """What the decision layers read."""
         readout, packing = self.model.readout, graphs.packing
-        views = {letter: packing.views(rows, letter) for letter, rows in memories.items()}
-        sums: dict[str, Tensor] = {}
-        if readout.sums_pairs:
-            sums["diagonal"], sums["off-diagonal"] = packed.pair_sums(memories["M"], packing)
-        with without_autocast(graphs.nodes.device.type):
+        with without_autocast(packing.device.type):
+            sums = self._pair_sums(memories, graphs) if readout.sums_pairs else {}
+            pairs = readout.reads_pairs or not sums
+            read = [letter for letter in memories if letter != "M" or pairs]
+            views = {letter: packing.views(memories[letter], letter) for letter in read}
             parts = [
                 readout.features(
                     {letter: view[number] for letter, view in views.items()},
-                    graphs.masks[number],
+                    packing.present[number],
                     graphs.constants[number],
-                    {part: value[run.graphs] for part, value in sums.items()},
+                    {part: value[span] for part, value in sums.items()},
                 )
-                for number, run in enumerate(packing.runs)
+                for number, span in enumerate(packing.spans)
             ]
-            letter = {"graph": "S", "node": "V", "edge": "M"}[readout.plan.task]
+            letter = OUTPUT_ROWS[readout.plan.task]
             listed = graphs.entries is not None and letter == "M"  # one row for each entry of A
             return torch.cat(parts) if listed else packing.rows(parts, letter)
 
-    def unpacked(self, memories: Memories, graphs: PackedGraphs, mask: Tensor) -> Memories:
+    def _by_kernels(self, memories: Memories, graphs: PackedGraphs) -> bool:
+        packing, memory = graphs.packing, next(iter(memories.values()))
+        small = packing.padded and packing.most <= MOST_NODES
+        return small and has_kernels(packing.device, memory.dtype)
+
+    def _pair_sums(self, memories: Memories, graphs: PackedGraphs) -> dict[str, Tensor]:
+        """The sums of the matrix memory, without a copy of it."""
+        packing = graphs.packing
+        if self._by_kernels(memories, graphs):
+            from ..ops.pooling.triton import packed_sums
+
+            values = packed_sums(memories["M"], packing.index)
+        elif packing.padded:
+            return {}
+        else:
+            values = packed.pair_sums(memories["M"], packing)
+        return dict(zip(("diagonal", "off-diagonal"), values, strict=True))
+
+    def unpacked_memories(self, memories: Memories, graphs: PackedGraphs, mask: Tensor) -> Memories:
         """Memories as the padded batch has them, zero at the padding."""
         return {
-            letter: _unpacked(rows, letter, graphs.packing, mask)
+            letter: unpacked(rows, letter, graphs.packing, mask)
             for letter, rows in memories.items()
         }
 
-    def _unpacked_output(self, value: Tensor, graphs: PackedGraphs, mask: Tensor) -> Tensor:
-        letter = {"graph": "S", "node": "V", "edge": "M"}[self.model.plan.readout.task]
-        if graphs.entries is not None and letter == "M":
-            return value.index_select(0, graphs.entries.argsort())
-        return _unpacked(value, letter, graphs.packing, mask)
+    def stacked_weights(self) -> list[list[Tensor]]:
+        """The weights that layers stack into one, in that order."""
+        layers = [layer.by_kernels for layer in self.layers if layer.by_kernels is not None]
+        return [weights for layer in layers for weights in layer.weights().values()]
 
 
-def _unpacked(rows: Tensor, letter: str, packing: Packing, mask: Tensor) -> Tensor:
+def embedded(values: Tensor, embed: nn.Linear, dtype: torch.dtype | None) -> Tensor:
+    """A memory before the first layer, embedded.
+
+    Values may come in two halves (`halved`), twice as many as the map takes. Under autocast weights
+    are rounded to its dtype as all others are.
+    """
+    weight, bias = in_dtype(embed, dtype or values.dtype)
+    if values.shape[-1] == 2 * embed.in_features:
+        return functional.linear(values, torch.cat([weight, weight], dim=1), bias)
+    wide = None if bias is None else bias.to(values.dtype)
+    return functional.linear(values, weight.to(values.dtype), wide)
+
+
+def halved(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """`[…, S]` in full precision as `[…, 2S]` in half, whose two parts add up to it."""
+    high = values.to(dtype)
+    return torch.cat([high, (values - high).to(dtype)], dim=-1)
+
+
+def unpacked(rows: Tensor, letter: str, packing: Packing, mask: Tensor) -> Tensor:
+    """The rows of a memory or of outputs as the caller's padded batch has them."""
     count, width = mask.shape
     if letter == "S":
         return rows.index_select(0, packing.caller.argsort())
@@ -421,7 +524,7 @@ def _updated(
     if _joins(update) and any(not part.diagonal for part in parts):
         first, second = (in_dtype(m, dtype) for m in linear_maps(update.mixer))
         activation = "silu" if isinstance(update.mixer[1], nn.SiLU) else "relu"
-        return packed_mlp.mix(parts, first, second, activation, packing.diagonal, residual)
+        return packed_mlp.mix(parts, first, second, activation, packing, residual)
     values = [_rows(part, packing) for part in parts]
     value = through(update.mixer, values[0] if len(values) == 1 else torch.cat(values, dim=-1))
     return value if residual is None else value + residual
@@ -434,17 +537,17 @@ def _rows(part: packed_mlp.Part, packing: Packing) -> Tensor:
     return part.left if part.right is None else part.left * part.right
 
 
-def _by_run(
+def _by_block(
     update: BilinearUpdate, old: Memories, read: Memories, new: Memories, graphs: PackedGraphs
 ) -> Tensor:
     """The released code's node update."""
     packing = graphs.packing
-    runs = [
+    blocks = [
         {letter: packing.views(rows, letter) for letter, rows in memories.items()}
         for memories in (old, read, new)
     ]
     values = [
-        update(*({x: view[k] for x, view in run.items()} for run in runs), constants)
+        update(*({x: view[k] for x, view in block.items()} for block in blocks), constants)
         for k, constants in enumerate(graphs.constants)
     ]
     return packing.rows(values, "V")

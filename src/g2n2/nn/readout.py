@@ -15,7 +15,6 @@ from ..compiler.presets import Preset
 from ..compiler.readout_plan import ReadoutPlan
 from ..errors import LoweringError
 from ..ops import reference as ops
-from ..ops.rule_kernels.spec import MOST_NODES
 from .layer import ACTIVATIONS, Memories, Select, linear
 from .lazy_constants import LazyConstants
 
@@ -106,15 +105,13 @@ class Readout(nn.Module):
         """Whether it sums a matrix memory over its diagonal and beside it."""
         return {*self.plan.pools} >= MATRIX_SUMS
 
-    def forward(
-        self, memories: Memories, mask: Tensor, constants: Constants, kernels: bool = False
-    ) -> Tensor:
-        sums: dict[str, Tensor] = {}
-        if kernels and self.sums_pairs and _one_tile(memories["M"]):
-            from ..ops.pooling.triton import sums as matrix_sums
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether it reads more of a matrix memory than those sums."""
+        return self.plan.task != "graph" or bool(self.rules) or not self.sums_pairs
 
-            sums["diagonal"], sums["off-diagonal"] = matrix_sums(memories["M"], mask)
-        value = self.decide(self.features(memories, mask, constants, sums, kernels))
+    def forward(self, memories: Memories, mask: Tensor, constants: Constants) -> Tensor:
+        value = self.decide(self.features(memories, mask, constants))
         if self.plan.task == "node":
             return value * constants["1"]
         if self.plan.task == "graph" or "ends" in constants:
@@ -140,7 +137,6 @@ class Readout(nn.Module):
         mask: Tensor,
         constants: Constants,
         sums: Mapping[str, Tensor] = NO_SUMS,
-        kernels: bool = False,
     ) -> Tensor:
         """What the decision layers read: `[B, P]`, `[B, N, P]`, `[B, N, N, P]` or `[E, P]`.
 
@@ -154,7 +150,7 @@ class Readout(nn.Module):
         if plan.task == "edge" and "ends" in constants:
             return self._at_edges(memories, of_graph, constants["ends"])
         local = _NODE_PARTS if plan.task == "node" else _EDGE_PARTS
-        parts = [local[name](self, memories, mask, kernels) for name in plan.local]
+        parts = [local[name](self, memories, mask) for name in plan.local]
         if of_graph is not None:
             spread = of_graph[:, None] if plan.task == "node" else of_graph[:, None, None]
             parts.append(spread.expand(*parts[0].shape[:-1], -1))
@@ -220,14 +216,10 @@ class Readout(nn.Module):
                 pairs = mask[:, :, None] & mask[:, None] & ~diagonal
                 return pool(memories["M"].flatten(1, 2), pairs.flatten(1), how)
 
-    def row_pool(self, memories: Memories, mask: Tensor, kernels: bool = False) -> Tensor:
-        """`[B, N, S]` what a node's row of C holds; by a kernel where it can."""
-        how, memory = self.plan.local_pooling, memories["M"]
-        if kernels and how == "sum" and memory.dtype != torch.float64:
-            from ..ops.pooling.triton import row_sums
-
-            return row_sums(memory, mask) / self.unit
-        rows = pool(memory, mask[:, None], how)
+    def row_pool(self, memories: Memories, mask: Tensor) -> Tensor:
+        """`[B, N, S]` what a node's row of C holds."""
+        how = self.plan.local_pooling
+        rows = pool(memories["M"], mask[:, None], how)
         return rows * mask.unsqueeze(-1) / (self.unit if how == "sum" else 1.0)
 
 
@@ -240,21 +232,16 @@ def _cast(constants: Constants, dtype: torch.dtype) -> LazyConstants:
     return LazyConstants({name: cast(name) for name in constants})
 
 
-def _one_tile(memory: Tensor) -> bool:
-    """Whether the kernel for small graphs takes a matrix memory."""
-    return memory.shape[1] <= MOST_NODES and memory.dtype != torch.float64
-
-
-LocalPart = Callable[[Readout, Memories, Tensor, bool], Tensor]
-"""What the decision layers read of a node or an edge, by kernels where asked."""
+LocalPart = Callable[[Readout, Memories, Tensor], Tensor]
+"""What the decision layers read of a node or an edge."""
 
 
 def _column(letter: str) -> LocalPart:
-    return lambda readout, memories, mask, kernels: memories[letter]
+    return lambda readout, memories, mask: memories[letter]
 
 
 def _end(letter: str, axis: int) -> LocalPart:
-    def values(readout: Readout, memories: Memories, mask: Tensor, kernels: bool) -> Tensor:
+    def values(readout: Readout, memories: Memories, mask: Tensor) -> Tensor:
         vector, n = memories[letter], mask.shape[1]
         return vector.unsqueeze(axis).expand(-1, n, n, -1)
 
@@ -265,7 +252,7 @@ _NODE_PARTS: dict[str, LocalPart] = {
     "H": _column("V"),
     "R": _column("R"),
     "row sums C": Readout.row_pool,
-    "diag C": lambda readout, memories, mask, kernels: ops.diagonal(memories["M"]),
+    "diag C": lambda readout, memories, mask: ops.diagonal(memories["M"]),
 }
 _EDGE_PARTS: dict[str, LocalPart] = {
     "C": _column("M"),

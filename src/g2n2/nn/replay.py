@@ -1,8 +1,8 @@
-"""Replay: a network whose forward passes are CUDA graphs, for many batches of few shapes."""
+"""Replay: a network whose forward passes are CUDA graphs, for many batches of similar size."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable
 from typing import Any
 
 import torch
@@ -11,22 +11,25 @@ from torch import Tensor
 from ..data.batch import GraphBatch
 from ..data.pyg_fields import pyg_data
 from ..errors import DataError
+from ..ops.packing import Packing
 from ..ops.precision import float32_products
 from .half_precision_weights import Copies
 from .model import GrammarGNN
-from .on_tensors import OnTensors
+from .on_tensors import OnInputs
+from .packed import OUTPUT_ROWS, PackedGraphs, unpacked
 from .pyg_layout import as_pyg
+from .recorder import Recorder
 
-Tensors = tuple[Tensor, ...]
-Key = tuple[Any, ...]
+STEP = 8
+"""Rows are rounded up to this many capacities for each doubling."""
 
 
 class Replay:
-    """Outputs of a network on a GPU, with each shape of batch recorded once and then replayed.
+    """Outputs of a network on a GPU, with each capacity of batch recorded once and then replayed.
 
     A forward pass is some fifty kernels that are launched one by one; a replay launches them all
-    at once. Recording takes about as long as a few dozen passes, and each shape keeps a batch on
-    the device. Weights may change between calls.
+    at once. A batch is packed into rows (`ops.packing`) and fits a recording with as many graphs
+    and room for its rows. Weights may change between calls.
 
     Products that stay in float32 beside half precision are taken in tf32.
 
@@ -51,7 +54,6 @@ class Replay:
                 "supports from eigenvectors wait for the host, which a CUDA graph cannot: call "
                 "the network itself"
             )
-        self.network = OnTensors(model)
         self._forget()
 
     @torch.no_grad()
@@ -69,58 +71,77 @@ class Replay:
             return as_pyg(self._outputs(batch), data, batch, self.model.plan.readout.task)
 
     def _outputs(self, batch: GraphBatch) -> Tensor:
-        tensors = batch.adjacency, batch.nodes, batch.edges, batch.mask
-        key = (batch.directed, *((tensor.shape, tensor.dtype) for tensor in tensors))
         if self._places() != self.weights:
             self._forget()  # weights were moved, and a graph knows them by their places
-        if key not in self.recorded:
-            self.recorded[key] = self._record(self.model.checked(batch))
-        return self.recorded[key].replay(tensors)
+        self.model.eval()
+        graphs = self.model.packed.pack(*self.model.checked(batch))
+        if not graphs.packing.padded:  # blocks of other sizes are other work
+            with torch.autocast("cuda", self.dtype, enabled=self.dtype is not None):
+                return self.model.network(*self.model.checked(batch))
+        key, work = self._recorded(graphs)
+        tf32 = self.dtype is not None or torch.get_float32_matmul_precision() != "highest"
+        with float32_products(tf32):
+            self.recorder.run(key, work.forward, work.forward)
+        letter, packing = OUTPUT_ROWS[self.model.plan.readout.task], graphs.packing
+        rows = {"S": packing.graphs, "V": packing.nodes, "M": packing.pairs}[letter]
+        return unpacked(work.outputs[:rows].clone(), letter, packing, batch.mask)
+
+    def _recorded(self, graphs: PackedGraphs) -> tuple[Hashable, _Pass]:
+        """The recording a batch fits, with the batch copied into it."""
+        packing = graphs.packing
+        nodes, pairs = _capacity(packing.nodes), _capacity(packing.pairs + 1)
+        key = (packing.graphs, nodes, pairs, _capacity(packing.most))
+        if key not in self.passes:
+            self.passes[key] = _Pass(self, graphs, *key)
+        self.passes[key].fill(graphs)
+        return key, self.passes[key]
 
     def _forget(self) -> None:
-        self.recorded: dict[Key, _Recorded] = {}
+        self.passes: dict[Hashable, _Pass] = {}
+        self.recorder = Recorder()
         self.weights = self._places()
         with torch.inference_mode(False):
-            self.copies = Copies(self.model, None if self.model.by_reference else self.dtype)
-        self.pool: Any = None
+            self.copies = Copies(self.model, self.dtype)
 
     def _places(self) -> list[int]:
         return [weight.data_ptr() for weight in self.model.parameters()]
 
-    def _record(self, tensors: Tensors) -> _Recorded:
-        self.model.eval()
-        given = tuple(tensor.clone() for tensor in tensors)
-        tf32 = self.dtype is not None or torch.get_float32_matmul_precision() != "highest"
-        with float32_products(tf32):
-            stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-            stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):
-                for _ in range(2):  # kernels are compiled and buffers found before recording
-                    self._forward(given)
-            torch.cuda.current_stream().wait_stream(stream)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=self.pool):
-                outputs = self._forward(given)
-        self.pool = self.pool or graph.pool()
-        return _Recorded(graph, given, outputs)
 
-    def _forward(self, tensors: tuple[Tensor, ...]) -> Tensor:
-        self.copies.refresh()  # weights may have changed
-        with torch.autocast("cuda", self.dtype, enabled=self.dtype is not None):
-            made: Tensor = torch.func.functional_call(self.network, self.copies.named(), tensors)
-            return made
+class _Pass:
+    """A forward pass over fixed tensors."""
+
+    def __init__(
+        self, replay: Replay, graphs: PackedGraphs, count: int, nodes: int, pairs: int, most: int
+    ) -> None:
+        self.replay, self.shape = replay, (most, nodes, pairs)
+        rows = {"M": pairs, "V": nodes, "R": nodes, "S": count}
+        self.sizes = torch.ones(count, dtype=torch.int64, device=replay.device)
+        self.first = {
+            letter: values.new_zeros(rows[letter], values.shape[1])
+            for letter, values in graphs.first.items()
+        }
+        named = replay.model.names_adjacency and graphs.adjacency is not None
+        self.adjacency = graphs.adjacency.new_zeros(pairs, 1) if named else None
+        self.network = OnInputs(replay.model)
+
+    def fill(self, graphs: PackedGraphs) -> None:
+        """Take over a batch; rows of one before it that stay are finite, and of no graph."""
+        self.sizes.copy_(graphs.packing.sizes)
+        for letter, values in graphs.first.items():
+            self.first[letter][: len(values)].copy_(values)
+        if self.adjacency is not None and graphs.adjacency is not None:
+            self.adjacency[: len(graphs.adjacency)].copy_(graphs.adjacency)
+
+    def forward(self) -> None:
+        copies, dtype = self.replay.copies, self.replay.dtype
+        copies.refresh()  # weights may have changed
+        packing = Packing.within(self.sizes, *self.shape)
+        with torch.autocast("cuda", dtype, enabled=dtype is not None):
+            self.outputs: Tensor = torch.func.functional_call(
+                self.network, copies.named(), (packing, self.first, self.adjacency, None)
+            )
 
 
-@dataclass(frozen=True, eq=False)
-class _Recorded:
-    """A pass over one shape of batch: what it reads, and where it leaves its outputs."""
-
-    graph: torch.cuda.CUDAGraph
-    given: tuple[Tensor, ...]
-    outputs: Tensor
-
-    def replay(self, tensors: Tensors) -> Tensor:
-        for place, tensor in zip(self.given, tensors, strict=True):
-            place.copy_(tensor)
-        self.graph.replay()
-        return self.outputs.clone()  # graphs share their memory: the next one may write here
+def _capacity(rows: int) -> int:
+    grain = max(1, (1 << (rows.bit_length() - 1)) // STEP)
+    return -(-rows // grain) * grain

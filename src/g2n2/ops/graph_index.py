@@ -44,7 +44,9 @@ def padded_index(count: int, nodes: int, device: torch.device) -> GraphIndex:
     return GraphIndex(sizes, sizes, graphs * nodes, pair_starts, owners, nodes)
 
 
-def packed_index(sizes: Tensor, most: int, node_rows: int, pair_rows: int) -> GraphIndex:
+def packed_index(
+    sizes: Tensor, most: int, node_rows: int, pair_rows: int, has_tail: bool = True
+) -> GraphIndex:
     """Of graphs one after the other, in tensors with room for so many rows.
 
     Args:
@@ -52,6 +54,7 @@ def packed_index(sizes: Tensor, most: int, node_rows: int, pair_rows: int) -> Gr
         most: Of them, at most.
         node_rows: Q, at least their sum.
         pair_rows: P, at least the sum of their squares.
+        has_tail: Whether there may be more rows than that.
     """
     node_ends, pair_ends = sizes.cumsum(0), sizes.square().cumsum(0)
     nodes = torch.arange(node_rows, device=sizes.device)
@@ -65,5 +68,5 @@ def packed_index(sizes: Tensor, most: int, node_rows: int, pair_rows: int) -> Gr
         pair_ends - sizes.square(),
         owners.int(),
         most,
-        (node_ends[-1], pair_ends[-1]),
+        (node_ends[-1], pair_ends[-1]) if has_tail else None,
     )

@@ -14,14 +14,16 @@ from torch.autograd.function import once_differentiable
 
 from .packing import Packing, SizeRun
 
-KEPT_BYTES = 256 * 1024**2
+KEPT_BYTES = {"cpu": 256 * 1024**2, "cuda": 2 * 1024**3}
 """Values up to this size are kept for the backward pass; larger ones are computed again."""
 
 
-def matrix_matrix(x: Tensor, y: Tensor, packing: Packing, power: int = 0) -> Tensor:
-    """`(XY)_ij = Σ_k X_ik Y_kj` for each channel and graph: `[P, S]`, times `n^(−power/2)`."""
-    joined = torch.cat([x, y], dim=1)
-    value: Tensor = _Product.apply(joined, None, packing, power)  # type: ignore[no-untyped-call]
+def matrix_matrix(operands: Tensor, packing: Packing, power: int = 0) -> Tensor:
+    """`(XY)_ij = Σ_k X_ik Y_kj` for each channel and graph: `[P, S]`, times `n^(−power/2)`.
+
+    `operands` `[P, 2S]` has X and Y side by side.
+    """
+    value: Tensor = _Product.apply(operands, None, packing, power)  # type: ignore[no-untyped-call]
     return value
 
 
@@ -29,7 +31,8 @@ def selected_product(x: Tensor, weight: Tensor, packing: Packing, power: int = 0
     """`matrix_matrix` of two operands selected out of `[P, C]` by the halves of `[2S, C]`.
 
     The product that selects an operand writes it channel by channel, as products of matrices read
-    it.
+    it. On a GPU the result lies channel by channel too, and is read that way by `packed_mlp`: a
+    copy would take as long as the product.
     """
     value: Tensor = _Product.apply(x, weight, packing, power)  # type: ignore[no-untyped-call]
     return value
@@ -106,15 +109,17 @@ class _Product(torch.autograd.Function):
     def forward(ctx: Any, *args: Any) -> Tensor:
         x, weight, packing, power = args
         width = (x.shape[1] if weight is None else len(weight)) // 2
-        out: Tensor = x.new_empty(len(x), width)
-        keep = ctx.needs_input_grad[0] and 2 * out.nbytes <= KEPT_BYTES
+        by_channel = x.device.type == "cuda"
+        out: Tensor = x.new_empty(width, len(x)).T if by_channel else x.new_empty(len(x), width)
+        keep = ctx.needs_input_grad[0] and 2 * out.nbytes <= KEPT_BYTES[x.device.type]
         kept = []
         for run in packing.runs:
             operands = _operands(x, weight, run)
-            product = torch.bmm(*_blocks(operands, run))
-            if power:
-                product *= run.size ** (-power / 2)
-            out[run.pairs] = product.view(width, -1).T
+            product = scaled_product(*_blocks(operands, run), run, power).view(width, -1).T
+            if by_channel and len(packing.runs) == 1:
+                out = product
+            else:
+                out[run.pairs] = product
             if keep:
                 kept.append(operands)
         ctx.save_for_backward(x, weight, *kept)
@@ -132,18 +137,26 @@ class _Product(torch.autograd.Function):
             operands = kept[number] if kept else _operands(x, weight, run)
             left, right = _blocks(operands, run)
             grad = grads[0][run.pairs].T.contiguous().view_as(left)
-            if ctx.power:
-                grad *= run.size ** (-ctx.power / 2)
             doperands = torch.empty_like(operands)
             dleft, dright = _blocks(doperands, run)
-            torch.bmm(grad, right.mT, out=dleft)
-            torch.bmm(left.mT, grad, out=dright)
+            scaled_product(grad, right.mT, run, ctx.power, dleft)
+            scaled_product(left.mT, grad, run, ctx.power, dright)
             if dweight is None:
                 dx[run.pairs] = doperands.T
             else:
                 torch.mm(doperands.T, weight, out=dx[run.pairs])
                 add_product(dweight, doperands, x[run.pairs])
         return dx, None if dweight is None else dweight.to(weight.dtype), None, None
+
+
+def scaled_product(
+    x: Tensor, y: Tensor, run: SizeRun, power: int, out: Tensor | None = None
+) -> Tensor:
+    """`XY n^(−power/2)` for each of `[Sg, n, n]`."""
+    if not power:
+        return torch.bmm(x, y, out=out)
+    out = torch.empty_like(x) if out is None else out
+    return torch.baddbmm(out, x, y, beta=0.0, alpha=run.size ** (-power / 2), out=out)
 
 
 def _operands(x: Tensor, weight: Tensor | None, run: SizeRun) -> Tensor:

@@ -17,12 +17,10 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from .packed import KEPT_BYTES, add_product
+from .packing import Packing
+from .pair_mlp.reference import Map
 
-Map = tuple[Tensor, Tensor | None]
-"""Weight `[out, in]` and bias `[out]` of a linear map."""
-
-CHUNK_BYTES = {"cpu": 1 * 1024**2}
-GPU_CHUNK_BYTES = 64 * 1024**2
+CHUNK_BYTES = {"cpu": 1 * 1024**2, "cuda": 256 * 1024**2}
 """A chunk of the hidden layer is about this large: as caches are, or enough to fill a GPU."""
 
 
@@ -35,13 +33,18 @@ class Part:
     right: Tensor | None = None
     diagonal: bool = False
 
+    @property
+    def by_channel(self) -> bool:
+        """Whether it is multiplied where it lies, channel by channel, and not beside the others."""
+        return self.right is None and not self.left.is_contiguous() and self.left.T.is_contiguous()
+
 
 def mix(
     parts: Sequence[Part],
     first: Map,
     second: Map,
     activation: str,
-    diagonal: Tensor,
+    packing: Packing,
     residual: Tensor | None = None,
 ) -> Tensor:
     """`MLP(part ‖ part ‖ …)`, plus the residual: `[P, O]`.
@@ -51,13 +54,12 @@ def mix(
         first: The map into the hidden layer, one column for each channel of the parts.
         second: The map out of it.
         activation: `relu` or `silu`.
-        diagonal: `[Q]` which pairs a diagonal reaches, ascending.
+        packing: Where the pairs of a diagonal are. With a tail, all rows are one chunk.
         residual: `[P, O]`, added to the result.
     """
     weight, bias = first
-    columns: list[Tensor] = []
     reach: Tensor | None = None
-    given: list[Tensor | None] = []
+    whole: list[tuple[Part, Tensor]] = []
     start = 0
     for part in parts:
         own = weight[:, start : start + part.left.shape[1]]
@@ -66,11 +68,13 @@ def mix(
             more = functional.linear(part.left, own)
             reach = more if reach is None else reach + more
         else:
-            columns.append(own)
-            given += [part.left, part.right]
+            whole.append((part, own))
+    whole.sort(key=lambda pair: pair[0].by_channel)
+    given = [factor for part, _ in whole for factor in (part.left, part.right)]
+    columns = [own for _, own in whole]
     joint = columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
     value: Tensor = _PackedMix.apply(  # type: ignore[no-untyped-call]
-        activation, torch.is_grad_enabled(), diagonal, joint, bias, *second, reach, residual, *given
+        activation, torch.is_grad_enabled(), packing, joint, bias, *second, reach, residual, *given
     )  # fmt: skip
     return value
 
@@ -80,17 +84,15 @@ class _PackedMix(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Tensor:
-        activation, trains, diagonal, w1, b1, w2, b2, reach, residual, *given = args
-        hidden = _Hidden(given, w1, b1, reach, diagonal, activation)
+        activation, trains, packing, w1, b1, w2, b2, reach, residual, *given = args
+        hidden = _Hidden(given, w1, b1, reach, packing, activation)
         out: Tensor = w2.new_empty(hidden.count, len(w2))
-        keep = trains and hidden.count * hidden.row_bytes <= KEPT_BYTES
+        keep = trains and hidden.count * hidden.row_bytes <= KEPT_BYTES[w1.device.type]
         kept: list[Tensor] = []
         room = hidden.room()
         for chunk in hidden.chunks():
             state = hidden.state(chunk, room)
-            if (
-                keep
-            ):  # a tensor for each chunk: memory of this size is used again without the system
+            if keep:  # a tensor for each chunk: the system is not asked again for this size
                 kept.append(state)
                 room = hidden.room()
             value = _value(state, activation)
@@ -100,25 +102,25 @@ class _PackedMix(torch.autograd.Function):
                 torch.addmm(residual[chunk], value, w2.T, out=out[chunk])
             if b2 is not None:
                 out[chunk] += b2
-        ctx.save_for_backward(diagonal, w1, b1, w2, reach, *given, *kept)
-        ctx.parts = len(given)
+        ctx.save_for_backward(w1, b1, w2, reach, *given, *kept)
+        ctx.parts, ctx.packing = len(given), packing
         ctx.activation, ctx.bias, ctx.add = activation, b2 is not None, residual is not None
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        diagonal, w1, b1, w2, reach, *given = ctx.saved_tensors
+        w1, b1, w2, reach, *given = ctx.saved_tensors
         given, kept = given[: ctx.parts], given[ctx.parts :]
-        hidden = _Hidden(given, w1, b1, reach, diagonal, ctx.activation)
+        hidden = _Hidden(given, w1, b1, reach, ctx.packing, ctx.activation)
         dout = grads[0]
         wide = torch.promote_types(w1.dtype, torch.float32)  # sums over chunks need the digits
         dw1, dw2 = w1.new_zeros(w1.shape[::-1], dtype=wide), torch.zeros_like(w2, dtype=wide)
         db1 = None if b1 is None else torch.zeros_like(b1, dtype=wide)
         dreach = None if reach is None else torch.empty_like(reach)
-        dgiven = [None if x is None else x.new_empty(x.shape) for x in given]
+        dgiven = [None if x is None else torch.empty_like(x) for x in given]
         room, again = hidden.room(), None if kept else hidden.room()
-        dinputs = w1.new_empty(hidden.length, w1.shape[1])
+        dinputs = torch.empty_like(hidden.buffer)
         for number, chunk in enumerate(hidden.chunks()):
             rows = chunk.stop - chunk.start
             inputs = hidden.inputs(chunk)
@@ -127,10 +129,13 @@ class _PackedMix(torch.autograd.Function):
             add_product(dw2, flow.T, _value(state, ctx.activation))
             dpre = torch.mm(flow, w2, out=room[:rows])
             dpre = _back(dpre, state, ctx.activation)
-            add_product(dw1, inputs.T, dpre)
+            add_product(dw1[: inputs.shape[1]], inputs.T, dpre)
+            for left, own in hidden.by_channel:
+                add_product(dw1[own], left[chunk].T, dpre)
             if db1 is not None:
                 db1 += dpre.sum(0, dtype=wide)
-            hidden.give(torch.mm(dpre, w1, out=dinputs[:rows]), chunk, dgiven)
+            torch.mm(dpre, w1[:, : inputs.shape[1]], out=dinputs[:rows])
+            hidden.give(dinputs[:rows], dpre, chunk, dgiven)
             if dreach is not None:
                 nodes, pairs = hidden.on_diagonal(chunk)
                 dreach[nodes] = dpre[pairs]
@@ -155,20 +160,24 @@ class _Hidden:
         w1: Tensor,
         b1: Tensor | None,
         reach: Tensor | None,
-        diagonal: Tensor,
+        packing: Packing,
         activation: str,
     ) -> None:
-        self.parts = list(zip(given[::2], given[1::2], strict=True))
+        parts = [Part(left, right) for left, right in zip(given[::2], given[1::2], strict=True)]
+        self.parts = [part for part in parts if not part.by_channel]
+        start = sum(part.left.shape[1] for part in self.parts)
+        self.by_channel: list[tuple[Tensor, slice]] = []
+        for part in parts[len(self.parts) :]:
+            self.by_channel.append((part.left, slice(start, start + part.left.shape[1])))
+            start += part.left.shape[1]
         self.weight, self.bias, self.reach = w1, b1, reach
-        self.diagonal, self.activation = diagonal, activation
+        self.packing, self.activation = packing, activation
         assert given[0] is not None, "a part has rows"
         self.count, self.row_bytes = len(given[0]), len(w1) * w1.element_size()
-        at_once = CHUNK_BYTES.get(w1.device.type, GPU_CHUNK_BYTES) // self.row_bytes
-        self.length = min(self.count, max(1, at_once))
-        self.buffer = w1.new_empty(self.length, w1.shape[1])
-        if reach is not None:
-            starts = torch.arange(0, self.count + self.length, self.length, device=w1.device)
-            self.cuts = torch.searchsorted(diagonal, starts).tolist()
+        at_once = CHUNK_BYTES[w1.device.type] // self.row_bytes
+        self.length = self.count if packing.has_tail else min(self.count, max(1, at_once))
+        self.buffer = w1.new_empty(self.length, sum(part.left.shape[1] for part in self.parts))
+        self.cuts = [] if reach is None else packing.cuts(self.length)
 
     def chunks(self) -> Iterator[slice]:
         for start in range(0, self.count, self.length):
@@ -179,26 +188,28 @@ class _Hidden:
         return self.weight.new_empty(self.length, len(self.weight))
 
     def inputs(self, chunk: slice) -> Tensor:
-        """A chunk of the concatenation; overwritten by the next."""
+        """A chunk of what is concatenated; overwritten by the next."""
         whole, start = self.buffer[: chunk.stop - chunk.start], 0
-        for left, right in self.parts:
-            assert left is not None, "only the second factor may be missing"
-            own = whole[:, start : start + left.shape[1]]
-            start += left.shape[1]
-            if right is None:
-                own.copy_(left[chunk])
+        for part in self.parts:
+            own = whole[:, start : start + part.left.shape[1]]
+            start += part.left.shape[1]
+            if part.right is None:
+                own.copy_(part.left[chunk])
             else:
-                torch.mul(left[chunk], right[chunk], out=own)
+                torch.mul(part.left[chunk], part.right[chunk], out=own)
         return whole
 
     def state(self, chunk: slice, out: Tensor, inputs: Tensor | None = None) -> Tensor:
         """A chunk before SiLU, or after ReLU, which loses nothing the backward pass needs."""
         rows = chunk.stop - chunk.start
         joined = self.inputs(chunk) if inputs is None else inputs
+        weight = self.weight[:, : joined.shape[1]]
         if self.bias is None:
-            pre = torch.mm(joined, self.weight.T, out=out[:rows])
+            pre = torch.mm(joined, weight.T, out=out[:rows])
         else:
-            pre = torch.addmm(self.bias, joined, self.weight.T, out=out[:rows])
+            pre = torch.addmm(self.bias, joined, weight.T, out=out[:rows])
+        for left, own in self.by_channel:
+            pre.addmm_(left[chunk], self.weight[:, own].T)
         if self.reach is not None:
             nodes, pairs = self.on_diagonal(chunk)
             pre[pairs] += self.reach[nodes]
@@ -208,21 +219,26 @@ class _Hidden:
         """The nodes whose pair (i, i) is in a chunk, and where in it."""
         number = chunk.start // self.length
         nodes = slice(self.cuts[number], self.cuts[number + 1])
-        return nodes, self.diagonal[nodes] - chunk.start
+        return nodes, self.packing.diagonal[nodes] - chunk.start
 
-    def give(self, dinputs: Tensor, chunk: slice, dgiven: Sequence[Tensor | None]) -> None:
+    def give(
+        self, dinputs: Tensor, dpre: Tensor, chunk: slice, dgiven: Sequence[Tensor | None]
+    ) -> None:
         """Write the gradients of a chunk's inputs into those of the parts."""
         start = 0
-        for (left, right), dleft, dright in zip(self.parts, dgiven[::2], dgiven[1::2], strict=True):
-            assert left is not None, "only a second factor may be missing"
+        for part, dleft, dright in zip(self.parts, dgiven[::2], dgiven[1::2], strict=False):
             assert dleft is not None, "it has the shape of the factor"
-            own = dinputs[:, start : start + left.shape[1]]
-            start += left.shape[1]
-            if right is None or dright is None:
+            own = dinputs[:, start : start + part.left.shape[1]]
+            start += part.left.shape[1]
+            if part.right is None or dright is None:
                 dleft[chunk] = own
             else:
-                torch.mul(own, right[chunk], out=dleft[chunk])
-                torch.mul(own, left[chunk], out=dright[chunk])
+                torch.mul(own, part.right[chunk], out=dleft[chunk])
+                torch.mul(own, part.left[chunk], out=dright[chunk])
+        others = dgiven[2 * len(self.parts) :: 2]
+        for (_, columns), dleft in zip(self.by_channel, others, strict=True):
+            assert dleft is not None, "a part has a left factor"
+            torch.mm(self.weight[:, columns].T, dpre.T, out=dleft.T[:, chunk])
 
 
 def _value(state: Tensor, activation: str) -> Tensor:

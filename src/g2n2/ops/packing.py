@@ -1,9 +1,12 @@
 """Packing: where the graphs of a batch lie when their pairs and nodes are rows without padding.
 
-Graphs are sorted by size. The pairs (i, j) of all graphs, graph after graph, are the rows of a
-matrix memory `[P, S]`, P = Σn²; the nodes are the rows of a column or row memory `[Q, S]`, Q = Σn;
-the graphs those of a scalar memory `[G, S]`. Graphs of equal size lie side by side: such a run is a
-view `[g, n, n, S]` of the rows.
+The pairs (i, j) of all graphs, graph after graph, are the rows of a matrix memory `[P, S]`,
+P = Σn²; the nodes are the rows of a column or row memory `[Q, S]`, Q = Σn; the graphs those of a
+scalar memory `[G, S]`. Row-wise operations need no more. An operation that knows graphs takes
+blocks, dense tensors `[g, n, n, S]`: one view for each run of graphs of equal size, or a single
+padded copy of a batch of small graphs on a GPU, where few launches matter more than few numbers.
+Kernels read places of graphs from tensors (`index`), so that a CUDA graph serves every batch that
+fits; rows beyond its last graph are its tail.
 """
 
 from __future__ import annotations
@@ -12,9 +15,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .graph_index import GraphIndex, packed_index
+
+PADDED_NODES = 64
+"""Blocks are padded on a GPU where no graph is larger than this."""
+
+
+def pads(device: torch.device, most: int) -> bool:
+    """Whether blocks of graphs of at most that many nodes are padded on a device."""
+    return device.type == "cuda" and most <= PADDED_NODES
 
 
 @dataclass(frozen=True)
@@ -33,18 +48,28 @@ class SizeRun:
 
 
 class Packing:
-    """The places of graphs in a packed batch.
+    """The places of graphs in a packed batch, sorted by size.
 
     Args:
         sizes: Nodes of each graph, in the caller's order.
         device: Of the index tensors.
+        padded: Whether blocks are one padded copy; None for what suits the device.
 
     Attributes:
         order: The caller's number of each packed graph.
-        runs: Of equal size, ascending.
+        runs: Of equal size, ascending; none where only the device knows sizes.
+        graphs: Number of graphs.
+        nodes: Rows of nodes, the tail included.
+        pairs: Rows of pairs, the tail included.
+        most: Nodes of the largest graph, at most.
     """
 
-    def __init__(self, sizes: Sequence[int], device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        device: torch.device | str = "cpu",
+        padded: bool | None = None,
+    ) -> None:
         self.device = torch.device(device)
         self.order = sorted(range(len(sizes)), key=sizes.__getitem__)
         self.runs: list[SizeRun] = []
@@ -56,9 +81,33 @@ class Packing:
             self.runs.append(SizeRun(size, count, *(slice(*span) for span in starts)))
             graphs, nodes, pairs = ends
         self.graphs, self.nodes, self.pairs = graphs, nodes, pairs
+        self.most = self.runs[-1].size if self.runs else 0
+        self.padded = pads(self.device, self.most) if padded is None else padded
+        self.has_tail = False
+
+    @classmethod
+    def within(cls, sizes: Tensor, most: int, nodes: int, pairs: int) -> Packing:
+        """Of graphs in the caller's order whose sizes only the device knows, with a tail.
+
+        Args:
+            sizes: `[G]` int64, each at least 1.
+            most: Of them, at most.
+            nodes: Rows of nodes, at least their sum.
+            pairs: Rows of pairs, more than the sum of their squares.
+        """
+        packing = cls((), sizes.device, padded=True)
+        packing.graphs, packing.nodes, packing.pairs, packing.most = len(sizes), nodes, pairs, most
+        packing.sizes, packing.has_tail = sizes, True
+        packing.order = list(range(len(sizes)))
+        return packing
 
     def views(self, rows: Tensor, letter: str) -> list[Tensor]:
-        """The rows of a variable's memory, run by run: `[g, n, n, S]`, `[g, n, S]` or `[g, S]`."""
+        """The rows of a variable's memory as blocks: `[g, n, n, S]`, `[g, n, S]` or `[g, S]`."""
+        if self.padded:
+            if letter == "S":
+                return [rows]
+            block: Tensor = _Pad.apply(rows, self._places(letter))  # type: ignore[no-untyped-call]
+            return [block.view(*self._padded_shape(letter), rows.shape[1])]
         lengths = [_span(run, letter).stop - _span(run, letter).start for run in self.runs]
         parts = (rows,) if len(lengths) == 1 else rows.split_with_sizes(lengths)
         return [
@@ -66,16 +115,44 @@ class Packing:
             for part, run in zip(parts, self.runs, strict=True)
         ]
 
-    def rows(self, values: Sequence[Tensor], letter: str) -> Tensor:
-        """The rows of a memory from its runs: the inverse of `views`."""
-        flat = [value.flatten(0, len(self.runs[0].shape(letter)) - 1) for value in values]
+    def rows(self, blocks: Sequence[Tensor], letter: str) -> Tensor:
+        """The rows of a memory from its blocks: the inverse of `views`."""
+        if self.padded and letter == "S":
+            return blocks[0]
+        flat = [block.flatten(0, {"M": 2, "V": 1, "R": 1, "S": 0}[letter]) for block in blocks]
+        if self.padded:
+            rows: Tensor = _Unpad.apply(flat[0], self._places(letter))  # type: ignore[no-untyped-call]
+            return rows
         return flat[0] if len(flat) == 1 else torch.cat(flat)
 
     @cached_property
+    def present(self) -> list[Tensor]:
+        """`[g, n]` of each block, true where there is a node."""
+        if self.padded:
+            return [torch.arange(self.most, device=self.device) < self.sizes[:, None]]
+        shapes = [run.shape("V") for run in self.runs]
+        return [torch.ones(shape, dtype=torch.bool, device=self.device) for shape in shapes]
+
+    @property
+    def spans(self) -> list[slice]:
+        """Which graphs are in each block."""
+        return [slice(None)] if self.padded else [run.graphs for run in self.runs]
+
+    @cached_property
     def sizes(self) -> Tensor:
-        """`[G]`, ascending."""
+        """`[G]`."""
         sizes = [run.size for run in self.runs for _ in range(run.count)]
         return torch.tensor(sizes, device=self.device)
+
+    @cached_property
+    def index(self) -> GraphIndex:
+        """Where graphs lie, as kernels read it."""
+        return packed_index(self.sizes, self.most, self.nodes, self.pairs, self.has_tail)
+
+    @cached_property
+    def scale(self) -> Tensor:
+        """`[G]` 1/√n in float32."""
+        return self.sizes.float().rsqrt()
 
     @cached_property
     def caller(self) -> Tensor:
@@ -84,38 +161,144 @@ class Packing:
 
     @cached_property
     def graph_of_node(self) -> Tensor:
-        """`[Q]`."""
+        """`[Q]`; the last graph for the tail."""
+        if self.has_tail:
+            return self.index.owners.long().remainder(self.graphs)
         numbers = torch.arange(self.graphs, device=self.device)
         return torch.repeat_interleave(numbers, self.sizes, output_size=self.nodes)
 
     @cached_property
     def place(self) -> Tensor:
-        """`[Q]` the number of each node within its graph."""
-        starts = self.sizes.cumsum(0) - self.sizes
-        return torch.arange(self.nodes, device=self.device) - starts[self.graph_of_node]
-
-    @cached_property
-    def row_starts(self) -> Tensor:
-        """`[Q]` where the pairs (i, ·) of each node begin."""
-        lengths = self.sizes[self.graph_of_node]
-        return lengths.cumsum(0) - lengths
+        """`[Q]` the number of each node within its graph; the last node's for the tail."""
+        sizes = self.sizes[self.graph_of_node]
+        starts = (self.sizes.cumsum(0) - self.sizes)[self.graph_of_node]
+        place = torch.arange(self.nodes, device=self.device) - starts
+        return torch.minimum(place, sizes - 1) if self.has_tail else place
 
     @cached_property
     def diagonal(self) -> Tensor:
-        """`[Q]` the pair (i, i) of each node; ascending."""
-        return self.row_starts + self.place
+        """`[Q]` the pair (i, i) of each node; ascending, in the tail the last row of pairs."""
+        starts = self.index.pair_starts[self.graph_of_node]
+        diagonal = starts + self.place * (self.sizes[self.graph_of_node] + 1)
+        if not self.has_tail:
+            return diagonal
+        return torch.where(self.index.owners < 0, self.pairs - 1, diagonal)
 
-    def padded_nodes(self, width: int) -> Tensor:
-        """`[Q]` where each node is among the `[B, width]` of a padded batch."""
-        return self.caller[self.graph_of_node] * width + self.place
+    @cached_property
+    def ends(self) -> tuple[Tensor, Tensor]:
+        """`[P]` the row of the first node of each pair, and the second's number in its graph.
 
-    def padded_pairs(self, width: int) -> Tensor:
-        """`[P]` where each pair is among the `[B, width, width]` of a padded batch."""
+        The tail repeats the last pair.
+        """
         lengths = self.sizes[self.graph_of_node]
-        nodes = torch.arange(self.nodes, device=self.device)
-        start = torch.repeat_interleave(nodes, lengths, output_size=self.pairs)
-        end = torch.arange(self.pairs, device=self.device) - self.row_starts[start]
-        return self.padded_nodes(width)[start] * width + end
+        pairs = torch.arange(self.pairs, device=self.device)
+        if not self.has_tail:
+            nodes = torch.arange(self.nodes, device=self.device)
+            start = torch.repeat_interleave(nodes, lengths, output_size=self.pairs)
+            return start, pairs - (lengths.cumsum(0) - lengths)[start]
+        row_ends = torch.where(self.index.owners < 0, 0, lengths).cumsum(0)
+        pairs = torch.minimum(pairs, row_ends[-1] - 1)
+        start = torch.searchsorted(row_ends, pairs, right=True)
+        return start, pairs - (row_ends - lengths)[start]
+
+    def padded_nodes(self, width: int, graphs: Tensor | None = None) -> Tensor:
+        """`[Q]` where each node is among the `[B, width]` of the caller's padded batch."""
+        return (self.caller if graphs is None else graphs)[self.graph_of_node] * width + self.place
+
+    def padded_pairs(self, width: int, graphs: Tensor | None = None) -> Tensor:
+        """`[P]` where each pair is among the `[B, width, width]` of the caller's padded batch."""
+        start, end = self.ends
+        return self.padded_nodes(width, graphs)[start] * width + end
+
+    def cuts(self, length: int) -> list[int]:
+        """How many nodes have their pair (i, i) before each multiple of `length`."""
+        if length >= self.pairs:
+            return [0, self.nodes]
+        starts = torch.arange(0, self.pairs + length, length, device=self.device)
+        return list(torch.searchsorted(self.diagonal, starts).tolist())
+
+    def _padded_shape(self, letter: str) -> tuple[int, ...]:
+        return (self.graphs, *[self.most] * {"M": 2, "V": 1, "R": 1}[letter])
+
+    def _places(self, letter: str) -> _Places:
+        return self._pair_places if letter == "M" else self._node_places
+
+    @cached_property
+    def _pair_places(self) -> _Places:
+        graphs = torch.arange(self.graphs, device=self.device)
+        (nodes,) = self.present
+        sizes = self.sizes[:, None, None]
+        numbers = torch.arange(self.most, device=self.device)
+        inside = (nodes[:, :, None] & nodes[:, None]).flatten()
+        source = self.index.pair_starts[:, None, None] + numbers[:, None] * sizes + numbers
+        tail = torch.arange(self.pairs, device=self.device) >= self._total(1)
+        place = self.padded_pairs(self.most, graphs)
+        return _Places(place, torch.where(inside, source.flatten(), 0), ~inside, tail)
+
+    @cached_property
+    def _node_places(self) -> _Places:
+        graphs = torch.arange(self.graphs, device=self.device)
+        inside = self.present[0].flatten()
+        numbers = torch.arange(self.most, device=self.device)
+        source = (self.index.node_starts[:, None] + numbers).flatten()
+        tail = torch.arange(self.nodes, device=self.device) >= self._total(0)
+        place = self.padded_nodes(self.most, graphs)
+        return _Places(place, torch.where(inside, source, 0), ~inside, tail)
+
+    def _total(self, which: int) -> Tensor | int:
+        totals = self.index.totals
+        return (self.nodes, self.pairs)[which] if totals is None else totals[which]
+
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Between R rows and the K entries of a padded block.
+
+    Attributes:
+        place: `[R]` the entry of each row; any for the tail.
+        source: `[K]` the row of each entry; any for the padding.
+        outside: `[K]` true in the padding.
+        tail: `[R]` true in the tail.
+    """
+
+    place: Tensor
+    source: Tensor
+    outside: Tensor
+    tail: Tensor
+
+
+class _Pad(torch.autograd.Function):
+    """Rows to the entries of a padded block, zero in the padding; gathers both ways."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Tensor:
+        rows, places = args
+        ctx.places = places
+        block: Tensor = rows.index_select(0, places.source)
+        return block.masked_fill_(places.outside.unsqueeze(1), 0.0)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        grad = grads[0].index_select(0, ctx.places.place)
+        return grad.masked_fill_(ctx.places.tail.unsqueeze(1), 0.0), None
+
+
+class _Unpad(torch.autograd.Function):
+    """The inverse; the tail receives copies of entries, and its gradient counts for nothing."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Tensor:
+        block, places = args
+        ctx.places = places
+        rows: Tensor = block.index_select(0, places.place)
+        return rows
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        grad = grads[0].index_select(0, ctx.places.source)
+        return grad.masked_fill_(ctx.places.outside.unsqueeze(1), 0.0), None
 
 
 def _span(run: SizeRun, letter: str) -> slice:

@@ -33,7 +33,7 @@ from .colours import (
     product_in_field,
     random_table,
 )
-from .orbits import vertex_orbits
+from ..graphs.orbits import orbits
 from .pair_types import first_colours, pair_types
 
 Pooling = Literal["nested", "flat", "full"]
@@ -257,4 +257,4 @@ class _Test:
 def _mark_labels(matrix: Adjacency, pooling: Pooling) -> NDArray[np.int64]:
     if pooling == "full" or len(matrix) < _LEAST_FOR_ORBITS:
         return np.arange(len(matrix))
-    return vertex_orbits(matrix)
+    return orbits(matrix)

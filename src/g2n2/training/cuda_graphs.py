@@ -1,54 +1,99 @@
-"""Whole optimiser steps as CUDA graphs: one for each room a batch needs, replayed with new indices.
-
-Where kernels compute the whole network on packed rows (`nn.packed_kernels`), a batch needs a
-`Capacity`: so many rows. Elsewhere it is padded, and needs a shape.
+"""Optimiser steps and predictions as CUDA graphs, one for each capacity, replayed with new indices.
 
 A small batch is bound by launching its hundreds of kernels. A graph launches them all at once: it
-gathers the batch, runs the network forward and backward, clips, steps and averages. The host sends
-one small tensor: the indices, how many of them count, the learning rate and the average's share.
+gathers the rows of the batch and runs the network, and for a step goes backward, clips, steps and
+averages. The host sends one small tensor: the indices, how many of them count, and for a step the
+learning rate and the average's share. A batch has the rows of a `Capacity`; those beyond its last
+graph reach neither outputs nor gradients.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..data.batching import row_batches
 from ..data.capacities import Capacity, capacities, capacity_of
-from ..data.capture_shapes import Shape, capture_shapes, holds
-from ..data.dense_store import DenseStore
 from ..data.graph_set import Ints
-from ..data.size_buckets import SizeBucket, largest_first, size_buckets
 from ..data.store import GraphStore
-from ..nn import packed_kernels
 from ..nn.half_precision_weights import Copies
-from ..nn.layer import Memories
 from ..nn.model import GrammarGNN
-from ..ops.graph_index import GraphIndex, packed_index
+from ..nn.on_tensors import OnInputs
+from ..nn.recorder import Recorder
+from ..ops.packing import PADDED_NODES
 from ..ops.precision import dot_precision
+from ..ops.rule_kernels.spec import MOST_NODES
 from ..ops.side_stream import side_stream
-from .optimiser import Average, init_optimiser_state
-from .precompute import SHARE, Inputs, same_graphs
+from .optimiser import Average, FlatOptimizerStep, init_optimiser_state
+from .precompute import SHARE, InputRows, same_graphs
 from .processes import free_cached_memory, out_of_memory
 from .task import Task
 
-if TYPE_CHECKING:
-    from .optimiser import FlatOptimizerStep
+WASTE = 2.0
+"""Padded blocks of a batch may have this many times the pairs there are."""
+AT_ONCE = (2048, 2**20)
+"""Graphs and pairs of a batch without gradients."""
+WORTH = 8 * AT_ONCE[0]
+"""Graphs whose outputs are worth a recording that serves once."""
 
 
-class GraphedStep:
+class _Replayed:
+    """A network on batches of a store, by indices on the device.
+
+    `dtype` is half precision to compute in, None for that of the weights. A batch of fewer than
+    `batch` graphs is filled up with the smallest graph, whose targets are unknown.
+    """
+
+    def __init__(
+        self,
+        model: GrammarGNN,
+        inputs: InputRows,
+        batch: int,
+        rooms: Sequence[Capacity],
+        more: int = 0,
+    ) -> None:
+        self.inputs, self.batch, self.capacities, self.dtype = inputs, batch, rooms, inputs.dtype
+        self.device = inputs.store.device
+        self.network = OnInputs(model)
+        self.told = torch.zeros(batch + 1 + more, dtype=torch.int64, device=self.device)
+        self.indices, self.count = self.told[:batch], self.told[batch]
+        self.copies = Copies(model, self.dtype)
+        self.recorder = Recorder()
+
+    def _tell(self, indices: Ints, *more: float) -> Capacity:
+        """Copy indices, their number and more to the device; returns the rows a batch needs."""
+        assert 0 < len(indices) <= self.batch, f"takes 1 to {self.batch} graphs, got {len(indices)}"
+        told = torch.empty(len(self.told), dtype=torch.int64, pin_memory=self.device.type == "cuda")
+        whole = told.numpy()
+        whole[: len(indices)] = indices
+        whole[len(indices) : self.batch] = self.inputs.smallest
+        whole[self.batch] = len(indices)
+        whole[self.batch + 1 :].view(np.float64)[:] = more
+        self.told.copy_(told, non_blocking=True)
+        sizes = self.inputs.store.graphs.sizes[whole[: self.batch]]
+        fitting = (capacity for capacity in self.capacities if capacity.holds(sizes))
+        return next(fitting, None) or capacity_of(sizes)
+
+    def _forward(self, capacity: Capacity) -> tuple[Tensor, Tensor]:
+        """Outputs and targets of the batch that was told."""
+        given, targets = self.inputs.batch(self.indices, self.count, capacity)
+        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not None):
+            outputs = torch.func.functional_call(self.network, self.copies.named(), given)
+        return outputs, targets
+
+
+class GraphedStep(_Replayed):
     """Takes optimiser steps by replaying CUDA graphs.
 
     The optimiser is an Adam or AdamW with `capturable` set and tensors for learning rates; the
-    store holds all graphs, padded, with scaled targets. A batch of fewer than `batch` graphs is
-    filled up with the smallest graph, masked out. `dtype` is that of the arithmetic, None for that
-    of the weights; with `keep` the input memories of all graphs stay on the device. Kept memories
-    of a network that kernels compute are packed, and batches share a few capacities. Others are
-    padded to `shapes`, the cheapest first, the last for any; without shapes each has its own.
+    store has scaled targets.
     """
 
     def __init__(
@@ -56,105 +101,58 @@ class GraphedStep:
         model: GrammarGNN,
         optimiser: torch.optim.Optimizer,
         average: Average,
-        store: DenseStore,
+        store: GraphStore,
         task: Task,
         batch: int,
         clip: float,
         dtype: torch.dtype | None,
-        keep: bool = True,
-        shapes: tuple[Shape, ...] = (),
     ) -> None:
-        self.optimiser, self.average, self.shapes = optimiser, average, shapes
-        self.store, self.task, self.clip, self.dtype = store, task, clip, dtype
-        self.device, self.products = store.device, dot_precision()
-        self.smallest = int(np.argmin(store.store.graphs.sizes))
-        self.told = torch.zeros(batch + 3, dtype=torch.int64, device=self.device)
-        self.indices, self.count = self.told[:batch], self.told[batch]
+        rooms = capacities(store.graphs.sizes, batch)
+        super().__init__(model, InputRows(model, store, dtype), batch, rooms, more=2)
+        self.optimiser, self.average, self.task, self.clip = optimiser, average, task, clip
+        self.products = dot_precision()
         self.rate, self.blend = self.told[batch + 1 :].view(torch.float64).unbind()
         self.share = torch.zeros((), device=self.device)
         self.results = torch.zeros(2, device=self.device)
         self.loss, self.norm = self.results.unbind()
         self.weights = list(model.parameters())
-        most = int(store.store.graphs.sizes.max())
-        self.packed = keep and packed_kernels.covers(model, most)
-        self.inputs = Inputs(model, store, dtype, keep and not self.packed)
-        self.network = _OnInputs(model)
-        if self.packed:
-            self.rows = PackedInputs(self.inputs)
-            self.capacities = capacities(store.store.graphs.sizes, batch)
-        self.copies = Copies(model, None if model.by_reference else dtype)
-        self.graphs: dict[Shape | Capacity, torch.cuda.CUDAGraph] = {}
         self.flat: FlatOptimizerStep | None = None
         self.side: torch.cuda.Stream | None = None
-        self.pool: Any = None
 
     def step(self, indices: Ints, rate: float, number: int) -> tuple[Tensor, Tensor]:
         """Take step `number`, from 1, on these graphs; returns loss sum and gradient norm."""
-        shape = self._fill(indices, rate, number)
-        if shape not in self.graphs:
-            self._capture(shape)
-        self.graphs[shape].replay()
+        capacity = self._tell(indices, rate, 1.0 - self.average.keep(number))
+        if capacity in self.recorder.graphs:
+            self.recorder.graphs[capacity].replay()
+        else:
+            self._record(capacity)
         loss, norm = self.results.clone().unbind()
         return loss, norm
 
-    def _fill(self, indices: Ints, rate: float, number: int) -> Shape | Capacity:
-        """Copy indices, count, rate and share to the device; returns the room the batch needs."""
-        room = len(self.indices)
-        assert 0 < len(indices) <= room, f"a step takes 1 to {room} graphs, got {len(indices)}"
-        told = torch.empty(len(self.told), dtype=torch.int64, pin_memory=self.device.type == "cuda")
-        whole = told.numpy()
-        sizes = self.store.store.graphs.sizes
-        whole[: len(indices)] = largest_first(indices, sizes)
-        whole[len(indices) : room] = self.smallest
-        whole[room] = len(indices)
-        whole[room + 1 :].view(np.float64)[:] = rate, 1.0 - self.average.keep(number)
-        self.told.copy_(told, non_blocking=True)
-        if self.packed:
-            sizes = sizes[indices]
-            fitting_rows = (room for room in self.capacities if room.holds(sizes))
-            return next(fitting_rows, None) or capacity_of(sizes)
-        sizes = sizes[whole[:room]]
-        fitting = (shape for shape in self.shapes if holds(shape, sizes))
-        return next(fitting, ()) or size_buckets(sizes, self.store.most)
+    def same(self, task: Task, batch: int, clip: float, dtype: torch.dtype | None) -> bool:
+        """Whether these are its settings."""
+        mine = (self.task, self.batch, self.clip, self.dtype, self.products)
+        return mine == (task, batch, clip, dtype, dot_precision())
 
-    def same(
-        self,
-        task: Task,
-        batch: int,
-        clip: float,
-        dtype: torch.dtype | None,
-        by_chance: bool,
-    ) -> bool:
-        """Whether these are its settings; shapes follow from them and the graphs."""
-        mine = (self.task, len(self.indices), self.clip, self.dtype, bool(self.shapes))
-        return (*mine, self.products) == (task, batch, clip, dtype, by_chance, dot_precision())
-
-    def _capture(self, shape: Shape | Capacity) -> None:
-        """Record the step for batches of a shape; nothing is learned while recording."""
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
+    def _record(self, capacity: Capacity) -> None:
+        """Record the step and take it; nothing else is learned."""
         self.side = self.side or torch.cuda.Stream()  # type: ignore[no-untyped-call]
         draws = self.network.model.readout.dropout > 0
+        # A run draws the same numbers whenever its steps are recorded.
         random = torch.cuda.get_rng_state(self.device) if draws else None
-        with torch.cuda.stream(stream):
-            for _ in range(2):  # kernels are compiled and buffers found before recording
-                self._backward(shape)
-                self.flat = self.flat or self._flatten()
-                self._forget()
-        torch.cuda.current_stream().wait_stream(stream)
-        if random is not None:  # a run draws the same numbers whenever its steps are recorded
-            torch.cuda.set_rng_state(random, self.device)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.pool):
-            self._whole(shape)
+
+        def prepare() -> None:
+            self._backward(capacity)
+            self.flat = self.flat or self._flatten()
+            self._forget()
+            if random is not None:
+                torch.cuda.set_rng_state(random, self.device)
+
+        self.recorder.run(capacity, lambda: self._whole(capacity), prepare)
         self._forget()
-        self.pool = self.pool or graph.pool()
-        self.graphs[shape] = graph
 
     def _flatten(self) -> FlatOptimizerStep:
         """Flatten the weights that have gradients, with their optimiser state and average."""
-        from .optimiser import FlatOptimizerStep, init_optimiser_state
-
         init_optimiser_state(self.optimiser, self.weights)
         halves, copies = self.copies.used()
         others = [weight for weight in self.weights if weight.grad is not None]
@@ -169,38 +167,24 @@ class GraphedStep:
             self.norm,
         )
 
-    def _whole(self, shape: Shape | Capacity) -> None:
+    def _whole(self, capacity: Capacity) -> None:
         """The recorded step, from the indices to the averaged weights."""
         self.share.copy_(self.blend)
         for group in self.optimiser.param_groups:
             group["lr"].copy_(self.rate)
-        total = self._backward(shape)
+        total = self._backward(capacity)
         if self.flat is not None:
             self.flat.step()
         else:
             self._plain_step()
         self.loss.copy_(total)
 
-    def _backward(self, shape: Shape | Capacity) -> Tensor:
-        """Gradients of the mean loss, piece by piece; returns the sum of the losses."""
-        counts = torch.arange(len(self.indices), device=self.device) < self.count
-        targets = torch.where(
-            counts[:, None], self.store.targets.index_select(0, self.indices), torch.nan
-        )
-        if isinstance(shape, Capacity) or len(shape) == 1:
-            total, known = self._loss(shape if isinstance(shape, Capacity) else shape[0], targets)
-            with side_stream(
-                self.side
-            ):  # where pieces add up, it would not wait for the one before
-                (total / known.clamp(min=1)).backward()  # type: ignore[no-untyped-call]
-            return total.detach()
-        known = self.task.known(targets).sum().clamp(min=1)
-        losses = []
-        for piece in shape:
-            loss, _ = self._loss(piece, targets[piece.start : piece.end])
-            (loss / known).backward()  # type: ignore[no-untyped-call]
-            losses.append(loss.detach())
-        return torch.stack(losses).sum()
+    def _backward(self, capacity: Capacity) -> Tensor:
+        """Gradients of the mean loss; returns the sum of the losses."""
+        total, known = self.task.loss(*self._forward(capacity))
+        with side_stream(self.side):
+            (total / known.clamp(min=1)).backward()  # type: ignore[no-untyped-call]
+        return total.detach()
 
     def _plain_step(self) -> None:
         """`FlatOptimizerStep`, operation by operation."""
@@ -210,19 +194,51 @@ class GraphedStep:
         self.copies.refresh()
         self.average.blend(self.share)
 
-    def _loss(self, piece: SizeBucket | Capacity, targets: Tensor) -> tuple[Tensor, Tensor]:
-        given: tuple[Any, ...]
-        if isinstance(piece, Capacity):
-            given = self.rows.batch(self.indices, self.count, piece)
-        else:
-            given = self.inputs.batch(self.indices[piece.start : piece.end], piece.width)
-        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not None):
-            outputs = torch.func.functional_call(self.network, self.copies.named(), given)
-        return self.task.loss(outputs, targets)
-
     def _forget(self) -> None:
         for weight in (*self.weights, *self.copies.leaves):
             weight.grad = None
+
+
+class GraphedOutputs(_Replayed):
+    """Outputs of a network by replaying CUDA graphs; weights may change between calls.
+
+    Batches are graphs one after the other, up to so many and so many rows.
+    """
+
+    def __init__(self, model: GrammarGNN, inputs: InputRows, indices: Ints) -> None:
+        sizes = inputs.store.graphs.sizes
+        batches = row_batches(sizes[indices], *AT_ONCE)
+        batch = max(map(len, batches))
+        needs = [capacity_of(sizes[indices[chosen]]) for chosen in batches]
+        largest = Capacity(*(max(rows) for rows in zip(*needs, strict=True)))
+        super().__init__(model, inputs, batch, (largest,))
+        self.places = [weight.data_ptr() for weight in model.parameters()]
+        self.results: dict[Capacity, Tensor] = {}
+
+    def serves(self, model: GrammarGNN, store: GraphStore) -> bool:
+        """Whether it computes the outputs of a network for the graphs of a store."""
+        places = [weight.data_ptr() for weight in model.parameters()]
+        return places == self.places and self.inputs.store is store
+
+    @torch.no_grad()
+    def __call__(self, indices: Ints) -> Iterator[tuple[Ints, Tensor]]:
+        """Some of the graphs, and a row for each graph, node or pair of them, until there are all.
+
+        Rows are those of one graph after the other.
+        """
+        self.network.eval()
+        offsets = self.inputs.offsets[self.inputs.letters["targets"]]
+        for chosen in row_batches(self.inputs.store.graphs.sizes[indices], self.batch, AT_ONCE[1]):
+            graphs = indices[chosen]
+            capacity = self._tell(graphs)
+            work = partial(self._work, capacity)
+            self.recorder.run(capacity, work, prepare=work)
+            rows = int((offsets[graphs + 1] - offsets[graphs]).sum())
+            yield graphs, self.results[capacity][:rows].clone()
+
+    def _work(self, capacity: Capacity) -> None:
+        self.copies.refresh()
+        self.results[capacity], _ = self._forward(capacity)
 
 
 class Recorded:
@@ -230,10 +246,12 @@ class Recorded:
 
     Attributes:
         step: Takes the steps; None if they cannot be recorded or memory ran out.
+        outputs: Gives outputs of the network for validation.
         designed: A key of the spectral supports, and the store that has them.
     """
 
     step: GraphedStep | None = None
+    outputs: GraphedOutputs | None = None
     designed: tuple[tuple[Any, ...], GraphStore] | None = None
 
 
@@ -247,35 +265,27 @@ def record_steps(
     batch: int,
     clip: float,
     half: bool,
-    by_chance: bool,
 ) -> None:
     """Set `recorded.step` if possible: for a grammar's network on one GPU with enough memory.
 
-    Steps recorded by a run before this one are reused if they fit. `half` asks for bfloat16;
-    `by_chance` says that batches are random, all of different sizes, and share a few shapes.
+    Steps recorded by a run before this one are reused if they fit. `half` asks for bfloat16.
     """
-    if not _recordable(model, store):
-        recorded.step = None
+    if not recordable(model, store):
+        recorded.step = recorded.outputs = None
         return
     dtype = torch.bfloat16 if half else None
     parts = (model, optimiser, average, store)
     if recorded.step is not None:
-        same = recorded.step.same(task, batch, clip, dtype, by_chance)
-        if same and is_hit(recorded.step, *parts):
+        if recorded.step.same(task, batch, clip, dtype) and is_hit(recorded.step, *parts):
             take_over(recorded.step, *parts)
             return
-        recorded.step = None  # its memory is needed
+        recorded.step = recorded.outputs = None  # its memory is needed
         free_cached_memory(store.device)
     free, _ = torch.cuda.mem_get_info(store.device)
-    graphs = DenseStore.bytes_of(store)
-    if graphs > SHARE * free:
+    if InputRows.bytes_of(model, store) > SHARE * free:
         return
-    keep = graphs + Inputs.bytes_of(model, store) <= SHARE * free
-    shapes = capture_shapes(store.graphs.sizes, batch) if by_chance else ()
     try:
-        recorded.step = GraphedStep(
-            model, optimiser, average, DenseStore(store), task, batch, clip, dtype, keep, shapes
-        )
+        recorded.step = GraphedStep(model, optimiser, average, store, task, batch, clip, dtype)
         return
     except RuntimeError as error:
         if not out_of_memory(error):
@@ -283,86 +293,46 @@ def record_steps(
     free_cached_memory(store.device)
 
 
-def _recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
-    if store.device.type != "cuda" or store.graphs.level != "graph":
+def graphed_outputs(
+    recorded: Recorded | None, model: nn.Module, store: GraphStore, indices: Ints, half: bool
+) -> GraphedOutputs | None:
+    """What gives a network's outputs as CUDA graphs, if that is possible and worth recording.
+
+    Where steps are recorded, their inputs serve again. `half` asks for bfloat16.
+    """
+    if not recordable(model, store):
+        return None
+    recorded = Recorded() if recorded is None else recorded
+    if recorded.outputs is not None and recorded.outputs.serves(model, store):
+        return recorded.outputs
+    if recorded.step is not None and recorded.step.inputs.store is store:
+        inputs = recorded.step.inputs
+    elif len(indices) < WORTH:
+        return None
+    else:
+        free, _ = torch.cuda.mem_get_info(store.device)
+        if InputRows.bytes_of(model, store) > SHARE * free:
+            return None
+        inputs = InputRows(model, store, torch.bfloat16 if half else None)
+    recorded.outputs = GraphedOutputs(model, inputs, indices)
+    return recorded.outputs
+
+
+def recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
+    """Whether batches of a store can be computed by CUDA graphs."""
+    sizes = store.graphs.sizes
+    most = int(sizes.max())
+    if store.device.type != "cuda" or store.sparse(most) or find_spec("triton") is None:
         return False
-    if store.sparse(int(store.graphs.sizes.max())):
-        return False
-    if not isinstance(model, GrammarGNN) or find_spec("triton") is None:
+    if not isinstance(model, GrammarGNN) or not model.packs or model.marks is not None:
         return False
     if model.supports is not None and store.designed is None:
         return False  # eigenvectors wait for the host
+    padded = most <= PADDED_NODES or most**2 <= WASTE * float((sizes**2).mean())
+    whole = most <= MOST_NODES and all(layer.by_kernels for layer in model.packed.layers)
     # The optimiser's kernels step single precision.
-    return all(weight.dtype == torch.float32 for weight in model.parameters())
-
-
-class PackedInputs:
-    """The input memories of all graphs as rows; a batch is one gather for each memory.
-
-    Args:
-        inputs: Computes them.
-    """
-
-    def __init__(self, inputs: Inputs) -> None:
-        store = inputs.store
-        self.sizes, self.most = store.sizes, store.most
-        lengths = {"M": store.sizes.square(), "V": store.sizes}
-        self.starts = {letter: count.cumsum(0) - count for letter, count in lengths.items()}
-        self.memories: Memories = {}
-        filled = dict.fromkeys(lengths, 0)
-        every = torch.arange(len(store.sizes), device=store.device).split(store.at_once)  # type: ignore[no-untyped-call]
-        for chosen in every:
-            there = torch.arange(self.most, device=store.device) < self.sizes[chosen, None]
-            real = {"M": there[:, :, None] & there[:, None], "V": there}
-            for letter, values in inputs._computed(chosen, self.most).items():
-                rows = values[real[letter]]
-                if letter not in self.memories:  # one row more: what rows beyond a batch are
-                    total = int(lengths[letter].sum()) + 1
-                    self.memories[letter] = rows.new_zeros(total, rows.shape[1])
-                start = filled[letter]
-                self.memories[letter][start : start + len(rows)] = rows
-                filled[letter] = start + len(rows)
-
-    def batch(self, indices: Tensor, count: Tensor, room: Capacity) -> tuple[Memories, GraphIndex]:
-        """The rows of the first `count` graphs of an index tensor, and where each graph lies."""
-        sizes = self.sizes.index_select(0, indices)
-        sizes = torch.where(torch.arange(len(indices), device=sizes.device) < count, sizes, 0)
-        index = packed_index(sizes, self.most, room.nodes, room.pairs)
-        memories = {}
-        for letter, values in self.memories.items():
-            lengths = sizes.square() if letter == "M" else sizes
-            ends = lengths.cumsum(0)
-            rows = torch.arange(room.pairs if letter == "M" else room.nodes, device=sizes.device)
-            owner = torch.searchsorted(ends, rows, right=True)
-            inside = owner < len(sizes)
-            owner = owner.clamp(max=len(sizes) - 1)
-            shift = self.starts[letter].index_select(0, indices) - (ends - lengths)
-            source = torch.where(inside, rows + shift[owner], len(values) - 1)
-            memories[letter] = values.index_select(0, source)
-        return memories, index
-
-
-class _OnInputs(nn.Module):
-    """A network as a function of its input memories, padded or packed."""
-
-    def __init__(self, model: GrammarGNN) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(
-        self,
-        first: Memories,
-        place: Tensor | GraphIndex,
-        mask: Tensor | None = None,
-        designed: Tensor | None = None,
-    ) -> Tensor:
-        model = self.model
-        if isinstance(place, GraphIndex):
-            return packed_kernels.outputs(model, first, place)
-        assert mask is not None, "of a padded batch"
-        adjacency = place
-        constants = model.constants(adjacency, mask, designed)
-        return model.read_out(model.run(first, constants, mask), constants, mask)
+    single = all(weight.dtype == torch.float32 for weight in model.parameters())
+    return single and (whole or padded)
 
 
 def is_hit(
@@ -373,11 +343,11 @@ def is_hit(
     store: GraphStore,
 ) -> bool:
     """Whether the recorded steps of a run fit another, up to the values of tensors."""
-    mine = (step.network.model, step.optimiser, step.average, step.store.store)
+    mine = (step.network.model, step.optimiser, step.average, step.inputs.store)
     return (
-        bool(step.graphs)
+        bool(step.recorder.graphs)
         and cache_key(*mine) == cache_key(model, optimiser, average, store)
-        and same_graphs(step.store.store.graphs, store.graphs)
+        and same_graphs(step.inputs.store.graphs, store.graphs)
     )
 
 
@@ -404,7 +374,7 @@ def take_over(
             state[name] = buffers[name].copy_(state[name])
     for index, values in enumerate(average.shadow):
         average.shadow[index] = step.average.shadow[index].copy_(values)
-    step.store.targets.copy_(store.targets)
+    step.inputs.read_targets(store)
     step.copies.refresh()
     step.network.train()  # what is recorded later is a training step too
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,28 +16,44 @@ from torch import Tensor, nn
 
 from ..data.batching import ordered_batches
 from ..data.graph_set import GraphSet, Ints
+from ..data.packed_batch import PackedBatch
 from ..data.store import GraphStore
 from ..described import Described, some
 from ..errors import TrainingError
 from .calibration import INTERVAL, Calibration, Reliability
 from .checkpoint import write_whole
+from .cuda_graphs import Recorded, graphed_outputs
 from .processes import free_cached_memory, out_of_memory
 from .setup import Parts
+from .step import batch_for
 from .task import Scores, Task, Values, metrics, with_unit
 
 Row = dict[str, Any]
 
 AT_ONCE = {"cuda": (2048, 2**21), "cpu": (256, 2**18)}
-"""Graphs in a batch, and entries of its padded matrices: as QM9's largest need."""
+"""Graphs in a batch, and its pairs: as QM9's largest need."""
 ID_COLUMNS = {"graph": ("id",), "node": ("id", "node"), "edge": ("id", "source", "target")}
 """Columns that identify a row, by the level of the targets."""
 
 
 @torch.no_grad()
-def outputs(model: nn.Module, store: GraphStore, indices: Ints) -> tuple[Values, Ints]:
+def outputs(
+    model: nn.Module,
+    store: GraphStore,
+    indices: Ints,
+    recorded: Recorded | None = None,
+    half: bool = False,
+) -> tuple[Values, Ints]:
     """Outputs for some graphs of a store; the model is left in evaluation mode.
 
     A batch that runs out of memory is cut in two.
+
+    Args:
+        model: The network.
+        store: The graphs.
+        indices: Which of them.
+        recorded: CUDA graphs of the run the network is trained in.
+        half: Whether a GPU computes in bfloat16, as a network trained so does.
 
     Returns:
         `[rows, out]` in float64 and, for each row, its index among the rows of the set's targets:
@@ -47,15 +63,45 @@ def outputs(model: nn.Module, store: GraphStore, indices: Ints) -> tuple[Values,
         TrainingError: Memory does not suffice for one graph.
     """
     model.eval()
+    half = half and store.device.type == "cuda"
     values, rows = [], []
+    try:
+        replayed = graphed_outputs(recorded, model, store, indices, half)
+        parts = replayed(indices) if replayed else _in_batches(model, store, indices, half)
+        for graphs, out in parts:
+            out, places = _at_targets(out, store, graphs)
+            values.append(out.to(torch.float64).cpu().numpy())
+            rows.append(places)
+        return np.concatenate(values), np.concatenate(rows)
+    except RuntimeError as error:
+        if recorded is None or recorded.outputs is None or not out_of_memory(error):
+            raise
+    recorded.outputs = recorded.step = None  # memory does not suffice for CUDA graphs
+    free_cached_memory(store.device)
+    return outputs(model, store, indices, None, half)
+
+
+def _in_batches(
+    model: nn.Module, store: GraphStore, indices: Ints, half: bool
+) -> Iterator[tuple[Ints, Tensor]]:
+    """Graphs, and a row for each graph, node, pair or listed edge of them."""
     limits = AT_ONCE["cuda" if store.device.type == "cuda" else "cpu"]
     batches = ordered_batches(store.graphs.sizes[indices], *limits)
     waiting = [indices[chosen] for chosen in reversed(batches)]
     while waiting:
-        graphs, graph_batch = waiting.pop(), None
+        graphs = waiting.pop()
         try:
-            graph_batch = store.batch(graphs)
-            out = model(graph_batch).to(torch.float64)
+            batch = batch_for(model, store, graphs)
+            with torch.autocast("cuda", torch.bfloat16, enabled=half):
+                out = model(batch)
+            if isinstance(batch, PackedBatch):
+                graphs = batch.indices
+            elif store.graphs.level == "node":
+                out = out[batch.mask]
+            elif store.graphs.level == "edge" and not batch.adjacency.is_sparse:
+                out = out[batch.mask[:, :, None] & batch.mask[:, None]]
+            yield graphs, out
+            continue
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise
@@ -64,35 +110,34 @@ def outputs(model: nn.Module, store: GraphStore, indices: Ints) -> tuple[Values,
                     f"memory does not suffice for one graph of {store.graphs.sizes[graphs[0]]} "
                     f"nodes: {error}"
                 ) from None
-            half = len(graphs) // 2
-            waiting += [graphs[half:], graphs[:half]]
-            graph_batch = None
-        if graph_batch is None:  # the traceback, which held the tensors, is gone only here
-            free_cached_memory(store.device)
-            continue
-        if store.graphs.level == "node":
-            out = out[graph_batch.mask]
-            rows.append(_rows(store.node_offsets, graphs))
-        elif store.graphs.level == "edge":
-            out = _at_edges(out, store, graphs, graph_batch.adjacency.is_sparse)
-            rows.append(_rows(store.edge_offsets, graphs))
-        else:
-            rows.append(graphs)
-        values.append(out.cpu().numpy())
-    return np.concatenate(values), np.concatenate(rows)
+        # Only here are the tensors of the failed attempt gone, which its traceback held.
+        half_of = len(graphs) // 2
+        waiting += [graphs[half_of:], graphs[:half_of]]
+        free_cached_memory(store.device)
+
+
+def _at_targets(out: Tensor, store: GraphStore, graphs: Ints) -> tuple[Tensor, Ints]:
+    """Outputs for the targets of graphs, and the rows of the set's targets."""
+    if store.graphs.level == "graph":
+        return out, graphs
+    if store.graphs.level == "node":
+        return out, _rows(store.node_offsets, graphs)
+    listed = store.sparse(int(store.graphs.sizes[graphs].max()))
+    return _at_edges(out, store, graphs, listed), _rows(store.edge_offsets, graphs)
 
 
 def _at_edges(values: Tensor, store: GraphStore, graphs: Ints, listed: bool) -> Tensor:
-    """Outputs of the edges; `listed` if there is one row for each edge and no other."""
+    """Outputs of the edges; `listed` if there is one row for each edge, and not for each pair."""
+    if store.graphs.directed:
+        return values if listed else values[store.pair_rows(graphs)]
+    # Both directions of an undirected edge get the same output.
+    if not listed:
+        there, back = store.pair_rows(graphs), store.pair_rows(graphs, reverse=True)
+        return (values[there] + values[back]) / 2
     rows = torch.from_numpy(_rows(store.edge_offsets, graphs)).to(values.device)
     counts = store.graphs.edge_counts[graphs]
     owner = torch.from_numpy(np.repeat(np.arange(len(graphs)), counts)).to(values.device)
     start, end = store.edges[:, rows]
-    if store.graphs.directed:
-        return values if listed else values[owner, start, end]
-    # Both directions of an undirected edge get the same output.
-    if not listed:
-        return (values[owner, start, end] + values[owner, end, start]) / 2
     n = int(torch.maximum(start, end).max()) + 1 if len(start) else 1
     keys, order = ((owner * n + start) * n + end).sort()
     reverse = order[torch.searchsorted(keys, (owner * n + end) * n + start)]
@@ -278,13 +323,22 @@ class Outcome(Described):
 
 
 def predict(
-    model: nn.Module, parts: Parts, store: GraphStore, indices: Ints, fabric: Any = None
+    model: nn.Module,
+    parts: Parts,
+    store: GraphStore,
+    indices: Ints,
+    fabric: Any = None,
+    recorded: Recorded | None = None,
+    half: bool = False,
 ) -> Outcome:
-    """Predictions for some graphs; several processes share the graphs and all get them."""
+    """Predictions for some graphs; several processes share the graphs and all get them.
+
+    See `outputs` for `recorded` and `half`.
+    """
     rank, world = (fabric.global_rank, fabric.world_size) if fabric is not None else (0, 1)
     mine = indices[rank::world]
     if len(mine):
-        raw, rows = outputs(model, store, mine)
+        raw, rows = outputs(model, store, mine, recorded, half)
     else:
         raw, rows = np.zeros((0, parts.task.out)), np.zeros(0, dtype=np.int64)
     if world > 1:

@@ -125,7 +125,6 @@ class Loop:
                 self.recipe.batch,
                 self.recipe.clip,
                 self.config.precision == "bf16",
-                self.config.window <= 1,
             )
         with Interruption() as interruption:
             while not (self.finished or self.out_of_time):
@@ -190,7 +189,15 @@ class Loop:
         }
         with self.average.applied():
             validation = parts.splits["validation"]
-            outcome = predict(self.model, parts, self.store, validation, self.fabric)
+            outcome = predict(
+                self.model,
+                parts,
+                self.stepper.store,
+                validation,
+                self.fabric,
+                self.stepper.recorded,
+                self.config.precision == "bf16",
+            )
             scores = metrics(self.task, outcome.predicted, outcome.targets)
             row |= {f"validation {name}": value for name, value in scores["all"].items()}
             progress.history.append(row)

@@ -8,108 +8,145 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..data.dense_store import DenseStore
-from ..data.graph_set import GraphSet
-from ..data.pair_table import PairTable
+from ..data.batching import ordered_batches
+from ..data.capacities import Capacity
+from ..data.graph_set import GraphSet, Ints, ragged_rows
 from ..data.store import GraphStore
-from ..nn.fast import halved
 from ..nn.layer import Memories
 from ..nn.model import GrammarGNN
+from ..nn.packed import OUTPUT_ROWS, halved
 from ..nn.supports import SpectralSupports
+from ..ops.packing import Packing
 from .processes import free_cached_memory, out_of_memory
 
 if TYPE_CHECKING:
     from .cuda_graphs import Recorded
 
+AT_ONCE = 2**20
+"""Pairs computed together."""
+SHARE = 0.25
+"""Of the device's free memory, at most, for the inputs of all graphs."""
+LARGEST = 2**31
+"""Bytes supports may take, and no more than a share of a GPU's free memory; beyond, they are made
+for every batch."""
 
-class Inputs:
-    """The input memories of a store's graphs; a batch is one gather for each memory.
+BatchInputs = tuple[Packing, Memories, Tensor | None, Tensor | None]
+"""Where graphs lie, their input memories, A and designed supports: see `PackedNetwork`."""
+
+
+class InputRows:
+    """What a network reads of all graphs of a store, as rows; a batch is one gather for each table.
 
     Args:
         model: The network that reads them.
         store: The graphs.
         dtype: Half precision the network computes in, or None; memories that are embedded then come
-            in two halves (`nn.fast.halved`).
-        keep: Compute all of them now, padded to the largest graph; else those of each batch.
+            in two halves (`nn.packed.halved`).
+
+    Attributes:
+        tables: The input memories by variable, `A` where a rule names it, `designed` supports and
+            `targets`, in the order of the set; the last row is that of no graph.
+        most: Nodes of the largest graph.
     """
 
-    def __init__(
-        self, model: GrammarGNN, store: DenseStore, dtype: torch.dtype | None, keep: bool = True
-    ) -> None:
+    def __init__(self, model: GrammarGNN, store: GraphStore, dtype: torch.dtype | None) -> None:
         self.model, self.store, self.dtype = model, store, dtype
-        self.needs_adjacency = model.names_adjacency
-        self.memories: Memories | None = None
-        if keep:
-            every = torch.arange(len(store.sizes), device=store.device).split(store.at_once)  # type: ignore[no-untyped-call]
-            pieces = [self._computed(chosen, store.most) for chosen in every]
-            self.memories = {
-                letter: torch.cat([piece[letter] for piece in pieces]) for letter in pieces[0]
-            }
+        graphs = store.graphs
+        self.most, self.smallest = int(graphs.sizes.max()), int(np.argmin(graphs.sizes))
+        offsets = {"M": store.pair_offsets, "V": store.node_offsets, "R": store.node_offsets}
+        self.offsets: dict[str, Ints] = {**offsets, "S": np.arange(len(graphs) + 1)}
+        self.sizes = torch.as_tensor(graphs.sizes, device=store.device)
+        self.starts = {
+            letter: torch.from_numpy(offset[:-1]).to(store.device)
+            for letter, offset in self.offsets.items()
+        }
+        self.letters = {"A": "M", "designed": "M", "targets": OUTPUT_ROWS[graphs.level]}
+        self.tables: dict[str, Tensor] = {}
+        for chosen in ordered_batches(graphs.sizes, len(graphs), AT_ONCE):
+            self._compute(chosen)
+        self.read_targets(store)
 
     @torch.no_grad()
-    def _computed(self, indices: Tensor, widest: int) -> Memories:
-        batch = self.store.batch(indices, widest)
-        designed = self._designed(indices, widest)
-        constants = self.model.constants(batch.adjacency, batch.mask, designed)
-        first = self.model.first(batch.nodes, batch.edges, constants)
-        return first if self.dtype is None else _rounded(first, self.model, self.dtype)
+    def _compute(self, chosen: Ints) -> None:
+        model = self.model
+        batch = model.fitted(self.store.packed(chosen))
+        values = dict(model.packed.of_batch(batch).first)
+        if self.dtype is not None:
+            values = {
+                letter: halved(rows, self.dtype)
+                if letter in model.embeddings
+                else rows.to(self.dtype)
+                for letter, rows in values.items()
+            }
+        if model.names_adjacency:
+            values["A"] = batch.adjacency
+            if batch.designed is not None:
+                values["designed"] = batch.designed
+        for name, rows in values.items():
+            self._write(name, rows, batch.indices)
+
+    def _write(self, name: str, rows: Tensor, indices: Ints) -> None:
+        offset = self.offsets[self.letters.get(name, name)]
+        if name not in self.tables:
+            self.tables[name] = rows.new_zeros(int(offset[-1]) + 1, rows.shape[1])
+        places = torch.from_numpy(ragged_rows(offset, indices)).to(rows.device)
+        self.tables[name].index_copy_(0, places, rows)
+
+    def read_targets(self, store: GraphStore) -> None:
+        """Take the targets of a store with the same graphs."""
+        self.store, letter, targets = store, self.letters["targets"], store.targets
+        if letter == "M":
+            rows = int(self.offsets["M"][-1])
+            values = targets.new_full((rows, targets.shape[1]), torch.nan)
+            values[store.pair_rows(np.arange(len(store)))] = targets
+            targets = values
+        whole = torch.cat([targets, targets.new_full((1, targets.shape[1]), torch.nan)])
+        if "targets" in self.tables:
+            self.tables["targets"].copy_(whole)
+        else:
+            self.tables["targets"] = whole
 
     @staticmethod
     def bytes_of(model: GrammarGNN, store: GraphStore) -> int:
         """Device memory all of them take."""
-        most = int(store.graphs.sizes.max())
-        entries = {"M": most**2, "V": most, "R": most, "S": 1}
-        widths = model.plan.inputs.widths.items()
-        return 4 * len(store.graphs) * sum(entries[sort.letter] * w for sort, w in widths)
+        sizes = store.graphs.sizes
+        rows = {"M": (sizes**2).sum(), "V": sizes.sum(), "R": sizes.sum(), "S": len(sizes)}
+        widths = sum(int(rows[s.letter]) * w for s, w in model.plan.inputs.widths.items())
+        beside = 1 if model.names_adjacency else 0
+        return 4 * (widths + beside * int(rows["M"]))
 
-    def batch(self, indices: Tensor, widest: int) -> tuple[Memories, Tensor, Tensor, Tensor | None]:
-        """Memories, adjacency, mask and supports of some graphs, cut to `widest` nodes.
-
-        The adjacency is a single 0 if no rule names it.
-        """
-        store = self.store
-        mask = (
-            torch.arange(widest, device=store.device)
-            < store.sizes.index_select(0, indices)[:, None]
+    def batch(
+        self, indices: Tensor, count: Tensor, capacity: Capacity
+    ) -> tuple[BatchInputs, Tensor]:
+        """The graphs of an index tensor, and their targets, unknown from graph `count` on."""
+        packing = Packing.within(
+            self.sizes.index_select(0, indices), self.most, capacity.nodes, capacity.pairs
         )
-        if self.memories is None:
-            first = self._computed(indices, widest)
-        else:
-            first = {
-                letter: _cut(values, letter, widest).index_select(0, indices)
-                for letter, values in self.memories.items()
-            }
-        if not self.needs_adjacency:
-            return first, store.targets.new_zeros((), dtype=store.store.dtype), mask, None
-        adjacency = _cut(store.adjacency, "M", widest).index_select(0, indices)
-        return first, adjacency.to(store.store.dtype), mask, self._designed(indices, widest)
+        letters = {self.letters.get(name, name) for name in self.tables}
+        found = {letter: self._sources(letter, indices, packing) for letter in letters}
+        rows = {
+            name: table.index_select(0, found[self.letters.get(name, name)][1])
+            for name, table in self.tables.items()
+            if name != "targets"
+        }
+        adjacency, designed = rows.pop("A", None), rows.pop("designed", None)
+        owner, source = found[self.letters["targets"]]
+        source = torch.where(owner < count, source, len(self.tables["targets"]) - 1)
+        targets = self.tables["targets"].index_select(0, source)
+        return (packing, rows, adjacency, designed), targets
 
-    def _designed(self, indices: Tensor, widest: int) -> Tensor | None:
-        table = self.store.store.designed
-        return None if table is None else table.batch(indices, widest)
-
-
-def _rounded(first: Memories, model: GrammarGNN, dtype: torch.dtype) -> Memories:
-    """The memories as a network in half precision reads them."""
-    if model.by_reference:
-        return first
-    return {
-        letter: halved(values, dtype) if letter in model.embeddings else values.to(dtype)
-        for letter, values in first.items()
-    }
-
-
-def _cut(values: Tensor, letter: str, widest: int) -> Tensor:
-    if letter == "S":
-        return values
-    return values[:, :widest, :widest] if letter == "M" else values[:, :widest]
-
-
-SHARE = 0.25
-"""Of the device's free memory, at most, for all graphs padded to the largest."""
-LARGEST = 2**31
-"""Bytes a table may take, and no more than a share of a GPU's free memory; beyond, supports are
-made for every batch."""
+    def _sources(self, letter: str, indices: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+        """For each row of a batch, its graph in the batch and its row in the tables."""
+        starts = self.starts[letter].index_select(0, indices)
+        if letter == "S":
+            return torch.arange(len(indices), device=indices.device), starts
+        lengths = packing.sizes.square() if letter == "M" else packing.sizes
+        ends = lengths.cumsum(0)
+        rows = torch.arange(packing.pairs if letter == "M" else packing.nodes, device=ends.device)
+        owner = torch.searchsorted(ends, rows, right=True)
+        shift = (starts - (ends - lengths))[owner.clamp(max=len(indices) - 1)]
+        beyond = int(self.offsets[letter][-1])
+        return owner, torch.where(owner < len(indices), rows + shift, beyond)
 
 
 def precompute_supports(model: nn.Module, store: GraphStore, recorded: Recorded) -> None:
@@ -123,20 +160,31 @@ def precompute_supports(model: nn.Module, store: GraphStore, recorded: Recorded)
     budget = LARGEST
     if store.device.type == "cuda":
         budget = min(budget, int(SHARE * torch.cuda.mem_get_info(store.device)[0]))
-    if PairTable.bytes_of(store, supports.count) > budget:
+    if int(store.pair_offsets[-1]) * supports.count * store.dtype.itemsize > budget:
         return
     key = (supports.extra_repr(), store.device, store.dtype)
     before = recorded.designed
     if before is not None and before[0] == key and same_graphs(before[1].graphs, store.graphs):
         store.designed = before[1].designed
     else:
-        store.designed = _table(supports, store)
+        store.designed = _designed(supports, store)
     recorded.designed = (key, store)
 
 
-def _table(supports: SpectralSupports, store: GraphStore) -> PairTable | None:
+def _designed(supports: SpectralSupports, store: GraphStore) -> Tensor | None:
+    """`[ΣP, k]` of the pairs of all graphs, in the order of the set."""
+    sizes, offsets = store.graphs.sizes, store.pair_offsets
     try:
-        return PairTable(store, lambda batch: supports.designed(batch.adjacency, batch.mask))
+        rows = torch.empty(int(offsets[-1]), supports.count, dtype=store.dtype, device=store.device)
+        for chosen in ordered_batches(sizes, len(sizes), AT_ONCE):
+            batch = store.packed(chosen)
+            blocks = zip(
+                batch.packing.views(batch.adjacency, "M"), batch.packing.present, strict=True
+            )
+            values = [supports.designed(block[..., 0], present) for block, present in blocks]
+            places = torch.from_numpy(ragged_rows(offsets, batch.indices)).to(store.device)
+            rows.index_copy_(0, places, batch.packing.rows(values, "M"))
+        return rows
     except (RuntimeError, MemoryError) as error:
         if not out_of_memory(error):
             raise

@@ -289,7 +289,7 @@ class Run:
         calibration, interval = self.calibration, check_interval(interval)
         model = self.network(parts) if model is None else model
         store = make_store(self.config, parts.graphs, self.device)
-        outcome = predict(model, parts, store, indices)
+        outcome = predict(model, parts, store, indices, half=self.config.precision == "bf16")
         return replace(outcome, calibration=calibration, interval=interval)
 
     def _refuse_unknown(self, graphs: GraphSet, what: str) -> None:

@@ -338,8 +338,12 @@ class _Session:
             return Result(files.path, parts, {}, {}, {}, *course, stopped=True)
         loop.fabric.barrier()
         model = files.load_best(loop.config, parts).to(loop.fabric.device)
+        recorded, half = loop.stepper.recorded, loop.config.precision == "bf16"
         train, validation, test = (
-            predict(model, parts, loop.store, parts.splits[part], loop.fabric) for part in PARTS
+            predict(
+                model, parts, loop.stepper.store, parts.splits[part], loop.fabric, recorded, half
+            )
+            for part in PARTS
         )
         distances = bool(distance_kinds(loop.config, parts.graphs))
         calibration = Calibration.fit(parts, train, validation, distances=distances)

@@ -6,7 +6,7 @@ import io
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..data.batch import GraphBatch
 from ..data.graph_set import GraphSet, Ints
-from ..data.size_buckets import largest_first, size_buckets
+from ..data.packed_batch import PackedBatch
 from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
 from ..nn.model import GrammarGNN
@@ -63,12 +63,10 @@ class Stepper:
         self.fabric, self.processes, self.store, self.task = fabric, processes, store, task
         self.clip, self.micro, self.folder, self.note = clip, micro, folder, note
         self.bare = optimiser
-        self.checked = cast(Callable[[GraphBatch], tuple[Tensor, ...]], model.checked)
-        self.model, self.optimiser = fabric.setup(_OnTensors(model, half), optimiser)
+        self.network = model
+        self.model, self.optimiser = fabric.setup(_OnBatch(model, half), optimiser)
         self.parameters = list(model.parameters())
         self.known_targets = _known_by_graph(store.graphs)
-        # Only where no graph feels another, as in a batch norm; a CPU takes equal sizes anyway.
-        self.sort_by_size = isinstance(model, GrammarGNN) and store.device.type == "cuda"
         self.waiting: list[tuple[Tensor, Tensor, Ints]] = []
         self.recorded = Recorded()
 
@@ -165,27 +163,14 @@ class Stepper:
         mine = mine if len(mine) else batch_indices[:1]
         scale = weight / max(1, int(self.known_targets[batch_indices].sum()))
         losses = []
-        for piece in self._pieces(mine):
-            batch = self.store.batch(piece)
+        for start in range(0, len(mine), self.micro):
+            batch = batch_for(self.network, self.store, mine[start : start + self.micro])
             assert batch.targets is not None, "the store always gives targets"
             with self.fabric.no_backward_sync(self.model):
-                loss, _ = self.task.loss(self.model(*self.checked(batch)), batch.targets)
+                loss, _ = self.task.loss(self.model(_Held(batch)), batch.targets)
                 self.fabric.backward(loss * scale)
             losses.append(loss.detach() * weight)
         return torch.stack(losses).sum()
-
-    def _pieces(self, mine: Ints) -> list[Ints]:
-        """Micro-batches; on a GPU, graphs of similar size together."""
-        parts = [mine]
-        if self.sort_by_size:
-            sizes = self.store.graphs.sizes
-            mine = largest_first(mine, sizes)
-            parts = [mine[p.start : p.end] for p in size_buckets(sizes[mine], int(sizes[mine[0]]))]
-        return [
-            part[start : start + self.micro]
-            for part in parts
-            for start in range(0, len(part), self.micro)
-        ]
 
     def _keep(self, indices: Ints) -> str:
         """Save a batch for inspection, and return a sentence that says where."""
@@ -220,20 +205,35 @@ def _matrix(adjacency: Tensor) -> dict[str, Any]:
     return {"adjacency_places": places.numpy(), "adjacency_values": values.numpy()}
 
 
-class _OnTensors(nn.Module):
-    """A network as a function of tensors, which Fabric can move and wrap.
+def batch_for(model: nn.Module, store: GraphStore, indices: Ints) -> GraphBatch | PackedBatch:
+    """Graphs of a store as a network takes them: rows where it computes those."""
+    packs = isinstance(model, GrammarGNN) and model.packs and model.marks is None
+    sparse = store.sparse(int(store.graphs.sizes[indices].max()))
+    return store.packed(indices) if packs and not sparse else store.batch(indices)
 
-    Autocast is our own: Fabric would round inputs to bfloat16, and float64 outputs to float32.
+
+class _Held:
+    """A batch that Fabric passes on as it is: it would round inputs to bfloat16."""
+
+    def __init__(self, batch: GraphBatch | PackedBatch) -> None:
+        self.batch = batch
+
+
+class _OnBatch(nn.Module):
+    """A network that Fabric can move and wrap.
+
+    Autocast is our own: Fabric would round float64 outputs to float32.
     """
 
     def __init__(self, model: nn.Module, half: bool) -> None:
         super().__init__()
         self.model, self.in_half = model, half
-        self.network = cast(Callable[..., Tensor], model.network)
 
-    def forward(self, *tensors: Tensor) -> Tensor:
-        with torch.autocast(tensors[0].device.type, torch.bfloat16, enabled=self.in_half):
-            return self.network(*tensors)
+    def forward(self, held: _Held) -> Tensor:
+        device = held.batch.nodes.device.type
+        with torch.autocast(device, torch.bfloat16, enabled=self.in_half):
+            outputs: Tensor = self.model(held.batch)
+        return outputs
 
 
 def _known_by_graph(graphs: GraphSet) -> Ints:

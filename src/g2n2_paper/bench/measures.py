@@ -25,9 +25,10 @@ import g2n2
 from g2n2.bench import TOLERANCE, Effort, EqualityCheck, Precision, Timing, measure, relative_error
 from g2n2.data.graph_set import Ints
 from g2n2.nn.memory_budget import device_memory
-from g2n2.ops import reference
+from g2n2.ops import packed
+from g2n2.ops.packing import Packing
 from g2n2.ops.precision import float32_products
-from g2n2.ops.rule_kernels.spec import MOST_NODES
+from g2n2.ops.rule_kernels.spec import MOST_NODES, KernelRule
 from g2n2.training.config import RunConfig
 from g2n2.training.display import Display
 from g2n2.training.loop import Loop
@@ -150,11 +151,28 @@ def _kibibytes(path: str, name: str, otherwise: int) -> int:
 
 def our_product(device: torch.device) -> Product:
     """`[B, N, N, S] × [B, N, N, S]`, channel by channel, as networks compute it on a device."""
-    if device.type == "cuda":
-        from g2n2.ops.products.triton import matrix_matrix
 
-        return lambda x, y: matrix_matrix(x, y)
-    return reference.matrix_matrix
+    def product(x: Tensor, y: Tensor) -> Tensor:
+        return selected(x, y, device)().reshape(x.shape)
+
+    return product
+
+
+def selected(x: Tensor, y: Tensor, device: torch.device) -> Callable[[], Tensor]:
+    """The product of operands that lie as layers select them."""
+    packing = Packing([x.shape[1]] * len(x), device)
+    rows = torch.cat([x.flatten(0, 2), y.flatten(0, 2)], dim=1)
+    if device.type == "cuda" and packing.most <= MOST_NODES:
+        from g2n2.ops.rule_kernels.triton import apply
+
+        width = x.shape[3]
+        rule = KernelRule("product", (0, width), 0, width)
+        return lambda: apply(None, rows, None, packing.scale, [rule], packing.index)[0]
+    if device.type == "cuda":
+        (run,) = packing.runs
+        left, right = rows.T.contiguous().view(2, -1, run.size, run.size).unbind()
+        return lambda: packed.scaled_product(left, right, run, 0).view(x.shape[3], -1).T
+    return lambda: packed.matrix_matrix(rows, packing)
 
 
 def operands(case: Case, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -185,13 +203,11 @@ def time_products(
 ) -> dict[str, Timing]:
     """The product of operands as layers select them, of contiguous ones, and cuBLAS's; forward.
 
-    For graphs larger than those of the small kernels, layers select channel-major operands.
+    For graphs larger than those of the small kernels, layers select channel-major operands, and the
+    MLP that follows reads the result channel-major too.
     """
-    selected = [x, y]
-    if x.shape[1] > MOST_NODES:
-        selected = [v.permute(3, 0, 1, 2).contiguous().permute(1, 2, 3, 0) for v in selected]
     actions = {
-        "ours": partial(product, *selected),
+        "ours": selected(x, y, device),
         "contiguous": partial(product, x, y),
         "bmm": partial(torch.bmm, channel_major(x), channel_major(y)),
     }

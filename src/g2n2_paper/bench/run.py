@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import networkx as nx
@@ -284,20 +283,14 @@ class Bench:
 @contextmanager
 def hidden_layers(keep: bool, device: torch.device) -> Iterator[None]:
     """Keep no hidden layer for the backward pass, as with graphs that are too large for it."""
-    from g2n2.ops import packed_mlp
+    from g2n2.ops.packed import KEPT_BYTES
 
-    module: ModuleType = packed_mlp
-    name = "KEPT_BYTES"
-    if device.type == "cuda":
-        from g2n2.ops.pair_mlp import streamed
-
-        module, name = streamed, "HIDDEN_BYTES"
-    before = getattr(module, name)
-    setattr(module, name, before if keep else 0)
+    before = KEPT_BYTES[device.type]
+    KEPT_BYTES[device.type] = before if keep else 0
     try:
         yield
     finally:
-        setattr(module, name, before)
+        KEPT_BYTES[device.type] = before
 
 
 def _accepted(checked: bench.EqualityCheck) -> Figures:

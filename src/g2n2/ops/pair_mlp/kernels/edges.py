@@ -5,43 +5,19 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .tiles import places, product_tile, stored, tile
+
+@triton.jit
+def places(rows, stride, c):
+    """`[BM, P]` where channels c of some rows are; 32 bits would overflow at 3,700 nodes."""
+    return rows.to(tl.int64)[:, None] * stride + c[None, :]
 
 
 @triton.jit
-def beside(value, OUT, total, rows, count, C: tl.constexpr, S: tl.constexpr, P: tl.constexpr):
-    """Write rows of S channels into the columns from C on of a matrix `total` wide."""
+def stored(value, out, rows, count, S: tl.constexpr, P: tl.constexpr):
+    """Write `[BM, P]` rows of S channels."""
     c = tl.arange(0, P)
     inside = (rows < count)[:, None] & (c < S)[None, :]
-    tl.store(OUT + places(rows, total, C + c), value, mask=inside)
-
-
-@triton.jit
-def join_kernel(
-    X0, X1, X2, L, R, V, OUT, count, N, total,
-    stride0, stride1, stride2, stride_l, stride_r,
-    S0: tl.constexpr, S1: tl.constexpr, S2: tl.constexpr, SH: tl.constexpr, SV: tl.constexpr,
-    P0: tl.constexpr, P1: tl.constexpr, P2: tl.constexpr, PH: tl.constexpr, PV: tl.constexpr,
-    C0: tl.constexpr, C1: tl.constexpr, C2: tl.constexpr, CH: tl.constexpr, CV: tl.constexpr,
-    BM: tl.constexpr,
-):  # fmt: skip
-    """Up to three tensors, a Hadamard product and a diagonal, side by side in one matrix."""
-    rows = tl.program_id(0) * BM + tl.arange(0, BM)
-    beside(tile(X0, rows, stride0, count, S0, P0), OUT, total, rows, count, C0, S0, P0)
-    if S1 > 0:
-        beside(tile(X1, rows, stride1, count, S1, P1), OUT, total, rows, count, C1, S1, P1)
-    if S2 > 0:
-        beside(tile(X2, rows, stride2, count, S2, P2), OUT, total, rows, count, C2, S2, P2)
-    if SH > 0:
-        value = product_tile(L, R, rows, stride_l, stride_r, count, SH, PH)
-        beside(value, OUT, total, rows, count, CH, SH, PH)
-    if SV > 0:
-        c = tl.arange(0, PV)
-        node = rows // N
-        there = (rows < count) & (node % N == rows % N)
-        inside = there[:, None] & (c < SV)[None, :]
-        value = tl.load(V + places(node, SV, c), mask=inside, other=0.0)
-        beside(value, OUT, total, rows, count, CV, SV, PV)
+    tl.store(out + places(rows, S, c), value.to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -113,15 +89,3 @@ def back_kernel(
             along += tl.sum(dout.to(tl.float32), axis=0)
     tl.store(DOWN + tl.program_id(1) * H + h, down, mask=h < H)
     tl.store(ALONG + (tl.program_id(1) * turns + turn) * SO + o, along, mask=o < SO)
-
-
-@triton.jit
-def hadamard_back_kernel(D, L, R, DL, DR, count, stride_d, stride_l, stride_r,
-                         S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):  # fmt: skip
-    """`dl = d ⊙ r` and `dr = d ⊙ l` in one pass."""
-    rows = tl.program_id(0) * BM + tl.arange(0, BM)
-    d = tile(D, rows, stride_d, count, S, P).to(tl.float32)
-    left = tile(L, rows, stride_l, count, S, P).to(tl.float32)
-    right = tile(R, rows, stride_r, count, S, P).to(tl.float32)
-    stored(d * right, DL, rows, count, S, P)
-    stored(d * left, DR, rows, count, S, P)

@@ -2,7 +2,7 @@
 
 Its rules are M·M, M⊙M, diag(v) and M·v, every selector is a linear map, and each memory is updated
 by a two-layer MLP: r-G_L3 and what is left of it when rules are taken away. Whatever else a grammar
-has goes the general way of `fast`.
+has goes the general way of `packed`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
-from ..ops.graph_index import GraphIndex
+from ..ops.packing import Packing
 from ..ops.rule_kernels.spec import KernelRule, Kind
 from .layer import ApplyRule, Memories, PlannedLayer, Select, Update, in_dtype, linear_maps
 
@@ -35,7 +35,7 @@ PLACES: dict[Kind, str] = {"product": "M", "hadamard": "M", "diagonal": "M", "co
 
 
 @dataclass(frozen=True, eq=False)
-class SmallLayer:
+class KernelLayer:
     """How a layer is computed by `ops.selecting`, `ops.rule_kernels` and `ops.pair_mlp.rows`.
 
     Attributes:
@@ -49,7 +49,7 @@ class SmallLayer:
     rules: tuple[KernelRule, ...]
 
     @classmethod
-    def of(cls, layer: PlannedLayer) -> SmallLayer | None:
+    def of(cls, layer: PlannedLayer) -> KernelLayer | None:
         """None for a layer that has more than this one knows."""
         updates = list(layer.updates.values())
         if "M" not in layer.updates or not all(_plain(update) for update in updates):
@@ -79,23 +79,8 @@ class SmallLayer:
         known = set(layer.updates) == set(selectors)
         return cls(layer, selectors, tuple(rules)) if known and all(map(_linear, every)) else None
 
-    def __call__(
-        self,
-        memories: Memories,
-        scale: Tensor,
-        node_flags: Tensor,
-        pair_flags: Tensor,
-        index: GraphIndex | None = None,
-    ) -> Memories:
-        """The memories after the layer.
-
-        Args:
-            memories: Those before it.
-            scale: `[B]` 1/√n.
-            node_flags: `[B, N]` int8, 1 where there is a node.
-            pair_flags: `[B, N, N]` int8, 1 where there are both.
-            index: Where graphs lie, if memories and flags are packed rows.
-        """
+    def __call__(self, memories: Memories, packing: Packing) -> Memories:
+        """The memories after the layer; all are packed rows."""
         from ..ops.rule_kernels.triton import apply
         from ..ops.selecting.triton import select
 
@@ -115,12 +100,17 @@ class SmallLayer:
                 memory, gain, small, weight, room if skips else 0
             )
         matrix, column = apply(
-            read["M"] if skips else None, selected["M"], selected.get("V"), scale, self.rules, index
+            read["M"] if skips else None,
+            selected["M"],
+            selected.get("V"),
+            packing.scale,
+            self.rules,
+            packing.index,
         )
-        new = {"M": self._mixed("M", matrix, kept["M"], pair_flags)}
+        new = {"M": self._mixed("M", matrix, kept["M"])}
         if "V" in self.layer.updates:
             parts = [read["V"], column] if self._updated("V").skips else [column]
-            new["V"] = self._mixed("V", torch.cat(parts, dim=-1), kept["V"], node_flags)
+            new["V"] = self._mixed("V", torch.cat(parts, dim=-1), kept["V"])
         return new
 
     def weights(self) -> dict[str, list[Tensor]]:
@@ -133,7 +123,7 @@ class SmallLayer:
     def _updated(self, letter: str) -> Update:
         return cast(Update, self.layer.updates[letter])
 
-    def _mixed(self, letter: str, joined: Tensor, kept: Tensor, flags: Tensor) -> Tensor:
+    def _mixed(self, letter: str, joined: Tensor, kept: Tensor) -> Tensor:
         from ..ops.pair_mlp.rows import mix_rows
 
         update = self._updated(letter)
@@ -144,7 +134,8 @@ class SmallLayer:
         if len(w1) % ALIGNED:  # units that are always zero
             w1, w2 = aligned(w1.T).T, aligned(w2)
             b1 = None if b1 is None else aligned(b1)
-        return mix_rows(joined, (w1, b1), (w2, b2), flags, kept if update.residual else None)
+        every = torch.ones(len(joined), dtype=torch.int8, device=joined.device)
+        return mix_rows(joined, (w1, b1), (w2, b2), every, kept if update.residual else None)
 
 
 def aligned(values: Tensor) -> Tensor:

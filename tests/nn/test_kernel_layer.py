@@ -10,12 +10,12 @@ from g2n2 import catalogue
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
 from g2n2.nn import GrammarGNN
-from g2n2.nn.small_layer import stacked
+from g2n2.nn.kernel_layer import stacked
 from g2n2.ops.rule_kernels.spec import MOST_NODES
 from kernel_checks import DEVICE
 
 pytest.importorskip("triton", reason="the kernels need triton")
-pytestmark = pytest.mark.usefixtures("bfloat16_in_the_interpreter")
+pytestmark = pytest.mark.usefixtures("bfloat16_in_the_interpreter", "by_kernels")
 
 COVERED = {
     "r-G_L3",
@@ -49,7 +49,7 @@ def batch(*sizes, features=3):
 
 
 def covered(model):
-    return [fast.small is not None for fast in model.fast]
+    return [layer.by_kernels is not None for layer in model.packed.layers]
 
 
 # --- which ---
@@ -83,7 +83,7 @@ def test_what_the_kernels_have_no_tile_for_is_left():
 
 def test_rules_say_where_their_channels_are():
     """r-G_L3 with one width: operands of each memory side by side, outputs after the memory."""
-    small = network("r-G_L3", width=8, layers=1).fast[0].small
+    small = network("r-G_L3", width=8, layers=1).packed.layers[0].by_kernels
     kinds = {rule.kind: rule for rule in small.rules}
     assert sorted(kinds) == ["column", "diagonal", "hadamard", "product"]
     assert sorted(r.to for r in small.rules if r.kind != "column") == [8, 16, 24]
@@ -114,7 +114,7 @@ def assert_same(model, data, dtype=torch.float32):
     A gradient may be off by what is left of large terms that cancel: in half precision, twice as
     far as that of the reference in the same precision.
     """
-    value, slopes = outcome(model, data, "triton", dtype)
+    value, slopes = outcome(model, data, "packed", dtype)
     expected, wanted = outcome(model, data, "reference", torch.float32)
     _, rounded = outcome(model, data, "reference", dtype)
     near = TOLERANCE[dtype]
@@ -144,7 +144,6 @@ def test_every_ablation(grammar, preset, launches, poisoned):
     assert_same(network(grammar, preset), batch(1, 7, 4))
     expected = "rule_kernels.entries_kernel" if "{MM}" in grammar else "rule_kernels.product_kernel"
     assert expected in launches, "the kernels for small graphs"
-    assert "pair_mlp.join_kernel" not in launches, "and nothing is joined"
 
 
 @pytest.mark.parametrize(("grammar", "preset"), EVERY)
@@ -183,28 +182,39 @@ def test_the_larger_tile(nodes, launches, poisoned):
     assert "rule_kernels.product_kernel" in launches
 
 
-@pytest.mark.parametrize(
-    ("grammar", "preset", "dtype"),
-    [
-        ("r-G_L3", "modern", torch.float32),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in product(["r-G_L3", "four-rule"], ["modern", "paper"], TOLERANCE)
-        ),
-    ],
-)
-def test_larger_graphs_go_the_general_way(grammar, preset, dtype, launches):
-    model = network(grammar, preset, layers=1)
-    assert_same(model, batch(MOST_NODES + 1, 5), dtype)
-    assert "rule_kernels.product_kernel" not in launches
-    if preset == "modern":  # with `paper` the first hidden layer is of a width no tile divides
-        assert {"pair_mlp.join_kernel", "pair_mlp.back_kernel"} <= set(launches)
+GENERAL = [
+    ("r-G_L3", "official", "node"),
+    ("r-G_L3", "ppgn", "graph"),
+    ("r-G_L3 ∪ {Mᵀ}", "modern", "edge"),
+    ("2-IGN", "modern", "graph"),
+    ("G_L3", "paper", "graph"),
+]
+
+
+@pytest.mark.parametrize(("grammar", "preset", "task"), GENERAL)
+def test_other_rules_beside_kernels(grammar, preset, task, launches, poisoned):
+    """Products and columns by kernels where a layer has them, all else on padded blocks."""
+    model = network(grammar, preset, task=task, layers=1)
+    assert covered(model) == [False]
+    assert_same(model, batch(1, 7, 4))
+    multiplied = any(
+        rule.kind in ("product", "selected product")
+        for rules in model.packed.layers[0].rules.values()
+        for rule in rules
+    )
+    assert ("rule_kernels.product_kernel" in launches) == multiplied
+
+
+@pytest.mark.parametrize("task", ["graph", "node", "edge"])
+def test_larger_graphs_go_the_general_way(task, launches, poisoned):
+    model = network("r-G_L3", layers=1, task=task)
+    assert_same(model, batch(MOST_NODES + 1, 5))
+    assert not launches
 
 
 def test_padding_does_not_matter(poisoned):
     """A graph alone, and beside a larger one."""
     model = network("r-G_L3")
-    model.backend = "triton"
     alone, beside = model(batch(4)), model(batch(4, 9))
     torch.testing.assert_close(alone[0], beside[0], rtol=1e-4, atol=1e-5)
 

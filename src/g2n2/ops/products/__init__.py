@@ -1,1 +1,0 @@
-"""The channel-wise matrix product on `[B, N, N, S]`."""

@@ -1,0 +1,151 @@
+"""Which executor computes a network, and what does not depend on it."""
+
+import copy
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from g2n2.data.batch import GraphBatch
+from g2n2.errors import LoweringError
+from g2n2.nn import GrammarGNN
+from g2n2.ops import packed_mlp
+from kernel_checks import DEVICE
+
+
+def network(preset="modern", **options):
+    torch.manual_seed(1)
+    given = {"width": 4, "layers": 2, "decision": (5,)}
+    return GrammarGNN("r-G_L3", 3, 2, preset=preset, **{**given, **options})
+
+
+def batch(dtype=torch.float32):
+    draw = torch.Generator().manual_seed(2)
+    sizes = (1, 5)
+    return GraphBatch.of(
+        [torch.ones(n, n).numpy() for n in sizes],
+        [torch.randn(n, 3, generator=draw) for n in sizes],
+        [torch.randn(n, n, 2, generator=draw) for n in sizes],
+        dtype=dtype,
+    )
+
+
+def test_an_unknown_backend_is_refused():
+    with pytest.raises(LoweringError, match=r"no backend is called 'cuda'; known: auto, ref"):
+        network(backend="cuda")
+
+
+@pytest.mark.parametrize("name", ["plain", "triton"])
+def test_backends_that_were_renamed_are_known(name):
+    assert network(backend=name).backend == "packed"
+
+
+def test_the_compiler_is_given_the_reference(monkeypatch):
+    model = network("paper", backend="packed")
+    monkeypatch.setattr(packed_mlp, "mix", None)
+    with pytest.raises(TypeError):
+        model(batch())
+    torch.compile(model, backend="eager", fullgraph=True)(batch())
+
+
+HIDDEN = """
+import sys
+sys.modules["triton"] = None
+import networkx as nx
+from g2n2.data.batch import GraphBatch
+from g2n2.nn import GrammarGNN
+model = GrammarGNN("r-G_L3", width=4, layers=1, backend="triton")
+model(GraphBatch.of([nx.path_graph(3)])).sum().backward()
+assert "g2n2.ops.rule_kernels.triton" not in sys.modules
+"""
+
+
+def test_networks_work_without_triton():
+    subprocess.run([sys.executable, "-c", HIDDEN], check=True)
+
+
+def test_a_copy_computes_with_its_own_weights():
+    model = network()
+    expected = model(batch()).detach()
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    torch.testing.assert_close(twin(batch()).detach(), expected)
+    twin(batch()).sum().backward()
+    assert all(p.grad is None for p in model.parameters())
+    assert any(bool(p.grad.any()) for p in twin.layers.parameters() if p.grad is not None)
+
+
+def test_a_network_in_another_dtype():
+    model = network()
+    for dtype in (torch.float64, torch.float32, torch.bfloat16):
+        assert model.to(dtype)(batch(dtype)).dtype == dtype
+
+
+@pytest.mark.parametrize("preset", ["paper", "modern"])
+def test_a_file_brings_back_the_same_numbers(preset, tmp_path):
+    model = network(preset)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1)
+    model.save(tmp_path / "network.safetensors")
+    again = GrammarGNN.load(tmp_path / "network.safetensors")
+    for backend in ("packed", "reference"):
+        again.backend = backend
+        torch.testing.assert_close(again(batch()), model(batch()))
+
+
+@pytest.mark.parametrize("preset", ["paper", "modern", "ppgn", "official"])
+def test_autocast_computes_in_bfloat16_and_learns_in_float32(preset, monkeypatch):
+    model = network(preset)
+    expected = model(batch()).detach()
+    seen = []
+    whole = packed_mlp.mix
+    monkeypatch.setattr(
+        packed_mlp, "mix", lambda *args: seen.append(args[1][0].dtype) or whole(*args)
+    )
+    with torch.autocast("cpu", torch.bfloat16):
+        value = model(batch())
+    value.float().sum().backward()
+    assert (value - expected).norm() <= 0.1 * expected.norm()
+    assert all(p.grad.dtype == torch.float32 for p in model.parameters() if p.grad is not None)
+    assert set(seen) == (set() if preset == "ppgn" else {torch.bfloat16})
+
+
+def test_the_cost_of_a_shape_is_computed_once(monkeypatch):
+    from g2n2.nn import memory_budget
+
+    model, asked = network(), []
+    whole = memory_budget.estimate
+    monkeypatch.setattr(
+        memory_budget, "estimate", lambda *args: asked.append(args[1:3]) or whole(*args)
+    )
+    for _ in range(3):
+        model(batch())
+    assert asked == [(2, 5)]
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+def test_second_derivatives_are_refused_and_not_wrong(kernels, request):
+    """The reference has them; a fast backward pass says that it has none."""
+    if kernels:
+        request.getfixturevalue("by_kernels")
+    torch.manual_seed(0)
+    model = GrammarGNN("r-G_L3", 1, width=8, layers=1, backend="reference").to(DEVICE)
+    mask = torch.ones(1, 4, dtype=torch.bool, device=DEVICE)
+    nodes = torch.randn(1, 4, 1, device=DEVICE, requires_grad=True)
+    edges = torch.zeros(1, 4, 4, 0, device=DEVICE)
+    adjacency = torch.ones(1, 4, 4, device=DEVICE) - torch.eye(4, device=DEVICE)
+
+    def slope():
+        value = model.network(adjacency, nodes, edges, mask).sum()
+        return torch.autograd.grad(value, nodes, create_graph=True)[0].square().sum()
+
+    slope().backward()
+    slopes = [weight.grad for weight in model.layers.parameters() if weight.grad is not None]
+    assert any(bool(slope.abs().sum() > 0) for slope in slopes)
+    model.backend = "packed"
+    with pytest.raises(RuntimeError, match=r"once_differentiable|differentiate twice"):
+        slope().backward()
