@@ -16,8 +16,8 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
-MOST_REFINEMENTS = 1_000
-"""Of one search, before two vertices are left apart."""
+MOST_REFINEMENTS = 200
+"""Of one search, before two vertices are left apart; of all of them, 20 times the vertices."""
 
 
 def orbits(pairs: npt.NDArray[np.generic]) -> Ints:
@@ -31,18 +31,20 @@ def orbits(pairs: npt.NDArray[np.generic]) -> Ints:
     n = len(kinds)
     start = _refined(kinds, np.zeros(n, dtype=np.uint64))
     representative = np.arange(n)
-    tried: dict[bytes, list[Hashes]] = {}
+    search, tried = _Search(kinds, 20 * n), dict[bytes, list[tuple[int, Hashes]]]()
     for vertex in range(n):
         if representative[vertex] != vertex:
             continue
         colours = _individualised(kinds, start, vertex)
         alike = tried.setdefault(colours[vertex].tobytes() + np.sort(colours).tobytes(), [])
-        for other in alike:
-            if (image := _Search(kinds).automorphism(other, colours)) is not None:
+        for other, before in alike:
+            image = _swap(kinds, other, vertex)
+            image = search.between(before, colours) if image is None else image
+            if image is not None:
                 _join(representative, image)
                 break
         else:
-            alike.append(colours)
+            alike.append((vertex, colours))
     return representative
 
 
@@ -68,8 +70,7 @@ def _refined(kinds: Hashes, colours: Hashes) -> Hashes:
     """`[n]` colours split by the pairs their vertices are in, until nothing splits."""
     count = len(np.unique(colours))
     while True:
-        seen = _mixed(kinds + colours).sum(axis=1, dtype=np.uint64)
-        split = _mixed(colours + _mixed(seen))
+        split = _mixed(colours + _mixed(kinds @ _mixed(colours)))
         refined = len(np.unique(split))
         if refined <= count:
             return colours
@@ -84,6 +85,14 @@ def _mixed(values: Hashes) -> Hashes:
     return mixed
 
 
+def _swap(kinds: Hashes, a: int, b: int) -> Ints | None:
+    """The exchange of two vertices, where it is an automorphism: of leaves at one vertex, say."""
+    image = np.arange(len(kinds))
+    image[[a, b]] = b, a
+    rows = kinds[[b, a]][:, image]
+    return image if np.array_equal(rows, kinds[[a, b]]) else None
+
+
 def _join(representative: Ints, image: Ints) -> None:
     """Unite the orbits of each vertex and its image."""
     for vertex, moved in enumerate(image.tolist()):
@@ -92,13 +101,17 @@ def _join(representative: Ints, image: Ints) -> None:
 
 
 class _Search:
-    """Looks for one automorphism, for a bounded time."""
+    """Looks for automorphisms, for a bounded time; `left` refinements are left."""
 
-    def __init__(self, kinds: Hashes) -> None:
-        self.kinds, self.refinements = kinds, 0
+    def __init__(self, kinds: Hashes, left: int) -> None:
+        self.kinds, self.left, self.stop = kinds, left, 0
 
-    def automorphism(self, left: Hashes, right: Hashes) -> Ints | None:
+    def between(self, left: Hashes, right: Hashes) -> Ints | None:
         """`[n]` the image of each vertex under one that carries colours `left` to `right`."""
+        self.stop = max(0, self.left - MOST_REFINEMENTS)
+        return self._extended(left, right)
+
+    def _extended(self, left: Hashes, right: Hashes) -> Ints | None:
         order, images = np.argsort(left), np.argsort(right)
         values, sizes = np.unique(left, return_counts=True)
         if not np.array_equal(left[order], right[images]):
@@ -111,13 +124,13 @@ class _Search:
         cell = values[sizes == sizes[sizes > 1].min()][0]
         source = self._individualised(left, int(np.flatnonzero(left == cell)[0]))
         for target in np.flatnonzero(right == cell).tolist():
-            if self.refinements >= MOST_REFINEMENTS:
+            if self.left <= self.stop:
                 return None
-            image = self.automorphism(source, self._individualised(right, target))
+            image = self._extended(source, self._individualised(right, target))
             if image is not None:
                 return image
         return None
 
     def _individualised(self, colours: Hashes, vertex: int) -> Hashes:
-        self.refinements += 1
+        self.left -= 1
         return _individualised(self.kinds, colours, vertex)
