@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..graphs import Adjacency, GraphLike, adjacency
+from ..graphs.orbits import orbits
 from .colours import (
     EVALUATIONS,
     PRIME,
@@ -33,7 +34,6 @@ from .colours import (
     product_in_field,
     random_table,
 )
-from ..graphs.orbits import orbits
 from .pair_types import first_colours, pair_types
 
 Pooling = Literal["nested", "flat", "full"]
