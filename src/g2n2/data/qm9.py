@@ -452,7 +452,7 @@ def _rebuild(group: list[Entry]) -> tuple[Arrays, int]:
         make = molecule_from_block if len(texts) == 1 else molecule_from_smiles
         arrays, clean = make(f"molecule {number} of QM9", *texts)
         unclean += not clean
-        own = {
+        own: Arrays = {
             "numbers": np.array([number], dtype=np.int32),
             "sizes": np.array([len(arrays["elements"])], dtype=np.uint8),
             "targets": np.array([targets], dtype=np.float64),

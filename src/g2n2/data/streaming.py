@@ -21,7 +21,7 @@ from .readers import Options
 from .readers.labels import ColumnFacts, naming_column
 from .readers.molecule_files import NOT_LABELS, SAMPLE, open_molecule_files, smiles_column
 from .readers.molecules import fragment_notes, parse_records
-from .readers.tables import SMILES_NAMES, RecordFile, open_table
+from .readers.tables import SMILES_NAMES, RecordFile, Table, open_table
 from .reading import read_recognised, recognise
 
 ROWS_AT_ONCE = 4096
@@ -168,7 +168,7 @@ def _table_stream(path: Path, label: str, options: Options) -> GraphStream:
                     sample.append(cell)
             if all(len(sample) == SAMPLE for sample in samples.values()):
                 break
-        table.columns.update(samples)
+        table = Table(file.name, samples)
     with chemistry():
         column = smiles_column(table, options.smiles)
     at = file.columns.index(column)

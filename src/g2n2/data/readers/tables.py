@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -33,7 +33,7 @@ class Table:
     """
 
     name: str
-    columns: dict[str, Sequence[str]]
+    columns: Mapping[str, Sequence[str]]
     places: Sequence[str] = ()
     rows: Sequence[int] = ()
 
@@ -55,7 +55,7 @@ class Table:
 
     def first_of(self, names: Iterable[str]) -> str | None:
         """The first of several usual names that is a column here, in the column's spelling."""
-        by_lower = {column.lower().replace(" ", "_"): column for column in reversed(self.columns)}
+        by_lower = {column.lower().replace(" ", "_"): column for column in [*self.columns][::-1]}
         return next((by_lower[name] for name in names if name in by_lower), None)
 
     def keep(self, rows: Sequence[int]) -> Table:
@@ -83,7 +83,7 @@ class RecordFile(NamedTuple):
 
     def header(self) -> Table:
         """The columns alone."""
-        return Table(self.name, {name: [] for name in self.columns})
+        return Table(self.name, dict.fromkeys(self.columns, ()))
 
     def read(self) -> tuple[Table, Sequence[Any]]:
         """All rows, and the record of each."""
