@@ -43,8 +43,9 @@ from numpy.typing import NDArray
 
 from ..atomic_files import replace_file, sole_builder
 from ..errors import DataError
+from ..input_files import sha256_of
 from .archives import read_npz
-from .files import cache_folder, search_folders, sha256_of
+from .files import cache_folder, search_folders
 from .graph_set import GraphSet, Ints, Target
 from .readers.molecule_files import sdf_texts
 

@@ -19,8 +19,8 @@ from ..graphs.text import chemistry
 from .graph_set import GraphRecord, GraphSet, assemble
 from .readers import Options
 from .readers.labels import ColumnFacts, naming_column
-from .readers.molecule_files import NOT_LABELS, SAMPLE, open_molecule_files, smiles_column
-from .readers.molecules import fragment_notes, parse_records
+from .readers.molecule_files import NOT_LABELS, open_molecule_files
+from .readers.molecules import SAMPLE, fragment_notes, parse_records, smiles_column
 from .readers.tables import SMILES_NAMES, RecordFile, Table, open_table
 from .reading import read_recognised, recognise
 
