@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -70,6 +71,12 @@ def read_file(path: str | Path, largest: int = LARGEST_TEXT) -> bytes:
     if len(content) > largest:
         raise _too_large(path, largest)
     return content
+
+
+def sha256_of(path: Path) -> str:
+    """The checksum of a file of any size."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_text_file(path: str | Path, expected: str = _EXPECTED) -> str:

@@ -60,6 +60,7 @@ FILES: list[tuple[str, str | bytes, dict[str, Any], str]] = [
     ("a.csv", "smiles,y\nxx,1\nyy,2\n", {}, "none of the 2 records"),
     ("a.csv", "smiles,y\n,1\n", {}, "line 2: no SMILES"),
     ("a.csv", "smiles,y\nCC ethane,1\n", {}, "holds white space"),
+    ("a.csv", "smiles,y\nCC\u00e9,1\n", {}, "holds a character beyond ASCII"),
     ("a.csv", "x,y\n1,2\n3,4\n", {}, "no column of"),
     ("a.smi", "", {}, "expected one SMILES per line"),
     ("a.sdf", "", {}, "expected SDF records"),

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import os
-import shutil
 import urllib.request
 import zipfile
 from collections import Counter
@@ -20,7 +19,7 @@ from g2n2.data import suites as suite_files
 from g2n2.data.suites import BREC_ARCHIVE, SUITE_NAMES, load_suite
 from g2n2.errors import DataError
 from g2n2.graphs import to_graph6
-from g2n2.power.suites import SameSizePairs, Suite, graph6_suite
+from g2n2.power.suites import SameSizePairs, graph6_suite
 
 FILES = {
     "sr25": "sr251256.g6",
@@ -183,27 +182,6 @@ def test_brec_download_keeps_the_base_graphs_only(
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_are_found_in_folder_variable_and_cache(
-    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    source = real_file(name)
-    cache: Path = request.getfixturevalue("alone")
-    flat, laid_out = tmp_path / "flat", tmp_path / "laid_out"
-    for folder in (flat, laid_out / "expressivity"):
-        folder.mkdir(parents=True)
-        shutil.copy(source, folder)
-    with pytest.raises(DataError, match=f"{name} needs the file"):
-        load_suite(name)
-    assert load_suite(name, flat).name == name
-    assert load_suite(name, laid_out).name == name
-    monkeypatch.setenv("G2N2_DATA", str(laid_out))
-    assert load_suite(name).name == name
-    monkeypatch.delenv("G2N2_DATA")
-    shutil.copytree(laid_out, cache)
-    assert load_suite(name).name == name
-
-
-@pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("damage", ["cut", "flip"])
 def test_damaged_files_are_refused(
     tmp_path: Path, request: pytest.FixtureRequest, name: str, damage: str
@@ -315,9 +293,3 @@ def test_merged_counts_pairs_of_equal_value() -> None:
     assert atlas.merged([0] * 1252) == sum(n * (n - 1) // 2 for n in by_size.values())
     with pytest.raises(DataError, match="has 10 graphs, got 3 values"):
         family.merged([0, 1, 2])
-
-
-def test_a_suite_is_frozen() -> None:
-    suite: Suite = load_suite("cfi")
-    with pytest.raises(AttributeError):
-        suite.name = "other"  # type: ignore[misc]

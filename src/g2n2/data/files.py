@@ -108,12 +108,6 @@ def check_sha256(content: bytes, expected: str, what: str) -> None:
         )
 
 
-def sha256_of(path: Path) -> str:
-    """The checksum of a file of any size."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def read_checked(path: Path, sha256: str) -> bytes:
     """Read a whole file and check its checksum."""
     content = read_file(path)

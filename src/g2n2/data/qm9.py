@@ -43,8 +43,9 @@ from numpy.typing import NDArray
 
 from ..atomic_files import replace_file, sole_builder
 from ..errors import DataError
+from ..input_files import sha256_of
 from .archives import read_npz
-from .files import cache_folder, search_folders, sha256_of
+from .files import cache_folder, search_folders
 from .graph_set import GraphSet, Ints, Target
 from .readers.molecule_files import sdf_texts
 
@@ -452,7 +453,7 @@ def _rebuild(group: list[Entry]) -> tuple[Arrays, int]:
         make = molecule_from_block if len(texts) == 1 else molecule_from_smiles
         arrays, clean = make(f"molecule {number} of QM9", *texts)
         unclean += not clean
-        own = {
+        own: Arrays = {
             "numbers": np.array([number], dtype=np.int32),
             "sizes": np.array([len(arrays["elements"])], dtype=np.uint8),
             "targets": np.array([targets], dtype=np.float64),

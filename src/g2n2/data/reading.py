@@ -10,18 +10,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ..errors import DataError
-from ..input_files import require_regular
-from .files import sha256_of
+from ..input_files import require_regular, sha256_of
 from .graph_set import GraphSet, Level
 from .readers import OnBad, Options, Task
 from .readers.arrays import read_graph6, read_npz_graphs
-from .readers.edge_lists import is_edge_list, read_edge_lists
-from .readers.molecule_files import (
-    is_molecule_file,
-    read_molecule_files,
-    read_smiles_list,
-    read_smiles_table,
-)
+from .readers.edge_lists import read_edge_lists
+from .readers.molecule_files import is_molecule_file, read_molecule_files
+from .readers.molecules import read_smiles_list, read_smiles_table
 from .readers.objects import is_networkx, is_pyg, read_matrices, read_networkx, read_pyg
 from .readers.tables import open_table
 from .tu import is_tu_folder, load_tu
@@ -186,14 +181,14 @@ def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
         return "an npz file", partial(read_npz_graphs, path)
     if ending.endswith((".g6", ".graph6")):
         return "graph6", partial(read_graph6, path)
-    if is_molecule_file(path):
-        return "molecule files", partial(read_molecule_files, path)
     of_text = ending.endswith((".csv", ".tsv", ".txt"))
     if of_text or ending.endswith((".smi", ".smiles")):
         file = open_table(path)
-        if of_text and options.smiles is None and is_edge_list(file.header()):
+        if of_text and options.smiles is None and file.header().is_edge_list():
             return "an edge list", partial(read_edge_lists, path)
         return "molecules in a table", partial(read_smiles_table, file)
+    if is_molecule_file(path):
+        return "molecule files", partial(read_molecule_files, path)
     for suffix, reader in _PANDAS.items():
         if ending.endswith(suffix):
             kind = "a spreadsheet" if reader == "read_excel" else "a table"

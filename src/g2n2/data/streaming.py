@@ -19,9 +19,9 @@ from ..graphs.text import chemistry
 from .graph_set import GraphRecord, GraphSet, assemble
 from .readers import Options
 from .readers.labels import ColumnFacts, naming_column
-from .readers.molecule_files import NOT_LABELS, SAMPLE, open_molecule_files, smiles_column
-from .readers.molecules import fragment_notes, parse_records
-from .readers.tables import SMILES_NAMES, RecordFile, open_table
+from .readers.molecule_files import NOT_LABELS, open_molecule_files
+from .readers.molecules import SAMPLE, fragment_notes, parse_records, smiles_column
+from .readers.tables import SMILES_NAMES, RecordFile, Table, open_table
 from .reading import read_recognised, recognise
 
 ROWS_AT_ONCE = 4096
@@ -168,7 +168,7 @@ def _table_stream(path: Path, label: str, options: Options) -> GraphStream:
                     sample.append(cell)
             if all(len(sample) == SAMPLE for sample in samples.values()):
                 break
-        table.columns.update(samples)
+        table = Table(file.name, samples)
     with chemistry():
         column = smiles_column(table, options.smiles)
     at = file.columns.index(column)

@@ -109,7 +109,8 @@ def load_tu(
         if value not in get_args(choices):
             expected = ", ".join(get_args(choices))
             raise DataError(f"{option} of a TU dataset: got {value!r}, expected one of {expected}")
-    options = {"attributes": attributes, "degree": degree, "directed": directed, "folds": folds}
+    options: dict[str, Any] = {"attributes": attributes, "degree": degree}
+    options |= {"directed": directed, "folds": folds}
     name = str(name_or_path)
     if isinstance(name_or_path, Path) or (name not in TU_SETS and Path(name).exists()):
         return _read(Path(name_or_path), None, options)
@@ -322,7 +323,7 @@ def _edges(
     if table.lines and table.values.shape[1] != 2:
         raise DataError(f"{table.at(0)}: got {table.values.shape[1]} columns, expected 2: i, j")
     listed = table.whole().reshape(-1, 2).astype(np.int64) - 1
-    inside = ((listed >= 0) & (listed < nodes)).all(axis=1)
+    inside = np.all((listed >= 0) & (listed < nodes), axis=1)
     ends = np.where(inside[:, None], listed, 0)
     for bad, why in (
         (~inside, f"names no node: expected 1 to {nodes}, counted from 1 through all graphs"),

@@ -203,8 +203,10 @@ def parse_smiles(chem: Any, text: str) -> Any:
         raise DataError(f"it has {len(text):,} characters; at most {LONGEST_SMILES:,} are read")
     # RDKit takes what follows white space for a name, so a sentence may pass for a molecule, and
     # stops at a character beyond ASCII without a word.
-    if not text.isascii() or (len(text.split()) != 1 and "|" not in text):
-        raise DataError("it is empty, or holds white space or a character beyond ASCII")
+    if len(text.split()) > 1 and "|" not in text:
+        raise DataError("holds white space")
+    if not text.strip() or not text.isascii():
+        raise DataError("it is empty" if text.isascii() else "holds a character beyond ASCII")
     molecule = chem.MolFromSmiles(text)
     if molecule is None:
         raw = chem.MolFromSmiles(text, sanitize=False)

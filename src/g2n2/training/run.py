@@ -15,8 +15,7 @@ from torch import nn
 
 from ..data.graph_set import Floats, GraphSet, Ints, Target
 from ..data.readers import Options
-from ..data.readers.molecule_files import read_smiles_list
-from ..data.readers.molecules import ATOM_FEATURES
+from ..data.readers.molecules import ATOM_FEATURES, read_smiles_list
 from ..data.reading import SMILES, read_with, reading_options
 from ..data.streaming import GraphStream, open_stream
 from ..errors import DataError

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmark_files import real_file
-from g2n2.data.benchmarks.expressivity import load_brec, load_csl, load_exp, load_sr25
+from g2n2.data.benchmarks.expressivity import load_brec, load_csl, load_exp
 
 SKIPS = (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)
 
@@ -44,17 +44,6 @@ def test_csl_is_generated() -> None:
         assert Counter(data.targets[indices, 0].tolist()) == dict.fromkeys(map(float, range(10)), 3)
     assert (load_csl(seed=1).edges != data.edges).any()
     assert (load_csl(seed=0).edges == data.edges).all()
-
-
-def test_sr25() -> None:
-    real_file("expressivity", "sr251256.g6")
-    data = load_sr25()
-    assert (len(data), set(data.sizes.tolist()), set(data.edge_counts.tolist())) == (
-        15,
-        {25},
-        {300},
-    )
-    assert data.targets[:, 0].tolist() == list(range(15))
 
 
 def test_brec() -> None:

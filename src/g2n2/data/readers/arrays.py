@@ -64,8 +64,8 @@ def read_npz_graphs(path: str | Path, options: Options) -> GraphSet:
         raise DataError(
             f"array 'sizes' is {sizes.dtype} {list(sizes.shape)}, expected whole numbers [{graphs}]"
         )
-    if len(bad := np.flatnonzero((sizes < 1) | (sizes > n))):
-        raise DataError(f"graph {bad[0]} has size {sizes[bad[0]]}, expected 1 to {n}")
+    if len(odd := np.flatnonzero((sizes < 1) | (sizes > n))):
+        raise DataError(f"graph {odd[0]} has size {sizes[odd[0]]}, expected 1 to {n}")
     is_node, is_edge = np.arange(n) < sizes[:, None], matrices != 0
     if len(bad := np.argwhere(is_edge & ~(is_node[:, :, None] & is_node[:, None]))):
         g = bad[0, 0]

@@ -28,27 +28,28 @@ from ...graphs.text import NEGATIVE_NODE, are_numbers, negative_node
 from ..graph_set import Floats, GraphSet, Ints, Level, graph_set
 from . import Options
 from .labels import numbers, read_labels, targets_of_columns
-from .tables import WITH_POINT, Table, decimal_comma, is_number, is_text, read_table
+from .tables import (
+    EDGE_LIST_NAMES,
+    GRAPH_NAMES,
+    WITH_POINT,
+    Table,
+    decimal_comma,
+    is_number,
+    is_text,
+    read_table,
+)
 
-_GRAPH_NAMES = ("graph", "graph_id", "graph_index")
-_SOURCE_NAMES = ("source", "src", "from")
-_TARGET_NAMES = ("target", "dst", "to")
 _NODE_NAMES = ("node", "node_id", "id")
 
 NodeNumbers = dict[str, dict[str, int]]
 """Graph to node name to its row in the nodes file, or its place among the graph's nodes."""
 
 
-def is_edge_list(table: Table) -> bool:
-    """Whether a table has the columns of an edge list."""
-    return all(table.first_of(names) for names in (_GRAPH_NAMES, _SOURCE_NAMES, _TARGET_NAMES))
-
-
 def read_edge_lists(path: Path, options: Options) -> GraphSet:
     """Read an edge list and the nodes and graphs files beside it."""
     edges, nodes, graphs = read_table(path), _beside(path, "nodes"), _beside(path, "graphs")
     level, targets = _targets(edges, nodes, graphs, options)
-    keys = [_key(edges, names) for names in (_GRAPH_NAMES, _SOURCE_NAMES, _TARGET_NAMES)]
+    keys = [_key(edges, names) for names in EDGE_LIST_NAMES]
     weight = edges.first_of(("weight",))
     notes: list[str] = []
     skip = {*keys, weight, "y", *(targets if level == "edge" else ())}
@@ -62,13 +63,13 @@ def read_edge_lists(path: Path, options: Options) -> GraphSet:
     node_features: Floats | None = None
     file_rows = np.array([row for graph in order for row in node_rows[graph].values()], np.int64)
     if nodes:
-        skip = {_key(nodes, _GRAPH_NAMES), _key(nodes, _NODE_NAMES), "y"}
+        skip = {_key(nodes, GRAPH_NAMES), _key(nodes, _NODE_NAMES), "y"}
         names, values = _features(nodes, skip | set(targets if level == "node" else ()), notes)
         node_features, fields["node_names"] = values[file_rows], names
     if graphs is not None:
         if level != "graph":  # the targets are elsewhere
             options = replace(options, target=(), id=None)
-        fields |= read_labels(graphs, options, {_key(graphs, _GRAPH_NAMES)})
+        fields |= read_labels(graphs, options, {_key(graphs, GRAPH_NAMES)})
         notes += fields.pop("notes")
     if level != "graph":
         table, rows = (nodes, file_rows) if level == "node" and nodes else (edges, edge_rows)
@@ -160,7 +161,7 @@ def _numeric_column(table: Table, column: str) -> Floats:
 
 def _listed_nodes(nodes: Table) -> NodeNumbers:
     rows: NodeNumbers = {}
-    names = (nodes.columns[_key(nodes, keys)] for keys in (_GRAPH_NAMES, _NODE_NAMES))
+    names = (nodes.columns[_key(nodes, keys)] for keys in (GRAPH_NAMES, _NODE_NAMES))
     for row, (graph, node) in enumerate(zip(*names, strict=True)):
         if rows.setdefault(graph, {}).setdefault(node, row) != row:
             raise DataError(
@@ -199,7 +200,7 @@ def _order(in_edges: Sequence[str], node_rows: NodeNumbers, graphs: Table | None
     with_nodes = dict.fromkeys([*node_rows, *in_edges])
     if graphs is None:
         return list(with_nodes)
-    listed, seen = graphs.columns[_key(graphs, _GRAPH_NAMES)], set[str]()
+    listed, seen = graphs.columns[_key(graphs, GRAPH_NAMES)], set[str]()
     for row, graph in enumerate(listed):
         if graph in seen:
             raise DataError(f"{graphs.name}, {graphs.places[row]}: graph {graph} is there again")

@@ -1,10 +1,9 @@
-"""Files of molecules: SMILES in a table or a `.smi` file, SDF, XYZ, or a folder of SDF and XYZ.
+"""SDF and XYZ files of molecules, or a folder of them.
 
-Targets and ids are the other columns of a table, the data items of an SDF, and the `key=value`
-pairs in the comment line of an XYZ; `name` is the title, the comment, or in a folder the file's
-name. An XYZ file lists no bonds: they are found from the distances, with the total charge in
-`charge=`. Hydrogens of SDF and XYZ are those of the file; those of SMILES stay implicit unless
-`hydrogens` makes them nodes.
+Targets and ids are the data items of an SDF, and the `key=value` pairs in the comment line of an
+XYZ; `name` is the title, the comment, or in a folder the file's name. An XYZ file lists no bonds:
+they are found from the distances, with the total charge in `charge=`. Hydrogens are those of the
+file.
 """
 
 from __future__ import annotations
@@ -12,22 +11,18 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 from ...errors import DataError
 from ...input_files import open_text
 from ..graph_set import GraphSet
-from . import Options, settle_bad_records
-from .labels import facts_in, naming_column, numbers, read_labels
-from .molecules import MoleculeRecord, fragment_notes, parse_records
-from .tables import SMILES_NAMES, RecordFile, Table, shortened
+from . import Options
+from .molecules import MoleculeRecord, read_records
+from .tables import RecordFile
 
-SAMPLE = 200
-"""Cells of a column that are tried as SMILES."""
 NOT_LABELS = ("charge",)
 """Properties of SDF and XYZ records that belong to the molecule."""
 
@@ -38,86 +33,10 @@ _LARGEST_RECORD = 2**26  # characters of an SDF between two $$$$
 _NOT_TARGETS = frozenset({"properties", "lattice", "pbc", "origin"})  # of extended XYZ
 
 
-def read_smiles_table(file: RecordFile, options: Options) -> GraphSet:
-    """Read the molecules of a table with their ids, targets and split.
-
-    The SMILES column is the one named, one with a usual name, or the one RDKit reads best. A row
-    whose SMILES cannot be read is named and skipped, or refused.
-    """
-    table, _ = file.read()
-    column = smiles_column(table, options.smiles)
-    note = f"Column {column} gives the molecules."
-    return _read(table, table.columns[column], options, "smiles", (column,), [note])
-
-
-def read_smiles_list(texts: Sequence[str], options: Options) -> GraphSet:
-    """Read molecules given as a list of SMILES; their ids are their indices in it."""
-    places = [f"molecule {number}" for number in range(len(texts))]
-    name = "the molecule" if len(texts) == 1 else "the list"
-    table = Table(name, {"smiles": texts}, places, range(len(texts)))
-    return _read(table, texts, options, "smiles", ("smiles",), [])
-
-
 def read_molecule_files(source: str | Path, options: Options) -> GraphSet:
     """Read one SDF, mol or XYZ file, gzipped or not, or a folder of them."""
     table, records = open_molecule_files(Path(source)).read()
-    return _read(table, records, options, "molecules", NOT_LABELS, [])
-
-
-def _read(
-    table: Table,
-    records: Sequence[Any],
-    options: Options,
-    form: str,
-    used: Collection[str],
-    notes: list[str],
-) -> GraphSet:
-    """The graphs of some records; `table` holds what else is said of each."""
-    parsed = parse_records(records, options)
-    column = naming_column(table, options, used, facts_in(table))
-    names = tuple(table.columns[column] if column else map(str, table.rows))
-    bad = [
-        f"{table.places[row]}{f' ({names[row]})' if column else ''}: {why}"
-        for row, why in parsed.unread.items()
-    ]
-    notes += settle_bad_records(bad, len(table), table.name, options.on_bad)
-    if any(isinstance(record, MoleculeRecord) and record.atoms for record in records):
-        notes.append("Bonds are found from the distances between atoms.")
-    if without := parsed.without_orders:
-        notes.append(f"{without} molecules get no bond orders: each bond counts as single.")
-    labels = read_labels(table.keep(parsed.rows), options, used)
-    notes += [*fragment_notes(parsed.fragmented, options.largest), *labels.pop("notes")]
-    source = {
-        "format": form,
-        "smiles": tuple(parsed.smiles),
-        "records": len(table),
-        "record_ids": names,
-        **labels.pop("source"),
-    }
-    return parsed.graph_set(source, name=options.set_name(table.name), notes=notes, **labels)
-
-
-def smiles_column(table: Table, named: str | None) -> str:
-    """The column that holds the molecules."""
-    if named is not None:
-        return table.find(named)
-    if usual := table.first_of(SMILES_NAMES):
-        return usual
-    scores: dict[str, tuple[float, float]] = {}
-    for column, cells in table.columns.items():
-        sample = [cell for cell in cells if cell][:SAMPLE]
-        if sample and numbers(sample) is None:
-            share = len(parse_records(sample, Options()).rows) / len(sample)
-            # Words such as C, F or IN are SMILES too; more varied text is likelier one.
-            scores[column] = (share, len(set("".join(sample))))
-    best = max(scores, key=lambda column: scores[column], default=None)
-    if best is None or scores[best][0] < 0.5:
-        raise DataError(
-            f"no column of {table.name} holds SMILES (columns: {shortened(table.columns)}); "
-            "name it with --smiles COLUMN (smiles=), or for an edge list use the columns graph, "
-            "source, target"
-        )
-    return best
+    return read_records(table, records, options, "molecules", NOT_LABELS, [])
 
 
 def is_molecule_file(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Molecules as graphs: what every reader of SMILES, SDF and XYZ shares.
+"""Molecules as graphs: SMILES in a table or a list, and what readers of SDF and XYZ share.
 
 Node features (`ATOM_FEATURES`) and edge features (`BOND_FEATURES`) are the same for every file, so
 a network trained on one file reads another. Chirality and double-bond geometry are CIP labels (R,
@@ -7,7 +7,7 @@ S, E, Z), which do not depend on the order of the atoms.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -16,7 +16,9 @@ import numpy as np
 from ...errors import DataError
 from ...graphs.text import LONGEST_SMILES, chemistry, chemistry_fault, parse_smiles
 from ..graph_set import GraphRecord, GraphSet, assemble
-from . import Options
+from . import Options, settle_bad_records
+from .labels import facts_in, naming_column, numbers, read_labels
+from .tables import SMILES_NAMES, RecordFile, Table, shortened
 
 Molecule: TypeAlias = Any  # an rdkit Mol: RDKit ships no types
 
@@ -37,6 +39,8 @@ def _one_hot(names: Sequence[Any]) -> dict[Any, tuple[float, ...]]:
 _ELEMENT = _one_hot((*ELEMENTS, OTHER_ELEMENT))
 _HYBRIDISATION = _one_hot(("SP", "SP2", "SP3"))
 _BOND_ORDER = _one_hot((1.0, 2.0, 3.0, 1.5))
+SAMPLE = 200
+"""Cells of a column that are tried as SMILES."""
 _BOND_ORDER_TRIALS = 10_000  # the search for orders is exponential in the worst case
 # RDKit raises plain RuntimeError for a broken invariant and ValueError for broken chemistry.
 _RDKIT_FAULTS = (RuntimeError, ValueError, OverflowError)
@@ -275,3 +279,79 @@ def _quoted(text: str) -> str:
 
 def _in_one_line(fault: BaseException) -> str:
     return f"RDKit cannot use it ({' '.join(str(fault).split())[:120]})"
+
+
+def read_smiles_table(file: RecordFile, options: Options) -> GraphSet:
+    """Read the molecules of a table with their ids, targets and split.
+
+    The SMILES column is the one named, one with a usual name, or the one RDKit reads best. A row
+    whose SMILES cannot be read is named and skipped, or refused.
+    """
+    table, _ = file.read()
+    column = smiles_column(table, options.smiles)
+    note = f"Column {column} gives the molecules."
+    return read_records(table, table.columns[column], options, "smiles", (column,), [note])
+
+
+def read_smiles_list(texts: Sequence[str], options: Options) -> GraphSet:
+    """Read molecules given as a list of SMILES; their ids are their indices in it."""
+    places = [f"molecule {number}" for number in range(len(texts))]
+    name = "the molecule" if len(texts) == 1 else "the list"
+    table = Table(name, {"smiles": texts}, places, range(len(texts)))
+    return read_records(table, texts, options, "smiles", ("smiles",), [])
+
+
+def read_records(
+    table: Table,
+    records: Sequence[Any],
+    options: Options,
+    form: str,
+    used: Collection[str],
+    notes: list[str],
+) -> GraphSet:
+    """The graphs of some records; `table` holds what else is said of each."""
+    parsed = parse_records(records, options)
+    column = naming_column(table, options, used, facts_in(table))
+    names = tuple(table.columns[column] if column else map(str, table.rows))
+    bad = [
+        f"{table.places[row]}{f' ({names[row]})' if column else ''}: {why}"
+        for row, why in parsed.unread.items()
+    ]
+    notes += settle_bad_records(bad, len(table), table.name, options.on_bad)
+    if any(isinstance(record, MoleculeRecord) and record.atoms for record in records):
+        notes.append("Bonds are found from the distances between atoms.")
+    if without := parsed.without_orders:
+        notes.append(f"{without} molecules get no bond orders: each bond counts as single.")
+    labels = read_labels(table.keep(parsed.rows), options, used)
+    notes += [*fragment_notes(parsed.fragmented, options.largest), *labels.pop("notes")]
+    source = {
+        "format": form,
+        "smiles": tuple(parsed.smiles),
+        "records": len(table),
+        "record_ids": names,
+        **labels.pop("source"),
+    }
+    return parsed.graph_set(source, name=options.set_name(table.name), notes=notes, **labels)
+
+
+def smiles_column(table: Table, named: str | None) -> str:
+    """The column that holds the molecules."""
+    if named is not None:
+        return table.find(named)
+    if usual := table.first_of(SMILES_NAMES):
+        return usual
+    scores: dict[str, tuple[float, float]] = {}
+    for column, cells in table.columns.items():
+        sample = [cell for cell in cells if cell][:SAMPLE]
+        if sample and numbers(sample) is None:
+            share = len(parse_records(sample, Options()).rows) / len(sample)
+            # Words such as C, F or IN are SMILES too; more varied text is likelier one.
+            scores[column] = (share, len(set("".join(sample))))
+    best = max(scores, key=lambda column: scores[column], default=None)
+    if best is None or scores[best][0] < 0.5:
+        raise DataError(
+            f"no column of {table.name} holds SMILES (columns: {shortened(table.columns)}); "
+            "name it with --smiles COLUMN (smiles=), or for an edge list use the columns graph, "
+            "source, target"
+        )
+    return best

@@ -116,7 +116,8 @@ def _columns(value: Any, where: str) -> Floats | None:
 
 
 def _rows(record: GraphRecord, level: Level) -> int:
-    return {"graph": 1, "node": record.size, "edge": record.edges.shape[1]}[level]
+    rows: dict[Level, int] = {"graph": 1, "node": record.size, "edge": record.edges.shape[1]}
+    return rows[level]
 
 
 def _level(ys: Sequence[Array | None], records: Sequence[GraphRecord]) -> Level:
@@ -162,8 +163,8 @@ def read_networkx(items: Iterable[Any], options: Options) -> GraphSet:
     """Read a list of networkx graphs or digraphs; rows follow each graph's own node order."""
     graphs = list(items)
     on_nodes, on_edges = (
-        {key for graph in graphs for *_, attributes in view(graph) for key in attributes}
-        for view in (lambda graph: graph.nodes(data=True), lambda graph: graph.edges(data=True))
+        {key for graph in graphs for *_, held in getattr(graph, view)(data=True) for key in held}
+        for view in ("nodes", "edges")
     )
     level: Level = options.level or "graph"
     if options.level is None and not any("y" in graph.graph for graph in graphs):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -16,6 +16,8 @@ from ...input_files import open_text, require_readable_at_once
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "molecule", "mol")
+GRAPH_NAMES = ("graph", "graph_id", "graph_index")
+EDGE_LIST_NAMES = (GRAPH_NAMES, ("source", "src", "from"), ("target", "dst", "to"))
 WITH_POINT = "write numbers with a decimal point, as in 0.5, and without commas between thousands"
 # One of these makes a first line a header even if other columns are called 0, 1, 2.
 _USUAL_NAMES = frozenset({"smiles", "mol", "molecule", "id", "index", "name", "graph"})
@@ -33,7 +35,7 @@ class Table:
     """
 
     name: str
-    columns: dict[str, Sequence[str]]
+    columns: Mapping[str, Sequence[str]]
     places: Sequence[str] = ()
     rows: Sequence[int] = ()
 
@@ -55,8 +57,12 @@ class Table:
 
     def first_of(self, names: Iterable[str]) -> str | None:
         """The first of several usual names that is a column here, in the column's spelling."""
-        by_lower = {column.lower().replace(" ", "_"): column for column in reversed(self.columns)}
+        by_lower = {column.lower().replace(" ", "_"): column for column in [*self.columns][::-1]}
         return next((by_lower[name] for name in names if name in by_lower), None)
+
+    def is_edge_list(self) -> bool:
+        """Whether it has the columns of an edge list."""
+        return all(self.first_of(names) for names in EDGE_LIST_NAMES)
 
     def keep(self, rows: Sequence[int]) -> Table:
         """The table with only these rows."""
@@ -83,7 +89,7 @@ class RecordFile(NamedTuple):
 
     def header(self) -> Table:
         """The columns alone."""
-        return Table(self.name, {name: [] for name in self.columns})
+        return Table(self.name, dict.fromkeys(self.columns, ()))
 
     def read(self) -> tuple[Table, Sequence[Any]]:
         """All rows, and the record of each."""
