@@ -348,6 +348,17 @@ def test_datasets_are_listed_without_torch():
     assert done.returncode == 0, done.stderr
 
 
+def test_training_does_not_load_what_proves_the_power_of_its_grammar():
+    program = (
+        "import sys; from g2n2.cli import app, train_commands; from g2n2.training import session; "
+        "session.with_rules(session.RunConfig('x', grammar='r-G_L3')); "
+        "found = {name.split('.')[1] for name in sys.modules if name.startswith('g2n2.')}; "
+        "assert not {'power', 'reduction', 'verdict', 'pipeline', 'placement'} & found, found"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_derived_grammar_goes_straight_into_training(here):
     """Derive, train on the certificate, predict: nothing is typed twice."""
     assert run("derive", "· Tr", "--out", "mine.json")[0] == 0

@@ -217,6 +217,7 @@ def test_the_verdict_ends_all_four_commands():
         ("compile", "r-G_L1"),
         ("compare", "r-G_L1", "r-G_L3"),
         ("power", "r-G_L1", "--suite", "cfi"),
+        ("power", "r-G_L1"),
     ):
         printed = run(*words)[1]
         assert "Verdict, for simple undirected graphs" in printed

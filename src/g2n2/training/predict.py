@@ -108,11 +108,9 @@ class ChunkPredictor:
     def __init__(self, run: Run, options: Options, interval: float) -> None:
         self.run, self.options, self.interval = run, options, interval
         task, none = run.task, np.zeros(0, dtype=np.int64)
-        columns = np.zeros((0, 0), np.float32)
-        no_graphs = GraphSet(
-            "", none, none, np.zeros((2, 0), dtype=np.int64), columns, columns,
-            np.zeros((0, len(task.columns))), task.columns, run.files.data("level"),
-        )  # fmt: skip
+        no_edges, no_features = np.zeros((2, 0), dtype=np.int64), np.zeros((0, 0), np.float32)
+        arrays = none, none, no_edges, no_features, no_features, np.zeros((0, len(task.columns)))
+        no_graphs = GraphSet("", *arrays, task.columns, run.files.data("level"))
         values = np.zeros((0, task.out))
         self.empty = Outcome(no_graphs, task, none, values, run.calibration, interval)
         self._model: nn.Module | None = None

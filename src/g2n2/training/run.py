@@ -250,12 +250,8 @@ class Run:
         its format has one record after the other: CSV with SMILES, `.smi`, SDF, XYZ, graph6. Until
         it is complete the output is called `OUT.partial`.
 
-        Args:
-            source: A file, a folder, a data set's name, or graphs.
-            out: The CSV file.
-            options: Of reading; by default those of the training file.
-            interval: As of `predict`.
-            how: `resume`, `chunk`, `engine`, `progress`; see `g2n2.training.predict.predict_to`.
+        `how` may be `resume`, `chunk`, `engine`, `progress` …, those of
+        `g2n2.training.predict.predict_to`; the other arguments are those of `predict`.
 
         Raises:
             DataError: As `predict`; another process writes the output; or it cannot be written.
