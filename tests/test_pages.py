@@ -17,10 +17,10 @@ QUICK = [ROOT / "README.md", DOCS / "tutorial.md", DOCS / "power.md"]
 SLOW = [DOCS / "networks.md", *sorted((DOCS / "how-to").glob("*.md"))]
 
 
-def run_in_process(page: Path, folder: Path) -> None:
+def run_in_process(page: Path, folder: Path, molecules: int) -> None:
     """In a process of its own: an operation that is registered stays."""
     (folder / "examples").mkdir()
-    for name, rows in (("molecules.csv", 32), ("new.csv", 10)):
+    for name, rows in (("molecules.csv", molecules), ("new.csv", 10)):
         lines = (ROOT / "examples" / name).read_text("utf-8").splitlines(keepends=True)
         (folder / "examples" / name).write_text("".join(lines[: rows + 1]), "utf-8")
     ran = subprocess.run(
@@ -35,13 +35,13 @@ def run_in_process(page: Path, folder: Path) -> None:
 
 @pytest.mark.parametrize("page", QUICK, ids=lambda page: page.stem)
 def test_the_first_pages_are_true(page, tmp_path):
-    run_in_process(page, tmp_path)
+    run_in_process(page, tmp_path, molecules=32)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", SLOW, ids=lambda page: page.stem)
 def test_a_later_page_is_true(page, tmp_path):
-    run_in_process(page, tmp_path)
+    run_in_process(page, tmp_path, molecules=100)  # ten to validate: enough for intervals
 
 
 def test_every_page_with_python_is_run():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LARGEST_DRAWN = 40
 """Nodes up to which a graph is drawn."""
-_SIDE = 90
+_SIDE = 110
 _LEFT = 'style="text-align:left;vertical-align:top"'
 
 
@@ -136,7 +136,9 @@ def graph_svg(matrix: npt.NDArray[Any]) -> str:
     """A small drawing of a graph, its components side by side; only its size if it is large."""
     if len(matrix) > LARGEST_DRAWN:
         return f"{len(matrix):,} nodes"
-    places, width = _layout(matrix)
+    from .graphs.layout import graph_layout
+
+    places = [(round(_SIDE * x), round(_SIDE * y)) for x, y in graph_layout(matrix)]
     links = (
         f"M{places[i][0]} {places[i][1]}L{places[j][0]} {places[j][1]}"
         for i in range(len(matrix))
@@ -145,29 +147,7 @@ def graph_svg(matrix: npt.NDArray[Any]) -> str:
     )
     dots = (f"M{x} {y}h0" for x, y in places)
     return (
-        f'<svg width="{width}" height="{_SIDE}" fill="none" stroke="currentColor">'
+        f'<svg width="{_SIDE}" height="{_SIDE}" fill="none" stroke="currentColor">'
         f'<path d="{"".join(links)}"/><path stroke-width="7" stroke-linecap="round" '
         f'd="{"".join(dots)}"/></svg>'
     )
-
-
-def _layout(matrix: npt.NDArray[Any]) -> tuple[list[tuple[int, int]], int]:
-    """Where each node is drawn, and how wide the picture is."""
-    import networkx as nx
-
-    graph = nx.from_numpy_array((matrix + matrix.T) != 0)
-    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
-    places: dict[int, tuple[int, int]] = {}
-    left = 0
-    for part in sorted(nx.connected_components(graph), key=len, reverse=True):
-        component = graph.subgraph(sorted(part))
-        try:
-            around = nx.kamada_kawai_layout(component)
-        except ImportError:  # it needs scipy
-            around = nx.circular_layout(component)
-        middle = left + (_SIDE if len(part) > 2 else _SIDE // 2) // 2
-        reach = _SIDE / 2 - 8 if len(part) > 2 else _SIDE / 5
-        for node, (x, y) in around.items():
-            places[node] = round(middle + reach * x), round(_SIDE / 2 - reach * y)
-        left = 2 * middle - left
-    return [places[node] for node in range(len(matrix))], max(left, 10)

@@ -10,8 +10,8 @@ import pytest
 from g2n2 import adjacency, parse, refine
 from g2n2.errors import DataError
 from g2n2.grammars.catalogue import find_grammar
+from g2n2.graphs.layout import stress_layout
 from g2n2.workbench import views
-from g2n2.workbench.layouts import stress_layout
 from g2n2.workbench.pairs import (
     GALLERY,
     MOST_NODES,

@@ -121,8 +121,10 @@ def _finite(x: Any) -> bool:
 
 def _number(x: Any) -> str:
     """An integer as one, anything else with enough digits to tell it apart."""
-    value = x if isinstance(x, int) else float(x)
-    whole = isinstance(x, int) or (value.is_integer() and abs(value) < 2**53)
+    if isinstance(x, int):
+        return shown_number(str(x))
+    value = float(x)
+    whole = value.is_integer() and abs(value) < 2**53
     return shown_number(str(int(value)) if whole else repr(value))
 
 

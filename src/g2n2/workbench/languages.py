@@ -118,9 +118,9 @@ def _located(text: str, fault: G2N2Error) -> Fault:
     if (endless := re.match("(V_c|V_r|M|S) never becomes a word", message)) is not None:
         variable = endless[1] + ("|V(?!_)" if endless[1] == "V_c" else "")
         head = re.search(rf"(?:^|[\n;])\s*({variable})\s*(?:{_ARROW.pattern})", text)
-        place = head or re.search(rf"({variable})", text)
-        if place is not None:
-            return Fault(message, place.start(1), place.end(1))
+        named = head or re.search(rf"({variable})", text)
+        if named is not None:
+            return Fault(message, named.start(1), named.end(1))
     return Fault(message, 0, len(text))
 
 

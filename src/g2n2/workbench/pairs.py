@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import networkx as nx
 import numpy as np
 
 from ..compiler.grammar_to_plan import plan_network
@@ -16,13 +15,13 @@ from ..errors import DataError, G2N2Error
 from ..grammars.catalogue import find_grammar
 from ..grammars.grammar import Grammar
 from ..graphs import Adjacency, adjacency, are_isomorphic, is_simple
+from ..graphs.layout import graph_layout
 from ..graphs.names import graph_text
 from ..language.patterns import Pattern, normal_form
 from ..language.terms import Term
 from ..power.grammar_test import grammar_test
 from ..power.separation import Separation, separate
 from .chain import Report
-from .layouts import stress_layout
 from .state import MOST_GRAPH_CHARACTERS
 
 GALLERY: dict[str, tuple[str, str]] = {
@@ -152,29 +151,13 @@ def drawn_graph(text: str) -> Drawn:
     except G2N2Error as fault:
         return Drawn("", text, fault=str(fault).split("\n")[0])
     edges = tuple((int(i), int(j)) for i, j in np.argwhere(np.triu(matrix)))
-    return Drawn(graph_text(matrix), text, layout(matrix), edges, note)
+    return Drawn(graph_text(matrix), text, graph_layout(matrix), edges, note)
 
 
 def draw_pair(texts: tuple[str, str], report: Report) -> tuple[Drawn, Drawn]:
     """Both graphs of a pair, before anything is asked about them."""
     report(0.5, "reading the graphs")
     return drawn_graph(texts[0]), drawn_graph(texts[1])
-
-
-def layout(matrix: Adjacency) -> tuple[tuple[float, float], ...]:
-    """Points in a square of side 1, the components side by side."""
-    graph = nx.from_numpy_array(matrix)
-    parts = sorted(map(sorted, nx.connected_components(graph)), key=lambda part: -len(part))
-    columns = int(np.ceil(np.sqrt(len(parts))))
-    rows = int(np.ceil(len(parts) / columns))
-    side = max(columns, rows)
-    points = np.zeros((len(matrix), 2))
-    for number, part in enumerate(parts):
-        place = {v: i for i, v in enumerate(part)}
-        edges = [(place[u], place[v]) for u, v in graph.subgraph(part).edges]
-        corner = np.array([(side - columns) / 2, (side - rows) / 2]) + divmod(number, columns)[::-1]
-        points[part] = (corner + 0.5 + 0.42 * np.array(stress_layout(len(part), edges))) / side
-    return tuple((round(float(x), 4), round(float(y), 4)) for x, y in points)
 
 
 def compare_pair(

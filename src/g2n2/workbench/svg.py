@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from html import escape
 from math import hypot
 
+from ..graphs.layout import Points, stress_layout
 from ..language.patterns import Pattern
-from .layouts import Points, stress_layout
 
 HUES = 10
 """How many colours of vertices the style sheet has: classes `hue0` to `hue9`."""

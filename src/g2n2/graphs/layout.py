@@ -8,6 +8,8 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from .conversion import Adjacency
+
 Points = list[tuple[float, float]]
 
 _SWEEPS = 150
@@ -30,6 +32,22 @@ def stress_layout(vertices: int, edges: Iterable[tuple[int, int]]) -> Points:
     distances[np.isnan(distances)] = np.nanmax(distances) + 1.0
     np.fill_diagonal(distances, 1.0)
     return _framed(_majorised(distances, start))
+
+
+def graph_layout(matrix: Adjacency) -> tuple[tuple[float, float], ...]:
+    """Points in a square of side 1, the components side by side."""
+    graph = nx.from_numpy_array((matrix + matrix.T) != 0)
+    parts = sorted(map(sorted, nx.connected_components(graph)), key=lambda part: -len(part))
+    columns = max(1, int(np.ceil(np.sqrt(len(parts)))))
+    rows = int(np.ceil(len(parts) / columns))
+    side = max(columns, rows)
+    points = np.zeros((len(matrix), 2))
+    for number, part in enumerate(parts):
+        place = {v: i for i, v in enumerate(part)}
+        edges = [(place[u], place[v]) for u, v in graph.subgraph(part).edges]
+        corner = np.array([(side - columns) / 2, (side - rows) / 2]) + divmod(number, columns)[::-1]
+        points[part] = (corner + 0.5 + 0.42 * np.array(stress_layout(len(part), edges))) / side
+    return tuple((round(float(x), 4), round(float(y), 4)) for x, y in points)
 
 
 def _circle(graph: nx.Graph) -> NDArray[np.float64]:
