@@ -154,11 +154,16 @@ def test_the_official_split_goes_by_rows_of_the_file(data):
     with gzip.open(folder / "HIV.csv.gz", "wt", newline="\r\n") as file:
         file.write("\n".join(lines) + "\n")
     with gzip.open(folder / "molhiv_split.csv.gz", "wt") as file:
-        file.write("row,part\n0,test\n1,train\n2,valid\n3,train\n")
+        file.write("row,part\n0,test\n1,train\n2,val\n3,train\n")
     splits = MOLHIV.read(str(data)).splits
     assert {part: rows.tolist() for part, rows in splits.items()} == {
         "train": [2], "validation": [1], "test": [0],
     }  # fmt: skip
+    molecule_sets._read.cache_clear()
+    with gzip.open(folder / "molhiv_split.csv.gz", "wt") as file:
+        file.write("row,part\n0,test\n1,val\n2,train\n3,train\n")
+    with pytest.raises(DataError, match="'validation' of the split holds no graph"):
+        MOLHIV.read(str(data))
 
 
 def test_missing_labels_take_no_part(data):
