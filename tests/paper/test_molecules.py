@@ -248,7 +248,7 @@ def test_the_page_says_who_wins(tmp_path):
         ["Lipophilicity (random)"],
     )
     assert summary["sets"] == [], "the scaffold split of BACE was not run"
-    assert summary["best"] == {"BACE (random)": "GINE", "Lipophilicity (random)": "GINE"}
+    assert summary["best"] == {"BACE (random)": "GINE"}, "the best of one says nothing"
     rows = scores(results).set_index("test score (time)")
     errors = rows.loc["Lipophilicity, random (RMSE)"]
     assert errors["GINE"] == "**0.700 ± 0.100 (30 s)**"
