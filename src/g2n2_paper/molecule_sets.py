@@ -28,7 +28,8 @@ from g2n2 import read_graphs
 from g2n2.atomic_files import replace_file
 from g2n2.data.files import find_file, missing_file
 from g2n2.data.graph_set import GraphSet, Ints, Target
-from g2n2.data.splits import PARTS, split
+from g2n2.data.readers.labels import rows_by_part
+from g2n2.data.splits import PARTS, check_parts, split
 from g2n2.errors import DataError
 from g2n2.training.run_folder import checksum
 
@@ -93,9 +94,9 @@ def _read(molecules: MoleculeSet, data: str | None) -> GraphSet:
     assert official is not None, "`missing` has looked for it"
     with gzip.open(official, "rt") as file:
         part_of_row = {int(line["row"]): line["part"] for line in csv.DictReader(file)}
-    parts = np.array([part_of_row[row] for row in graphs.source["rows"]])
-    names = dict(zip(PARTS, ("train", "valid", "test"), strict=True))
-    return replace(graphs, splits={p: np.flatnonzero(parts == n) for p, n in names.items()})
+    splits = rows_by_part([part_of_row[row] for row in graphs.source["rows"]], MOLHIV_SPLIT)
+    check_parts(graphs, {part: splits.get(part, np.zeros(0, np.int64)) for part in PARTS})
+    return replace(graphs, splits=splits)
 
 
 def parts_of(graphs: GraphSet, how: str, seed: int) -> dict[str, Ints]:

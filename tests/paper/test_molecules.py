@@ -98,7 +98,11 @@ def test_a_digest_sees_one_molecule_in_another_part(data):
 
 
 @pytest.mark.slow
-def test_networks_are_trained_by_the_recipe(job):
+def test_networks_are_trained_by_the_recipe_without_rdkit(monkeypatch, tmp_path, data, job):
+    write_graphs(BACE, tmp_path / "prepared", str(data))
+    monkeypatch.setattr(molecule_sets, "find_spec", lambda name: None)
+    molecule_sets._read.cache_clear()
+    job = replace(job, data=str(tmp_path / "prepared"))
     outcomes = run_cells([c for c in cells(smoke=True) if "/random/" in c.name][3:], job)
     assert [o.state for o in outcomes] == ["done"] * 2, outcomes
     gine, ours = (
@@ -154,11 +158,16 @@ def test_the_official_split_goes_by_rows_of_the_file(data):
     with gzip.open(folder / "HIV.csv.gz", "wt", newline="\r\n") as file:
         file.write("\n".join(lines) + "\n")
     with gzip.open(folder / "molhiv_split.csv.gz", "wt") as file:
-        file.write("row,part\n0,test\n1,train\n2,valid\n3,train\n")
+        file.write("row,part\n0,test\n1,train\n2,val\n3,train\n")
     splits = MOLHIV.read(str(data)).splits
     assert {part: rows.tolist() for part, rows in splits.items()} == {
         "train": [2], "validation": [1], "test": [0],
     }  # fmt: skip
+    molecule_sets._read.cache_clear()
+    with gzip.open(folder / "molhiv_split.csv.gz", "wt") as file:
+        file.write("row,part\n0,test\n1,val\n2,train\n3,train\n")
+    with pytest.raises(DataError, match="'validation' of the split holds no graph"):
+        MOLHIV.read(str(data))
 
 
 def test_missing_labels_take_no_part(data):
@@ -238,7 +247,8 @@ def test_the_page_says_who_wins(tmp_path):
         ["BACE (random)"],
         ["Lipophilicity (random)"],
     )
-    assert summary["best"] == {"BACE (random)": "GINE", "Lipophilicity (random)": "GINE"}
+    assert summary["sets"] == [], "the scaffold split of BACE was not run"
+    assert summary["best"] == {"BACE (random)": "GINE"}, "the best of one says nothing"
     rows = scores(results).set_index("test score (time)")
     errors = rows.loc["Lipophilicity, random (RMSE)"]
     assert errors["GINE"] == "**0.700 ± 0.100 (30 s)**"

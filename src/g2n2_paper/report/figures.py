@@ -63,7 +63,7 @@ def drawings(results: Results) -> dict[str, Drawing]:
         "q3": (9.4, 5.2, draw_q3),
         "q4": (9.4, 4.0, draw_q4),
         "power": (9.0, 4.2, draw_power),
-        "molecules": (9.4, 3.0, draw_molecules),
+        "molecules": (9.4, 3.4, draw_molecules),
     }
     return {name: Drawing((x, y), partial(draw, results)) for name, (x, y, draw) in figures.items()}
 
@@ -230,24 +230,29 @@ def draw_molecules(results: Results, figure: Any) -> None:
     panels = figure.subplots(1, len(MOLECULE_SETS), sharey=True)
     labels = tables_molecules.LABELS
     heights = dict(zip(labels, range(len(labels), 0, -1), strict=True))
-    marks = {
-        "scaffold": (BLUE, "o", 0.12),
-        "official": (BLUE, "o", 0.0),
-        "random": (GREEN, "s", -0.12),
-    }
+    given, chance = (BLUE, "o", 0.12), (GREEN, "s", -0.12)
+    marks = {"scaffold": given, "official": given, "random": chance}
     for axes, molecules in zip(panels, MOLECULE_SETS, strict=True):
-        for how in molecules.splits:
-            colour, marker, lift = marks[how]
-            for contender, height in heights.items():
-                value = tables_molecules.score(results, molecules, how, contender)
-                if value:
-                    point = {"x": value.mean, "y": height + lift, "xerr": value.spread}
-                    axes.errorbar(**point, color=colour, marker=marker, markersize=5, capsize=2)
-            axes.plot([], [], marker, color=colour, label=f"{how} split")
+        shown = [
+            (value, heights[contender], marks[how])
+            for how in molecules.splits
+            for contender in labels
+            if (value := tables_molecules.score(results, molecules, how, contender))
+        ]
+        for value, height, (colour, marker, lift) in shown:
+            point = {"x": value.mean, "y": height + lift, "xerr": value.spread}
+            axes.errorbar(**point, color=colour, marker=marker, markersize=5, capsize=2)
+        if not shown:
+            axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", color=SOFT)
+            axes.set_xticks(())
         arrow = "lower" if molecules.metric == "RMSE" else "higher"
         axes.set(title=molecules.name, xlabel=f"{molecules.metric}, {arrow} is better")
         axes.set(ylim=(0.4, len(labels) + 0.6))
         axes.margins(x=0.15)
         axes.grid(axis="x", alpha=0.7)
-        axes.legend(fontsize=7, loc="lower left")
     panels[0].set_yticks(list(heights.values()), list(labels.values()))
+    for colour, marker, lift in (given, chance):
+        label = "scaffold or official split" if lift > 0 else "random split"
+        panels[0].plot([], [], marker, color=colour, label=label)
+    handles = panels[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=2, fontsize=8.5)
