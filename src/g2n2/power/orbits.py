@@ -85,10 +85,10 @@ class _Search:
             return None
         counts = np.bincount(refined[:, 0])
         if counts.max() == 1:
-            permutation = np.empty(len(refined), dtype=np.int64)
-            permutation[np.argsort(refined[:, 0])] = np.argsort(refined[:, 1])
-            moved = self.matrix[np.ix_(permutation, permutation)]
-            return permutation if np.array_equal(moved, self.matrix) else None
+            images = np.empty(len(refined), dtype=np.int64)
+            images[np.argsort(refined[:, 0])] = np.argsort(refined[:, 1])
+            moved = self.matrix[np.ix_(images, images)]
+            return images if np.array_equal(moved, self.matrix) else None
         several = np.flatnonzero(counts > 1)
         colour = several[np.argmin(counts[several])]
         next_node = int(np.flatnonzero(refined[:, 0] == colour)[0])
