@@ -251,11 +251,11 @@ class _Law:
                 return self._rerooted(obligation)
             case "merge":
                 word = self._word((V, pattern_of(_product_at_z(), self.assume)))
-                return word and self._witness(obligation, (), (word,))
+                return None if word is None else self._witness(obligation, (), (word,))
             case "return":
                 return self._returned(obligation)
         sentence = self._word((S, pattern_of(obligation.term, self.assume)))
-        return sentence and self._witness(obligation, (sentence,), ())
+        return None if sentence is None else self._witness(obligation, (sentence,), ())
 
     def _rerooted(self, obligation: Obligation) -> SimulationWitness | None:
         """The part with z taken out of the pattern leaves the pattern of its new context."""
