@@ -110,7 +110,7 @@ def inside_smaller(grammar: Grammar) -> Grammar | None:
     outer = S.within(depth - 1)
     through = _summed(depth, marks[-1]) in grammar.all_rules
     rules: list[Rule] = []
-    for rule in grammar.all_rules:
+    for rule in (*grammar.all_rules, *_linear_sums(grammar, depth)):
         body, scope = rule.body, rule.head.scope
         direct = rule.head == outer and isinstance(body, MarkSum) and not through
         names = marks if direct else marks[:scope]
@@ -128,6 +128,16 @@ def inside_smaller(grammar: Grammar) -> Grammar | None:
     if depth > 1 and not twins <= set(rules):
         return None
     return Grammar.of(rules, grammar.name, grammar.supports, default_readout=False)
+
+
+def _linear_sums(grammar: Grammar, depth: int) -> Iterator[Rule]:
+    """S → Σv. 1ᵀV′ where S → 1ᵀV and V → Σv. V′ are rules: a sum of words is one of sentences."""
+    mark = grammar.marks[depth - 1]
+    for rule in grammar.of_sort(S.within(depth - 1)):
+        if len(rule.holes) == 1 and rule.holes[0].scope == depth - 1 and _is_plain(rule.body):
+            (hole,) = rule.holes
+            if Rule(hole, MarkSum(mark, Hole(hole.within(1)))) in grammar.all_rules:
+                yield Rule(rule.head, MarkSum(mark, fill(rule.body, [Hole(hole.within(1))])))
 
 
 def with_marks(inside: Grammar, marks: Sequence[str], products: bool) -> Grammar:
