@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,15 +12,6 @@ from .options import HELP, AsJson, Assume, AssumeOption, Reduce, of_words
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..language.sorts import Sort
-
-
-class SortName(StrEnum):
-    """A grammar variable."""
-
-    S = "S"
-    V = "V"
-    R = "R"
-    M = "M"
 
 
 def register(app: typer.Typer) -> None:
@@ -67,7 +57,9 @@ def grammars(
 def words(
     grammar: Annotated[str, typer.Argument(help=HELP)],
     size: Annotated[int, typer.Option(min=0, max=30, help="Operations at most.")] = 6,
-    sort: Annotated[SortName, typer.Option(help="S lists sentences.")] = SortName.S,
+    sort: Annotated[
+        str, typer.Option(help="S, V, R or M; V' inside a mark. S lists sentences.")
+    ] = "S",
     limit: Annotated[int, typer.Option(min=1, help="Words at most.")] = 200,
     assume: AssumeOption = Assume.symmetric,
     reduce: Reduce = None,
@@ -75,19 +67,18 @@ def words(
     latex: Annotated[bool, typer.Option(show_default=False, help="Print LaTeX.")] = False,
 ) -> None:
     """The words of a grammar, shortest first, equal ones once."""
-    from ..grammars.words import enumerate_words
-    from ..language import sorts
+    from ..grammars.words import enumerate_words, variable_named
     from ..language.printing import to_latex
 
     taken = of_words(grammar, reduce)
     chosen = taken.grammar
-    wanted = getattr(sorts, sort.value)
+    wanted = variable_named(sort)
     found = list(enumerate_words(chosen, wanted, size, assume.value, limit + 1))
     cut = len(found) > limit
     found = found[:limit]
     if json:
         content = [{"word": str(word.term), "size": word.size} for word in found]
-        answer = {"grammar": chosen.name, "note": taken.note, "sort": sort.value}
+        answer = {"grammar": chosen.name, "note": taken.note, "sort": sort}
         show.as_json({**answer, "words": content, "cut": cut})
         return
     if taken.note:

@@ -118,7 +118,10 @@ def needed(grammar: Grammar, rule: Rule, directed: bool = False) -> Witness | No
     rest = tuple(r for r in grammar.all_rules if r != rule)
     without = Grammar.of(rest, grammar.name, grammar.supports, default_readout=False)
     silent = bool(without.unproductive()) or not without.sentence_rules
-    return _first(grammar, None if silent else without, _small(directed), directed)
+    pairs = [*_small(directed)]
+    if grammar.marked:
+        pairs += [(parse_graph6(first), parse_graph6(second)) for first, second in LARGER_PAIRS]
+    return _first(grammar, None if silent else without, pairs, directed)
 
 
 def between(stronger: Grammar, weaker: Grammar) -> Witness | None:
