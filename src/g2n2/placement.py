@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Literal
 
 from .described import counted
-from .errors import G2N2Error
+from .errors import G2N2Error, GrammarError
 from .grammars.catalogue import find_grammar
 from .grammars.grammar import Grammar, Rule
 from .grammars.network_rules import words_of_test
@@ -21,6 +21,7 @@ from .graphs.families import rook_graph, shrikhande_graph
 from .graphs.names import graph_text
 from .language.sorts import Sort
 from .language.terms import Apply, Hole, leaves, multilinear, operators, subterms
+from .power.bounds import upper_bound
 from .power.refinement import ONE_WL, THREE_WL, WLTest
 from .power.witnesses import (
     BoundProbe,
@@ -31,15 +32,19 @@ from .power.witnesses import (
     all_graphs,
     known_pairs,
     last_pairs,
+    marked_pairs,
     witness,
 )
 from .reduction.compare import included, with_functions
 from .reduction.theorems import (
     BOUNDED,
+    BOUNDED_MARKS,
     DIAGONALS,
     IGN_IS_1WL,
     L1_IS_1WL,
     L3_IS_3WL,
+    MARKED_BOUND,
+    MARKED_TESTS,
     MATRICES,
     OUTER,
     within_3wl,
@@ -180,6 +185,12 @@ def turned(statement: Statement, about: str, how: str) -> Statement:
 
 def compared_tests(left: WLTest, right: WLTest) -> Statement:
     """One WL test against another."""
+    if (left.marks, left.full) != (right.marks, right.full):
+        names = " and ".join(test.grammar or test.name for test in (left, right))
+        raise GrammarError(
+            f"{left.name} and {right.name} are not compared as tests: compare grammars, such as "
+            f"{names}, or one of those with the other test"
+        )
     if left.folklore == right.folklore:
         evidence = "k-FWL and (k + 1)-WL tell the same graphs apart (Grohe and Otto 2015)"
         return Statement(left.name, "equals", right.name, (evidence,))
@@ -270,7 +281,8 @@ def refuted(probe: Probe, test: WLTest, pool: Pool, *, more: bool) -> Bound | No
 def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
     """A bound that some small graphs refute, or that is open after all of them were tried."""
     small, largest = all_graphs(6), all_graphs(7)
-    for pool in (small, largest, last_pairs()):
+    marked = test.marks or test.folklore > THREE_WL.folklore
+    for pool in (small, largest, last_pairs(), *([marked_pairs()] if marked else [])):
         if (found := refuted(probe, test, pool, more=more)) is not None:
             return found
     side = "at most" if more else "at least"
@@ -283,8 +295,14 @@ def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
 
 def proved_above(grammar: Grammar, test: WLTest) -> Bound | None:
     """That a grammar is at most a WL test, by theorem or by simulation."""
+    if test.marks:
+        return _marked_above(grammar, test)
     if test.folklore >= THREE_WL.folklore:
-        return Bound(True, f"at most, {BOUNDED}") if within_three_indices(grammar) else None
+        if within_three_indices(grammar):
+            return Bound(True, f"at most, {BOUNDED}")
+        marked = upper_bound(grammar) if grammar.marked else None
+        enough = marked is not None and test.folklore >= marked.folklore + marked.marks
+        return Bound(True, f"at most, {BOUNDED_MARKS}") if enough else None
     for reference, theorem in _above_1wl():
         if reference == grammar:
             return Bound(True, f"at most, {theorem}")
@@ -295,13 +313,33 @@ def proved_above(grammar: Grammar, test: WLTest) -> Bound | None:
 
 def _proved_below(grammar: Grammar, test: WLTest) -> Bound | None:
     """That a grammar is at least a WL test, by simulation and theorem."""
-    references = {1: _below_1wl(), 2: _below_3wl()}.get(test.folklore, ())
+    references: tuple[tuple[Grammar, str], ...]
+    if test.marks:
+        references = ((find_grammar(test.grammar), MARKED_TESTS),) if test.grammar else ()
+    else:
+        references = {1: _below_1wl(), 2: _below_3wl()}.get(test.folklore, ())
     for reference, theorem in references:
         if reference == grammar:
             return Bound(True, f"at least, {theorem}")
         if (proof := _simulated(reference, _without_sums(grammar))) is not None:
             return Bound(True, f"at least, {proof}: it simulates {reference.name}; {theorem}")
     return None
+
+
+def _marked_above(grammar: Grammar, test: WLTest) -> Bound | None:
+    """That a grammar is at most a WL test with marks."""
+    if test.folklore >= THREE_WL.folklore:
+        bound = upper_bound(grammar)
+        if bound is not None and bound.marks <= test.marks and (test.full or not bound.full):
+            return Bound(True, f"at most, {MARKED_BOUND}")
+        return None
+    reference = find_grammar(test.grammar or "")
+    if reference == grammar:
+        return Bound(True, f"at most, {MARKED_TESTS}")
+    proof = _simulated(grammar, reference)
+    if proof is None:
+        return None
+    return Bound(True, f"at most, {proof}: {reference.name} simulates it; {MARKED_TESTS}")
 
 
 def _without_sums(grammar: Grammar) -> Grammar:

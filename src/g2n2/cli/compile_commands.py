@@ -205,7 +205,7 @@ def _write_svg(content: str, path: Path) -> None:
 
 def show_formula(
     name: Annotated[
-        str, typer.Argument(help="C6, P5, star-3, a Laplacian power; empty lists all.")
+        str, typer.Argument(help="C6, K4, P5, star 3, a Laplacian power; empty lists all.")
     ] = "",
     grammar: Annotated[str, typer.Option(help=HELP)] = "r-G_L3",
     reduce: Reduce = None,
@@ -215,12 +215,18 @@ def show_formula(
     """A ready formula as a sentence, and the network that can hold it."""
     from ..compiler.formula_plan import requirements
     from ..grammars.subgraph_counts import FORMULAS, formula
+    from ..language.operations import BINDERS
+    from ..language.terms import operators
 
     if not name:
         show.say("\n".join(FORMULAS))
         return
     term = formula(name)
-    needs = requirements(of_words(grammar, reduce).grammar, term)
+    needs = (
+        "a combination of sentences of r-G_L3Σ; networks do not compute marks"
+        if operators(term) & set(BINDERS)
+        else requirements(of_words(grammar, reduce).grammar, term)
+    )
     value = _value(term, graph6) if graph6 else None
     if json:
         content = {"name": name, "term": str(term), "needs": str(needs), "value": value}

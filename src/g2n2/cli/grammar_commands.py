@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,15 +12,6 @@ from .options import HELP, AsJson, Assume, AssumeOption, Reduce, of_words
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..language.sorts import Sort
-
-
-class SortName(StrEnum):
-    """A grammar variable."""
-
-    S = "S"
-    V = "V"
-    R = "R"
-    M = "M"
 
 
 def register(app: typer.Typer) -> None:
@@ -68,8 +58,8 @@ def words(
     grammar: Annotated[str, typer.Argument(help=HELP)],
     size: Annotated[int, typer.Option(min=0, max=30, help="Most operations of a word.")] = 6,
     sort: Annotated[
-        SortName, typer.Option(help="Which words: S for sentences, V, R, M.")
-    ] = SortName.S,
+        str, typer.Option(help="Which words: S for sentences, V, R, M; V' inside a mark.")
+    ] = "S",
     limit: Annotated[int, typer.Option(min=1, help="Most words listed.")] = 200,
     assume: AssumeOption = Assume.symmetric,
     reduce: Reduce = None,
@@ -77,19 +67,18 @@ def words(
     latex: Annotated[bool, typer.Option(show_default=False, help="Print LaTeX.")] = False,
 ) -> None:
     """The words of a grammar, shortest first, equal ones once."""
-    from ..grammars.words import enumerate_words
-    from ..language import sorts
+    from ..grammars.words import enumerate_words, variable_named
     from ..language.printing import to_latex
 
     taken = of_words(grammar, reduce)
     chosen = taken.grammar
-    wanted = getattr(sorts, sort.value)
+    wanted = variable_named(sort)
     found = list(enumerate_words(chosen, wanted, size, assume.value, limit + 1))
     cut = len(found) > limit
     found = found[:limit]
     if json:
         content = [{"word": str(word.term), "size": word.size} for word in found]
-        answer = {"grammar": chosen.name, "note": taken.note, "sort": sort.value}
+        answer = {"grammar": chosen.name, "note": taken.note, "sort": sort}
         show.as_json({**answer, "words": content, "cut": cut})
         return
     if taken.note:

@@ -240,28 +240,38 @@ def wl(
     variant: Annotated[
         Variant, typer.Option(help="k-FWL (folklore) is as strong as (k+1)-WL.")
     ] = Variant.wl,
+    marks: Annotated[
+        int, typer.Option(min=0, max=2, help="Nodes marked at once, as in Σ2-FWL.")
+    ] = 0,
     directed: Directed = False,
     json: AsJson = False,
 ) -> None:
     """Whether a Weisfeiler-Leman test tells two graphs apart."""
     from ..graphs import read_graph
-    from ..power.refinement import refine
+    from ..power.colours import ColourHistory
+    from ..power.refinement import WLTest, refine
 
     graphs = [read_graph(text, directed) for text in (first, second)]
-    found = refine(graphs, k=k, variant=variant.value)
+    found: ColourHistory
+    if marks:
+        test = WLTest.find(f"{'Σ' * marks}{k}-{variant.value}")
+        assert test is not None
+        found = test.refine(graphs)
+    else:
+        found = refine(graphs, k=k, variant=variant.value)
+    name = f"{'Σ' * marks}{k}-{variant.value.upper()}"
     separated = found.separated()
     at = found.separated_at()
     if json:
         answer = {"k": k, "variant": variant.value, "separated": separated}
+        answer |= {"marks": marks} if marks else {}
         show.as_json({**answer, "rounds": found.rounds, "separated_at": at})
     elif separated:
         sizes = {len(graph) for graph in graphs}
         why = "" if len(sizes) == 1 else ": the graphs have different numbers of nodes"
-        show.say(f"different from round {at} on ({k}-{variant.value.upper()}){why}")
+        show.say(f"different from round {at} on ({name}){why}")
     else:
-        show.say(
-            f"same: stable after {counted(found.rounds, 'round')} ({k}-{variant.value.upper()})"
-        )
+        show.say(f"same: stable after {counted(found.rounds, 'round')} ({name})")
         _say_isomorphic(graphs[0], graphs[1])
 
 

@@ -19,10 +19,10 @@ from ..grammars.rules import Rule
 from ..grammars.words import parse_word
 from ..language.printing import to_text
 from ..language.sorts import SORTS, M, R, S, Sort, V
-from ..language.terms import ONE, Apply, Number, Term, apply, multilinear
+from ..language.terms import ONE, Apply, MarkSum, Number, Term, apply, multilinear, subterms
 from .atoms_to_schedule import Combination, Pointwise, Stage, combined, layer_of, stages, work
 from .formula_to_atoms import Realiser, simpler, sums
-from .grammar_to_plan import steps_of
+from .grammar_to_plan import refuse_marks, steps_of
 from .inputs import InputPlan, plan_inputs
 from .piecewise_linear import IDENTITY, relu_units
 from .presets import find_preset
@@ -285,6 +285,10 @@ def plan_formulas(
     if not given:
         raise LoweringError("no formula is given; write for instance 1ᵀ(A²⊙A)1")
     parsed = [parse_word(grammar, x) if isinstance(x, str) else x for x in given]
+    refuse_marks(grammar)
+    for term in parsed:
+        if any(isinstance(part, MarkSum) for part in subterms(term)):
+            raise LoweringError(f"{term} sums over marks (Σ), which networks do not compute")
     realiser = Realiser(grammar, inputs, domain, names, by_rules, symmetric)
     return FormulaPlan(realiser, inputs, parsed, pooled, sentence_rules)
 
@@ -319,6 +323,7 @@ def requirements(
         LoweringError: The grammar does not make a part of a term; the message names it.
     """
     chosen = as_grammar(grammar)
+    refuse_marks(chosen)
     mode, _ = readout_options(readout, None)
     inputs = plan_inputs(chosen, find_preset("paper"), 0, 0, directed)
     heads = {rule.head for rule in chosen.rules}

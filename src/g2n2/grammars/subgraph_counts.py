@@ -2,13 +2,16 @@
 
 A count is of subgraphs, not necessarily induced, each once, in simple graphs. It is a linear
 combination of sentences of r-G_L3 exactly if every homomorphic image of the subgraph has treewidth
-at most 2: cycles up to C₇ and paths of up to 7 vertices, but not K₄, C₈ or the path of 8.
+at most 2: cycles up to C₇ and paths of up to 7 vertices, but not K₄, C₈ or the path of 8. With one
+mark, in r-G_L3Σ, it is one if every image has an apex, a vertex whose removal leaves treewidth 2:
+K₄, cycles up to C₉, paths of up to 10 vertices and induced counts up to 4 vertices, but not K₅,
+which is an image of C₁₀ and of the path of 11.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache, reduce
 from itertools import combinations
@@ -19,10 +22,14 @@ from networkx.algorithms.isomorphism import GraphMatcher
 
 from ..errors import LoweringError
 from ..language.parsing import parse
-from ..language.terms import ONE, A, Term, apply, power
+from ..language.sorts import V
+from ..language.terms import ONE, A, Apply, Leaf, Term, apply, mark_sum, power
 from .membership import factors, joined
 
 Blocks = tuple[tuple[int, ...], ...]
+
+_MARK = Leaf("v", V)
+_FEW_SUMMANDS = 50
 
 
 def images(pattern: nx.Graph) -> list[tuple[nx.Graph, int]]:
@@ -46,25 +53,57 @@ def automorphisms(pattern: nx.Graph) -> int:
     return sum(1 for _ in GraphMatcher(pattern, pattern).isomorphisms_iter())
 
 
-def homomorphisms(pattern: nx.Graph) -> Term | None:
+def homomorphisms(
+    pattern: nx.Graph, given: Mapping[int, Term] | None = None, root: int | None = None
+) -> Term | None:
     """The column whose sum counts homomorphisms of a connected pattern; None past treewidth 2.
 
     Taking apart a vertex of degree one or two never gets stuck at treewidth 2; of several, the one
-    with the shallowest words around it goes first.
+    with the shallowest words around it goes first. `given` are columns that multiply at vertices,
+    `root` the vertex the column is about.
     """
     ways: dict[int, dict[int, Term]] = {v: dict.fromkeys(pattern[v], A) for v in pattern}
     columns: dict[int, tuple[Term, ...]] = dict.fromkeys(pattern, ())
+    columns |= {v: (column,) for v, column in (given or {}).items()}
     while len(ways) > 1:
-        least = min(len(near) for near in ways.values())
+        least = min(len(near) for v, near in ways.items() if v != root)
         if least > 2:
             return None
         v = min(
-            (v for v in ways if len(ways[v]) == least),
+            (v for v in ways if len(ways[v]) == least and v != root),
             key=lambda v: sum(way.depth for way in ways[v].values()),
         )
         _take_apart(v, ways, columns)
     (last,) = columns.values()
     return _column(last)
+
+
+def marked_homomorphisms(pattern: nx.Graph) -> Term | None:
+    """The sentence Σv. … that counts homomorphisms of a connected pattern; None without an apex.
+
+    An apex is a vertex whose removal leaves treewidth 2. It is the mark: a neighbour of it in the
+    rest is one where Av is 1. A rest in several parts is read at the mark, where they multiply.
+    """
+    column = homomorphisms(pattern)
+    if column is not None:
+        return mark_sum("v", product_of([ONE.T, apply("diag", _MARK), column]))
+    for apex in sorted(pattern, key=pattern.degree, reverse=True):
+        rest = pattern.subgraph(set(pattern) - {apex})
+        parts = [rest.subgraph(part) for part in nx.connected_components(rest)]
+        near = set(pattern[apex])
+        if len(parts) == 1:
+            words = [homomorphisms(parts[0], dict.fromkeys(near, A @ _MARK))]
+        else:
+            words = []
+            for part in parts:
+                root, *others = sorted(near & set(part))
+                inner = homomorphisms(part, dict.fromkeys(others, A @ _MARK), root)
+                words.append(None if inner is None else product_of([A, inner]))
+        columns = [word for word in words if word is not None]
+        if len(columns) == len(parts):
+            read = [ONE.T] if len(parts) == 1 else [ONE.T, apply("diag", _MARK)]
+            return mark_sum("v", product_of([*read, _column(tuple(columns))]))
+    return None
 
 
 def _take_apart(
@@ -125,8 +164,8 @@ def _shape(graph: nx.Graph) -> object:
     return tuple(sorted((degrees[v], *sorted(degrees[u] for u in graph[v])) for v in graph))
 
 
-MOST_VERTICES = 9
-"""The patterns tried have at most as many partitions as the ninth Bell number, 21,147."""
+MOST_VERTICES = 10
+"""A path of ten vertices has as many partitions as the ninth Bell number, 21,147."""
 
 LAPLACIAN = "diag(A1) − A"
 NORMALISED_LAPLACIAN = "diag(inv(sqrt(A1)))(diag(A1) − A)diag(inv(sqrt(A1)))"
@@ -136,8 +175,9 @@ NORMALISED_LAPLACIAN = "diag(inv(sqrt(A1)))(diag(A1) − A)diag(inv(sqrt(A1)))"
 def subgraph_count(pattern: nx.Graph, induced: bool = False) -> Term:
     """The sentence that counts the subgraphs isomorphic to a connected pattern, each once.
 
-    With `induced`, which works up to three vertices, only induced subgraphs are counted. A count
-    that no sentence of r-G_L3 gives is refused, with the reason.
+    With `induced` only induced subgraphs are counted. It is a combination of sentences of r-G_L3
+    where that has one, else of r-G_L3Σ, with a mark; what neither gives is refused, with the image
+    of the pattern that is out of reach.
     """
     _check(pattern)
     total: dict[nx.Graph, Fraction] = {}
@@ -149,14 +189,30 @@ def subgraph_count(pattern: nx.Graph, induced: bool = False) -> Term:
 
 
 def _sentence(parts: list[tuple[nx.Graph, Fraction]], pattern: nx.Graph, induced: bool) -> Term:
-    """`Σ number × (1ᵀ column)`."""
-    sentences = []
-    for image, number in parts:
-        column = homomorphisms(image)
-        if column is None:
-            raise LoweringError(_beyond(pattern, image, induced))
-        sentences.append(number * product_of([ONE.T, column]))
-    return reduce(lambda a, b: a + b, sentences)
+    """`Σ number × (1ᵀ column)`, with marks where a column alone does not do."""
+    columns = [homomorphisms(image) for image, _ in parts]
+    plain = [product_of([ONE.T, column]) for column in columns if column is not None]
+    if len(plain) == len(parts):
+        return _total([x * s for (_, x), s in zip(parts, plain, strict=True)])
+    sentences = [(image, x, marked_homomorphisms(image)) for image, x in parts]
+    if missing := [image for image, _, sentence in sentences if sentence is None]:
+        hardest = max(missing, key=lambda image: (_degeneracy(image), -len(image)))
+        raise LoweringError(_beyond(pattern, hardest, induced))
+    return _total([x * sentence for _, x, sentence in sentences if sentence is not None])
+
+
+def _degeneracy(graph: nx.Graph) -> int:
+    """A lower bound of the treewidth."""
+    return max(nx.core_number(graph).values(), default=0)
+
+
+def _total(summands: list[Term]) -> Term:
+    """The sum, from the left where it is short, else halved: it may have hundreds of summands."""
+    if len(summands) <= _FEW_SUMMANDS:
+        return reduce(lambda a, b: a + b, summands)
+    half = len(summands) // 2
+    left, right = _total(summands[:half]), _total(summands[half:])
+    return Apply("add", (left, right), left.sort)
 
 
 def _supergraphs(pattern: nx.Graph) -> list[tuple[int, nx.Graph]]:
@@ -192,10 +248,17 @@ def _beyond(pattern: nx.Graph, image: nx.Graph, induced: bool) -> str:
         if induced
         else "among the pattern's homomorphic images"
     )
+    count = f"{pattern.number_of_nodes()} vertices and {pattern.number_of_edges()} edges"
+    if _degeneracy(image) > 3:
+        return (
+            f"no sentence with one mark over L3 counts this pattern of {count}: {whose} is one of "
+            f"treewidth 4 or more ({shown}), and 3-FWL, which bounds them, sees treewidth 3 only"
+        )
+    listed = ", ".join(f"{a}–{b}" for a, b in sorted(image.edges))
     return (
-        f"no sentence of r-G_L3 counts this pattern of {pattern.number_of_nodes()} vertices and "
-        f"{pattern.number_of_edges()} edges: {whose} is one of treewidth 3 or more ({shown}), and "
-        "3-WL sees treewidth 2 only"
+        f"no sentence with one mark over L3 is known to count this pattern of {count}: {whose} is "
+        f"one without an apex, a vertex whose removal leaves treewidth 2 ({shown}: {listed}); "
+        "whether others do is open"
     )
 
 
@@ -206,12 +269,27 @@ def laplacian_power(exponent: int, normalised: bool = False) -> Term:
     return power(parse(NORMALISED_LAPLACIAN if normalised else LAPLACIAN), exponent)
 
 
+_CHORDAL = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
+_INDUCED: dict[str, nx.Graph] = {
+    "P3": nx.path_graph(3),
+    "P4": nx.path_graph(4),
+    "C4": nx.cycle_graph(4),
+    "star 3": nx.star_graph(3),
+    "tailed triangle": nx.lollipop_graph(3, 1),
+    "chordal cycle": _CHORDAL,
+}
+
 FORMULAS: dict[str, Callable[[], Term]] = {
-    **{f"C{k}": lambda k=k: subgraph_count(nx.cycle_graph(k)) for k in range(3, 8)},  # type: ignore[misc]
-    **{f"P{k}": lambda k=k: subgraph_count(nx.path_graph(k)) for k in range(2, 8)},  # type: ignore[misc]
+    **{f"C{k}": lambda k=k: subgraph_count(nx.cycle_graph(k)) for k in range(3, 10)},  # type: ignore[misc]
+    **{f"P{k}": lambda k=k: subgraph_count(nx.path_graph(k)) for k in range(2, 11)},  # type: ignore[misc]
     **{f"star {k}": lambda k=k: subgraph_count(nx.star_graph(k)) for k in range(2, 7)},  # type: ignore[misc]
     "tailed triangle": lambda: subgraph_count(nx.lollipop_graph(3, 1)),
-    "chordal cycle": lambda: subgraph_count(nx.Graph([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])),
+    "chordal cycle": lambda: subgraph_count(_CHORDAL),
+    "K4": lambda: subgraph_count(nx.complete_graph(4)),
+    **{
+        f"induced {name}": lambda g=g: subgraph_count(g, induced=True)
+        for name, g in _INDUCED.items()
+    },  # type: ignore[misc]
     "Laplacian": lambda: laplacian_power(1),
     "normalised Laplacian": lambda: laplacian_power(1, normalised=True),
 }
@@ -227,7 +305,7 @@ def formula(name: str) -> Term:
     15.0
 
     Raises:
-        LoweringError: There is none of that name, or it is out of reach (K4, C8, P8).
+        LoweringError: There is none of that name, or it is out of reach (K5, C10, P11).
     """
     wanted = name.strip()
     if wanted in FORMULAS:

@@ -56,7 +56,7 @@ def enumerate_words(
     for name, number in (("max_size", max_size), ("limit", limit)):
         if number is not None and (not isinstance(number, int) or number < 0):
             raise GrammarError(f"{name}: got {number!r}, expected a whole number, at least 0")
-    sort = _sort(sort)
+    sort = variable_named(sort)
     table = _WordTable(as_grammar(grammar), assume)
     # islice asks for nothing after the last word, so no larger size is built in vain.
     return islice(
@@ -69,7 +69,7 @@ def enumerate_words(
     )
 
 
-def _sort(sort: Sort | str) -> Sort:
+def variable_named(sort: Sort | str) -> Sort:
     """The variable of that name."""
     if isinstance(sort, Sort):
         return sort
@@ -107,7 +107,7 @@ class _WordTable:
         """The words of exactly this size that equal no smaller one."""
         seen = self.seen.setdefault(sort, set())
         kept = []
-        for rule in self.grammar.of_sort(sort):
+        for rule in self.grammar.ofvariable_named(sort):
             for fillings in self._fillings(rule.holes, size - operation_count(rule.body)):
                 term = fill(rule.body, fillings)
                 marks = frozenset(self.marks[: sort.scope])

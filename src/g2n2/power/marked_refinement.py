@@ -187,7 +187,8 @@ class _Test:
             return product_in_field(first[outer], second[outer])
 
         def over_marks(colours: Colours, point: int) -> Colours:
-            return inner[point][colours].sum(axis=0).astype(np.int64) % PRIME
+            total: Colours = inner[point][colours].sum(axis=0).astype(np.int64) % PRIME
+            return total
 
         self.outer, self.outer_count = joint_ranks(
             [
@@ -206,7 +207,8 @@ class _Test:
 
         def total(colours: Colours, point: int) -> Colours:
             values = tables[point][colours].reshape(len(colours), -1)
-            return values.sum(axis=1).astype(np.int64) % PRIME
+            sums: Colours = values.sum(axis=1).astype(np.int64) % PRIME
+            return sums
 
         return joint_ranks([fingerprint_keys(partial(total, c)) for c in self.colours])[0]
 

@@ -79,14 +79,12 @@ class Schedule:
 
     def entries(self, nodes: int) -> int:
         """How many numbers the words of one graph take."""
-        return sum(
-            count * int(nodes ** (sort.boundary + sort.scope))
-            for sort, count in self.counts.items()
-        )
+        orders = {sort: sort.boundary + sort.scope for sort in self.counts}
+        return sum(count * int(nodes ** orders[sort]) for sort, count in self.counts.items())
 
     def needed(self, sizes: Sequence[int]) -> int:
         """Bytes a run takes on graphs of these sizes, all held at the same time."""
-        matrices = [size ** (2 + self.grammar.scope) for size in sizes]
+        matrices = [int(size ** (2 + self.grammar.scope)) for size in sizes]
         batch = max(BATCH_ENTRIES, *matrices)
         return 8 * (sum(map(self.entries, sizes)) + 2 * sum(matrices) + _BATCHES * batch)
 

@@ -167,6 +167,11 @@ def separate(
     chosen = choose_engine(engine, layered, graphs)
     if chosen == "closure":
         check_closure_memory(layered, graphs, memory_limit)
+    if chosen == "mixing" and layered.marks and level == "graph":
+        bound = bound_of((*layered.rules, *layered.sentences), layered.operations)
+        verdict, note = _same_by_marks(bound, graphs, "") if bound else ("", "")
+        if bound and verdict:
+            return Separation(verdict, level, layered.readout, bound.name, (), note=note)
     difference: SentenceDifference | None = None
     for prime in PRIMES[:2]:
         if chosen == "closure":

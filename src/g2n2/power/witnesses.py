@@ -18,11 +18,12 @@ import numpy as np
 from ..errors import G2N2Error
 from ..grammars.grammar import Grammar, Rule
 from ..graphs import Adjacency, is_simple, parse_graph6, to_graph6
+from ..graphs.families import rook_graph, shrikhande_graph
 from ..graphs.names import graph_name, graph_text, pair_text
 from ..language.operations import Operation, registered_operations
 from ..language.sorts import Sort
 from .grammar_test import GrammarColours, Inputs, Mixing, grammar_test
-from .random_probes import probe_graphs
+from .random_probes import LAYERS, probe_graphs
 from .refinement import WLTest
 from .separation import Separation, separate
 from .suites import atlas
@@ -44,6 +45,13 @@ LARGER_PAIRS = (
     ),  # rook 4×4 and Shrikhande: 3-WL merges them
 )
 """Pairs of more than 7 nodes, tried where no smaller one will do."""
+
+_BREC_398 = "_????????????????????~?BBoDC[CaRAGdO`CkBCB_IGq?QIg?PFO?EFA?@Q{}??]O_??"
+MARKED_PAIRS = ((_BREC_398.format("h??HWo??YR???lH?"), _BREC_398.format("e??HXG??YS_??lE?")),)
+"""A pair of BREC (398) that 3-FWL tells apart and no sentence with one mark over L3."""
+
+MARKED_LAYERS = 12
+"""Layers of words looked at on large pairs where there are marks."""
 
 TWO_SIZES = ("@", "A?")
 """One node and two: all that a grammar tells apart which only counts nodes."""
@@ -84,12 +92,37 @@ class Witness:
         return f"{self.separation.sentence} is {shown}"
 
 
+@cache
+def pair_of_rings() -> tuple[Adjacency, Adjacency]:
+    """RRSS and RSRS: rook 4×4 and Shrikhande graphs, each joined to a centre, centres on a cycle.
+
+    A mark sees only one of the four at a time; one mark that comes back out sees their order.
+    """
+    parts = {"R": rook_graph(4), "S": shrikhande_graph()}
+
+    def ring(order: str) -> Adjacency:
+        nodes = [len(parts[letter]) + 1 for letter in order]
+        centres = np.cumsum(nodes) - 1
+        matrix = np.zeros((sum(nodes), sum(nodes)))
+        for letter, centre in zip(order, centres.tolist(), strict=True):
+            start = centre - len(parts[letter])
+            matrix[start:centre, start:centre] = parts[letter]
+            matrix[start:centre, centre] = matrix[centre, start:centre] = 1.0
+        matrix[centres, np.roll(centres, 1)] = matrix[np.roll(centres, 1), centres] = 1.0
+        return matrix
+
+    return ring("RRSS"), ring("RSRS")
+
+
 def needed(grammar: Grammar, rule: Rule, directed: bool = False) -> Witness | None:
     """A pair that needs a rule: the grammar separates it, and no longer without the rule."""
     rest = tuple(r for r in grammar.all_rules if r != rule)
     without = Grammar.of(rest, grammar.name, grammar.supports, default_readout=False)
     silent = bool(without.unproductive()) or not without.sentence_rules
-    return _first(grammar, None if silent else without, _small(directed), directed)
+    pairs = [*_small(directed)]
+    if grammar.marked:
+        pairs += [(parse_graph6(first), parse_graph6(second)) for first, second in LARGER_PAIRS]
+    return _first(grammar, None if silent else without, pairs, directed)
 
 
 def between(stronger: Grammar, weaker: Grammar) -> Witness | None:
@@ -100,7 +133,9 @@ def between(stronger: Grammar, weaker: Grammar) -> Witness | None:
     """
     heard = weaker if weaker.sentence_rules else None
     later = [TWO_SIZES, *LARGER_PAIRS]
-    last = ((parse_graph6(first), parse_graph6(second)) for first, second in later)
+    last = [(parse_graph6(first), parse_graph6(second)) for first, second in later]
+    if stronger.marked and weaker.marked:
+        last.append(pair_of_rings())
     return (
         _first(stronger, heard, _small(False), False)
         or _first(stronger, heard, _atlas_pairs(stronger, heard), False)
@@ -115,7 +150,8 @@ def _first(
     directed: bool,
 ) -> Witness | None:
     for g, h in pairs:
-        separation = separate(stronger, g, h, directed=directed)
+        layers = MARKED_LAYERS if stronger.marked else LAYERS
+        separation = separate(stronger, g, h, directed=directed, layers=layers)
         if not separation.different:
             continue
         if weaker is None or separate(weaker, g, h, directed=directed).verdict == "same":
@@ -225,6 +261,13 @@ def known_pairs() -> Pool:
 def last_pairs() -> Pool:
     """A pair of two sizes, and larger ones."""
     return _of_pairs("larger pairs", (*LARGER_PAIRS, TWO_SIZES))
+
+
+@cache
+def marked_pairs() -> Pool:
+    """Pairs that need more than one mark, or one that comes back out."""
+    pool = _of_pairs("pairs for marks", MARKED_PAIRS)
+    return Pool(pool.text, (*pool.graphs, *pair_of_rings()), ((0, 1), (2, 3)))
 
 
 def _of_pairs(text: str, pairs: Sequence[tuple[str, str]]) -> Pool:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..language.sorts import M, S, V
+from ..language.sorts import M, S, Sort, V
 from ..language.terms import (
     ONE,
     Hole,
@@ -108,7 +108,7 @@ def _inside_smaller(rules: list[Rule], depth: int, where: str) -> list[Rule]:
     outer = S.within(depth - 1)
     through = (outer, MarkSum(names[-1], Hole(S.within(depth)))) in rules
     inside: dict[Rule, None] = {}
-    for head, body in rules:
+    for head, body in (*rules, *_linear_sums(rules, names[-1], outer)):
         marks = names[: head.scope]
         if head == outer and isinstance(body, MarkSum) and not through:
             marks, body = names, body.body
@@ -129,6 +129,17 @@ def _inside_smaller(rules: list[Rule], depth: int, where: str) -> list[Rule]:
         twins = {(head, substitute(body, {"z": Leaf("y", V)})) for head, body in inside}
         require(twins <= inside.keys(), f"{where}: a rule has the inner mark and not the outer")
     return list(inside)
+
+
+def _linear_sums(rules: list[Rule], mark: str, outer: Sort) -> Iterator[Rule]:
+    """S → Σv. 1ᵀV′ is a word of S where S → 1ᵀV, with V once, and V → Σv. V′ are rules."""
+    for head, body in rules:
+        variables = holes(body)
+        if head == outer and len(variables) == 1 and variables[0].scope == outer.scope:
+            inner = Hole(variables[0].within(1))
+            plain = not any(isinstance(part, MarkSum) for part in subterms(body))
+            if plain and (variables[0], MarkSum(mark, inner)) in rules:
+                yield head, MarkSum(mark, fill(body, [inner]))
 
 
 def _owed(small: list[Rule], innermost: bool, where: str) -> Iterator[tuple[Key, Term]]:

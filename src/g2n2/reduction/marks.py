@@ -110,7 +110,7 @@ def inside_smaller(grammar: Grammar) -> Grammar | None:
     outer = S.within(depth - 1)
     through = _summed(depth, marks[-1]) in grammar.all_rules
     rules: list[Rule] = []
-    for rule in grammar.all_rules:
+    for rule in (*grammar.all_rules, *_linear_sums(grammar, depth)):
         body, scope = rule.body, rule.head.scope
         direct = rule.head == outer and isinstance(body, MarkSum) and not through
         names = marks if direct else marks[:scope]
@@ -128,6 +128,16 @@ def inside_smaller(grammar: Grammar) -> Grammar | None:
     if depth > 1 and not twins <= set(rules):
         return None
     return Grammar.of(rules, grammar.name, grammar.supports, default_readout=False)
+
+
+def _linear_sums(grammar: Grammar, depth: int) -> Iterator[Rule]:
+    """S → Σv. 1ᵀV′ where S → 1ᵀV and V → Σv. V′ are rules: a sum of words is one of sentences."""
+    mark = grammar.marks[depth - 1]
+    for rule in grammar.of_sort(S.within(depth - 1)):
+        if len(rule.holes) == 1 and rule.holes[0].scope == depth - 1 and _is_plain(rule.body):
+            (hole,) = rule.holes
+            if Rule(hole, MarkSum(mark, Hole(hole.within(1)))) in grammar.all_rules:
+                yield Rule(rule.head, MarkSum(mark, fill(rule.body, [Hole(hole.within(1))])))
 
 
 def with_marks(inside: Grammar, marks: Sequence[str], products: bool) -> Grammar:
@@ -251,11 +261,11 @@ class _Law:
                 return self._rerooted(obligation)
             case "merge":
                 word = self._word((V, pattern_of(_product_at_z(), self.assume)))
-                return word and self._witness(obligation, (), (word,))
+                return None if word is None else self._witness(obligation, (), (word,))
             case "return":
                 return self._returned(obligation)
         sentence = self._word((S, pattern_of(obligation.term, self.assume)))
-        return sentence and self._witness(obligation, (sentence,), ())
+        return None if sentence is None else self._witness(obligation, (sentence,), ())
 
     def _rerooted(self, obligation: Obligation) -> SimulationWitness | None:
         """The part with z taken out of the pattern leaves the pattern of its new context."""

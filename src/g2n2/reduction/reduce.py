@@ -225,7 +225,7 @@ def _include_marked(
     marked = prove_laws(larger, smaller, proof, assume)
     if marked is None and not proof.transposed and proof.claim.form != "exact":
         turned = prove_with(proof.claim, transposed=True)
-        marked = turned and prove_laws(larger, smaller, turned, assume)
+        marked = None if turned is None else prove_laws(larger, smaller, turned, assume)
     return marked
 
 

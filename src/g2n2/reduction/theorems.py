@@ -31,6 +31,14 @@ BOUNDED = (
 )
 L1_IS_1WL = "cited: r-G_L1 is 1-WL (Geerts 2021; Theorem 4 of the paper)"
 L3_IS_3WL = "cited: r-G_L3 is 3-WL (Geerts 2021; Theorems 1 and 2 of the paper)"
+BOUNDED_MARKS = (
+    "cited: with m marks in scope each of its operations can be written with 3 + m indices (Geerts "
+    "and Reutter 2022)"
+)
+MARKED_BOUND = "proved in docs/beyond-3wl.md: inside its marks each operation has three indices"
+MARKED_TESTS = (
+    "proved in docs/beyond-3wl.md from r-G_L1 = 1-WL and r-G_L3 = 3-WL on graphs with marked nodes"
+)
 IGN_IS_1WL = "cited: 2-IGN with functions is at most 2-WL, which is 1-WL (Geerts 2020)"
 
 

@@ -100,7 +100,7 @@ def derive_chain(grammar: Grammar, report: Report) -> DerivedChain:
         for link in reduction.links
         if not isinstance(link, Lemma)
         for proved in (link.proof, link.converse)
-        for case in _cases(proved)
+        for case in _cases(proved.inside)
     ]
     removals = [
         Removal(rule, step, _of_rule(rule, step, cases))

@@ -1,0 +1,129 @@
+"""Subgraph counts with one mark, against brute force; what is out of reach, with its image."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+
+import networkx as nx
+import pytest
+
+from g2n2.errors import LoweringError
+from g2n2.grammars.catalogue import find_grammar
+from g2n2.grammars.derivations import derive_word
+from g2n2.grammars.subgraph_counts import formula, marked_homomorphisms, subgraph_count
+from g2n2.language.exact_values import exact_value
+from g2n2.language.operations import BINDERS
+from g2n2.language.terms import Term, operators
+
+GRAPHS = [nx.gnp_random_graph(9, 0.5, seed=3), nx.gnp_random_graph(8, 0.8, seed=4)]
+FOUR = [graph for graph in nx.graph_atlas_g() if 1 <= len(graph) <= 4 and nx.is_connected(graph)]
+
+
+def value(term: Term, graph: nx.Graph) -> object:
+    return exact_value(term, nx.to_numpy_array(graph), {}, 0, 0)
+
+
+def homomorphism_count(pattern: nx.Graph, graph: nx.Graph) -> int:
+    """Maps of the vertices that keep edges, extended vertex by vertex."""
+    order = list(nx.dfs_preorder_nodes(pattern))
+
+    def extended(images: dict[int, int]) -> int:
+        if len(images) == len(order):
+            return 1
+        vertex = order[len(images)]
+        near = [images[u] for u in pattern[vertex] if u in images]
+        options = set(graph) if not near else set.intersection(*(set(graph[x]) for x in near))
+        return sum(extended({**images, vertex: x}) for x in options)
+
+    return extended({})
+
+
+def cycles(graph: nx.Graph, length: int) -> int:
+    return sum(len(cycle) == length for cycle in nx.simple_cycles(graph, length_bound=length))
+
+
+def paths(graph: nx.Graph, vertices: int) -> int:
+    """Paths of so many vertices, each once: half of all walks without a repeated vertex."""
+
+    def extended(path: tuple[int, ...]) -> int:
+        if len(path) == vertices:
+            return 1
+        return sum(extended((*path, x)) for x in graph[path[-1]] if x not in path)
+
+    return sum(extended((v,)) for v in graph) // 2
+
+
+def test_k4() -> None:
+    assert "mark_S" in operators(formula("K4"))
+    for graph in GRAPHS:
+        cliques = sum(len(c) == 4 for c in nx.enumerate_all_cliques(graph))
+        assert value(formula("K4"), graph) == cliques
+
+
+@pytest.mark.parametrize("length", [8, pytest.param(9, marks=pytest.mark.slow)])
+def test_cycles(length: int) -> None:
+    graph = GRAPHS[0]
+    assert value(formula(f"C{length}"), graph) == cycles(graph, length) > 0
+
+
+@pytest.mark.parametrize(
+    "vertices", [8, *(pytest.param(k, marks=pytest.mark.slow) for k in (9, 10))]
+)
+def test_paths(vertices: int) -> None:
+    graph = nx.gnp_random_graph(10, 0.3, seed=5)
+    assert value(formula(f"P{vertices}"), graph) == paths(graph, vertices) > 0
+
+
+@pytest.mark.parametrize("pattern", FOUR, ids=lambda g: f"{len(g)}-{g.number_of_edges()}")
+def test_all_induced_counts_up_to_four_vertices(pattern: nx.Graph) -> None:
+    term = subgraph_count(pattern, induced=True)
+    for graph in GRAPHS:
+        wanted = sum(
+            nx.is_isomorphic(graph.subgraph(chosen), pattern)
+            for chosen in combinations(graph, len(pattern))
+        )
+        assert value(term, graph) == wanted
+
+
+def test_homomorphisms_of_patterns_with_an_apex() -> None:
+    """Wheels, K4 and two K4 at a vertex, whose rest has two parts."""
+    bow = nx.Graph([*combinations((0, 1, 2, 3), 2), *combinations((0, 4, 5, 6), 2)])
+    prism = nx.circular_ladder_graph(3)
+    for pattern in (nx.complete_graph(4), nx.wheel_graph(6), bow, prism, nx.path_graph(3)):
+        term = marked_homomorphisms(pattern)
+        assert term is not None
+        derive_word(find_grammar("r-G_L3Σ"), term)
+        for graph in GRAPHS:
+            assert value(term, graph) == homomorphism_count(pattern, graph)
+
+
+@pytest.mark.parametrize("name", ["K5", pytest.param("C10", marks=pytest.mark.slow)])
+def test_beyond_one_mark_is_refused_with_its_image(name: str) -> None:
+    with pytest.raises(LoweringError, match=r"treewidth 4 or more \(K5\)") as caught:
+        formula(name)
+    assert "no sentence with one mark" in str(caught.value)
+
+
+def test_induced_counts_of_five_vertices_hold_k5() -> None:
+    with pytest.raises(LoweringError, match=r"every denser pattern, among whose images .*\(K5\)"):
+        subgraph_count(nx.cycle_graph(5), induced=True)
+
+
+def test_what_is_only_conjectured_is_called_open() -> None:
+    assert marked_homomorphisms(nx.cubical_graph()) is None
+    joined = nx.Graph([*combinations(range(4), 2), *combinations(range(4, 8), 2), (0, 4)])
+    with pytest.raises(LoweringError, match="whether others do is open"):
+        subgraph_count(joined)
+
+
+def test_counts_within_3wl_have_no_mark() -> None:
+    for name in ("C7", "P7", "chordal cycle", "star 6", "induced P3"):
+        assert not operators(formula(name)) & set(BINDERS), name
+
+
+def test_the_brute_force_counts_of_small_graphs() -> None:
+    """The oracles of this file on graphs whose counts are known."""
+    five = nx.complete_graph(5)
+    assert cycles(five, 5) == 12
+    assert paths(five, 4) == 60
+    assert homomorphism_count(nx.complete_graph(3), five) == len(list(permutations(range(5), 3)))

@@ -1,0 +1,193 @@
+"""Reductions of grammars with marks: what is found, what the checker refuses, what has no proof."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+from g2n2.grammars.catalogue import find_grammar
+from g2n2.grammars.fragments import Fragment
+from g2n2.grammars.grammar import Grammar
+from g2n2.pipeline import compare
+from g2n2.reduction.certificates import certificate, digest
+from g2n2.reduction.checker import check
+from g2n2.reduction.explain import steps
+from g2n2.reduction.reduce import Reduction, include, link, reduce
+
+Json = dict[str, Any]
+
+
+@cache
+def reduction(fragment: str) -> Reduction:
+    return reduce(Fragment(fragment).exhaustive())
+
+
+@cache
+def written(fragment: str) -> str:
+    found = reduction(fragment)
+    return json.dumps(certificate(found.original, found.reduced, found.links))
+
+
+@pytest.mark.parametrize("fragment", ["L1Σ", "L3Σ", "L1ΣΣ"])
+def test_the_reduced_grammar_is_found_and_certified(fragment: str) -> None:
+    found = reduction(fragment)
+    assert found.reduced.name == f"r-G_{fragment}"
+    assert found.reduced == find_grammar(f"r-G_{fragment}")
+    verdict = check(json.loads(written(fragment)))
+    assert verdict.valid, verdict.failure
+    assert verdict.cited == ()
+    assert verdict.claims == ("equal power, symmetric A, graph level",)
+
+
+def test_the_steps_name_every_removed_rule_once() -> None:
+    found = reduction("L3Σ")
+    told = [rule for step in steps(found.links) for rule in step.removed]
+    assert sorted(map(str, told)) == sorted(map(str, found.removed))
+    identities = {text for step in steps(found.links) for text in step.identities}
+    assert "1ᵀv0 = Σz. 1ᵀ(diag(v0)z)" in identities
+    assert "v9ᵀ(m0v1) = (m0ᵀv9)ᵀv1" in identities, "a step of the re-rooting lemma"
+
+
+@pytest.mark.parametrize(
+    "rule", ["V′ → v", "V′ → M′V′", "M′ → M′⊙M′", "M′ → M′M′", "M′ → diag(V′)", "M′ → A"]
+)
+def test_no_rule_that_stays_has_a_proof_of_removal(rule: str) -> None:
+    grammar = find_grammar("r-G_L3Σ")
+    assert include(grammar, grammar - rule, "symmetric", "graph") is None
+
+
+def test_products_between_two_pools_stay() -> None:
+    grammar = find_grammar("r-G_L1ΣΣ")
+    flat = Grammar.parse("V″ → diag(V″)V″ | AV″ | 1 | u | v; S → Σu. Σv. 1ᵀV″")
+    for weaker in (grammar - "S′ → S′S′", flat):
+        assert include(grammar, weaker, "symmetric", "graph") is None
+
+
+def test_the_outer_mark_is_needed_where_sums_leave_it() -> None:
+    grammar = find_grammar("r-G_L1ΣΣ")
+    assert include(grammar - "V″ → u", grammar - "V″ → u", "symmetric", "graph") is None
+
+
+@pytest.mark.parametrize(
+    ("smaller", "larger"),
+    [("r-G_L1", "r-G_L1Σ"), ("r-G_L3", "r-G_L3Σ"), ("r-G_L1Σ", "r-G_L1ΣΣ"), ("r-G_L1Σ", "r-G_L3Σ")],
+)
+def test_marks_add_power_by_proof(smaller: str, larger: str) -> None:
+    assert link(find_grammar(smaller), find_grammar(larger), "symmetric", "graph") is None
+    proof = include(find_grammar(smaller), find_grammar(larger), "symmetric", "graph")
+    assert proof is not None
+    content = certificate(proof.claim.larger, proof.claim.smaller, [proof])
+    verdict = check(content)
+    assert verdict.valid, verdict.failure
+    assert verdict.claims == ("no more power than the second, symmetric A, graph level",)
+
+
+def test_compare_has_a_witness_for_the_rest() -> None:
+    found = compare("r-G_L1", "r-G_L1Σ")
+    assert found.relation == "⊊"
+    assert found.backward.witness is not None
+    assert found.backward.witness["names"] == ["C6", "2·C3"]
+
+
+def sealed(content: Json) -> Json:
+    return {**content, "digest": digest(content)}
+
+
+def entries(content: Json) -> Iterator[tuple[list[Json], int]]:
+    """Every obligation of a certificate: its list and its place there."""
+    for direction in ("proof", "converse"):
+        proof = content["links"][0][direction]
+        for listed in (proof["inside"]["obligations"], proof["laws"]):
+            yield from ((listed, i) for i in range(len(listed)))
+
+
+Edit = Callable[[list[Json], int], object]
+EDITS: dict[str, Edit] = {
+    "left out": lambda listed, i: listed.pop(i),
+    "twice": lambda listed, i: listed.append(listed[i]),
+    "kind": lambda listed, i: listed[i].update(
+        kind="sum" if listed[i]["kind"] != "sum" else "merge"
+    ),
+    "rule": lambda listed, i: listed[i].update(rule="V_c → A1"),
+    "choice": lambda listed, i: listed[i].update(choice=[*listed[i]["choice"], "0"]),
+    "term": lambda listed, i: listed[i].update(term=f"2×({listed[i]['term']})"),
+    "one more factor": lambda listed, i: listed[i]["factors"].append("1ᵀ(A1)"),
+    "one more word": lambda listed, i: listed[i]["words"].append("v0"),
+    "no such word": lambda listed, i: listed[i].update(
+        words=["A" if w != "A" else "J" for w in listed[i]["words"]] or ["A"]
+    ),
+    "bijection": lambda listed, i: listed[i].update(bijection=[*listed[i]["bijection"], 0]),
+    "bijection repeats": lambda listed, i: listed[i].update(
+        bijection=[0] * max(2, len(listed[i]["bijection"]))
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_every_obligation_edited_is_refused(edit: str) -> None:
+    """With the digest made to fit, in all obligations of both directions."""
+    count = sum(1 for _ in entries(json.loads(written("L1ΣΣ"))))
+    assert count > 30
+    for number in range(count):
+        content = json.loads(written("L1ΣΣ"))
+        listed, i = list(entries(content))[number]
+        shown = str(listed[i])
+        EDITS[edit](listed, i)
+        assert not check(sealed(content)).valid, f"{edit}: {shown}"
+
+
+@pytest.mark.parametrize(
+    ("place", "new"),
+    [
+        (("links", 0, "kind"), "simulation"),
+        (("links", 0, "kind"), "marked inclusion"),
+        (("links", 0, "status"), "cited"),
+        (("links", 0, "assume"), "none"),
+        (("links", 0, "level"), "node"),
+        (("links", 0, "proof", "inside", "form"), "exact"),
+        (("links", 0, "proof", "inside", "form"), "diagonal"),
+        (("links", 0, "proof", "inside", "transpose_lemma"), False),
+        (("links", 0, "proof", "laws"), []),
+        (("links", 0, "converse", "laws"), []),
+        (("to",), ["V_c′ → AV_c′", "V_c′ → 1", "V_c′ → v", "S → Σv. 1ᵀV_c′"]),
+    ],
+)
+def test_other_fields_edited_are_refused(place: tuple[str | int, ...], new: Any) -> None:
+    content = json.loads(written("L3Σ"))
+    at: Any = content
+    for key in place[:-1]:
+        at = at[key]
+    assert at[place[-1]] != new
+    at[place[-1]] = new
+    assert not check(content).valid, "the digest tells"
+    assert not check(sealed(content)).valid
+
+
+@pytest.mark.parametrize("end", ["from", "to"])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        lambda rules: [*rules, "V_c → Σv. V_c′"],  # a sum of columns
+        lambda rules: [*rules, "S → Σu. 1ᵀV_c′"],  # another name for the mark
+        lambda rules: [*rules, "V_c′ → w"],  # a mark that is none
+        lambda rules: [*rules, "S → 1ᵀV_c′"],  # a variable outside its mark
+        lambda rules: [r for r in rules if r != "V_c′ → v"],
+        lambda rules: [r for r in rules if r != "M′ → M′M′"],
+    ],
+)
+def test_other_grammars_are_refused(end: str, rules: Callable[[list[str]], list[str]]) -> None:
+    content = json.loads(written("L3Σ"))
+    for part in (content, content["links"][0]):
+        part[end] = rules(part[end])
+    assert not check(sealed(content)).valid
+
+
+def test_the_laws_of_one_grammar_do_not_serve_another() -> None:
+    """The proof of one mark with the rules of two: the outer mark has no rule inside."""
+    content, other = json.loads(written("L1ΣΣ")), json.loads(written("L1Σ"))
+    content["links"][0]["proof"] = other["links"][0]["proof"]
+    assert not check(sealed(content)).valid
