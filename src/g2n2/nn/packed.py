@@ -423,9 +423,9 @@ class PackedNetwork:
             return readout.decide(torch.cat(parts) if listed else packing.rows(parts, letter))
 
     def _by_kernels(self, memories: Memories, graphs: PackedGraphs) -> bool:
-        packing, memory = graphs.packing, next(iter(memories.values()))
+        packing = graphs.packing
         small = packing.padded and packing.most <= MOST_NODES
-        return small and has_kernels(packing.device, memory.dtype)
+        return small and all(has_kernels(packing.device, x.dtype) for x in memories.values())
 
     def _pair_sums(self, memories: Memories, graphs: PackedGraphs) -> dict[str, Tensor]:
         """The sums of the matrix memory, without a copy of it."""

@@ -47,8 +47,7 @@ WORTH = 8 * AT_ONCE[0]
 class _Replayed:
     """A network on batches of a store, by indices on the device.
 
-    `dtype` is half precision to compute in, None for that of the weights. A batch of fewer than
-    `batch` graphs is filled up with the smallest graph, whose targets are unknown.
+    A batch may have fewer than `batch` graphs: the others are empty, and their targets unknown.
     """
 
     def __init__(
@@ -72,12 +71,11 @@ class _Replayed:
         assert 0 < len(indices) <= self.batch, f"takes 1 to {self.batch} graphs, got {len(indices)}"
         told = torch.empty(len(self.told), dtype=torch.int64, pin_memory=self.device.type == "cuda")
         whole = told.numpy()
-        whole[: len(indices)] = indices
-        whole[len(indices) : self.batch] = self.inputs.smallest
+        whole[: len(indices)], whole[len(indices) : self.batch] = indices, 0
         whole[self.batch] = len(indices)
         whole[self.batch + 1 :].view(np.float64)[:] = more
         self.told.copy_(told, non_blocking=True)
-        sizes = self.inputs.store.graphs.sizes[whole[: self.batch]]
+        sizes = self.inputs.store.graphs.sizes[indices]
         fitting = (capacity for capacity in self.capacities if capacity.holds(sizes))
         return next(fitting, None) or capacity_of(sizes)
 
