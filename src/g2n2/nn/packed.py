@@ -174,14 +174,14 @@ class PackedRule:
         """The product of two operands that are linear maps of one memory."""
         selectors = cast(list[Select], list(self.rule.selectors))
         weight = torch.cat([select.scaled_weight().to(memory.dtype) for select in selectors])
-        if not graphs.packing.padded:
-            value = packed.selected_product(memory, weight, graphs.packing, self.rule.power)
-            return packed_mlp.Part(value)
-        operands = functional.linear(memory, weight)
         if graphs.kernels:
-            return packed_mlp.Part(self._by_kernel(operands, None, graphs))
-        pair = operands.chunk(2, dim=1)
-        return packed_mlp.Part(self._by_block(self.rule.compute, pair, graphs, "M"))
+            value = self._by_kernel(functional.linear(memory, weight), None, graphs)
+        elif graphs.packing.padded:
+            operands = functional.linear(memory, weight).chunk(2, dim=1)
+            value = self._by_block(self.rule.compute, operands, graphs, "M")
+        else:
+            value = packed.selected_product(memory, weight, graphs.packing, self.rule.power)
+        return packed_mlp.Part(value)
 
     def _by_kernel(self, matrices: Tensor, column: Tensor | None, graphs: PackedGraphs) -> Tensor:
         """M·M of both halves of the channels, or M·v."""
@@ -424,7 +424,7 @@ class PackedNetwork:
 
     def _by_kernels(self, memories: Memories, graphs: PackedGraphs) -> bool:
         packing = graphs.packing
-        small = packing.padded and packing.most <= MOST_NODES
+        small = packing.most <= MOST_NODES and graphs.entries is None
         return small and all(has_kernels(packing.device, x.dtype) for x in memories.values())
 
     def _pair_sums(self, memories: Memories, graphs: PackedGraphs) -> dict[str, Tensor]:
