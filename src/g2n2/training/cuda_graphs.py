@@ -29,8 +29,8 @@ from ..nn.on_tensors import OnInputs
 from ..nn.recorder import Recorder
 from ..ops.packing import PADDED_NODES
 from ..ops.precision import dot_precision
-from ..ops.rule_kernels.spec import MOST_NODES
 from ..ops.side_stream import side_stream
+from ..ops.tiled_rules import TILED_NODES
 from .optimiser import Average, FlatOptimizerStep, init_optimiser_state
 from .precompute import SHARE, InputRows, same_graphs
 from .processes import free_cached_memory, out_of_memory
@@ -326,11 +326,11 @@ def recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
         return False
     if model.supports is not None and store.designed is None:
         return False  # eigenvectors wait for the host
-    padded = most <= PADDED_NODES or most**2 <= WASTE * float((sizes**2).mean())
-    whole = most <= MOST_NODES and all(layer.by_kernels for layer in model.packed.layers)
-    # The optimiser's kernels step single precision.
-    single = all(weight.dtype == torch.float32 for weight in model.parameters())
-    return single and (whole or padded)
+    if any(weight.dtype != torch.float32 for weight in model.parameters()):
+        return False  # the optimiser's kernels step single precision
+    if most <= TILED_NODES and not model.packed.takes_blocks:
+        return True
+    return most <= PADDED_NODES or most**2 <= WASTE * float((sizes**2).mean())
 
 
 def is_hit(
