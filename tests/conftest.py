@@ -56,9 +56,10 @@ def launches(monkeypatch):
     from g2n2.ops.pooling import kernels as pooling
     from g2n2.ops.rule_kernels import kernels as rule_kernels
     from g2n2.ops.sums import kernels as sums
+    from g2n2.ops.tiled_rules import kernels as tiled_rules
 
     counts = Counter()
-    for module in (adam, edges, norms, pooling, rule_kernels, sums):
+    for module in (adam, edges, norms, pooling, rule_kernels, sums, tiled_rules):
         for name in [name for name in vars(module) if name.endswith("_kernel")]:
             family = module.__name__.split(".")[2]
             counted = Counted(f"{family}.{name}", getattr(module, name), counts)

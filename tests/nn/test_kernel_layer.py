@@ -205,11 +205,14 @@ def test_other_rules_beside_kernels(grammar, preset, task, launches, poisoned):
     assert ("rule_kernels.product_kernel" in launches) == multiplied
 
 
-@pytest.mark.parametrize("task", ["graph", "node", "edge"])
-def test_larger_graphs_go_the_general_way(task, launches, poisoned):
-    model = network("r-G_L3", layers=1, task=task)
-    assert_same(model, batch(MOST_NODES + 1, 5))
-    assert not launches
+@pytest.mark.parametrize("sizes", [(MOST_NODES + 1, 5), (MOST_NODES + 1, 5, 2)], ids=str)
+def test_larger_graphs_go_the_general_way(sizes, launches, poisoned):
+    """Those of few sizes by the library, of many by the kernels for several tiles."""
+    model = network("r-G_L3", layers=1, width=4)
+    assert_same(model, batch(*sizes))
+    tiled = {"tiled_rules.matrix_matrix_kernel", "tiled_rules.matrix_column_kernel"}
+    assert tiled & set(launches) == (tiled if len(sizes) > 2 else set())
+    assert not any(name.startswith("rule_kernels.") for name in launches)
 
 
 def test_padding_does_not_matter(poisoned):

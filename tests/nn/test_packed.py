@@ -55,17 +55,17 @@ def network(grammar: Grammar, preset: str, task: str, **options) -> GrammarGNN:
     ).double()
 
 
-def batch(model: GrammarGNN) -> GraphBatch:
+def batch(model: GrammarGNN, sizes: tuple[int, ...] = SIZES) -> GraphBatch:
     """Weighted graphs, directed ones where the network can read them."""
     draw = np.random.default_rng(0)
-    graphs = [(draw.random((n, n)) < 4 / n) * draw.random((n, n)) for n in SIZES]
+    graphs = [(draw.random((n, n)) < 4 / n) * draw.random((n, n)) for n in sizes]
     if not model.plan.inputs.directed_safe:
         graphs = [matrix + matrix.T for matrix in graphs]
     channels = model.plan.inputs.edge_features
     return GraphBatch.of(
         graphs,
-        [draw.standard_normal((n, 3)) for n in SIZES],
-        [draw.standard_normal((n, n, channels)) for n in SIZES],
+        [draw.standard_normal((n, 3)) for n in sizes],
+        [draw.standard_normal((n, n, channels)) for n in sizes],
         dtype=torch.float64,
     )
 
@@ -84,9 +84,8 @@ def outcome(model: GrammarGNN, data: GraphBatch, backend: str) -> list[torch.Ten
         value = with_tail(model, adjacency, *given, mask)
     else:
         value = model.network(adjacency, *given, mask)
-    (
-        value.sin() * torch.linspace(0.5, 1.5, value.shape[0]).view(-1, *[1] * (value.dim() - 1))
-    ).sum().backward()
+    weights = torch.linspace(0.5, 1.5, len(value), device=value.device)
+    (value.sin() * weights.view(-1, *[1] * (value.dim() - 1))).sum().backward()
     leaves = (*model.parameters(), *given)
     zeros = (torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in leaves)
     return [value.detach(), *zeros]
@@ -96,8 +95,9 @@ def with_tail(model: GrammarGNN, adjacency, nodes, edges, mask) -> torch.Tensor:
     """As a CUDA graph computes it: sizes on the device, and rows of rubbish after the last."""
     graphs = model.packed.pack(adjacency, nodes, edges, mask)
     rows = graphs.packing
-    packing = Packing.within(rows.sizes, rows.most + 2, rows.nodes + 9, rows.pairs + 70)
-    more = {"M": 70, "V": 9, "R": 9, "S": 0}
+    sizes = torch.cat([rows.sizes, torch.zeros(2, dtype=torch.int64)])  # two empty graphs
+    packing = Packing.within(sizes, rows.most + 2, rows.nodes + 9, rows.pairs + 70)
+    more = {"M": 70, "V": 9, "R": 9, "S": 2}
 
     def longer(values: torch.Tensor, letter: str) -> torch.Tensor:
         rubbish = torch.randn(more[letter], values.shape[1], dtype=values.dtype)
@@ -138,6 +138,17 @@ def test_what_the_layers_give(grammar, preset, task, options, laid_out):
 @pytest.mark.parametrize(("grammar", "preset", "task"), EVERY)
 def test_every_grammar_of_the_catalogue(grammar, preset, task):
     assert_same(network(catalogue()[grammar], preset, task))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("sizes", [SIZES, (70, 5, 70), (70, 70)], ids=str)
+@pytest.mark.parametrize(("grammar", "preset", "task"), EVERY)
+def test_every_grammar_on_a_gpu(grammar, preset, task, sizes):
+    """Small graphs in one padded copy, larger ones run by run, one run without any copy."""
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    model = network(catalogue()[grammar], preset, task).to("cuda")
+    assert_same(model, batch(model, sizes).to("cuda"))
 
 
 @pytest.mark.parametrize("laid_out", LAYOUTS, indirect=True)

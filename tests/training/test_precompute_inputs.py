@@ -8,7 +8,6 @@ from g2n2.data.capacities import Capacity
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
 from g2n2.nn.on_tensors import OnInputs
-from g2n2.nn.packed import OUTPUT_ROWS
 from g2n2.training import precompute
 from g2n2.training.precompute import InputRows
 from small_sets import small_set
@@ -43,19 +42,17 @@ def test_outputs_and_targets_are_those_of_each_graph(grammar, preset, task, dtyp
     given, targets = read(InputRows(model, store, dtype), count=4)
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=dtype is not None):
         outputs = OnInputs(model)(*given)
-        start, letter = 0, OUTPUT_ROWS[task]
-        for number, graph in enumerate(CHOSEN):
+        start = 0
+        for graph in CHOSEN[:4]:
             alone = store.packed(np.array([graph]))
             rows = slice(start, start + len(alone.targets))
             start = rows.stop
             near = {"rtol": 1e-4, "atol": 1e-5} if dtype is None else {"rtol": 0.05, "atol": 0.03}
             torch.testing.assert_close(outputs[rows], model(alone), **near)
-            if number < 4:
-                assert torch.equal(targets[rows].nan_to_num(-1), alone.targets.nan_to_num(-1))
-            else:
-                assert targets[rows].isnan().all(), "graphs that fill up a batch"
-    assert targets[start:].isnan().all(), "rows of no graph"
-    assert (len(targets) > start) == (letter != "S")
+            assert torch.equal(targets[rows].nan_to_num(-1), alone.targets.nan_to_num(-1))
+    assert outputs.isfinite().all()
+    assert len(targets) > start
+    assert targets[start:].isnan().all(), "the fifth graph does not count"
     names_a = grammar in ("r-G_L1", "GNNML1")
     assert (given[2] is not None) == names_a, "A is kept only where a rule names it"
 

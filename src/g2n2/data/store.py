@@ -139,7 +139,8 @@ class GraphStore:
         start, end = self.edges[:, self._rows(self.edge_offsets, indices)]
         starts = sizes.square().cumsum(0) - sizes.square()
         start, end = (end, start) if reverse else (start, end)
-        return starts[owner] + start * sizes[owner] + end
+        pairs: Tensor = starts[owner] + start * sizes[owner] + end
+        return pairs
 
     def _build(self, build: Callable[..., GraphBatch], indices: Ints, widest: int) -> GraphBatch:
         edge_rows = self._rows(self.edge_offsets, indices)

@@ -28,8 +28,8 @@ class Copies:
             return
         left = {n: p for n, p in model.named_parameters() if n.startswith(READ_IN_HALF)}
         names = {id(weight): name for name, weight in left.items()}
-        for stacked in model.packed.stacked_weights():
-            own = [names[id(weight)] for weight in stacked]
+        for weights in model.packed.stacked_weights():
+            own = [names[id(weight)] for weight in weights]
             self.groups.append({name: left.pop(name) for name in own})
         self.groups += [{name: weight} for name, weight in left.items()]
         for group in self.groups:

@@ -15,6 +15,7 @@ from ..compiler.costs import NetworkCost
 from ..errors import MemoryBudgetError
 from ..language.sorts import M
 from ..language.terms import Apply, subterms
+from ..ops.packed import KEPT_BYTES
 
 if TYPE_CHECKING:
     from .model import GrammarGNN
@@ -73,9 +74,10 @@ def estimate(
 ) -> int:
     """Bytes of one pass: the batch, the activations of all layers, the gradients of one.
 
-    Without gradients, the activations of the largest part count, on packed rows without the hidden
-    layers of pairs, which are made in chunks. A sparse A takes memory for its `entries`; where it
-    is dense (None) it is `[B, N, N]`, as the edge features are.
+    Without gradients, the activations of the largest part count. On packed rows the hidden layers
+    of pairs are made in chunks, and kept for the backward pass only while they are small. A sparse
+    A takes memory for its `entries`; where it is dense (None) it is `[B, N, N]`, as the edge
+    features are.
     """
     plan = model.plan
     if plan.marks:  # copies are computed some at a time
@@ -86,10 +88,13 @@ def estimate(
         batch = count * nodes**2 * _dense_matrices(model, training) * bytes_each
     else:
         batch = entries * _SPARSE_ENTRY
+    hidden = [count * nodes**2 * width * bytes_each for width in _hidden_widths(model)]
+    kept = KEPT_BYTES[next(model.parameters()).device.type] if training else 0
+    in_chunks = [size for size in hidden if model.packs and size > kept]
     largest = max(part.activations for part in cost.parts.values()) * bytes_each
-    if not training and model.packs:
-        largest -= count * nodes**2 * _hidden_width(model) * bytes_each
-    return batch + largest + (cost.activation_bytes(bytes_each) if training else 0)
+    largest -= max(in_chunks, default=0)
+    kept_bytes = cost.activation_bytes(bytes_each) - sum(in_chunks) if training else 0
+    return batch + largest + kept_bytes
 
 
 def copies_at_once(model: GrammarGNN, nodes: int) -> int:
@@ -98,15 +103,14 @@ def copies_at_once(model: GrammarGNN, nodes: int) -> int:
     return max(1, COPIES_BYTES // (cost.activation_bytes() + 1))
 
 
-def _hidden_width(model: GrammarGNN) -> int:
-    """The most units that the hidden layers of one layer's pair MLP have."""
+def _hidden_widths(model: GrammarGNN) -> list[int]:
+    """How many units the hidden layers of each layer's pair MLP have."""
     updates = [update for layer in model.plan.layers for update in layer.updates]
-    widths = [
+    return [
         sum(linear.width_out for linear in update.mixer[:-1])
         for update in updates
         if update.sort == M
     ]
-    return max(widths, default=0)
 
 
 def _dense_matrices(model: GrammarGNN, training: bool) -> int:

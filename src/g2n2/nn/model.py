@@ -358,7 +358,7 @@ class GrammarGNN(nn.Module):
             "I": lambda c: torch.diag_embed(c["1"][..., 0]).unsqueeze(-1),
             "J": lambda c: c["11ᵀ"] - c["I"],
             "A": lambda c: adjacency.unsqueeze(-1) * c["11ᵀ"],
-            "1/√n": lambda c: c["1"].sum((1, 2)).rsqrt(),
+            "1/√n": lambda c: c["1"].sum((1, 2)).clamp(min=1).rsqrt(),
         }
         if adjacency.is_sparse:
             made |= {

@@ -26,6 +26,7 @@ from ..ops import packed, packed_mlp
 from ..ops.packing import Packing
 from ..ops.precision import without_autocast
 from ..ops.rule_kernels.spec import MOST_NODES, KernelRule
+from ..ops.tiled_rules import TILED_NODES
 from .input_memories import input_memories
 from .kernel_layer import KernelLayer
 from .layer import (
@@ -58,6 +59,10 @@ Kind = Literal[
 
 SPARSE = 0.25
 """Share of entries of A that are not 0, below which products with A skip the zeros."""
+FEW_RUNS = 2
+"""Runs of equal size whose products are left to the library."""
+ROW_KINDS = {"selected product", "product", "column", "adjacency", "hadamard", "entrywise"}
+"""Rules that need no blocks where there are kernels for all sizes."""
 KERNEL_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 OUTPUT_ROWS = {"graph": "S", "node": "V", "edge": "M"}
 """The variable whose memory has a row for each output, by task."""
@@ -78,7 +83,8 @@ class PackedGraphs:
         constants: What rules may name, block by block.
         adjacency: `[P, 1]` A; None where it is sparse or no rule names it.
         entries: For a sparse A, where its entries are once they are sorted by block.
-        kernels: Whether kernels compute what they can.
+        kernels: Whether the kernels for small graphs compute what they can.
+        tiled: Whether those for graphs of several tiles do.
     """
 
     packing: Packing
@@ -87,6 +93,7 @@ class PackedGraphs:
     adjacency: Tensor | None = None
     entries: Tensor | None = None
     kernels: bool = False
+    tiled: bool = False
 
     @cached_property
     def sparse(self) -> Tensor | None:
@@ -158,6 +165,8 @@ class PackedRule:
                 value = self._by_kernel(torch.cat(list(operands), dim=1), None, graphs)
             case "column" if graphs.kernels:
                 value = self._by_kernel(operands[0], operands[1], graphs)
+            case "product" | "column" | "adjacency" if graphs.tiled:
+                value = self._by_tiles(operands, graphs)
             case "product" if not packing.padded:
                 value = packed.matrix_matrix(torch.cat(list(operands), dim=1), packing, rule.power)
             case "column" if not packing.padded:
@@ -174,14 +183,16 @@ class PackedRule:
         """The product of two operands that are linear maps of one memory."""
         selectors = cast(list[Select], list(self.rule.selectors))
         weight = torch.cat([select.scaled_weight().to(memory.dtype) for select in selectors])
-        if not graphs.packing.padded:
-            value = packed.selected_product(memory, weight, graphs.packing, self.rule.power)
-            return packed_mlp.Part(value)
-        operands = functional.linear(memory, weight)
         if graphs.kernels:
-            return packed_mlp.Part(self._by_kernel(operands, None, graphs))
-        pair = operands.chunk(2, dim=1)
-        return packed_mlp.Part(self._by_block(self.rule.compute, pair, graphs, "M"))
+            value = self._by_kernel(functional.linear(memory, weight), None, graphs)
+        elif graphs.tiled:
+            value = self._by_tiles([functional.linear(memory, weight)], graphs)
+        elif graphs.packing.padded:
+            operands = functional.linear(memory, weight).chunk(2, dim=1)
+            value = self._by_block(self.rule.compute, operands, graphs, "M")
+        else:
+            value = packed.selected_product(memory, weight, graphs.packing, self.rule.power)
+        return packed_mlp.Part(value)
 
     def _by_kernel(self, matrices: Tensor, column: Tensor | None, graphs: PackedGraphs) -> Tensor:
         """M·M of both halves of the channels, or M·v."""
@@ -195,6 +206,19 @@ class PackedRule:
             rule = KernelRule("column", (0, 0), 0, column.shape[1], self.rule.power)
         value = apply(None, matrices, column, packing.scale, [rule], packing.index)
         return value[0] if column is None else value[1]
+
+    def _by_tiles(self, operands: Sequence[Tensor], graphs: PackedGraphs) -> Tensor:
+        """M·M, M·v or A·v on graphs of several tiles."""
+        from ..ops.tiled_rules.triton import matrix_column, matrix_matrix
+
+        packing, power = graphs.packing, self.rule.power
+        if self.kind == "column":
+            return matrix_column(operands[0], operands[1], packing, power)
+        if self.kind == "adjacency":
+            assert graphs.adjacency is not None, "a rule names it"
+            matrix = graphs.adjacency.to(operands[0].dtype)
+            return matrix_column(matrix, operands[0], packing, power)
+        return matrix_matrix(torch.cat(list(operands), dim=1), packing, power)
 
     def _inner(self, operands: Sequence[Tensor], graphs: PackedGraphs) -> Tensor:
         if self.inner is None:
@@ -359,14 +383,24 @@ class PackedNetwork:
     def _constants(
         self, packing: Packing, adjacency: Tensor | None, designed: Tensor | None
     ) -> list[LazyConstants]:
-        unnamed = torch.zeros(1, dtype=self.model.readout.dtype, device=packing.device)
-        blocks = [unnamed] * len(packing.spans)
-        matrices = blocks if adjacency is None else packing.views(adjacency, "M")
-        supports = [None] * len(blocks) if designed is None else packing.views(designed, "M")
-        return [
-            self.model.constants(matrix.squeeze(-1), present, support)
-            for matrix, present, support in zip(matrices, packing.present, supports, strict=True)
-        ]
+        dtype = self.model.readout.dtype if adjacency is None else adjacency.dtype
+        unnamed = torch.zeros((), dtype=dtype, device=packing.device)
+        nothing = [None] * len(packing.spans)
+        supports = nothing if designed is None else packing.views(designed, "M")
+        blocks: list[Tensor] = []
+
+        def block(number: int) -> Tensor:
+            if not blocks:
+                assert adjacency is not None, "a rule names it"
+                blocks.extend(packing.views(adjacency, "M"))
+            return blocks[number]
+
+        constants = []
+        for number, (present, support) in enumerate(zip(packing.present, supports, strict=True)):
+            named = self.model.constants(unnamed, present, support)
+            matrix = {"A": lambda _, number=number: block(number)}
+            constants.append(LazyConstants({**named.makers, **matrix}))
+        return constants
 
     def _first(
         self, inputs: zip[tuple[Tensor, Tensor, LazyConstants]], packing: Packing
@@ -394,7 +428,8 @@ class PackedNetwork:
                 memories = {letter: value.to(half) for letter, value in memories.items()}
                 constants = [constants.to(half) for constants in graphs.constants]
                 graphs = replace(graphs, constants=constants)
-            graphs = replace(graphs, kernels=self._by_kernels(memories, graphs))
+            kernels, tiled = self._by_kernels(memories, graphs), self._by_tiles(memories, graphs)
+            graphs = replace(graphs, kernels=kernels, tiled=tiled)
             for number, layer in enumerate(self.layers[:depth]):
                 if number and model.plan.preset.between:
                     memories = {letter: value.relu() for letter, value in memories.items()}
@@ -429,14 +464,22 @@ class PackedNetwork:
             return torch.cat(parts) if listed else packing.rows(parts, letter)
 
     def _by_kernels(self, memories: Memories, graphs: PackedGraphs) -> bool:
-        packing, memory = graphs.packing, next(iter(memories.values()))
-        small = packing.padded and packing.most <= MOST_NODES
-        return small and has_kernels(packing.device, memory.dtype)
+        packing = graphs.packing
+        small = packing.most <= MOST_NODES and graphs.entries is None
+        return small and all(has_kernels(packing.device, x.dtype) for x in memories.values())
+
+    def _by_tiles(self, memories: Memories, graphs: PackedGraphs) -> bool:
+        """Whether graphs are larger than that, and of sizes that differ or are not known here."""
+        packing = graphs.packing
+        larger = MOST_NODES < packing.most <= TILED_NODES and graphs.entries is None
+        many = packing.has_tail or len(packing.runs) > FEW_RUNS
+        dtypes = [value.dtype for value in memories.values()]
+        return larger and many and all(has_kernels(packing.device, dtype) for dtype in dtypes)
 
     def _pair_sums(self, memories: Memories, graphs: PackedGraphs) -> dict[str, Tensor]:
         """The sums of the matrix memory, without a copy of it."""
         packing = graphs.packing
-        if self._by_kernels(memories, graphs):
+        if self._by_kernels(memories, graphs) or self._by_tiles(memories, graphs):
             from ..ops.pooling.triton import packed_sums
 
             values = packed_sums(memories["M"], packing.index)
@@ -452,6 +495,23 @@ class PackedNetwork:
             letter: unpacked(rows, letter, graphs.packing, mask)
             for letter, rows in memories.items()
         }
+
+    @property
+    def takes_blocks(self) -> bool:
+        """Whether it computes with pairs other than by rows, on graphs of any size."""
+        readout, plan = self.model.readout, self.model.plan
+        for layer in self.layers:
+            rules = [rule for own in layer.rules.values() for rule in own]
+            plain = [
+                rule.kind in ROW_KINDS or (rule.kind == "diagonal" and rule.inner is None)
+                for rule in rules
+            ]
+            if len(layer.rules) < len(layer.layer.updates) or not all(plain):
+                return True
+        pairs = any("M" in layer.layer.updates for layer in self.layers)
+        return bool(readout.rules) or (
+            pairs and (plan.readout.task != "graph" or not readout.sums_pairs)
+        )
 
     def stacked_weights(self) -> list[list[Tensor]]:
         """The weights that layers stack into one, in that order."""

@@ -120,8 +120,9 @@ class _Pass:
             letter: values.new_zeros(rows[letter], values.shape[1])
             for letter, values in graphs.first.items()
         }
-        named = replay.model.names_adjacency and graphs.adjacency is not None
-        self.adjacency = graphs.adjacency.new_zeros(pairs, 1) if named else None
+        self.adjacency: Tensor | None = None
+        if replay.model.names_adjacency and graphs.adjacency is not None:
+            self.adjacency = graphs.adjacency.new_zeros(pairs, 1)
         self.network = OnInputs(replay.model)
 
     def fill(self, graphs: PackedGraphs) -> None:

@@ -163,7 +163,8 @@ class _Hidden:
         packing: Packing,
         activation: str,
     ) -> None:
-        parts = [Part(left, right) for left, right in zip(given[::2], given[1::2], strict=True)]
+        factors = zip(given[::2], given[1::2], strict=True)
+        parts = [Part(left, right) for left, right in factors if left is not None]
         self.parts = [part for part in parts if not part.by_channel]
         start = sum(part.left.shape[1] for part in self.parts)
         self.by_channel: list[tuple[Tensor, slice]] = []

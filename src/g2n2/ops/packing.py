@@ -90,7 +90,7 @@ class Packing:
         """Of graphs in the caller's order whose sizes only the device knows, with a tail.
 
         Args:
-            sizes: `[G]` int64, each at least 1.
+            sizes: `[G]` int64; 0 where there is no graph.
             most: Of them, at most.
             nodes: Rows of nodes, at least their sum.
             pairs: Rows of pairs, more than the sum of their squares.
@@ -152,7 +152,7 @@ class Packing:
     @cached_property
     def scale(self) -> Tensor:
         """`[G]` 1/√n in float32."""
-        return self.sizes.float().rsqrt()
+        return self.sizes.clamp(min=1).float().rsqrt()
 
     @cached_property
     def caller(self) -> Tensor:
@@ -173,7 +173,7 @@ class Packing:
         sizes = self.sizes[self.graph_of_node]
         starts = (self.sizes.cumsum(0) - self.sizes)[self.graph_of_node]
         place = torch.arange(self.nodes, device=self.device) - starts
-        return torch.minimum(place, sizes - 1) if self.has_tail else place
+        return torch.minimum(place, sizes - 1).clamp(min=0) if self.has_tail else place
 
     @cached_property
     def diagonal(self) -> Tensor:

@@ -29,8 +29,8 @@ from ..nn.on_tensors import OnInputs
 from ..nn.recorder import Recorder
 from ..ops.packing import PADDED_NODES
 from ..ops.precision import dot_precision
-from ..ops.rule_kernels.spec import MOST_NODES
 from ..ops.side_stream import side_stream
+from ..ops.tiled_rules import TILED_NODES
 from .optimiser import Average, FlatOptimizerStep, init_optimiser_state
 from .precompute import SHARE, InputRows, same_graphs
 from .processes import free_cached_memory, out_of_memory
@@ -47,8 +47,7 @@ WORTH = 8 * AT_ONCE[0]
 class _Replayed:
     """A network on batches of a store, by indices on the device.
 
-    `dtype` is half precision to compute in, None for that of the weights. A batch of fewer than
-    `batch` graphs is filled up with the smallest graph, whose targets are unknown.
+    A batch may have fewer than `batch` graphs: the others are empty, and their targets unknown.
     """
 
     def __init__(
@@ -72,12 +71,11 @@ class _Replayed:
         assert 0 < len(indices) <= self.batch, f"takes 1 to {self.batch} graphs, got {len(indices)}"
         told = torch.empty(len(self.told), dtype=torch.int64, pin_memory=self.device.type == "cuda")
         whole = told.numpy()
-        whole[: len(indices)] = indices
-        whole[len(indices) : self.batch] = self.inputs.smallest
+        whole[: len(indices)], whole[len(indices) : self.batch] = indices, 0
         whole[self.batch] = len(indices)
         whole[self.batch + 1 :].view(np.float64)[:] = more
         self.told.copy_(told, non_blocking=True)
-        sizes = self.inputs.store.graphs.sizes[whole[: self.batch]]
+        sizes = self.inputs.store.graphs.sizes[indices]
         fitting = (capacity for capacity in self.capacities if capacity.holds(sizes))
         return next(fitting, None) or capacity_of(sizes)
 
@@ -328,11 +326,11 @@ def recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
         return False
     if model.supports is not None and store.designed is None:
         return False  # eigenvectors wait for the host
-    padded = most <= PADDED_NODES or most**2 <= WASTE * float((sizes**2).mean())
-    whole = most <= MOST_NODES and all(layer.by_kernels for layer in model.packed.layers)
-    # The optimiser's kernels step single precision.
-    single = all(weight.dtype == torch.float32 for weight in model.parameters())
-    return single and (whole or padded)
+    if any(weight.dtype != torch.float32 for weight in model.parameters()):
+        return False  # the optimiser's kernels step single precision
+    if most <= TILED_NODES and not model.packed.takes_blocks:
+        return True
+    return most <= PADDED_NODES or most**2 <= WASTE * float((sizes**2).mean())
 
 
 def is_hit(

@@ -52,7 +52,7 @@ class InputRows:
     def __init__(self, model: GrammarGNN, store: GraphStore, dtype: torch.dtype | None) -> None:
         self.model, self.store, self.dtype = model, store, dtype
         graphs = store.graphs
-        self.most, self.smallest = int(graphs.sizes.max()), int(np.argmin(graphs.sizes))
+        self.most = int(graphs.sizes.max())
         offsets = {"M": store.pair_offsets, "V": store.node_offsets, "R": store.node_offsets}
         self.offsets: dict[str, Ints] = {**offsets, "S": np.arange(len(graphs) + 1)}
         self.sizes = torch.as_tensor(graphs.sizes, device=store.device)
@@ -118,10 +118,10 @@ class InputRows:
     def batch(
         self, indices: Tensor, count: Tensor, capacity: Capacity
     ) -> tuple[BatchInputs, Tensor]:
-        """The graphs of an index tensor, and their targets, unknown from graph `count` on."""
-        packing = Packing.within(
-            self.sizes.index_select(0, indices), self.most, capacity.nodes, capacity.pairs
-        )
+        """The first `count` graphs of an index tensor, and their targets; the others are empty."""
+        counts = torch.arange(len(indices), device=indices.device) < count
+        sizes = torch.where(counts, self.sizes.index_select(0, indices), 0)
+        packing = Packing.within(sizes, self.most, capacity.nodes, capacity.pairs)
         letters = {self.letters.get(name, name) for name in self.tables}
         found = {letter: self._sources(letter, indices, packing) for letter in letters}
         rows = {

@@ -206,7 +206,7 @@ def time_products(
     For graphs larger than those of the small kernels, layers select channel-major operands, and the
     MLP that follows reads the result channel-major too.
     """
-    actions = {
+    actions: dict[str, Callable[[], Tensor]] = {
         "ours": selected(x, y, device),
         "contiguous": partial(product, x, y),
         "bmm": partial(torch.bmm, channel_major(x), channel_major(y)),

@@ -1,0 +1,70 @@
+"""Products on graphs of several tiles, against the plain ones run by run."""
+
+from itertools import product
+
+import pytest
+import torch
+
+from g2n2.ops import packed
+from g2n2.ops.packing import Packing
+from kernel_checks import DEVICE, LOW, assert_near, drawn
+
+pytest.importorskip("triton", reason="the kernels need triton")
+from g2n2.ops.tiled_rules import triton as tiled
+
+SIZES = [1, 3, 34]
+
+
+def packings(has_tail):
+    known = Packing(SIZES, DEVICE, padded=False)
+    if not has_tail:
+        return known, known
+    sizes = torch.cat([known.sizes, known.sizes.new_zeros(1)])
+    return known, Packing.within(sizes, 40, known.nodes + 5, known.pairs + 70)
+
+
+def outcome(op, leaves, packing, rows):
+    value = op(*leaves, packing, 1)
+    torch.manual_seed(3)
+    weight = torch.randn(rows, value.shape[1], dtype=torch.float64, device=value.device)
+    return value, torch.autograd.grad((value[:rows].double() * weight).sum(), leaves)
+
+
+EVERY = [
+    pytest.param(*case, marks=[] if case[1:] == (True, torch.float32) else pytest.mark.slow)
+    for case in product(("matrix_matrix", "matrix_column", "adjacency"), (True, False), LOW)
+]
+
+
+@pytest.mark.parametrize(("kind", "has_tail", "dtype"), EVERY)
+def test_products_of_several_tiles(kind, has_tail, dtype, launches, poisoned):
+    torch.manual_seed(0)
+    known, packing = packings(has_tail)
+    width = 5
+    matrices = {"matrix_matrix": 2 * width, "matrix_column": width, "adjacency": 1}[kind]
+    leaves = [drawn(packing.pairs, matrices, dtype=dtype)]
+    if kind != "matrix_matrix":
+        leaves.append(drawn(packing.nodes, width, dtype=dtype))
+    name = "matrix_matrix" if kind == "matrix_matrix" else "matrix_column"
+    rows = known.pairs if kind == "matrix_matrix" else known.nodes
+    given = leaves[1:] if kind == "adjacency" else leaves
+
+    def run(op, x, at):
+        fixed = [x[0].detach()] if kind == "adjacency" else []
+        return outcome(lambda *a: op(*fixed, *a), x[len(fixed) :], at, rows)
+
+    value, slopes = run(getattr(tiled, name), leaves, packing)
+    counts = [known.pairs, known.nodes]
+    wide = [
+        x.detach()[:count].double().requires_grad_()
+        for x, count in zip(leaves, counts, strict=False)
+    ]
+    if kind == "adjacency":
+        wide[0] = wide[0].detach().expand(-1, width).contiguous()
+    expected, wanted = run(getattr(packed, name), wide, known)
+    assert_near("value", value[:rows], expected, dtype)
+    assert not value[rows:].any(), "rows of no graph"
+    for leaf, got, want in zip(given, slopes, wanted, strict=True):
+        assert_near("gradient", got[: len(want)], want, dtype)
+        assert not got[len(want) :].any(), leaf.shape
+    assert f"tiled_rules.{name}_kernel" in launches
