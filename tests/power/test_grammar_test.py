@@ -455,7 +455,6 @@ def test_strongly_regular_graphs_and_cfi_pairs_stay_merged():
         ("r-G_L3", "pooled", "any", [193, 209, 217, 264, 270, 270]),
         ("PPGN", "pooled", "any", [193, 209, 217, 264, 270, 270]),
         ("r-G_L3", "grammar", "any", [0, 193, 209, 222, 266, 270]),
-        ("r-G_L3", "pooled", "zero", [193, 209, 217, 264, 270, 270]),
         ("PPGN", "pooled", "homogeneous", [156, 209]),
     ],
 )

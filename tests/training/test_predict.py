@@ -472,21 +472,21 @@ def test_actors_of_ray_give_the_same_rows_though_one_is_killed(
     tmp_path: Path, home: Path, run: Run
 ) -> None:
     pytest.importorskip("ray")
-    source = many(tmp_path / "many.csv", 1_500)
+    source = many(tmp_path / "many.csv", 700)
     with source.open("a") as file:
         file.write("bad,C1CC(\n")
-    run.predict_to(source, tmp_path / "local.csv", chunk=100)
+    run.predict_to(source, tmp_path / "local.csv", chunk=50)
     killed: list[int] = []
 
     def progress(done: int, total: int) -> None:
-        if done >= 500 and not killed:
+        if done >= 200 and not killed:
             killed.append(kill_an_actor())
 
     made = run.predict_to(
-        source, tmp_path / "ray.csv", chunk=100, engine="ray", workers=2, progress=progress
+        source, tmp_path / "ray.csv", chunk=50, engine="ray", workers=2, progress=progress
     )
     assert killed
-    assert (made.rows, made.unread) == (1_500, 1)
+    assert (made.rows, made.unread) == (700, 1)
     assert (tmp_path / "ray.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()
 
 
