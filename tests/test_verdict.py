@@ -141,7 +141,7 @@ SUBSETS = [
 @pytest.mark.parametrize(
     "names",
     [
-        pytest.param(names, id="+".join(names), marks=[pytest.mark.slow] if index % 3 else [])
+        pytest.param(names, id="+".join(names), marks=[pytest.mark.slow] if index % 6 else [])
         for index, names in enumerate(SUBSETS)
     ],
 )

@@ -65,6 +65,7 @@ def run(steps: list[tuple[list[str], list[str]]], folder: Path) -> tuple[list[in
     return codes, said
 
 
+@pytest.mark.slow
 def test_nothing_needs_triton_pyg_or_pandas_and_only_molecules_need_rdkit(tmp_path: Path) -> None:
     pytest.importorskip("rdkit", reason="molecules need rdkit")
     three = ["triton", "torch_geometric", "pandas"]
