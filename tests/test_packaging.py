@@ -62,8 +62,6 @@ finally:
 @pytest.mark.parametrize(
     "code",
     [
-        pytest.param("import g2n2", id="import g2n2"),
-        pytest.param("import g2n2.pipeline", id="import g2n2.pipeline"),
         pytest.param(DERIVE_L3, id="g2n2 derive L3"),
     ],
 )

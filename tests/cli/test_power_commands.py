@@ -68,6 +68,14 @@ def test_power_prints_a_table_json_and_markdown(tmp_path):
     assert (mine[0]["pairs"], mine[0]["separated"]) == (1, 1)
 
 
+def test_statements_about_all_graphs_are_for_the_grammars_own_read_out():
+    words = ("power", "r-G_L1", "--suite", "cfi", "--json")
+    (own,), (other,) = (json.loads(run(*words, *x)[1]) for x in ((), ("--readout", "network")))
+    measured = {"r-G_L1 on cfi"}
+    assert {s["about"] for s in own["verdict"]["statements"]} > measured
+    assert {s["about"] for s in other["verdict"]["statements"]} == measured
+
+
 def test_wl():
     answer = json.loads(run("wl", C6, TRIANGLES, "--k", "1", "--json")[1])
     assert answer["separated"] is False

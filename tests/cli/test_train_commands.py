@@ -12,6 +12,8 @@ import sys
 import pytest
 from test_commands import run
 
+from small_runs import no_pictures
+
 pytest.importorskip("lightning.fabric", reason="training needs lightning")
 pytest.importorskip("rdkit", reason="the molecules are made with RDKit")
 
@@ -64,8 +66,10 @@ def place(tmp_path_factory):
 
 @pytest.fixture
 def here(place, monkeypatch):
+    """That folder, in which further runs draw nothing."""
     monkeypatch.chdir(place[0])
-    return place[0]
+    with no_pictures():
+        yield place[0]
 
 
 def test_training_says_what_it_does_and_what_to_type_next(place):
@@ -407,13 +411,13 @@ def epochs_done(text):
 
 def test_a_run_whose_time_is_up_says_how_far_it_came_and_tests_nothing(here):
     words = ("molecules.csv", "--target", "logp", *QUICK, "--out", "timed")
-    code, text = run("train", *words, "--epochs", "5000", "--minutes", "0.01")
+    code, text = run("train", *words, "--epochs", "5000", "--minutes", "0.003")
     assert code == 0, text
     first = epochs_done(text)
     assert "Test:" not in text
     assert "go on:      g2n2 train --resume timed" in text
     assert not (here / "timed/result.json").exists()
-    code, text = run("train", "--resume", "timed", "--minutes", "0.02")
+    code, text = run("train", "--resume", "timed", "--minutes", "0.003")
     assert code == 0, text
     assert "Test:" not in text
     assert epochs_done(text) >= first

@@ -81,11 +81,12 @@ COMMANDS = [
 
 @pytest.mark.parametrize("words", COMMANDS, ids=[words[0] for words in COMMANDS])
 def test_every_command_takes_what_derive_gave(derived, words):
+    """Its JSON on standard input, and one of the other ways to name a grammar in turn."""
     certificate, derivation = derived
     texts = [str(certificate), str(derivation), "r-G_{·, Tr}", "M → MM | A; S → Tr(M)"]
-    for text in texts:
-        code, printed = run(*(word.format(text) if word == "{}" else word for word in words))
-        assert code == 0, printed
+    text = texts[COMMANDS.index(words) % len(texts)]
+    code, printed = run(*(word.format(text) if word == "{}" else word for word in words))
+    assert code == 0, printed
     code, printed = piped(derivation.read_text(encoding="utf-8"), *(w.format("-") for w in words))
     assert code == 0, printed
 

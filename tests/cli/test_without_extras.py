@@ -1,4 +1,4 @@
-"""The main commands where one of the packages they may use is not installed."""
+"""The main commands where packages they may use are not installed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from small_runs import SMALL
+from g2n2.training.session import train_config
+from small_runs import SMALL, small_config
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")
 
 SCRIPT = """
 import json, sys
-sys.modules[sys.argv[1]] = None  # as if it were not installed
 from g2n2.cli import main
 ended = []
-for words in json.loads(sys.argv[2]):
+for hidden, words in json.loads(sys.argv[1]):
+    for package in [name for name, module in sys.modules.items() if module is None]:
+        del sys.modules[package]
+    sys.modules.update(dict.fromkeys(hidden))  # as if they were not installed
     sys.argv = ["g2n2", *words]
     print("$", *words, flush=True)
     code = 0
@@ -30,26 +33,26 @@ for words in json.loads(sys.argv[2]):
     ended.append(code)
 print("ended:", json.dumps(ended))
 """
-COMMANDS = [
+SYMBOLIC = [
     ["derive", "L1"],
     ["compile", "GNNML1", "--width", "4", "--layers", "1"],
     ["separate", "A_", "A?"],
     ["datasets"],
-    ["train", "--config", "settings.json", "--out", "run"],
-    ["train", "--resume", "run"],
-    ["evaluate", "run"],
-    ["predict", "run", "few.g6", "--out", "few.csv"],
 ]
+TRAIN = ["train", "--config", "settings.json", "--out", "run"]
+USE = [["evaluate", "run"], ["predict", "run", "few.g6", "--out", "few.csv"]]
 MOLECULES = ["train", "molecules.csv", "--target", "y", "--out", "other", "--epochs", "1"]
 
 
-def without(package: str, commands: list[list[str]], folder: Path) -> tuple[list[int], str]:
-    (folder / "settings.json").write_text(json.dumps({**SMALL, "epochs": 1, "grammar": "GNNML1"}))
+def run(steps: list[tuple[list[str], list[str]]], folder: Path) -> tuple[list[int], str]:
+    """Exit codes and output of commands in one process, each with some packages hidden."""
+    settings = {**SMALL, "epochs": 1, "grammar": "GNNML1"}
+    (folder / "settings.json").write_text(json.dumps(settings))
     (folder / "few.g6").write_text("Bw\nC~\n")
     rows = [f"{'C' * (1 + i % 7)}O,{i % 7}" for i in range(20)]
     (folder / "molecules.csv").write_text("\n".join(["smiles,y", *rows]) + "\n")
     process = subprocess.run(
-        [sys.executable, "-c", SCRIPT, package, json.dumps(commands)],
+        [sys.executable, "-c", SCRIPT, json.dumps(steps)],
         cwd=folder,
         capture_output=True,
         encoding="utf-8",
@@ -62,26 +65,21 @@ def without(package: str, commands: list[list[str]], folder: Path) -> tuple[list
     return codes, said
 
 
-@pytest.mark.parametrize("package", ["triton", "torch_geometric", "pandas"])
-def test_every_command_runs_without(package: str, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_nothing_needs_triton_pyg_or_pandas_and_only_molecules_need_rdkit(tmp_path: Path) -> None:
     pytest.importorskip("rdkit", reason="molecules need rdkit")
-    codes, said = without(package, [*COMMANDS, MOLECULES], tmp_path)
-    assert codes == [0] * len(codes), said
-
-
-def test_only_molecules_need_rdkit(tmp_path: Path) -> None:
-    codes, said = without("rdkit", [*COMMANDS, MOLECULES], tmp_path)
-    assert codes == [*[0] * len(COMMANDS), 2], said
+    three = ["triton", "torch_geometric", "pandas"]
+    commands = [*SYMBOLIC, TRAIN, ["train", "--resume", "run"], *USE, MOLECULES]
+    codes, said = run([*(([*three, "rdkit"], c) for c in commands), (three, MOLECULES)], tmp_path)
+    assert codes == [*[0] * (len(commands) - 1), 2, 0], said
     assert 'pip install "g2n2[chem]"' in said or "pip install 'g2n2[chem]'" in said
-    assert not (tmp_path / "other").exists()
 
 
 def test_only_training_needs_lightning(tmp_path: Path) -> None:
-    codes, said = without("lightning", COMMANDS[:5], tmp_path)
-    assert codes == [0, 0, 0, 0, 2], said
+    train_config(small_config(epochs=1, grammar="GNNML1"), tmp_path / "run")
+    refused = ["train", "--config", "settings.json", "--out", "again"]
+    commands = [*SYMBOLIC, refused, *USE]
+    codes, said = run([(["lightning"], command) for command in commands], tmp_path)
+    assert codes == [0, 0, 0, 0, 2, 0, 0], said
     assert 'training needs lightning: pip install "g2n2[train]"' in said
-    assert not (tmp_path / "run").exists()
-    codes, said = without("nothing", COMMANDS[4:5], tmp_path)
-    assert codes == [0], said
-    codes, said = without("lightning", COMMANDS[6:], tmp_path)
-    assert codes == [0, 0], said
+    assert not (tmp_path / "again").exists()

@@ -82,6 +82,8 @@ def test_a_column_a_stored_split_and_a_drawn_validation_part(tmp_path: Path) -> 
     parts = lists(split(graphs, "column:part", 3))
     assert parts["test"] == [0, 1, 2, 3]
     assert len(parts["validation"]) == 2  # a ninth of the 20
+    halves = split(graphs, "column:part", 3, (0.5, 0.25, 0.25))
+    assert len(halves["validation"]) == 7  # a third of the 20
     assert sorted(parts["train"] + parts["validation"]) == list(range(4, 24))
     assert lists(split(graphs, "stored", 3)) == parts
     assert lists(split(graphs, "stored", 4)) != parts

@@ -65,13 +65,16 @@ def test_distances_are_appended_for_all_pairs():
     graphs = small_set()
     positions = np.random.default_rng(0).normal(size=(graphs.sizes.sum(), 3)).astype(np.float32)
     graphs = replace(with_edge_features(graphs), positions=positions)
-    store = GraphStore(graphs, distance=("raw", "inverse", "rbf4"))
+    store = GraphStore(graphs, distance=("raw", "square", "inverse", "rbf4"))
     made = store.batch(CHOSEN)
-    assert made.edges.shape[-1] == store.edge_width == 3 + 1 + 1 + 4
+    assert made.edges.shape[-1] == store.edge_width == 3 + 1 + 1 + 1 + 4
     for row, index in enumerate(CHOSEN):
         n = graphs.sizes[index]
         points = torch.from_numpy(positions[slice(*graphs.node_offsets[index : index + 2])])
-        assert torch.allclose(made.edges[row, :n, :n, 3], torch.cdist(points, points), atol=1e-5)
+        raw = torch.cdist(points, points)
+        inverse = torch.where(raw > 0, 1 / raw.clamp(min=0.1), 0)
+        for channel, values in enumerate((raw, raw**2 / 10, inverse), start=3):
+            assert torch.allclose(made.edges[row, :n, :n, channel], values, atol=1e-4)
         assert not made.edges[row, n:].any()
         assert not made.edges[row].diagonal(dim1=0, dim2=1)[3:].any()
     assert torch.equal(

@@ -60,14 +60,14 @@ def assert_one_graph(model: GrammarGNN) -> None:
     torch.testing.assert_close(compiled(data), model(data))
 
 
-@pytest.mark.parametrize("grammar", ["r-G_L1", "2-IGN", "TriMul", "GNNML3-3", "GCN"])
+@pytest.mark.parametrize("grammar", ["r-G_L1", "2-IGN", "GNNML3-3"])
 def test_these_grammars_are_one_graph(grammar: str) -> None:
     assert_one_graph(network(grammar))
 
 
 @pytest.mark.parametrize(
     ("preset", "task"),
-    [("paper", "graph"), ("official", "node"), ("ppgn", "edge"), ("modern", "node")],
+    [("official", "node"), ("ppgn", "edge"), ("modern", "graph")],
 )
 def test_every_preset_and_task_is_one_graph(preset: str, task: str) -> None:
     assert_one_graph(network("r-G_L3", preset=preset, task=task, context=True))
@@ -76,7 +76,10 @@ def test_every_preset_and_task_is_one_graph(preset: str, task: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("grammar", "preset", "task"),
-    [(*pair, task) for pair, task in zip(ALL[::6], cycle(["graph", "node", "edge"]), strict=False)],
+    [
+        (*pair, task)
+        for pair, task in zip(ALL[::12], cycle(["graph", "node", "edge"]), strict=False)
+    ],
 )
 def test_networks_of_all_kinds_are_one_graph(grammar: str, preset: str, task: str) -> None:
     assert_one_graph(network(grammar, preset=preset, task=task, context=True))

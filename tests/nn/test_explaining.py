@@ -48,6 +48,15 @@ def test_planted_sentences_come_out_with_the_shares_of_least_squares() -> None:
     assert found.total == pytest.approx(1.0, abs=1e-6)
 
 
+def test_words_that_differ_on_directed_graphs_only_are_tried_there() -> None:
+    model = Planted(torch.arange(4.0)[:, None], grammar="M → MM | Mᵀ | A; S → Tr(M)")
+    one_way = [np.triu(matrix) for matrix in MATRICES[:4]]
+    undirected, directed = (
+        explain(model, graphs, size=4).candidates for graphs in (MATRICES[:4], one_way)
+    )
+    assert directed > undirected
+
+
 def test_shares_add_up_to_what_least_squares_explains() -> None:
     y = np.random.default_rng(2).normal(size=len(GRAPHS))
     (found,) = explain(Planted(torch.tensor(y)[:, None]), GRAPHS, size=5, top=3).outputs

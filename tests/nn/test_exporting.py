@@ -83,8 +83,6 @@ def assert_onnx_agrees(model: GrammarGNN, path: Path, **options: object) -> None
     ("grammar", "options"),
     [
         ("r-G_L3", {"task": "node", "preset": "modern"}),
-        ("GNNML1", {"task": "graph", "preset": "paper", "readout": "mean"}),
-        ("r-G_L3", {"preset": "official"}),
         ("PPGN", {"preset": "ppgn"}),
     ],
     ids=str,
@@ -111,8 +109,10 @@ def test_an_example_of_size_one_does_not_fix_the_size() -> None:
 
 
 def test_onnx_agrees_and_its_axes_have_names(tmp_path: Path) -> None:
+    """Neither the normalisation's epsilon nor the typical size is a number of float32."""
     onnx = pytest.importorskip("onnx", reason="onnx is not installed")
-    assert_onnx_agrees(network("GNNML1", task="node", preset="modern"), tmp_path / "x.onnx")
+    model = network("GNNML1", preset="modern", typical_size=17.3).double()
+    assert_onnx_agrees(model, tmp_path / "x.onnx")
     first = onnx.load(tmp_path / "x.onnx").graph.input[0]
     named = [axis.dim_param for axis in first.type.tensor_type.shape.dim]
     assert named == ["graphs", "nodes", "nodes"]
@@ -134,7 +134,10 @@ ALL = [
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("grammar", "preset", "task"),
-    [(*pair, task) for pair, task in zip(ALL[::8], cycle(["graph", "node", "edge"]), strict=False)],
+    [
+        (*pair, task)
+        for pair, task in zip(ALL[::16], cycle(["graph", "node", "edge"]), strict=False)
+    ],
 )
 def test_programs_of_all_kinds(grammar: str, preset: str, task: str) -> None:
     assert_program_agrees(network(grammar, preset=preset, task=task))
@@ -143,7 +146,7 @@ def test_programs_of_all_kinds(grammar: str, preset: str, task: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("grammar", ["r-G_L3", "G_L3", "2-IGN"])
 def test_onnx_of_these_grammars(grammar: str, tmp_path: Path) -> None:
-    model = network(grammar, preset="modern", layers=2)
+    model = network(grammar, preset="modern", layers=1)
     assert_onnx_agrees(model, tmp_path / "x.onnx")
 
 
@@ -152,9 +155,7 @@ def test_onnx_of_these_grammars(grammar: str, tmp_path: Path) -> None:
     ("preset", "task", "readout"),
     [
         ("paper", "graph", "max"),
-        ("official", "graph", "mean"),
-        ("ppgn", "node", "max"),
-        ("modern", "node", "mean"),
+        ("ppgn", "node", "mean"),
         ("modern", "edge", "sum"),
     ],
 )
@@ -163,15 +164,9 @@ def test_onnx_of_every_read_out(preset: str, task: str, readout: str, tmp_path: 
     assert_onnx_agrees(model, tmp_path / "x.onnx")
 
 
-def test_onnx_in_float64(tmp_path: Path) -> None:
-    """Neither the normalisation's epsilon nor the typical size is a number of float32."""
-    model = network("GNNML1", preset="modern", typical_size=17.3).double()
-    assert_onnx_agrees(model, tmp_path / "x.onnx")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", PRESETS)
-def test_onnx_in_float64_of_every_preset(preset: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("preset", ["paper", "official"])
+def test_onnx_in_float64_of_other_presets(preset: str, tmp_path: Path) -> None:
     assert_onnx_agrees(network("r-G_L3", preset=preset).double(), tmp_path / "x.onnx")
 
 

@@ -84,14 +84,14 @@ def assert_speaks(model: GrammarGNN, batch: GraphBatch) -> None:
 @pytest.mark.parametrize("readout", READOUTS)
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_graph_outputs(name: str, readout: str) -> None:
-    """Every grammar and read-out, in training and evaluation; the presets take turns."""
+    """Every grammar and read-out; training and evaluation take turns, and so do the presets."""
     turns = presets_of(name)
     turn = list(READOUTS).index(readout)
-    for training, preset in ((True, turns[turn % len(turns)]), (False, turns[turn - 1])):
-        model, batch = made(name, preset, "graph", readout)
-        assert_invariant(model.train(training), batch)
-        if preset != "ppgn":  # its ReLUs may all be off in a network this small
-            assert_speaks(model, batch)
+    preset = turns[turn % len(turns)]
+    model, batch = made(name, preset, "graph", readout)
+    assert_invariant(model.train(turn % 2 == 0), batch)
+    if preset != "ppgn":  # its ReLUs may all be off in a network this small
+        assert_speaks(model, batch)
 
 
 @pytest.mark.parametrize(

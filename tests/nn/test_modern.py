@@ -48,6 +48,25 @@ def watched(model: GrammarGNN) -> Iterator[dict[str, Tensor]]:
         hook.remove()
 
 
+@pytest.mark.parametrize("backend", ["reference", "packed"])
+def test_means_over_rows_do_not_depend_on_the_typical_size(backend: str) -> None:
+    batch, outputs = molecule_batch([5, 9], 0), []
+    for size in (1.0, 7.0):
+        torch.manual_seed(0)
+        model = G2N2(
+            11,
+            4,
+            width=4,
+            layers=1,
+            task="node",
+            pooling="mean",
+            typical_size=size,
+            backend=backend,
+        )
+        outputs.append(model(batch))
+    torch.testing.assert_close(*outputs)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_fifty_seeds(seed: int) -> None:
     model, batch = drawn(seed)

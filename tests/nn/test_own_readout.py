@@ -147,10 +147,14 @@ def test_sums_are_divided_by_the_typical_size_and_not_by_the_own() -> None:
         start += step.copies
 
 
-@pytest.mark.parametrize("grammar", [TRIANGLES, SENTENCES, FEEDING_BACK, "G_L1", "r-G_L3"])
-@pytest.mark.parametrize("preset", ["paper", "modern", "ppgn"])
-def test_invariance_and_gradients(grammar: str, preset: str) -> None:
+@pytest.mark.parametrize(
+    ("turn", "grammar"),
+    list(enumerate([TRIANGLES, SENTENCES, FEEDING_BACK, "G_L1", "r-G_L3"])),
+)
+def test_invariance_and_gradients(turn: int, grammar: str) -> None:
+    """The presets take turns."""
     for readout, functions in product(("grammar", "pooled"), ("mlp", "free")):
+        turn, preset = turn + 1, ("paper", "modern", "ppgn")[turn % 3]
         torch.manual_seed(0)
         model = GrammarGNN(
             grammar, 2, width=4, layers=2, preset=preset, readout=readout, functions=functions
@@ -179,7 +183,7 @@ def test_plain_is_the_reference(grammar: str, preset: str) -> None:
         torch.testing.assert_close(fast, model(batch), rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("grammar", [TRIANGLES, SENTENCES, FEEDING_BACK])
+@pytest.mark.parametrize("grammar", [SENTENCES, FEEDING_BACK])
 def test_one_graph_for_the_compiler_and_for_export(grammar: str) -> None:
     torch.compiler.reset()
     model = GrammarGNN(grammar, width=3, layers=1, readout="grammar", preset="paper")
@@ -224,7 +228,7 @@ def built(name: str, **options: object) -> GrammarGNN:
 def test_every_grammar_runs_trains_saves_and_loads(name: str, tmp_path: Path) -> None:
     """The presets take turns."""
     cases = [case for case in ALLOWED if case[0] == name]
-    assert_whole(cases[list(catalogue()).index(name) % 3 :: 3], tmp_path)
+    assert_whole(cases[list(catalogue()).index(name) % 5 :: 5], tmp_path)
 
 
 @pytest.mark.slow

@@ -129,9 +129,7 @@ assert not left, f"not compiled: {left}"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("dtype", "width"), [("bf16", 64), ("bf16", 128), ("bf16", 256), ("fp32", 128), ("fp32", 256)]
-)
+@pytest.mark.parametrize(("dtype", "width"), [("bf16", 64), ("bf16", 256), ("fp32", 256)])
 def test_every_kernel_compiles_and_fits(dtype, width, tmp_path):
     pytest.importorskip("triton", reason="the kernels need triton")
     environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}

@@ -26,7 +26,7 @@ from network_trials import AT_ONCE, Outcome, outcomes
 from random_grammars import random_grammar
 
 CORE = ("matmul", "transpose", "one", "diag", "hadamard", "trace")
-RANDOM = 100
+RANDOM = 50
 MORE = 9
 """Networks after the first three, where those have not told apart all that the test does."""
 
@@ -36,9 +36,7 @@ EXCEPTIONS: frozenset[str] = frozenset(())
 SOME = (
     "r-G_L1",
     "r-G_L3",
-    "r-G_L3 ∖ {MM}",
     "PPGN",
-    "GCN",
     "M → MM | A; S → Tr(M)",
     "M → A; S → Tr(MMM)",
     "V → AV | 1; S → VᵀV",
@@ -121,9 +119,9 @@ def test_exhaustive_grammars_of_every_other_set_of_operations() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(0, RANDOM, 50))
+@pytest.mark.parametrize("start", range(0, RANDOM, 25))
 def test_random_grammars(start: int) -> None:
-    assert_networks_fit(map(random_grammar, range(start, start + 50)), (1, 2))
+    assert_networks_fit(map(random_grammar, range(start, start + 25)), (1, 2))
 
 
 # -- the trials themselves can fail -----------------------------------------------------------------

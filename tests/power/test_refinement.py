@@ -392,6 +392,7 @@ def test_results_are_read_only() -> None:
         (["C~", "C~"], {"node_labels": [[0] * 4, ["C"] * 4]}, "mix text and numbers"),
         ([np.zeros((5000, 5000))], {"k": 3, "variant": "fwl"}, r"3-FWL .* 125,000,000,000 tuples"),
         (["C~"], {"k": 2, "memory_limit": 1000}, "raise memory_limit"),
+        ([np.eye(100, k=1)], {"k": 1, "memory_limit": 100_000}, "1-WL .* 10,000 tuples"),
     ],
 )
 def test_bad_input_is_refused(graphs: Any, options: dict[str, Any], message: str) -> None:

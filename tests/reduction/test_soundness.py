@@ -55,19 +55,19 @@ def random_subsets(count: int) -> Iterator[tuple[str, ...]]:
 
 
 def test_random_fragments() -> None:
-    subsets = list(random_subsets(40))
-    assert len(set(subsets)) > 25
+    subsets = list(random_subsets(24))
+    assert len(set(subsets)) > 15
     assert set().union(*subsets) == set(OPERATIONS)
     reductions = [reduced(*subset) for subset in subsets]
     for reduction in reductions:
         assert_sound(reduction)
-    assert sum(bool(r.links) for r in reductions) > 12
-    assert sum(len(r.links) == 2 for r in reductions) > 2  # the lemma, then a simulation
+    assert sum(bool(r.links) for r in reductions) > 7
+    assert sum(len(r.links) == 2 for r in reductions) > 1  # the lemma, then a simulation
 
 
 @pytest.mark.slow
 def test_more_random_fragments_with_alternatives() -> None:
-    for subset in dict.fromkeys(random_subsets(80)):
+    for subset in dict.fromkeys(random_subsets(40)):
         grammar = Fragment(subset).exhaustive()
         reduction = reduce(grammar)
         assert reduction.reduced == reduced(*subset).reduced

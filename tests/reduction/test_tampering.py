@@ -101,7 +101,7 @@ def test_some_fields_changed(name: str, judge: Callable[..., None]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("judge", "most"), [(is_caught, 1), (means_nothing_else, 2)])
+@pytest.mark.parametrize(("judge", "most"), [(is_caught, 1), (means_nothing_else, 1)])
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_every_field_changed(name: str, judge: Callable[..., None], most: int) -> None:
     """A digest tells any change, so one of each field will do; the mathematics is tried harder."""

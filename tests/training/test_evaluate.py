@@ -38,6 +38,32 @@ def test_a_batch_that_runs_out_of_memory_is_cut():
         outputs(EdgeCount(0), GraphStore(graphs), np.arange(2))
 
 
+class PairNumber(nn.Module):
+    """10 i + j for the pair of nodes (i, j)."""
+
+    def forward(self, batch):
+        nodes = torch.arange(float(batch.adjacency.shape[1]))
+        return (10 * nodes[:, None] + nodes).expand(batch.adjacency.shape)[..., None]
+
+
+def test_an_edge_has_the_output_of_its_pair_and_an_undirected_one_the_mean_of_both():
+    graphs = small_set("edge", graphs=6)
+    start, end = graphs.edges
+    values, rows = outputs(PairNumber(), GraphStore(graphs), np.arange(6))
+    assert np.array_equal(values[:, 0], (5.5 * (start + end))[rows])
+    one_way = start < end
+    owner = np.repeat(np.arange(6), graphs.edge_counts)[one_way]
+    graphs = replace(
+        graphs,
+        edges=graphs.edges[:, one_way],
+        edge_counts=np.bincount(owner, minlength=6),
+        edge_features=graphs.edge_features[one_way],
+        targets=graphs.targets[one_way],
+    )
+    values, rows = outputs(PairNumber(), GraphStore(graphs), np.arange(6))
+    assert np.array_equal(values[:, 0], (10 * start + end)[one_way][rows])
+
+
 def outcome(graphs, values=None):
     """Predictions that are the targets themselves, if no other values are given."""
     rows = np.arange(len(graphs.targets))

@@ -45,6 +45,20 @@ def test_a_result_comes_from_another_process_with_progress_and_is_kept(run):
     assert seen == [(0.0, "step 0"), (1 / 3, "step 1"), (2 / 3, "step 2")]
 
 
+def test_of_many_results_the_latest_are_kept(run, monkeypatch):
+    monkeypatch.setattr(jobs_module, "_KEPT_RESULTS", 2)
+    asked = []
+
+    async def steps(jobs):
+        for number in (1, 2, 3, 2, 3, 1):
+            computed = []
+            await jobs.run(counting, number, progress=lambda *_, done=computed: done.append(1))
+            asked.append((number, bool(computed)))
+
+    run(steps)
+    assert asked == [(1, True), (2, True), (3, True), (2, False), (3, False), (1, True)]
+
+
 def test_cancelling_ends_the_process_and_frees_its_place(run):
     async def steps(jobs):
         for _ in range(3):  # one more than there are places

@@ -1,7 +1,7 @@
 """Two graphs: colours against the library's refinement, places against brute force."""
 
 from collections import Counter
-from itertools import product
+from itertools import combinations, product
 
 import networkx as nx
 import numpy as np
@@ -108,6 +108,19 @@ def test_a_layout_keeps_cycles_round_and_vertices_apart():
         assert np.abs(points).max() <= 1 + 1e-9
         between = np.linalg.norm(points[:, None] - points[None, :], axis=2)
         assert between[np.triu_indices(len(graph), 1)].min() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"), [("2·C3", [3] * 2), ("3·K2", [2] * 3), ("5·K2", [2] * 5)]
+)
+def test_components_are_drawn_beside_each_other_within_the_square(text, nodes):
+    points = np.array(drawn_graph(text).points)
+    assert points.min() >= 0
+    assert points.max() <= 1
+    parts = np.split(points, np.cumsum(nodes)[:-1])
+    for one, other in combinations(parts, 2):
+        beside = (one.max(0) < other.min(0)) | (other.max(0) < one.min(0))
+        assert beside.any()
 
 
 @pytest.mark.parametrize(

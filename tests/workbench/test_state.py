@@ -5,6 +5,8 @@ from urllib.parse import parse_qsl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from g2n2.workbench.languages import Fault, read_language
+from g2n2.workbench.pairs import drawn_graph
 from g2n2.workbench.state import RANGES, TABS, TESTS, State, from_query
 
 states = st.builds(
@@ -27,4 +29,10 @@ def test_a_permalink_restores_the_state(state):
 def test_nonsense_is_brought_into_range():
     state = from_query({"nodes": "1e9", "width": "-5", "layers": "99", "test": "5-WL", "odd": "1"})
     assert state == State(width=1, layers=8)
-    assert len(from_query({"language": "A" * 10**6}).language) < 3000
+
+
+def test_text_that_is_too_long_is_cut_and_still_refused():
+    state = from_query({"language": "A" * 10**6, "g": "C" * 10**6})
+    assert len(state.language) < 3000
+    assert isinstance(read_language(state.language), Fault)
+    assert "longer than" in drawn_graph(state.g).fault
