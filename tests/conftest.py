@@ -51,22 +51,26 @@ def launches(monkeypatch):
     """How often each kernel has been launched, by its name."""
     pytest.importorskip("triton", reason="the kernels need triton")
     from g2n2.ops.adam import kernels as adam
+    from g2n2.ops.gathering import kernels as gathering
     from g2n2.ops.norms import kernels as norms
     from g2n2.ops.pair_mlp.kernels import edges, fused, weights
     from g2n2.ops.pooling import kernels as pooling
     from g2n2.ops.rule_kernels import kernels as rule_kernels
+    from g2n2.ops.selecting import kernels as selecting
     from g2n2.ops.sums import kernels as sums
     from g2n2.ops.to_channel_last import kernels as to_channel_last
 
     counts = Counter()
     for module in (
         adam,
+        gathering,
         edges,
         fused,
         weights,
         norms,
         pooling,
         rule_kernels,
+        selecting,
         sums,
         to_channel_last,
     ):

@@ -9,8 +9,9 @@ import torch
 from g2n2 import catalogue
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
-from g2n2.nn import GrammarGNN
+from g2n2.nn import GrammarGNN, packed_kernels
 from g2n2.nn.small_layer import stacked
+from g2n2.ops.graph_index import packed_index
 from g2n2.ops.rule_kernels.spec import MOST_NODES
 from kernel_checks import DEVICE
 
@@ -199,6 +200,34 @@ def test_larger_graphs_go_the_general_way(grammar, preset, dtype, launches):
     assert "rule_kernels.product_kernel" not in launches
     if preset == "modern":  # with `paper` the first hidden layer is of a width no tile divides
         assert {"pair_mlp.join_kernel", "pair_mlp.back_kernel"} <= set(launches)
+
+
+@pytest.mark.parametrize(
+    ("grammar", "preset"), [("r-G_L3", "modern"), ("r-G_L3", "paper"), ("PPGN", "modern")]
+)
+def test_packed_rows_with_a_tail(grammar, preset, poisoned):
+    """Rows beyond the last graph are whatever memory held, and change nothing."""
+    model, data = network(grammar, preset), batch(1, 7, 4)
+    model.backend = "triton"
+    constants = model.constants(data.adjacency, data.mask)
+    first = model.first(data.nodes, data.edges, constants)
+    pairs = data.mask[:, :, None] & data.mask[:, None]
+    rows = {
+        letter: torch.nn.functional.pad(
+            values[pairs if letter == "M" else data.mask], (0, 0, 0, 70)
+        )
+        for letter, values in first.items()
+    }
+    index = packed_index(data.mask.sum(1), 7, 12 + 70, 66 + 70)
+    value = packed_kernels.outputs(model, rows, index)
+    slopes = torch.autograd.grad(value.square().sum(), model.parameters(), allow_unused=True)
+    expected, wanted = outcome(model, data, "reference", torch.float32)
+    torch.testing.assert_close(value.detach(), expected, rtol=1e-4, atol=1e-4)
+    for (name, want), got in zip(wanted.items(), slopes, strict=True):
+        if want is None or got is None:
+            assert not any(bool(x.any()) for x in (got, want) if x is not None), name
+        else:
+            assert (got - want).norm() <= 1e-4 * (1.0 + want.norm()), name
 
 
 def test_padding_does_not_matter(poisoned):

@@ -43,13 +43,10 @@ def outputs(model: GrammarGNN, first: Memories, index: GraphIndex) -> Tensor:
     device = index.sizes.device
     dtype = torch.get_autocast_dtype(device.type)
     half = torch.is_autocast_enabled(device.type)
-    rows = [len(first[letter]) for letter in ("V", "M") if letter in first]
-    flags = [
-        (torch.arange(count, device=device) < total).to(torch.int8)
-        for count, total in zip(rows, index.totals[-len(rows) :], strict=True)
-    ]
-    node_flags = flags[0] if "V" in first else index.owners.new_ones(0)
-    scale = index.sizes.clamp(min=1).float().rsqrt()
+    nodes, pairs = index.totals
+    scale = index.scale
+    if scale is None:
+        scale = index.sizes.clamp(min=1).float().rsqrt()
     memories = dict(first)
     with without_autocast(device.type):
         for letter, embed in model.embeddings.items():
@@ -59,20 +56,13 @@ def outputs(model: GrammarGNN, first: Memories, index: GraphIndex) -> Tensor:
             memories = {letter: value.to(dtype) for letter, value in memories.items()}
         for layer in model.fast:
             assert layer.small is not None, "covered"
-            memories = layer.small(memories, scale, node_flags, flags[-1], index)
+            memories = layer.small(memories, scale, nodes, pairs, index)
         return model.readout.decide(_pooled(model, memories, index))
 
 
 def _pooled(model: GrammarGNN, memories: Memories, index: GraphIndex) -> Tensor:
-    from ..ops.pooling.triton import packed_sums
+    from ..ops.pooling.triton import packed_pools
 
-    readout, sums = model.readout, {}
+    readout = model.readout
     pools = [part for part, _ in readout.plan.pools]
-    if "nodes" in pools:
-        graphs = torch.arange(len(index.sizes), device=index.sizes.device)
-        member = (index.owners == graphs.unsqueeze(1)).float()
-        sums["nodes"] = member @ memories["V"].float() / readout.unit
-    if {"diagonal", "off-diagonal"} & {*pools}:
-        diagonal, rest = packed_sums(memories["M"], index)
-        sums["diagonal"], sums["off-diagonal"] = diagonal / readout.unit, rest / readout.unit**2
-    return torch.cat([sums[part] for part in pools], dim=-1)
+    return packed_pools(memories.get("M"), memories.get("V"), index, pools, readout.unit)

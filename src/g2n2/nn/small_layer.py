@@ -8,6 +8,7 @@ has goes the general way of `fast`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,6 +20,7 @@ from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
 from ..ops.graph_index import GraphIndex
 from ..ops.rule_kernels.spec import KernelRule, Kind
+from ..ops.side_stream import Branch
 from .layer import ApplyRule, Memories, PlannedLayer, Select, Update, in_dtype, linear_maps
 
 ALIGNED = 8
@@ -92,35 +94,40 @@ class SmallLayer:
         Args:
             memories: Those before it.
             scale: `[B]` 1/√n.
-            node_flags: `[B, N]` int8, 1 where there is a node.
-            pair_flags: `[B, N, N]` int8, 1 where there are both.
+            node_flags: `[B, N]` int8, 1 where there is a node; of packed rows, their number.
+            pair_flags: `[B, N, N]` int8, 1 where there are both; likewise.
             index: Where graphs lie, if memories and flags are packed rows.
         """
         from ..ops.rule_kernels.triton import apply
         from ..ops.selecting.triton import select
 
         read, selected, kept = {}, {}, {}
-        skips = self._updated("M").skips
+        skips, branch = self._updated("M").skips, Branch()
         for letter, own in self.weights().items():
             memory = memories[letter]
-            weight = stacked(own).to(memory.dtype)
-            gain, small = _norm(self.layer, letter)
-            if gain is None:  # channels that are always zero
-                memory, weight = aligned(memory), aligned(weight)
-            else:
-                gain = gain.to(memory.dtype)
-            # The MLP of a matrix memory reads it beside the rules' outputs: it is put there now.
-            room = linear_maps(self._updated("M").mixer)[0].in_features if letter == "M" else 0
-            read[letter], selected[letter], kept[letter] = select(
-                memory, gain, small, weight, room if skips else 0
-            )
+            with branch if letter == "V" else nullcontext():
+                weight = stacked(own).to(memory.dtype)
+                gain, small = _norm(self.layer, letter)
+                if gain is None:  # channels that are always zero
+                    memory, weight = aligned(memory), aligned(weight)
+                else:
+                    gain = gain.to(memory.dtype)
+                # The MLP of a matrix memory reads it beside the rules' outputs: it is put there.
+                room = linear_maps(self._updated("M").mixer)[0].in_features if letter == "M" else 0
+                read[letter], selected[letter], kept[letter] = select(
+                    memory, gain, small, weight, room if skips else 0
+                )
+        branch.join()
         matrix, column = apply(
             read["M"] if skips else None, selected["M"], selected.get("V"), scale, self.rules, index
         )
-        new = {"M": self._mixed("M", matrix, kept["M"], pair_flags)}
+        new, branch = {}, Branch()
         if "V" in self.layer.updates:
-            parts = [read["V"], column] if self._updated("V").skips else [column]
-            new["V"] = self._mixed("V", torch.cat(parts, dim=-1), kept["V"], node_flags)
+            with branch:
+                parts = [read["V"], column] if self._updated("V").skips else [column]
+                new["V"] = self._mixed("V", torch.cat(parts, dim=-1), kept["V"], node_flags)
+        new["M"] = self._mixed("M", matrix, kept["M"], pair_flags)
+        branch.join()
         return new
 
     def weights(self) -> dict[str, list[Tensor]]:

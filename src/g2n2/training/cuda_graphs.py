@@ -28,7 +28,7 @@ from ..nn import packed_kernels
 from ..nn.half_precision_weights import Copies
 from ..nn.layer import Memories
 from ..nn.model import GrammarGNN
-from ..ops.graph_index import GraphIndex, packed_index
+from ..ops.graph_index import GraphIndex
 from ..ops.precision import dot_precision
 from ..ops.side_stream import side_stream
 from .optimiser import Average, init_optimiser_state
@@ -183,12 +183,25 @@ class GraphedStep:
 
     def _backward(self, shape: Shape | Capacity) -> Tensor:
         """Gradients of the mean loss, piece by piece; returns the sum of the losses."""
+        if isinstance(shape, Capacity):
+            first, targets, index = self.rows.batch(self.indices, self.count, shape)
+            outputs = self._outputs((first, index))
+            if self.task.kind == "regression":
+                from ..ops.absolute_error.triton import mean_absolute_error
+
+                mean, total = mean_absolute_error(outputs, targets)
+            else:
+                total, known = self.task.loss(outputs, targets)
+                mean = total / known.clamp(min=1)
+            with side_stream(self.side):
+                mean.backward()  # type: ignore[no-untyped-call]
+            return total.detach()
         counts = torch.arange(len(self.indices), device=self.device) < self.count
         targets = torch.where(
             counts[:, None], self.store.targets.index_select(0, self.indices), torch.nan
         )
-        if isinstance(shape, Capacity) or len(shape) == 1:
-            total, known = self._loss(shape if isinstance(shape, Capacity) else shape[0], targets)
+        if len(shape) == 1:
+            total, known = self.task.loss(self._outputs(self._padded(shape[0])), targets)
             with side_stream(
                 self.side
             ):  # where pieces add up, it would not wait for the one before
@@ -197,7 +210,8 @@ class GraphedStep:
         known = self.task.known(targets).sum().clamp(min=1)
         losses = []
         for piece in shape:
-            loss, _ = self._loss(piece, targets[piece.start : piece.end])
+            outputs = self._outputs(self._padded(piece))
+            loss, _ = self.task.loss(outputs, targets[piece.start : piece.end])
             (loss / known).backward()  # type: ignore[no-untyped-call]
             losses.append(loss.detach())
         return torch.stack(losses).sum()
@@ -210,15 +224,13 @@ class GraphedStep:
         self.copies.refresh()
         self.average.blend(self.share)
 
-    def _loss(self, piece: SizeBucket | Capacity, targets: Tensor) -> tuple[Tensor, Tensor]:
-        given: tuple[Any, ...]
-        if isinstance(piece, Capacity):
-            given = self.rows.batch(self.indices, self.count, piece)
-        else:
-            given = self.inputs.batch(self.indices[piece.start : piece.end], piece.width)
+    def _padded(self, piece: SizeBucket) -> tuple[Any, ...]:
+        return self.inputs.batch(self.indices[piece.start : piece.end], piece.width)
+
+    def _outputs(self, given: tuple[Any, ...]) -> Tensor:
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not None):
-            outputs = torch.func.functional_call(self.network, self.copies.named(), given)
-        return self.task.loss(outputs, targets)
+            outputs: Tensor = torch.func.functional_call(self.network, self.copies.named(), given)
+        return outputs
 
     def _forget(self) -> None:
         for weight in (*self.weights, *self.copies.leaves):
@@ -305,7 +317,7 @@ class PackedInputs:
 
     def __init__(self, inputs: Inputs) -> None:
         store = inputs.store
-        self.sizes, self.most = store.sizes, store.most
+        self.sizes, self.most, self.targets = store.sizes, store.most, store.targets
         lengths = {"M": store.sizes.square(), "V": store.sizes}
         self.starts = {letter: count.cumsum(0) - count for letter, count in lengths.items()}
         self.memories: Memories = {}
@@ -323,23 +335,14 @@ class PackedInputs:
                 self.memories[letter][start : start + len(rows)] = rows
                 filled[letter] = start + len(rows)
 
-    def batch(self, indices: Tensor, count: Tensor, room: Capacity) -> tuple[Memories, GraphIndex]:
-        """The rows of the first `count` graphs of an index tensor, and where each graph lies."""
-        sizes = self.sizes.index_select(0, indices)
-        sizes = torch.where(torch.arange(len(indices), device=sizes.device) < count, sizes, 0)
-        index = packed_index(sizes, self.most, room.nodes, room.pairs)
-        memories = {}
-        for letter, values in self.memories.items():
-            lengths = sizes.square() if letter == "M" else sizes
-            ends = lengths.cumsum(0)
-            rows = torch.arange(room.pairs if letter == "M" else room.nodes, device=sizes.device)
-            owner = torch.searchsorted(ends, rows, right=True)
-            inside = owner < len(sizes)
-            owner = owner.clamp(max=len(sizes) - 1)
-            shift = self.starts[letter].index_select(0, indices) - (ends - lengths)
-            source = torch.where(inside, rows + shift[owner], len(values) - 1)
-            memories[letter] = values.index_select(0, source)
-        return memories, index
+    def batch(
+        self, indices: Tensor, count: Tensor, room: Capacity
+    ) -> tuple[Memories, Tensor, GraphIndex]:
+        """Rows and targets of the first `count` of some graphs, and where each graph lies."""
+        from ..ops.gathering.triton import PackedTable, gather
+
+        table = PackedTable(self.sizes, self.starts, self.memories, self.targets, self.most)
+        return gather(table, indices, count, room.nodes, room.pairs)
 
 
 class _OnInputs(nn.Module):
