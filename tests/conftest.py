@@ -51,15 +51,18 @@ def launches(monkeypatch):
     """How often each kernel has been launched, by its name."""
     pytest.importorskip("triton", reason="the kernels need triton")
     from g2n2.ops.adam import kernels as adam
+    from g2n2.ops.gathering import kernels as gathering
     from g2n2.ops.norms import kernels as norms
     from g2n2.ops.pair_mlp.kernels import edges
     from g2n2.ops.pooling import kernels as pooling
     from g2n2.ops.rule_kernels import kernels as rule_kernels
+    from g2n2.ops.selecting import kernels as selecting
     from g2n2.ops.sums import kernels as sums
     from g2n2.ops.tiled_rules import kernels as tiled_rules
 
     counts = Counter()
-    for module in (adam, edges, norms, pooling, rule_kernels, sums, tiled_rules):
+    families = (adam, edges, gathering, norms, pooling, rule_kernels, selecting, sums, tiled_rules)
+    for module in families:
         for name in [name for name in vars(module) if name.endswith("_kernel")]:
             family = module.__name__.split(".")[2]
             counted = Counted(f"{family}.{name}", getattr(module, name), counts)

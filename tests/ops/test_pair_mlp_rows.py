@@ -59,7 +59,23 @@ def test_rows(count, width, hidden, out, bias, residual, dtype, launches, poison
     assert not value[flags == 0].any(), "rows that are not there are zero"
     ends = "pair_mlp.finish_kernel" if dtype == torch.float32 else "pair_mlp.out_kernel"
     assert {ends, "pair_mlp.back_kernel"} <= set(launches)
-    assert launches["sums.column_sums_kernel"] == 2 * bias
+    assert launches["sums.column_sums_kernel"] == 1
+
+
+@pytest.mark.parametrize("dtype", LOW, ids=str)
+@pytest.mark.parametrize("number", [0, 70, 131])
+def test_rows_that_are_counted(number, dtype, poisoned):
+    """The first ones are there; what the others hold counts for nothing, if it is a number."""
+    count, total = 131, torch.tensor(number, device=DEVICE)
+    flags = (torch.arange(count, device=DEVICE) < number).to(torch.int8)
+    given = row_leaves((count,), 5, 80, 17, dtype)
+
+    def counted(mix, flags):
+        run = on_rows(mix, flags)
+        return lambda *given: run(*given)[:number]
+
+    assert_twins(counted(rows.mix_rows, total), counted(mixed_plainly, flags), given, dtype)
+    assert not rows.mix_rows(given[0], *(given[1:3], given[3:5]), total, given[5])[number:].any()
 
 
 @pytest.mark.parametrize("hidden", [64, 192])

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from g2n2.ops.precision import float32_products
 from g2n2.ops.selecting import reference
-from kernel_checks import LOW, assert_near, assert_twins, drawn
+from kernel_checks import DEVICE, LOW, assert_near, assert_twins, drawn
 
 pytest.importorskip("triton", reason="the kernels need triton")
 from g2n2.ops.selecting import triton
@@ -34,11 +35,18 @@ def leaves(shape, operands, dtype, normalised=True):
 def test_kernels_give_what_the_reference_gives(shape, dtype, launches, poisoned):
     given = leaves(shape, 11, dtype)
     assert_twins(op(triton.select), op(reference.select), given, dtype)
-    assert launches == {
-        "norms.forward_kernel": 1,
-        "norms.backward_kernel": 1,
-        "sums.column_sums_kernel": 1,
-    }
+    front = "norms.forward" if dtype == torch.float32 else "selecting.select"
+    back = ("norms.backward", "sums.column_sums")
+    assert launches == {f"{name}_kernel": 1 for name in (front, *back)}
+
+
+def test_tensor_cores_take_float32_in_tf32(launches, poisoned):
+    """Which the interpreter computes in full."""
+    given = leaves((2, 17, 9), 70, torch.float32)
+    with float32_products(tf32=True):
+        loose = 1e3 if DEVICE.type == "cuda" else 1.0
+        assert_twins(op(triton.select), op(reference.select), given, torch.float32, loose)
+    assert "selecting.select_kernel" in launches
 
 
 @pytest.mark.parametrize("used", [(1,), (0, 1), (1, 2)], ids=str)

@@ -20,11 +20,10 @@ BATCH = 8
 STEPS = [np.arange(8), np.array([9, 10, 11]), np.arange(20, 28), np.array([30])]
 
 
-def network(device="cpu", grammar="r-G_L3", preset="modern", task="graph"):
+def network(device="cpu", grammar="r-G_L3", preset="modern", task="graph", **options):
     torch.manual_seed(0)
-    return GrammarGNN(grammar, 2, width=8, layers=2, preset=preset, task=task, decision=(8,)).to(
-        device
-    )
+    shape = {"width": 8, "layers": 2, **options}
+    return GrammarGNN(grammar, 2, preset=preset, task=task, decision=(8,), **shape).to(device)
 
 
 def optimiser_of(model):
@@ -115,7 +114,7 @@ def test_what_is_recorded_is_the_step_taken_plainly(grammar, preset, task, poiso
 @pytest.mark.parametrize("preset", ["modern", pytest.param("paper", marks=pytest.mark.slow)])
 def test_rows_beyond_a_batch_count_for_nothing(preset, by_kernels, launches, poisoned):
     """The step by kernels with room for more, every buffer poisoned before use."""
-    model = network(DEVICE, preset=preset)
+    model = network(DEVICE, preset=preset, width=4, layers=1)
     twin = copy.deepcopy(model)
     twin.backend = "reference"
     step, _ = graphed(model, optimiser_of(model))

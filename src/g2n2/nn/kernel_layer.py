@@ -8,6 +8,7 @@ has goes the general way of `packed`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,6 +20,7 @@ from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
 from ..ops.packing import Packing
 from ..ops.rule_kernels.spec import KernelRule, Kind
+from ..ops.side_stream import Branch
 from .layer import ApplyRule, Memories, PlannedLayer, Select, Update, in_dtype, linear_maps
 
 ALIGNED = 8
@@ -85,20 +87,22 @@ class KernelLayer:
         from ..ops.selecting.triton import select
 
         read, selected, kept = {}, {}, {}
-        skips = self._updated("M").skips
+        skips, branch = self._updated("M").skips, Branch()
         for letter, own in self.weights().items():
             memory = memories[letter]
-            weight = stacked(own).to(memory.dtype)
-            gain, small = _norm(self.layer, letter)
-            if gain is None:  # channels that are always zero
-                memory, weight = aligned(memory), aligned(weight)
-            else:
-                gain = gain.to(memory.dtype)
-            # The MLP of a matrix memory reads it beside the rules' outputs: it is put there now.
-            room = linear_maps(self._updated("M").mixer)[0].in_features if letter == "M" else 0
-            read[letter], selected[letter], kept[letter] = select(
-                memory, gain, small, weight, room if skips else 0
-            )
+            with branch if letter == "V" else nullcontext():
+                weight = stacked(own).to(memory.dtype)
+                gain, small = _norm(self.layer, letter)
+                if gain is None:  # channels that are always zero
+                    memory, weight = aligned(memory), aligned(weight)
+                else:
+                    gain = gain.to(memory.dtype)
+                # The MLP of a matrix memory reads it beside the rules' outputs: it is put there.
+                room = linear_maps(self._updated("M").mixer)[0].in_features if letter == "M" else 0
+                read[letter], selected[letter], kept[letter] = select(
+                    memory, gain, small, weight, room if skips else 0
+                )
+        branch.join()
         matrix, column = apply(
             read["M"] if skips else None,
             selected["M"],
@@ -107,10 +111,14 @@ class KernelLayer:
             self.rules,
             packing.index,
         )
-        new = {"M": self._mixed("M", matrix, kept["M"])}
+        nodes, pairs = packing.totals
+        new, branch = {}, Branch()
         if "V" in self.layer.updates:
-            parts = [read["V"], column] if self._updated("V").skips else [column]
-            new["V"] = self._mixed("V", torch.cat(parts, dim=-1), kept["V"])
+            with branch:
+                parts = [read["V"], column] if self._updated("V").skips else [column]
+                new["V"] = self._mixed("V", torch.cat(parts, dim=-1), kept["V"], nodes)
+        new["M"] = self._mixed("M", matrix, kept["M"], pairs)
+        branch.join()
         return new
 
     def weights(self) -> dict[str, list[Tensor]]:
@@ -123,7 +131,7 @@ class KernelLayer:
     def _updated(self, letter: str) -> Update:
         return cast(Update, self.layer.updates[letter])
 
-    def _mixed(self, letter: str, joined: Tensor, kept: Tensor) -> Tensor:
+    def _mixed(self, letter: str, joined: Tensor, kept: Tensor, count: Tensor) -> Tensor:
         from ..ops.pair_mlp.rows import mix_rows
 
         update = self._updated(letter)
@@ -134,8 +142,7 @@ class KernelLayer:
         if len(w1) % ALIGNED:  # units that are always zero
             w1, w2 = aligned(w1.T).T, aligned(w2)
             b1 = None if b1 is None else aligned(b1)
-        every = torch.ones(len(joined), dtype=torch.int8, device=joined.device)
-        return mix_rows(joined, (w1, b1), (w2, b2), every, kept if update.residual else None)
+        return mix_rows(joined, (w1, b1), (w2, b2), count, kept if update.residual else None)
 
 
 def aligned(values: Tensor) -> Tensor:

@@ -445,8 +445,11 @@ class PackedNetwork:
     def features(self, memories: Memories, graphs: PackedGraphs) -> Tensor:
         """What the decision layers read."""
         readout, packing = self.model.readout, graphs.packing
+        kernels = self._by_kernels(memories, graphs) or self._by_tiles(memories, graphs)
         with without_autocast(packing.device.type):
-            sums = self._pair_sums(memories, graphs) if readout.sums_pairs else {}
+            if kernels and readout.sums_only:
+                return readout.decide(self._pooled(memories, packing))
+            sums = self._pair_sums(memories, packing, kernels) if readout.sums_pairs else {}
             pairs = readout.reads_pairs or not sums
             read = [letter for letter in memories if letter != "M" or pairs]
             views = {letter: packing.views(memories[letter], letter) for letter in read}
@@ -476,10 +479,19 @@ class PackedNetwork:
         dtypes = [value.dtype for value in memories.values()]
         return larger and many and all(has_kernels(packing.device, dtype) for dtype in dtypes)
 
-    def _pair_sums(self, memories: Memories, graphs: PackedGraphs) -> dict[str, Tensor]:
+    def _pooled(self, memories: Memories, packing: Packing) -> Tensor:
+        """What the decision layers read where that is sums of nodes and pairs."""
+        from ..ops.pooling.triton import packed_pools
+
+        readout = self.model.readout
+        pools = [part for part, _ in readout.plan.pools]
+        return packed_pools(
+            memories.get("M"), memories.get("V"), packing.index, pools, readout.unit
+        )
+
+    def _pair_sums(self, memories: Memories, packing: Packing, kernels: bool) -> dict[str, Tensor]:
         """The sums of the matrix memory, without a copy of it."""
-        packing = graphs.packing
-        if self._by_kernels(memories, graphs) or self._by_tiles(memories, graphs):
+        if kernels:
             from ..ops.pooling.triton import packed_sums
 
             values = packed_sums(memories["M"], packing.index)

@@ -20,6 +20,7 @@ from .lazy_constants import LazyConstants
 
 LEAST = float("-inf")
 MATRIX_SUMS = {("diagonal", "sum"), ("off-diagonal", "sum")}
+SUMS = {*MATRIX_SUMS, ("nodes", "sum")}
 NO_SUMS: Mapping[str, Tensor] = MappingProxyType({})
 OVER_NODES = {"scalars": 0, "off-diagonal": 2}
 """How many nodes a part is summed over, where not one."""
@@ -104,6 +105,12 @@ class Readout(nn.Module):
     def sums_pairs(self) -> bool:
         """Whether it sums a matrix memory over its diagonal and beside it."""
         return {*self.plan.pools} >= MATRIX_SUMS
+
+    @property
+    def sums_only(self) -> bool:
+        """Whether it reads sums of nodes and pairs and nothing else."""
+        plan = self.plan
+        return plan.task == "graph" and not self.rules and {*plan.pools} <= SUMS
 
     @property
     def reads_pairs(self) -> bool:

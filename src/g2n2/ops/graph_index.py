@@ -24,6 +24,7 @@ class GraphIndex:
         owners: `[Q]` the graph of each node; -1 for a row that is no node.
         most: Nodes of the largest graph, at most.
         totals: Rows of nodes and of pairs that belong to graphs, each a tensor; None for all.
+        scale: `[G]` 1/√n in float32, where it is known.
     """
 
     sizes: Tensor
@@ -33,6 +34,7 @@ class GraphIndex:
     owners: Tensor
     most: int
     totals: tuple[Tensor, Tensor] | None = None
+    scale: Tensor | None = None
 
 
 def padded_index(count: int, nodes: int, device: torch.device) -> GraphIndex:

@@ -101,6 +101,13 @@ class Packing:
         packing.order = list(range(len(sizes)))
         return packing
 
+    @classmethod
+    def at(cls, index: GraphIndex, pairs: int) -> Packing:
+        """Of graphs that lie where an index says, with a tail."""
+        packing = cls.within(index.sizes, index.most, len(index.owners), pairs)
+        packing.index = index
+        return packing
+
     def views(self, rows: Tensor, letter: str) -> list[Tensor]:
         """The rows of a variable's memory as blocks: `[g, n, n, S]`, `[g, n, S]` or `[g, S]`."""
         if self.padded:
@@ -152,7 +159,16 @@ class Packing:
     @cached_property
     def scale(self) -> Tensor:
         """`[G]` 1/√n in float32."""
-        return self.sizes.clamp(min=1).float().rsqrt()
+        known = self.index.scale
+        return self.sizes.clamp(min=1).float().rsqrt() if known is None else known
+
+    @cached_property
+    def totals(self) -> tuple[Tensor, Tensor]:
+        """Rows of nodes and of pairs that belong to graphs."""
+        if self.index.totals is not None:
+            return self.index.totals
+        nodes, pairs = torch.tensor([self.nodes, self.pairs], device=self.device).unbind()
+        return nodes, pairs
 
     @cached_property
     def caller(self) -> Tensor:
@@ -231,7 +247,7 @@ class Packing:
         numbers = torch.arange(self.most, device=self.device)
         inside = (nodes[:, :, None] & nodes[:, None]).flatten()
         source = self.index.pair_starts[:, None, None] + numbers[:, None] * sizes + numbers
-        tail = torch.arange(self.pairs, device=self.device) >= self._total(1)
+        tail = torch.arange(self.pairs, device=self.device) >= self.totals[1]
         place = self.padded_pairs(self.most, graphs)
         return _Places(place, torch.where(inside, source.flatten(), 0), ~inside, tail)
 
@@ -241,13 +257,9 @@ class Packing:
         inside = self.present[0].flatten()
         numbers = torch.arange(self.most, device=self.device)
         source = (self.index.node_starts[:, None] + numbers).flatten()
-        tail = torch.arange(self.nodes, device=self.device) >= self._total(0)
+        tail = torch.arange(self.nodes, device=self.device) >= self.totals[0]
         place = self.padded_nodes(self.most, graphs)
         return _Places(place, torch.where(inside, source, 0), ~inside, tail)
-
-    def _total(self, which: int) -> Tensor | int:
-        totals = self.index.totals
-        return (self.nodes, self.pairs)[which] if totals is None else totals[which]
 
 
 @dataclass(frozen=True, eq=False)

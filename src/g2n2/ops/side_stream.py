@@ -15,6 +15,40 @@ from torch import Tensor
 
 _stream: torch.cuda.Stream | None = None
 _busy = False
+_branches: dict[torch.device, torch.cuda.Stream] = {}
+"""The stream of each device that branches run on."""
+
+
+class Branch:
+    """A second branch of a CUDA graph that is being recorded; elsewhere its work is done in order.
+
+    What is run with it open may run at the same time as what follows, until it is joined.
+    """
+
+    def __init__(self) -> None:
+        self.stream: torch.cuda.Stream | None = None
+        if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+            device = torch.device("cuda", torch.cuda.current_device())
+            if device not in _branches:
+                _branches[device] = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+            self.stream = _branches[device]
+            self._opened = torch.cuda.stream(self.stream)
+        self._used = False
+
+    def __enter__(self) -> None:
+        if self.stream is not None:
+            self._used = True
+            self.stream.wait_stream(torch.cuda.current_stream())
+            self._opened.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        if self.stream is not None:
+            self._opened.__exit__(*error)
+
+    def join(self) -> None:
+        """Let the current stream wait for it."""
+        if self.stream is not None and self._used:
+            torch.cuda.current_stream().wait_stream(self.stream)
 
 
 @contextmanager

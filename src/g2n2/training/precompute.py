@@ -12,9 +12,9 @@ from ..data.batching import ordered_batches
 from ..data.capacities import Capacity
 from ..data.graph_set import GraphSet, Ints, ragged_rows
 from ..data.store import GraphStore
+from ..nn import packed
 from ..nn.layer import Memories
 from ..nn.model import GrammarGNN
-from ..nn.packed import OUTPUT_ROWS, halved
 from ..nn.supports import SpectralSupports
 from ..ops.packing import Packing
 from .processes import free_cached_memory, out_of_memory
@@ -60,7 +60,7 @@ class InputRows:
             letter: torch.from_numpy(offset[:-1]).to(store.device)
             for letter, offset in self.offsets.items()
         }
-        self.letters = {"A": "M", "designed": "M", "targets": OUTPUT_ROWS[graphs.level]}
+        self.letters = {"A": "M", "designed": "M", "targets": packed.OUTPUT_ROWS[graphs.level]}
         self.tables: dict[str, Tensor] = {}
         for chosen in ordered_batches(graphs.sizes, len(graphs), AT_ONCE):
             self._compute(chosen)
@@ -73,7 +73,7 @@ class InputRows:
         values = dict(model.packed.of_batch(batch).first)
         if self.dtype is not None:
             values = {
-                letter: halved(rows, self.dtype)
+                letter: packed.halved(rows, self.dtype)
                 if letter in model.embeddings
                 else rows.to(self.dtype)
                 for letter, rows in values.items()
@@ -119,6 +119,8 @@ class InputRows:
         self, indices: Tensor, count: Tensor, capacity: Capacity
     ) -> tuple[BatchInputs, Tensor]:
         """The first `count` graphs of an index tensor, and their targets; the others are empty."""
+        if self.by_kernels:
+            return self._gathered(indices, count, capacity)
         counts = torch.arange(len(indices), device=indices.device) < count
         sizes = torch.where(counts, self.sizes.index_select(0, indices), 0)
         packing = Packing.within(sizes, self.most, capacity.nodes, capacity.pairs)
@@ -134,6 +136,22 @@ class InputRows:
         source = torch.where(owner < count, source, len(self.tables["targets"]) - 1)
         targets = self.tables["targets"].index_select(0, source)
         return (packing, rows, adjacency, designed), targets
+
+    @property
+    def by_kernels(self) -> bool:
+        """Whether kernels gather a batch: memories of pairs and nodes, and targets of graphs."""
+        known = packed.has_kernels(self.store.device, torch.float32)
+        return known and {*self.tables} <= {"M", "V", "targets"} and self.letters["targets"] == "S"
+
+    def _gathered(
+        self, indices: Tensor, count: Tensor, capacity: Capacity
+    ) -> tuple[BatchInputs, Tensor]:
+        from ..ops.gathering.triton import PackedTable, gather
+
+        memories = {letter: rows for letter, rows in self.tables.items() if letter != "targets"}
+        table = PackedTable(self.sizes, self.starts, memories, self.tables["targets"], self.most)
+        rows, targets, index = gather(table, indices, count, capacity.nodes, capacity.pairs)
+        return (Packing.at(index, capacity.pairs), rows, None, None), targets
 
     def _sources(self, letter: str, indices: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """For each row of a batch, its graph in the batch and its row in the tables."""

@@ -29,21 +29,22 @@ def step_kernel(
     BLOCKS: tl.constexpr, BLOCK: tl.constexpr, CLIP: tl.constexpr, AVERAGE: tl.constexpr,
 ):  # fmt: skip
     """Clip, decay, step, average, and round the weights the next step reads."""
-    k = tl.arange(0, BLOCKS)
-    norm = tl.sqrt(tl.sum(tl.load(SQUARES + k, mask=k < blocks, other=0.0), axis=0))
-    if tl.program_id(0) == 0:
-        tl.store(NORM, norm)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < total
     g = gradient(HALF, FULL, at, halves, total)
-    if CLIP:
-        g *= tl.minimum(clip / (norm + 1e-6), 1.0)
-    rate = tl.load(RATE)
-    step = tl.load(STEP)
     w = tl.load(W + at, mask=inside, other=0.0)
-    w *= 1.0 - rate * tl.load(DECAY + at, mask=inside, other=0.0)
+    decay = tl.load(DECAY + at, mask=inside, other=0.0)
     mean = tl.load(MEAN + at, mask=inside, other=0.0)
     square = tl.load(SQUARE + at, mask=inside, other=0.0)
+    rate = tl.load(RATE)
+    step = tl.load(STEP)
+    k = tl.arange(0, BLOCKS)  # what waits for all of these comes after every load
+    norm = tl.sqrt(tl.sum(tl.load(SQUARES + k, mask=k < blocks, other=0.0), axis=0))
+    if tl.program_id(0) == 0:
+        tl.store(NORM, norm)
+    if CLIP:
+        g *= tl.minimum(clip / (norm + 1e-6), 1.0)
+    w *= 1.0 - rate * decay
     mean += (1.0 - beta1) * (g - mean)
     square = beta2 * square + (1.0 - beta2) * g * g
     unbiased1 = 1.0 - tl.exp(step * log_beta1)

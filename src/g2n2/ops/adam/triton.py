@@ -15,7 +15,7 @@ from torch import Tensor
 from ..tiling import programs
 from . import kernels
 
-BLOCK = 2048
+BLOCK = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,5 +74,5 @@ def step(
         state.decay, squares, state.norm, state.rate, state.steps, state.share,
         len(half), total, blocks, clip, math.log(betas[0]), math.log(betas[1]), *betas, small,
         BLOCKS=1 << (blocks - 1).bit_length(), BLOCK=BLOCK,
-        CLIP=clip > 0, AVERAGE=len(state.shadow) > 0, num_warps=8,
+        CLIP=clip > 0, AVERAGE=len(state.shadow) > 0, num_warps=4,
     )  # fmt: skip

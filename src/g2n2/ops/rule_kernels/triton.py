@@ -1,8 +1,8 @@
 """The rules of a layer through kernels; see `reference.apply`.
 
-For graphs whose entries fit one tile. Operands are slices of one tensor, outputs are written where
-the MLP reads them, and gradients where the selectors' product reads them: nothing is concatenated
-or split.
+For graphs of few nodes. Operands are slices of one tensor, outputs are written where the MLP reads
+them, and gradients where the selectors' product reads them: nothing is concatenated or split. A
+round of rules is a kernel that multiplies and, beside it, one that mostly moves bytes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from torch.autograd.function import once_differentiable
 
 from ..graph_index import GraphIndex, padded_index
 from ..precision import batched_precision
+from ..side_stream import Branch
 from ..tiling import as_rows, block, programs
 from . import kernels
 from .spec import MOST_NODES, KernelRule, Round, rounds
 
-Slice = tuple[Tensor, int]
-"""Rows, and the column its channels begin at."""
-
-TAIL_ROWS = 64
-CHANNELS = 16
-"""Of a program that multiplies: 32 bytes side by side in bfloat16."""
+CHANNELS, WARPS, REGISTERS = 16, 8, 80
+"""Of a program that multiplies: 32 bytes side by side, and three programs on a processor."""
+TAIL = 64
+"""Programs that clear rows that belong to no graph."""
 
 
 def apply(
@@ -64,23 +63,27 @@ class _Apply(torch.autograd.Function):
         nodes = shape[:2] if len(shape) == 3 else (len(index.owners),)
         column = matrices.new_empty(*nodes, columns)
         z = as_rows(matrices)
-        v, source = (None if x is None else as_rows(x) for x in (vectors, read))
+        v = None if vectors is None else as_rows(vectors)
         todo = list(rounds(rules))
-        copied = not in_place and kept == _width(todo[0])
-        for number, together in enumerate(todo):
-            if product := together.get("product"):
-                a, b = product.operands
-                _multiply((z, a), (z, b), (as_rows(out), product.to), product, scale, index)
-            copy = copied and number == 0
-            if copy or set(together) - {"product"}:
-                kernels.entries_kernel[(len(index.owners),)](
-                    source, z, v, scale, out, column, *_places(index), _stride(source), _stride(z),
-                    _stride(v), out.shape[-1], column.shape[-1], **_entries(together, index.most),
-                    COPY=copy,
-                )  # fmt: skip
-        if kept and not copied and not in_place:
+        if kept and not in_place:
             out[..., :kept] = read
-        _zero_tails(index, column, out)
+        for number, together in enumerate(todo):
+            branch = Branch()
+            if product := together.get("product"):
+                with branch:
+                    kernels.product_kernel[(_parts(product, z) * len(index.sizes),)](
+                        z, z, scale, as_rows(out), *_graphs(index), _stride(z), _stride(z),
+                        out.shape[-1], *product.operands, product.to,
+                        **_multiplying(product, z, index),
+                    )  # fmt: skip
+            grid, shared = _entries(together, index, z, number == len(todo) - 1)
+            if grid:
+                kernels.entries_kernel[(grid,)](
+                    z, z if v is None else v, scale, out, column, *_places(index), **shared,
+                    node_rows=len(index.owners) if columns else 0, stride_z=_stride(z),
+                    stride_v=_stride(v), out_width=out.shape[-1], column_width=columns,
+                )  # fmt: skip
+            branch.join()
         ctx.save_for_backward(scale, z, v)
         ctx.rounds, ctx.kept, ctx.index = todo, kept, index
         ctx.shapes = shape, nodes
@@ -94,18 +97,24 @@ class _Apply(torch.autograd.Function):
         index: GraphIndex = ctx.index
         z, v = z.contiguous(), None if v is None else v.contiguous()
         dz, dv = torch.empty_like(z), None if v is None else torch.empty_like(v)
-        for together in ctx.rounds:
+        for number, together in enumerate(ctx.rounds):
+            branch = Branch()
             if product := together.get("product"):
-                a, b = product.operands
-                flow = (as_rows(dout), product.to)
-                _multiply(flow, (z, b), (dz, a), product, scale, index, turn_right=True)
-                _multiply((z, a), flow, (dz, b), product, scale, index, turn_left=True)
-            if set(together) - {"product"}:
-                kernels.entries_back_kernel[(len(index.owners),)](
-                    z, v, scale, dout, dcolumn, dz, dv, *_places(index), _stride(z), _stride(v),
-                    dout.shape[-1], _stride(dcolumn), **_entries(together, index.most),
+                with branch:
+                    kernels.product_back_kernel[(2 * _parts(product, z) * len(index.sizes),)](
+                        z, z, scale, as_rows(dout), dz, dz, *_graphs(index), _stride(z),
+                        dout.shape[-1], *product.operands, product.to,
+                        **_multiplying(product, z, index),
+                    )  # fmt: skip
+            grid, shared = _entries(together, index, z, number == len(ctx.rounds) - 1)
+            if grid:
+                kernels.entries_back_kernel[(grid,)](
+                    z, z if v is None else v, scale, dout, dcolumn, dz, dz if dv is None else dv,
+                    *_places(index), **shared, node_rows=0 if dv is None else len(dv),
+                    stride_z=_stride(z), stride_v=_stride(dv), out_width=dout.shape[-1],
+                    column_width=_stride(dcolumn),
                 )  # fmt: skip
-        _zero_tails(index, dv, dz)
+            branch.join()
         pairs, nodes = ctx.shapes
         return (
             None,
@@ -117,25 +126,36 @@ class _Apply(torch.autograd.Function):
         )
 
 
+def _graphs(index: GraphIndex) -> tuple[Tensor, ...]:
+    return index.sizes, index.widths, index.pair_starts
+
+
 def _places(index: GraphIndex) -> tuple[Tensor, ...]:
-    return index.sizes, index.widths, index.node_starts, index.pair_starts, index.owners
+    totals = index.totals or (index.sizes, index.sizes)  # not looked at
+    return index.sizes, index.widths, index.node_starts, index.pair_starts, index.owners, *totals
 
 
-def _zero_tails(index: GraphIndex, nodes: Tensor | None, pairs: Tensor) -> None:
-    """Clear the rows that belong to no graph."""
-    if index.totals is None:
-        return
-    for rows, total in zip((nodes, pairs), index.totals, strict=True):
-        if rows is not None and rows.shape[-1]:
-            zero_tail(rows, total)
+def _parts(rule: KernelRule, z: Tensor) -> int:
+    """Programs that share the product of a graph."""
+    return programs(rule.width, CHANNELS * 2 // z.element_size())
 
 
-def zero_tail(rows: Tensor, total: Tensor) -> None:
-    """Clear the rows of `[R, S]` from `total` on."""
-    count, width = rows.shape
-    kernels.zero_tail_kernel[(programs(count, TAIL_ROWS),)](
-        rows, total, count, width, rows.stride(0), BM=TAIL_ROWS, BC=64
-    )
+def _multiplying(rule: KernelRule, z: Tensor, index: GraphIndex) -> dict[str, Any]:
+    """What kernels that multiply are told besides."""
+    wide = z.element_size() // 2
+    settings = {
+        "S": rule.width,
+        "P": _tile(index.most),
+        "BC": CHANNELS // wide,
+        "POWER": rule.power,
+        "PRECISION": batched_precision(),
+        "num_warps": WARPS // wide,
+    }
+    return settings | ({"maxnreg": REGISTERS} if wide == 1 else {})
+
+
+def _tile(nodes: int) -> int:
+    return 16 if nodes <= 16 else MOST_NODES
 
 
 def _around(read: Tensor | None, width: int) -> Tensor | None:
@@ -157,37 +177,21 @@ def _width(together: Round) -> int:
     return next(iter(together.values())).width
 
 
-def _multiply(
-    left: Slice,
-    right: Slice,
-    out: Slice,
-    rule: KernelRule,
-    scale: Tensor,
-    index: GraphIndex,
-    turn_left: bool = False,
-    turn_right: bool = False,
-) -> None:
-    """One channel-wise product between slices of rows, of transposes where asked."""
-    (x, x_from), (y, y_from), (z, to) = left, right, out
-    kernels.product_kernel[(programs(rule.width, CHANNELS) * len(index.sizes),)](
-        x, y, scale, z, index.sizes, index.widths, index.pair_starts,
-        _stride(x), _stride(y), _stride(z), x_from, y_from, to,
-        TURN_X=turn_left, TURN_Y=turn_right, S=rule.width, P=_tile(index.most), BC=CHANNELS,
-        POWER=rule.power, PRECISION=batched_precision(), num_warps=8,
-    )  # fmt: skip
-
-
-def _tile(nodes: int) -> int:
-    return 16 if nodes <= 16 else MOST_NODES
-
-
-def _entries(together: Round, nodes: int) -> dict[str, Any]:
-    """A kernel's arguments for one round; what is not in it starts at 0 and is not looked at."""
+def _entries(
+    together: Round, index: GraphIndex, z: Tensor, last: bool
+) -> tuple[int, dict[str, Any]]:
+    """Programs of a round for all but its product, and what they are told; those of the last round
+    clear tails. What is not in the round starts at 0 and is not looked at."""
     hadamard, diagonal = together.get("hadamard"), together.get("diagonal")
     column = together.get("column")
     left, right = hadamard.operands if hadamard else (0, 0)
     matrix, vector = column.operands if column else (0, 0)
-    return {
+    rows = len(index.owners) if set(together) - {"product"} else 0
+    tails = TAIL if last and index.totals is not None else 0
+    return rows + tails, {
+        "rows": rows,
+        "tails": tails,
+        "pair_rows": len(z),
         "left": left,
         "right": right,
         "to_hadamard": hadamard.to if hadamard else 0,
@@ -197,8 +201,9 @@ def _entries(together: Round, nodes: int) -> dict[str, Any]:
         "vector": vector,
         "to_column": column.to if column else 0,
         "S": _width(together),
-        "P": _tile(nodes),
+        "P": _tile(index.most),
         "PS": block(_width(together)),
+        "TAIL": tails > 0,
         "HADAMARD": hadamard is not None,
         "DIAGONAL": diagonal is not None,
         "MV": column is not None,

@@ -1,4 +1,9 @@
-"""`reference.select`, with one kernel that adds up the three gradients of the memory."""
+"""`reference.select`: norm and product in one kernel, and one that adds up the three gradients.
+
+On an H200 the kernel takes 45 µs for 512 molecules of QM9 where norm and library product took 57.
+The way back, product and norm in one, took 74 where the two take 66: there is no such kernel. A
+memory that is not normalised, or whose products are wanted in full float32, takes library products.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,14 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ..norms.triton import normalise, normalise_back
+from ..precision import dot_precision
 from ..side_stream import grads_reach_leaves_directly, on_side_stream
 from ..sums.triton import column_sums
-from ..tiling import as_rows
+from ..tiling import as_rows, block, programs
+from . import kernels
+
+ROWS, OPERANDS = 64, 64
+"""Rows of a program, and channels of operands at a time."""
 
 
 def select(
@@ -28,9 +38,13 @@ class _Select(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
         memory, gain, small, weight, room = args
-        memory = memory.contiguous()
-        read = memory.view_as(memory) if gain is None else normalise(memory, gain, small, room)
-        selected = torch.mm(as_rows(read), weight.T).view(*memory.shape[:-1], len(weight))
+        memory, weight = memory.contiguous(), weight.contiguous()
+        in_full = memory.dtype == torch.float32 and dot_precision() == "ieee"
+        if gain is not None and not in_full:
+            read, selected = _selected(memory, gain, small, weight, room)
+        else:
+            read = memory.view_as(memory) if gain is None else normalise(memory, gain, small, room)
+            selected = torch.mm(as_rows(read), weight.T).view(*memory.shape[:-1], len(weight))
         ctx.save_for_backward(memory, gain, weight, read)
         ctx.small, ctx.on_side_stream = small, grads_reach_leaves_directly(gain, weight)
         ctx.set_materialize_grads(False)
@@ -55,3 +69,20 @@ class _Select(torch.autograd.Function):
         with on_side_stream(ctx.on_side_stream, sums):
             dgain = column_sums(sums, gain.dtype)
         return dmemory, dgain, None, dweight, None
+
+
+def _selected(
+    memory: Tensor, gain: Tensor, small: float, weight: Tensor, room: int
+) -> tuple[Tensor, Tensor]:
+    """The memory as it is read, and the operands."""
+    operands, width = weight.shape
+    shape, count = memory.shape[:-1], memory.numel() // width
+    read = memory.new_empty(*shape, max(room, width))[..., :width]
+    selected = memory.new_empty(*shape, operands)
+    rows = max(16, ROWS * 128 // max(128, block(width) * memory.element_size()))
+    kernels.select_kernel[(programs(count, rows),)](
+        memory, gain, weight, read, selected, count, small, operands, read.stride(-2),
+        S=width, P=block(width), BM=rows, BK=min(OPERANDS, block(operands)),
+        PRECISION=dot_precision(), num_warps=4,
+    )  # fmt: skip
+    return read, selected

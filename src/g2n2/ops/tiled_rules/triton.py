@@ -102,8 +102,8 @@ class _Column(torch.autograd.Function):
             start, number = packing.ends
             sent = dout * scale.to(dout.dtype)[packing.graph_of_node].unsqueeze(1)
             dx = sent[start] * v[start - packing.place[start] + number]
-            if (totals := packing.index.totals) is not None:
-                tail = torch.arange(packing.pairs, device=dx.device) >= totals[1]
+            if packing.has_tail:
+                tail = torch.arange(packing.pairs, device=dx.device) >= packing.totals[1]
                 dx.masked_fill_(tail.unsqueeze(1), 0.0)
         return dx, dv, None, None
 

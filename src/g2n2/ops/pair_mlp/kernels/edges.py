@@ -21,12 +21,26 @@ def stored(value, out, rows, count, S: tl.constexpr, P: tl.constexpr):
 
 
 @triton.jit
+def number_there(FLAGS, count, COUNTED: tl.constexpr):
+    """How many rows may be there: as many as the one number says (COUNTED), or all."""
+    return tl.minimum(tl.load(FLAGS).to(tl.int32), count) if COUNTED else count
+
+
+@triton.jit
+def there(FLAGS, rows, number, COUNTED: tl.constexpr):
+    """Which rows are: the first ones (COUNTED), or those with a flag."""
+    return rows < number if COUNTED else tl.load(FLAGS + rows, mask=rows < number, other=0) > 0
+
+
+@triton.jit
 def finish_kernel(OUT, RESIDUAL, FLAGS, count, S: tl.constexpr, P: tl.constexpr,
-                  ADD: tl.constexpr, BM: tl.constexpr):  # fmt: skip
+                  ADD: tl.constexpr, COUNTED: tl.constexpr, BM: tl.constexpr):  # fmt: skip
     """In place: add the residual and clear rows that are not there."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     c = tl.arange(0, P)
-    real = (tl.load(FLAGS + rows, mask=rows < count, other=0) > 0)[:, None] & (c < S)[None, :]
+    real = (
+        there(FLAGS, rows, number_there(FLAGS, count, COUNTED), COUNTED)[:, None] & (c < S)[None, :]
+    )
     value = tl.load(OUT + places(rows, S, c), mask=real, other=0.0).to(tl.float32)
     if ADD:
         value += tl.load(RESIDUAL + places(rows, S, c), mask=real, other=0.0).to(tl.float32)
@@ -37,9 +51,9 @@ def finish_kernel(OUT, RESIDUAL, FLAGS, count, S: tl.constexpr, P: tl.constexpr,
 def out_kernel(
     HIDDEN, W2, B2, RESIDUAL, FLAGS, OUT, count, H,
     SO: tl.constexpr, PO: tl.constexpr, BM: tl.constexpr, BH: tl.constexpr,
-    BIAS: tl.constexpr, ADD: tl.constexpr,
+    BIAS: tl.constexpr, ADD: tl.constexpr, COUNTED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """`hidden W₂ᵀ + b₂` and the residual, zero where rows are not there, in half precision."""
+    """`hidden W₂ᵀ + b₂` and the residual, zero where rows are not there."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     o = tl.arange(0, PO)
     inside = (rows < count)[:, None]
@@ -49,10 +63,11 @@ def out_kernel(
         unit = (h < H)[None, :]
         x = tl.load(HIDDEN + places(rows, H, h), mask=inside & unit, other=0.0)
         w = tl.load(W2 + o[:, None] * H + h[None, :], mask=(o < SO)[:, None] & unit, other=0.0)
-        value = tl.dot(x, tl.trans(w), value)
+        value = tl.dot(x, tl.trans(w), value, input_precision=PRECISION)
     if BIAS:
         value += tl.load(B2 + o, mask=o < SO, other=0.0).to(tl.float32)[None, :]
-    real = (tl.load(FLAGS + rows, mask=rows < count, other=0) > 0)[:, None] & (o < SO)[None, :]
+    real = there(FLAGS, rows, number_there(FLAGS, count, COUNTED), COUNTED)[:, None]
+    real = real & (o < SO)[None, :]
     if ADD:
         value += tl.load(RESIDUAL + places(rows, SO, o), mask=real, other=0.0).to(tl.float32)
     stored(tl.where(real, value, 0.0), OUT, rows, count, SO, PO)
@@ -60,14 +75,15 @@ def out_kernel(
 
 @triton.jit
 def back_kernel(
-    DOUT, FLAGS, W2, HIDDEN, FLOW, DPRE, DOWN, ALONG, count, H, each,
+    DOUT, FLAGS, W2, HIDDEN, FLOW, DPRE, SUMS, count, H, each,
     SO: tl.constexpr, PO: tl.constexpr, BM: tl.constexpr, BH: tl.constexpr,
-    PRECISION: tl.constexpr,
+    WEIGHT: tl.constexpr, COUNTED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """BH units of `dpre = (dout W₂) ⊙ (hidden > 0)`, dout cleared where rows are not there.
 
-    A program walks over `each` blocks of rows and adds dpre up. Of those who walk the same rows,
-    each in turn writes the cleared dout of a block and adds that up.
+    A program walks over `each` blocks of rows. Its row of SUMS has the gradient of W₂ (WEIGHT),
+    `[SO, H]`, the sums of dpre, and the sums of dout. Of those who walk the same rows, each in turn
+    writes the cleared dout of a block; where rows are COUNTED it is clear already.
     """
     turn, turns = tl.program_id(0), tl.num_programs(0)
     h = turn * BH + tl.arange(0, BH)
@@ -75,17 +91,29 @@ def back_kernel(
     unit = (h < H)[None, :]
     w2 = tl.load(W2 + o[:, None] * H + h[None, :], mask=(o < SO)[:, None] & unit, other=0.0)
     down, along = tl.zeros([BH], dtype=tl.float32), tl.zeros([PO], dtype=tl.float32)
+    dw2 = tl.zeros([PO, BH], dtype=tl.float32)
+    number = number_there(FLAGS, count, COUNTED)
     for block in tl.range(0, each, num_stages=3):
         rows = (tl.program_id(1) * each + block) * BM + tl.arange(0, BM)
         inside = (rows < count)[:, None]
-        real = (tl.load(FLAGS + rows, mask=rows < count, other=0) > 0)[:, None]
+        real = there(FLAGS, rows, number, COUNTED)[:, None]
         dout = tl.load(DOUT + places(rows, SO, o), mask=real & (o < SO)[None, :], other=0.0)
-        alive = tl.load(HIDDEN + places(rows, H, h), mask=inside & unit, other=0.0) > 0
-        value = tl.where(alive, tl.dot(dout, w2, input_precision=PRECISION), 0.0)
+        hidden = tl.load(HIDDEN + places(rows, H, h), mask=real & unit, other=0.0)
+        value = tl.dot(dout, w2, input_precision=PRECISION)
+        value = tl.where(hidden > 0, value, 0.0)
+        if WEIGHT:
+            dw2 = tl.dot(tl.trans(dout), hidden, dw2, input_precision=PRECISION)
         down += tl.sum(value, axis=0)
         tl.store(DPRE + places(rows, H, h), value.to(DPRE.dtype.element_ty), mask=inside & unit)
-        if block % turns == turn:
-            stored(dout, FLOW, rows, count, SO, PO)
+        if not COUNTED:  # noqa: SIM102
+            if block % turns == turn:
+                stored(dout, FLOW, rows, count, SO, PO)
+        if turn == 0:
             along += tl.sum(dout.to(tl.float32), axis=0)
-    tl.store(DOWN + tl.program_id(1) * H + h, down, mask=h < H)
-    tl.store(ALONG + (tl.program_id(1) * turns + turn) * SO + o, along, mask=o < SO)
+    sums = SUMS + tl.program_id(1).to(tl.int64) * (SO * H * WEIGHT + H + SO)
+    if WEIGHT:
+        tl.store(sums + o[:, None] * H + h[None, :], dw2, mask=(o < SO)[:, None] & unit)
+        sums += SO * H
+    tl.store(sums + h, down, mask=h < H)
+    if turn == 0:
+        tl.store(sums + H + o, along, mask=o < SO)

@@ -1,0 +1,1 @@
+"""The rows of a batch of graphs out of those of all graphs."""
