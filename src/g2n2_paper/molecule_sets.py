@@ -26,7 +26,7 @@ import numpy as np
 
 from g2n2 import read_graphs
 from g2n2.atomic_files import replace_file
-from g2n2.data.files import find_file, missing_file
+from g2n2.data.files import DataFile
 from g2n2.data.graph_set import GraphSet, Ints, Target
 from g2n2.data.readers.labels import rows_by_part
 from g2n2.data.splits import PARTS, check_parts, split
@@ -36,6 +36,10 @@ from g2n2.training.run_folder import checksum
 FOLDER = "moleculenet"
 MOLHIV_SPLIT = "molhiv_split.csv.gz"
 ARRAYS = ("sizes", "edge_counts", "edges", "node_features", "edge_features", "targets")
+
+
+def _file(name: str) -> DataFile:
+    return DataFile("MoleculeNet", name, FOLDER)
 
 
 @dataclass(frozen=True)
@@ -55,15 +59,15 @@ class MoleculeSet:
     def missing(self, data: str | None) -> str:
         """Why it cannot be read here; empty if it can."""
         names = (self.file, *((MOLHIV_SPLIT,) if self.splits == ("official",) else ()))
-        if find_spec("rdkit") and all(find_file(name, data, FOLDER) for name in names):
+        if find_spec("rdkit") and all(_file(name).find(data) for name in names):
             return ""
-        if find_file(self.graph_file, data, FOLDER):
+        if _file(self.graph_file).find(data):
             return ""
         reason = "It is not downloaded."
         if not find_spec("rdkit"):
             names = (self.graph_file,)
             reason = "There is no RDKit here; `g2n2-paper molecule-graphs` writes it elsewhere."
-        return str(missing_file(self.name, " and ".join(names), data, FOLDER, reason))
+        return str(DataFile(self.name, " and ".join(names), FOLDER).missing(data, reason))
 
     def read(self, data: str | None = None) -> GraphSet:
         """The graphs, with the given split; kept in memory for the next cell."""
@@ -82,15 +86,15 @@ SETS = (
 
 @lru_cache(maxsize=1)
 def _read(molecules: MoleculeSet, data: str | None) -> GraphSet:
-    path = find_file(molecules.file, data, FOLDER)
+    path = _file(molecules.file).find(data)
     if path is None or not find_spec("rdkit"):
-        prepared = find_file(molecules.graph_file, data, FOLDER)
+        prepared = _file(molecules.graph_file).find(data)
         assert prepared is not None, "`missing` has looked for it"
         return load_graphs(prepared)
     graphs = read_graphs(path, target=molecules.targets or None, name=molecules.name)
     if molecules.splits[0] == "scaffold":
         return replace(graphs, splits=split(graphs, "scaffold"))
-    official = find_file(MOLHIV_SPLIT, data, FOLDER)
+    official = _file(MOLHIV_SPLIT).find(data)
     assert official is not None, "`missing` has looked for it"
     with gzip.open(official, "rt") as file:
         part_of_row = {int(line["row"]): line["part"] for line in csv.DictReader(file)}

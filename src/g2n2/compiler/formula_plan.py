@@ -22,7 +22,7 @@ from ..language.sorts import SORTS, M, R, S, Sort, V
 from ..language.terms import ONE, Apply, MarkSum, Number, Term, apply, multilinear, subterms
 from .atoms_to_schedule import Combination, Pointwise, Stage, combined, layer_of, stages, work
 from .formula_to_atoms import Realiser, simpler, sums
-from .grammar_to_plan import refuse_marks, steps_of
+from .grammar_to_plan import steps_of
 from .inputs import InputPlan, plan_inputs
 from .piecewise_linear import IDENTITY, relu_units
 from .presets import find_preset
@@ -285,12 +285,20 @@ def plan_formulas(
     if not given:
         raise LoweringError("no formula is given; write for instance 1ᵀ(A²⊙A)1")
     parsed = [parse_word(grammar, x) if isinstance(x, str) else x for x in given]
-    refuse_marks(grammar)
+    _refuse_marks(grammar)
     for term in parsed:
         if any(isinstance(part, MarkSum) for part in subterms(term)):
-            raise LoweringError(f"{term} sums over marks (Σ), which networks do not compute")
+            raise LoweringError(f"{term} sums over marks (Σ), which no formula of a network does")
     realiser = Realiser(grammar, inputs, domain, names, by_rules, symmetric)
     return FormulaPlan(realiser, inputs, parsed, pooled, sentence_rules)
+
+
+def _refuse_marks(grammar: Grammar) -> None:
+    if grammar.scope:
+        raise LoweringError(
+            f"{grammar.name or 'the grammar'} sums over marks (Σ), and formulas are written into "
+            "networks without them: take a grammar such as r-G_L3"
+        )
 
 
 def requirements(
@@ -323,7 +331,7 @@ def requirements(
         LoweringError: The grammar does not make a part of a term; the message names it.
     """
     chosen = as_grammar(grammar)
-    refuse_marks(chosen)
+    _refuse_marks(chosen)
     mode, _ = readout_options(readout, None)
     inputs = plan_inputs(chosen, find_preset("paper"), 0, 0, directed)
     heads = {rule.head for rule in chosen.rules}

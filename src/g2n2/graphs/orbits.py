@@ -126,9 +126,9 @@ class _Search:
         for target in np.flatnonzero(right == cell).tolist():
             if self.left <= self.stop:
                 return None
-            image = self._extended(source, self._individualised(right, target))
-            if image is not None:
-                return image
+            found = self._extended(source, self._individualised(right, target))
+            if found is not None:
+                return found
         return None
 
     def _individualised(self, colours: Hashes, vertex: int) -> Hashes:
