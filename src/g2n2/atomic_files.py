@@ -1,8 +1,9 @@
-"""Files that are there whole or not at all, and locks that name their holder.
+"""Atomic file writes, and lock files that name the process holding them.
 
-No reader ever sees half of a file. What a user names as output is a file, or something that leads
-to one: a link is followed, a FIFO or a character device (`/dev/stdout`) is written to. Only a
-regular file is ever replaced. A lock ends with the process that holds it.
+A file is written under another name and then renamed, so a reader sees the old content or the new
+one, never half of it. An output path may be a link, which is followed, or a FIFO or character
+device (`/dev/stdout`), which is written to; only a regular file is ever replaced. A lock ends with
+the process that holds it.
 """
 
 from __future__ import annotations

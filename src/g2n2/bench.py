@@ -1,8 +1,8 @@
 """How fast networks train and predict on this machine, measured after an equality check.
 
-The fast path is compared with the `reference` backend in float64 first: outputs, and the gradients
-of every weight. A case that differs has no speed. The graphs have the sizes of QM9's molecules, on
-which alone the work of a dense network depends.
+The fast path is first compared with the `reference` backend in float64: outputs, and the gradients
+of every weight. A case whose numbers differ gets no speed. The graphs have the sizes of QM9's
+molecules; the work of a network depends on nothing else about them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Containers that introduce themselves: one line at a prompt, a small table in a notebook."""
+"""`Described`: gives containers a one-line `repr` and a small HTML table in notebooks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One family of errors: every mistake of a user ends here, never in a traceback.
+"""The `G2N2Error` family: raised for mistakes of a user, and shown without a traceback.
 
-Each error is also the builtin a caller would catch. A message names the thing in the user's own
-notation, what was got, what was expected, and the next move.
+Each class also derives from the built-in exception that a caller would catch. A message says what
+was given, in the user's notation, what was expected, and what to do next.
 """
 
 

@@ -1,9 +1,9 @@
-"""A file that is written piece by piece, and goes on where it was cut off.
+"""An output file that is written in pieces and can be resumed after an interruption.
 
-While `OUT` is made its pieces are in `OUT.partial`, and a line for each is in
-`OUT.partial.jsonl`: the records and bytes so far and their checksum, after a first line that says
-what they are made of. At the end `OUT.partial` becomes `OUT` and the other file goes, so that a
-file called `OUT` is always whole. A FIFO or a character device gets the pieces as they come.
+While `OUT` is being written, its pieces are in `OUT.partial`, and `OUT.partial.jsonl` has a line
+for each: the records and bytes so far and their checksum. The first line says what the output is
+made from. At the end `OUT.partial` is renamed to `OUT` and the other file is removed, so a file
+called `OUT` is always complete. A FIFO or a character device gets the pieces as they come.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pipeline as one short list of calls: fragment, grammar, reduction, what is kept and why."""
+"""`derive` and `compare` as short lists of calls: fragment, grammar, reduction, certificate."""
 
 from __future__ import annotations
 

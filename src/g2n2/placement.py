@@ -1,7 +1,7 @@
-"""Where a grammar stands against a WL test: from above and from below, by proof or by a pair.
+"""The power of a grammar against a WL test: an upper and a lower bound.
 
-A bound is refuted by two graphs, proved by a theorem or by a simulation the checker accepted, or
-open after all small graphs were tried. Everything is about simple undirected graphs.
+Each bound is refuted by two graphs, proved by a theorem or by a simulation that the checker
+accepted, or open if no small graph refutes it. All statements are about simple undirected graphs.
 """
 
 from __future__ import annotations

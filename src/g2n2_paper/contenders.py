@@ -1,8 +1,8 @@
-"""Networks whose power is measured after training, and what is known of it exactly.
+"""Networks whose power is measured after training, and the exact bounds on it.
 
-exact separated    pairs the words of the grammar tell apart with as many layers, linear mixing
-                   and the network's read-out; functions between layers may add to it
-exact bound        pairs 1-WL or 3-WL tells apart: no weights tell apart more
+exact separated    pairs that words of the grammar tell apart with as many layers, linear mixing and
+                   the network's read-out; functions between layers may add to it
+exact bound        pairs that 1-WL or 3-WL tells apart; no weights tell apart more
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""compile, trace, formula: a grammar's network before it is allocated, and how it makes a word."""
+"""compile, trace, formula: plan and cost of a network, how it computes a word, exact formulas."""
 
 from __future__ import annotations
 

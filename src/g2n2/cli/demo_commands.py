@@ -1,4 +1,4 @@
-"""demo: the whole job on an embedded default."""
+"""demo: derive a network, prove it, train it beside a GIN, write a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Help pages: commands in groups, none of their lines cut, each with examples that tests run."""
+"""Help pages: commands in groups, no line cut, and for each command examples that tests run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules of the user's own that register operations: `--plugin MODULE`."""
+"""Modules written by users that register operations: `--plugin MODULE`."""
 
 from __future__ import annotations
 

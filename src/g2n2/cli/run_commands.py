@@ -1,4 +1,4 @@
-"""evaluate, predict, datasets: trained runs put to use, and what can be trained on."""
+"""evaluate, predict, datasets: score a trained run, predict with it, list the known data sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""eval, equal: what a term is worth, and whether two are the same."""
+"""eval, equal: the value of a term on a graph, and whether two terms are equal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What each memory must hold after each layer, found from the last layer back.
+"""Atoms -> schedule: what each memory holds after each layer, computed from the last layer back.
 
-A memory never holds more than what is needed later: a combination of atoms that is only carried on
-takes one channel, however many atoms it has.
+An atom is an input, or a rule applied to linear combinations of atoms. A memory holds only what a
+later layer needs: a combination of atoms that is only passed on takes one channel, however many
+atoms it has.
 """
 
 from __future__ import annotations

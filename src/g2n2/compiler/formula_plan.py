@@ -1,7 +1,8 @@
-"""Formulas as weights, without a tensor: how a network of a grammar computes given terms.
+"""Formulas as weights, before any tensor exists: how a network of a grammar computes given terms.
 
-Theorem 3 of the paper as a constructor. A term becomes a combination of atoms (`realisation`), the
-atoms are put into layers (`schedule`), and `nn.writing` turns the schedule into weights.
+Theorem 3 of the paper as a constructor. `formula_to_atoms` writes a term as a combination of atoms
+(rule applications), `atoms_to_schedule` assigns the atoms to layers, and `nn.writing` turns the
+schedule into weights.
 """
 
 from __future__ import annotations

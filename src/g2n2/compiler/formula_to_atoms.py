@@ -1,4 +1,4 @@
-"""Term -> combination of atoms: which rules of a grammar make it, in the fewest layers."""
+"""Term -> combination of atoms: the rule applications that compute it in the fewest layers."""
 
 from __future__ import annotations
 

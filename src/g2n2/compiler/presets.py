@@ -1,4 +1,4 @@
-"""What a layer looks like around its rules: four presets, as data."""
+"""Presets: selectors, MLPs, norms, read-out and decision layers around the rules, as data."""
 
 from __future__ import annotations
 

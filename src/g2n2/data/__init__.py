@@ -1,1 +1,1 @@
-"""Graphs in: one ragged container on the host, one dense batch for the network, many readers."""
+"""Data: readers of many formats, `GraphSet` (ragged, on the host), `GraphBatch` (on the device)."""

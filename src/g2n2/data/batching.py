@@ -1,7 +1,6 @@
-"""Batches of an epoch: random graphs, or where asked for graphs of similar size, reshuffled.
+"""Batches of an epoch: random, or on request of similar size, reshuffled every epoch.
 
-The order is a pure function of (sizes, batch, seed, epoch), so that a run can be taken up again at
-any step.
+The order is a pure function of (sizes, batch, seed, epoch), so that a run can resume at any step.
 """
 
 from __future__ import annotations

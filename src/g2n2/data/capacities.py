@@ -1,7 +1,7 @@
-"""Capacities: how many rows a CUDA graph of packed batches has room for.
+"""Capacities: for how many rows a CUDA graph of packed batches is recorded.
 
-A step is recorded once for each capacity, and a recording takes as long as hundreds of steps. A few
-capacities, chosen from batches drawn at random from the set, leave little room unused.
+A step is recorded once for each capacity, and recording takes as long as hundreds of steps. A few
+capacities, chosen from batches drawn at random from the set, leave few rows unused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a set holds, said before training: one plain sentence for each thing worth knowing."""
+"""Summary of a data set, printed before training: one sentence for each fact."""
 
 from __future__ import annotations
 

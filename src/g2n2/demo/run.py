@@ -1,4 +1,4 @@
-"""The demonstration as one short list of steps, told as it goes."""
+"""The steps of the demonstration, in order, each reported as it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the demonstration does, and what it claims."""
+"""Settings of the demonstration, and the claims it checks."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
 """On which memories a pointwise function adds nothing to the words of a grammar.
 
-On finitely many graphs a function of the channels of a memory X is a polynomial in them. So it adds
-nothing where the product X⊙X of any two words is a word, and its constant term nothing where the
-constant of X (1, 1ᵀ, 1·1ᵀ) is one. Both are decided exactly for rules without sums and functions,
-and taken for no where only rules with them could say yes: rules glue patterns, and gluing takes
-neither an edge nor an inner vertex away. So a word equal to P⊙Q is made of parts whose vertices all
-are on the boundary and whose edges are P and Q, each at most once. There are few of those.
+On finitely many graphs a function of the channels of a memory X equals a polynomial in them. So it
+adds nothing if the product X⊙X of any two words is a word and, for its constant term, if the
+constant of X (1, 1ᵀ, 1·1ᵀ) is a word. Both are decided exactly for rules without sums and
+functions; if only a rule with a sum or a function could make the word, the answer is no.
+
+The search is finite: rules glue patterns, and gluing removes neither edges nor inner vertices. So a
+word equal to P⊙Q consists of parts whose vertices are all on the boundary and whose edges are P and
+Q, each at most once.
 """
 
 from __future__ import annotations

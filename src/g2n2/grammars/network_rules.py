@@ -1,9 +1,9 @@
 """What a network adds to the words of its grammar, as rules: functions on memories, and pooling.
 
-On finitely many graphs a function of an entry's channels is a polynomial in them, and products of
-channels come from X⊙X by polarisation; the constant term is the word of ones. So `any` function on
-X is as strong as X → X⊙X | ones, and one with f(0) = 0 as X → X⊙X. A linear map adds no rule.
-Functions that are only free on rays are no such set of words.
+On finitely many graphs a function of an entry's channels is a polynomial in them. Products of
+channels come from X⊙X by polarisation, and the constant term is the word of ones. So `any` function
+on X is as strong as X → X⊙X | ones, and one with f(0) = 0 as strong as X → X⊙X. A linear map adds
+no rule. Positively homogeneous functions (f(t·x) = t·f(x) for t > 0) have no such rules.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Registering operations of your own; the names of the catalogue's grammars stay free."""
+"""`register` for users: adds an operation, unless it is named like a grammar of the catalogue."""
 
 from __future__ import annotations
 

@@ -9,5 +9,5 @@ from .conversion import read_graph as read_graph
 from .conversion import read_graph6_file as read_graph6_file
 from .conversion import refuse_multigraph as refuse_multigraph
 from .conversion import to_graph6 as to_graph6
-from .isomorphism import are_isomorphic as are_isomorphic
+from .symmetry import are_isomorphic as are_isomorphic
 from .text import parse_graph6 as parse_graph6

@@ -1,4 +1,4 @@
-"""Equality of two terms with its argument: an isomorphism of patterns, or inputs that differ."""
+"""Whether two terms are equal, with evidence: an isomorphism of patterns, or inputs that differ."""
 
 from __future__ import annotations
 

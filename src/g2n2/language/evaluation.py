@@ -1,7 +1,7 @@
-"""Reference semantics: what a term is worth on a graph, in float64 or exactly modulo a prime.
+"""Reference semantics: the value of a term on a graph, in float64 or exactly modulo a prime.
 
-Naive on purpose: this module is the truth the patterns, the networks and the kernels are compared
-with, so it shares no code with them.
+Naive on purpose: patterns, networks and kernels are tested against this module, so it shares no
+code with them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a batch fits a network, told before the first operation fails."""
+"""Check that a batch fits a network before its first tensor operation."""
 
 from __future__ import annotations
 

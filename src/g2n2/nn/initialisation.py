@@ -1,4 +1,4 @@
-"""How weights start."""
+"""Initial weights of the preset `modern`; the other presets keep PyTorch's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors that have a name and are made when somebody first asks for them."""
+"""`LazyConstants`: named tensors that are computed on first access."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..compiler.marks import MarkPlan, Marks
 from ..compiler.presets import Preset
-from ..graphs.orbits import orbits
+from ..graphs.symmetry import orbits
 from .layer import ACTIVATIONS, linear
 
 REMEMBERED = 2**18

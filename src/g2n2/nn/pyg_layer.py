@@ -1,6 +1,6 @@
-"""GrammarLayer: a grammar's layer in somebody else's model, on PyG's tensors.
+"""GrammarLayer: one layer of a grammar inside a PyG model.
 
-PyG itself is not imported: the layer takes and gives plain tensors.
+It takes and returns plain tensors; PyG itself is not imported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Supports designed in the spectrum: the convolution matrices of GNNML3."""
+"""Supports with a designed spectral response: the convolution matrices of GNNML3."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""GraphIndex: where the graphs of a batch lie among rows, as tensors that kernels read.
+"""GraphIndex: the offsets of the graphs of a batch among its rows, as tensors that kernels read.
 
-Pairs and nodes of all graphs are rows. The layout is packed (`packed_index`), with rows beyond the
-last graph where a CUDA graph has room for more, or padded (`padded_index`).
+Pairs and nodes of all graphs are rows. The layout is packed (`packed_index`), with unused rows
+after the last graph if a CUDA graph was recorded for more, or padded (`padded_index`).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..graphs import Adjacency, GraphLike, adjacency
-from ..graphs.orbits import orbits
+from ..graphs.symmetry import orbits
 from .colours import (
     EVALUATIONS,
     PRIME,

@@ -1,4 +1,4 @@
-"""Which of two grammars tells more apart: proved by simulation, both ways, with and without f."""
+"""Compare the power of two grammars by simulation, both ways, with and without functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reduction as steps a reader can follow: what went, why, and where the paper argues it."""
+"""A reduction as steps: each removed rule, the identity that allows it, the paper's argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obligations of one direction of a link: which are owed, and whether each is met.
+"""The obligations of one simulation in a certificate: which are owed, and whether each is met.
 
 Part of the independent checker; it shares no code with the search.
 """

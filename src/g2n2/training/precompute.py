@@ -1,4 +1,4 @@
-"""What depends on no weight, computed once before training: input memories, spectral supports."""
+"""Values that depend on no weight, computed once before training: input memories and supports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trained run put to use: its network and scores, predictions for new graphs."""
+"""`Run`: a trained run loaded from its folder: its network, its scores, predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One optimiser step: micro-batches, memory that runs out, losses that are not finite."""
+"""One optimiser step: micro-batches, out-of-memory recovery, refusal of non-finite losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges of the training graphs, and phrases for a new graph that leaves them."""
+"""Ranges of the training graphs, and notes on new graphs that lie outside them."""
 
 from __future__ import annotations
 

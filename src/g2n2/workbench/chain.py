@@ -1,4 +1,4 @@
-"""The middle of the workbench as a value: a language, its reduction step by step, its proof."""
+"""The middle panel: a language, its reduction step by step, and the proof of each step."""
 
 from __future__ import annotations
 

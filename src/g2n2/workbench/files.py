@@ -1,4 +1,4 @@
-"""A dropped file: a certificate or a network, its grammar, its plan, and whether it holds."""
+"""A dropped certificate or network file: its grammar, its plan, and whether it checks out."""
 
 from __future__ import annotations
 

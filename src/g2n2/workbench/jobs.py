@@ -1,7 +1,8 @@
-"""Computations in processes of their own: off the event loop, with progress, ended at will.
+"""Computations in processes of their own, with progress, which can be cancelled.
 
-A computation is `function(*arguments, report)`; both are pickled. Cancelling the task that waits
-for it ends its process. Results are kept, so that ten pages of one example compute once.
+A computation is `function(*arguments, report)`; function and arguments are pickled. Cancelling the
+awaiting task terminates the process. Results are cached, so ten pages with the same example compute
+it once.
 """
 
 from __future__ import annotations

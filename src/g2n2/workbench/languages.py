@@ -1,4 +1,4 @@
-"""What is typed on the left of the workbench: a set of operations, a name, or a grammar's rules."""
+"""The left panel: text typed by the user, read as operations, a name, or the rules of a grammar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The right of the workbench: two graphs, what tells them apart, and how that can be seen."""
+"""The right panel: two graphs, what tells them apart, by which sentence, round by round."""
 
 from __future__ import annotations
 

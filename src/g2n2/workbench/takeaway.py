@@ -1,4 +1,4 @@
-"""What is taken along from the workbench: texts that go on elsewhere."""
+"""Exports of the workbench: certificate, LaTeX, SVG, Python snippet, train command, permalink."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The benchmark tables of docs/performance.md: cases, peers, kept figures."""
+"""The benchmark tables of docs/performance.md: cases, reference networks, recorded figures."""

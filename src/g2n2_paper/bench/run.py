@@ -1,4 +1,4 @@
-"""Run a benchmark case: refuse what does not fit, check equality, then measure it and its peers."""
+"""Run a benchmark case: skip what does not fit, check equality, then time it and its rivals."""
 
 from __future__ import annotations
 

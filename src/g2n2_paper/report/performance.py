@@ -1,4 +1,4 @@
-"""Kept benchmark figures as tables and as a roofline."""
+"""Recorded benchmark figures as tables and as a roofline plot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CSV and `.smi` files as tables of text, checked row by row; the meaning of cells is left open."""
+"""CSV and `.smi` files as tables of text, checked row by row; other modules interpret the cells."""
 
 from __future__ import annotations
 

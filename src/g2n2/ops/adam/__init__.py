@@ -1,1 +1,1 @@
-"""One step of Adam on all weights at once, with everything that is done beside it."""
+"""One Adam step on all weights: gradient norm, clipping, step, moving average, rounding."""

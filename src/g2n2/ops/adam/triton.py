@@ -1,7 +1,7 @@
-"""A whole optimiser step in two kernels; `torch.optim.AdamW` and its neighbours are the reference.
+"""A whole optimiser step in two kernels; `torch.optim.AdamW` and clipping are the reference.
 
-Library optimisers give a tensor to a program for each 65,536 weights; a network of half a million
-leaves most of a GPU idle, five times a step: norm, clipping, step, average, rounding.
+Library optimisers use one program for each 65,536 weights, so a network of half a million weights
+leaves most of a GPU idle in each of five passes: norm, clipping, step, average, rounding.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sums of a matrix memory over its diagonal, beside it and over rows, in plain PyTorch."""
+"""Sums of a matrix memory: diagonal, off-diagonal and row sums, in plain PyTorch."""
 
 from __future__ import annotations
 

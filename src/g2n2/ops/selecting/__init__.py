@@ -1,1 +1,1 @@
-"""What rules read: a memory normalised, and all its operands by one product."""
+"""Operands of rules: a normalised memory, and all its selectors in one product."""

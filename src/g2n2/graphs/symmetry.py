@@ -1,11 +1,12 @@
-"""Automorphism orbits of a graph: vertices that some relabelling carries into each other.
+"""Automorphism orbits of a graph, and whether two graphs are isomorphic.
 
-Each vertex is individualised and its colours refined; vertices whose refined colours differ are in
-different orbits. Between two whose colours agree an automorphism is searched, by individualising
-further vertices of both until all colours are single; what is found is checked, and joins all the
-vertices it moves. Colours are hashes: a collision can cost a search, never a wrong orbit. A search
-that takes too long leaves its two vertices apart. That is finer than the orbits, and still right
-for whoever sums over one vertex of each.
+An orbit is a set of vertices that relabellings carry into each other. Each vertex is individualised
+and its colours refined; vertices whose refined colours differ are in different orbits. Between two
+whose colours agree an automorphism is searched, by individualising further vertices of both until
+all colours are single; what is found is checked, and joins all the vertices it moves. Colours are
+hashes: a collision can cost a search, never a wrong orbit. A search that takes too long leaves its
+two vertices apart. That is finer than the orbits, and still right for whoever sums over one vertex
+of each. An isomorphism between two graphs is searched alike.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from .conversion import Adjacency
+
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
 MOST_REFINEMENTS = 200
 """Of one search, before two vertices are left apart; of all of them, 20 times the vertices."""
+MOST_VERTICES = 500
+"""Of two graphs that are compared."""
 
 
 def orbits(pairs: npt.NDArray[np.generic]) -> Ints:
@@ -27,11 +32,11 @@ def orbits(pairs: npt.NDArray[np.generic]) -> Ints:
         pairs: `[n, n]` or `[n, n, E]`, what is known of each ordered pair: weights and features of
             edges, and on the diagonal those of vertices. Values are equal or they are not.
     """
-    kinds = _kinds(np.asarray(pairs))
+    (kinds,) = _kinds(np.asarray(pairs)[None])
     n = len(kinds)
     start = _refined(kinds, np.zeros(n, dtype=np.uint64))
     representative = np.arange(n)
-    search, tried = _Search(kinds, 20 * n), dict[bytes, list[tuple[int, Hashes]]]()
+    search, tried = _Search(kinds, kinds, 20 * n), dict[bytes, list[tuple[int, Hashes]]]()
     for vertex in range(n):
         if representative[vertex] != vertex:
             continue
@@ -48,14 +53,29 @@ def orbits(pairs: npt.NDArray[np.generic]) -> Ints:
     return representative
 
 
+def are_isomorphic(first: Adjacency, second: Adjacency) -> bool | None:
+    """Whether some order of the vertices makes two matrices equal; None where it is not decided."""
+    if first.shape != second.shape:
+        return False
+    if np.array_equal(first, second):
+        return True
+    if len(first) > MOST_VERTICES:
+        return None
+    left, right = _kinds(np.stack([first, second]))
+    start = np.zeros(len(first), dtype=np.uint64)
+    search = _Search(left, right, MOST_REFINEMENTS)
+    image = search.between(_refined(left, start), _refined(right, start))
+    return None if image is None and search.left <= 0 else image is not None
+
+
 def _kinds(pairs: npt.NDArray[np.generic]) -> Hashes:
-    """`[n, n]` a hash of each ordered pair, seen from both its ends."""
-    n = len(pairs)
-    values = pairs.reshape(n, n, -1)
-    both = np.concatenate([values, values.swapaxes(0, 1)], axis=2).reshape(n * n, -1)
+    """`[g, n, n]` a hash of each ordered pair of g graphs, seen from both its ends."""
+    g, n = pairs.shape[:2]
+    values = pairs.reshape(g, n, n, -1)
+    both = np.concatenate([values, values.swapaxes(1, 2)], axis=3).reshape(g * n * n, -1)
     if n == 0:
-        return np.zeros((0, 0), dtype=np.uint64)
-    numbers = np.unique(both, axis=0, return_inverse=True)[1].reshape(n, n)
+        return np.zeros((g, 0, 0), dtype=np.uint64)
+    numbers = np.unique(both, axis=0, return_inverse=True)[1].reshape(g, n, n)
     return _mixed(2 * numbers.astype(np.uint64) + np.eye(n, dtype=np.uint64))
 
 
@@ -101,10 +121,10 @@ def _join(representative: Ints, image: Ints) -> None:
 
 
 class _Search:
-    """Looks for automorphisms, for a bounded time; `left` refinements are left."""
+    """Looks for isomorphisms of two graphs, for a bounded time; `left` refinements are left."""
 
-    def __init__(self, kinds: Hashes, left: int) -> None:
-        self.kinds, self.left, self.stop = kinds, left, 0
+    def __init__(self, first: Hashes, second: Hashes, left: int) -> None:
+        self.first, self.second, self.left, self.stop = first, second, left, 0
 
     def between(self, left: Hashes, right: Hashes) -> Ints | None:
         """`[n]` the image of each vertex under one that carries colours `left` to `right`."""
@@ -119,18 +139,15 @@ class _Search:
         if len(values) == len(left):
             image = np.empty(len(left), dtype=np.int64)
             image[order] = images
-            moved = self.kinds[np.ix_(image, image)]
-            return image if np.array_equal(moved, self.kinds) else None
+            return image if np.array_equal(self.second[np.ix_(image, image)], self.first) else None
         cell = values[sizes == sizes[sizes > 1].min()][0]
-        source = self._individualised(left, int(np.flatnonzero(left == cell)[0]))
+        self.left -= 1
+        source = _individualised(self.first, left, int(np.flatnonzero(left == cell)[0]))
         for target in np.flatnonzero(right == cell).tolist():
             if self.left <= self.stop:
                 return None
-            found = self._extended(source, self._individualised(right, target))
+            self.left -= 1
+            found = self._extended(source, _individualised(self.second, right, target))
             if found is not None:
                 return found
         return None
-
-    def _individualised(self, colours: Hashes, vertex: int) -> Hashes:
-        self.left -= 1
-        return _individualised(self.kinds, colours, vertex)
