@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
+SHARED_BYTES = {80: 166_912, 89: 101_376, 90: 232_448}
+"""Of shared memory a program may have, by compute capability: an A100, an RTX 4090, an H200."""
+LEAST = 16
+"""Of a tile's side: what a tensor core wants."""
 INTERPRETED_PROCESSORS = 8
 """Stands for a device in Triton's interpreter: enough for partial sums to be several."""
 
 
 def block(width: int) -> int:
     """A tile's side: the next power of two, and at least the 16 a tensor core wants."""
-    return max(16, 1 << (width - 1).bit_length()) if width else 16
+    return max(LEAST, 1 << (width - 1).bit_length()) if width else LEAST
 
 
 def programs(count: int, each: int) -> int:
@@ -24,6 +30,20 @@ def processors(device: torch.device) -> int:
     if device.type != "cuda":
         return INTERPRETED_PROCESSORS
     return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def shared_bytes(device: torch.device) -> int:
+    """Bytes of shared memory a program may have on a device."""
+    if device.type != "cuda":
+        return max(SHARED_BYTES.values())
+    return int(torch.cuda.get_device_properties(device).shared_memory_per_block_optin)
+
+
+def fitting(side: int, bytes_of: Callable[[int], int], shared: int) -> int:
+    """A tile's side, halved until what it takes fits the shared memory."""
+    while side > LEAST and bytes_of(side) > shared:
+        side //= 2
+    return side
 
 
 def as_rows(x: Tensor) -> Tensor:

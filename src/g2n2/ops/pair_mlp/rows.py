@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from ..precision import dot_precision
 from ..side_stream import grads_reach_leaves_directly, on_side_stream
 from ..sums.triton import column_sums
-from ..tiling import block, processors, programs
+from ..tiling import block, fitting, processors, programs, shared_bytes
 from .kernels import edges
 from .reference import Map
 
@@ -97,13 +97,27 @@ def _out(
         return out
     (count, units), width = hidden.shape, len(w2)
     out = hidden.new_empty(count, width)
+    wide = out_width(width, units, hidden.element_size(), shared_bytes(hidden.device))
     edges.out_kernel[(programs(count, TALL),)](
         hidden, w2.contiguous(), b2, None if residual is None else residual.contiguous(), flags,
-        out, count, units, SO=width, PO=block(width), BM=TALL, BH=min(64, block(units)),
+        out, count, units, SO=width, PO=block(width), BM=TALL, BH=wide,
         BIAS=b2 is not None, ADD=residual is not None, COUNTED=flags.dim() == 0,
         PRECISION=dot_precision(), num_warps=4 if width <= 64 else 8,
     )  # fmt: skip
     return out
+
+
+def out_width(width: int, units: int, size: int, shared: int) -> int:
+    """Hidden units at a time of the kernel that multiplies them, with four tiles on their way."""
+    rows = TALL + block(width)
+    return fitting(min(WIDE, block(units)), lambda wide: 4 * rows * wide * size, shared)
+
+
+def back_height(width: int, wide: int, size: int, shared: int) -> int:
+    """Rows at a time of the kernel that goes back, with three tiles on their way."""
+    tall, columns = TALL * 2 // size // max(1, block(width) // 128), block(width) + wide
+    weight = block(width) * wide * size
+    return fitting(tall, lambda rows: 3 * rows * columns * size + weight, shared)
 
 
 def _finish(rows: Tensor, residual: Tensor | None, flags: Tensor) -> None:
@@ -122,8 +136,8 @@ def _back(
     second weight's gradient if `fused`, of the hidden layer's and of the rows'."""
     count, units = hidden.shape
     width = len(w2)
-    tall = TALL * 2 // dout.element_size() // max(1, block(width) // 128)
     wide = min(WIDE, block(units))
+    tall = back_height(width, wide, dout.element_size(), shared_bytes(dout.device))
     blocks = programs(count, tall)
     each = programs(blocks, max(1, PROGRAMS * processors(dout.device) * wide // units))
     dout, counted = dout.contiguous(), flags.dim() == 0
