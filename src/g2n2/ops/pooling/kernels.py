@@ -87,15 +87,15 @@ def row_spread_kernel(DOUT, FLAGS, DX, N, S: tl.constexpr, P: tl.constexpr, BM: 
 
 
 @triton.jit
-def strided_sum(x, stride, count, c, S: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr):
-    """The sum of `count` rows of S channels, each a stride further than the one before."""
+def strided_sums(x, stride, count, c, S: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr):
+    """`[BM, BC]` sums of every BM-th of `count` rows, each a stride further than the one before."""
     total = tl.zeros([BM, BC], dtype=tl.float32)
     for start in range(0, count, BM):
         i = start + tl.arange(0, BM)
         inside = (i < count)[:, None] & (c < S)[None, :]
         place = x + i[:, None] * stride + c[None, :]
         total += tl.load(place, mask=inside, other=0.0).to(tl.float32)
-    return tl.sum(total, axis=0)
+    return total
 
 
 @triton.jit
@@ -108,18 +108,24 @@ def pool_kernel(
     g = tl.program_id(0)
     c = tl.program_id(1) * BC + tl.arange(0, BC)
     n = tl.load(SIZES + g)
-    if OF_NODES:
-        v = V + tl.load(NODES + g).to(tl.int64) * SV
-        total = strided_sum(v, SV, n, c, SV, FEW, BC)
-        tl.store(OUT + g * width + at_nodes + c, total * per_node, mask=c < SV)
+    m, v = M + tl.load(PAIRS + g) * SM, V + tl.load(NODES + g).to(tl.int64) * SV
+    out = OUT + g * width + c
+    # Everything is read before anything is added up across threads.
+    nodes, diagonal = tl.zeros([FEW, BC], tl.float32), tl.zeros([FEW, BC], tl.float32)
+    every = tl.zeros([BM, BC], tl.float32)
+    if OF_REST:
+        every = strided_sums(m, SM, n * n, c, SM, BM, BC)
     if OF_DIAGONAL or OF_REST:
-        m = M + tl.load(PAIRS + g) * SM
-        diagonal = strided_sum(m, (n + 1) * SM, n, c, SM, FEW, BC)
+        diagonal = strided_sums(m, (n + 1) * SM, n, c, SM, FEW, BC)
+    if OF_NODES:
+        nodes = strided_sums(v, SV, n, c, SV, FEW, BC)
+        tl.store(out + at_nodes, tl.sum(nodes, axis=0) * per_node, mask=c < SV)
+    if OF_DIAGONAL or OF_REST:
+        total = tl.sum(diagonal, axis=0)
         if OF_DIAGONAL:
-            tl.store(OUT + g * width + at_diagonal + c, diagonal * per_node, mask=c < SM)
+            tl.store(out + at_diagonal, total * per_node, mask=c < SM)
         if OF_REST:
-            rest = strided_sum(m, SM, n * n, c, SM, BM, BC) - diagonal
-            tl.store(OUT + g * width + at_rest + c, rest * per_pair, mask=c < SM)
+            tl.store(out + at_rest, (tl.sum(every, axis=0) - total) * per_pair, mask=c < SM)
 
 
 @triton.jit
