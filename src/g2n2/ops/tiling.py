@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
-SHARED_BYTES = {80: 166_912, 89: 101_376, 90: 232_448}
-"""Of shared memory a program may have, by compute capability: an A100, an RTX 4090, an H200."""
-LEAST = 16
-"""Of a tile's side: what a tensor core wants."""
+WIDE, ROOM = 128, 160 * 1024
+"""Channels from which on a tile takes more shared memory than that of small cards."""
 INTERPRETED_PROCESSORS = 8
 """Stands for a device in Triton's interpreter: enough for partial sums to be several."""
 
 
 def block(width: int) -> int:
     """A tile's side: the next power of two, and at least the 16 a tensor core wants."""
-    return max(LEAST, 1 << (width - 1).bit_length()) if width else LEAST
+    return max(16, 1 << (width - 1).bit_length()) if width else 16
 
 
 def programs(count: int, each: int) -> int:
@@ -32,18 +28,15 @@ def processors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
-def shared_bytes(device: torch.device) -> int:
-    """Bytes of shared memory a program may have on a device."""
-    if device.type != "cuda":
-        return max(SHARED_BYTES.values())
-    return int(torch.cuda.get_device_properties(device).shared_memory_per_block_optin)
+def narrowed(size: int, width: int, device: torch.device) -> int:
+    """A tile's side beside one of `width` channels, less where shared memory is small.
 
-
-def fitting(side: int, bytes_of: Callable[[int], int], shared: int) -> int:
-    """A tile's side, halved until what it takes fits the shared memory."""
-    while side > LEAST and bytes_of(side) > shared:
-        side //= 2
-    return side
+    An A100, H100 or H200 has room for whole tiles, cards of 99 KiB for half as wide ones.
+    """
+    if device.type != "cuda" or width <= WIDE:
+        return size
+    room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    return size // 2 if room < ROOM else size
 
 
 def as_rows(x: Tensor) -> Tensor:
