@@ -50,6 +50,7 @@ class Counted:
 def launches(monkeypatch):
     """How often each kernel has been launched, by its name."""
     pytest.importorskip("triton", reason="the kernels need triton")
+    from g2n2.ops.absolute_error import kernels as absolute_error
     from g2n2.ops.adam import kernels as adam
     from g2n2.ops.gathering import kernels as gathering
     from g2n2.ops.norms import kernels as norms
@@ -61,8 +62,8 @@ def launches(monkeypatch):
     from g2n2.ops.tiled_rules import kernels as tiled_rules
 
     counts = Counter()
-    families = (adam, edges, gathering, norms, pooling, rule_kernels, selecting, sums, tiled_rules)
-    for module in families:
+    families = (absolute_error, adam, edges, gathering, norms, pooling, rule_kernels, selecting)
+    for module in (*families, sums, tiled_rules):
         for name in [name for name in vars(module) if name.endswith("_kernel")]:
             family = module.__name__.split(".")[2]
             counted = Counted(f"{family}.{name}", getattr(module, name), counts)

@@ -84,7 +84,7 @@ def test_a_step_gives_away_its_gradients(monkeypatch):
             self.model, self.optimiser, self.store, self.task = model, optimiser, store, task
 
         def step(self, indices, rate, number):
-            batch = self.store.batch(torch.from_numpy(indices), self.store.widest(indices))
+            batch = self.store.packed(indices)
             total, known = self.task.loss(self.model(batch), batch.targets)
             (total / known).backward()
             self.optimiser.step()

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from g2n2.ops.precision import float32_products
 from kernel_checks import DEVICE, LOW, assert_twins, drawn
 
 pytest.importorskip("triton", reason="the kernels need triton")
@@ -59,7 +60,16 @@ def test_rows(count, width, hidden, out, bias, residual, dtype, launches, poison
     assert not value[flags == 0].any(), "rows that are not there are zero"
     ends = "pair_mlp.finish_kernel" if dtype == torch.float32 else "pair_mlp.out_kernel"
     assert {ends, "pair_mlp.back_kernel"} <= set(launches)
-    assert launches["sums.column_sums_kernel"] == 1
+    assert launches["sums.column_sums_kernel"] == 1 + bias
+
+
+def test_tensor_cores_take_float32_in_tf32(launches, poisoned):
+    """Which the interpreter computes in full."""
+    flags, given = flags_of((2, 7)), row_leaves((2, 7), 5, 80, 17, torch.float32)
+    ops = on_rows(rows.mix_rows, flags), on_rows(mixed_plainly, flags)
+    with float32_products(tf32=True):
+        assert_twins(*ops, given, torch.float32, 1e3 if DEVICE.type == "cuda" else 1.0)
+    assert "pair_mlp.out_kernel" in launches
 
 
 @pytest.mark.parametrize("dtype", LOW, ids=str)

@@ -1,123 +1,76 @@
-"""Sums of a matrix memory over its diagonal, beside it and over rows."""
+"""Sums over nodes and pairs of packed graphs, against the plain ones."""
 
 import pytest
 import torch
 
-from g2n2.ops.pooling import reference
-from kernel_checks import DEVICE, LOW, assert_near, drawn, unequal_mask
+from g2n2.ops import packed
+from g2n2.ops.packing import Packing
+from kernel_checks import DEVICE, LOW, assert_near, drawn
 
 pytest.importorskip("triton", reason="the kernels need triton")
 from g2n2.ops.pooling import triton
 
-SIZES = [1, 7, 16, 17, 29, 32]
+POOLS = ("off-diagonal", "nodes", "diagonal")
+UNIT = 3.0
 
 
-def check(mask, width, dtype, factor=1.0):
+def plain(matrix, vector, packing):
+    """The same by `ops.packed` and a loop over graphs."""
+    diagonal, rest = packed.pair_sums(matrix, packing)
+    nodes = torch.stack([part.sum(0) for part in vector.split(packing.sizes.tolist())])
+    return torch.cat([rest / UNIT**2, nodes / UNIT, diagonal / UNIT], dim=1)
+
+
+def check(sizes, widths, dtype, factor=1.0):
     """Sums are float32 whatever the memory is; its gradient has its own dtype."""
     torch.manual_seed(8)
-    batch, nodes = mask.shape
-    memory = drawn(batch, nodes, nodes, width, dtype=dtype)  # padding is not zero
-    wide = memory.detach().double().requires_grad_()
-    found, expected = triton.sums(memory, mask), reference.sums(wide, mask)
-    for got, want in zip(found, expected, strict=True):
-        assert_near("sum", got, want, torch.float32, 5 * factor)
-    weights = [torch.randn(batch, width, device=mask.device) for _ in found]
-    slopes = [
-        torch.autograd.grad(sum((w * s).sum() for w, s in zip(weights, sums, strict=True)), leaf)
-        for sums, leaf in ((found, memory), (expected, wide))
+    known = Packing(sizes, DEVICE, padded=False)
+    counts = torch.cat([known.sizes, known.sizes.new_zeros(1)])
+    packing = Packing.within(counts, known.most, known.nodes + 5, known.pairs + 70)
+    rows = [(packing.pairs, known.pairs), (packing.nodes, known.nodes)]
+    leaves = [drawn(n, w, dtype=dtype) for (n, _), w in zip(rows, widths, strict=True)]
+    wide = [
+        x.detach()[:n].double().requires_grad_() for x, (_, n) in zip(leaves, rows, strict=True)
     ]
-    assert_near("gradient", slopes[0][0], slopes[1][0], dtype, factor)
+    found = triton.packed_pools(*leaves, packing.index, POOLS, UNIT)
+    expected = plain(*wide, known)
+    assert_near("sum", found[:-1], expected, torch.float32, 5 * factor)
+    assert not found[-1].any(), "an empty graph"
+    weights = torch.randn(expected.shape, device=DEVICE)
+    slopes = torch.autograd.grad((found[:-1] * weights).sum(), leaves)
+    wanted = torch.autograd.grad((expected * weights).sum(), wide)
+    for got, want in zip(slopes, wanted, strict=True):
+        assert_near("gradient", got[: len(want)], want, dtype, factor)
+        assert not got[len(want) :].any(), "rows of no graph"
 
 
 @pytest.mark.parametrize("dtype", LOW, ids=str)
-@pytest.mark.parametrize("width", [1, 16, 21])
-def test_kernels_give_what_the_reference_gives(width, dtype, launches, poisoned):
-    check(unequal_mask(7), width, dtype)
-    assert launches == {"pooling.forward_kernel": 1, "pooling.backward_kernel": 1}
+@pytest.mark.parametrize("widths", [(1, 16), (21, 5)])
+def test_kernels_give_the_sums(widths, dtype, launches, poisoned):
+    check([1, 7, 4], widths, dtype)
+    assert launches == {"pooling.pool_kernel": 1, "pooling.pool_back_kernel": 1}
 
 
-@pytest.mark.parametrize("nodes", SIZES)
-def test_odd_sizes(nodes, poisoned):
-    check(unequal_mask(nodes), 5, torch.float32)
+def test_graphs_of_more_pairs_than_a_program_takes_at_once(poisoned):
+    check([17, 29], (5, 3), torch.float32)
 
 
 def test_counted_by_hand():
-    """Ones on the diagonal, tens beside it, thousands at the padding."""
-    mask = unequal_mask(5)
-    memory = torch.full((2, 5, 5, 3), 1000.0, device=DEVICE)
-    for graph, nodes in enumerate((5, 3)):
-        memory[graph, :nodes, :nodes] = 10.0
-        for i in range(nodes):
-            memory[graph, i, i] = 1.0
-    for sums in (reference.sums, triton.sums):
-        diagonal, beside = sums(memory, mask)
-        assert diagonal.tolist() == [[5.0] * 3, [3.0] * 3]
-        assert beside.tolist() == [[200.0] * 3, [60.0] * 3]
-
-
-def test_one_sum_alone_has_its_gradient(poisoned):
-    mask = unequal_mask(4)
-    memory = drawn(2, 4, 4, 3, dtype=torch.float32)
-    diagonal, _ = triton.sums(memory, mask)
-    diagonal.sum().backward()
-    ones = torch.eye(4, device=DEVICE) * mask[:, None]
-    assert torch.equal(memory.grad, ones.unsqueeze(-1).expand_as(memory))
-
-
-def test_strides_of_any_kind(poisoned):
-    mask = unequal_mask(6)
-    memory = drawn(2, 6, 6, 9, dtype=torch.float32)
-    sliced = memory[..., 2:7].transpose(1, 2)
-    for got, want in zip(
-        triton.sums(sliced, mask), reference.sums(sliced.double(), mask), strict=True
+    """Ones on the diagonal, tens beside it."""
+    packing = Packing([3, 5], DEVICE, padded=False)
+    rows = torch.full((packing.pairs, 3), 10.0, device=DEVICE)
+    rows[packing.diagonal] = 1.0
+    for diagonal, beside in (
+        packed.pair_sums(rows, packing),
+        triton.packed_sums(rows, packing.index),
     ):
-        assert_near("sum", got, want, torch.float32, 5.0)
-
-
-def check_rows(mask, width, dtype, factor=1.0):
-    torch.manual_seed(8)
-    batch, nodes = mask.shape
-    memory = drawn(batch, nodes, nodes, width, dtype=dtype)  # padding is not zero
-    wide = memory.detach().double().requires_grad_()
-    found, expected = triton.row_sums(memory, mask), reference.row_sums(wide, mask)
-    assert_near("sum", found, expected, torch.float32, 5 * factor)
-    weights = torch.randn(batch, nodes, width, device=mask.device)
-    slopes = [
-        torch.autograd.grad((weights * sums).sum(), leaf)[0]
-        for sums, leaf in ((found, memory), (expected, wide))
-    ]
-    assert_near("gradient", *slopes, dtype, factor)
-
-
-@pytest.mark.parametrize("dtype", LOW, ids=str)
-@pytest.mark.parametrize(("nodes", "width"), [(1, 1), (7, 21), (32, 16), (33, 5)])
-def test_row_sums(nodes, width, dtype, launches, poisoned):
-    check_rows(unequal_mask(nodes), width, dtype)
-    assert launches == {"pooling.row_kernel": 1, "pooling.row_spread_kernel": 1}
-
-
-def test_rows_counted_by_hand():
-    mask = unequal_mask(3)
-    memory = torch.full((2, 3, 3, 2), 1000.0, device=DEVICE)
-    memory[0], memory[1, :2, :2] = 1.0, 10.0
-    for row_sums in (reference.row_sums, triton.row_sums):
-        assert row_sums(memory, mask)[..., 0].tolist() == [[3.0] * 3, [20.0, 20.0, 0.0]]
+        assert diagonal.tolist() == [[3.0] * 3, [5.0] * 3]
+        assert beside.tolist() == [[60.0] * 3, [200.0] * 3]
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", LOW, ids=str)
-def test_qm9_sizes_on_a_gpu(dtype, launches, poisoned):
+def test_qm9_sizes_on_a_gpu(dtype, poisoned):
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
-    sizes = torch.randint(4, 30, (128,), device="cuda")
-    check(torch.arange(29, device="cuda") < sizes[:, None], 64, dtype, factor=3.0)
-    assert sum(launches.values()) == 2
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("dtype", LOW, ids=str)
-def test_row_sums_of_a_grid_on_a_gpu(dtype, launches, poisoned):
-    if not torch.cuda.is_available():
-        pytest.skip("no CUDA device")
-    check_rows(torch.ones(1, 900, dtype=torch.bool, device="cuda"), 32, dtype, factor=3.0)
-    assert sum(launches.values()) == 2
+    check(torch.randint(4, 30, (128,)).tolist(), (64, 64), dtype, factor=3.0)

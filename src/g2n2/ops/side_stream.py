@@ -31,6 +31,12 @@ class Branch:
             device = torch.device("cuda", torch.cuda.current_device())
             if device not in _branches:
                 _branches[device] = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+                # A branch has gradients of weights; autograd waits for them, and warns.
+                warn = getattr(
+                    torch.autograd.graph, "set_warn_on_accumulate_grad_stream_mismatch", None
+                )
+                if warn is not None:
+                    warn(False)
             self.stream = _branches[device]
             self._opened = torch.cuda.stream(self.stream)
         self._used = False

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+WIDE, ROOM = 128, 160 * 1024
+"""Channels from which on a tile takes more shared memory than that of small cards."""
 INTERPRETED_PROCESSORS = 8
 """Stands for a device in Triton's interpreter: enough for partial sums to be several."""
 
@@ -24,6 +26,17 @@ def processors(device: torch.device) -> int:
     if device.type != "cuda":
         return INTERPRETED_PROCESSORS
     return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def narrowed(size: int, width: int, device: torch.device) -> int:
+    """A tile's side beside one of `width` channels, less where shared memory is small.
+
+    An A100, H100 or H200 has room for whole tiles, cards of 99 KiB for half as wide ones.
+    """
+    if device.type != "cuda" or width <= WIDE:
+        return size
+    room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    return size // 2 if room < ROOM else size
 
 
 def as_rows(x: Tensor) -> Tensor:

@@ -13,7 +13,9 @@ from g2n2.bench import Precision
 from g2n2.errors import DataError
 
 Device = Literal["cpu", "cuda"]
-Peer = Literal["reference", "ppgn", "block-diagonal", "bmm"]
+Peer = Literal[
+    "reference", "compiled", "ppgn", "block-diagonal", "floydnet", "gine", "schnet", "bmm"
+]
 
 GIB = 1024**3
 

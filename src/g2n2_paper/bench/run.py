@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ import torch
 
 from g2n2 import bench
 from g2n2.atomic_files import replace_file
-from g2n2.data.batching import padding_waste
 from g2n2.data.graph_set import GraphSet, Ints, Target, plain_graphs
 from g2n2.data.qm9 import load_qm9
 from g2n2.errors import DataError
@@ -29,7 +29,7 @@ from g2n2.ops.precision import float32_products
 from g2n2.training.processes import out_of_memory
 from g2n2.training.run_folder import provenance
 
-from . import block_diagonal, measures
+from . import block_diagonal, measures, peers
 from .cases import Case, Peer
 
 Row = Mapping[str, Any]
@@ -45,6 +45,15 @@ TABLE_SECONDS = 45.0
 """A table of cases without floors: those left after so long are skipped."""
 PEAK = bench.Effort(repeats=5, seconds=0.1)
 NO_MEMORY = "memory does not suffice"
+MODULES = {"floydnet": "floydnet", "gine": "torch_geometric", "schnet": "torch_geometric"}
+"""What a peer needs."""
+LAYOUTS: dict[str, str] = {
+    "gine": "edge list",
+    "schnet": "edge list",
+    "block-diagonal": "pairs",
+    "ppgn": "packed",
+}
+"""Of a peer's batches, where they are not padded."""
 
 
 class SkippedError(Exception):
@@ -196,10 +205,15 @@ class Bench:
             "flops_per_byte": measures.flops_per_byte(case, sizes),
             "peak_bytes": memory.bytes(),
             "ready_seconds": ready,
-            "padding_waste": padding_waste(sizes, work.batches),
+            "padding_waste": 0.0,
         }
-        peers = {peer: self._peer(case, work, peer, timing.seconds, ours) for peer in case.peers}
-        return {"figures": figures, "check": checked, "peers": peers}
+        beside = {peer: self._peer(case, work, peer, timing.seconds, ours) for peer in case.peers}
+        return {
+            "figures": figures,
+            "layout": {"batches": "random", "rows": "packed"},
+            "check": checked,
+            "peers": beside,
+        }
 
     def _peer(
         self, case: Case, work: bench.Workload, peer: Peer, seconds: float, ours: bench.Pass | None
@@ -218,13 +232,29 @@ class Bench:
         except (RuntimeError, MemoryError) as error:
             return {"skipped": NO_MEMORY if out_of_memory(error) else _first_line(error)}
         graphs = len(work.graphs) / timing.seconds
-        return {"graphs_per_second": graphs, "spread": timing.spread, "ratio": ratio}
+        return {
+            "graphs_per_second": graphs,
+            "spread": timing.spread,
+            "ratio": ratio,
+            "layout": LAYOUTS.get(peer, "padded"),
+        }
 
     def _peer_pass(self, case: Case, work: bench.Workload, peer: Peer) -> bench.Pass:
-        """PPGN the way ours goes, the reference and the released algorithm step by step."""
+        """PPGN the way ours goes, what is compiled as a CUDA graph, all others step by step."""
         if peer == "ppgn":
             return bench.fast_pass(work, work.network("PPGN", "ppgn"), case.training, case.graphed)
+        if peer in MODULES and find_spec(MODULES[peer]) is None:
+            raise SkippedError(f"{MODULES[peer]} is not installed")
+        if peer in peers.SPARSE:
+            return peers.sparse_pass(work, peer, case.training)
+        if peer in ("compiled", "floydnet") and self.device.type != "cuda":
+            raise SkippedError("CUDA graphs need a GPU")
+        if peer == "floydnet":
+            return peers.compiled_pass(work, peers.Floyd(work).to(self.device), case.training)
         model = work.network()
+        if peer == "compiled":
+            model = bench.reference(model, torch.float32)
+            return peers.compiled_pass(work, model, case.training)
         if peer == "reference":
             model = bench.reference(model, torch.float32)
             return bench.eager_pass(work, model, bench.forward_of(model), case.training)

@@ -26,8 +26,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "batch": ("batch", *_SCALING),
     "width": ("width", *_SCALING),
     "": (
-        "case", "graphs/s", "spread", "TFLOP/s", "of peak", "GiB", "× reference", "× PPGN",
-        "× block-diagonal", "floor", "met",
+        "case", "graphs/s", "spread", "TFLOP/s", "of peak", "GiB", "× reference", "× compiled",
+        "× PPGN", "× block-diagonal", "× FloydNet", "× GINE", "× SchNet", "floor", "met",
     ),
 }  # fmt: skip
 """Columns of each group; "" is for networks at QM9's sizes."""
@@ -48,8 +48,12 @@ SHARES = {"spread": "spread", "of peak": "share_of_peak"} | {p: p for p in (*PAR
 OLDER = "measured with older kernels"
 PEERS = {
     "× reference": "reference",
+    "× compiled": "compiled",
     "× PPGN": "ppgn",
     "× block-diagonal": "block-diagonal",
+    "× FloydNet": "floydnet",
+    "× GINE": "gine",
+    "× SchNet": "schnet",
     "× cuBLAS": "bmm",
 }
 PRECISIONS = {
@@ -61,8 +65,11 @@ PRECISIONS = {
 
 
 def group_table(rows: Sequence[Row], group: str) -> pd.DataFrame:
-    """The results of a group; one that was not measured says why."""
-    headers = COLUMNS.get(group, COLUMNS[""])
+    """The results of a group; one that was not measured says why, peers of none have no column."""
+    known = {"× reference", "× PPGN", "× block-diagonal"} | {
+        header for header, peer in PEERS.items() if any(peer in row["peers"] for row in rows)
+    }
+    headers = [h for h in COLUMNS.get(group, COLUMNS[""]) if h not in PEERS or h in known]
     lines = []
     for row in rows:
         cells = [cell(row, header) for header in headers]

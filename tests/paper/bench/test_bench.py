@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from g2n2 import bench as library
 from g2n2.bench import Effort, Workload, drawn_molecules
 from g2n2.errors import DataError
-from g2n2.ops import packed_mlp
+from g2n2.ops import packed, packed_mlp
 from g2n2_paper.bench import block_diagonal, cases, measures, run
 from g2n2_paper.bench.block_diagonal import Blocks
 from g2n2_paper.bench.cases import Case, cases_for
@@ -152,14 +152,15 @@ def test_equality_is_checked_with_hidden_layers_kept_and_not_kept(bench, monkeyp
     case = replace(TINY, nodes=0, width=8, layers=2, batch=1, batches=40)
     assert bench._compared(case)
     real = packed_mlp.mix
-    wrong = lambda *a, **k: (1.0 if packed_mlp.KEPT_BYTES else 1.5) * real(*a, **k)  # noqa: E731
+    kept = packed.KEPT_BYTES
+    wrong = lambda *a, **k: (1.0 if kept["cpu"] else 1.5) * real(*a, **k)  # noqa: E731
     monkeypatch.setattr(packed_mlp, "mix", wrong)
     with pytest.raises(run.DiffersError):
         bench._compared(case)
-    before = packed_mlp.KEPT_BYTES
+    before = dict(kept)
     with pytest.raises(ZeroDivisionError), hidden_layers(False, CPU):
-        _ = 1 / packed_mlp.KEPT_BYTES
-    assert before == packed_mlp.KEPT_BYTES
+        _ = 1 / kept["cpu"]
+    assert before == kept
 
 
 def test_the_product_beside_the_batched_product(bench):

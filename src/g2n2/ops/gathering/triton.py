@@ -13,7 +13,7 @@ from ..rule_kernels.triton import TAIL
 from ..tiling import block, programs
 from . import kernels
 
-BLOCK = 2048
+BLOCK = 4096
 """Numbers a program copies."""
 GRAPHS = 1024
 """Graphs whose places are summed up at once."""

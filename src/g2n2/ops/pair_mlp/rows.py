@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from ..precision import dot_precision
 from ..side_stream import grads_reach_leaves_directly, on_side_stream
 from ..sums.triton import column_sums
-from ..tiling import block, processors, programs
+from ..tiling import block, narrowed, processors, programs
 from .kernels import edges
 from .reference import Map
 
@@ -69,19 +69,19 @@ class _MixRows(torch.autograd.Function):
         flags, w1, w2, rows, hidden = ctx.saved_tensors
         shape, (width, units) = grads[0].shape, w2.shape
         fused = hidden.dtype != torch.float32
-        flow, dpre, sums = _back(grads[0].reshape(len(rows), -1), flags, w2, hidden, fused)
+        flow, dpre, *sums = _back(grads[0].reshape(len(rows), -1), flags, w2, hidden, fused)
         drows = torch.mm(dpre, w1).view(*shape[:-1], -1)
-        with on_side_stream(ctx.on_side_stream, flow, dpre, rows, hidden, sums):
+        with on_side_stream(ctx.on_side_stream, flow, dpre, rows, hidden, *sums):
             dw1 = torch.mm(dpre.T, rows)
-            total = column_sums(sums, w1.dtype)
-            *weight, db1, db2 = total.split([width * units] * fused + [units, width])
-            dw2 = weight[0].view(width, units) if fused else torch.mm(flow.T, hidden)
+            total, weight = column_sums(sums[0], w1.dtype), width * units * fused
+            dw2 = total[:weight].view(width, units) if fused else torch.mm(flow.T, hidden)
+            db2 = column_sums(sums[1], w1.dtype) if ctx.biases[1] else None
         return (
             drows,
             dw1,
-            db1 if ctx.biases[0] else None,
+            total[weight:] if ctx.biases[0] else None,
             dw2,
-            db2 if ctx.biases[1] else None,
+            db2,
             None,
             flow.view(shape) if ctx.add else None,
         )
@@ -91,15 +91,18 @@ def _out(
     hidden: Tensor, w2: Tensor, b2: Tensor | None, flags: Tensor, residual: Tensor | None
 ) -> Tensor:
     """The second map, with the residual and the flags: one kernel where tensor cores take it."""
-    if hidden.dtype == torch.float32:
+    single = hidden.dtype == torch.float32
+    if single and dot_precision() == "ieee":
         out = hidden @ w2.T if b2 is None else torch.addmm(b2, hidden, w2.T)
         _finish(out, residual, flags)
         return out
     (count, units), width = hidden.shape, len(w2)
     out = hidden.new_empty(count, width)
-    edges.out_kernel[(programs(count, TALL),)](
+    tall = TALL // 2 if single else TALL
+    edges.out_kernel[(programs(count, tall),)](
         hidden, w2.contiguous(), b2, None if residual is None else residual.contiguous(), flags,
-        out, count, units, SO=width, PO=block(width), BM=TALL, BH=min(64, block(units)),
+        out, count, units, SO=width, PO=block(width), BM=tall,
+        BH=narrowed(min(WIDE // 2 if single else WIDE, block(units)), width, out.device),
         BIAS=b2 is not None, ADD=residual is not None, COUNTED=flags.dim() == 0,
         PRECISION=dot_precision(), num_warps=4 if width <= 64 else 8,
     )  # fmt: skip
@@ -117,23 +120,23 @@ def _finish(rows: Tensor, residual: Tensor | None, flags: Tensor) -> None:
 
 def _back(
     dout: Tensor, flags: Tensor, w2: Tensor, hidden: Tensor, fused: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of the rows that are there and of the hidden layer, and partial sums: those of the
-    second weight's gradient if `fused`, of the hidden layer's and of the rows'."""
+) -> tuple[Tensor, ...]:
+    """Gradients of the rows that are there and of the hidden layer, and partial sums: of the second
+    weight's gradient if `fused`, with those of the hidden layer; and of the rows."""
     count, units = hidden.shape
     width = len(w2)
     tall = TALL * 2 // dout.element_size() // max(1, block(width) // 128)
-    wide = min(WIDE, block(units))
+    wide = narrowed(min(WIDE, block(units)), width, dout.device)
     blocks = programs(count, tall)
     each = programs(blocks, max(1, PROGRAMS * processors(dout.device) * wide // units))
     dout, counted = dout.contiguous(), flags.dim() == 0
     flow, dpre = dout if counted else torch.empty_like(dout), torch.empty_like(hidden)
     turns, walks = programs(units, wide), programs(blocks, each)
-    length = width * units * fused + units + width
-    sums = dout.new_empty(walks, length, dtype=torch.float32)
+    sums = dout.new_empty(walks, width * units * fused + units, dtype=torch.float32)
+    along = dout.new_empty(walks * turns, width, dtype=torch.float32)
     edges.back_kernel[(turns, walks)](
-        dout, flags, w2.contiguous(), hidden, flow, dpre, sums, count, units, each,
+        dout, flags, w2.contiguous(), hidden, flow, dpre, sums, along, count, units, each,
         SO=width, PO=block(width), BM=tall, BH=wide, WEIGHT=fused, COUNTED=counted,
         PRECISION=dot_precision(), num_warps=4,
     )  # fmt: skip
-    return flow, dpre, sums
+    return flow, dpre, sums, along

@@ -142,16 +142,15 @@ def _parts(rule: KernelRule, z: Tensor) -> int:
 
 def _multiplying(rule: KernelRule, z: Tensor, index: GraphIndex) -> dict[str, Any]:
     """What kernels that multiply are told besides."""
-    wide = z.element_size() // 2
-    settings = {
+    return {
         "S": rule.width,
         "P": _tile(index.most),
-        "BC": CHANNELS // wide,
+        "BC": CHANNELS * 2 // z.element_size(),
         "POWER": rule.power,
         "PRECISION": batched_precision(),
-        "num_warps": WARPS // wide,
+        "num_warps": WARPS,
+        "maxnreg": REGISTERS,
     }
-    return settings | ({"maxnreg": REGISTERS} if wide == 1 else {})
 
 
 def _tile(nodes: int) -> int:

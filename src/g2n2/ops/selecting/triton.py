@@ -17,7 +17,7 @@ from ..norms.triton import normalise, normalise_back
 from ..precision import dot_precision
 from ..side_stream import grads_reach_leaves_directly, on_side_stream
 from ..sums.triton import column_sums
-from ..tiling import as_rows, block, programs
+from ..tiling import as_rows, block, narrowed, programs
 from . import kernels
 
 ROWS, OPERANDS = 64, 64
@@ -82,7 +82,8 @@ def _selected(
     rows = max(16, ROWS * 128 // max(128, block(width) * memory.element_size()))
     kernels.select_kernel[(programs(count, rows),)](
         memory, gain, weight, read, selected, count, small, operands, read.stride(-2),
-        S=width, P=block(width), BM=rows, BK=min(OPERANDS, block(operands)),
+        S=width, P=block(width), BM=rows,
+        BK=narrowed(min(OPERANDS, block(operands)), width, memory.device),
         PRECISION=dot_precision(), num_warps=4,
     )  # fmt: skip
     return read, selected

@@ -75,15 +75,15 @@ def out_kernel(
 
 @triton.jit
 def back_kernel(
-    DOUT, FLAGS, W2, HIDDEN, FLOW, DPRE, SUMS, count, H, each,
+    DOUT, FLAGS, W2, HIDDEN, FLOW, DPRE, SUMS, ALONG, count, H, each,
     SO: tl.constexpr, PO: tl.constexpr, BM: tl.constexpr, BH: tl.constexpr,
     WEIGHT: tl.constexpr, COUNTED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """BH units of `dpre = (dout W₂) ⊙ (hidden > 0)`, dout cleared where rows are not there.
 
-    A program walks over `each` blocks of rows. Its row of SUMS has the gradient of W₂ (WEIGHT),
-    `[SO, H]`, the sums of dpre, and the sums of dout. Of those who walk the same rows, each in turn
-    writes the cleared dout of a block; where rows are COUNTED it is clear already.
+    A program walks over `each` blocks of rows. A row of SUMS has the gradient of W₂ (WEIGHT),
+    `[SO, H]`, and the sums of dpre. Of the programs that walk the same rows, each in turn adds dout
+    of a block to ALONG, and writes it cleared; where rows are COUNTED it is clear already.
     """
     turn, turns = tl.program_id(0), tl.num_programs(0)
     h = turn * BH + tl.arange(0, BH)
@@ -105,15 +105,13 @@ def back_kernel(
             dw2 = tl.dot(tl.trans(dout), hidden, dw2, input_precision=PRECISION)
         down += tl.sum(value, axis=0)
         tl.store(DPRE + places(rows, H, h), value.to(DPRE.dtype.element_ty), mask=inside & unit)
-        if not COUNTED:  # noqa: SIM102
-            if block % turns == turn:
-                stored(dout, FLOW, rows, count, SO, PO)
-        if turn == 0:
+        if block % turns == turn:
             along += tl.sum(dout.to(tl.float32), axis=0)
-    sums = SUMS + tl.program_id(1).to(tl.int64) * (SO * H * WEIGHT + H + SO)
+            if not COUNTED:
+                stored(dout, FLOW, rows, count, SO, PO)
+    sums = SUMS + tl.program_id(1).to(tl.int64) * (SO * H * WEIGHT + H)
     if WEIGHT:
         tl.store(sums + o[:, None] * H + h[None, :], dw2, mask=(o < SO)[:, None] & unit)
         sums += SO * H
     tl.store(sums + h, down, mask=h < H)
-    if turn == 0:
-        tl.store(sums + H + o, along, mask=o < SO)
+    tl.store(ALONG + (tl.program_id(1) * turns + turn) * SO + o, along, mask=o < SO)

@@ -1,0 +1,62 @@
+"""Networks of others on our batches."""
+
+import numpy as np
+import pytest
+import torch
+
+from g2n2.bench import Workload, drawn_molecules
+from g2n2_paper.bench import peers
+from g2n2_paper.bench.cases import cases_for
+from g2n2_paper.bench.run import Bench
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def work():
+    return Workload.of(drawn_molecules(6), 3, CPU, "modern", width=8, layers=2)
+
+
+def test_pyg_batches_hold_the_same_molecules(work):
+    pytest.importorskip("torch_geometric", reason="a batch of PyG")
+    graphs, indices = work.graphs, work.batches[0]
+    data = peers._joined(work, indices)
+    assert data.num_graphs == len(indices)
+    assert data.edge_index.shape[1] == graphs.edge_counts[indices].sum()
+    torch.testing.assert_close(data.y, torch.from_numpy(graphs.targets[indices]).float())
+    sizes = graphs.sizes[indices]
+    assert data.pairs.shape[1] == (sizes * (sizes - 1)).sum()
+    left, right = data.pairs
+    assert torch.equal(data.batch[left], data.batch[right]), "pairs stay within a molecule"
+    torch.testing.assert_close((data.pos[left] - data.pos[right]).norm(dim=1), data.distances)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("peer", sorted(peers.SPARSE))
+def test_networks_of_pyg_take_a_pass(work, peer, training):
+    pytest.importorskip("torch_geometric", reason="a network of PyG")
+    peers.sparse_pass(work, peer, training)()
+
+
+def test_floydnet_ignores_padding(work):
+    pytest.importorskip("floydnet", reason="FloydNet is not installed")
+    torch.manual_seed(0)
+    network = peers.Floyd(work)
+    torch.nn.init.normal_(network.blocks[0].c_proj.weight)  # blocks are the identity at first
+    smallest = np.array([int(np.argmin(work.graphs.sizes))])
+    found = []
+    for chosen in (smallest, np.array([*smallest, int(np.argmax(work.graphs.sizes))])):
+        batch = work.batch(chosen)
+        found.append(network(batch.adjacency, batch.nodes, batch.edges, batch.mask)[:1])
+    torch.testing.assert_close(*found)
+
+
+def test_a_peer_that_cannot_run_says_why(work, monkeypatch):
+    (case,) = cases_for("cuda", ["train-128-bf16-modern"])
+    bench = Bench(CPU, quick=True)
+    ours = 1.0
+    assert "need a GPU" in bench._peer(case, work, "compiled", ours, None)["skipped"]
+    monkeypatch.setattr("g2n2_paper.bench.run.find_spec", lambda name: None)
+    for peer, module in (("gine", "torch_geometric"), ("floydnet", "floydnet")):
+        row = bench._peer(case, work, peer, ours, None)
+        assert row == {"skipped": f"{module} is not installed"}
