@@ -107,7 +107,7 @@ class _WordTable:
         """The words of exactly this size that equal no smaller one."""
         seen = self.seen.setdefault(sort, set())
         kept = []
-        for rule in self.grammar.ofvariable_named(sort):
+        for rule in self.grammar.of_sort(sort):
             for fillings in self._fillings(rule.holes, size - operation_count(rule.body)):
                 term = fill(rule.body, fillings)
                 marks = frozenset(self.marks[: sort.scope])
