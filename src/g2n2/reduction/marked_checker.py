@@ -30,6 +30,7 @@ from ..language.terms import (
     Hole,
     Leaf,
     MarkSum,
+    Number,
     Term,
     apply,
     fill,
@@ -147,7 +148,9 @@ def _owed(small: list[Rule], innermost: bool, where: str) -> Iterator[tuple[Key,
     products = (S, Hole(S) @ Hole(S)) in small
     yield ("count", MARK_RULE, ()), ONE.T @ ONE
     for head, body in small:
-        if head == S and S not in holes(body):
+        if isinstance(body, Number):
+            require(body.value == 1, f"{where}: {body} is no product of sentences")
+        elif head == S and S not in holes(body):
             yield ("return", (head, body), ()), _filled(body)
         elif head == S:
             require(set(holes(body)) == {S} and not leaves(body), f"{where}: {body} is no product")

@@ -39,6 +39,7 @@ from ..language.terms import (
     Hole,
     Leaf,
     MarkSum,
+    Number,
     Term,
     apply,
     fill,
@@ -185,7 +186,7 @@ def owed_laws(inner: Grammar, innermost: bool) -> Iterator[Obligation]:
     """
     yield Obligation("count", _MARK_RULE, (), ONE.T @ ONE)
     for rule in inner.sentence_rules:
-        if S not in rule.holes:
+        if S not in rule.holes and not isinstance(rule.body, Number):
             yield Obligation("return", rule, (), _filled(rule))
     if not innermost or any(rule.holes == (S, S) for rule in inner.sentence_rules):
         return
