@@ -88,21 +88,6 @@ class Problem:
         truth = graphs.targets[graphs.splits["test"]]
         return self.metrics(metrics(Task.of(graphs), predicted, truth)["all"])
 
-    def cell(
-        self,
-        contender: str,
-        settings: Mapping[str, Any],
-        run: Callable[[Job], Measurement],
-        lacks: Callable[[], str],
-    ) -> Cell:
-        name = f"{self.molecules.name}/{self.split}/{contender}"
-        settings = {**settings, "limit": self.effort.limit}
-
-        def missing(job: Job) -> str:
-            return self.molecules.missing(job.data) or lacks()
-
-        return Cell("molecules", name, run, settings, self.seed, missing=missing)
-
 
 def cells(smoke: bool = False) -> list[Cell]:
     """All cells, those of a set and a contender after each other, since they share features."""
@@ -118,64 +103,73 @@ def cells(smoke: bool = False) -> list[Cell]:
 
 
 def contender_cell(contender: str, problem: Problem) -> Cell:
-    if contender in FORESTS:
-        return forest_cell(contender, problem)
-    return chemprop_cell(problem) if contender == "Chemprop" else network_cell(contender, problem)
-
-
-def network_cell(contender: str, problem: Problem) -> Cell:
-    """A network of the library, trained as `g2n2 train` does."""
-    config = RunConfig(
-        problem.molecules.name,
-        split="stored",
-        seed=problem.seed,
-        epochs=problem.effort.epochs,
-        **NETWORKS[contender],
-    )
-
-    def run(job: Job) -> Measurement:
-        graphs, folder = problem.read(job), job.work / "run"
-        label = GPU if job.torch_device().type == "cuda" else CPU
-        trained, seconds = timed(job, label, partial(train, config, folder, job, graphs))
-        return Measurement(
-            done=len(trained.history),
-            unit="epochs",
-            metrics=problem.metrics(trained.scores["all"])
-            | {label: seconds, "parameters": trained.parameters},
-            config=described(RunFolder(folder).config()),
-            data=digests(problem.molecules, graphs) | {"graphs": checksum(graphs)},
-            detail={name: [row[name] for row in trained.history] for name in trained.history[0]},
+    """The cell of a contender; all of them get the same molecules."""
+    molecules, effort = problem.molecules, problem.effort
+    measure: Callable[[GraphSet, Job], Measurement]
+    if contender in NETWORKS:
+        config = RunConfig(
+            molecules.name,
+            split="stored",
+            seed=problem.seed,
+            epochs=effort.epochs,
+            **NETWORKS[contender],
         )
-
-    def lacks() -> str:
-        needs_pyg = contender == "GINE" and not find_spec("torch_geometric")
-        return "GINE is made of PyG's layers: pip install 'g2n2[pyg]'" if needs_pyg else ""
-
-    return problem.cell(contender, run_settings(config), run, lacks)
-
-
-def forest_cell(contender: str, problem: Problem) -> Cell:
-    """A random forest for each target, on the training molecules whose target is known."""
-    settings = {"features": FORESTS[contender], "trees": problem.effort.trees}
+        settings, measure = run_settings(config), partial(train_network, problem, config)
+    elif contender == "Chemprop":
+        settings, measure = {"epochs": effort.chemprop_epochs}, partial(run_chemprop, problem)
+    else:
+        settings = {"features": FORESTS[contender], "trees": effort.trees}
+        measure = partial(run_forests, problem, FORESTS[contender])
+    settings["limit"] = effort.limit
 
     def run(job: Job) -> Measurement:
         graphs = problem.read(job)
-        features, before = featurise(FORESTS[contender], tuple(smiles_of(graphs) or ()))
-        fit = partial(fit_forests, graphs, features, problem.effort.trees, problem.seed)
-        predicted, seconds = timed(job, CPU, fit)
-        return Measurement(
-            done=problem.effort.trees,
-            unit="trees",
-            metrics=problem.score(graphs, predicted) | {CPU: before + seconds},
-            config=settings | {name: version(name) for name in ("scikit-learn", "rdkit")},
-            data=digests(problem.molecules, graphs),
-        )
+        measured = measure(graphs, job)
+        data = digests(molecules, graphs) | dict(measured.data)
+        return replace(measured, config={**measured.config, **settings}, data=data)
 
-    def lacks() -> str:
-        absent = [name for name in ("rdkit", "sklearn") if not find_spec(name)]
-        return f"a random forest needs {' and '.join(absent)}" if absent else ""
+    def missing(job: Job) -> str:
+        return molecules.missing(job.data) or missing_tool(contender)
 
-    return problem.cell(contender, settings, run, lacks)
+    name = f"{molecules.name}/{problem.split}/{contender}"
+    return Cell("molecules", name, run, settings, problem.seed, missing=missing)
+
+
+def missing_tool(contender: str) -> str:
+    """What a contender lacks here; empty if nothing."""
+    of_networks = {"GINE": ("torch_geometric",), "G2N2": ()}
+    needs = of_networks.get(contender, ("rdkit", "sklearn"))
+    if absent := [name for name in needs if not find_spec(name)]:
+        return f"{contender} needs {' and '.join(absent)}, which is not installed"
+    if contender == "Chemprop" and not chemprop_command():
+        return f"no command chemprop: pip install chemprop, or set ${CHEMPROP_VARIABLE} to its path"
+    return ""
+
+
+def train_network(problem: Problem, config: RunConfig, graphs: GraphSet, job: Job) -> Measurement:
+    """A network of the library, trained as `g2n2 train` does."""
+    folder, label = job.work / "run", GPU if job.torch_device().type == "cuda" else CPU
+    trained, seconds = timed(job, label, partial(train, config, folder, job, graphs))
+    return Measurement(
+        done=len(trained.history),
+        unit="epochs",
+        metrics=problem.metrics(trained.scores["all"])
+        | {label: seconds, "parameters": trained.parameters},
+        config=described(RunFolder(folder).config()),
+        data={"graphs": checksum(graphs)},
+        detail={name: [row[name] for row in trained.history] for name in trained.history[0]},
+    )
+
+
+def run_forests(problem: Problem, kind: str, graphs: GraphSet, job: Job) -> Measurement:
+    """A random forest for each target, on the training molecules whose target is known."""
+    trees = problem.effort.trees
+    features, before = featurise(kind, tuple(smiles_of(graphs) or ()))
+    fit = partial(fit_forests, graphs, features, trees, problem.seed)
+    predicted, seconds = timed(job, CPU, fit)
+    metrics = problem.score(graphs, predicted) | {CPU: before + seconds}
+    versions = {name: version(name) for name in ("scikit-learn", "rdkit")}
+    return Measurement(trees, "trees", metrics, versions, {})
 
 
 @lru_cache(maxsize=1)
@@ -217,30 +211,14 @@ def fit_forests(graphs: GraphSet, features: NDArray[Any], trees: int, seed: int)
     return np.stack(predicted, axis=1)
 
 
-def chemprop_cell(problem: Problem) -> Cell:
+def run_chemprop(problem: Problem, graphs: GraphSet, job: Job) -> Measurement:
     """Chemprop by its own command, which may belong to another Python environment."""
-    settings = {"epochs": problem.effort.chemprop_epochs}
-
-    def run(job: Job) -> Measurement:
-        graphs, command = problem.read(job), chemprop_command()
-        assert command is not None, "`lacks` has looked for it"
-        train = partial(train_chemprop, command, graphs, settings["epochs"], problem.seed, job.work)
-        predicted, seconds = timed(job, CPU, train)
-        return Measurement(
-            done=settings["epochs"],
-            unit="epochs",
-            metrics=problem.score(graphs, predicted) | {CPU: seconds},
-            config=settings | {"chemprop": _chemprop_version(command)},
-            data=digests(problem.molecules, graphs),
-        )
-
-    def lacks() -> str:
-        if chemprop_command():
-            return ""
-        how = f"pip install chemprop, or set ${CHEMPROP_VARIABLE} to its path"
-        return f"there is no command chemprop: {how}"
-
-    return problem.cell("Chemprop", settings, run, lacks)
+    command, epochs = chemprop_command(), problem.effort.chemprop_epochs
+    assert command is not None, "`missing_tool` has looked for it"
+    fit = partial(train_chemprop, command, graphs, epochs, problem.seed, job.work)
+    predicted, seconds = timed(job, CPU, fit)
+    metrics = problem.score(graphs, predicted) | {CPU: seconds}
+    return Measurement(epochs, "epochs", metrics, {"chemprop": _chemprop_version(command)}, {})
 
 
 def chemprop_command() -> str | None:

@@ -19,7 +19,7 @@ from g2n2.training.run_folder import checksum
 from g2n2_paper import molecule_sets, molecules
 from g2n2_paper.gine import GINE
 from g2n2_paper.molecule_sets import SETS, load_graphs, write_graphs
-from g2n2_paper.molecules import SMOKE, Problem, cells, fit_forests, forest_cell, network_cell
+from g2n2_paper.molecules import SMOKE, Problem, cells, contender_cell, fit_forests
 from g2n2_paper.record import CellRecord
 from g2n2_paper.report.frame import Results
 from g2n2_paper.report.tables_molecules import facts, scores
@@ -82,7 +82,7 @@ def test_contenders_have_the_same_molecules_and_other_seeds_others(monkeypatch, 
     assert all(r.metrics["CPU seconds"] > 0 for r in records)
     by_name = {record.cell: record.metrics["test ROC-AUC"] for record in records}
     assert by_name["BACE/random/Chemprop"] == 1.0
-    other = forest_cell("forest-morgan", Problem(BACE, "random", 1, SMOKE)).run(job)
+    other = contender_cell("forest-morgan", Problem(BACE, "random", 1, SMOKE)).run(job)
     assert other.data["split"] != records[0].data["split"]
     assert other.data["BACE"] == records[0].data["BACE"]
 
@@ -118,14 +118,14 @@ def test_chemprop_must_predict_the_test_molecules(monkeypatch, tmp_path, job):
     chemprop(monkeypatch, tmp_path, step=-1)
     problem = Problem(BACE, "random", 0, SMOKE)
     with pytest.raises(DataError, match="other molecules than the test part"):
-        molecules.chemprop_cell(problem).run(job)
+        contender_cell("Chemprop", problem).run(job)
     monkeypatch.setenv(molecules.CHEMPROP_VARIABLE, "/bin/false")
     with pytest.raises(DataError, match="/bin/false failed"):
-        molecules.chemprop_cell(problem).run(job)
+        contender_cell("Chemprop", problem).run(job)
 
 
 def test_the_defaults_are_those_of_g2n2_train():
-    config = network_cell("G2N2", Problem(LIPOPHILICITY, "scaffold", 2)).settings
+    config = contender_cell("G2N2", Problem(LIPOPHILICITY, "scaffold", 2)).settings
     default = vars(molecules.RunConfig("Lipophilicity", split="stored", seed=2))
     assert {name: default[name] for name in config if name != "limit"} == {
         name: value for name, value in config.items() if name != "limit"
@@ -197,13 +197,13 @@ def test_what_is_lacking_leaves_a_cell_out(monkeypatch, tmp_path, job, lacking):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv(molecules.CHEMPROP_VARIABLE, raising=False)
     monkeypatch.delenv("G2N2_DATA", raising=False)
-    problem, expected = Problem(BACE, "random", 0, SMOKE), "there is no command chemprop"
-    cell = molecules.chemprop_cell(problem)
+    problem, expected = Problem(BACE, "random", 0, SMOKE), "no command chemprop"
+    cell = contender_cell("Chemprop", problem)
     if lacking == "data":
         job, expected = replace(job, data=str(tmp_path)), "BACE needs the file bace.csv"
     elif lacking == "rdkit":
         monkeypatch.setattr(molecules, "find_spec", lambda name: name != "rdkit" or None)
-        cell, expected = forest_cell("forest-morgan", problem), "a random forest needs rdkit"
+        cell, expected = contender_cell("forest-morgan", problem), "forest-morgan needs rdkit"
     (outcome,) = run_cells([cell], job)
     assert (outcome.state, expected in outcome.reason) == ("left out", True), outcome
 
