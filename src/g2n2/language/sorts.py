@@ -30,7 +30,7 @@ class Sort:
 
     def within(self, marks: int) -> Sort:
         """The variable of this sort inside so many marks more."""
-        return Sort(self.axes, self.scope + marks)
+        return Sort(self.axes, self.scope + marks) if marks else self
 
     @property
     def boundary(self) -> int:

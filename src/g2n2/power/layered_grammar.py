@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..errors import GrammarError
 from ..grammars.grammar import Grammar, Level
@@ -71,7 +72,7 @@ class LayeredGrammar:
         """The operations its words use, supports written out."""
         return frozenset().union(*map(operators, self._bodies()))
 
-    @property
+    @cached_property
     def scope(self) -> int:
         """How many marks a value may have on the way: so many axes of size n more."""
         return max(map(rule_depth, (*self.constants, *self.rules, *self.sentences)), default=0)

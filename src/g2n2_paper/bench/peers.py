@@ -70,7 +70,7 @@ class Floyd(nn.Module):
     """FloydNet's blocks on all pairs, of the width and layers of a workload."""
 
     def __init__(self, work: Workload) -> None:
-        from floydnet import PivotalAttentionBlock
+        from floydnet import PivotalAttentionBlock  # type: ignore[import-not-found]
 
         super().__init__()
         features = 2 * work.graphs.node_features.shape[1] + work.store.edge_width + 1
