@@ -286,11 +286,7 @@ FORMULAS: dict[str, Callable[[], Term]] = {
     "tailed triangle": lambda: subgraph_count(nx.lollipop_graph(3, 1)),
     "chordal cycle": lambda: subgraph_count(_CHORDAL),
     "K4": lambda: subgraph_count(nx.complete_graph(4)),
-<<<<<<< HEAD
-    **{f"induced {k}": lambda g=g: subgraph_count(g, induced=True) for k, g in _INDUCED.items()},  # type: ignore[misc]
-=======
     **{f"induced {x}": partial(subgraph_count, g, induced=True) for x, g in _INDUCED.items()},
->>>>>>> marks
     "Laplacian": lambda: laplacian_power(1),
     "normalised Laplacian": lambda: laplacian_power(1, normalised=True),
 }
