@@ -12,6 +12,11 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
+from g2n2.grammars.catalogue import catalogue
+
+UNMARKED = {name: grammar for name, grammar in catalogue().items() if not grammar.scope}
+"""The grammars without marks, whose networks have outputs for graphs, nodes and edges."""
+
 GRAPHS: dict[str, nx.Graph] = {
     "K1": nx.complete_graph(1),
     "3·K1": nx.empty_graph(3),

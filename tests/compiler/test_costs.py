@@ -1,23 +1,25 @@
 """Costs against PyTorch: parameters, FLOPs of every product, tensors kept by autograd."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from cases import UNMARKED
 from g2n2.compiler.costs import VECTOR_WORK, Cost, NetworkCost
 from g2n2.compiler.grammar_to_plan import unsupported
 from g2n2.compiler.lowering import FUSED
-from g2n2.grammars.catalogue import catalogue
 from g2n2.nn.model import GrammarGNN
 
 B, N, W = 3, 7, 8
-GRAMMARS = [name for name in catalogue() if not name.endswith("-3")]
+GRAMMARS = [name for name in UNMARKED if not name.endswith("-3")]
 PRESETS = ("paper", "official", "ppgn", "modern")
-PAIRS = [(g, p) for g in GRAMMARS for p in PRESETS if not unsupported(catalogue()[g], p)]
+PAIRS = [(g, p) for g in GRAMMARS for p in PRESETS if not unsupported(UNMARKED[g], p)]
 
 
 def made(grammar, preset, width=W, layers=2, **options):
-    heads = {rule.head.letter for rule in catalogue()[grammar].rules}
+    heads = {rule.head.letter for rule in UNMARKED[grammar].rules}
     edges = 3 if "M" in heads else 0
     return GrammarGNN(
         grammar, 5, edges, width=width, layers=layers, preset=preset, backend="reference", **options
@@ -124,3 +126,18 @@ def test_the_parts_are_the_whole():
     cost = NetworkCost(made("r-G_L3", "modern", task="edge").plan, B, N)
     assert list(cost.parts) == ["inputs", "layer 1", "layer 2", "read-out", "decision"]
     assert cost.total == sum(cost.parts.values(), Cost())
+
+
+@pytest.mark.parametrize("grammar", ["r-G_L3Σ", "r-G_L1ΣΣ"])
+def test_marks_multiply_what_is_inside_them(grammar):
+    model = GrammarGNN(grammar, 5, width=W, layers=2, backend="reference")
+    cost = NetworkCost(model.plan, B, N)
+    assert cost.weights == model.parameter_count
+    counter = FlopCounterMode(display=False)
+    with counter:
+        model.network(*tensors(model))
+    copies = B * N ** len(model.plan.marks.names)
+    inside = NetworkCost(replace(model.plan, marks=None), copies, N)
+    for part in ("layer 1", "layer 2", "read-out"):
+        assert cost.parts[part] == inside.parts[part]
+    assert 0.5 < counter.get_total_flops() / cost.total.flops <= 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from g2n2 import catalogue
+from cases import UNMARKED
 from g2n2.compiler.grammar_to_plan import undefined_supports, unsupported
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
@@ -18,7 +18,7 @@ from g2n2.nn.supports import SpectralSupports
 
 ALL = [
     (name, preset)
-    for name, grammar in catalogue().items()
+    for name, grammar in UNMARKED.items()
     for preset in PRESETS
     if not unsupported(grammar, preset, supports=True)
 ]
@@ -31,7 +31,7 @@ def _fresh() -> None:
 
 def network(grammar: str, **options: object) -> GrammarGNN:
     torch.manual_seed(3)
-    chosen = catalogue()[grammar]
+    chosen = UNMARKED[grammar]
     named = undefined_supports(chosen)
     given = {
         "node_features": 2,

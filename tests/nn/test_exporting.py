@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from g2n2 import catalogue
+from cases import UNMARKED
 from g2n2.compiler.grammar_to_plan import undefined_supports, unsupported
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
@@ -27,7 +27,7 @@ BATCHES = ((1, 2, 7), (9,), (1,), (3, 29))
 
 def network(grammar: str, **options: object) -> GrammarGNN:
     torch.manual_seed(2)
-    chosen = catalogue()[grammar]
+    chosen = UNMARKED[grammar]
     named = undefined_supports(chosen)
     given = {
         "node_features": 2,
@@ -125,7 +125,7 @@ def test_onnx_of_a_fixed_size(tmp_path: Path) -> None:
 
 ALL = [
     (name, preset)
-    for name, grammar in catalogue().items()
+    for name, grammar in UNMARKED.items()
     for preset in PRESETS
     if not unsupported(grammar, preset, supports=True)
 ]

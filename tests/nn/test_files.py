@@ -15,7 +15,8 @@ import torch
 from safetensors import safe_open
 from safetensors import torch as safetensors
 
-from g2n2 import __version__, catalogue
+from cases import UNMARKED
+from g2n2 import __version__
 from g2n2.compiler.grammar_to_plan import undefined_supports
 from g2n2.compiler.presets import PRESETS, Preset
 from g2n2.data.batch import GraphBatch
@@ -45,9 +46,9 @@ def small(**options: object) -> GrammarGNN:
     return GrammarGNN(**{**given, **options})
 
 
-@pytest.mark.parametrize("name", catalogue())
+@pytest.mark.parametrize("name", UNMARKED)
 def test_every_grammar_comes_back_as_it_went(name: str, tmp_path: Path) -> None:
-    grammar = catalogue()[name]
+    grammar = UNMARKED[name]
     named = undefined_supports(grammar)
     model = small(grammar=grammar, supports=SpectralSupports(len(named)) if named else None)
     save(model, tmp_path / "network.safetensors")
@@ -127,7 +128,7 @@ def test_the_metadata_are_text_a_person_can_read(tmp_path: Path) -> None:
         told = file.metadata()
     assert told["format"] == "2"
     assert told["g2n2"] == __version__
-    assert Grammar.parse(told["grammar"]) == catalogue()["r-G_L3"]
+    assert Grammar.parse(told["grammar"]) == UNMARKED["r-G_L3"]
     assert json.loads(told["options"])["width"] == 3
     assert told["plan"].startswith("r-G_L3: 1 layer, preset modern, graph level")
     assert load(tmp_path / "x").formula == "1ᵀA1"

@@ -8,10 +8,10 @@ from itertools import cycle, product
 import pytest
 import torch
 
+from cases import UNMARKED
 from g2n2.compiler.grammar_to_plan import undefined_supports, unsupported
 from g2n2.compiler.presets import Preset
 from g2n2.data.batch import GraphBatch
-from g2n2.grammars.catalogue import catalogue
 from g2n2.grammars.grammar import Grammar
 from g2n2.language.sorts import M
 from g2n2.nn import GrammarGNN
@@ -22,7 +22,7 @@ from g2n2.testing import (
 )
 from sample_batches import Powers, weighted_batch
 
-GRAMMARS = catalogue()
+GRAMMARS = UNMARKED
 MIXED = {"nodes": "max", "diagonal": "mean", "off-diagonal": "sum", "rows": "mean"}
 READOUTS: dict[str, str | Mapping[str, str]] = {
     "sum": "sum",

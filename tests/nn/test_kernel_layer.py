@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 import torch
 
-from g2n2 import catalogue
+from cases import UNMARKED
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
 from g2n2.nn import GrammarGNN
@@ -32,7 +32,7 @@ TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.2}
 
 def network(grammar, preset="modern", width=8, layers=2, **options):
     torch.manual_seed(1)
-    chosen = catalogue().get(grammar, grammar)
+    chosen = UNMARKED.get(grammar, grammar)
     return GrammarGNN(
         chosen, 3, 0, width=width, layers=layers, preset=preset, decision=(5,), **options
     ).to(DEVICE)

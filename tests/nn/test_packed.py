@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from g2n2 import catalogue
+from cases import UNMARKED
 from g2n2.compiler.grammar_to_plan import undefined_supports, unsupported
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
@@ -26,7 +26,7 @@ SIZES = (7, 1, 29, 2, 63, 7, 2)
 TASKS = ("graph", "node", "edge")
 EVERY = [
     (name, preset, task)
-    for name, grammar in catalogue().items()
+    for name, grammar in UNMARKED.items()
     for preset in PRESETS
     if not unsupported(grammar, preset, supports=True)
     for task in TASKS
@@ -131,13 +131,13 @@ def laid_out(request, monkeypatch, poisoned):
 @pytest.mark.parametrize("laid_out", LAYOUTS, indirect=True)
 @pytest.mark.parametrize(("grammar", "preset", "task", "options"), QUICK)
 def test_what_the_layers_give(grammar, preset, task, options, laid_out):
-    assert_same(network(catalogue()[grammar], preset, task, **options), layout=laid_out)
+    assert_same(network(UNMARKED[grammar], preset, task, **options), layout=laid_out)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("grammar", "preset", "task"), EVERY)
 def test_every_grammar_of_the_catalogue(grammar, preset, task):
-    assert_same(network(catalogue()[grammar], preset, task))
+    assert_same(network(UNMARKED[grammar], preset, task))
 
 
 @pytest.mark.gpu
@@ -147,7 +147,7 @@ def test_every_grammar_on_a_gpu(grammar, preset, task, sizes):
     """Small graphs in one padded copy, larger ones run by run, one run without any copy."""
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
-    model = network(catalogue()[grammar], preset, task).to("cuda")
+    model = network(UNMARKED[grammar], preset, task).to("cuda")
     assert_same(model, batch(model, sizes).to("cuda"))
 
 
@@ -171,7 +171,7 @@ def test_chunks_and_what_is_computed_again(activation, monkeypatch):
     preset = replace(PRESETS["modern"], name="chunked", activation=activation)
     monkeypatch.setitem(packed_mlp.CHUNK_BYTES, "cpu", 100 * 32 * 8)
     monkeypatch.setitem(packed.KEPT_BYTES, "cpu", 0)
-    assert_same(network(catalogue()["r-G_L3"], preset, "graph"))
+    assert_same(network(UNMARKED["r-G_L3"], preset, "graph"))
 
 
 @pytest.mark.parametrize("activation", ["relu", "silu"])
@@ -214,14 +214,14 @@ def test_a_product_that_lies_by_channel_changes_no_number(activation, bias, monk
 
 
 def test_spectral_supports():
-    model = network(catalogue()["GNNML3-3"], "paper", "graph", supports=SpectralSupports(3))
+    model = network(UNMARKED["GNNML3-3"], "paper", "graph", supports=SpectralSupports(3))
     data = batch(model)
     matrix = data.adjacency + data.adjacency.mT
     assert_same(model, GraphBatch(matrix, data.nodes, data.edges, data.mask))
 
 
 def test_a_graph_alone_and_in_a_batch():
-    model = network(catalogue()["r-G_L3"], "modern", "graph")
+    model = network(UNMARKED["r-G_L3"], "modern", "graph")
     data, n = batch(model), SIZES[0]
     alone = GraphBatch(
         data.adjacency[:1, :n, :n], data.nodes[:1, :n], data.edges[:1, :n, :n], data.mask[:1, :n]
@@ -231,10 +231,10 @@ def test_a_graph_alone_and_in_a_batch():
 
 def test_the_four_rules_have_ops_of_their_own():
     """Equal numbers do not tell whether a rule took the slow way."""
-    layer = network(catalogue()["r-G_L3"], "modern", "graph").packed.layers[0]
+    layer = network(UNMARKED["r-G_L3"], "modern", "graph").packed.layers[0]
     kinds = {rule.kind for rules in layer.rules.values() for rule in rules}
     assert kinds == {"selected product", "hadamard", "diagonal", "column"}
-    light = network(catalogue()["GNNML1"], "modern", "graph").packed.layers[0]
+    light = network(UNMARKED["GNNML1"], "modern", "graph").packed.layers[0]
     assert "adjacency" in {rule.kind for rules in light.rules.values() for rule in rules}
 
 
@@ -249,4 +249,4 @@ def test_the_comparison_sees_a_wrong_order(monkeypatch):
         lambda self, x, g: (reversed_rows if self.kind == "hadamard" else right)(self, x, g),
     )
     with pytest.raises(AssertionError):
-        assert_same(network(catalogue()["r-G_L3"], "modern", "graph"))
+        assert_same(network(UNMARKED["r-G_L3"], "modern", "graph"))

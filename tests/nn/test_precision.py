@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from g2n2 import catalogue
+from cases import UNMARKED
 from g2n2.compiler.grammar_to_plan import undefined_supports, unsupported
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
@@ -81,7 +81,7 @@ def test_a_whole_network_multiplies_512_nodes_exactly(backend: str) -> None:
 
 def assert_bfloat16_is_near(grammar: str, preset: str, sizes: tuple[int, ...]) -> None:
     torch.manual_seed(6)
-    named = undefined_supports(catalogue()[grammar])
+    named = undefined_supports(UNMARKED[grammar])
     supports = SpectralSupports(len(named)) if named else None
     model = GrammarGNN(grammar, 3, width=4, preset=preset, supports=supports, decision=(16,))
     rng = np.random.default_rng(7)
@@ -109,7 +109,7 @@ def assert_bfloat16_is_near(grammar: str, preset: str, sizes: tuple[int, ...]) -
 MOLECULES, LARGE = (1, 9, 18, 29), (200,)
 OTHERS = [
     (name, preset)
-    for name, grammar in catalogue().items()
+    for name, grammar in UNMARKED.items()
     for preset in PRESETS
     if not unsupported(grammar, preset, supports=True)
 ]

@@ -18,12 +18,12 @@ import pytest
 import torch
 from torch import nn
 
+from cases import UNMARKED
 from g2n2.compiler.formula_plan import FormulaPlan, plan_formulas
 from g2n2.compiler.grammar_to_plan import steps_of, undefined_supports
 from g2n2.compiler.inputs import plan_inputs
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
-from g2n2.grammars.catalogue import catalogue
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.rules import Rule
@@ -45,7 +45,7 @@ NUMBERS = tuple(Fraction(x) for x in ("2", "-1", "1/2", "-3", "1", "3/4"))
 LARGEST = 2.0**50
 """Above this, integers are no longer exact, and differences of them say nothing."""
 
-GRAMMARS = catalogue() | {
+GRAMMARS = UNMARKED | {
     grammar.name: grammar
     for grammar in (
         Fragment("L1").exhaustive("full"),
