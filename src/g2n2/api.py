@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import nn
 
+    from .compiler.marks import Marks
     from .compiler.presets import Preset
     from .compiler.readout_plan import Task
     from .data.graph_set import GraphSet
@@ -182,6 +183,7 @@ def compile(
     pooling: str | Mapping[str, str] | None = None,
     functions: str = "mlp",
     pair_bias: bool | None = None,
+    marks: Marks = "all",
     decision: tuple[int, ...] | None = None,
     context: bool = False,
     directed: bool = False,

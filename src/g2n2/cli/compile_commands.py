@@ -16,6 +16,7 @@ from .options import (
     HELP,
     AsJson,
     FunctionsOption,
+    MarksOption,
     PairBias,
     PoolingOption,
     ReadoutOption,
@@ -82,6 +83,7 @@ def compile_grammar(
     pooling: PoolingOption = None,
     functions: FunctionsOption = None,
     pair_bias: PairBias = None,
+    marks: MarksOption = None,
     context: Annotated[
         bool, typer.Option(show_default=False, help="Nodes and edges see the pooled vector.")
     ] = False,
@@ -96,6 +98,7 @@ def compile_grammar(
     """The network of a grammar: shapes, parameters, FLOPs, memory."""
     from ..compiler.costs import NetworkCost
     from ..compiler.grammar_to_plan import plan_network, undefined_supports
+    from ..compiler.marks import marks_named
     from ..compiler.plan_to_text import plan_as_json, plan_text
     from ..verdict import network_verdict
 
@@ -115,6 +118,7 @@ def compile_grammar(
             pooling=pooling and pooling.value,
             functions=functions.value if functions else "mlp",
             pair_bias=pair_bias,
+            marks=marks_named(marks or "all"),
             context=context,
             directed=directed,
             supports=True,

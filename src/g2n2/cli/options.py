@@ -80,6 +80,12 @@ PairBias = Annotated[
     bool | None,
     typer.Option("--pair-bias/--no-pair-bias", help="Biases in MLPs on M. [the preset's]"),
 ]
+MarksOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Vertices that Σ marks: all, orbits, heavy, or a number drawn in training. [all]"
+    ),
+]
 Smiles = Annotated[str | None, typer.Option(help="Column with the SMILES; else it is found.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column with the ids; else it is found.")]
 OnBadOption = Annotated[

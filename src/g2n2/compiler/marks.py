@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from ..errors import LoweringError
 from ..grammars.grammar import Grammar
@@ -61,6 +61,11 @@ def check_marks(marks: object, grammar: Grammar) -> None:
             f"marks={marks!r} says where marks are, and {_name(grammar)} has none; leave it out, "
             "or choose a grammar with marks, such as r-G_L3Σ"
         )
+
+
+def marks_named(text: str) -> Marks:
+    """The choice of marks of that name: a number is how many are drawn."""
+    return int(text) if text.isascii() and text.isdigit() else cast(Marks, text)
 
 
 def inside(grammar: Grammar) -> Grammar:

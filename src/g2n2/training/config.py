@@ -131,6 +131,8 @@ class RunConfig:
         pooling: `sum`, `mean` or `max`.
         functions: `mlp` for an MLP on every memory, `free` only where it adds nothing to the words.
         pair_bias: Whether MLPs on M have biases.
+        marks: Vertices a grammar with marks (r-G_L3Σ) puts them on: `all`, `orbits`, `heavy`, or
+            how many are drawn in training.
         decision: Hidden widths of the decision layers.
         context: Append the pooled vector to nodes and edges.
         distance: Edge channels made of positions: `raw`, `square`, `inverse`, `rbf16` …
@@ -172,6 +174,7 @@ class RunConfig:
     pooling: str | None = None
     functions: str = "mlp"
     pair_bias: bool | None = None
+    marks: str = "all"
     decision: tuple[int, ...] | None = None
     context: bool = False
     distance: tuple[str, ...] | None = None

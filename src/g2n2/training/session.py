@@ -60,6 +60,7 @@ def train(
     pooling: str | None = None,
     functions: str = "mlp",
     pair_bias: bool | None = None,
+    marks: str = "all",
     decision: Sequence[int] | None = None,
     context: bool = False,
     distance: Sequence[str] | None = None,

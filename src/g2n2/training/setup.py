@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from ..compiler.columns import columns_only
+from ..compiler.marks import marks_named
 from ..compiler.presets import find_preset
 from ..data.graph_set import GraphSet, Ints
 from ..data.store import GraphStore
@@ -205,6 +206,7 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
             **shared,
             functions=config.functions,
             pair_bias=config.pair_bias,
+            marks=marks_named(config.marks),
             preset=config.effective_recipe().preset,
             directed=graphs.directed and any(rule.head == M for rule in grammar.rules),
             typical_size=float(graphs.sizes.mean()),
