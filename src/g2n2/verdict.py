@@ -46,6 +46,7 @@ from .power.witnesses import (
     WordProbe,
     all_graphs,
     known_pairs,
+    last_pairs,
     witness,
 )
 from .reduction.compare import Comparison, Inclusion
@@ -280,7 +281,7 @@ def _network_placed(
 ) -> Statement:
     """A network against a WL test: what it merges and separates among small graphs, and bounds."""
     above = below = None
-    for graphs in (known_pairs(), pool):
+    for graphs in (known_pairs(), pool, *([last_pairs()] if limit.scope else [])):
         if describes == "exactly":
             above = above or refuted(probe, test, graphs, more=True)
         if describes != "not at all":

@@ -95,6 +95,23 @@ def inside(grammar: Grammar) -> Grammar:
     return replace(grammar, rules=rules, readout=tuple(dict.fromkeys(sentences)))
 
 
+def outside(words: Grammar, whole: Grammar) -> Grammar:
+    """Words inside the marks of a grammar as a grammar with those marks: `inside` the other way."""
+    scope = whole.scope
+    rules = tuple(Rule(r.head.within(scope), _primed(r.body, scope)) for r in words.rules)
+    sums: dict[bool, list[Rule]] = {False: [], True: []}
+    for rule in whole.all_rules:
+        if rule.head.scope == scope:
+            continue
+        bodies = [rule.body]
+        if _innermost(rule.body) is not None:
+            sentences = [_primed(sentence.body, scope) for sentence in words.sentence_rules]
+            bodies = [_summed(rule.body, sentence) for sentence in sentences]
+        sums[rule in whole.readout] += [Rule(rule.head, body) for body in bodies]
+    inner, last = (tuple(dict.fromkeys(found)) for found in (sums[False], sums[True]))
+    return replace(words, rules=(*inner, *rules), readout=last)
+
+
 def has_function_between(grammar: Grammar) -> tuple[bool, ...]:
     """Whether an MLP may stand in front of each sum over a mark, the innermost first.
 
@@ -159,6 +176,17 @@ def _innermost(body: Term) -> Term | None:
     while isinstance(body, MarkSum):
         body = body.body
     return None if isinstance(body, Hole) and body.sort == S else body
+
+
+def _summed(body: Term, sentence: Term) -> Term:
+    """The sums of a rule, taken of another sentence."""
+    return (
+        MarkSum(body.mark, _summed(body.body, sentence)) if isinstance(body, MarkSum) else sentence
+    )
+
+
+def _primed(body: Term, scope: int) -> Term:
+    return fill(body, [Hole(hole.within(scope)) for hole in holes(body)])
 
 
 def _plain(body: Term) -> Term:

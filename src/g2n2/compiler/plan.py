@@ -23,7 +23,7 @@ from ..language.patterns import normal_form
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import IDENTITY, ONE, Hole, Term, apply, fill, multilinear
 from .inputs import InputPlan
-from .marks import MarkPlan, inside
+from .marks import MarkPlan, inside, outside
 from .presets import Preset
 from .readout_plan import ReadoutPlan, is_pooled
 
@@ -151,7 +151,8 @@ class NetworkPlan:
         """
         grammar, readout = self.words, self.readout
         terms = dict(self.inputs.terms)
-        given = [Rule(M, terms[name]) for name in self.inputs.matrix if name in terms]
+        parts = ((M, self.inputs.matrix), (V, self.inputs.column))
+        given = [Rule(sort, terms[x]) for sort, names in parts for x in names if x in terms]
         present = set(grammar.rules)
         if Rule(M, apply("diag", ONE)) in present:
             present.add(Rule(M, IDENTITY))
@@ -165,7 +166,8 @@ class NetworkPlan:
         name = grammar.name
         if name and readout.pool_rules():
             name += ", pooled"
-        return replace(grammar, rules=rules, readout=sentences, name=name)
+        made = replace(grammar, rules=rules, readout=sentences, name=name)
+        return outside(made, self.grammar) if self.marks else made
 
     def functions(self) -> dict[Sort, Mixing]:
         """What the mixing of each memory can compute.
