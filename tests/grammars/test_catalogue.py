@@ -67,7 +67,6 @@ def test_spellings(spelling: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "nearest"),
     [
-        ("r-G_L3Σ", "did you mean r-G_L3"),
         ("r-G_L3!!", "did you mean r-G_L3"),
         ("r-G_L3()", "did you mean r-G_L3"),
         ("r-G_L3.", "did you mean r-G_L3"),

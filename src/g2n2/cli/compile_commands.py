@@ -218,12 +218,12 @@ def show_formula(
 ) -> None:
     """A ready formula as a sentence, and the network that can hold it."""
     from ..compiler.formula_plan import requirements
-    from ..grammars.subgraph_counts import FORMULAS, formula
+    from ..grammars.subgraph_counts import FORMULAS, MARKED_FORMULAS, formula
     from ..language.operations import BINDERS
     from ..language.terms import operators
 
     if not name:
-        show.say("\n".join(FORMULAS))
+        show.say("\n".join(FORMULAS | MARKED_FORMULAS))
         return
     term = formula(name)
     needs = (

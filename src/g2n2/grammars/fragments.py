@@ -254,8 +254,8 @@ def _lookup(word: str, text: str) -> tuple[str, ...]:
     close = get_close_matches(word.lower(), [*OPERATIONS, *map(str.lower, NAMED)], n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     raise GrammarError(
-        f"unknown operation {word!r} in {text!r}; {hint}known: {', '.join(NAMED)}, {_known()}; "
-        "an operation of "
+        f"unknown operation {word!r} in {text!r}; {hint}known: L1, L3, {_known()}, "
+        "and with marks L1Σ, L3Σ, L1ΣΣ; an operation of "
         "your own is registered first: g2n2.register(Operation(…)), or --plugin MODULE"
     )
 

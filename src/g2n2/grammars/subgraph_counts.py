@@ -271,7 +271,6 @@ def laplacian_power(exponent: int, normalised: bool = False) -> Term:
 
 _CHORDAL = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
 _INDUCED: dict[str, nx.Graph] = {
-    "P3": nx.path_graph(3),
     "P4": nx.path_graph(4),
     "C4": nx.cycle_graph(4),
     "star 3": nx.star_graph(3),
@@ -280,22 +279,28 @@ _INDUCED: dict[str, nx.Graph] = {
 }
 
 FORMULAS: dict[str, Callable[[], Term]] = {
-    **{f"C{k}": lambda k=k: subgraph_count(nx.cycle_graph(k)) for k in range(3, 10)},  # type: ignore[misc]
-    **{f"P{k}": lambda k=k: subgraph_count(nx.path_graph(k)) for k in range(2, 11)},  # type: ignore[misc]
+    **{f"C{k}": lambda k=k: subgraph_count(nx.cycle_graph(k)) for k in range(3, 8)},  # type: ignore[misc]
+    **{f"P{k}": lambda k=k: subgraph_count(nx.path_graph(k)) for k in range(2, 8)},  # type: ignore[misc]
     **{f"star {k}": lambda k=k: subgraph_count(nx.star_graph(k)) for k in range(2, 7)},  # type: ignore[misc]
     "tailed triangle": lambda: subgraph_count(nx.lollipop_graph(3, 1)),
     "chordal cycle": lambda: subgraph_count(_CHORDAL),
-    "K4": lambda: subgraph_count(nx.complete_graph(4)),
-    **{f"induced {x}": partial(subgraph_count, g, induced=True) for x, g in _INDUCED.items()},
     "Laplacian": lambda: laplacian_power(1),
     "normalised Laplacian": lambda: laplacian_power(1, normalised=True),
 }
 """Formulas by name: Ck a cycle and Pk a path of k vertices, `star k` one of k leaves."""
 
+MARKED_FORMULAS: dict[str, Callable[[], Term]] = {
+    "K4": partial(subgraph_count, nx.complete_graph(4)),
+    **{f"C{k}": partial(subgraph_count, nx.cycle_graph(k)) for k in (8, 9)},
+    **{f"P{k}": partial(subgraph_count, nx.path_graph(k)) for k in (8, 9, 10)},
+    **{f"induced {x}": partial(subgraph_count, g, induced=True) for x, g in _INDUCED.items()},
+}
+"""Formulas with a mark, which 3-WL does not have and networks do not compute."""
+
 
 @lru_cache(maxsize=64)
 def formula(name: str) -> Term:
-    """A formula of FORMULAS by its name; `Laplacian^3` is a power.
+    """A formula of FORMULAS or MARKED_FORMULAS by its name; `Laplacian^3` is a power.
 
     >>> from g2n2 import evaluate, formula
     >>> float(evaluate(formula("C4"), "D~{")[0, 0])  # cycles of length 4 in K5
@@ -305,8 +310,8 @@ def formula(name: str) -> Term:
         LoweringError: There is none of that name, or it is out of reach (K5, C10, P11).
     """
     wanted = name.strip()
-    if wanted in FORMULAS:
-        return FORMULAS[wanted]()
+    if make := (FORMULAS | MARKED_FORMULAS).get(wanted):
+        return make()
     if m := re.fullmatch(r"(normalised )?Laplacian ?\^ ?(\d{1,2})", wanted):
         return laplacian_power(int(m[2]), normalised=bool(m[1]))
     makers = {"C": nx.cycle_graph, "P": nx.path_graph, "K": nx.complete_graph}
@@ -314,6 +319,6 @@ def formula(name: str) -> Term:
     if (m := re.fullmatch(r"(C|P|K|star )(\d{1,3})", wanted)) and int(m[2]) > (m[1] == "C") * 2:
         return subgraph_count(makers[m[1]](int(m[2])))
     raise LoweringError(
-        f"no formula is called {name!r}; known: {', '.join(FORMULAS)}, Laplacian^k, "
-        "normalised Laplacian^k"
+        f"no formula is called {name!r}; known: {', '.join(FORMULAS | MARKED_FORMULAS)}, "
+        "Laplacian^k, normalised Laplacian^k"
     )
