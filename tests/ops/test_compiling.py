@@ -126,8 +126,8 @@ else:
         show(f"rule_kernels.entries{way}_kernel", 2, **entries)
     for turned in ((False, False), (True, False), (False, True)):
         show(
-            "tiled_rules.matrix_matrix_kernel", 8, S=w, T=TILE, BC=TILED, PRECISION="tf32x3",
-            TURN_X=turned[0], TURN_Y=turned[1],
+            "tiled_rules.matrix_matrix_kernel", 2, S=w, T=TILE, BC=TILED, TURN_X=turned[0],
+            TURN_Y=turned[1],
         )
     show("tiled_rules.matrix_column_kernel", 2, S=w, BM=32, BC=64, TURN=True)
     pools = dict(SM=w, SV=w, OF_NODES=True, OF_DIAGONAL=True, OF_REST=True)
