@@ -147,7 +147,7 @@ else:
         show("pooling.backward_kernel", **sums_of, full=["DOUT"])
     pools = dict(SM=w, SV=w, OF_NODES=True, OF_DIAGONAL=True, OF_REST=True)
     show("pooling.pool_kernel", 8, **pools, BC=POOLED, BM=MANY, FEW=ROW, full=["OUT"])
-    show("pooling.pool_back_kernel", **pools, PM=w, PV=w, BM=ENTRIES, TAIL=True, full=["DOUT"])
+    show("pooling.pool_spread_kernel", **pools, PM=w, PV=w, BM=ENTRIES, TAIL=True, full=["DOUT"])
     show("pooling.row_kernel", S=w, P=w, BM=32, full=["OUT"])
     show("pooling.row_spread_kernel", S=w, P=w, BM=32, full=["DOUT"])
     show("sums.column_sums_kernel", BM=ROWS, BC=COLUMNS, full=["X"])

@@ -37,7 +37,8 @@ def test_products_of_matrices(nodes, dtype, launches, poisoned):
     if nodes > MOST_NODES:
         assert launches == {"to_channel_last.turn_kernel": 2}, "library products of planes"
     else:
-        assert launches == {"rule_kernels.product_kernel": 3}, "forward and two gradients"
+        names = ("product_kernel", "product_back_kernel")
+        assert launches == {f"rule_kernels.{name}": 1 for name in names}
 
 
 @pytest.mark.parametrize("nodes", SIZES)
@@ -106,4 +107,4 @@ def test_products_at_width_64_on_a_gpu(nodes, dtype, launches, poisoned):
         pytest.skip("no CUDA device")
     leaves = operands(nodes, 64, dtype)
     assert_twins(triton.matrix_matrix, reference.matrix_matrix, leaves, dtype, factor=3.0)
-    assert sum(launches.values()) == (2 if nodes > MOST_NODES else 3)
+    assert sum(launches.values()) == 2
