@@ -141,10 +141,8 @@ else:
             )
         entries = dict(S=w, P=32, PS=w, HADAMARD=True, DIAGONAL=True, MV=True, POWER=1, TAIL=True)
         show(f"rule_kernels.entries{way}_kernel", 2, **entries)
-    for masked in (False, True):
-        sums_of = dict(S=w, P=w, BM=ENTRIES, MASKED=masked)
-        show("pooling.forward_kernel", **sums_of, full=["OUT"])
-        show("pooling.backward_kernel", **sums_of, full=["DOUT"])
+    show("pooling.forward_kernel", S=w, P=w, BM=ENTRIES, full=["OUT"])
+    show("pooling.backward_kernel", S=w, P=w, BM=ENTRIES, full=["DOUT"])
     pools = dict(SM=w, SV=w, OF_NODES=True, OF_DIAGONAL=True, OF_REST=True)
     show("pooling.pool_kernel", 8, **pools, BC=POOLED, BM=MANY, FEW=ROW, full=["OUT"])
     show("pooling.pool_spread_kernel", **pools, PM=w, PV=w, BM=ENTRIES, TAIL=True, full=["DOUT"])

@@ -9,22 +9,21 @@ from ..rule_kernels.kernels import clear_tail
 
 
 @triton.jit
-def entries(g, start, FLAGS, SIZES, PAIRS, BM: tl.constexpr, MASKED: tl.constexpr):
+def entries(g, start, FLAGS, SIZES, PAIRS, BM: tl.constexpr):
     """BM pairs of graph g: their numbers, which are there, and which lie on the diagonal."""
     n = tl.load(SIZES + g)
     at = start + tl.arange(0, BM)
     i, j = at // tl.maximum(n, 1), at % tl.maximum(n, 1)
     inside = at < n * n
-    real = inside
-    if MASKED:
-        there = tl.load(FLAGS + g * n + i, mask=inside, other=0) > 0
-        real = there & (tl.load(FLAGS + g * n + j, mask=inside, other=0) > 0)
+    there = tl.load(FLAGS + g * n + i, mask=inside, other=0) > 0
+    real = there & (tl.load(FLAGS + g * n + j, mask=inside, other=0) > 0)
     return tl.load(PAIRS + g) + at, inside, real, i == j
 
 
 @triton.jit
-def forward_kernel(X, FLAGS, OUT, SIZES, PAIRS, S: tl.constexpr, P: tl.constexpr,
-                   BM: tl.constexpr, MASKED: tl.constexpr):  # fmt: skip
+def forward_kernel(
+    X, FLAGS, OUT, SIZES, PAIRS, S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr
+):  # fmt: skip
     """Both sums of one graph."""
     g = tl.program_id(0)
     c = tl.arange(0, P)
@@ -32,7 +31,7 @@ def forward_kernel(X, FLAGS, OUT, SIZES, PAIRS, S: tl.constexpr, P: tl.constexpr
     every = tl.zeros([P], dtype=tl.float32)
     n = tl.load(SIZES + g)
     for start in range(0, n * n, BM):
-        row, _, real, same = entries(g, start, FLAGS, SIZES, PAIRS, BM, MASKED)
+        row, _, real, same = entries(g, start, FLAGS, SIZES, PAIRS, BM)
         inside = real[:, None] & (c < S)[None, :]
         x = tl.load(X + row[:, None] * S + c[None, :], mask=inside, other=0.0).to(tl.float32)
         every += tl.sum(tl.where(same[:, None], 0.0, x), axis=0)
@@ -43,11 +42,11 @@ def forward_kernel(X, FLAGS, OUT, SIZES, PAIRS, S: tl.constexpr, P: tl.constexpr
 
 @triton.jit
 def backward_kernel(DOUT, FLAGS, DX, SIZES, PAIRS, parts, S: tl.constexpr, P: tl.constexpr,
-                    BM: tl.constexpr, MASKED: tl.constexpr):  # fmt: skip
+                    BM: tl.constexpr):  # fmt: skip
     """BM entries of one graph have the gradient of their sum."""
     g, part = tl.program_id(0) // parts, tl.program_id(0) % parts
     c = tl.arange(0, P)
-    row, inside, real, same = entries(g, part * BM, FLAGS, SIZES, PAIRS, BM, MASKED)
+    row, inside, real, same = entries(g, part * BM, FLAGS, SIZES, PAIRS, BM)
     diagonal = tl.load(DOUT + g * 2 * S + c, mask=c < S, other=0.0)[None, :]
     beside = tl.load(DOUT + g * 2 * S + S + c, mask=c < S, other=0.0)[None, :]
     value = tl.where(real[:, None], tl.where(same[:, None], diagonal, beside), 0.0)

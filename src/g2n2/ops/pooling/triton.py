@@ -137,7 +137,7 @@ class _Sums(torch.autograd.Function):
         out: Tensor = rows.new_empty(len(index.sizes), 2 * width, dtype=torch.float32)
         kernels.forward_kernel[(len(index.sizes),)](
             rows.contiguous(), flags, out, index.sizes, index.pair_starts,
-            S=width, P=block(width), BM=ENTRIES, MASKED=flags is not None,
+            S=width, P=block(width), BM=ENTRIES,
         )  # fmt: skip
         ctx.flags, ctx.index, ctx.like = flags, index, (rows.shape, rows.dtype)
         return out
@@ -151,7 +151,7 @@ class _Sums(torch.autograd.Function):
         parts = programs(index.most**2, ENTRIES)
         kernels.backward_kernel[(parts * len(index.sizes),)](
             grads[0].contiguous(), ctx.flags, drows, index.sizes, index.pair_starts, parts,
-            S=width, P=block(width), BM=ENTRIES, MASKED=ctx.flags is not None,
+            S=width, P=block(width), BM=ENTRIES,
         )  # fmt: skip
         return drows, None, None
 
