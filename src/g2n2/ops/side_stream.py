@@ -45,7 +45,7 @@ class Branch:
         if self.stream is not None:
             self._used = True
             self.stream.wait_stream(torch.cuda.current_stream())
-            self._opened.__enter__()
+            self._opened.__enter__()  # type: ignore[no-untyped-call]
 
     def __exit__(self, *error: object) -> None:
         if self.stream is not None:

@@ -35,7 +35,8 @@ def narrowed(size: int, width: int, device: torch.device) -> int:
     """
     if device.type != "cuda" or width <= WIDE:
         return size
-    room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    properties = torch.cuda.get_device_properties(device)
+    room = getattr(properties, "shared_memory_per_block_optin", ROOM)
     return size // 2 if room < ROOM else size
 
 
