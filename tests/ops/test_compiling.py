@@ -126,13 +126,13 @@ else:
         show(f"rule_kernels.entries{way}_kernel", 2, **entries)
     for turned in ((False, False), (True, False), (False, True)):
         show(
-            "tiled_rules.matrix_matrix_kernel", 8, S=w, T=TILE, BC=TILED, PRECISION="tf32x3",
-            TURN_X=turned[0], TURN_Y=turned[1],
+            "tiled_rules.matrix_matrix_kernel", 2, S=w, T=TILE, BC=TILED, TURN_X=turned[0],
+            TURN_Y=turned[1],
         )
     show("tiled_rules.matrix_column_kernel", 2, S=w, BM=32, BC=64, TURN=True)
     pools = dict(SM=w, SV=w, OF_NODES=True, OF_DIAGONAL=True, OF_REST=True)
     show("pooling.pool_kernel", 8, **pools, BC=POOLED, BM=MANY, FEW=ROW, full=["OUT"])
-    show("pooling.pool_back_kernel", **pools, PM=w, PV=w, BM=ENTRIES, TAIL=True, full=["DOUT"])
+    show("pooling.pool_spread_kernel", **pools, PM=w, PV=w, BM=ENTRIES, TAIL=True, full=["DOUT"])
     show("sums.column_sums_kernel", BM=ROWS, BC=COLUMNS, full=["X"])
     show(
         "gathering.index_kernel", BLOCK=gather.GRAPHS, full=["OUT_SCALE"],

@@ -48,7 +48,7 @@ def check(sizes, widths, dtype, factor=1.0):
 @pytest.mark.parametrize("widths", [(1, 16), (21, 5)])
 def test_kernels_give_the_sums(widths, dtype, launches, poisoned):
     check([1, 7, 4], widths, dtype)
-    assert launches == {"pooling.pool_kernel": 1, "pooling.pool_back_kernel": 1}
+    assert launches == {"pooling.pool_kernel": 1, "pooling.pool_spread_kernel": 1}
 
 
 def test_graphs_of_more_pairs_than_a_program_takes_at_once(poisoned):

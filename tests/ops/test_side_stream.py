@@ -3,7 +3,12 @@
 import pytest
 import torch
 
-from g2n2.ops.side_stream import grads_reach_leaves_directly, on_side_stream, side_stream
+from g2n2.ops.side_stream import (
+    Branch,
+    grads_reach_leaves_directly,
+    on_side_stream,
+    side_stream,
+)
 
 
 def test_gradients_of_leaves_and_of_stacks_of_leaves_may_wait():
@@ -54,3 +59,35 @@ def test_work_goes_aside_and_is_waited_for_on_a_gpu(allowed):
                 product = (product @ x) / 4096
         assert torch.cuda.current_stream() != stream
     assert bool((product == 1.0).all())
+
+
+def test_a_branch_of_no_recording_is_done_in_order():
+    branch, done = Branch(), []
+    with branch:
+        done.append(1)
+    done.append(2)
+    branch.join()
+    assert done == [1, 2]
+
+
+@pytest.mark.gpu
+def test_branches_of_a_recording_are_joined_on_a_gpu():
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    x = torch.ones(2048, 2048, device="cuda")
+    x @ x  # buffers are found before recording
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        before, branch, unused = 2.0 * x, Branch(), Branch()
+        unused.join()
+        with branch:
+            product = before
+            for _ in range(20):
+                product = (product @ x) / 2048
+        beside = before + 1.0
+        branch.join()
+        both = product + beside
+    x.fill_(1.0)
+    graph.replay()
+    assert bool((both == 5.0).all())

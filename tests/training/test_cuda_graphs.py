@@ -207,15 +207,16 @@ def test_blending_on_the_device_is_the_update():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
 @pytest.mark.parametrize(
-    ("grammar", "preset", "task"),
+    ("grammar", "preset", "task", "dtype"),
     [
-        ("r-G_L3", "modern", "graph"),
-        ("r-G_L3", "official", "node"),
-        ("2-IGN", "modern", "edge"),
-        ("PPGN", "ppgn", "graph"),
-        ("GNNML1", "paper", "graph"),
+        ("r-G_L3", "modern", "graph", None),
+        ("r-G_L3", "modern", "graph", torch.bfloat16),
+        ("r-G_L3", "official", "node", None),
+        ("2-IGN", "modern", "edge", None),
+        ("PPGN", "ppgn", "graph", None),
+        ("GNNML1", "paper", "graph", None),
+        ("GNNML1", "paper", "graph", torch.bfloat16),
     ],
 )
 def test_replayed_steps_are_the_steps_taken_plainly(grammar, preset, task, dtype):
@@ -230,9 +231,9 @@ def test_replayed_steps_are_the_steps_taken_plainly(grammar, preset, task, dtype
     ]
     losses, expected = plain_steps(twin, RATES)
     # Where rounding turns the sign of a small gradient, Adam goes the other way: in half precision
-    # all weights together end up to 0.14 of the way apart. Without the last step it is 0.21.
+    # all weights together end up 0.06 of the way apart on a CPU. Without the last step it is 0.21.
     way = (joined(twin.parameters()) - joined(start.parameters())).norm()
-    near = 0.02 if dtype is None else 0.16
+    near = 0.02 if dtype is None else 0.12
     assert (joined(model.parameters()) - joined(twin.parameters())).norm() < near * way
     assert (joined(average.shadow) - joined(expected.shadow)).norm() < near * way
     assert seen == pytest.approx(losses, rel=1e-3 if dtype is None else 0.05)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -162,6 +163,9 @@ def test_a_replay_that_does_not_fit_is_given_up(
     """The same steps are then taken one operation after the other."""
 
     class Full:
+        def fits(self, _: Any) -> bool:
+            return True
+
         def step(self, *_: Any) -> Any:
             raise no_memory()
 
@@ -172,3 +176,24 @@ def test_a_replay_that_does_not_fit_is_given_up(
     result = run(tmp_path / "run", notes=notes)
     assert sum("without them" in note for note in notes) == 1
     assert result.history[-1]["loss"] == pytest.approx(plenty.history[-1]["loss"], rel=1e-5)
+
+
+def test_a_batch_that_fits_no_recording_is_taken_plainly(
+    plenty: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what recorded steps keep of the weights follows."""
+    refreshed: list[int] = []
+
+    class Small:
+        copies = SimpleNamespace(refresh=lambda: refreshed.append(1))
+        inputs = SimpleNamespace(store=None)
+
+        def fits(self, _: Any) -> bool:
+            return False
+
+    monkeypatch.setattr(
+        "g2n2.training.loop.record_steps", lambda recorded, *_: setattr(recorded, "step", Small())
+    )
+    result = run(tmp_path / "run", precision="64")
+    assert refreshed
+    assert result.history[-1]["loss"] == pytest.approx(plenty.history[-1]["loss"], rel=1e-12)

@@ -36,7 +36,7 @@ def narrowed(size: int, width: int, device: torch.device) -> int:
     if device.type != "cuda" or width <= WIDE:
         return size
     properties = torch.cuda.get_device_properties(device)
-    room = properties.shared_memory_per_block_optin  # type: ignore[attr-defined]
+    room = getattr(properties, "shared_memory_per_block_optin", ROOM)
     return size // 2 if room < ROOM else size
 
 

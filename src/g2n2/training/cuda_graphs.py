@@ -127,6 +127,11 @@ class GraphedStep(_Replayed):
         loss, norm = self.results.clone().unbind()
         return loss, norm
 
+    def fits(self, indices: Ints) -> bool:
+        """Whether a recording that serves others too has room for these graphs."""
+        sizes = self.inputs.store.graphs.sizes[indices]
+        return any(capacity.holds(sizes) for capacity in self.capacities)
+
     def same(self, task: Task, batch: int, clip: float, dtype: torch.dtype | None) -> bool:
         """Whether these are its settings."""
         mine = (self.task, self.batch, self.clip, self.dtype, self.products)

@@ -72,7 +72,12 @@ class Stepper:
 
     def step(self, indices: Ints, rate: float, number: int = 1) -> None:
         """Step `number` of the run, from 1, on these graphs; each process takes its share."""
-        if self.recorded.step is not None and self._replayed(indices, rate, number):
+        recorded = self.recorded.step
+        if (
+            recorded is not None
+            and recorded.fits(indices)
+            and self._replayed(indices, rate, number)
+        ):
             return
         set_rate(self.bare, rate)
         with self.processes.all_or_none():
@@ -83,6 +88,8 @@ class Stepper:
         self.waiting.append((loss, norm, indices))
         if self.average is not None:
             self.average.update(number)
+        if self.recorded.step is not None:
+            self.recorded.step.copies.refresh()
 
     def _replayed(self, indices: Ints, rate: float, number: int) -> bool:
         """Take the step as a CUDA graph; on lack of memory, go on without CUDA graphs."""

@@ -46,13 +46,18 @@ COPIED = {"cuda": 4096, "cpu": 256}
 EPOCHS = 5
 PARTS: Mapping[str, tuple[str, ...]] = {
     "library products": ("nvjet", "cutlass", "gemm", "splitK", "gemv", "scal_kernel"),
-    "rules: products and entries": ("product_kernel", "entries_kernel", "entries_back_kernel"),
+    "rules: products and entries": (
+        "product_kernel", "product_back_kernel", "entries_kernel", "entries_back_kernel",
+    ),
     "edges of the MLP": ("back_kernel", "finish_kernel", "join_kernel", "out_kernel"),
-    "norms and pooling": ("forward_kernel", "backward_kernel", "row_kernel", "row_spread"),
+    "norms and pooling": (
+        "forward_kernel", "backward_kernel", "select_kernel", "row_kernel", "pool_kernel",
+        "_spread_kernel",
+    ),
     "sums of partial sums": ("column_sums_kernel",),
     "optimiser, clipping, average": ("squares_kernel", "step_kernel"),
-    "gathering the batch": ("scatter_gather", "gather_kernel"),
-}
+    "gathering the batch": ("scatter_gather", "gather_kernel", "index_kernel"),
+}  # fmt: skip
 """Part of a training step to parts of its kernels' names; the first that fits."""
 REST = "everything else, small"
 

@@ -7,6 +7,7 @@ other, from batches that lie on the device.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -70,13 +71,12 @@ class Floyd(nn.Module):
     """FloydNet's blocks on all pairs, of the width and layers of a workload."""
 
     def __init__(self, work: Workload) -> None:
-        from floydnet import PivotalAttentionBlock  # type: ignore[import-not-found]
-
         super().__init__()
+        block = import_module("floydnet").PivotalAttentionBlock
         features = 2 * work.graphs.node_features.shape[1] + work.store.edge_width + 1
         self.embed = nn.Linear(features, work.width)
         self.blocks = nn.ModuleList(
-            PivotalAttentionBlock(work.width, min(HEADS, work.width)) for _ in range(work.layers)
+            block(work.width, min(HEADS, work.width)) for _ in range(work.layers)
         )
         self.decide = nn.Linear(work.width, 1)
 

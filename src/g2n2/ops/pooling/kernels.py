@@ -51,7 +51,7 @@ def pool_kernel(
 
 
 @triton.jit
-def pool_back_kernel(
+def pool_spread_kernel(
     DOUT, DM, DV, SIZES, NODES, PAIRS, NODE_TOTAL, PAIR_TOTAL, work, parts, tails, pair_rows,
     node_rows, width, per_node, per_pair, at_nodes, at_diagonal, at_rest,
     SM: tl.constexpr, SV: tl.constexpr, PM: tl.constexpr, PV: tl.constexpr, BM: tl.constexpr,

@@ -91,7 +91,7 @@ class _Pools(torch.autograd.Function):
         ]
         parts = programs(index.most**2, ENTRIES)
         work, tails = parts * len(index.sizes), TAIL if index.totals is not None else 0
-        kernels.pool_back_kernel[(work + tails,)](
+        kernels.pool_spread_kernel[(work + tails,)](
             grads[0].contiguous(), *(grads[0] if x is None else x for x in made), index.sizes,
             index.node_starts, index.pair_starts, *(index.totals or (index.sizes, index.sizes)),
             work, parts, tails, *ctx.rows, **ctx.shared, PM=block(ctx.widths[0]),

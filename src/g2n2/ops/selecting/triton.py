@@ -82,8 +82,7 @@ def _selected(
     rows = max(16, ROWS * 128 // max(128, block(width) * memory.element_size()))
     kernels.select_kernel[(programs(count, rows),)](
         memory, gain, weight, read, selected, count, small, operands, read.stride(-2),
-        S=width, P=block(width), BM=rows,
-        BK=narrowed(min(OPERANDS, block(operands)), width, memory.device),
-        PRECISION=dot_precision(), num_warps=4,
+        S=width, P=block(width), BM=rows, PRECISION=dot_precision(),
+        BK=narrowed(min(OPERANDS, block(operands)), width, memory.device), num_warps=4,
     )  # fmt: skip
     return read, selected

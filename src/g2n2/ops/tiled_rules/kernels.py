@@ -11,38 +11,39 @@ import triton.language as tl
 
 
 @triton.jit
-def tile_rows(start, n, i, j, TURN: tl.constexpr):
-    """`[T, T, 1]` rows of the pairs (i, j), or (j, i) where the matrix is to be turned."""
-    row = j[None, :] * n + i[:, None] if TURN else i[:, None] * n + j[None, :]
-    return (start + row)[:, :, None]
+def pair_rows(start, n, i, j, TURN: tl.constexpr):
+    """Rows of the pairs (i, j), or (j, i) where the matrix is to be turned."""
+    return start + (j * n + i if TURN else i * n + j)
 
 
 @triton.jit
 def matrix_matrix_kernel(
     X, Y, SCALE, OUT, SIZES, PAIRS, tiles, stride_x, stride_y, stride_out, x_from, y_from, to,
     TURN_X: tl.constexpr, TURN_Y: tl.constexpr, S: tl.constexpr, T: tl.constexpr,
-    BC: tl.constexpr, PRECISION: tl.constexpr,
+    BC: tl.constexpr,
 ):  # fmt: skip
-    """A tile of XY in BC channels of one graph, times its scale."""
+    """T × T entries of XY in BC channels of one graph, times its scale.
+
+    Channels lie side by side, so a product in each of them is a sum of broadcast products. Tensor
+    cores would re-lay every operand, and Triton 3.6 gets batches of products in float32 wrong.
+    """
     me = tl.program_id(0)
     g, i0, j0 = me // (tiles * tiles), me // tiles % tiles * T, me % tiles * T
     n, start = tl.load(SIZES + g), tl.load(PAIRS + g)
     if (i0 < n) & (j0 < n):
         c = (tl.program_id(1) * BC + tl.arange(0, BC))[None, None, :]
-        i, j = i0 + tl.arange(0, T), j0 + tl.arange(0, T)
-        total = tl.zeros([BC, T, T], dtype=tl.float32)
-        for k0 in range(0, n, T):
-            k = k0 + tl.arange(0, T)
-            inside = ((i < n)[:, None] & (k < n)[None, :])[:, :, None] & (c < S)
-            place = X + tile_rows(start, n, i, k, TURN_X) * stride_x + x_from + c
-            x = tl.permute(tl.load(place, mask=inside, other=0.0), (2, 0, 1))
-            inside = ((k < n)[:, None] & (j < n)[None, :])[:, :, None] & (c < S)
-            place = Y + tile_rows(start, n, k, j, TURN_Y) * stride_y + y_from + c
-            y = tl.permute(tl.load(place, mask=inside, other=0.0), (2, 0, 1))
-            total += tl.dot(x, y, input_precision=PRECISION, out_dtype=tl.float32)
-        value = tl.permute(total * tl.load(SCALE + g), (1, 2, 0)).to(OUT.dtype.element_ty)
-        inside = ((i < n)[:, None] & (j < n)[None, :])[:, :, None] & (c < S)
-        tl.store(OUT + tile_rows(start, n, i, j, False) * stride_out + to + c, value, mask=inside)
+        i = (i0 + tl.arange(0, T))[:, None, None]
+        j = (j0 + tl.arange(0, T))[None, :, None]
+        total = tl.zeros([T, T, BC], dtype=tl.float32)
+        for k in range(0, n):
+            place = X + pair_rows(start, n, i, k, TURN_X) * stride_x + x_from + c
+            x = tl.load(place, mask=(i < n) & (c < S), other=0.0).to(tl.float32)
+            place = Y + pair_rows(start, n, k, j, TURN_Y) * stride_y + y_from + c
+            y = tl.load(place, mask=(j < n) & (c < S), other=0.0).to(tl.float32)
+            total += x * y
+        value = (total * tl.load(SCALE + g)).to(OUT.dtype.element_ty)
+        place = OUT + pair_rows(start, n, i, j, False) * stride_out + to + c
+        tl.store(place, value, mask=(i < n) & (j < n) & (c < S))
 
 
 @triton.jit
@@ -65,7 +66,7 @@ def matrix_column_kernel(
     for j0 in range(0, n, BM):
         j = j0 + tl.arange(0, BM)
         inside = (j < n)[:, None] & (c < S)[None, :]
-        row = start + (j * n + i if TURN else i * n + j)
+        row = pair_rows(start, n, i, j, TURN)
         x = tl.load(X + row[:, None] * stride_x + c[None, :] * step, mask=inside, other=0.0)
         v = tl.load(V + (first + j)[:, None] * stride_v + c[None, :], mask=inside, other=0.0)
         total += tl.sum(x.to(tl.float32) * v.to(tl.float32), axis=0)

@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ..packing import Packing
-from ..precision import batched_precision
 from ..tiling import as_rows, block, programs
 from . import kernels
 
-TILE, CHANNELS = 32, 16
+TILE, INTERPRETED_TILE, CHANNELS = 8, 64, 32
+"""Entries and channels of a program; fewer programs without a GPU."""
 ROWS = 32
 """Entries of a row of a matrix at a time."""
 Slice = tuple[Tensor, int]
@@ -73,11 +73,12 @@ def _multiply(
     turn_right: bool = False,
 ) -> None:
     (x, x_from), (y, y_from), (z, to) = left, right, out
-    index, tiles = packing.index, programs(packing.most, TILE)
+    side = TILE if packing.device.type == "cuda" else INTERPRETED_TILE
+    index, tiles = packing.index, programs(packing.most, side)
     kernels.matrix_matrix_kernel[(packing.graphs * tiles**2, programs(width, CHANNELS))](
         x, y, scale, z, index.sizes, index.pair_starts, tiles, x.stride(0), y.stride(0),
-        z.stride(0), x_from, y_from, to, TURN_X=turn_left, TURN_Y=turn_right, S=width, T=TILE,
-        BC=CHANNELS, PRECISION=batched_precision(), num_warps=8,
+        z.stride(0), x_from, y_from, to, TURN_X=turn_left, TURN_Y=turn_right, S=width, T=side,
+        BC=CHANNELS, num_warps=2,
     )  # fmt: skip
 
 
