@@ -103,7 +103,7 @@ show(
 )
 for counted in (False, True):
     show(
-        "edges.back_kernel", SO=w, PO=w, BM=256 // size // max(1, w // 128), BH=side(64),
+        "edges.back_kernel", SO=w, PO=w, BM=side(256 // size // max(1, w // 128)), BH=side(64),
         WEIGHT=size == 2, COUNTED=counted, PRECISION="tf32", long=["FLAGS"] * counted,
     )
 show("norms.forward_kernel", S=w, P=w, BM=64)

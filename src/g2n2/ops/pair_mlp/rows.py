@@ -126,6 +126,7 @@ def _back(
     count, units = hidden.shape
     width = len(w2)
     tall = TALL * 2 // dout.element_size() // max(1, block(width) // 128)
+    tall = narrowed(tall, width, dout.device)
     wide = narrowed(min(WIDE, block(units)), width, dout.device)
     blocks = programs(count, tall)
     each = programs(blocks, max(1, PROGRAMS * processors(dout.device) * wide // units))
