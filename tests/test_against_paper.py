@@ -14,7 +14,7 @@ from g2n2.grammars.fragments import NAMED, Fragment
 from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.words import enumerate_words
 from g2n2.language.evaluation import evaluate
-from g2n2.language.operations import OPERATIONS, POINTWISE
+from g2n2.language.operations import BINDERS, OPERATIONS, POINTWISE
 from g2n2.language.parsing import parse
 from g2n2.language.patterns import ASSUMPTIONS, equal
 from g2n2.language.sorts import M, R, S, Sort, V
@@ -110,7 +110,7 @@ def vocabulary(fragment: Fragment) -> Vocabulary:
 
 def random_fragments(seed: int, count: int) -> list[Fragment]:
     rng = Random(seed)
-    names = list(OPERATIONS)
+    names = [name for name in OPERATIONS if name not in BINDERS]
     return [Fragment(rng.sample(names, rng.randint(1, len(names)))) for _ in range(count)]
 
 

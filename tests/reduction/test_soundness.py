@@ -16,7 +16,7 @@ from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.words import enumerate_words
 from g2n2.language.evaluation import evaluate
-from g2n2.language.operations import OPERATIONS
+from g2n2.language.operations import BINDERS, OPERATIONS
 from g2n2.language.patterns import Pattern, canonical, pattern_of
 from g2n2.language.sorts import S
 from g2n2.language.terms import Apply, Leaf, Term
@@ -27,6 +27,7 @@ from g2n2.reduction.reduce import Reduction, reduce
 
 Ints = npt.NDArray[np.int64]
 LIMIT = 100
+UNMARKED = [name for name in OPERATIONS if name not in BINDERS]
 CORE = ("matmul", "transpose", "one", "diag", "hadamard", "trace")
 
 
@@ -50,14 +51,23 @@ def random_subsets(count: int) -> Iterator[tuple[str, ...]]:
     """Subsets of all operations; each size from one to all is as likely as any other."""
     rng = Random(20)
     for _ in range(count):
-        chosen = rng.sample(list(OPERATIONS), rng.randint(1, len(OPERATIONS)))
-        yield tuple(name for name in OPERATIONS if name in chosen)
+        chosen = rng.sample(UNMARKED, rng.randint(1, len(UNMARKED)))
+        yield tuple(name for name in UNMARKED if name in chosen)
+
+
+def test_random_fragments_with_marks() -> None:
+    rng = Random(21)
+    chosen = [tuple(rng.sample(CORE, rng.randint(2, 6))) for _ in range(8)]
+    found = [reduced(*subset, "mark_S", *["mark_S"] * (i % 2)) for i, subset in enumerate(chosen)]
+    for reduction in found:
+        assert_sound(reduction)
+    assert any(r.links for r in found)
 
 
 def test_random_fragments() -> None:
     subsets = list(random_subsets(24))
     assert len(set(subsets)) > 15
-    assert set().union(*subsets) == set(OPERATIONS)
+    assert set().union(*subsets) == set(UNMARKED)
     reductions = [reduced(*subset) for subset in subsets]
     for reduction in reductions:
         assert_sound(reduction)

@@ -448,7 +448,7 @@ class PackedNetwork:
         kernels = self._by_kernels(memories, graphs) or self._by_tiles(memories, graphs)
         with without_autocast(packing.device.type):
             if kernels and readout.sums_only:
-                return readout.decide(self._pooled(memories, packing))
+                return self._pooled(memories, packing)
             sums = self._pair_sums(memories, packing, kernels) if readout.sums_pairs else {}
             pairs = readout.reads_pairs or not sums
             read = [letter for letter in memories if letter != "M" or pairs]
