@@ -184,7 +184,7 @@ BAD = [
     (("compare", "5-WL", "r-G_L1"), "5-WL cannot be run"),
     (("compare", "r-G_L3", "1-WL", "--out", "c.json"), "no certificate"),
     (("power", "r-G_L3!!", "--suite", "cfi"), "did you mean r-G_L3"),
-    (("compile", "r-G_L3Σ"), "did you mean r-G_L3"),
+    (("compile", "r-G_L3ΣΣΣ"), "did you mean r-G_L3"),
     (("separate", C6, TRIANGLES, "--grammar", ""), "no grammar is named"),
     (("compile", "missing.json"), "there is no file 'missing.json'"),
 ]

@@ -6,8 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from g2n2.compiler.grammar_to_plan import plan_network
-from g2n2.errors import GrammarError, LoweringError
+from g2n2.errors import GrammarError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.derivations import derive_word
 from g2n2.grammars.fragments import Fragment
@@ -141,8 +140,3 @@ def test_stacks_of_marked_graphs_against_the_interpreter(name: str) -> None:
 def test_layers_see_how_many_marks_stand_at_once() -> None:
     assert LayeredGrammar.of(find_grammar("r-G_L1ΣΣ")).scope == 2
     assert LayeredGrammar.of(find_grammar("r-G_L3")).scope == 0
-
-
-def test_networks_refuse_marks_plainly() -> None:
-    with pytest.raises(LoweringError, match="r-G_L3Σ sums over marks"):
-        plan_network(find_grammar("r-G_L3Σ"))
