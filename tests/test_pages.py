@@ -13,7 +13,7 @@ from run_page import assert_shows, blocks, parse_shell, run_page
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 DOCTESTS = DOCS / "python.md"  # run by test_api.py
-QUICK = [ROOT / "README.md", DOCS / "tutorial.md", DOCS / "power.md"]
+QUICK = [ROOT / "README.md", *(DOCS / f"{name}.md" for name in ("tutorial", "power", "beyond-3wl"))]
 SLOW = [DOCS / "networks.md", *sorted((DOCS / "how-to").glob("*.md"))]
 
 
