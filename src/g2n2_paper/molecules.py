@@ -52,7 +52,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Effort:
+class TrainingBudget:
     """How much each contender does."""
 
     trees: int = 500
@@ -61,7 +61,7 @@ class Effort:
     limit: int = 0  # molecules of a set; 0 for all
 
 
-SMOKE = Effort(trees=5, chemprop_epochs=3, epochs=2, limit=150)
+SMOKE = TrainingBudget(trees=5, chemprop_epochs=3, epochs=2, limit=150)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Problem:
     molecules: MoleculeSet
     split: str
     seed: int
-    effort: Effort = Effort()
+    effort: TrainingBudget = TrainingBudget()
 
     def read(self, job: Job) -> GraphSet:
         """The graphs, with the parts of this split."""
@@ -91,7 +91,7 @@ class Problem:
 
 def cells(smoke: bool = False) -> list[Cell]:
     """All cells, those of a set and a contender after each other, since they share features."""
-    effort = SMOKE if smoke else Effort()
+    effort = SMOKE if smoke else TrainingBudget()
     everything = []
     for molecules in SETS:
         for contender in CONTENDERS:

@@ -81,14 +81,14 @@ def refine_marked(
         )
     if isinstance(graphs, str) or len(graphs) == 0:
         raise DataError("nothing to refine: expected a list of at least one graph")
-    test = _Test([adjacency(graph) for graph in graphs], k, marks, pooling, memory_limit)
+    test = _MarkedTest([adjacency(graph) for graph in graphs], k, marks, pooling, memory_limit)
     history = [test.pooled()]
     while (len(set(history[-1].tolist())) < len(graphs) or len(graphs) == 1) and test.round():
         history.append(test.pooled())
     return MarkedColours(tuple(history), tuple(test.colours_of_marks()))
 
 
-class _Test:
+class _MarkedTest:
     """The colours of all copies, `[copies] + [n] * k` for each graph."""
 
     def __init__(

@@ -237,7 +237,7 @@ def test_kept_figures_are_read_judged_and_replaced(tmp_path):
 def test_the_committed_figures_give_the_committed_verdicts():
     rows = {row["case"]: row for row in read_results(ROOT / "results" / "bench")}
     assert is_met(rows["qm9-epoch"]) is True
-    assert is_met(rows["train-32-bf16"]) is False
+    assert is_met(rows["train-512-bf16-modern"]) is False
     assert json.dumps(rows["cpu-train-32"]["peers"]["block-diagonal"])
 
 
