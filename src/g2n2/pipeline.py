@@ -276,8 +276,11 @@ class Chosen:
     other: Grammar | None = None
 
     def sized_note(self, weights: Callable[[Grammar], int]) -> str:
-        """The note, with how many weights the networks of both grammars have."""
-        if self.other is None:
+        """The note, with how many weights the networks of both grammars have.
+
+        The exhaustive grammar has no network where words leave its marks.
+        """
+        if self.other is None or self.other.scope:
             return self.note
         counts = (
             f"{weights(self.grammar):,} weights, the exhaustive grammar's network would have "

@@ -116,3 +116,14 @@ def test_what_networks_cannot_do_is_said(
 ) -> None:
     with pytest.raises(LoweringError, match=message):
         network(grammar, **options)
+
+
+def test_a_run_with_marks_reads_edge_features_and_names_its_fragment() -> None:
+    from g2n2.training.config import RunConfig, with_chosen_rules
+    from g2n2.training.setup import takes_edges
+
+    assert takes_edges(RunConfig("x.csv", grammar="r-G_L3Σ"))
+    assert not takes_edges(RunConfig("x.csv", grammar="r-G_L1Σ"))
+    chosen, other = with_chosen_rules(RunConfig("x.csv", grammar="L1Σ"), exhaustive=False)
+    assert "V_c′ → AV_c′" in " ".join(chosen.rules)
+    assert other is None, "the exhaustive grammar has no network to compare with"

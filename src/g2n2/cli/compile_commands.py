@@ -227,7 +227,7 @@ def show_formula(
         return
     term = formula(name)
     needs = (
-        "a combination of sentences of r-G_L3Σ; networks do not compute marks"
+        "a combination of sentences of r-G_L3Σ; it cannot be written into a network yet"
         if operators(term) & set(BINDERS)
         else requirements(of_words(grammar, reduce).grammar, term)
     )

@@ -83,7 +83,8 @@ PairBias = Annotated[
 MarksOption = Annotated[
     str | None,
     typer.Option(
-        help="Vertices that Σ marks: all, orbits, heavy, or a number drawn in training. [all]"
+        help="Vertices that Σ marks: all; orbits, one of each; heavy, none with one neighbour; or "
+        "a number drawn in training. [all]"
     ),
 ]
 Smiles = Annotated[str | None, typer.Option(help="Column with the SMILES; else it is found.")]

@@ -25,7 +25,7 @@ Supports = Mapping[str, Term]
 
 def columns_only(grammar: Grammar) -> bool:
     """Whether a grammar has no matrix variable and uses matrices only in products with columns."""
-    if any(M in (rule.head, *rule.holes) for rule in grammar.all_rules):
+    if grammar.scope or any(M in (rule.head, *rule.holes) for rule in grammar.all_rules):
         return False
     try:
         for rule in grammar.all_rules:

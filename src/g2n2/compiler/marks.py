@@ -83,9 +83,8 @@ def inside(grammar: Grammar) -> Grammar:
             _refuse_lifted(grammar, rule, scope)
         elif rule.head.plain != S or not _sums_scalars(rule.body, rule.head.scope, scope):
             raise LoweringError(
-                f"{rule} stands outside its marks, and "
-                "networks sum over marks at the end alone; leave the rules outside away, as in "
-                "r-G_L3Σ"
+                f"{rule} stands outside its marks, and networks sum over marks at the end alone; "
+                "leave out the rules outside, as in r-G_L3Σ"
             )
         elif (sentence := _innermost(rule.body)) is not None:
             sentences.append(Rule(S, _plain(sentence)))

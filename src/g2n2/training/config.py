@@ -381,7 +381,8 @@ def with_chosen_rules(config: RunConfig, *, exhaustive: bool) -> tuple[RunConfig
     is_text = chosen.grammar.name == GIVEN and config.grammar.strip() != "-"
     name = config.grammar if is_text else chosen.grammar.name
     settings = replace(config, grammar=name, rules=rules_of(chosen.grammar))
-    return settings, None if exhaustive else chosen.other
+    other = chosen.other  # with marks the exhaustive grammar has no network to compare with
+    return settings, None if exhaustive or (other and other.scope) else other
 
 
 def rules_of(grammar: Grammar) -> tuple[str, ...]:

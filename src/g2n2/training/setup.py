@@ -19,6 +19,7 @@ from ..data.graph_set import GraphSet, Ints
 from ..data.store import GraphStore
 from ..described import Described, some
 from ..errors import DataError
+from ..grammars.grammar import Grammar
 from ..language.sorts import M
 from ..nn.readout import Readout
 from .config import RunConfig, names_dataset, run_grammar
@@ -208,7 +209,7 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
             pair_bias=config.pair_bias,
             marks=marks_named(config.marks),
             preset=config.effective_recipe().preset,
-            directed=graphs.directed and any(rule.head == M for rule in grammar.rules),
+            directed=graphs.directed and has_matrices(grammar),
             typical_size=float(graphs.sizes.mean()),
         )
     assert isinstance(model.readout, Readout), "every network ends in one"
@@ -236,13 +237,18 @@ def refuse_unknown_names(config: RunConfig, *, resume: bool) -> None:
         raise DataError(f"no file {path!r} to split by: check the path")
 
 
+def has_matrices(grammar: Grammar) -> bool:
+    """Whether a grammar has a matrix variable, outside its marks or inside."""
+    return any(rule.head.plain == M for rule in grammar.rules)
+
+
 def takes_edges(config: RunConfig) -> bool:
     """Whether the network reads edge features."""
     if config.baseline:
         from ..nn.baselines import find_baseline
 
         return find_baseline(config.baseline).reads_edges
-    return any(rule.head == M for rule in run_grammar(config).rules)
+    return has_matrices(run_grammar(config))
 
 
 def without_edge_features(graphs: GraphSet) -> GraphSet:
