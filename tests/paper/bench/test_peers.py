@@ -33,9 +33,18 @@ def test_pyg_batches_hold_the_same_molecules(work):
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("peer", sorted(peers.SPARSE))
-def test_networks_of_pyg_take_a_pass(work, peer, training):
+def test_a_pass_of_a_pyg_network_moves_its_weights_in_training_only(
+    work, peer, training, monkeypatch
+):
     pytest.importorskip("torch_geometric", reason="a network of PyG")
-    peers.sparse_pass(work, peer, training)()
+    torch.manual_seed(0)
+    network = peers.SPARSE[peer](work)
+    monkeypatch.setitem(peers.SPARSE, peer, lambda _: network)
+    one_pass = peers.sparse_pass(work, peer, training)
+    before = [weight.detach().clone() for weight in network.parameters()]
+    one_pass()
+    same = [torch.equal(*pair) for pair in zip(before, network.parameters(), strict=True)]
+    assert all(same) is not training
 
 
 def test_floydnet_ignores_padding(work):
