@@ -138,7 +138,7 @@ class RunConfig:
             how many are drawn in training.
         decision: Hidden widths of the decision layers.
         context: Append the pooled vector to nodes and edges.
-        distance: Edge channels made of positions: `raw`, `square`, `inverse`, `rbf16` …
+        distance: Edge channels made of positions: `raw`, `square`, `inverse`, `rbf16`, `rbf32:6` …
         recipe: `modern` or `paper`.
         batch: Graphs in a step.
         epochs: At most.
