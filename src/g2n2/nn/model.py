@@ -84,6 +84,8 @@ class GrammarGNN(nn.Module):
         functions: `mlp` for an MLP on every memory; `free` only where it adds nothing to the words
             of the grammar, and linear maps elsewhere.
         pair_bias: Whether MLPs on M have biases; the preset's where None.
+        pair_norm: How `modern` reads M: normalised for each `entry` or by one number for each
+            `graph`, or as it is (`none`); the preset's where None.
         marks: For a grammar with marks (r-G_L3Σ), the vertices that are marked: `all`, `orbits`,
             `heavy`, or how many are drawn in training; see `g2n2.nn.marks`.
 
@@ -120,6 +122,7 @@ class GrammarGNN(nn.Module):
         pooling: str | Mapping[str, str] | None = None,
         functions: str = "mlp",
         pair_bias: bool | None = None,
+        pair_norm: str | None = None,
         marks: Marks = "all",
     ) -> None:
         super().__init__()
@@ -135,6 +138,7 @@ class GrammarGNN(nn.Module):
             "pooling": pooling,
             "functions": functions,
             "pair_bias": pair_bias,
+            "pair_norm": pair_norm,
             "decision": decision,
             "context": context,
             "directed": directed,
@@ -449,6 +453,7 @@ class G2N2(GrammarGNN):
         pooling: str | Mapping[str, str] | None = None,
         functions: str = "mlp",
         pair_bias: bool | None = None,
+        pair_norm: str | None = None,
         decision: tuple[int, ...] | None = None,
         context: bool = False,
         directed: bool = False,
@@ -470,6 +475,7 @@ class G2N2(GrammarGNN):
             pooling=pooling,
             functions=functions,
             pair_bias=pair_bias,
+            pair_norm=pair_norm,
             decision=decision,
             context=context,
             directed=directed,

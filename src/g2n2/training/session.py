@@ -60,6 +60,7 @@ def train(
     pooling: str | None = None,
     functions: str = "mlp",
     pair_bias: bool | None = None,
+    pair_norm: str | None = None,
     marks: str = "all",
     decision: Sequence[int] | None = None,
     context: bool = False,

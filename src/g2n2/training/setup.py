@@ -200,7 +200,12 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
     model: nn.Module
     if config.baseline:
         functions = None if config.functions == "mlp" else config.functions
-        given = {"preset": config.preset, "pair_bias": config.pair_bias, "functions": functions}
+        given = {
+            "preset": config.preset,
+            "pair_bias": config.pair_bias,
+            "pair_norm": config.pair_norm,
+            "functions": functions,
+        }
         shared |= {name: value for name, value in given.items() if value is not None}
         model = baseline(config.baseline, **shared)
     else:
@@ -210,6 +215,7 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
             **shared,
             functions=config.functions,
             pair_bias=config.pair_bias,
+            pair_norm=config.pair_norm,
             marks=marks_named(config.marks),
             preset=config.effective_recipe().preset,
             directed=graphs.directed and has_matrices(grammar),
