@@ -119,8 +119,11 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
     if not np.isfinite(train.targets).any():
         raise DataError("no training graph has a known target")
     notes = []
-    if not np.isfinite(graphs.select(splits["validation"]).targets).any():
+    held_out = graphs.select(splits["validation"]).targets
+    if not np.isfinite(held_out).any():
         notes.append("no validation graph has a known target: the last weights will be kept.")
+    elif task.kind == "binary" and not any(len(set(c[np.isfinite(c)])) > 1 for c in held_out.T):
+        notes.append("the validation graphs are all of one class: the last weights will be kept.")
     normalise = config.effective_recipe().normalise
     scaling = Scaling.of(task, train, normalise, config.references, config.extent)
     network = config.baseline or config.grammar
