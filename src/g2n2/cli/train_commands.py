@@ -23,6 +23,7 @@ from .options import (
     OnBadOption,
     OptionList,
     PairBias,
+    PairNormOption,
     PoolingOption,
     ReadoutOption,
     Reduce,
@@ -57,7 +58,9 @@ def train(
         str | None, typer.Option(help="modern, paper, official or ppgn. [modern]")
     ] = None,
     track: Annotated[str | None, typer.Option(help="QM9: bonds or distance.")] = None,
-    features: Annotated[str | None, typer.Option(help="QM9: pyg, ppgn or sanitized.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="QM9: pyg, ppgn, sanitized or smiles.")
+    ] = None,
     recipe: Annotated[str | None, typer.Option(help="modern or paper. [modern]")] = None,
     split: Annotated[
         str | None,
@@ -72,6 +75,7 @@ def train(
     pooling: PoolingOption = None,
     functions: FunctionsOption = None,
     pair_bias: PairBias = None,
+    pair_norm: PairNormOption = None,
     marks: MarksOption = None,
     batch: Annotated[int | None, typer.Option(help="Graphs in a step; else the recipe's.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Most epochs; else the recipe's.")] = None,
