@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from ..compiler.columns import columns_only, on_either
 from ..compiler.costs import NetworkCost
 from ..compiler.grammar_to_plan import plan_network, undefined_supports
-from ..compiler.lowering import Constants, lower
+from ..compiler.lowering import Constants, columns_only, lower, on_either
 from ..compiler.marks import Marks
 from ..compiler.plan import NetworkPlan
 from ..compiler.presets import Preset

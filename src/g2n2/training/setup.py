@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..compiler.columns import columns_only
+from ..compiler.lowering import columns_only
 from ..compiler.marks import marks_named
 from ..compiler.presets import find_preset
 from ..data.graph_set import GraphSet, Ints
