@@ -129,12 +129,29 @@ class NetworkPlan:
         """The grammar whose words the memories hold: inside its marks, where it has some."""
         return inside(self.grammar) if self.marks else self.grammar
 
+    @property
+    def trunk(self) -> tuple[LayerPlan, ...]:
+        """The layers before the marks."""
+        return self.marks.trunk if self.marks else ()
+
+    @property
+    def trunk_widths(self) -> dict[Sort, int]:
+        """Channels of each memory that the trunk gives to every marked copy."""
+        widths = dict(self.inputs.unmarked.widths)
+        if self.marks and self.trunk:
+            widths |= {sort: linear.width_out for sort, linear in self.marks.embeddings}
+            for layer in self.trunk:
+                widths |= layer.widths()
+        return widths
+
     def widths_before(self, layer: int) -> dict[Sort, int]:
         """Channels of each memory that a layer reads, counted from 0, M first; empty ones left out.
 
         After the last layer: `plan.widths_before(len(plan.layers))`.
         """
         widths = dict(self.inputs.widths)
+        if self.trunk:
+            widths = {s: self.inputs.marked.widths[s] + self.trunk_widths.get(s, 0) for s in widths}
         widths |= {sort: linear.width_out for sort, linear in self.embeddings}
         for earlier in self.layers[:layer]:
             widths |= earlier.widths()
