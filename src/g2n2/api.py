@@ -184,6 +184,7 @@ def compile(
     functions: str = "mlp",
     pair_bias: bool | None = None,
     marks: Marks = "all",
+    trunk: int = 0,
     decision: tuple[int, ...] | None = None,
     context: bool = False,
     directed: bool = False,

@@ -21,6 +21,7 @@ from .options import (
     PoolingOption,
     ReadoutOption,
     Reduce,
+    TrunkOption,
     of_network,
     of_words,
 )
@@ -84,6 +85,7 @@ def compile_grammar(
     functions: FunctionsOption = None,
     pair_bias: PairBias = None,
     marks: MarksOption = None,
+    trunk: TrunkOption = None,
     context: Annotated[
         bool, typer.Option(show_default=False, help="Nodes and edges see the pooled vector.")
     ] = False,
@@ -119,6 +121,7 @@ def compile_grammar(
             functions=functions.value if functions else "mlp",
             pair_bias=pair_bias,
             marks=marks_named(marks or "all"),
+            trunk=trunk or 0,
             context=context,
             directed=directed,
             supports=True,

@@ -135,23 +135,25 @@ class NetworkPlan:
         return self.marks.trunk if self.marks else ()
 
     @property
-    def trunk_widths(self) -> dict[Sort, int]:
-        """Channels of each memory that the trunk gives to every marked copy."""
-        widths = dict(self.inputs.unmarked.widths)
-        if self.marks and self.trunk:
-            widths |= {sort: linear.width_out for sort, linear in self.marks.embeddings}
-            for layer in self.trunk:
-                widths |= layer.widths()
-        return widths
+    def first_widths(self) -> dict[Sort, int]:
+        """Channels of each memory before the embeddings: inputs, or what the trunk makes of them.
+
+        Those that a mark decides are the last.
+        """
+        if not self.marks or not self.trunk:
+            return dict(self.inputs.widths)
+        shared = dict(self.inputs.unmarked.widths)
+        shared |= {sort: linear.width_out for sort, linear in self.marks.embeddings}
+        for layer in self.trunk:
+            shared |= layer.widths()
+        return {s: shared.get(s, 0) + width for s, width in self.inputs.marked.widths.items()}
 
     def widths_before(self, layer: int) -> dict[Sort, int]:
         """Channels of each memory that a layer reads, counted from 0, M first; empty ones left out.
 
         After the last layer: `plan.widths_before(len(plan.layers))`.
         """
-        widths = dict(self.inputs.widths)
-        if self.trunk:
-            widths = {s: self.inputs.marked.widths[s] + self.trunk_widths.get(s, 0) for s in widths}
+        widths = self.first_widths
         widths |= {sort: linear.width_out for sort, linear in self.embeddings}
         for earlier in self.layers[:layer]:
             widths |= earlier.widths()
@@ -221,7 +223,7 @@ class NetworkPlan:
         in_selectors = any(len(selector.maps) > 1 for selector in _selectors(self))
         if preset.node_update == "bilinear":
             describes: Literal["exactly", "from above", "not at all"] = "not at all"
-        elif in_selectors or _other_pooling(self):
+        elif in_selectors or _other_pooling(self) or self.trunk:
             describes = "from above"
         else:
             describes = "exactly"
@@ -264,6 +266,11 @@ class NetworkPlan:
                 "the functions are in the selectors and the last map of a layer is linear, so the "
                 "last memories are sums of rules and no functions of them: the test is an upper "
                 "bound",
+            ),
+            (
+                bool(self.trunk),
+                f"the first {len(self.trunk)} of its layers do not see the marks, and the test "
+                "marks before all of them: it is an upper bound",
             ),
             (
                 "max" in other,

@@ -61,6 +61,7 @@ def train(
     functions: str = "mlp",
     pair_bias: bool | None = None,
     marks: str = "all",
+    trunk: int = 0,
     decision: Sequence[int] | None = None,
     context: bool = False,
     distance: Sequence[str] | None = None,

@@ -208,6 +208,7 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
             functions=config.functions,
             pair_bias=config.pair_bias,
             marks=marks_named(config.marks),
+            trunk=config.trunk,
             preset=config.effective_recipe().preset,
             directed=graphs.directed and has_matrices(grammar),
             typical_size=float(graphs.sizes.mean()),
