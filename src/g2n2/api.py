@@ -183,6 +183,7 @@ def compile(
     pooling: str | Mapping[str, str] | None = None,
     functions: str = "mlp",
     pair_bias: bool | None = None,
+    pair_norm: str | None = None,
     marks: Marks = "all",
     trunk: int = 0,
     decision: tuple[int, ...] | None = None,

@@ -18,6 +18,7 @@ from .options import (
     FunctionsOption,
     MarksOption,
     PairBias,
+    PairNormOption,
     PoolingOption,
     ReadoutOption,
     Reduce,
@@ -84,6 +85,7 @@ def compile_grammar(
     pooling: PoolingOption = None,
     functions: FunctionsOption = None,
     pair_bias: PairBias = None,
+    pair_norm: PairNormOption = None,
     marks: MarksOption = None,
     trunk: TrunkOption = None,
     context: Annotated[
@@ -120,6 +122,7 @@ def compile_grammar(
             pooling=pooling and pooling.value,
             functions=functions.value if functions else "mlp",
             pair_bias=pair_bias,
+            pair_norm=pair_norm and pair_norm.value,
             marks=marks_named(marks or "all"),
             trunk=trunk or 0,
             context=context,

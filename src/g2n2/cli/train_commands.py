@@ -23,6 +23,7 @@ from .options import (
     OnBadOption,
     OptionList,
     PairBias,
+    PairNormOption,
     PoolingOption,
     ReadoutOption,
     Reduce,
@@ -58,7 +59,9 @@ def train(
         str | None, typer.Option(help="modern, paper, official or ppgn. [modern]")
     ] = None,
     track: Annotated[str | None, typer.Option(help="QM9: bonds or distance.")] = None,
-    features: Annotated[str | None, typer.Option(help="QM9: pyg, ppgn or sanitized.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="QM9: pyg, ppgn, sanitized or smiles.")
+    ] = None,
     recipe: Annotated[str | None, typer.Option(help="modern or paper. [modern]")] = None,
     split: Annotated[
         str | None,
@@ -73,6 +76,7 @@ def train(
     pooling: PoolingOption = None,
     functions: FunctionsOption = None,
     pair_bias: PairBias = None,
+    pair_norm: PairNormOption = None,
     marks: MarksOption = None,
     trunk: TrunkOption = None,
     batch: Annotated[int | None, typer.Option(help="Graphs in a step; else the recipe's.")] = None,

@@ -22,7 +22,8 @@ class GraphStore:
     Args:
         graphs: The set.
         device: Where the tensors are kept and batches are built.
-        distance: Edge channels computed from the positions: `raw`, `square`, `inverse`, `rbf16` ….
+        distance: Edge channels computed from the positions: `raw`, `square`, `inverse`, `rbf16`,
+            `rbf32:6` ….
         dtype: Of features and targets.
         columns_only: Whether the batches are for a `columns_only` network, which takes a sparse A
             of large graphs.
