@@ -336,7 +336,7 @@ def recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
         return False
     if not isinstance(model, GrammarGNN) or not model.packs or model.marks is not None:
         return False
-    if model.supports is not None and store.designed is None:
+    if model.supports is not None and store.designed is None and not store.squared:
         return False  # eigenvectors wait for the host
     if any(weight.dtype != torch.float32 for weight in model.parameters()):
         return False  # the optimiser's kernels step single precision
