@@ -183,6 +183,7 @@ def compile(
     pooling: str | Mapping[str, str] | None = None,
     functions: str = "mlp",
     pair_bias: bool | None = None,
+    pair_norm: str | None = None,
     marks: Marks = "all",
     decision: tuple[int, ...] | None = None,
     context: bool = False,

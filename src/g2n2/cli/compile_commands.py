@@ -18,6 +18,7 @@ from .options import (
     FunctionsOption,
     MarksOption,
     PairBias,
+    PairNormOption,
     PoolingOption,
     ReadoutOption,
     Reduce,
@@ -83,6 +84,7 @@ def compile_grammar(
     pooling: PoolingOption = None,
     functions: FunctionsOption = None,
     pair_bias: PairBias = None,
+    pair_norm: PairNormOption = None,
     marks: MarksOption = None,
     context: Annotated[
         bool, typer.Option(show_default=False, help="Nodes and edges see the pooled vector.")
@@ -119,6 +121,7 @@ def compile_grammar(
             pooling=pooling and pooling.value,
             functions=functions.value if functions else "mlp",
             pair_bias=pair_bias,
+            pair_norm=pair_norm and pair_norm.value,
             marks=marks_named(marks or "all"),
             context=context,
             directed=directed,

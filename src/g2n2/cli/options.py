@@ -49,6 +49,14 @@ class Functions(StrEnum):
     free = "free"
 
 
+class PairNorm(StrEnum):
+    """What M is divided by as layers read it."""
+
+    entry = "entry"
+    graph = "graph"
+    none = "none"
+
+
 class OnBad(StrEnum):
     """What happens to a record that cannot be read."""
 
@@ -79,6 +87,10 @@ FunctionsOption = Annotated[
 PairBias = Annotated[
     bool | None,
     typer.Option("--pair-bias/--no-pair-bias", help="Biases in MLPs on M. [the preset's]"),
+]
+PairNormOption = Annotated[
+    PairNorm | None,
+    typer.Option(help="How modern normalises M: by entry, by graph, or not. [the preset's]"),
 ]
 MarksOption = Annotated[
     str | None,

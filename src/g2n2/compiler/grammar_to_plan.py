@@ -17,7 +17,7 @@ from ..validation import MOST_LAYERS, MOST_WIDTH
 from .inputs import plan_inputs
 from .marks import MarkPlan, Marks, check_marks, has_function_between, inside
 from .plan import LayerPlan, Linear, MemoryUpdate, NetworkPlan, RuleStep, Selector
-from .presets import Preset, find_preset
+from .presets import Preset, find_preset, with_pair_norm
 from .readout_plan import Task, is_linear, plan_readout, readout_options
 
 UPDATE_ORDER = (M, V, R, S)
@@ -38,6 +38,7 @@ def plan_network(
     pooling: str | Mapping[str, str] | None = None,
     functions: str = "mlp",
     pair_bias: bool | None = None,
+    pair_norm: str | None = None,
     decision: tuple[int, ...] | None = None,
     context: bool = False,
     directed: bool = False,
@@ -55,7 +56,7 @@ def plan_network(
     if not isinstance(grammar, Grammar):
         raise GrammarError(f"a grammar is a name, its rules or a Grammar, got {grammar!r}")
     check_marks(marks, grammar)
-    chosen = find_preset(preset)
+    chosen = with_pair_norm(find_preset(preset), pair_norm)
     for name, count, least in (
         ("node_features", node_features, 0),
         ("edge_features", edge_features, 0),
@@ -197,8 +198,10 @@ def _plan_layer(
         mixer = tuple(Linear(a, b, mixing[sort].bias) for a, b in pairwise(sizes))
         residual = preset.normalised and width_in == target[sort]
         updates.append(MemoryUpdate(sort, width_in, steps, mixer, residual=residual))
-    read = ((sort, width) for sort, width in widths.items() if width and mixing[sort].mlp)
-    return LayerPlan(tuple(updates), tuple(read) if preset.normalised else ())
+    read = {sort: width for sort, width in widths.items() if width and mixing[sort].mlp}
+    if preset.pair_norm == "none":
+        read.pop(M, None)
+    return LayerPlan(tuple(updates), tuple(read.items()) if preset.normalised else ())
 
 
 def _plan_step(

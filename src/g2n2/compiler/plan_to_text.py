@@ -271,7 +271,10 @@ def _layer_rows(cost: NetworkCost, number: int) -> list[Row]:
     part, layer = f"layer {number + 1}", cost.plan.layers[number]
     rows = []
     if layer.norms:
-        rows.append(Row(part, "RMS norms", None, "", "", cost.norms(number)))
+        how = {"entry": "", "graph": ", M by graph", "none": ", not of M"}
+        pairs = M in cost.plan.widths_before(number)
+        name = f"RMS norms{how[cost.plan.preset.pair_norm] if pairs else ''}"
+        rows.append(Row(part, name, None, "", "", cost.norms(number)))
     for update in layer.updates:
         for step in update.steps:
             total = cost.selectors(step) + cost.rule(step)

@@ -121,12 +121,35 @@ def _orbit_sizes(adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) 
 
 def _sizes_of(pairs: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:
     """`[n]` orbit sizes at first vertices; remembered, as training sees each graph many times."""
-    key = hashlib.blake2b(pairs.tobytes(), digest_size=16).digest() + repr(pairs.shape).encode()
+    key = _key(pairs)
     if key not in _remembered:
         if len(_remembered) >= REMEMBERED:
             _remembered.clear()
         _remembered[key] = np.bincount(orbits(pairs), minlength=len(pairs))
     return _remembered[key]
+
+
+def _key(pairs: npt.NDArray[np.generic]) -> bytes:
+    return hashlib.blake2b(pairs.tobytes(), digest_size=16).digest() + repr(pairs.shape).encode()
+
+
+def remember_orbits(
+    pairs: npt.NDArray[np.generic], orders: Sequence[npt.NDArray[np.int64]], marks: int = 1
+) -> None:
+    """Compute the orbits of a graph once for all its relabelled copies.
+
+    Args:
+        pairs: `[n, n, E]` what a network reads of each pair, A first.
+        orders: For each copy the vertex that stands in each place.
+        marks: How many marks the network has; inside the first, the orbits of each marked copy.
+    """
+    sizes = _sizes_of(pairs)
+    for order in orders:
+        _remembered[_key(np.ascontiguousarray(pairs[np.ix_(order, order)]))] = sizes[order]
+    for vertex in np.flatnonzero(sizes) if marks > 1 else ():
+        mark = np.zeros_like(pairs[..., :1])
+        mark[vertex, vertex] = 1
+        remember_orbits(np.concatenate([pairs, mark], axis=-1), orders, marks - 1)
 
 
 class SumsOverMarks(nn.Module):

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from ..compiler.columns import columns_only, on_either
 from ..compiler.costs import NetworkCost
 from ..compiler.grammar_to_plan import plan_network, undefined_supports
-from ..compiler.lowering import Constants, lower
+from ..compiler.lowering import Constants, columns_only, lower, on_either
 from ..compiler.marks import Marks
 from ..compiler.plan import NetworkPlan
 from ..compiler.presets import Preset
@@ -84,6 +83,8 @@ class GrammarGNN(nn.Module):
         functions: `mlp` for an MLP on every memory; `free` only where it adds nothing to the words
             of the grammar, and linear maps elsewhere.
         pair_bias: Whether MLPs on M have biases; the preset's where None.
+        pair_norm: How `modern` reads M: normalised for each `entry` or by one number for each
+            `graph`, or as it is (`none`); the preset's where None.
         marks: For a grammar with marks (r-G_L3Σ), the vertices that are marked: `all`, `orbits`,
             `heavy`, or how many are drawn in training; see `g2n2.nn.marks`.
 
@@ -120,6 +121,7 @@ class GrammarGNN(nn.Module):
         pooling: str | Mapping[str, str] | None = None,
         functions: str = "mlp",
         pair_bias: bool | None = None,
+        pair_norm: str | None = None,
         marks: Marks = "all",
     ) -> None:
         super().__init__()
@@ -135,6 +137,7 @@ class GrammarGNN(nn.Module):
             "pooling": pooling,
             "functions": functions,
             "pair_bias": pair_bias,
+            "pair_norm": pair_norm,
             "decision": decision,
             "context": context,
             "directed": directed,
@@ -452,6 +455,7 @@ class G2N2(GrammarGNN):
         pooling: str | Mapping[str, str] | None = None,
         functions: str = "mlp",
         pair_bias: bool | None = None,
+        pair_norm: str | None = None,
         decision: tuple[int, ...] | None = None,
         context: bool = False,
         directed: bool = False,
@@ -473,6 +477,7 @@ class G2N2(GrammarGNN):
             pooling=pooling,
             functions=functions,
             pair_bias=pair_bias,
+            pair_norm=pair_norm,
             decision=decision,
             context=context,
             directed=directed,

@@ -33,6 +33,7 @@ from .layer import (
     ApplyRule,
     BilinearUpdate,
     Memories,
+    Normalise,
     PlannedLayer,
     Select,
     Update,
@@ -266,9 +267,7 @@ class PackedLayer:
             return self.by_kernels(memories, graphs.packing)
         read = dict(memories)
         for letter, norm in self.layer.norms.items():
-            value, norm = memories[letter], cast(nn.RMSNorm, norm)
-            gain = norm.weight.to(value.dtype)
-            read[letter] = packed.rms_norm(value, gain, norm.eps or 0.0)
+            read[letter] = cast(Normalise, norm).on_rows(memories[letter], graphs.packing)
         operands: dict[int, Tensor] = {}
         for letter, selectors in self.selectors.items():
             operands |= _selected(read[letter], selectors)

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from ..compiler.presets import PairNorm
 from ..errors import DataError
 from ..grammars.catalogue import GIVEN
 from ..grammars.coercion import catalogue_grammar
@@ -43,6 +44,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "readout": ("grammar", "pooled", "pooled-only"),
     "pooling": POOLINGS,
     "functions": ("mlp", "free"),
+    "pair_norm": get_args(PairNorm),
     "device": ("auto", "cpu", "cuda"),
     "precision": ("32", "tf32", "bf16", "64"),
 }
@@ -131,6 +133,7 @@ class RunConfig:
         pooling: `sum`, `mean` or `max`.
         functions: `mlp` for an MLP on every memory, `free` only where it adds nothing to the words.
         pair_bias: Whether MLPs on M have biases.
+        pair_norm: How `modern` reads M: normalised for each `entry` or `graph`, or not (`none`).
         marks: Vertices a grammar with marks (r-G_L3Σ) puts them on: `all`, `orbits`, `heavy`, or
             how many are drawn in training.
         decision: Hidden widths of the decision layers.
@@ -174,6 +177,7 @@ class RunConfig:
     pooling: str | None = None
     functions: str = "mlp"
     pair_bias: bool | None = None
+    pair_norm: str | None = None
     marks: str = "all"
     decision: tuple[int, ...] | None = None
     context: bool = False

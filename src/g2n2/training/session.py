@@ -60,6 +60,7 @@ def train(
     pooling: str | None = None,
     functions: str = "mlp",
     pair_bias: bool | None = None,
+    pair_norm: str | None = None,
     marks: str = "all",
     decision: Sequence[int] | None = None,
     context: bool = False,
@@ -278,7 +279,8 @@ class _Session:
         scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
         store = make_store(config, scaled, processes.fabric.device)
         model = make_model(config, parts).to(store.dtype)
-        precompute_supports(model, store, self.recorded)
+        if getattr(model, "supports", None) is not None:
+            precompute_supports(model, store, self.recorded)
         self.watch.summary(config, parts, model)
         curves: TensorBoardCurves | None = None
         loop: Loop | None = None

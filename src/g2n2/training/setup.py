@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..compiler.columns import columns_only
 from ..compiler.grammar_to_plan import undefined_supports
+from ..compiler.lowering import columns_only
 from ..compiler.marks import marks_named
 from ..compiler.presets import find_preset
 from ..data.graph_set import GraphSet, Ints
@@ -126,8 +126,11 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
     if not np.isfinite(train.targets).any():
         raise DataError("no training graph has a known target")
     notes = []
-    if not np.isfinite(graphs.select(splits["validation"]).targets).any():
+    held_out = graphs.select(splits["validation"]).targets
+    if not np.isfinite(held_out).any():
         notes.append("no validation graph has a known target: the last weights will be kept.")
+    elif task.kind == "binary" and not any(len(set(c[np.isfinite(c)])) > 1 for c in held_out.T):
+        notes.append("the validation graphs are all of one class: the last weights will be kept.")
     normalise = config.effective_recipe().normalise
     scaling = Scaling.of(task, train, normalise, config.references, config.extent)
     network = config.baseline or config.grammar
@@ -217,7 +220,12 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
     model: nn.Module
     if config.baseline:
         functions = None if config.functions == "mlp" else config.functions
-        given = {"preset": config.preset, "pair_bias": config.pair_bias, "functions": functions}
+        given = {
+            "preset": config.preset,
+            "pair_bias": config.pair_bias,
+            "pair_norm": config.pair_norm,
+            "functions": functions,
+        }
         shared |= {name: value for name, value in given.items() if value is not None}
         model = baseline(config.baseline, **shared)
     else:
@@ -227,6 +235,7 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
             **shared,
             functions=config.functions,
             pair_bias=config.pair_bias,
+            pair_norm=config.pair_norm,
             marks=marks_named(config.marks),
             preset=config.effective_recipe().preset,
             directed=graphs.directed and has_matrices(grammar),
