@@ -22,6 +22,7 @@ from .options import (
     PoolingOption,
     ReadoutOption,
     Reduce,
+    TrunkOption,
     of_network,
     of_words,
 )
@@ -86,6 +87,7 @@ def compile_grammar(
     pair_bias: PairBias = None,
     pair_norm: PairNormOption = None,
     marks: MarksOption = None,
+    trunk: TrunkOption = None,
     context: Annotated[
         bool, typer.Option(show_default=False, help="Nodes and edges see the pooled vector.")
     ] = False,
@@ -123,6 +125,7 @@ def compile_grammar(
             pair_bias=pair_bias,
             pair_norm=pair_norm and pair_norm.value,
             marks=marks_named(marks or "all"),
+            trunk=trunk or 0,
             context=context,
             directed=directed,
             supports=True,

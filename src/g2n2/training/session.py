@@ -62,6 +62,7 @@ def train(
     pair_bias: bool | None = None,
     pair_norm: str | None = None,
     marks: str = "all",
+    trunk: int = 0,
     decision: Sequence[int] | None = None,
     context: bool = False,
     distance: Sequence[str] | None = None,

@@ -237,6 +237,7 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
             pair_bias=config.pair_bias,
             pair_norm=config.pair_norm,
             marks=marks_named(config.marks),
+            trunk=config.trunk,
             preset=config.effective_recipe().preset,
             directed=graphs.directed and has_matrices(grammar),
             typical_size=float(graphs.sizes.mean()),
