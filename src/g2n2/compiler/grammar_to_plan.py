@@ -13,7 +13,7 @@ from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
 from ..language.operations import OPERATIONS
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import MARKS, leaves, operators
+from ..language.terms import DISTANCES, MARKS, leaves, operators
 from ..validation import MOST_LAYERS, MOST_WIDTH
 from .inputs import plan_inputs
 from .marks import MarkPlan, Marks, check_marks, check_trunk, has_function_between, inside
@@ -152,7 +152,9 @@ def steps_of(grammar: Grammar) -> tuple[Rule, ...]:
 def undefined_supports(grammar: Grammar) -> tuple[str, ...]:
     """The supports a grammar names and does not define."""
     defined = {"A", "1", "I", "J", *MARKS, *(name for name, _ in grammar.supports)}
-    named = [leaf.name for rule in grammar.all_rules for leaf in leaves(rule.body)]
+    definitions = [term for _, term in grammar.supports]
+    bodies = [*(rule.body for rule in grammar.all_rules), *definitions]
+    named = [leaf.name for body in bodies for leaf in leaves(body)]
     return tuple(dict.fromkeys(name for name in named if name not in defined))
 
 
@@ -358,6 +360,8 @@ def unsupported(
         return [str(error)]
     if not supports:
         for name in undefined_supports(grammar):
+            if name == DISTANCES.name:  # given by the positions of the nodes
+                continue
             rules = ", ".join(
                 str(r) for r in grammar.all_rules if any(x.name == name for x in leaves(r.body))
             )

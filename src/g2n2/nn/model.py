@@ -22,7 +22,7 @@ from ..data.pyg_fields import pyg_data, pyg_shape
 from ..errors import DataError, LoweringError, ShapeError
 from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..grammars.grammar import Grammar
-from ..language.terms import Leaf, subterms
+from ..language.terms import DISTANCES, Leaf, subterms
 from ..ops.precision import without_autocast
 from .batch_checks import validate_batch
 from .initialisation import initialise
@@ -34,7 +34,7 @@ from .memory_budget import copies_at_once, refuse_over_budget
 from .packed import PackedNetwork
 from .pyg_layout import as_pyg
 from .readout import Readout, SentenceRule
-from .supports import SpectralSupports
+from .supports import GIVEN_WITH_BATCHES, SquaredDistances
 
 if TYPE_CHECKING:
     from ..verdict import Verdict
@@ -74,7 +74,7 @@ class GrammarGNN(nn.Module):
         context: Append what is read out of the whole graph to every node or edge.
         directed: Give Aᵀ as an input too, which directed graphs need.
         supports: A module (adjacency `[B, N, N]`, mask) -> `[B, N, N, k]` that gives the values
-            of supports without a definition.
+            of supports without a definition; D, the squared distances, needs none.
         typical_size: Mean number of nodes of the graphs to come; scales sums in `modern`.
         memory_budget: Bytes one forward and backward pass may take; what is free where None.
         backend: `reference` as the plan reads, `packed` on rows without padding, with kernels for
@@ -159,6 +159,8 @@ class GrammarGNN(nn.Module):
         self.memory_budget = memory_budget
         self.estimates: dict[tuple[int | None, ...], int] = {}
         self.backend = known_backend(backend)
+        if supports is None and DISTANCES.name in undefined_supports(self.plan.words):
+            supports = SquaredDistances()
         self.supports = supports
         self._build(self.plan)
         initialise(self)
@@ -232,7 +234,8 @@ class GrammarGNN(nn.Module):
         count, nodes = pyg_shape(data)
         sparse = self.columns_only and nodes >= LARGE and data.edge_index is not None
         refuse_over_budget(self, count, nodes, data.edge_index.shape[-1] if sparse else None)
-        return GraphBatch.from_pyg(data, columns_only=self.columns_only)
+        squared = isinstance(self.supports, SquaredDistances)
+        return GraphBatch.from_pyg(data, columns_only=self.columns_only, squared=squared)
 
     def fitted(self, batch: AnyBatch) -> AnyBatch:
         """The batch, if it fits this network.
@@ -270,7 +273,7 @@ class GrammarGNN(nn.Module):
         """The four tensors of a batch that fits this network, or five where supports are known."""
         batch = self.fitted(batch)
         four = batch.adjacency, batch.nodes, batch.edges, batch.mask
-        if batch.designed is None or not isinstance(self.supports, SpectralSupports):
+        if batch.designed is None or not isinstance(self.supports, GIVEN_WITH_BATCHES):
             return four
         return *four, batch.designed
 

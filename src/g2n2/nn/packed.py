@@ -45,7 +45,7 @@ from .layer import (
 from .lazy_constants import LazyConstants
 from .marked_rows import RowGraphs, weights_of
 from .memory_budget import copies_at_once
-from .supports import SpectralSupports
+from .supports import GIVEN_WITH_BATCHES
 
 if TYPE_CHECKING:
     from .model import GrammarGNN
@@ -345,7 +345,7 @@ class PackedNetwork:
 
     def of_batch(self, batch: PackedBatch) -> PackedGraphs:
         """What layers read of a batch of rows."""
-        known = isinstance(self.model.supports, SpectralSupports)
+        known = isinstance(self.model.supports, GIVEN_WITH_BATCHES)
         designed = batch.designed if known else None
         return self.from_rows(batch.packing, batch.nodes, batch.adjacency, batch.edges, designed)
 

@@ -353,7 +353,7 @@ def recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
         len(model.plan.marks.names) > 1 or model.supports is not None or most > PADDED_NODES
     ):
         return False  # copies of copies, supports and blocks of copies take too much
-    if model.supports is not None and store.designed is None:
+    if model.supports is not None and store.designed is None and not store.squared:
         return False  # eigenvectors wait for the host
     if any(weight.dtype != torch.float32 for weight in model.parameters()):
         return False  # the optimiser's kernels step single precision
