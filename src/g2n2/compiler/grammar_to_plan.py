@@ -58,12 +58,8 @@ def plan_network(
     if not isinstance(grammar, Grammar):
         raise GrammarError(f"a grammar is a name, its rules or a Grammar, got {grammar!r}")
     check_marks(marks, grammar)
-<<<<<<< HEAD
     check_trunk(trunk, grammar)
-    chosen = find_preset(preset)
-=======
     chosen = with_pair_norm(find_preset(preset), pair_norm)
->>>>>>> main
     for name, count, least in (
         ("node_features", node_features, 0),
         ("edge_features", edge_features, 0),

@@ -228,18 +228,15 @@ class NetworkPlan:
         in_selectors = any(len(selector.maps) > 1 for selector in _selectors(self))
         if preset.node_update == "bilinear":
             describes: Literal["exactly", "from above", "not at all"] = "not at all"
-<<<<<<< HEAD
-        elif in_selectors or _other_pooling(self) or self.trunk:
-=======
         elif by_graph and self.marks:
             describes = "not at all"
         elif (
             in_selectors
             or _other_pooling(self)
+            or self.trunk
             or _norm_sees_more(self)
             or (by_graph and mixing[M] == "zero")
         ):
->>>>>>> main
             describes = "from above"
         else:
             describes = "exactly"
