@@ -234,6 +234,7 @@ class NetworkPlan:
             in_selectors
             or bool(self.trunk)
             or _other_pooling(self)
+            or self.trunk
             or _norm_sees_more(self)
             or (by_graph and mixing[M] == "zero")
         ):
