@@ -26,6 +26,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "limit": (0, 10**12),
     "width": (1, MOST_WIDTH),
     "layers": (1, MOST_LAYERS),
+    "trunk": (0, MOST_LAYERS),
     "batch": (1, 10**6),
     "epochs": (1, 10**7),
     "passes": (1, 10**6),
@@ -137,6 +138,7 @@ class RunConfig:
         pair_norm: How `modern` reads M: normalised for each `entry` or `graph`, or not (`none`).
         marks: Vertices a grammar with marks (r-G_L3Σ) puts them on: `all`, `orbits`, `heavy`, or
             how many are drawn in training.
+        trunk: Layers before the marks, which all marked copies of a graph share.
         decision: Hidden widths of the decision layers.
         context: Append the pooled vector to nodes and edges.
         distance: Edge channels made of positions: `raw`, `square`, `inverse`, `rbf16`, `rbf32:6` …
@@ -180,6 +182,7 @@ class RunConfig:
     pair_bias: bool | None = None
     pair_norm: str | None = None
     marks: str = "all"
+    trunk: int = 0
     decision: tuple[int, ...] | None = None
     context: bool = False
     distance: tuple[str, ...] | None = None
