@@ -266,6 +266,28 @@ def test_width_batch_and_epochs_suit_the_number_of_training_graphs():
     assert paper.sized(9) == replace(paper, width=64, batch=32, epochs=200)
 
 
-def test_epochs_that_a_run_folder_does_not_record_are_those_of_its_time():
-    written = {"dataset": "x", "recipe": "modern", "epochs": None, "pooling": None, "width": 64}
-    assert RunConfig.from_dict(upgraded(written)).sized(10**5).epochs == 100
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        ({}, ("modern-0.2", None)),
+        ({"recipe": "modern"}, ("modern-0.2", None)),
+        ({"recipe": "paper"}, ("paper", None)),
+        ({"recipe": "paper", "preset": "modern"}, ("paper", "modern-0.2")),
+        ({"preset": "paper"}, ("modern-0.2", "paper")),
+        ({"baseline": "G2N2"}, ("modern-0.2", "modern-0.2")),
+        ({"baseline": "GIN"}, ("modern-0.2", None)),
+        ({"pair_norm": None}, ("modern", None)),
+    ],
+)
+def test_modern_of_an_older_run_is_what_it_was(then, now):
+    config = RunConfig.from_dict(upgraded({"dataset": "x", "pooling": None, **then}))
+    assert (config.recipe, config.preset) == now
+
+
+def test_settings_of_an_older_run_are_trained_as_they_were(tmp_path):
+    settings = RunConfig("csl", rules=("V_c → AV_c", "S → 1ᵀV_c")).as_dict()
+    del settings["pair_norm"]
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(settings))
+    assert merged(file, {}, {}).recipe == "modern-0.2"
+    assert merged(file, {"recipe": "modern"}, {}).recipe == "modern"

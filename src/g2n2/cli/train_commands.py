@@ -28,6 +28,7 @@ from .options import (
     ReadoutOption,
     Reduce,
     Smiles,
+    TrunkOption,
     parsed_options,
 )
 
@@ -79,6 +80,7 @@ def train(
     pair_bias: PairBias = None,
     pair_norm: PairNormOption = None,
     marks: MarksOption = None,
+    trunk: TrunkOption = None,
     batch: Annotated[
         int | None, typer.Option(help="Graphs in a step; else by the number of graphs.")
     ] = None,
