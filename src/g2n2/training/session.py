@@ -272,7 +272,8 @@ class _Session:
         if self.resume:
             files.refuse_other_data(parts.graphs)
             parts = replace(parts, scaling=files.scaling())
-        config = config.sized(len(parts.splits["train"]))
+        on_cpu = processes.fabric.device.type == "cpu"
+        config = config.sized(len(parts.splits["train"]), on_cpu=on_cpu)
         scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
         store = make_store(config, scaled, processes.fabric.device)
         model = make_model(config, parts).to(store.dtype)
