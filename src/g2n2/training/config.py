@@ -31,6 +31,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "epochs": (1, 10**7),
     "passes": (1, 10**6),
     "window": (0, 10**9),
+    "freeze": (0, MOST_LAYERS),
     "minutes": (0, 10**7),
     "seed": (0, 2**63 - 1),
     "devices": (1, 4096),
@@ -156,6 +157,8 @@ class RunConfig:
         rules: The rules of that grammar, recorded so that the run does not depend on a file or on
             what a name means later.
         baseline: A network that is no grammar (GIN, GCN, ChebNet, PPGN …) in place of the grammar.
+        start: A run folder or a network's file to start from; it decides the network.
+        freeze: So many of its first layers, and the embedding before them, stay as they are.
         preset: What the grammar does not determine: `modern`, `paper`, `official` or `ppgn`.
         width: Channels of every memory; by default, as `batch` and `epochs`, what suits the device
             and the number of training graphs.
@@ -203,6 +206,8 @@ class RunConfig:
     grammar: str = "r-G_L3"
     rules: tuple[str, ...] = ()
     baseline: str | None = None
+    start: str | None = None
+    freeze: int = 0
     preset: str | None = None
     width: int | None = None
     layers: int = 3
@@ -270,6 +275,8 @@ class RunConfig:
                 )
         if self.decay and recipe.optimiser != "adamw":
             raise DataError(f"the recipe {recipe.name!r} has no weight decay; leave decay out")
+        if self.freeze and not self.start:
+            raise DataError("freeze keeps layers of the network to start from: name one (--from)")
         for name, choices in CHOICES.items():
             old = POOLINGS if name == "readout" else ()
             if settings[name] not in (*choices, *old) and settings[name] is not None:
@@ -427,7 +434,7 @@ def with_rules(config: RunConfig) -> RunConfig:
 
 def with_chosen_rules(config: RunConfig, *, exhaustive: bool) -> tuple[RunConfig, Grammar | None]:
     """As `with_rules`; also the exhaustive grammar of a fragment that was reduced."""
-    if config.baseline or config.rules:
+    if config.baseline or config.rules or config.start:
         return config, None
     if config.grammar.strip() == "-" and config.devices > 1:
         raise DataError(
@@ -469,7 +476,9 @@ def names_dataset(source: str) -> bool:
 
 
 def rooted(config: RunConfig) -> RunConfig:
-    """The config with an absolute path to its data; a data set's name stays."""
+    """The config with absolute paths to its data and to what it starts from; names stay."""
+    if config.start is not None and os.path.exists(config.start):
+        config = replace(config, start=str(Path(config.start).resolve()))
     if names_dataset(config.dataset) or not os.path.exists(config.dataset):
         return config
     return replace(config, dataset=str(Path(config.dataset).resolve()))
