@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Literal
 
@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .compiler.marks import marks_named
 from .data.batch import GraphBatch
 from .data.batching import epoch_batches
 from .data.graph_set import GraphSet, Ints, Target
@@ -164,8 +163,7 @@ class Workload:
     layers: int = 3
     precision: Precision = "32"
     grammar: str = "r-G_L3"
-    marks: str = "all"
-    trunk: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)  # further ones of our network
 
     @classmethod
     def of(
@@ -193,7 +191,7 @@ class Workload:
     def network(self, grammar: str | None = None, preset: str | None = None) -> GrammarGNN:
         """A network for these graphs, always with the same weights."""
         torch.manual_seed(0)
-        marked = {"marks": marks_named(self.marks), "trunk": self.trunk}
+        options = self.options if preset is None else {}
         model = GrammarGNN(
             grammar or self.grammar,
             self.graphs.node_features.shape[1],
@@ -202,7 +200,7 @@ class Workload:
             layers=self.layers,
             preset=preset or self.preset,
             typical_size=float(self.graphs.sizes.mean()),
-            **({} if grammar else marked),  # type: ignore[arg-type]
+            **options,
         )
         return model.to(self.device)
 

@@ -22,6 +22,7 @@ import torch
 
 from g2n2 import bench
 from g2n2.atomic_files import replace_file
+from g2n2.compiler.marks import marks_named
 from g2n2.data.graph_set import GraphSet, Ints, Target, plain_graphs
 from g2n2.data.qm9 import load_qm9
 from g2n2.errors import DataError
@@ -179,8 +180,11 @@ class Bench:
             raise SkippedError(f"would take about {seconds:.0f} s, more than {most:.0f} s")
 
     def _workload(self, case: Case) -> bench.Workload:
-        names = ("width", "layers", "precision", "grammar", "marks", "trunk", "bonds")
+        names = ("width", "layers", "precision", "grammar", "bonds")
         shape: Figures = {name: getattr(case, name) for name in names}
+        given = {"pair_norm": case.pair_norm, "pair_bias": case.pair_bias}
+        given |= {"marks": marks_named(case.marks), "trunk": case.trunk}
+        shape["options"] = {name: value for name, value in given.items() if value is not None}
         graphs = _graphs(case, self.cache)
         return bench.Workload.of(graphs, case.batch, self.device, case.preset, **shape)
 
