@@ -182,7 +182,7 @@ class Bench:
     def _workload(self, case: Case) -> bench.Workload:
         names = ("width", "layers", "precision", "grammar", "bonds")
         shape: Figures = {name: getattr(case, name) for name in names}
-        given = {"pair_norm": case.pair_norm, "pair_bias": case.pair_bias}
+        given: Figures = {"pair_norm": case.pair_norm, "pair_bias": case.pair_bias}
         given |= {"marks": marks_named(case.marks), "trunk": case.trunk}
         shape["options"] = {name: value for name, value in given.items() if value is not None}
         graphs = _graphs(case, self.cache)
