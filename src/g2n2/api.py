@@ -185,6 +185,7 @@ def compile(
     pair_bias: bool | None = None,
     pair_norm: str | None = None,
     marks: Marks = "all",
+    trunk: int = 0,
     decision: tuple[int, ...] | None = None,
     context: bool = False,
     directed: bool = False,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Literal
 
@@ -162,6 +162,7 @@ class Workload:
     width: int = 64
     layers: int = 3
     precision: Precision = "32"
+    options: Mapping[str, Any] = field(default_factory=dict)  # further ones of our network
 
     @classmethod
     def of(
@@ -182,6 +183,7 @@ class Workload:
     def network(self, grammar: str = "r-G_L3", preset: str | None = None) -> GrammarGNN:
         """A network for these graphs, always with the same weights."""
         torch.manual_seed(0)
+        options = self.options if preset is None else {}
         model = GrammarGNN(
             grammar,
             self.graphs.node_features.shape[1],
@@ -190,6 +192,7 @@ class Workload:
             layers=self.layers,
             preset=preset or self.preset,
             typical_size=float(self.graphs.sizes.mean()),
+            **options,
         )
         return model.to(self.device)
 

@@ -252,3 +252,30 @@ def test_runs_from_before_the_rules_were_written_keep_their_grammar(tmp_path):
     del settings["rules"]
     (tmp_path / "config.json").write_text(json.dumps(settings))
     assert run_grammar(RunFolder(tmp_path).config()) == find_grammar("G_{·, Tr}")
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        ({}, ("modern-0.2", None)),
+        ({"recipe": "modern"}, ("modern-0.2", None)),
+        ({"recipe": "paper"}, ("paper", None)),
+        ({"recipe": "paper", "preset": "modern"}, ("paper", "modern-0.2")),
+        ({"preset": "paper"}, ("modern-0.2", "paper")),
+        ({"baseline": "G2N2"}, ("modern-0.2", "modern-0.2")),
+        ({"baseline": "GIN"}, ("modern-0.2", None)),
+        ({"pair_norm": None}, ("modern", None)),
+    ],
+)
+def test_modern_of_an_older_run_is_what_it_was(then, now):
+    config = RunConfig.from_dict(upgraded({"dataset": "x", "pooling": None, **then}))
+    assert (config.recipe, config.preset) == now
+
+
+def test_settings_of_an_older_run_are_trained_as_they_were(tmp_path):
+    settings = RunConfig("csl", rules=("V_c → AV_c", "S → 1ᵀV_c")).as_dict()
+    del settings["pair_norm"]
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(settings))
+    assert merged(file, {}, {}).recipe == "modern-0.2"
+    assert merged(file, {"recipe": "modern"}, {}).recipe == "modern"

@@ -22,6 +22,7 @@ from .options import (
     PoolingOption,
     ReadoutOption,
     Reduce,
+    TrunkOption,
     of_network,
     of_words,
 )
@@ -86,6 +87,7 @@ def compile_grammar(
     pair_bias: PairBias = None,
     pair_norm: PairNormOption = None,
     marks: MarksOption = None,
+    trunk: TrunkOption = None,
     context: Annotated[
         bool, typer.Option(show_default=False, help="Nodes and edges see the pooled vector.")
     ] = False,
@@ -102,6 +104,7 @@ def compile_grammar(
     from ..compiler.grammar_to_plan import plan_network, undefined_supports
     from ..compiler.marks import marks_named
     from ..compiler.plan_to_text import plan_as_json, plan_text
+    from ..language.terms import DISTANCES
     from ..verdict import network_verdict
 
     chosen = of_network(grammar, reduce)
@@ -122,6 +125,7 @@ def compile_grammar(
             pair_bias=pair_bias,
             pair_norm=pair_norm and pair_norm.value,
             marks=marks_named(marks or "all"),
+            trunk=trunk or 0,
             context=context,
             directed=directed,
             supports=True,
@@ -139,7 +143,10 @@ def compile_grammar(
     if note:
         show.say(f"{note}\n")
     show.say(plan_text(plan, batch, nodes))
-    if missing := undefined_supports(plan.grammar):
+    missing = undefined_supports(plan.grammar)
+    if DISTANCES.name in missing:
+        show.say("\nD: the squared distances between nodes; the graphs need positions")
+    if missing := tuple(name for name in missing if name != DISTANCES.name):
         show.say(f"\n{', '.join(missing)}: not defined here; the network takes their values")
     show.say(f"\n{verdict}")
     if diagram is not None:

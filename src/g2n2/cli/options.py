@@ -99,6 +99,10 @@ MarksOption = Annotated[
         "a number drawn in training. [all]"
     ),
 ]
+TrunkOption = Annotated[
+    int | None,
+    typer.Option(help="Layers before the marks, which all marked copies share. [0]"),
+]
 Smiles = Annotated[str | None, typer.Option(help="Column with the SMILES; else it is found.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column with the ids; else it is found.")]
 OnBadOption = Annotated[

@@ -28,6 +28,7 @@ from .options import (
     ReadoutOption,
     Reduce,
     Smiles,
+    TrunkOption,
     parsed_options,
 )
 
@@ -77,6 +78,7 @@ def train(
     pair_bias: PairBias = None,
     pair_norm: PairNormOption = None,
     marks: MarksOption = None,
+    trunk: TrunkOption = None,
     batch: Annotated[int | None, typer.Option(help="Graphs in a step; else the recipe's.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Most epochs; else the recipe's.")] = None,
     rate: Annotated[float | None, typer.Option(help="Learning rate; else the recipe's.")] = None,

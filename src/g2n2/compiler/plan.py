@@ -131,12 +131,31 @@ class NetworkPlan:
         """The grammar whose words the memories hold: inside its marks, where it has some."""
         return inside(self.grammar) if self.marks else self.grammar
 
+    @property
+    def trunk(self) -> tuple[LayerPlan, ...]:
+        """The layers before the marks."""
+        return self.marks.trunk if self.marks else ()
+
+    @property
+    def first_widths(self) -> dict[Sort, int]:
+        """Channels of each memory before the embeddings: inputs, or what the trunk makes of them.
+
+        Those that a mark decides are the last.
+        """
+        if not self.marks or not self.trunk:
+            return dict(self.inputs.widths)
+        shared = dict(self.inputs.unmarked.widths)
+        shared |= {sort: linear.width_out for sort, linear in self.marks.embeddings}
+        for layer in self.trunk:
+            shared |= layer.widths()
+        return {s: shared.get(s, 0) + width for s, width in self.inputs.marked.widths.items()}
+
     def widths_before(self, layer: int) -> dict[Sort, int]:
         """Channels of each memory that a layer reads, counted from 0, M first; empty ones left out.
 
         After the last layer: `plan.widths_before(len(plan.layers))`.
         """
-        widths = dict(self.inputs.widths)
+        widths = self.first_widths
         widths |= {sort: linear.width_out for sort, linear in self.embeddings}
         for earlier in self.layers[:layer]:
             widths |= earlier.widths()
@@ -213,7 +232,9 @@ class NetworkPlan:
             describes = "not at all"
         elif (
             in_selectors
+            or bool(self.trunk)
             or _other_pooling(self)
+            or self.trunk
             or _norm_sees_more(self)
             or (by_graph and mixing[M] == "zero")
         ):
@@ -263,6 +284,11 @@ class NetworkPlan:
                 "the functions are in the selectors and the last map of a layer is linear, so the "
                 "last memories are sums of rules and no functions of them: the test is an upper "
                 "bound",
+            ),
+            (
+                bool(self.trunk),
+                f"the first {len(self.trunk)} of its layers do not see the marks, and the test "
+                "marks before all of them: it is an upper bound",
             ),
             (
                 "max" in other,

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from ..compiler.presets import PairNorm
+from ..compiler.presets import MODERN_BEFORE, PairNorm
 from ..errors import DataError
 from ..grammars.catalogue import GIVEN
 from ..grammars.coercion import catalogue_grammar
@@ -26,6 +26,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "limit": (0, 10**12),
     "width": (1, MOST_WIDTH),
     "layers": (1, MOST_LAYERS),
+    "trunk": (0, MOST_LAYERS),
     "batch": (1, 10**6),
     "epochs": (1, 10**7),
     "passes": (1, 10**6),
@@ -104,6 +105,7 @@ RECIPES: dict[str, Recipe] = {
         preset="modern",
     ),
 }
+_EARLIER = {MODERN_BEFORE: replace(RECIPES["modern"], name=MODERN_BEFORE, preset=MODERN_BEFORE)}
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ class RunConfig:
         pair_norm: How `modern` reads M: normalised for each `entry` or `graph`, or not (`none`).
         marks: Vertices a grammar with marks (r-G_L3Σ) puts them on: `all`, `orbits`, `heavy`, or
             how many are drawn in training.
+        trunk: Layers before the marks, which all marked copies of a graph share.
         decision: Hidden widths of the decision layers.
         context: Append the pooled vector to nodes and edges.
         distance: Edge channels made of positions: `raw`, `square`, `inverse`, `rbf16`, `rbf32:6` …
@@ -179,6 +182,7 @@ class RunConfig:
     pair_bias: bool | None = None
     pair_norm: str | None = None
     marks: str = "all"
+    trunk: int = 0
     decision: tuple[int, ...] | None = None
     context: bool = False
     distance: tuple[str, ...] | None = None
@@ -201,10 +205,11 @@ class RunConfig:
 
     def effective_recipe(self) -> Recipe:
         """The recipe with this run's settings in it."""
-        if self.recipe not in RECIPES:
-            raise DataError(f"no recipe is called {self.recipe!r}; known: {', '.join(RECIPES)}")
+        known = RECIPES | _EARLIER
+        if self.recipe not in known:
+            raise DataError(f"no recipe is called {self.recipe!r}; known: {', '.join(known)}")
         given = {name: value for name in OVERRIDES if (value := getattr(self, name)) is not None}
-        return replace(RECIPES[self.recipe], **given)
+        return replace(known[self.recipe], **given)
 
     def checked(self) -> RunConfig:
         """The config itself; a DataError if a run cannot have these settings."""
@@ -309,9 +314,23 @@ def respelled(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a run folder; before `pooling` existed, rules of S were not read out."""
+    values = with_defaults_of_then(values)
     if "pooling" in values:
-        return dict(values)
+        return values
     return {**respelled({"pooling": None, **values}), "readout": "pooled-only"}
+
+
+def with_defaults_of_then(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a run with what `modern` stood for where they are older than `pair_norm`."""
+    settings = dict(values)
+    if "pair_norm" in settings:
+        return settings
+    if settings.get("recipe", "modern") == "modern":
+        settings["recipe"] = MODERN_BEFORE
+    of_baseline = settings.get("baseline") == "G2N2" and settings.get("preset") is None
+    if settings.get("preset") == "modern" or of_baseline:
+        settings["preset"] = MODERN_BEFORE
+    return settings
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
@@ -340,6 +359,8 @@ def merged(
         options: Options of the data set or reader, added to those of the file.
     """
     values = respelled(read_settings(file)) if file is not None else {}
+    if "rules" in values and str(file).lower().endswith(".json"):  # a run's config.json
+        values = with_defaults_of_then(values)
     source = str(file) if file is not None else "the command line"
     given = respelled({k: value for k, value in given.items() if value not in (None, (), [])})
     together = dict(values.get("options") or {}) | dict(options)

@@ -33,11 +33,11 @@ from .run_folder import PARTS, RunFolder, checksum, provenance
 from .setup import (
     Parts,
     chosen_graphs,
-    distance_kinds,
     load_graphs,
     make_model,
     make_store,
     prepare,
+    reads_positions,
     refuse_unknown_names,
     with_batch,
 )
@@ -62,6 +62,7 @@ def train(
     pair_bias: bool | None = None,
     pair_norm: str | None = None,
     marks: str = "all",
+    trunk: int = 0,
     decision: Sequence[int] | None = None,
     context: bool = False,
     distance: Sequence[str] | None = None,
@@ -348,7 +349,7 @@ class _Session:
             )
             for part in PARTS
         )
-        distances = bool(distance_kinds(loop.config, parts.graphs))
+        distances = reads_positions(loop.config, parts.graphs)
         calibration = Calibration.fit(parts, train, validation, distances=distances)
         test = replace(test, calibration=calibration)
         for sentence in calibration.lacking():

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..compiler.grammar_to_plan import undefined_supports
 from ..compiler.lowering import columns_only
 from ..compiler.marks import marks_named
 from ..compiler.presets import find_preset
@@ -21,6 +22,7 @@ from ..described import Described, some
 from ..errors import DataError
 from ..grammars.grammar import Grammar
 from ..language.sorts import M
+from ..language.terms import DISTANCES
 from ..nn.readout import Readout
 from .config import RunConfig, names_dataset, run_grammar
 from .task import Scaling, Task
@@ -115,6 +117,11 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
     _refuse_overflow(task, graphs)
     if graphs.positions is None and config.distance:
         raise DataError(f"{graphs.name} has no positions, so distance channels cannot be made")
+    if graphs.positions is None and names_distances(config):
+        raise DataError(
+            f"{config.grammar} names D, the squared distances between nodes, and {graphs.name} has "
+            "no positions: give SDF or XYZ files, or for QM9 --track distance"
+        )
     train = graphs.select(splits["train"])
     if not np.isfinite(train.targets).any():
         raise DataError("no training graph has a known target")
@@ -169,11 +176,24 @@ def distance_kinds(config: RunConfig, graphs: GraphSet) -> tuple[str, ...]:
     return config.effective_recipe().distance
 
 
+def names_distances(config: RunConfig) -> bool:
+    """Whether a rule of the run's grammar names D, the squared distances of the positions."""
+    if config.baseline:
+        return False
+    return DISTANCES.name in undefined_supports(run_grammar(config))
+
+
+def reads_positions(config: RunConfig, graphs: GraphSet) -> bool:
+    """Whether the network reads distances of these graphs, as edge channels or as D."""
+    return bool(distance_kinds(config, graphs)) or names_distances(config)
+
+
 def make_store(config: RunConfig, graphs: GraphSet, device: torch.device) -> GraphStore:
     """The graphs on the device, in the precision of the run."""
     dtype = torch.float64 if config.precision == "64" else torch.float32
-    columns = config.baseline is None and columns_only(run_grammar(config))
-    return GraphStore(graphs, device, distance_kinds(config, graphs), dtype, columns)
+    squared = names_distances(config)
+    columns = config.baseline is None and not squared and columns_only(run_grammar(config))
+    return GraphStore(graphs, device, distance_kinds(config, graphs), dtype, columns, squared)
 
 
 def make_model(config: RunConfig, parts: Parts) -> nn.Module:
@@ -217,6 +237,7 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
             pair_bias=config.pair_bias,
             pair_norm=config.pair_norm,
             marks=marks_named(config.marks),
+            trunk=config.trunk,
             preset=config.effective_recipe().preset,
             directed=graphs.directed and has_matrices(grammar),
             typical_size=float(graphs.sizes.mean()),

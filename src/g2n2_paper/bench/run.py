@@ -179,6 +179,8 @@ class Bench:
 
     def _workload(self, case: Case) -> bench.Workload:
         shape: Figures = {"width": case.width, "layers": case.layers, "precision": case.precision}
+        given = {"pair_norm": case.pair_norm, "pair_bias": case.pair_bias}
+        shape["options"] = {name: value for name, value in given.items() if value is not None}
         graphs = _graphs(case, self.cache)
         return bench.Workload.of(graphs, case.batch, self.device, case.preset, **shape)
 
