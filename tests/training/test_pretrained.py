@@ -23,11 +23,11 @@ pytest.importorskip("rdkit", reason="molecules are read with RDKit")
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A run on the first 200 molecules of QM9, and what is shipped of it."""
+    """A run on the first 100 molecules of QM9, and what is shipped of it."""
     if importlib.util.find_spec("qm9pack") is None:
         pytest.skip("qm9pack is not installed")
     folder = tmp_path_factory.mktemp("shipped")
-    build_qm9(folder / "qm9.cache", rows=200, processes=1, progress=False)
+    build_qm9(folder / "qm9.cache", rows=100, processes=1, progress=False)
     options = {"track": "bonds", "features": "smiles", "cache": str(folder / "qm9.cache")}
     config = RunConfig("qm9", options=options, references=True, width=4, layers=1, epochs=1)
     train_config(config, folder / "run", pictures=False)

@@ -29,6 +29,11 @@ def pretrained_names() -> list[str]:
 def pretrained(name: str = "qm9", device: str = "auto") -> Run:
     """A trained run that comes with the package, ready to predict.
 
+    >>> from g2n2 import pretrained
+    >>> pretrained("no-such-network")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    g2n2.errors.DataError: no network called 'no-such-network' comes with g2n2; there is: ...
+
     Args:
         name: `qm9`: twelve quantum-chemical properties of molecules of H, C, N, O and F.
         device: `auto`, `cpu` or `cuda`.
