@@ -41,6 +41,7 @@ from .setup import (
     prepare,
     reads_positions,
     refuse_unknown_names,
+    takes_edges,
 )
 from .task import Scores, for_json
 
@@ -291,7 +292,8 @@ class _Session:
             files.refuse_other_data(parts.graphs)
             parts = replace(parts, scaling=files.scaling())
         on_cpu = processes.fabric.device.type == "cpu"
-        config = config.sized(len(parts.splits["train"]), on_cpu=on_cpu)
+        costly = on_cpu and not config.baseline and takes_edges(config)
+        config = config.sized(len(parts.splits["train"]), costly=costly)
         scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
         store = make_store(config, scaled, processes.fabric.device)
         parts, model = self._network(config, parts, files, start)
