@@ -22,7 +22,6 @@ from g2n2.ops.gathering import kernels as gathering
 from g2n2.ops.gathering import triton as gather
 from g2n2.ops.pair_mlp import kernels as pair_mlp
 from g2n2.ops.pair_mlp.triton import FEW
-from g2n2.ops.norms import kernels as norms
 from g2n2.ops.pooling import kernels as pooling
 from g2n2.ops.pooling.triton import ENTRIES, MANY, ROW
 from g2n2.ops.pooling.triton import CHANNELS as POOLED
@@ -53,7 +52,7 @@ whole_numbers = dict(
 )
 numbers = {"small", "clip", "log_beta1", "log_beta2", "beta1", "beta2", "per_node", "per_pair"}
 modules = dict(
-    absolute_error=absolute_error, adam=adam, gathering=gathering, norms=norms, pair_mlp=pair_mlp,
+    absolute_error=absolute_error, adam=adam, gathering=gathering, pair_mlp=pair_mlp,
     pooling=pooling, rule_kernels=rule_kernels, selecting=selecting, sums=sums,
     tiled_rules=tiled_rules,
 )
@@ -107,14 +106,14 @@ show(
 )
 show("pair_mlp.diagonal_kernel", J=3 * w, D=w, BM=FEW, BH=64, BK=64, BIAS=True, PRECISION="tf32")
 show("pair_mlp.diagonal_back_kernel", D=w, PD=w, BM=FEW, BH=side(64), PRECISION="tf32")
-show("norms.forward_kernel", S=w, P=w, BM=64)
-show("norms.backward_kernel", S=w, P=w, BM=64, ADD=True, PAST=True)
+show("selecting.norm_kernel", S=w, P=w, BM=64)
+show("selecting.norm_back_kernel", S=w, P=w, BM=64, ADD=True, PAST=True)
 show(
     "selecting.select_kernel", S=w, P=w, BM=max(16, SELECTED * 128 // max(128, w * size)),
     BK=side(OPERANDS), PRECISION="tf32",
 )
 if w < 256:  # the others differ little between widths, and take what they take at the largest
-    packed = ("pair_mlp", "norms", "selecting")
+    packed = ("pair_mlp", "selecting")
     left = {name for name in left if name.split(".")[0] in packed}
 else:
     for way in ("", "_back"):

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from .derivatives import once_differentiable
 from .packing import Packing, SizeRun
 
 KEPT_BYTES = {"cpu": 256 * 1024**2, "cuda": 2 * 1024**3}

@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from .derivatives import once_differentiable
 from .graph_index import GraphIndex, packed_index
 
 PADDED_NODES = 64

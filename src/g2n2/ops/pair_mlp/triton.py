@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from ..derivatives import once_differentiable
 from ..graph_index import GraphIndex
 from ..packed_mlp import Map
 from ..precision import dot_precision

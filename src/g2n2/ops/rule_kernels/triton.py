@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from ..derivatives import once_differentiable
 from ..graph_index import GraphIndex
 from ..precision import batched_precision
 from ..side_stream import Branch
