@@ -64,13 +64,11 @@ def work(name: str, threads: int, preset: str) -> None:
         batches.append(GraphBatch.of(matrices, nodes, edges, dtype=torch.float32))
     model = GrammarGNN("r-G_L3", 11, 4, width=64, layers=3, preset=preset)
     optimiser = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
-    number = 0
-    for _ in sys.stdin:
+    for number, _ in enumerate(sys.stdin):
         clock, cpu = time.perf_counter(), time.process_time()
         optimiser.zero_grad(set_to_none=True)
         model(batches[number % BATCHES]).abs().mean().backward()
         optimiser.step()
-        number += 1
         print(time.process_time() - cpu, time.perf_counter() - clock, flush=True)
 
 

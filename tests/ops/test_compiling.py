@@ -21,7 +21,6 @@ from g2n2.ops.adam.triton import BLOCK
 from g2n2.ops.gathering import kernels as gathering
 from g2n2.ops.gathering import triton as gather
 from g2n2.ops.pair_mlp import kernels as pair_mlp
-from g2n2.ops.pair_mlp.triton import FEW
 from g2n2.ops.pooling import kernels as pooling
 from g2n2.ops.pooling.triton import ENTRIES, MANY, ROW
 from g2n2.ops.pooling.triton import CHANNELS as POOLED
@@ -50,7 +49,7 @@ whole_numbers = dict(
     SIZES="i32", NODES="i32", OWNERS="i32", PAIRS="i64", NODE_TOTAL="i64", PAIR_TOTAL="i64",
     TOTAL="i64",
 )
-numbers = {"small", "clip", "log_beta1", "log_beta2", "beta1", "beta2", "per_node", "per_pair"}
+numbers = {"beyond", "small", "clip", "log_beta1", "log_beta2", "beta1", "beta2", "per_node", "per_pair"}
 modules = dict(
     absolute_error=absolute_error, adam=adam, gathering=gathering, pair_mlp=pair_mlp,
     pooling=pooling, rule_kernels=rule_kernels, selecting=selecting, sums=sums,
@@ -104,8 +103,6 @@ show(
     "pair_mlp.back_kernel", SO=w, PO=w, BM=side(256 // size // max(1, w // 128)), BH=side(64),
     WEIGHT=size == 2, PRECISION="tf32",
 )
-show("pair_mlp.diagonal_kernel", J=3 * w, D=w, BM=FEW, BH=64, BK=64, BIAS=True, PRECISION="tf32")
-show("pair_mlp.diagonal_back_kernel", D=w, PD=w, BM=FEW, BH=side(64), PRECISION="tf32")
 show("selecting.norm_kernel", S=w, P=w, BM=64)
 show("selecting.norm_back_kernel", S=w, P=w, BM=64, ADD=True, PAST=True)
 show(
@@ -134,6 +131,7 @@ else:
     show("pooling.pool_kernel", 8, **pools, BC=POOLED, BM=MANY, FEW=ROW, full=["OUT"])
     show("pooling.pool_spread_kernel", **pools, PM=w, PV=w, BM=ENTRIES, TAIL=True, full=["DOUT"])
     show("sums.column_sums_kernel", BM=ROWS, BC=COLUMNS, full=["X"])
+    show("sums.graph_means_kernel", TAIL=True, BM=512, full=["X", "OUT"])
     show(
         "gathering.index_kernel", BLOCK=gather.GRAPHS, full=["OUT_SCALE"],
         long=["CHOSEN", "COUNT", "SIZES", "OUT_SIZES", "OUT_NODES", "OUT_PAIRS", "TOTALS"],
