@@ -57,7 +57,9 @@ def train(
         str | None, typer.Option(help="modern, paper, official or ppgn. [modern]")
     ] = None,
     track: Annotated[str | None, typer.Option(help="QM9: bonds or distance.")] = None,
-    features: Annotated[str | None, typer.Option(help="QM9: pyg, ppgn or sanitized.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="QM9: pyg, ppgn, sanitized or smiles.")
+    ] = None,
     recipe: Annotated[str | None, typer.Option(help="modern or paper. [modern]")] = None,
     split: Annotated[
         str | None,
