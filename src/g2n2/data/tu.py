@@ -319,9 +319,7 @@ def _parse_numbers(file: str, content: bytes) -> NumberTable:
     return NumberTable(file, values, list(rows))
 
 
-def _edges(
-    table: NumberTable, owner: Ints, notes: list[str], directed: bool
-) -> tuple[Ints, Ints]:
+def _edges(table: NumberTable, owner: Ints, notes: list[str], directed: bool) -> tuple[Ints, Ints]:
     """Edges `[2, E]` in order, nodes counted through all graphs, and the row each was listed in."""
     nodes = len(owner)
     if table.lines and table.values.shape[1] != 2:

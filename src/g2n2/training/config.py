@@ -40,6 +40,7 @@ BELOW: dict[str, float] = {"rate": 10, "decay": 10, "ema": 1, "dropout": 1}
 """At least 0 (`rate` above it) and below this."""
 POOLINGS = ("sum", "mean", "max")
 CHOICES: dict[str, tuple[str, ...]] = {
+    "preprocess": ("auto", "none"),
     "readout": ("grammar", "pooled", "pooled-only"),
     "pooling": POOLINGS,
     "functions": ("mlp", "free"),
@@ -117,6 +118,9 @@ class RunConfig:
             stored splits if the set has them, else random.
         limit: Use only so many graphs, drawn with the seed; 0 for all.
         references: Subtract fitted per-element values from the targets.
+        preprocess: `auto` gives nodes without features their degree as a class, and scales large
+            node and edge features of your own graphs, both fitted on the training graphs; `none`
+            leaves features as they are.
         extent: Also subtract fitted sums of squared distances between elements; needs positions.
         grammar: A grammar's name, its rules, a file of them or a certificate, or a fragment, which
             stands for its reduced grammar.
@@ -163,6 +167,7 @@ class RunConfig:
     split: str = "auto"
     limit: int = 0
     references: bool = False
+    preprocess: str = "auto"
     extent: bool = False
     grammar: str = "r-G_L3"
     rules: tuple[str, ...] = ()
@@ -304,9 +309,14 @@ def respelled(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a run folder; before `pooling` existed, rules of S were not read out."""
+    """Settings of a run folder, with what older versions did where they had no such setting.
+
+    Before `preprocess` existed, features were left as they are; before `pooling` existed, rules of
+    S were not read out.
+    """
+    values = {"preprocess": "none", **values}
     if "pooling" in values:
-        return dict(values)
+        return values
     return {**respelled({"pooling": None, **values}), "readout": "pooled-only"}
 
 

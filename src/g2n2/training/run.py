@@ -14,6 +14,7 @@ import numpy as np
 from torch import nn
 
 from ..data.graph_set import Floats, GraphSet, Ints, Target
+from ..data.preprocessing import Preprocessing
 from ..data.readers import Options
 from ..data.readers.molecules import ATOM_FEATURES, read_smiles_list
 from ..data.reading import SMILES, read_with, reading_options
@@ -52,7 +53,7 @@ DATA_FIELDS = (
     "edge_names",
 )
 """Fields of data.json that new graphs are compared with."""
-SMILES_OPTIONS = ("hydrogens", "largest", "stereo")
+SMILES_OPTIONS = ("hydrogens", "largest", "stereo", "descriptors")
 """Options that also hold for molecules in memory."""
 
 
@@ -223,7 +224,8 @@ class Run:
 
     def parts_of(self, graphs: GraphSet) -> Parts:
         """New graphs as the network reads them; a DataError if their features do not match."""
-        matched = graphs if takes_edges(self.config) else without_edge_features(graphs)
+        matched = self._preprocessing.apply(graphs)
+        matched = matched if takes_edges(self.config) else without_edge_features(matched)
         matched = match_training_columns(matched.check(), self._trained_on, self.task).check()
         vars(matched)["directed"] = graphs.directed  # a chunk may have symmetric graphs only
         return Parts(matched, {}, self.task, self._scaling, ())
@@ -231,6 +233,10 @@ class Run:
     @cached_property
     def _trained_on(self) -> dict[str, Any]:
         return {name: self.files.data(name) for name in DATA_FIELDS}
+
+    @cached_property
+    def _preprocessing(self) -> Preprocessing:
+        return self.files.preprocessing()
 
     @cached_property
     def _scaling(self) -> Scaling:
@@ -298,7 +304,8 @@ class Run:
         made = self.files.read_json("data.json").get("source", {})
         own = {name: made[name] for name in ("hydrogens", "stereo") if name in made}
         known = {**own, **self.config.options}
-        return {name: known[name] for name in INHERITED_OPTIONS if name in known}
+        inherited = {name: known[name] for name in INHERITED_OPTIONS if name in known}
+        return {**inherited, **self._preprocessing.reading}
 
     def _reading(
         self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
@@ -313,7 +320,7 @@ class Run:
     def _read_list(self, source: Iterable[Any], options: Mapping[str, Any] | None) -> GraphSet:
         """Graphs in memory; bare strings are SMILES where the run was trained on molecules."""
         items = source if hasattr(source, "edge_index") else list(source)
-        molecules = self.files.data("node_names") == list(ATOM_FEATURES)
+        molecules = self.files.data("node_names")[: len(ATOM_FEATURES)] == list(ATOM_FEATURES)
         if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
             reading = {**self._reading_of_training, **(options or {})}
             if odd := [name for name in options or () if name not in SMILES_OPTIONS]:
