@@ -2,7 +2,7 @@
 
 exact separated    pairs that words of the grammar tell apart with as many layers, linear mixing and
                    the network's read-out; functions between layers may add to it
-exact bound        pairs that 1-WL or 3-WL tells apart; no weights tell apart more
+exact bound        pairs that 1-WL, 3-WL or a test with marks tells apart, which no weights exceed
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.power.random_probes import probe_graphs
+from g2n2.power.refinement import WLTest
 from g2n2.power.suites import SameSizePairs, Suite
-from g2n2.power.table import wl_classes
+from g2n2.power.table import refinement_history, wl_classes
 
 SEPARATED, BOUND, PAIRS = "exact separated", "exact bound", "pairs"
 
@@ -26,12 +27,13 @@ class Contender:
     """A network, and what is known of its power before training."""
 
     name: str
-    network: str  # a key of `nn.baselines.BASELINES`
+    network: str  # a key of `nn.baselines.BASELINES`, or the name of a grammar
     layers: int
     # whose words the layers compute, without the functions between them; None for words that depend
     # on the spectrum, which exact arithmetic cannot evaluate
     grammar: str | None
-    bound: Literal[1, 2]  # k of the k-FWL test that no weights exceed: 1 for 1-WL, 2 for 3-WL
+    # what no weights exceed: k of a k-FWL test (1 for 1-WL, 2 for 3-WL), or the name of a test
+    bound: Literal[1, 2] | str
     width: int = 16  # channels of every memory
     options: Mapping[str, Any] = field(default_factory=dict)  # of the network
     preset: str = ""  # in place of the network's own
@@ -57,6 +59,17 @@ CONTENDERS = {
 }
 PPGN_ALIKE = Contender("PPGN-alike", "PPGN", 8, "PPGN", 2, preset="modern")
 """The grammar of PPGN in the blocks of G²N², which separates the effect of grammar and blocks."""
+MARKED = {
+    contender.name: contender
+    for contender in (
+        # On BREC, Σ2-FWL needs up to four rounds, ΣΣ1-WL nine.
+        Contender("G2N2Σ-5", "r-G_L3Σ", 5, None, "Σ2-FWL", options={"marks": "orbits"}),
+        Contender("G2N2Σ-3", "r-G_L3Σ", 3, None, "Σ2-FWL", options={"marks": "orbits"}),
+        Contender("L1ΣΣ-9", "r-G_L1ΣΣ", 9, None, "ΣΣ1-WL", options={"marks": "orbits"}),
+    )
+}
+"""Networks with marks, beyond 3-WL. Their words are not counted layer by layer: the functions
+between layers save some."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +84,7 @@ class ExactPower:
 
 
 def exact_power(contender: Contender, suite: Suite) -> ExactPower:
-    within, words = wl_classes(suite, contender.bound), word_classes(contender, suite)
+    within, words = _within(contender, suite), word_classes(contender, suite)
     pairs = [] if isinstance(suite.pairs, SameSizePairs) else list(suite.pairs)
     decisive, total = words or within, len(suite.pairs)
     categories = Counter(dict.fromkeys(suite.categories, 0))
@@ -83,6 +96,15 @@ def exact_power(contender: Contender, suite: Suite) -> ExactPower:
         beyond={index for index, (i, j) in enumerate(pairs) if within[i] == within[j]},
         categories=dict(categories),
     )
+
+
+def _within(contender: Contender, suite: Suite) -> tuple[int, ...]:
+    """A class for each graph, equal if no weights tell two graphs apart."""
+    if isinstance(contender.bound, int):
+        return wl_classes(suite, contender.bound)
+    test = WLTest.find(contender.bound)
+    assert test is not None, contender.bound
+    return refinement_history(suite, test)[-1]
 
 
 def word_classes(contender: Contender, suite: Suite) -> list[int] | None:

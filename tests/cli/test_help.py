@@ -15,9 +15,8 @@ from test_commands import run
 from typer.testing import CliRunner
 
 from g2n2 import __version__, cli
-from g2n2.cli import doctor_commands
+from g2n2.cli import GROUPS, doctor_commands
 from g2n2.cli.compile_commands import compile_grammar
-from g2n2.cli.help import GROUPS
 
 GROUP = typer.main.get_command(cli.app)
 COMMANDS = {name: GROUP.get_command(None, name).callback for name in GROUP.list_commands(None)}

@@ -1,6 +1,7 @@
 """From a user's CSV to predictions on the command line, and what a user may get wrong."""
 
 import csv
+import inspect
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import sys
 import pytest
 from test_commands import run
 
+from g2n2 import cli
 from small_runs import no_pictures
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")
@@ -421,3 +423,35 @@ def test_a_run_whose_time_is_up_says_how_far_it_came_and_tests_nothing(here):
     assert code == 0, text
     assert "Test:" not in text
     assert epochs_done(text) >= first
+
+
+MOST_FILES = 74
+"""Files of the package a reader meets who follows a run on a CSV from the command to its scores."""
+
+
+def test_a_run_calls_functions_of_few_files(place, tmp_path):
+    package, called = f"{os.path.dirname(cli.__path__[0])}{os.sep}", set()
+
+    def importing(frame):
+        while frame is not None and frame.f_code.co_name != "<module>":
+            frame = frame.f_back
+        return frame is not None and frame.f_code.co_filename.startswith(package)
+
+    def profile(frame, event, _):
+        code = frame.f_code
+        function = code.co_flags & inspect.CO_OPTIMIZED  # no module, no class body
+        ours = code.co_filename.startswith(package) and code.co_filename not in called
+        if event == "call" and function and ours and not importing(frame):
+            called.add(code.co_filename)
+
+    folder, _ = place
+    words = ("train", str(folder / "molecules.csv"), "--epochs", "1", "--out", str(tmp_path / "r"))
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        code, output = run(*words, *QUICK)
+    finally:
+        sys.setprofile(before)
+    assert code == 0, output
+    assert {"loop.py", "packed.py", "molecules.py"} <= {os.path.basename(path) for path in called}
+    assert len(called) <= MOST_FILES, sorted(path.removeprefix(package) for path in called)

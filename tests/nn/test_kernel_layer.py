@@ -146,6 +146,16 @@ def test_every_ablation(grammar, preset, launches, poisoned):
     assert expected in launches, "the kernels for small graphs"
 
 
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("pair_bias", [True, False])
+@pytest.mark.parametrize("pair_norm", ["graph", "none"])
+def test_other_norms(pair_norm, pair_bias, dtype, launches, poisoned):
+    model = network("r-G_L3", width=5, pair_norm=pair_norm, pair_bias=pair_bias)
+    assert covered(model) == [True, True]
+    assert_same(model, batch(1, 7, 4), dtype)
+    assert "rule_kernels.product_kernel" in launches
+
+
 @pytest.mark.parametrize(("grammar", "preset"), EVERY)
 def test_half_precision(grammar, preset, launches):
     assert_same(network(grammar, preset, layers=1), batch(1, 7, 4), torch.bfloat16)

@@ -53,6 +53,16 @@ def test_stored_splits_are_taken_where_there_are_some():
     assert other.splits["train"].tolist() != parts["train"].tolist()
 
 
+def test_validation_graphs_of_one_class_cannot_choose_and_that_is_said():
+    column = Target("t0", kind="binary", classes=("0", "1"))
+    targets = (np.arange(60) < 45).astype(float)[:, None]
+    parts = {"train": np.arange(10, 50), "validation": np.arange(10), "test": np.arange(50, 60)}
+    graphs = replace(small_set(), targets=targets, columns=(column,), splits=parts)
+    assert any("all of one class" in note for note in prepare(RunConfig("x"), graphs).notes)
+    parts |= {"validation": np.array([0, 59]), "test": np.arange(50, 59)}
+    assert not prepare(RunConfig("x"), replace(graphs, splits=parts)).notes
+
+
 def test_scaling_looks_at_training_graphs_only():
     graphs = small_set()
     first = prepare(RunConfig("x"), graphs)

@@ -23,10 +23,12 @@ from .options import (
     OnBadOption,
     OptionList,
     PairBias,
+    PairNormOption,
     PoolingOption,
     ReadoutOption,
     Reduce,
     Smiles,
+    TrunkOption,
     parsed_options,
 )
 
@@ -74,7 +76,9 @@ def train(
     pooling: PoolingOption = None,
     functions: FunctionsOption = None,
     pair_bias: PairBias = None,
+    pair_norm: PairNormOption = None,
     marks: MarksOption = None,
+    trunk: TrunkOption = None,
     batch: Annotated[int | None, typer.Option(help="Graphs in a step; else the recipe's.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Most epochs; else the recipe's.")] = None,
     rate: Annotated[float | None, typer.Option(help="Learning rate; else the recipe's.")] = None,

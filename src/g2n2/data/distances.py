@@ -55,6 +55,19 @@ def distance_rows(positions: Tensor, start: Tensor, end: Tensor, kinds: tuple[st
     return _channels(steps, start != end, kinds)
 
 
+def squared_distances(positions: Tensor, mask: Tensor) -> Tensor:
+    """`[B, N, 3]` positions to `[B, N, N, 1]`, D of the language: d² in Å², zero at the padding."""
+    present = mask[:, :, None] & mask[:, None]
+    steps = positions[:, :, None] - positions[:, None]
+    return steps.square().sum(-1, keepdim=True) * present.unsqueeze(-1)
+
+
+def squared_distance_rows(positions: Tensor, start: Tensor, end: Tensor) -> Tensor:
+    """`[Q, 3]` positions to `[P, 1]`: D of the pairs of these nodes."""
+    steps = positions.index_select(0, start) - positions.index_select(0, end)
+    return steps.square().sum(-1, keepdim=True)
+
+
 def _channels(steps: Tensor, present: Tensor, kinds: tuple[str, ...]) -> Tensor:
     squared = steps.square().sum(-1, keepdim=True)
     distance = squared.clamp(min=1e-12).sqrt()

@@ -21,7 +21,18 @@ from ..language.terms import Apply, Hole
 from ..ops.packing import Packing
 from ..ops.rule_kernels.spec import KernelRule, Kind
 from ..ops.side_stream import Branch
-from .layer import ApplyRule, Memories, PlannedLayer, Select, Update, in_dtype, linear_maps
+from .layer import (
+    SMALL,
+    ApplyRule,
+    Memories,
+    Normalise,
+    NormaliseGraph,
+    PlannedLayer,
+    Select,
+    Update,
+    in_dtype,
+    linear_maps,
+)
 
 ALIGNED = 8
 """Channels that library products like in multiples: 16 bytes in half precision."""
@@ -62,7 +73,9 @@ class KernelLayer:
         for letter, update in layer.updates.items():
             assert isinstance(update, Update), "the only kind that is plain"
             skip = _kept(update)
-            end = (skip if "M" in layer.norms else skip + -skip % ALIGNED) if letter == "M" else 0
+            end = 0
+            if letter == "M":
+                end = skip if _norm_of_entries(layer, "M") else skip + -skip % ALIGNED
             for step in update.steps:
                 rule = cast(ApplyRule, step)
                 kind = _kind(rule)
@@ -92,16 +105,20 @@ class KernelLayer:
             memory = memories[letter]
             with branch if letter == "V" else nullcontext():
                 weight = stacked(own).to(memory.dtype)
-                gain, small = _norm(self.layer, letter)
-                if gain is None:  # channels that are always zero
+                norm = _norm_of_entries(self.layer, letter)
+                by_graph = norm is None and letter in self.layer.norms
+                if by_graph:
+                    memory = cast(NormaliseGraph, self.layer.norms[letter]).on_rows(memory, packing)
+                if norm is None:  # channels that are always zero
                     memory, weight = aligned(memory), aligned(weight)
-                else:
-                    gain = gain.to(memory.dtype)
+                gain = None if norm is None else norm.weight.to(memory.dtype)
                 # The MLP of a matrix memory reads it beside the rules' outputs: it is put there.
                 room = linear_maps(self._updated("M").mixer)[0].in_features if letter == "M" else 0
                 read[letter], selected[letter], kept[letter] = select(
-                    memory, gain, small, weight, room if skips else 0
+                    memory, gain, SMALL, weight, room if skips else 0
                 )
+                if by_graph or kept[letter].shape != memories[letter].shape:
+                    kept[letter] = memories[letter]
         branch.join()
         matrix, column = apply(
             read["M"] if skips else None,
@@ -194,8 +211,8 @@ def _kept(update: Update) -> int:
     return linear_maps(update.mixer)[0].in_features - outputs if update.skips else 0
 
 
-def _norm(layer: PlannedLayer, letter: str) -> tuple[Tensor | None, float]:
-    if letter not in layer.norms:
-        return None, 0.0
-    norm = cast(nn.RMSNorm, layer.norms[letter])
-    return norm.weight, norm.eps or 0.0
+def _norm_of_entries(layer: PlannedLayer, letter: str) -> Normalise | None:
+    """The norm that the kernel of the selectors computes."""
+    if letter not in layer.norms or isinstance(layer.norms[letter], NormaliseGraph):
+        return None
+    return cast(Normalise, layer.norms[letter])

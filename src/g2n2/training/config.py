@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from ..compiler.presets import PairNorm
 from ..errors import DataError
 from ..grammars.catalogue import GIVEN
 from ..grammars.coercion import catalogue_grammar
@@ -25,6 +26,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "limit": (0, 10**12),
     "width": (1, MOST_WIDTH),
     "layers": (1, MOST_LAYERS),
+    "trunk": (0, MOST_LAYERS),
     "batch": (1, 10**6),
     "epochs": (1, 10**7),
     "passes": (1, 10**6),
@@ -44,6 +46,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "readout": ("grammar", "pooled", "pooled-only"),
     "pooling": POOLINGS,
     "functions": ("mlp", "free"),
+    "pair_norm": get_args(PairNorm),
     "device": ("auto", "cpu", "cuda"),
     "precision": ("32", "tf32", "bf16", "64"),
 }
@@ -135,8 +138,10 @@ class RunConfig:
         pooling: `sum`, `mean` or `max`.
         functions: `mlp` for an MLP on every memory, `free` only where it adds nothing to the words.
         pair_bias: Whether MLPs on M have biases.
+        pair_norm: How `modern` reads M: normalised for each `entry` or `graph`, or not (`none`).
         marks: Vertices a grammar with marks (r-G_L3Σ) puts them on: `all`, `orbits`, `heavy`, or
             how many are drawn in training.
+        trunk: Layers before the marks, which all marked copies of a graph share.
         decision: Hidden widths of the decision layers.
         context: Append the pooled vector to nodes and edges.
         distance: Edge channels made of positions: `raw`, `square`, `inverse`, `rbf16`, `rbf32:6` …
@@ -179,7 +184,9 @@ class RunConfig:
     pooling: str | None = None
     functions: str = "mlp"
     pair_bias: bool | None = None
+    pair_norm: str | None = None
     marks: str = "all"
+    trunk: int = 0
     decision: tuple[int, ...] | None = None
     context: bool = False
     distance: tuple[str, ...] | None = None

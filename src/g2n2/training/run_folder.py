@@ -58,7 +58,7 @@ from .checkpoint import (
     write_whole,
 )
 from .config import RunConfig, rules_of, upgraded
-from .setup import Parts, distance_kinds, make_model
+from .setup import Parts, make_model, reads_positions
 from .task import Scaling, Task
 
 BEST = "best.safetensors"
@@ -178,7 +178,7 @@ class RunFolder:
                 "edge_names": list(graphs.edge_names),
                 "node_features": graphs.node_features.shape[1],
                 "edge_features": graphs.edge_features.shape[1],
-                "positions": bool(distance_kinds(config, graphs)),
+                "positions": reads_positions(config, graphs),
                 "columns": [asdict(column) for column in graphs.columns],
                 "scaling": parts.scaling.as_dict(),
                 "preprocessing": parts.preprocessing.as_dict(),

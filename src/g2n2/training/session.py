@@ -33,11 +33,11 @@ from .run_folder import PARTS, RunFolder, checksum, provenance
 from .setup import (
     Parts,
     chosen_graphs,
-    distance_kinds,
     load_graphs,
     make_model,
     make_store,
     prepare,
+    reads_positions,
     refuse_unknown_names,
     with_batch,
 )
@@ -60,7 +60,9 @@ def train(
     pooling: str | None = None,
     functions: str = "mlp",
     pair_bias: bool | None = None,
+    pair_norm: str | None = None,
     marks: str = "all",
+    trunk: int = 0,
     decision: Sequence[int] | None = None,
     context: bool = False,
     distance: Sequence[str] | None = None,
@@ -279,7 +281,8 @@ class _Session:
         scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
         store = make_store(config, scaled, processes.fabric.device)
         model = make_model(config, parts).to(store.dtype)
-        precompute_supports(model, store, self.recorded)
+        if getattr(model, "supports", None) is not None:
+            precompute_supports(model, store, self.recorded)
         self.watch.summary(config, parts, model)
         curves: TensorBoardCurves | None = None
         loop: Loop | None = None
@@ -347,7 +350,7 @@ class _Session:
             )
             for part in PARTS
         )
-        distances = bool(distance_kinds(loop.config, parts.graphs))
+        distances = reads_positions(loop.config, parts.graphs)
         calibration = Calibration.fit(parts, train, validation, distances=distances)
         test = replace(test, calibration=calibration)
         for sentence in calibration.lacking():
