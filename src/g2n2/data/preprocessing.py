@@ -193,8 +193,9 @@ class Preprocessing:
 
 
 def has_no_features(graphs: GraphSet) -> bool:
-    """Whether nodes have no features, or the constant that stands for none."""
-    return not graphs.node_features.shape[1] or graphs.node_names == ("one",)
+    """Whether nodes have no features, or the constant 1 that stands for none."""
+    constant = graphs.node_names == ("one",) and bool((graphs.node_features == 1).all())
+    return constant or not graphs.node_features.shape[1]
 
 
 def out_degrees(graphs: GraphSet) -> Ints:

@@ -224,7 +224,7 @@ class Run:
 
     def parts_of(self, graphs: GraphSet) -> Parts:
         """New graphs as the network reads them; a DataError if their features do not match."""
-        matched = self._preprocessing.apply(graphs)
+        matched = self._preprocessing.apply(without_labels(graphs, self.task))
         matched = matched if takes_edges(self.config) else without_edge_features(matched)
         matched = match_training_columns(matched.check(), self._trained_on, self.task).check()
         vars(matched)["directed"] = graphs.directed  # a chunk may have symmetric graphs only
@@ -348,8 +348,7 @@ def match_training_columns(graphs: GraphSet, trained: dict[str, Any], task: Task
             "give SDF or XYZ files"
         )
     level = trained["level"]
-    labels = {column.name for column in task.columns}
-    nodes, edges = (_matched_features(graphs, what, trained, labels) for what in ("node", "edge"))
+    nodes, edges = (_matched_features(graphs, what, trained) for what in ("node", "edge"))
     rows = {"graph": len(graphs), "node": int(graphs.sizes.sum()), "edge": graphs.edges.shape[1]}
     targets = np.full((rows[level], len(task.columns)), np.nan)
     if graphs.level == level:
@@ -371,10 +370,21 @@ def match_training_columns(graphs: GraphSet, trained: dict[str, Any], task: Task
     )
 
 
-def _matched_features(
-    graphs: GraphSet, what: str, trained: dict[str, Any], labels: set[str]
-) -> Floats:
-    """Columns in the order of training; a column that is a target of the run is no feature."""
+def without_labels(graphs: GraphSet, task: Task) -> GraphSet:
+    """The set without node and edge columns that are targets of the run, and so no features."""
+    labels = {column.name for column in task.columns}
+    fields: dict[str, Any] = {}
+    for what in ("node", "edge"):
+        names, values = getattr(graphs, f"{what}_names"), getattr(graphs, f"{what}_features")
+        kept = [index for index, name in enumerate(names) if name not in labels]
+        if len(kept) < len(names):
+            fields[f"{what}_names"] = tuple(names[index] for index in kept)
+            fields[f"{what}_features"] = values[:, kept]
+    return replace(graphs, **fields) if fields else graphs
+
+
+def _matched_features(graphs: GraphSet, what: str, trained: dict[str, Any]) -> Floats:
+    """Columns in the order of training."""
     wanted, width = trained[f"{what}_names"], trained[f"{what}_features"]
     values: Floats = graphs.node_features if what == "node" else graphs.edge_features
     names = graphs.node_names if what == "node" else graphs.edge_names
@@ -387,7 +397,7 @@ def _matched_features(
             )
         return values
     missing = [name for name in wanted if name not in names]
-    unknown = [name for name in names if name not in wanted and name not in labels]
+    unknown = [name for name in names if name not in wanted]
     if missing or unknown:
         faults = [
             f"{verb} the {what} feature{'s' * (len(odd) > 1)} {', '.join(odd)}"
