@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from g2n2.compiler.presets import MODERN_BEFORE
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.power.random_probes import probe_graphs
 from g2n2.power.refinement import WLTest
@@ -47,9 +48,9 @@ class Contender:
 CONTENDERS = {
     contender.name: contender
     for contender in (
-        Contender("G2N2-8", "G2N2", 8, "r-G_L3", 2),
-        Contender("G2N2-5", "G2N2", 5, "r-G_L3", 2),
-        Contender("G2N2-3", "G2N2", 3, "r-G_L3", 2),
+        Contender("G2N2-8", "G2N2", 8, "r-G_L3", 2, preset=MODERN_BEFORE),
+        Contender("G2N2-5", "G2N2", 5, "r-G_L3", 2, preset=MODERN_BEFORE),
+        Contender("G2N2-3", "G2N2", 3, "r-G_L3", 2, preset=MODERN_BEFORE),
         Contender("PPGN", "PPGN", 8, "PPGN", 2),
         Contender("GNNML3", "GNNML3", 5, None, 2),
         # GIN's sums and MLPs are the words of GNNML1: both are 1-WL. Batch normalisation would only
@@ -57,7 +58,7 @@ CONTENDERS = {
         Contender("GIN", "GIN", 5, "GNNML1", 1, options={"norm": False}),
     )
 }
-PPGN_ALIKE = Contender("PPGN-alike", "PPGN", 8, "PPGN", 2, preset="modern")
+PPGN_ALIKE = Contender("PPGN-alike", "PPGN", 8, "PPGN", 2, preset=MODERN_BEFORE)
 """The grammar of PPGN in the blocks of G²N², which separates the effect of grammar and blocks."""
 MARKED = {
     contender.name: contender

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from g2n2.compiler.presets import MODERN_BEFORE
 from g2n2.data.benchmarks.counting import substructure_counts
 from g2n2.data.benchmarks.expressivity import load_csl, load_exp, load_sr25
 from g2n2.data.graph_set import GraphSet, Ints, plain_graphs
@@ -124,6 +125,7 @@ def run_config(dataset: str, contender: Contender, **settings: Any) -> RunConfig
         preset=contender.preset or None,
         width=2 * contender.width,
         layers=contender.layers,
+        recipe=MODERN_BEFORE,
         precision="tf32",
         **settings,
     )

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from g2n2.compiler.presets import MODERN_BEFORE
 from g2n2.data.graph_set import GraphSet, Ints
 from g2n2.data.splits import split
 from g2n2.training.config import RunConfig
@@ -81,8 +82,8 @@ class TuRun:
     def config(self, seed: int = 0) -> RunConfig:
         """Settings of each fold's run.
 
-        The recipe is `modern` for all networks: its rate follows a cosine, so that no test graph
-        decides it. Weights are not averaged, and batches of 32 are drawn at random.
+        The recipe is the `modern` of 0.2 for all networks: its rate follows a cosine, so that no
+        test graph decides it. Weights are not averaged, and batches of 32 are drawn at random.
         """
         chosen = SETS[self.set_name]
         steps_per_pass = math.ceil(0.9 * chosen.graphs / BATCH)
@@ -94,6 +95,7 @@ class TuRun:
             width=chosen.width,
             layers=LAYERS,
             decision=chosen.decision,
+            recipe=MODERN_BEFORE,
             batch=BATCH,
             epochs=self.epochs,
             passes=math.ceil(self.steps / steps_per_pass),

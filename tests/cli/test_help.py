@@ -107,7 +107,8 @@ def test_compile_and_train_have_the_same_defaults():
     from g2n2.training.config import RECIPES, RunConfig
 
     trained = {field.name: field.default for field in fields(RunConfig)}
-    trained["preset"] = RECIPES[trained["recipe"]].preset
+    recipe = RECIPES[trained["recipe"]]
+    trained |= {"preset": recipe.preset, "width": recipe.width}
     compiled = inspect.signature(compile_grammar).parameters
     for name in ("preset", "width", "layers", "readout", "pooling", "pair_bias", "context"):
         default = compiled[name].default

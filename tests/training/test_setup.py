@@ -8,7 +8,7 @@ import pytest
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
 from g2n2.training.config import RunConfig
-from g2n2.training.setup import choose_targets, load_graphs, prepare, takes_edges, with_batch
+from g2n2.training.setup import choose_targets, load_graphs, prepare, takes_edges
 from small_sets import small_set
 
 
@@ -20,15 +20,6 @@ def test_targets_are_chosen_by_name_or_symbol_in_any_case_and_order():
     assert choose_targets(graphs, ()) is graphs
     with pytest.raises(DataError, match="small has no target 'homo'; it has: r2, gap"):
         choose_targets(graphs, ("homo",))
-
-
-@pytest.mark.parametrize(
-    ("train", "batch"), [(48, 8), (256, 16), (1000, 32), (1600, 64), (2048, 128), (10**6, 128)]
-)
-def test_few_graphs_get_small_batches(train, batch):
-    assert with_batch(RunConfig("x"), train).batch == batch
-    assert with_batch(RunConfig("x", batch=100), train).batch == 100
-    assert with_batch(RunConfig("x", recipe="paper"), train).batch == 32
 
 
 def test_a_limit_draws_graphs_with_the_seed():

@@ -70,14 +70,28 @@ PRESETS: dict[str, Preset] = {
     )
 }
 
+MODERN_BEFORE = "modern-0.2"
+"""What `modern` was in versions 0.1 and 0.2: runs of those versions are read with it."""
+_EARLIER = {
+    MODERN_BEFORE: Preset(
+        MODERN_BEFORE,
+        embedding=True,
+        normalised=True,
+        product_scale=True,
+        decision=(256,),
+        linear_path=True,
+    )
+}
+
 
 def find_preset(name: str | Preset) -> Preset:
     """The preset of that name."""
     if isinstance(name, Preset):
         return name
-    if name not in PRESETS:
-        raise LoweringError(f"no preset is called {name!r}; known: {', '.join(PRESETS)}")
-    return PRESETS[name]
+    known = PRESETS | _EARLIER
+    if name not in known:
+        raise LoweringError(f"no preset is called {name!r}; known: {', '.join(known)}")
+    return known[name]
 
 
 def with_pair_norm(preset: Preset, pair_norm: str | None) -> Preset:

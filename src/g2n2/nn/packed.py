@@ -214,8 +214,8 @@ class PackedRule:
             rule = KernelRule("product", (0, width), 0, width, self.rule.power)
         else:
             rule = KernelRule("column", (0, 0), 0, column.shape[1], self.rule.power)
-        value = apply(None, matrices, column, packing.scale, [rule], packing.index)
-        return value[0] if column is None else value[1]
+        pairs, columns, _ = apply(None, matrices, column, packing.scale, [rule], packing.index)
+        return pairs if column is None else columns
 
     def _by_tiles(self, operands: Sequence[Tensor], graphs: PackedGraphs) -> Tensor:
         """M·M, M·v or A·v on graphs of several tiles."""

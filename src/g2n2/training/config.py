@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from ..compiler.presets import PairNorm
+from ..compiler.presets import MODERN_BEFORE, PairNorm
 from ..errors import DataError
 from ..grammars.catalogue import GIVEN
 from ..grammars.coercion import catalogue_grammar
@@ -20,7 +20,7 @@ from ..grammars.rules import ARROWS
 from ..input_files import read_text_file
 from ..validation import MOST_LAYERS, MOST_WEIGHTS, MOST_WIDTH
 
-OVERRIDES = ("batch", "epochs", "rate", "decay", "ema", "dropout", "distance", "preset")
+OVERRIDES = ("width", "batch", "epochs", "rate", "decay", "ema", "dropout", "distance", "preset")
 """Settings of a run that replace those of its recipe."""
 RANGES: dict[str, tuple[float, float]] = {
     "limit": (0, 10**12),
@@ -50,6 +50,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "device": ("auto", "cpu", "cuda"),
     "precision": ("32", "tf32", "bf16", "64"),
 }
+SMALLEST_BATCH = 8
 FREE = ("data", "minutes", "device", "devices", "threads", "checkpoint_seconds")
 """Settings that may change when a run is resumed."""
 
@@ -61,7 +62,10 @@ class Recipe:
     Attributes:
         schedule: `plateau` multiplies the rate by `factor` when validation stalls for `patience`
             epochs and stops at `least_rate`; `cosine` warms up and falls to zero.
+        narrow: Up to so many training graphs the default width is `narrow_width`.
         least_steps: Least steps of an epoch; the default batch is halved until it is reached.
+        visits: Graphs a run sees in all: with more training graphs there are fewer epochs, down to
+            `least_epochs`; 0 for the same number of epochs always.
         warmup: Share of all steps in which the rate rises.
         clip: Largest gradient norm; 0 for none.
         normalise: Whether targets are scaled to mean 0 and deviation 1.
@@ -73,9 +77,14 @@ class Recipe:
     optimiser: Literal["adam", "adamw"] = "adam"
     rate: float = 1e-3
     schedule: Literal["plateau", "cosine"] = "plateau"
+    width: int = 64
+    narrow: int = 0
+    narrow_width: int = 64
     batch: int = 32
     least_steps: int = 0
     epochs: int = 200
+    visits: int = 0
+    least_epochs: int = 1
     decay: float = 0.0
     warmup: float = 0.05
     factor: float = 0.9
@@ -88,6 +97,16 @@ class Recipe:
     distance: tuple[str, ...] = ("raw",)
     preset: str = "paper"
 
+    def sizes(self, train: int) -> dict[str, int]:
+        """Width, batch and epochs for so many training graphs, where a run does not set them."""
+        batch, epochs = self.batch, self.epochs
+        while batch > SMALLEST_BATCH and train < batch * self.least_steps:
+            batch //= 2
+        if self.visits:
+            epochs = min(epochs, max(self.least_epochs, round(self.visits / max(1, train))))
+        width = self.narrow_width if train <= self.narrow else self.width
+        return {"width": width, "batch": batch, "epochs": epochs}
+
 
 RECIPES: dict[str, Recipe] = {
     "paper": Recipe("paper"),  # the released script's settings; the paper states none
@@ -95,9 +114,13 @@ RECIPES: dict[str, Recipe] = {
         "modern",
         optimiser="adamw",
         schedule="cosine",
+        narrow=5000,
+        narrow_width=32,
         batch=128,
-        least_steps=16,
+        least_steps=40,
         epochs=100,
+        visits=48_000,
+        least_epochs=40,
         decay=1e-4,
         ema=0.999,
         clip=1.0,
@@ -105,6 +128,16 @@ RECIPES: dict[str, Recipe] = {
         distance=("raw", "square", "rbf16"),
         preset="modern",
     ),
+}
+_EARLIER = {
+    MODERN_BEFORE: replace(
+        RECIPES["modern"],
+        name=MODERN_BEFORE,
+        preset=MODERN_BEFORE,
+        narrow=0,
+        least_steps=16,
+        visits=0,
+    )
 }
 
 
@@ -131,7 +164,8 @@ class RunConfig:
             what a name means later.
         baseline: A network that is no grammar (GIN, GCN, ChebNet, PPGN …) in place of the grammar.
         preset: What the grammar does not determine: `modern`, `paper`, `official` or `ppgn`.
-        width: Channels of every memory.
+        width: Channels of every memory; by default as many as suit the number of training graphs,
+            and so are `batch` and `epochs`.
         layers: Number of layers.
         readout: `grammar` for the rules of S, `pooled` for pooled memories joined by the rules of S
             that pooling does not contain.
@@ -147,7 +181,7 @@ class RunConfig:
         distance: Edge channels made of positions: `raw`, `square`, `inverse`, `rbf16`, `rbf32:6` …
         recipe: `modern` or `paper`.
         batch: Graphs in a step.
-        epochs: At most.
+        epochs: Passes after which the run ends, if it does not end before.
         passes: Passes over the training graphs in an epoch, that is between two validations.
         window: Batches of an epoch sorted by size together, which saves padding where batches are
             padded; 0 or 1 for random batches.
@@ -155,8 +189,8 @@ class RunConfig:
         decay: Weight decay, for the recipe `modern`.
         ema: Decay of the averaged weights that are evaluated; 0 for none.
         dropout: Dropout before each decision layer.
-        minutes: Stop after so many minutes of training, counted from the start or the last resume;
-            0 for no limit.
+        minutes: Train for at most so many minutes, counted from the start or the last resume, in
+            which the learning rate comes down; 0 for no limit.
         seed: Of the weights, the split and the order of batches.
         device: `auto`, `cpu`, `cuda`.
         devices: Processes (one for each GPU, or CPU workers).
@@ -178,7 +212,7 @@ class RunConfig:
     rules: tuple[str, ...] = ()
     baseline: str | None = None
     preset: str | None = None
-    width: int = 64
+    width: int | None = None
     layers: int = 3
     readout: str | None = None
     pooling: str | None = None
@@ -209,10 +243,11 @@ class RunConfig:
 
     def effective_recipe(self) -> Recipe:
         """The recipe with this run's settings in it."""
-        if self.recipe not in RECIPES:
-            raise DataError(f"no recipe is called {self.recipe!r}; known: {', '.join(RECIPES)}")
+        known = RECIPES | _EARLIER
+        if self.recipe not in known:
+            raise DataError(f"no recipe is called {self.recipe!r}; known: {', '.join(known)}")
         given = {name: value for name in OVERRIDES if (value := getattr(self, name)) is not None}
-        return replace(RECIPES[self.recipe], **given)
+        return replace(known[self.recipe], **given)
 
     def checked(self) -> RunConfig:
         """The config itself; a DataError if a run cannot have these settings."""
@@ -220,7 +255,7 @@ class RunConfig:
         settings = {**vars(self), **{name: getattr(recipe, name) for name in OVERRIDES}}
         widths = self.decision or ()
         limits = [(name, settings[name], *ends) for name, ends in RANGES.items()]
-        limits += [("a width in decision", width, 1, MOST_WIDTH) for width in widths]
+        limits += [("a width in decision", one, 1, MOST_WIDTH) for one in widths]
         for name, value, least, most in (
             *limits,
             ("the number of decision layers", len(widths), 0, MOST_LAYERS),
@@ -228,9 +263,10 @@ class RunConfig:
             if not least <= value <= most:
                 bound = f"at most {most}" if value >= least else f"at least {least}"
                 raise DataError(f"{name} must be {bound}, got {value}")
-        if (weights := self.width**2 * self.layers) > MOST_WEIGHTS:
+        width = recipe.width
+        if (weights := width**2 * self.layers) > MOST_WEIGHTS:
             raise DataError(
-                f"width {self.width} and layers {self.layers} ask for more than {weights} weights; "
+                f"width {width} and layers {self.layers} ask for more than {weights} weights; "
                 f"at most {MOST_WEIGHTS} are allowed: take a smaller width or fewer layers"
             )
         for name, below in BELOW.items():
@@ -248,6 +284,11 @@ class RunConfig:
                 listed = ", ".join(choices)
                 raise DataError(f"{name} is one of {listed}, got {settings[name]!r}")
         return self
+
+    def sized(self, train: int) -> RunConfig:
+        """The config with width, batch and epochs set, for so many training graphs."""
+        sizes: dict[str, Any] = dict(self.effective_recipe().sizes(train))
+        return replace(self, **{k: v for k, v in sizes.items() if getattr(self, k) is None})
 
     def as_dict(self) -> dict[str, Any]:
         """Plain types, for JSON."""
@@ -316,15 +357,27 @@ def respelled(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a run folder, with what older versions did where they had no such setting.
-
-    Before `preprocess` existed, features were left as they are; before `pooling` existed, rules of
-    S were not read out.
-    """
-    values = {"preprocess": "none", **values}
+    """Settings of a run folder; before `pooling` existed, rules of S were not read out."""
+    values = with_defaults_of_then(values)
     if "pooling" in values:
         return values
     return {**respelled({"pooling": None, **values}), "readout": "pooled-only"}
+
+
+def with_defaults_of_then(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a run with what stood for them where they are older than the settings.
+
+    Features were left as they are before `preprocess`, and `modern` was another before `pair_norm`.
+    """
+    settings = {"preprocess": "none", **values}
+    if "pair_norm" in settings:
+        return settings
+    if settings.get("recipe", "modern") == "modern":
+        settings["recipe"] = MODERN_BEFORE
+    of_baseline = settings.get("baseline") == "G2N2" and settings.get("preset") is None
+    if settings.get("preset") == "modern" or of_baseline:
+        settings["preset"] = MODERN_BEFORE
+    return settings
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
@@ -353,6 +406,8 @@ def merged(
         options: Options of the data set or reader, added to those of the file.
     """
     values = respelled(read_settings(file)) if file is not None else {}
+    if "rules" in values and str(file).lower().endswith(".json"):  # a run's config.json
+        values = with_defaults_of_then(values)
     source = str(file) if file is not None else "the command line"
     given = respelled({k: value for k, value in given.items() if value not in (None, (), [])})
     together = dict(values.get("options") or {}) | dict(options)

@@ -25,6 +25,7 @@ from ..validation import check
 from .calibration import INTERVAL, Calibration, check_interval
 from .config import RunConfig, names_dataset
 from .evaluate import Outcome, predict
+from .pretrained import is_pretrained, run_path
 from .processes import find_device
 from .run_folder import RunFolder
 from .setup import (
@@ -68,7 +69,7 @@ class Run:
     g2n2.errors.DataError: no-such-run is no run folder: it has no config.json; ...
 
     Args:
-        folder: Written by `train`.
+        folder: Written by `train`; or the name of a network of `pretrained`, as `qm9`.
         device: `auto`, `cpu` or `cuda`.
         graphs: The graphs it was trained on, if they are not in a file.
 
@@ -85,7 +86,7 @@ class Run:
     def __init__(
         self, folder: str | Path, device: str = "auto", graphs: GraphSet | None = None
     ) -> None:
-        self.files = RunFolder.existing(folder)
+        self.files = RunFolder.existing(run_path(folder))
         self._graphs = graphs
         self.note = "; ".join(filter(None, (self.files.checksum_note, self.files.calibration_note)))
         self.config: RunConfig = self.files.config()
@@ -174,6 +175,11 @@ class Run:
         Raises:
             DataError: There is no such part, its targets are unknown, or the data has changed.
         """
+        if is_pretrained(self.folder):
+            raise DataError(
+                f"the network {self.folder.name} comes without the graphs it was trained on; "
+                f"score it on a file with targets: g2n2 evaluate {self.folder.name} --on FILE"
+            )
         splits = self.files.splits()
         if part not in splits:
             raise DataError(f"the run has no part {part!r}; it has {', '.join(splits)}")

@@ -39,7 +39,6 @@ from .setup import (
     prepare,
     reads_positions,
     refuse_unknown_names,
-    with_batch,
 )
 from .task import Scores, for_json
 
@@ -54,7 +53,7 @@ def train(
     grammar: GrammarLike = "r-G_L3",
     baseline: str | None = None,
     preset: str | None = None,
-    width: int = 64,
+    width: int | None = None,
     layers: int = 3,
     readout: str | None = None,
     pooling: str | None = None,
@@ -116,8 +115,8 @@ def train(
         out: The run folder; by default `runs/DATASET-TARGET-NNN` with the next free number.
         grammar: A grammar, its name, its rules, a file of them or a certificate, or a fragment,
             which stands for its reduced grammar.
-        minutes: Stop after so many minutes of training; 0 for no limit. A run that was stopped has
-            no test scores before it is resumed and ends.
+        minutes: Train for at most so many minutes, in which the learning rate comes down; 0 for no
+            limit.
         options: Of the data set (`track`, `features`) or of reading (`smiles`, `id`, `task` …).
         resume: Continue the run in `out`, with the settings it was started with.
         progress: Show what `g2n2 train` shows.
@@ -178,9 +177,8 @@ class Result(Described):
         guesses: The same for a constant guess: the mean, or the most frequent class.
         reliability: Of intervals or probabilities on the test graphs, by target.
         history: One row for each epoch.
-        best_epoch: Counted from 1; 0 before there is one.
-        epochs: Finished so far, and planned at most.
-        stopped: Whether the time limit ended the run; the test graphs were not used then.
+        best_epoch: Counted from 1.
+        epochs: Done, and planned at most; fewer are done if the minutes are over before.
     """
 
     folder: Path
@@ -191,7 +189,6 @@ class Result(Described):
     history: list[dict[str, float]]
     best_epoch: int
     epochs: tuple[int, int]
-    stopped: bool
 
     def facts(self) -> dict[str, str]:
         done, planned = self.epochs
@@ -200,7 +197,6 @@ class Result(Described):
             "epochs": f"{done:,} of {planned:,}",
             "best_epoch": f"{self.best_epoch:,}",
             **{name: f"{value:.4g}" for name, value in self.scores.get("all", {}).items()},
-            "stopped": "yes" if self.stopped else "no",
         }
 
 
@@ -277,7 +273,7 @@ class _Session:
         if self.resume:
             files.refuse_other_data(parts.graphs)
             parts = replace(parts, scaling=files.scaling())
-        config = with_batch(config, len(parts.splits["train"]))
+        config = config.sized(len(parts.splits["train"]))
         scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
         store = make_store(config, scaled, processes.fabric.device)
         model = make_model(config, parts).to(store.dtype)
@@ -335,12 +331,10 @@ class _Session:
             loop.files.refuse_lost_best()
 
     def _end(self, loop: Loop) -> Result:
-        """If the run has come to its end, calibrate and test its best weights, and write that."""
+        """Calibrate and test the best weights, and write that."""
         files, parts, task, progress = loop.files, loop.parts, loop.task, loop.progress
         best_epoch = progress.best(loop.metric, task.higher_is_better) + 1
         course = (progress.history, best_epoch, (progress.epoch, loop.recipe.epochs))
-        if not loop.finished:
-            return Result(files.path, parts, {}, {}, {}, *course, stopped=True)
         loop.fabric.barrier()
         model = files.load_best(loop.config, parts).to(loop.fabric.device)
         recorded, half = loop.stepper.recorded, loop.config.precision == "bf16"
@@ -356,9 +350,7 @@ class _Session:
         for sentence in calibration.lacking():
             self.watch.note(sentence)
         scores, guesses = test.scores, constant_guess(parts, test)
-        result = Result(
-            files.path, parts, scores, guesses, test.reliability, *course, stopped=False
-        )
+        result = Result(files.path, parts, scores, guesses, test.reliability, *course)
         if loop.curves is None:  # only the first process writes
             return result
         if self.pictures and not draw(files.path, task, progress.history, test):

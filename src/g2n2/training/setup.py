@@ -28,8 +28,6 @@ from ..nn.readout import Readout
 from .config import RunConfig, names_dataset, run_grammar
 from .task import Scaling, Task
 
-SMALLEST_BATCH = 8
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Parts(Described):
@@ -164,15 +162,6 @@ def _refuse_overflow(task: Task, graphs: GraphSet) -> None:
             )
 
 
-def with_batch(config: RunConfig, train: int) -> RunConfig:
-    """The config with its batch size set: smaller for few graphs, so that there are steps."""
-    recipe = config.effective_recipe()
-    batch = recipe.batch
-    while config.batch is None and batch > SMALLEST_BATCH and train < batch * recipe.least_steps:
-        batch //= 2
-    return replace(config, batch=batch)
-
-
 def distance_kinds(config: RunConfig, graphs: GraphSet) -> tuple[str, ...]:
     """Edge channels made of positions; none without positions or if the network reads no edges."""
     if graphs.positions is None or not takes_edges(config):
@@ -211,7 +200,7 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
     shared: dict[str, Any] = {
         "node_features": graphs.node_features.shape[1],
         "edge_features": graphs.edge_features.shape[1] + sum(map(distance_width, kinds)),
-        "width": config.width,
+        "width": config.effective_recipe().width,
         "layers": config.layers,
         "out": parts.task.out,
         "task": graphs.level,
