@@ -416,6 +416,18 @@ def test_a_run_ends_in_its_minutes_and_says_how_long_it_would_take(here):
     assert (here / "timed/result.json").exists()
 
 
+def test_a_run_starts_from_another(here):
+    (source,) = here.glob("runs/molecules-logp-001")
+    words = ("molecules.csv", "--target", "logp", "--from", str(source), "--epochs", "1")
+    code, text = run("train", *words, "--freeze", "1", "--threads", "1", "--out", "tuned")
+    assert code == 0, text
+    assert "1 layer frozen" in " ".join(text.split())
+    kept = json.loads((here / "tuned/config.json").read_text())
+    assert (kept["start"], kept["freeze"], kept["width"]) == (str(source), 1, 8)
+    code, text = run("predict", "tuned", "new.csv", "--out", "tuned.csv")
+    assert code == 0, text
+
+
 MOST_FILES = 78
 """Files of the package a reader meets who follows a run on a CSV from the command to its scores."""
 

@@ -55,6 +55,7 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
         "train": (
             "g2n2 train molecules.csv --target logp --epochs 20",
             "g2n2 train molecules.csv --target logp --grammar GNNML1 --epochs 5",
+            "g2n2 train molecules.csv --from runs/molecules-logp-001 --freeze 1 --epochs 5",
         ),
         "predict": (
             "g2n2 predict runs/molecules-logp-001 new.csv --out predictions.csv",

@@ -55,6 +55,13 @@ def train(
     baseline: Annotated[
         str | None, typer.Option(help="GIN, GCN, ChebNet, PPGN … in place of a grammar.")
     ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="A run folder or a network to start from."),
+    ] = None,
+    freeze: Annotated[
+        int | None, typer.Option(help="Layers of that network that stay as they are. [0]")
+    ] = None,
     preset: Annotated[
         str | None, typer.Option(help="modern, paper, official or ppgn. [modern]")
     ] = None,
