@@ -217,7 +217,7 @@ def cut_off(run: Run, source: Path, out: Path, after: int, **options: Any) -> No
 
 
 def torn(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-5])
+    path.write_bytes(path.read_bytes()[: -5 if path.suffix == ".jsonl" else -1])
 
 
 def longer(path: Path) -> None:
