@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import typer
 from typer.models import OptionInfo, ParameterInfo
 
-from g2n2.cli.help import GROUPS, MODULES
+from g2n2.cli import GROUPS, MODULES
 from g2n2.training.config import BELOW, CHOICES, RANGES, RECIPES, RunConfig
 
 FOLDER = Path(__file__).parent / "reference"

@@ -1,4 +1,4 @@
-"""What version 0.1.0 wrote (run folders, models, certificates) is read by this one."""
+"""What versions 0.1.0 and 0.2.0 wrote (run folders, models, certificates) is read by this one."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ def column(path: Path, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("run", "exact", "close"),
+    ("run", "graphs", "exact", "close"),
     [
-        ("regression", (), ("logp",)),
-        ("gin", (), ("logp",)),
-        ("classification", ("kind",), ("p(acid)", "p(alcohol)", "p(ring)")),
+        ("regression", "molecules.csv", (), ("logp",)),
+        ("gin", "molecules.csv", (), ("logp",)),
+        ("classification", "molecules.csv", ("kind",), ("p(acid)", "p(alcohol)", "p(ring)")),
+        ("distances", "shapes.sdf", (), ("logp",)),
     ],
 )
-def test_a_run_folder_predicts_what_it_did(run, exact, close, tmp_path):
+def test_a_run_folder_predicts_what_it_did(run, graphs, exact, close, tmp_path):
     pytest.importorskip("rdkit", reason="the runs were trained on molecules")
     folder = shutil.copytree(WRITTEN / run, tmp_path / run)
     out = tmp_path / "predictions.csv"
-    run_command("predict", folder, WRITTEN / "molecules.csv", "--out", out)
+    run_command("predict", folder, WRITTEN / graphs, "--out", out)
     before = WRITTEN / f"{run}.csv"
     for name in ("id", *exact):
         assert column(out, name) == column(before, name)
@@ -50,13 +51,14 @@ def test_a_run_folder_predicts_what_it_did(run, exact, close, tmp_path):
         assert new == pytest.approx(old, abs=1e-5)
 
 
-def test_a_stopped_run_goes_on_to_its_end(tmp_path):
+@pytest.mark.parametrize(("run", "last"), [("stopped", 60), ("stopped-pairs", 150)])
+def test_a_stopped_run_goes_on_to_its_end(run, last, tmp_path):
     pytest.importorskip("lightning.fabric", reason="training needs lightning")
-    folder = shutil.copytree(WRITTEN / "stopped", tmp_path / "stopped")
+    folder = shutil.copytree(WRITTEN / run, tmp_path / run)
     run_command("train", "--resume", folder, "--minutes", 600)
     with (folder / "metrics.csv").open(newline="") as file:
         epochs = [int(row["epoch"]) for row in csv.DictReader(file)]
-    assert epochs == list(range(1, 61))
+    assert epochs == list(range(1, last + 1))
 
 
 @pytest.mark.parametrize("name", OUTPUTS)

@@ -32,7 +32,7 @@ from small_runs import small_config, small_graphs
 def result() -> Result:
     parts = prepare(small_config(), small_graphs())
     history = [{"loss": 1.0}] * 500
-    return Result(Path("run"), parts, {"all": {"mae": 0.5}}, {}, {}, history, 3, (4, 5), False)
+    return Result(Path("run"), parts, {"all": {"mae": 0.5}}, {}, {}, history, 3, (4, 5))
 
 
 def many() -> GraphSet:

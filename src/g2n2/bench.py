@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Literal
 
@@ -162,12 +162,21 @@ class Workload:
     width: int = 64
     layers: int = 3
     precision: Precision = "32"
+    grammar: str = "r-G_L3"
+    options: Mapping[str, Any] = field(default_factory=dict)  # further ones of our network
 
     @classmethod
     def of(
-        cls, graphs: GraphSet, batch: int, device: torch.device, preset: str, **shape: Any
+        cls,
+        graphs: GraphSet,
+        batch: int,
+        device: torch.device,
+        preset: str,
+        bonds: bool = False,
+        **shape: Any,
     ) -> Workload:
-        store = GraphStore(graphs, device, DISTANCE[preset])
+        """With `bonds`, distances are left out."""
+        store = GraphStore(graphs, device, () if bonds else DISTANCE[preset])
         batches = epoch_batches(graphs.sizes, batch, 0, 0)  # random, as in training
         return cls(graphs, store, batches, preset, **shape)
 
@@ -179,17 +188,19 @@ class Workload:
     def task(self) -> Task:
         return Task.of(self.graphs)
 
-    def network(self, grammar: str = "r-G_L3", preset: str | None = None) -> GrammarGNN:
+    def network(self, grammar: str | None = None, preset: str | None = None) -> GrammarGNN:
         """A network for these graphs, always with the same weights."""
         torch.manual_seed(0)
+        options = self.options if preset is None else {}
         model = GrammarGNN(
-            grammar,
+            grammar or self.grammar,
             self.graphs.node_features.shape[1],
             self.store.edge_width,
             width=self.width,
             layers=self.layers,
             preset=preset or self.preset,
             typical_size=float(self.graphs.sizes.mean()),
+            **options,
         )
         return model.to(self.device)
 
@@ -415,7 +426,11 @@ def speeds(device: torch.device, quick: bool = False) -> Iterator[BenchSpeed]:
     """
     gpu, effort = device.type == "cuda", QUICK if quick else Effort()
     precision: Precision = "bf16" if gpu else "32"
-    shape = {"width": 8 if quick else 64, "layers": 3, "precision": precision}
+    shape: dict[str, Any] = {
+        "width": 8 if quick else 64,
+        "layers": 3,
+        "precision": precision,
+    }
     size = 4 if quick else (128 if gpu else 32)
     for training in (True, False):
         work = Workload.of(drawn_molecules(2 * size), size, device, "modern", **shape)

@@ -227,7 +227,7 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
     exceptions = plan.exceptions()
     if plan.readout.task != "graph":
         return replace(base, notes=(*base.notes, *exceptions))
-    layers = len(plan.layers) if depth is None else depth
+    layers = len(plan.trunk) + (len(plan.layers) if depth is None else depth)
     tested, options = plan.test_grammar(), plan.test_options()
     probe = ColourProbe(
         tested, None, options.functions, layers, options.last_functions, options.inputs

@@ -9,7 +9,7 @@ copies of the pair. Metrics of a cell, beside those of `contenders`:
     trained separated                    BREC's released test: no factor q, threshold 72.34
     trained separated, Hotelling's T²    the textbook's test, level 0.05
     trained separated, clear of noise    on fresh relabelings, ten times their whole spread
-    separated beyond the bound           of the first, pairs that 3-WL (1-WL) merges: errors
+    separated beyond the bound           of the first, pairs beyond the exact power: errors
     unreliable                           failed the reliability check
     trained separated, CATEGORY          of the first
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from itertools import chain
@@ -41,8 +41,10 @@ from g2n2.nn.expressivity import (
     build,
     embed,
     forward,
+    relabelings,
     relabelled,
 )
+from g2n2.nn.marks import remember_orbits
 from g2n2.power.suites import Suite
 
 from .brec_statistics import (
@@ -66,6 +68,7 @@ FRESH = 16
 """Relabelings of each graph that were not used in training."""
 
 BrecVerdict = Literal["separated", "merged", "unreliable", "not finite"]
+Relabel = Callable[[Adjacency, int, Sequence[int]], list[Adjacency]]
 PairVerdict = dict[str, Any]
 """Index and category of a pair, the verdicts and values of both tests, whether some number differs
 clearly on fresh relabelings and by how much, and seconds; None is a value that is not finite.
@@ -150,8 +153,12 @@ def judge(settings: BrecSettings, suite: Suite, index: int, device: torch.device
     graphs = [suite.graphs[i] for i in suite.pairs[index]]
     key = (settings.seed, index)
 
+    relabel: Relabel = relabelled
+    if settings.contender.options.get("marks") == "orbits":
+        relabel = partial(relabelled_with_orbits, marks=settings.contender.network.count("Σ"))
+
     def copies(count: int, *more: int) -> list[Sequence[Adjacency]]:
-        return [relabelled(g, count, (*key, side, *more)) for side, g in enumerate(graphs)]
+        return [relabel(g, count, (*key, side, *more)) for side, g in enumerate(graphs)]
 
     def make(_: int) -> Network:
         few = list(chain(*copies(CALIBRATING)))
@@ -159,7 +166,9 @@ def judge(settings: BrecSettings, suite: Suite, index: int, device: torch.device
         return calibrated_embedding(settings.contender, few, dtype, device)
 
     model = build(make, settings.seed, settings.precision)
-    released, hotelling = brec_tests(model, graphs, key, settings.training, settings.precision)
+    released, hotelling = brec_tests(
+        model, graphs, key, settings.training, settings.precision, relabel
+    )
     run = partial(embed, model, style="batch", precision=settings.precision)
     gap = clearest_gap(*(run(fresh[1:]) for fresh in copies(FRESH + 1, FRESH)))
     return {
@@ -175,6 +184,15 @@ def judge(settings: BrecSettings, suite: Suite, index: int, device: torch.device
     }
 
 
+def relabelled_with_orbits(
+    matrix: Adjacency, count: int, seed: Sequence[int], marks: int
+) -> list[Adjacency]:
+    """`relabelled`; networks with so many marks know the orbits of the copies without a search."""
+    orders = relabelings(len(matrix), count, seed)
+    remember_orbits(matrix.astype(np.float64)[..., None], orders, marks)
+    return relabelled(matrix, count, seed)
+
+
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
@@ -185,15 +203,16 @@ def brec_tests(
     key: tuple[int, int],
     training: BrecTraining | None = None,
     precision: Precision = "float64",
+    relabel: Relabel = relabelled,
 ) -> tuple[BrecTest, BrecTest]:
     """Run BREC's protocol on two graphs.
 
     The network takes stacks `[B, n, n]`; `key` seeds the relabelings. Returned are the released
     test and the textbook's; if noise is normal, one pair in twenty passes the latter by chance.
     """
-    first, second = (relabelled(g, RELABELINGS, (*key, i)) for i, g in enumerate(graphs))
+    first, second = (relabel(g, RELABELINGS, (*key, i)) for i, g in enumerate(graphs))
     control_graph = graphs[int(np.random.default_rng(key).integers(2))]
-    control = relabelled(control_graph, 2 * RELABELINGS, (*key, 2))
+    control = relabel(control_graph, 2 * RELABELINGS, (*key, 2))
     if training is not None:
         train_apart(model, first, second, training, precision)
     run = partial(embed, model, style="batch", precision=precision)

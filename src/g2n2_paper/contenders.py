@@ -2,7 +2,7 @@
 
 exact separated    pairs that words of the grammar tell apart with as many layers, linear mixing and
                    the network's read-out; functions between layers may add to it
-exact bound        pairs that 1-WL or 3-WL tells apart; no weights tell apart more
+exact bound        pairs that 1-WL, 3-WL or a test with marks tells apart, which no weights exceed
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from g2n2.compiler.presets import MODERN_BEFORE
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.power.random_probes import probe_graphs
+from g2n2.power.refinement import WLTest
 from g2n2.power.suites import SameSizePairs, Suite
-from g2n2.power.table import wl_classes
+from g2n2.power.table import refinement_history, wl_classes
 
 SEPARATED, BOUND, PAIRS = "exact separated", "exact bound", "pairs"
 
@@ -26,12 +28,13 @@ class Contender:
     """A network, and what is known of its power before training."""
 
     name: str
-    network: str  # a key of `nn.baselines.BASELINES`
+    network: str  # a key of `nn.baselines.BASELINES`, or the name of a grammar
     layers: int
     # whose words the layers compute, without the functions between them; None for words that depend
     # on the spectrum, which exact arithmetic cannot evaluate
     grammar: str | None
-    bound: Literal[1, 2]  # k of the k-FWL test that no weights exceed: 1 for 1-WL, 2 for 3-WL
+    # what no weights exceed: k of a k-FWL test (1 for 1-WL, 2 for 3-WL), or the name of a test
+    bound: Literal[1, 2] | str
     width: int = 16  # channels of every memory
     options: Mapping[str, Any] = field(default_factory=dict)  # of the network
     preset: str = ""  # in place of the network's own
@@ -45,9 +48,9 @@ class Contender:
 CONTENDERS = {
     contender.name: contender
     for contender in (
-        Contender("G2N2-8", "G2N2", 8, "r-G_L3", 2),
-        Contender("G2N2-5", "G2N2", 5, "r-G_L3", 2),
-        Contender("G2N2-3", "G2N2", 3, "r-G_L3", 2),
+        Contender("G2N2-8", "G2N2", 8, "r-G_L3", 2, preset=MODERN_BEFORE),
+        Contender("G2N2-5", "G2N2", 5, "r-G_L3", 2, preset=MODERN_BEFORE),
+        Contender("G2N2-3", "G2N2", 3, "r-G_L3", 2, preset=MODERN_BEFORE),
         Contender("PPGN", "PPGN", 8, "PPGN", 2),
         Contender("GNNML3", "GNNML3", 5, None, 2),
         # GIN's sums and MLPs are the words of GNNML1: both are 1-WL. Batch normalisation would only
@@ -55,8 +58,19 @@ CONTENDERS = {
         Contender("GIN", "GIN", 5, "GNNML1", 1, options={"norm": False}),
     )
 }
-PPGN_ALIKE = Contender("PPGN-alike", "PPGN", 8, "PPGN", 2, preset="modern")
+PPGN_ALIKE = Contender("PPGN-alike", "PPGN", 8, "PPGN", 2, preset=MODERN_BEFORE)
 """The grammar of PPGN in the blocks of G²N², which separates the effect of grammar and blocks."""
+MARKED = {
+    contender.name: contender
+    for contender in (
+        # On BREC, Σ2-FWL needs up to four rounds, ΣΣ1-WL nine.
+        Contender("G2N2Σ-5", "r-G_L3Σ", 5, None, "Σ2-FWL", options={"marks": "orbits"}),
+        Contender("G2N2Σ-3", "r-G_L3Σ", 3, None, "Σ2-FWL", options={"marks": "orbits"}),
+        Contender("L1ΣΣ-9", "r-G_L1ΣΣ", 9, None, "ΣΣ1-WL", options={"marks": "orbits"}),
+    )
+}
+"""Networks with marks, beyond 3-WL. Their words are not counted layer by layer: the functions
+between layers save some."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +85,7 @@ class ExactPower:
 
 
 def exact_power(contender: Contender, suite: Suite) -> ExactPower:
-    within, words = wl_classes(suite, contender.bound), word_classes(contender, suite)
+    within, words = _within(contender, suite), word_classes(contender, suite)
     pairs = [] if isinstance(suite.pairs, SameSizePairs) else list(suite.pairs)
     decisive, total = words or within, len(suite.pairs)
     categories = Counter(dict.fromkeys(suite.categories, 0))
@@ -83,6 +97,15 @@ def exact_power(contender: Contender, suite: Suite) -> ExactPower:
         beyond={index for index, (i, j) in enumerate(pairs) if within[i] == within[j]},
         categories=dict(categories),
     )
+
+
+def _within(contender: Contender, suite: Suite) -> tuple[int, ...]:
+    """A class for each graph, equal if no weights tell two graphs apart."""
+    if isinstance(contender.bound, int):
+        return wl_classes(suite, contender.bound)
+    test = WLTest.find(contender.bound)
+    assert test is not None, contender.bound
+    return refinement_history(suite, test)[-1]
 
 
 def word_classes(contender: Contender, suite: Suite) -> list[int] | None:

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from g2n2.graphs import Adjacency
-from g2n2.nn.baselines import baseline
+from g2n2.nn.baselines import BASELINES, baseline
 from g2n2.nn.expressivity import FLOOR_ULPS
+from g2n2.nn.model import GrammarGNN
 
 from .contenders import Contender
 
@@ -46,8 +47,9 @@ class Embedding(nn.Module):
 def plain_embedding(contender: Contender) -> Embedding:
     """The network as it comes, with random weights."""
     preset: dict[str, Any] = {"preset": contender.preset} if contender.preset else {}
+    make = baseline if contender.network in BASELINES else GrammarGNN
     return Embedding(
-        baseline(
+        make(
             contender.network,
             width=contender.width,
             layers=contender.layers,

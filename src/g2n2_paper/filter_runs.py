@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from g2n2.compiler.presets import find_preset
+from g2n2.compiler.presets import MODERN_BEFORE, find_preset
 from g2n2.data.batch import GraphBatch
 from g2n2.data.benchmarks.filtering import FILTERS
 from g2n2.data.graph_set import GraphSet
@@ -49,7 +49,7 @@ class FilterNetwork:
     name: str
     layers: int = 3
     baseline: str | None = None  # a network of `g2n2.nn.baselines`; None for r-G_L3
-    preset: str = "modern"  # of r-G_L3
+    preset: str = MODERN_BEFORE  # of r-G_L3
     width: int = 32  # channels of H, and of C if `matrix_width` is 0
     matrix_width: int = 0  # channels of C
     hidden: int = 32  # width of the first of two decision layers

@@ -25,11 +25,13 @@ from typing import Any
 
 import numpy as np
 
+from g2n2.compiler.presets import MODERN_BEFORE
 from g2n2.data.benchmarks.counting import substructure_counts
 from g2n2.data.benchmarks.expressivity import load_csl, load_exp, load_sr25
 from g2n2.data.graph_set import GraphSet, Ints, plain_graphs
 from g2n2.data.splits import stratified_folds
 from g2n2.data.suites import load_suite
+from g2n2.nn.baselines import BASELINES
 from g2n2.nn.expressivity import relabelled
 from g2n2.power.suites import Suite
 from g2n2.training.config import RunConfig
@@ -37,9 +39,11 @@ from g2n2.training.cuda_graphs import Recorded
 from g2n2.training.evaluate import Outcome
 from g2n2.training.run_folder import RunFolder, checksum
 
+from .beyond import BEYOND_COUNTS, BEYOND_EPOCHS, ZINC_SEEDS, beyond_graphs, zinc_cell
 from .brec import BrecSettings, BrecTraining, brec_cell
 from .contenders import (
     CONTENDERS,
+    MARKED,
     PPGN_ALIKE,
     Contender,
     exact_power,
@@ -53,6 +57,8 @@ from .runs import described, run_settings, train_fold, training_cell
 ACCURACY, DEVIATION = "test accuracy (%)", "deviation over folds (%)"
 FOLDS = {"csl": 5, "exp": 10, "sr25": 1}
 EPOCHS = {"csl": 60, "exp": 40, "sr25": 40}
+MARKED_SETTINGS = {"csl": (20, 5), "exp": (8, 2), "sr25": (40, 1)}
+"""Epochs and folds of networks with marks, which cost as much as the graphs have vertices."""
 SR25_COPIES = {"train": 8, "validation": 2, "test": 4}
 COUNTS = ("triangle", "tailed_triangle", "3_star", "4_cycle", "5_cycle", "6_cycle")
 COUNTING_EPOCHS, RANDOM_NETWORKS = 200, 10
@@ -79,16 +85,47 @@ def cells(smoke: bool = False) -> list[Cell]:
         *(graph8c_cell(contender, RANDOM_NETWORKS) for contender in published),
         *(counting_exact_cell(contender) for contender in trained if contender.grammar),
         *(counting_cell(contender, COUNTING_EPOCHS) for contender in trained),
+        *marked_cells(),
     ]
 
 
+def marked_cells() -> list[Cell]:
+    """Networks with marks: BREC, classes; and beside those without, counts and ZINC."""
+    deep, marked, sparse = (MARKED[name] for name in ("G2N2Σ-5", "G2N2Σ-3", "L1ΣΣ-9"))
+    plain = CONTENDERS["G2N2-3"]
+    return [
+        *(brec_cell(BrecSettings(contender)) for contender in (deep, sparse)),
+        *(class_cell(name, marked, *settings) for name, settings in MARKED_SETTINGS.items()),
+        *(beyond_counting_cell(contender) for contender in (plain, marked)),
+        *(
+            zinc_cell(c, seed)
+            for c in (replace(plain, network="r-G_L3"), marked)
+            for seed in ZINC_SEEDS
+        ),
+    ]
+
+
+def beyond_counting_cell(
+    contender: Contender, epochs: int = BEYOND_EPOCHS, **settings: Any
+) -> Cell:
+    config = run_config("counting", contender, target=BEYOND_COUNTS, epochs=epochs, **settings)
+    name = f"counting/beyond/{contender.name}"
+    return training_cell("power", name, config, measure=normalised_errors, source=beyond_graphs)
+
+
 def run_config(dataset: str, contender: Contender, **settings: Any) -> RunConfig:
+    network: dict[str, Any] = {"baseline": contender.network}
+    if contender.network not in BASELINES:
+        # The orbits of the graphs of CSL are all their vertices, and those of the others are small.
+        marks = "orbits" if dataset == "csl" else "all"
+        network = {"grammar": contender.network, "marks": marks}
     return RunConfig(
         dataset,
-        baseline=contender.network,
+        **network,
         preset=contender.preset or None,
         width=2 * contender.width,
         layers=contender.layers,
+        recipe=MODERN_BEFORE,
         precision="tf32",
         **settings,
     )

@@ -24,6 +24,7 @@ from typing import Literal
 
 import numpy as np
 
+from g2n2.compiler.presets import MODERN_BEFORE
 from g2n2.data.qm9 import QM9_TARGETS
 from g2n2.errors import DataError
 from g2n2.training.config import RunConfig
@@ -137,7 +138,7 @@ class Qm9Run:
             grammar="r-G_L3" if self.network == "G2N2" else "PPGN",
             preset="ppgn" if self.network == "PPGN" else None,
             width=8 if smoke else self.width,
-            recipe=self.recipe,
+            recipe=MODERN_BEFORE if modern else self.recipe,
             references=modern,
             extent=self.extent,
             epochs=self.epochs(SMOKE if smoke else Epochs()),

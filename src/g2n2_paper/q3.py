@@ -6,6 +6,8 @@ classes: `MUTAG/GIN/350-epochs`, `IMDB-MULTI/GIN/one-hot`. The statistics, in pe
     GIN's protocol             mean of ten test curves at its best epoch
     best epoch of each fold    as the paper's released code reports: optimistic
     nested validation          weights chosen on 10 % of each training fold
+
+`errica/…` are cells of another protocol, see `errica`.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ from typing import Any
 
 import numpy as np
 
+from g2n2.compiler.presets import MODERN_BEFORE
 from g2n2.data.graph_set import GraphSet, Ints
 from g2n2.data.splits import split
 from g2n2.training.config import RunConfig
 from g2n2.training.cuda_graphs import Recorded
 from g2n2.training.run_folder import checksum
 
+from . import errica
 from .runner import Cell, Job, Measurement
 from .runs import described, load, run_settings, train_fold
 
@@ -78,8 +82,8 @@ class TuRun:
     def config(self, seed: int = 0) -> RunConfig:
         """Settings of each fold's run.
 
-        The recipe is `modern` for all networks: its rate follows a cosine, so that no test graph
-        decides it. Weights are not averaged, and batches of 32 are drawn at random.
+        The recipe is the `modern` of 0.2 for all networks: its rate follows a cosine, so that no
+        test graph decides it. Weights are not averaged, and batches of 32 are drawn at random.
         """
         chosen = SETS[self.set_name]
         steps_per_pass = math.ceil(0.9 * chosen.graphs / BATCH)
@@ -91,6 +95,7 @@ class TuRun:
             width=chosen.width,
             layers=LAYERS,
             decision=chosen.decision,
+            recipe=MODERN_BEFORE,
             batch=BATCH,
             epochs=self.epochs,
             passes=math.ceil(self.steps / steps_per_pass),
@@ -110,11 +115,11 @@ VARIANTS = (
 
 
 def cells(smoke: bool = False) -> list[Cell]:
-    """G²N² on every set first, then the other networks, then the variants."""
+    """G²N² on every set first, then the other networks, the variants and Errica's splits."""
     runs = (*(TuRun(name, model) for model in MODELS for name in SETS), *VARIANTS)
     if smoke:
-        runs = (TuRun("MUTAG", "G2N2", epochs=2, folds=2, steps=1),)
-    return [tu_cell(run) for run in runs]
+        return [tu_cell(TuRun("MUTAG", "G2N2", epochs=2, folds=2, steps=1))]
+    return [*(tu_cell(run) for run in runs), *errica.cells()]
 
 
 def tu_cell(tu: TuRun) -> Cell:

@@ -40,6 +40,8 @@ SETTLED = ("precision", "batch", "rules")
 """Settings that a run decides when it starts."""
 
 Measure = Callable[[Outcome, Path], Mapping[str, float]]
+Source = Callable[[str | None], GraphSet]
+"""Graphs that are not simply those of a data set, given the folder of data files."""
 
 
 @dataclass
@@ -52,8 +54,10 @@ class Trained:
     history: list[dict[str, float]]  # one row for each epoch
 
 
-def load(config: RunConfig, job: Job) -> GraphSet:
+def load(config: RunConfig, job: Job, source: Source | None = None) -> GraphSet:
     """The graphs of a run. The whole data set stays in memory for the next cell."""
+    if source:
+        return chosen_graphs(config, source(job.data)).check()
     takes_cache = job.cache and "cache" in dataset_options(find_dataset(config.dataset))
     options = {**config.options, **({"cache": job.cache} if takes_cache else {})}
     whole = _whole(config.dataset, job.data, tuple(sorted(options.items())))
@@ -106,26 +110,29 @@ def training_cell(
     *,
     measure: Measure | None = None,
     epochs: Callable[[RunConfig, Job], int] | None = None,
+    source: Source | None = None,
     **options: Any,
 ) -> Cell:
     """A cell of one training run.
 
     `measure` adds metrics from the predictions for the test graphs, `epochs` decides the number of
-    epochs when the run starts.
+    epochs when the run starts, `source` gives the graphs in place of the data set.
     """
 
     def run(job: Job) -> Measurement:
         planned = config
         if epochs:
             planned = replace(config, epochs=job.kept("epochs", epochs, config, job))
-        return _measure_run(planned, job, measure)
+        return _measure_run(planned, job, measure, source)
 
     settings = run_settings(config, *(("epochs",) if epochs else ()))
     return Cell(question, name, run, settings, config.seed, (config.dataset,), **options)
 
 
-def _measure_run(config: RunConfig, job: Job, measure: Measure | None) -> Measurement:
-    folder, graphs = job.work / "run", load(config, job)
+def _measure_run(
+    config: RunConfig, job: Job, measure: Measure | None, source: Source | None
+) -> Measurement:
+    folder, graphs = job.work / "run", load(config, job, source)
     trained, files = train(config, folder, job, graphs), RunFolder(folder)
     columns, history = files.columns(), trained.history
     score = "validation " + ("mae" if len(columns) == 1 else "relative_mae")

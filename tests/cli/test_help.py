@@ -15,9 +15,8 @@ from test_commands import run
 from typer.testing import CliRunner
 
 from g2n2 import __version__, cli
-from g2n2.cli import doctor_commands
+from g2n2.cli import GROUPS, doctor_commands
 from g2n2.cli.compile_commands import compile_grammar
-from g2n2.cli.help import GROUPS
 
 GROUP = typer.main.get_command(cli.app)
 COMMANDS = {name: GROUP.get_command(None, name).callback for name in GROUP.list_commands(None)}
@@ -108,7 +107,8 @@ def test_compile_and_train_have_the_same_defaults():
     from g2n2.training.config import RECIPES, RunConfig
 
     trained = {field.name: field.default for field in fields(RunConfig)}
-    trained["preset"] = RECIPES[trained["recipe"]].preset
+    recipe = RECIPES[trained["recipe"]]
+    trained |= {"preset": recipe.preset, "width": recipe.width}
     compiled = inspect.signature(compile_grammar).parameters
     for name in ("preset", "width", "layers", "readout", "pooling", "pair_bias", "context"):
         default = compiled[name].default

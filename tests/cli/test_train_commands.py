@@ -1,6 +1,7 @@
 """From a user's CSV to predictions on the command line, and what a user may get wrong."""
 
 import csv
+import inspect
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import sys
 import pytest
 from test_commands import run
 
+from g2n2 import cli
 from small_runs import no_pictures
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")
@@ -403,21 +405,56 @@ def test_training_on_a_fragment_says_both_sizes(here):
     assert (code, "r-G_L3 is a grammar of that power" in text) == (2, True)
 
 
-def epochs_done(text):
-    said = re.search(r"the time is up after ([\d,]+) of 5,000 epochs", text)
-    assert said, text
-    return int(said[1].replace(",", ""))
-
-
-def test_a_run_whose_time_is_up_says_how_far_it_came_and_tests_nothing(here):
+def test_a_run_ends_in_its_minutes_and_says_how_long_it_would_take(here):
     words = ("molecules.csv", "--target", "logp", *QUICK, "--out", "timed")
     code, text = run("train", *words, "--epochs", "5000", "--minutes", "0.003")
     assert code == 0, text
-    first = epochs_done(text)
-    assert "Test:" not in text
-    assert "go on:      g2n2 train --resume timed" in text
-    assert not (here / "timed/result.json").exists()
-    code, text = run("train", "--resume", "timed", "--minutes", "0.003")
+    said = " ".join(text.split())
+    assert re.search(r"This takes about \d+ \w+.* on this CPU; in its 0.003 min the learning", said)
+    assert re.search(r"the minutes were over in epoch \d+ of 5,000", said)
+    assert "Test:" in text
+    assert (here / "timed/result.json").exists()
+
+
+def test_a_run_starts_from_another(here):
+    (source,) = here.glob("runs/molecules-logp-001")
+    words = ("molecules.csv", "--target", "logp", "--from", str(source), "--epochs", "1")
+    code, text = run("train", *words, "--freeze", "1", "--threads", "1", "--out", "tuned")
     assert code == 0, text
-    assert "Test:" not in text
-    assert epochs_done(text) >= first
+    assert "1 layer frozen" in " ".join(text.split())
+    kept = json.loads((here / "tuned/config.json").read_text())
+    assert (kept["start"], kept["freeze"], kept["width"]) == (str(source), 1, 8)
+    code, text = run("predict", "tuned", "new.csv", "--out", "tuned.csv")
+    assert code == 0, text
+
+
+MOST_FILES = 76
+"""Files of the package a reader meets who follows a run on a CSV from the command to its scores."""
+
+
+def test_a_run_calls_functions_of_few_files(place, tmp_path):
+    package, called = f"{os.path.dirname(cli.__path__[0])}{os.sep}", set()
+
+    def importing(frame):
+        while frame is not None and frame.f_code.co_name != "<module>":
+            frame = frame.f_back
+        return frame is not None and frame.f_code.co_filename.startswith(package)
+
+    def profile(frame, event, _):
+        code = frame.f_code
+        function = code.co_flags & inspect.CO_OPTIMIZED  # no module, no class body
+        ours = code.co_filename.startswith(package) and code.co_filename not in called
+        if event == "call" and function and ours and not importing(frame):
+            called.add(code.co_filename)
+
+    folder, _ = place
+    words = ("train", str(folder / "molecules.csv"), "--epochs", "1", "--out", str(tmp_path / "r"))
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        code, output = run(*words, *QUICK)
+    finally:
+        sys.setprofile(before)
+    assert code == 0, output
+    assert {"loop.py", "packed.py", "molecules.py"} <= {os.path.basename(path) for path in called}
+    assert len(called) <= MOST_FILES, sorted(path.removeprefix(package) for path in called)

@@ -6,7 +6,9 @@ import pytest
 
 from g2n2.compiler.grammar_to_plan import plan_network
 from g2n2.compiler.plan import NetworkPlan
+from g2n2.compiler.plan_to_text import plan_text
 from g2n2.compiler.presets import PRESETS
+from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.free_functions import free_functions
 from g2n2.grammars.grammar import Grammar
@@ -68,6 +70,20 @@ def test_mlps_stand_where_they_are_free(preset):
     assert mixers(plan("r-G_L3", preset=preset, pair_bias=False)) == {M: (2, False), V: (2, True)}
 
 
+def test_how_m_is_normalised_is_chosen_apart():
+    made = plan("r-G_L3", preset="modern", pair_norm="none")
+    assert [sort for sort, _ in made.layers[0].norms] == [V]
+    assert "RMS norms, not of M" in plan_text(made)
+    assert "RMS norms, M by graph" in plan_text(plan("r-G_L3", preset="modern", pair_norm="graph"))
+    assert plan("r-G_L3", preset="paper", pair_norm="none").layers == plan("r-G_L3").layers
+    for options, words in (
+        ({"preset": "paper", "pair_norm": "graph"}, "preset paper normalises no memory"),
+        ({"preset": "modern", "pair_norm": "row"}, "entry, graph, none or the preset's"),
+    ):
+        with pytest.raises(LoweringError, match=words):
+            plan("r-G_L3", **options)
+
+
 def test_a_norm_is_a_function_and_goes_with_the_mlp():
     made = plan("G_L1", layers=3, preset="modern", functions="free")
     assert [sort for sort, _ in made.layers[-1].norms] == [V, R, S]
@@ -87,6 +103,16 @@ FUNCTIONS = [
     ("r-G_L3", {"preset": "paper"}, {M: "any", V: "any"}),
     ("r-G_L3", {"preset": "paper", "pair_bias": False}, {M: "homogeneous", V: "any"}),
     ("r-G_L3", {"preset": "modern", "pair_bias": False}, {M: "zero", V: "any"}),
+    (
+        "r-G_L3",
+        {"preset": "modern", "pair_bias": False, "pair_norm": "graph"},
+        {M: "zero", V: "any"},
+    ),
+    (
+        "r-G_L3",
+        {"preset": "modern", "pair_bias": False, "pair_norm": "none"},
+        {M: "homogeneous", V: "any"},
+    ),
     ("PPGN", {"preset": "paper", "functions": "free"}, {M: "linear"}),
     ("PPGN", {"preset": "modern", "functions": "free"}, {M: "linear"}),
     ("PPGN", {"preset": "ppgn"}, {M: "any"}),
@@ -128,6 +154,11 @@ TESTS = [
         {},
         "V_c → MV_c | 1 ; M → M⊙M | MM | diag(V_c) | A | I ; S → 1ᵀV_c | Tr(M) | 1ᵀ(M⊙J)1",
     ),
+    (
+        "r-G_L3",
+        {"preset": "modern", "pair_norm": "graph", "readout": "grammar"},
+        "V_c → MV_c | 1 ; M → M⊙M | MM | diag(V_c) | A | I ; S → 1ᵀV_c | 1ᵀM1",
+    ),
     ("PPGN", {"readout": "grammar"}, "M → MM | diag(1) | A ; S → Tr(M) | 1ᵀM1"),
     ("PPGN", {}, "M → MM | diag(1) | A ; S → Tr(M) | 1ᵀ(M⊙J)1"),
     ("M → A ; S → Tr(MMM)", {"readout": "grammar"}, "M → A ; S → Tr(MMM)"),
@@ -165,6 +196,19 @@ EXCEPTIONS = [
     ("r-G_L3", {"preset": "official"}, ["the new C"]),
     ("r-G_L3", {"preset": "paper", "pooling": "mean"}, ["mean pooling"]),
     ("r-G_L3", {"preset": "modern", "pair_bias": False}, ["which no norm follows"]),
+    ("r-G_L3", {"preset": "modern", "pair_norm": "graph"}, []),
+    ("r-G_L3", {"preset": "modern", "pair_norm": "none"}, []),
+    (
+        "r-G_L3",
+        {"preset": "modern", "pair_norm": "graph", "readout": "grammar"},
+        ["shows every entry a sum"],
+    ),
+    (
+        "r-G_L3",
+        {"preset": "modern", "pair_norm": "graph", "pair_bias": False},
+        ["which no norm follows", "leaves the multiples"],
+    ),
+    ("r-G_L3Σ", {"preset": "modern", "pair_norm": "graph"}, ["of a marked copy", "divided by √n"]),
     ("r-G_L3", {"preset": "paper", "task": "node"}, ["outputs for nodes"]),
     ("r-G_L3", {"preset": "modern", "node_features": 3}, ["are normalised before the first layer"]),
     (

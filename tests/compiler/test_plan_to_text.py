@@ -17,6 +17,7 @@ from g2n2.compiler.plan_to_text import (
     plan_text,
 )
 from g2n2.grammars.catalogue import find_grammar
+from g2n2.nn import GrammarGNN
 
 
 def g2n2(**options):
@@ -69,6 +70,19 @@ def test_lines_cost_what_the_network_costs(grammar, preset, task):
     assert [rows[0].part for rows in parts] == list(cost.parts)
     for rows, total in zip(parts, cost.parts.values(), strict=True):
         assert sum((row.cost for row in rows), Cost()) == total
+
+
+@pytest.mark.parametrize("options", [{}, {"trunk": 2, "marks": 3}])
+def test_lines_cost_what_a_network_with_marks_costs(options):
+    plan = plan_network(find_grammar("r-G_L1ΣΣ"), preset="modern", layers=2, **options)
+    cost = NetworkCost(plan, 5, 11)
+    assert cost.graphs == 5 * (3**2 if options else 11**2)
+    for rows, (name, total) in zip(plan_rows(cost), cost.parts.items(), strict=True):
+        assert rows[0].part == name
+        assert sum((row.cost for row in rows), Cost()) == total
+    model = GrammarGNN("r-G_L1ΣΣ", layers=2, **options)
+    assert cost.weights == model.parameter_count
+    assert "copies of a graph" in plan_text(plan)
 
 
 def test_text_says_it_in_words():

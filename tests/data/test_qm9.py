@@ -156,7 +156,10 @@ def test_a_worker_of_another_program_builds_it_alone(
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"features": "gilmer"}, "no features 'gilmer'; choose among: pyg, ppgn, sanitized"),
+        (
+            {"features": "gilmer"},
+            "no features 'gilmer'; choose among: pyg, ppgn, sanitized, smiles",
+        ),
         ({"track": "3d"}, "no track '3d'; choose among: bonds, distance"),
         ({"energy_unit": "eV"}, "no energy unit 'eV'; choose among: hartree, meV"),
         ({"targets": "U1"}, "no target 'U1'; choose among: mu (μ), alpha (α), homo (ε_homo)"),

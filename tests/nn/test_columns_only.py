@@ -11,7 +11,7 @@ import torch
 
 from cases import UNMARKED
 from g2n2 import GrammarGNN, GraphBatch, find_grammar
-from g2n2.compiler.columns import columns_only
+from g2n2.compiler.lowering import columns_only
 from g2n2.data import store
 from g2n2.data.batch import dense, sparse
 from g2n2.errors import DataError, ShapeError

@@ -80,6 +80,8 @@ OPTIONS: list[dict[str, object]] = [
     {"task": "edge", "readout": {"diagonal": "max", "off-diagonal": "none"}},
     {"readout": "max", "out": 4},
     {"directed": True, "typical_size": 3.5},
+    {"preset": "modern", "pair_norm": "graph"},
+    {"preset": "modern", "pair_norm": "none", "pair_bias": False},
 ]
 
 
@@ -248,7 +250,7 @@ def rewritten(path: Path, change: str) -> bytes:
     return safetensors.save(tensors, told)
 
 
-OLD_NAMES = ("pooling", "functions", "pair_bias")
+OLD_NAMES = ("pooling", "functions", "pair_bias", "pair_norm")
 
 
 @pytest.mark.parametrize("grammar", ["G_L1", "r-G_L3", "M → A ; S → Tr(MMM)"])
@@ -277,7 +279,8 @@ def as_format_1(path: Path, pooling: Any) -> bytes:
     options = json.loads(told["options"])
     for name in OLD_NAMES:
         del options[name]
-    del options["preset"]["readout"], options["preset"]["pair_bias"]
+    for name in ("readout", "pair_bias", "pair_norm"):
+        del options["preset"][name]
     told |= {"format": "1", "options": json.dumps({**options, "readout": pooling})}
     told["checksum"] = checksum(tensors, told)
     return safetensors.save(tensors, told)

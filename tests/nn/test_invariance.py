@@ -141,6 +141,14 @@ def test_padding_is_never_read() -> None:
     torch.testing.assert_close(model(batch), expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("backend", ["reference", "packed"])
+@pytest.mark.parametrize("pair_norm", ["graph", "none"])
+def test_ways_to_normalise_pairs(pair_norm: str, backend: str) -> None:
+    torch.manual_seed(0)
+    model = GrammarGNN("r-G_L3", 3, 2, width=4, layers=2, pair_norm=pair_norm, backend=backend)
+    assert_invariant(model.double(), weighted_batch(3, 2))
+
+
 def test_supports_are_masked() -> None:
     """A module of supports need not know about padding, with no bias to mask after it either."""
 

@@ -86,8 +86,8 @@ def test_rules_say_where_their_channels_are():
     small = network("r-G_L3", width=8, layers=1).packed.layers[0].by_kernels
     kinds = {rule.kind: rule for rule in small.rules}
     assert sorted(kinds) == ["column", "diagonal", "hadamard", "product"]
-    assert sorted(r.to for r in small.rules if r.kind != "column") == [8, 16, 24]
-    assert kinds["column"].to == 0
+    assert sorted(kinds[kind].to for kind in ("product", "hadamard")) == [8, 16]
+    assert kinds["column"].to == kinds["diagonal"].to == 0
     starts = [kinds["product"].operands, kinds["hadamard"].operands, kinds["column"].operands[:1]]
     assert sorted(s for pair in starts for s in pair) == [0, 8, 16, 24, 32]
     vectors = [kinds["diagonal"].operands[0], kinds["column"].operands[1]]
@@ -146,6 +146,16 @@ def test_every_ablation(grammar, preset, launches, poisoned):
     assert expected in launches, "the kernels for small graphs"
 
 
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("pair_bias", [True, False])
+@pytest.mark.parametrize("pair_norm", ["graph", "none"])
+def test_other_norms(pair_norm, pair_bias, dtype, launches, poisoned):
+    model = network("r-G_L3", width=5, pair_norm=pair_norm, pair_bias=pair_bias)
+    assert covered(model) == [True, True]
+    assert_same(model, batch(1, 7, 4), dtype)
+    assert "rule_kernels.product_kernel" in launches
+
+
 @pytest.mark.parametrize(("grammar", "preset"), EVERY)
 def test_half_precision(grammar, preset, launches):
     assert_same(network(grammar, preset, layers=1), batch(1, 7, 4), torch.bfloat16)
@@ -170,8 +180,11 @@ def test_a_stack_of_parts_is_the_whole():
         assert torch.equal(joined, torch.cat(others))
 
 
-def test_several_rules_of_one_kind(launches, poisoned):
-    model = network("M → MM | M⊙M | MM | diag(V) | diag(V) | A\nV → MV | MV | 1")
+@pytest.mark.parametrize("preset", ["modern", "paper"])
+@pytest.mark.parametrize("rules", ["MM | M⊙M | MM | diag(V) | diag(V)", "diag(V) | M⊙M | diag(V)"])
+def test_several_rules_of_one_kind(rules, preset, launches, poisoned):
+    model = network(f"M → {rules} | A\nV → MV | MV | 1", preset, width=5)
+    assert covered(model) == [True, True]
     assert_same(model, batch(2, 7))
 
 

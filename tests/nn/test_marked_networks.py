@@ -41,14 +41,35 @@ def test_marks_go_beyond_3_wl(grammar: str, apart: bool) -> None:
     assert (abs(rook[0] - shrikhande[0]) > 1e-7) == apart
 
 
+def test_layers_before_the_marks_are_bounded_by_their_own_verdict() -> None:
+    """One marked layer after three that see no mark tells less apart than four marked ones."""
+    model = network("r-G_L3Σ", trunk=3, layers=1)
+    rook, shrikhande = model(batch_of(ROOK, SHRIKHANDE)).tolist()
+    assert abs(rook[0] - shrikhande[0]) < 1e-9
+    relations = {s.against: s.relation for s in model.power().of_network().statements}
+    assert relations["3-WL"] not in ("strictly above", "not bounded by", "incomparable with")
+    assert any("do not see the marks" in note for note in model.power().notes)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"marks": "orbits"},
+        {"marks": "heavy", "trunk": 2, "layers": 1},
+        {"trunk": 1, "layers": 2, "preset": "paper"},
+    ],
+)
 @pytest.mark.parametrize("grammar", MARKED)
-def test_executors_agree_on_unequal_graphs_with_features(grammar: str) -> None:
+def test_executors_agree_on_unequal_graphs_with_features(
+    grammar: str, options: dict[str, object]
+) -> None:
     torch.manual_seed(1)
     sizes = (1, 2, 7, 5, 7)
     graphs = [nx.gnp_random_graph(n, 0.5, seed=n) for n in sizes]
     nodes = [torch.randn(n, 2) for n in sizes]
     batch = GraphBatch.of(graphs, nodes=nodes).to(torch.float64)
-    models = [network(grammar, node_features=2, backend=b) for b in ("reference", "packed")]
+    backends = ("reference", "packed")
+    models = [network(grammar, node_features=2, backend=b, **options) for b in backends]
     outputs = [model(batch) for model in models]
     torch.testing.assert_close(*outputs, rtol=1e-10, atol=1e-10)
     for left, right in zip(*(gradients(model, batch) for model in models), strict=True):
@@ -57,7 +78,7 @@ def test_executors_agree_on_unequal_graphs_with_features(grammar: str) -> None:
 
 @pytest.mark.parametrize("grammar", MARKED)
 def test_neither_numbering_nor_padding_nor_batch_mates_count(grammar: str) -> None:
-    model = network(grammar).eval()
+    model = network(grammar, trunk=1, layers=2).eval()
     graph = nx.convert_node_labels_to_integers(nx.lollipop_graph(4, 3))
     assert_permutation_equivariant(model, batch_of(graph))
     assert_padding_invariant(model, batch_of(graph))
@@ -106,6 +127,8 @@ def test_a_saved_network_reads_back(tmp_path: object) -> None:
     [
         ("r-G_L3", {"marks": "orbits"}, "r-G_L3 has none"),
         ("r-G_L3Σ", {"marks": "colours"}, "Shrikhande"),
+        ("r-G_L3", {"trunk": 1}, "has no marks"),
+        ("r-G_L3Σ", {"trunk": -1}, "0 to"),
         ("r-G_L3Σ", {"task": "node"}, "not for each node"),
         ("V′ → AV′ | 1 | v ; V → AV | 1 | Σv. V′ ; S → 1ᵀV", {}, "V_c → AV_c stands outside"),
         ("V′ → AV′ | diag(v)V′ | 1", {}, "names the mark v beside a variable"),

@@ -10,11 +10,12 @@ from g2n2 import GraphBatch
 from g2n2.compiler.marks import check_marks
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
-from g2n2.nn.marks import MarkedCopies, Marks, choose_marks
+from g2n2.nn.marks import MarkedCopies, Marks, PaddedGraphs
 
 
 def copies(marks: Marks, batch: GraphBatch, training: bool = False) -> MarkedCopies:
-    return choose_marks(marks, (batch.adjacency, batch.nodes, batch.edges, batch.mask), training)
+    given = batch.adjacency, batch.nodes, batch.edges, batch.mask
+    return PaddedGraphs(lambda *_: torch.zeros(0), *given, {}).choose(marks, training)
 
 
 def weights(marks: Marks, *graphs: object, **features: object) -> list[list[float]]:

@@ -34,6 +34,9 @@ EVERY = [
 QUICK = [
     ("r-G_L3", "modern", "graph", {"pair_bias": False, "readout": "grammar"}),
     ("r-G_L3", "modern", "edge", {"context": True, "directed": True}),
+    ("r-G_L3", "modern", "graph", {"pair_norm": "graph"}),
+    ("r-G_L3", "modern", "node", {"pair_norm": "none", "pair_bias": False}),
+    ("2-IGN", "modern", "edge", {"pair_norm": "graph", "pair_bias": False}),
     ("r-G_L3", "paper", "node", {"functions": "free"}),
     ("r-G_L3", "official", "node", {}),
     ("r-G_L3", "modern", "graph", {"pooling": "mean"}),

@@ -20,7 +20,8 @@ from g2n2.ops.absolute_error import kernels as absolute_error
 from g2n2.ops.adam.triton import BLOCK
 from g2n2.ops.gathering import kernels as gathering
 from g2n2.ops.gathering import triton as gather
-from g2n2.ops.pair_mlp.kernels import edges
+from g2n2.ops.pair_mlp import kernels as pair_mlp
+from g2n2.ops.pair_mlp.triton import FEW
 from g2n2.ops.norms import kernels as norms
 from g2n2.ops.pooling import kernels as pooling
 from g2n2.ops.pooling.triton import ENTRIES, MANY, ROW
@@ -47,12 +48,12 @@ def side(length):
 
 wide = {"DGAIN", "SUMS", "ALONG", "SCALE"}
 whole_numbers = dict(
-    SIZES="i32", WIDTHS="i32", NODES="i32", OWNERS="i32", PAIRS="i64", NODE_TOTAL="i64",
-    PAIR_TOTAL="i64",
+    SIZES="i32", NODES="i32", OWNERS="i32", PAIRS="i64", NODE_TOTAL="i64", PAIR_TOTAL="i64",
+    TOTAL="i64",
 )
 numbers = {"small", "clip", "log_beta1", "log_beta2", "beta1", "beta2", "per_node", "per_pair"}
 modules = dict(
-    absolute_error=absolute_error, adam=adam, edges=edges, gathering=gathering, norms=norms,
+    absolute_error=absolute_error, adam=adam, gathering=gathering, norms=norms, pair_mlp=pair_mlp,
     pooling=pooling, rule_kernels=rule_kernels, selecting=selecting, sums=sums,
     tiled_rules=tiled_rules,
 )
@@ -72,9 +73,8 @@ def show(name, warps=4, full=(), long=(), registers=None, **settings):
         if argument in settings:
             kinds[argument] = "constexpr"
         elif argument.isupper() and argument not in ("N", "H"):
-            bytes_ = argument in ("MASK", "FLAGS")
             kind = "fp32" if argument in wide | {*full} else dtype
-            kind = whole_numbers.get(argument, "i8" if bytes_ else kind)
+            kind = whole_numbers.get(argument, kind)
             kinds[argument] = "*" + ("i64" if argument in long else kind)
         else:
             kinds[argument] = "fp32" if argument in numbers else "i32"
@@ -96,16 +96,17 @@ def show(name, warps=4, full=(), long=(), registers=None, **settings):
     left.discard(name)
 
 
-show("edges.finish_kernel", S=w, P=w, ADD=True, BM=64, COUNTED=False)
+show("pair_mlp.finish_kernel", S=w, P=w, ADD=True, BM=64)
 show(
-    "edges.out_kernel", 4 if w <= 64 else 8, SO=w, PO=w, BM=256 // size, BH=side(128 // size),
-    BIAS=True, ADD=True, COUNTED=True, PRECISION="tf32", long=["FLAGS"],
+    "pair_mlp.out_kernel", 4 if w <= 64 else 8, SO=w, PO=w, BM=256 // size, BH=side(128 // size),
+    BIAS=True, ADD=True, PRECISION="tf32",
 )
-for counted in (False, True):
-    show(
-        "edges.back_kernel", SO=w, PO=w, BM=side(256 // size // max(1, w // 128)), BH=side(64),
-        WEIGHT=size == 2, COUNTED=counted, PRECISION="tf32", long=["FLAGS"] * counted,
-    )
+show(
+    "pair_mlp.back_kernel", SO=w, PO=w, BM=side(256 // size // max(1, w // 128)), BH=side(64),
+    WEIGHT=size == 2, PRECISION="tf32",
+)
+show("pair_mlp.diagonal_kernel", J=3 * w, D=w, BM=FEW, BH=64, BK=64, BIAS=True, PRECISION="tf32")
+show("pair_mlp.diagonal_back_kernel", D=w, PD=w, BM=FEW, BH=side(64), PRECISION="tf32")
 show("norms.forward_kernel", S=w, P=w, BM=64)
 show("norms.backward_kernel", S=w, P=w, BM=64, ADD=True, PAST=True)
 show(
@@ -113,7 +114,7 @@ show(
     BK=side(OPERANDS), PRECISION="tf32",
 )
 if w < 256:  # the others differ little between widths, and take what they take at the largest
-    packed = ("edges", "norms", "selecting")
+    packed = ("pair_mlp", "norms", "selecting")
     left = {name for name in left if name.split(".")[0] in packed}
 else:
     for way in ("", "_back"):

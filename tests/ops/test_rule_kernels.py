@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from g2n2.ops.graph_index import packed_index
 from g2n2.ops.rule_kernels import reference
 from g2n2.ops.rule_kernels.spec import KernelRule, rounds
 from kernel_checks import DEVICE, LOW, assert_near, assert_twins, drawn, pairs_of, unequal_mask
@@ -25,9 +26,9 @@ def laid(text, kept=0):
         for vector in reference.VECTORS[kind]:
             operands.append(vectors if vector else matrices)
             vectors, matrices = vectors + vector * width, matrices + (not vector) * width
-        place = columns if kind == "column" else to
+        place = {"column": columns, "diagonal": operands[0]}.get(kind, to)
         rules.append(KernelRule(kind, tuple(operands), place, width, int(power or 0)))
-        columns, to = columns + (kind == "column") * width, to + (kind != "column") * width
+        columns, to = columns + (kind == "column") * width, to + (place == to) * width
     return rules, matrices, vectors
 
 
@@ -69,13 +70,41 @@ def leaves(mask, kept, matrices, vectors, dtype):
     ]
 
 
-def op(apply, rules, scale):
-    """Both outputs as one row of numbers."""
+TAIL = 5
+"""Rows that belong to no graph."""
+
+
+def plainly(rules, scale, mask):
+    """All outputs of the reference, where there are nodes, as one row of numbers."""
+    pairs = mask[:, :, None] & mask[:, None]
 
     def run(read, matrices, vectors):
         wide = scale.to(torch.float64) if matrices.dtype == torch.float64 else scale
-        pairs, column = apply(read, matrices, vectors, wide, rules)
-        return torch.cat([pairs.flatten(1), column.flatten(1)], dim=1)
+        joined, column, along = reference.apply(read, matrices, vectors, wide, rules)
+        parts = [joined[pairs], column[mask], *([] if along is None else [along[mask]])]
+        return torch.cat([part.flatten() for part in parts])
+
+    return run
+
+
+def on_rows(rules, scale, mask):
+    """The same by kernels: packed rows, and rubbish after the last."""
+    pairs = mask[:, :, None] & mask[:, None]
+    sizes = mask.sum(1)
+    counts = int(sizes.sum()), int(sizes.square().sum())
+    index = packed_index(sizes, mask.shape[1], *(count + TAIL for count in counts))
+
+    def run(read, matrices, vectors):
+        given = [
+            None if x is None else torch.cat([x[where], x.new_full((TAIL, x.shape[-1]), 7.0)])
+            for x, where in ((read, pairs), (matrices, pairs), (vectors, mask))
+        ]
+        joined, column, along = triton.apply(*given, scale, rules, index)
+        nodes, rows = counts
+        assert not joined[rows:, 0 if read is None else read.shape[-1] :].any()
+        assert not column[nodes:].any()
+        parts = [joined[:rows], column[:nodes], *([] if along is None else [along[:nodes]])]
+        return torch.cat([part.flatten() for part in parts])
 
     return run
 
@@ -86,17 +115,18 @@ def check(case, nodes, dtype, launches, factor=1.0):
     mask = unequal_mask(nodes)
     scale = torch.tensor([0.5, -0.7], device=DEVICE)
     assert_twins(
-        op(triton.apply, rules, scale),
-        op(reference.apply, rules, scale),
+        on_rows(rules, scale, mask),
+        plainly(rules, scale, mask),
         leaves(mask, kept, matrices, vectors, dtype),
         dtype,
         factor,
     )
     products = sum(rule.kind == "product" for rule in rules)
-    others = sum(bool(set(together) - {"product"}) for together in rounds(rules))
-    for way in ("", "_back"):
+    for way, free in (("", {"product", "diagonal"}), ("_back", {"product"})):
         assert launches[f"rule_kernels.product{way}_kernel"] == products
-        assert launches[f"rule_kernels.entries{way}_kernel"] == others
+        todo = list(rounds(rules))
+        others = [bool(set(together) - free) for together in todo[:-1]]
+        assert launches[f"rule_kernels.entries{way}_kernel"] == sum(others) + 1, "the last clears"
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -117,65 +147,67 @@ def test_odd_sizes(nodes, launches, poisoned):
 
 def test_one_by_one():
     """Written out: graph by graph, channel by channel, with matrices of numpy."""
-    rules, matrices, vectors = laid("product:2^2 column:2^1 diagonal:2 hadamard:2", 2)
+    rules, matrices, vectors = laid("product:2^2 diagonal:2 column:2^1 hadamard:2", 2)
     mask = unequal_mask(5)
     read, z, v = leaves(mask, 2, matrices, vectors, torch.float32)
     scale = torch.tensor([0.5, 3.0], device=DEVICE)
-    pairs, column = triton.apply(read, z, v, scale, rules)
-    z, v = z.detach().double().cpu().numpy(), v.detach().double().cpu().numpy()
-    for g, s in enumerate((0.5, 3.0)):
+    found = on_rows(rules, scale, mask)(read, z, v).detach().double().cpu()
+    rows, nodes = [25, 9], [5, 3]
+    joined, column, along = found.split([sum(rows) * 6, sum(nodes) * 2, sum(nodes) * 2])
+    joined = joined.view(-1, 6).split(rows)
+    column, along = (x.view(-1, 2).split(nodes) for x in (column, along))
+    read, z, v = (x.detach().double().cpu().numpy() for x in (read, z, v))
+    for g, (s, n) in enumerate(zip((0.5, 3.0), nodes, strict=True)):
+        x, u = z[g, :n, :n], v[g, :n]
         for c in range(2):
             expected = {
-                c: read[g, ..., c].detach().double().cpu().numpy(),
-                2 + c: s * s * z[g, ..., c] @ z[g, ..., 2 + c],
-                4 + c: v[g, :, 2 + c] * torch.eye(5).double().numpy(),
-                6 + c: z[g, ..., 6 + c] * z[g, ..., 8 + c],
+                c: read[g, :n, :n, c],
+                2 + c: s * s * x[..., c] @ x[..., 2 + c],
+                4 + c: x[..., 6 + c] * x[..., 8 + c],
             }
             for place, value in expected.items():
-                assert_near(
-                    f"{place}",
-                    pairs[g, ..., place],
-                    torch.as_tensor(value, device=DEVICE),
-                    torch.float32,
+                torch.testing.assert_close(
+                    joined[g][:, place].view(n, n), torch.as_tensor(value), rtol=1e-5, atol=1e-5
                 )
-            product = torch.as_tensor(s * z[g, ..., 4 + c] @ v[g, :, c], device=DEVICE)
-            assert_near("column", column[g, :, c], product, torch.float32)
+            product = torch.as_tensor(s * x[..., 4 + c] @ u[:, 2 + c])
+            torch.testing.assert_close(column[g][:, c], product, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(along[g][:, c], torch.as_tensor(u[:, c]))
 
 
 def test_slices_of_wider_tensors_are_read_where_they_are(launches, poisoned):
     rules, matrices, vectors = laid(ALL.format(5), 5)
     torch.manual_seed(4)
-    x = drawn(2, 7, 7, matrices + 9, dtype=torch.float32)
-    v = drawn(2, 7, vectors + 3, dtype=torch.float32)
+    sizes = torch.tensor([7, 3], device=DEVICE)
+    index = packed_index(sizes, 7, 10, 58, has_tail=False)
+    x = drawn(58, matrices + 9, dtype=torch.float32)
+    v = drawn(10, vectors + 3, dtype=torch.float32)
     scale = torch.tensor([0.5, 2.0], device=DEVICE)
 
-    def sliced(apply):
-        run = op(apply, rules, scale)
-        return lambda x, v: run(
-            x[..., 1:6], x[..., 8 : 8 + matrices].transpose(1, 2), v[..., 2 : 2 + vectors]
-        )
+    def sliced(whole):
+        def run(x, v):
+            given = x[:, 1:6], x[:, 8 : 8 + matrices], v[:, 2 : 2 + vectors]
+            given = [part.contiguous() if whole else part for part in given]
+            outputs = triton.apply(*given, scale.to(torch.float32), rules, index)
+            return torch.cat([output.flatten() for output in outputs])
 
-    assert_twins(sliced(triton.apply), sliced(reference.apply), (x, v), torch.float32)
+        return run
 
-
-def test_summed_results_send_back_gradients_without_strides():
-    rules, matrices, vectors = laid(ALL.format(4), 4)
-    given = leaves(unequal_mask(5), 4, matrices, vectors, torch.float32)
-    found = []
-    for apply in (triton.apply, reference.apply):
-        pairs, column = apply(*given, torch.ones(2, device=DEVICE), rules)
-        found.append(torch.autograd.grad(pairs.sum() + column.sum(), given))
-    for number, (got, expected) in enumerate(zip(*found, strict=True)):
-        assert_near(f"gradient {number}", got, expected, torch.float32)
+    found = [
+        torch.autograd.grad(sliced(whole)(x, v).sin().sum(), (x, v)) for whole in (True, False)
+    ]
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
 
 
 def test_an_output_nobody_uses_sends_back_nothing(poisoned):
     rules, matrices, vectors = laid(ALL.format(4), 4)
-    given = leaves(unequal_mask(5), 4, matrices, vectors, torch.float32)
+    mask = unequal_mask(5)
+    given = leaves(mask, 4, matrices, vectors, torch.float32)
+    pairs = 4 * 3 * int(mask.sum(1).square().sum())
     found = []
-    for apply in (triton.apply, reference.apply):
-        pairs, _ = apply(*given, torch.ones(2, device=DEVICE), rules)
-        found.append(torch.autograd.grad(pairs.square().sum(), given))
+    for apply in (on_rows, plainly):
+        values = apply(rules, torch.ones(2, device=DEVICE), mask)(*given)[:pairs]
+        found.append(torch.autograd.grad(values.square().sum(), given))
     for number, (got, expected) in enumerate(zip(*found, strict=True)):
         assert_near(f"gradient {number}", got, expected, torch.float32)
 
@@ -214,15 +246,16 @@ def test_unscaled_products_in_full_precision_on_a_gpu(nodes, launches, poisoned,
 def test_outputs_are_written_beside_what_was_read_where_it_has_room():
     """A slice of a wider tensor is not copied: the rules fill the rest of that tensor."""
     rule = KernelRule("hadamard", (0, 8), 8, 8)
+    index = packed_index(torch.tensor([5, 5], device=DEVICE), 5, 10, 50, has_tail=False)
     torch.manual_seed(0)
-    wide = torch.randn(2, 5, 5, 16, device=DEVICE)
-    kept = wide[..., :8].clone()
-    operands = torch.randn(2, 5, 5, 16, device=DEVICE, requires_grad=True)
+    wide = torch.randn(50, 16, device=DEVICE)
+    kept = wide[:, :8].clone()
+    operands = torch.randn(50, 16, device=DEVICE, requires_grad=True)
     scale = torch.ones(2, device=DEVICE)
-    out, _ = triton.apply(wide[..., :8], operands, None, scale, [rule])
+    out, _, _ = triton.apply(wide[:, :8], operands, None, scale, [rule], index)
     assert out.data_ptr() == wide.data_ptr(), "no second tensor"
-    torch.testing.assert_close(out[..., :8], kept, rtol=0.0, atol=0.0)
-    torch.testing.assert_close(out[..., 8:], operands[..., :8] * operands[..., 8:])
-    narrow, _ = triton.apply(kept, operands, None, scale, [rule])
+    torch.testing.assert_close(out[:, :8], kept, rtol=0.0, atol=0.0)
+    torch.testing.assert_close(out[:, 8:], operands[:, :8] * operands[:, 8:])
+    narrow, _, _ = triton.apply(kept, operands, None, scale, [rule], index)
     assert narrow.data_ptr() != kept.data_ptr(), "a tensor without room is left alone"
     torch.testing.assert_close(narrow, out)

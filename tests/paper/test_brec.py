@@ -15,7 +15,9 @@ from benchmark_files import real_file
 from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.graphs import adjacency
-from g2n2.graphs.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
+from g2n2.graphs.families import bicyclopentyl, cfi, decalin, rook_graph, shrikhande_graph
+from g2n2.graphs.symmetry import orbits
+from g2n2.nn import marks
 from g2n2.nn.expressivity import build, relabelled
 from g2n2.power.suites import Suite
 from g2n2_paper import brec
@@ -37,7 +39,7 @@ from g2n2_paper.brec_statistics import (
     released_separates,
     released_statistic,
 )
-from g2n2_paper.contenders import CONTENDERS, exact_power
+from g2n2_paper.contenders import CONTENDERS, MARKED, exact_power
 from g2n2_paper.embeddings import Standardise, calibrate
 from g2n2_paper.runner import Job
 
@@ -293,6 +295,24 @@ def test_a_network_tells_apart_what_its_grammar_does_and_no_more(pairs: Suite) -
     weak = judge(settings("GIN"), pairs, 0, CPU)
     for merged in (regular, weak):
         assert (merged["released"] == "separated", merged["clear"]) == (False, False)
+
+
+@pytest.mark.parametrize("name", ["G2N2Σ-3", "L1ΣΣ-9"])
+def test_a_network_with_marks_goes_past_3wl_and_not_past_its_own_bound(
+    name: str, pairs: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # CFI graphs of K5 are beyond 4-WL. The orbits of relabelled copies are known from those of the
+    # graph, and never searched.
+    twisted = cfi(nx.complete_graph(5))
+    suite = Suite("brec", (*pairs.graphs, *twisted), (*pairs.pairs, (4, 5)), ("a", "b", "c"))
+    contender = replace(MARKED[name], width=4, layers=3)
+    chosen = BrecSettings(contender, training=BrecTraining(epochs=1))
+    known = {m.tobytes() for m in (*pairs.graphs, *twisted)}
+    searched = []
+    monkeypatch.setattr(marks, "orbits", lambda m: searched.append(m) or orbits(m))
+    assert judge(chosen, suite, 1, CPU)["released"] == "separated"
+    assert {m[..., 0].tobytes() for m in searched} <= known
+    assert exact_power(contender, suite).beyond == {2}
 
 
 def test_a_cell_counts_verdicts_beside_exact_power(

@@ -1,6 +1,7 @@
 """Settings: what is refused, and how."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -113,11 +114,11 @@ def test_bad_read_outs_are_refused(setting, value, message):
 
 
 def test_settings_of_a_run_from_before_rules_of_s_were_read_out():
-    new = RunConfig("x").as_dict()
+    new = RunConfig("x", epochs=3).as_dict()
     assert upgraded(new) == new
     old = {k: v for k, v in new.items() if k not in ("pooling", "functions", "pair_bias")}
-    assert RunConfig.from_dict(upgraded(old)) == RunConfig("x", readout="pooled-only")
-    pooled = RunConfig("x", readout="pooled-only", pooling="max")
+    assert RunConfig.from_dict(upgraded(old)) == RunConfig("x", epochs=3, readout="pooled-only")
+    pooled = RunConfig("x", epochs=3, readout="pooled-only", pooling="max")
     assert RunConfig.from_dict(upgraded({**old, "readout": "max"})) == pooled
 
 
@@ -252,3 +253,48 @@ def test_runs_from_before_the_rules_were_written_keep_their_grammar(tmp_path):
     del settings["rules"]
     (tmp_path / "config.json").write_text(json.dumps(settings))
     assert run_grammar(RunFolder(tmp_path).config()) == find_grammar("G_{·, Tr}")
+
+
+def test_width_batch_and_epochs_suit_the_number_of_training_graphs():
+    sizes = [RunConfig("x").sized(train, on_cpu=True) for train in (50, 800, 4000, 100_000)]
+    for name, order in (("batch", 1), ("epochs", -1)):
+        values = [getattr(config, name) for config in sizes]
+        assert values == sorted(values, reverse=order < 0)
+        assert values[0] != values[-1]
+    on_gpu = RunConfig("x").sized(100_000, on_cpu=False)
+    assert (on_gpu.width > sizes[-1].width, on_gpu.epochs > sizes[-1].epochs) == (True, True)
+    for name in ("width", "batch", "epochs"):
+        given = [RunConfig("x", **{name: 99}).sized(n, on_cpu=c) for n in (9, 999) for c in (0, 1)]
+        assert {getattr(config, name) for config in given} == {99}
+    for recipe, settings in (("paper", (64, 32, 200)), ("modern-0.2", (64, 8, 100))):
+        config = RunConfig("x", recipe=recipe)
+        width, batch, epochs = settings
+        expected = replace(config, width=width, batch=batch, epochs=epochs)
+        assert config.sized(9, on_cpu=True) == expected, "as it was"
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        ({}, ("modern-0.2", None)),
+        ({"recipe": "modern"}, ("modern-0.2", None)),
+        ({"recipe": "paper"}, ("paper", None)),
+        ({"recipe": "paper", "preset": "modern"}, ("paper", "modern-0.2")),
+        ({"preset": "paper"}, ("modern-0.2", "paper")),
+        ({"baseline": "G2N2"}, ("modern-0.2", "modern-0.2")),
+        ({"baseline": "GIN"}, ("modern-0.2", None)),
+        ({"pair_norm": None}, ("modern", None)),
+    ],
+)
+def test_modern_of_an_older_run_is_what_it_was(then, now):
+    config = RunConfig.from_dict(upgraded({"dataset": "x", "pooling": None, **then}))
+    assert (config.recipe, config.preset) == now
+
+
+def test_settings_of_an_older_run_are_trained_as_they_were(tmp_path):
+    settings = RunConfig("csl", rules=("V_c → AV_c", "S → 1ᵀV_c")).as_dict()
+    del settings["pair_norm"]
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(settings))
+    assert merged(file, {}, {}).recipe == "modern-0.2"
+    assert merged(file, {"recipe": "modern"}, {}).recipe == "modern"

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from g2n2.data.capacities import Capacity
+from g2n2.data.capacities import Capacity, Room
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
 from g2n2.training.cuda_graphs import GraphedOutputs, GraphedStep
@@ -84,18 +84,21 @@ RATES = [0.01, 0.02, 0.005, 0.01]
 
 
 @pytest.mark.parametrize(
-    ("grammar", "preset", "task"),
+    ("grammar", "preset", "task", "options"),
     [
-        ("r-G_L3", "modern", "graph"),
-        ("r-G_L3", "official", "node"),
-        ("r-G_L3", "modern", "edge"),
-        ("r-G_L1", "modern", "graph"),  # names A in every layer
-        ("GNNML1", "paper", "node"),
+        ("r-G_L3", "modern", "graph", {}),
+        ("r-G_L3", "official", "node", {}),
+        ("r-G_L3", "modern", "edge", {}),
+        ("r-G_L1", "modern", "graph", {}),  # names A in every layer
+        ("GNNML1", "paper", "node", {}),
+        ("r-G_L3Σ", "modern", "graph", {"width": 4, "marks": "orbits"}),
+        ("r-G_L3Σ", "modern", "graph", {"width": 4, "layers": 1, "marks": "heavy", "trunk": 1}),
+        ("r-G_L1Σ", "paper", "graph", {"marks": 99}),  # as many as drawn are all
     ],
 )
-def test_what_is_recorded_is_the_step_taken_plainly(grammar, preset, task, poisoned):
+def test_what_is_recorded_is_the_step_taken_plainly(grammar, preset, task, options, poisoned):
     """The recorded function itself, called on a CPU; short batches are filled up."""
-    model = network(grammar=grammar, preset=preset, task=task)
+    model = network(grammar=grammar, preset=preset, task=task, **options)
     twin = copy.deepcopy(model)
     twin.backend = "reference"
     step, average = graphed(model, optimiser_of(model))
@@ -111,15 +114,25 @@ def test_what_is_recorded_is_the_step_taken_plainly(grammar, preset, task, poiso
     assert seen == pytest.approx(losses, rel=1e-4), "graphs that fill up do not count"
 
 
-@pytest.mark.parametrize("preset", ["modern", pytest.param("paper", marks=pytest.mark.slow)])
-def test_rows_beyond_a_batch_count_for_nothing(preset, by_kernels, launches, poisoned):
+@pytest.mark.parametrize(
+    ("preset", "options"),
+    [
+        ("modern", {}),
+        pytest.param("paper", {}, marks=pytest.mark.slow),
+        pytest.param(
+            "modern", {"grammar": "r-G_L3Σ", "marks": "heavy", "trunk": 1}, marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_rows_beyond_a_batch_count_for_nothing(preset, options, by_kernels, launches, poisoned):
     """The step by kernels with room for more, every buffer poisoned before use."""
-    model = network(DEVICE, preset=preset, width=4, layers=1)
+    model = network(DEVICE, preset=preset, width=4, layers=1, **options)
     twin = copy.deepcopy(model)
     twin.backend = "reference"
     step, _ = graphed(model, optimiser_of(model))
     room = told(step, STEPS[1], RATES[1], 1)
-    step._whole(Capacity(room.pairs + 70, room.nodes + 9))
+    marked = room.marked and Room(*(rows + 70 for rows in room.marked))
+    step._whole(Capacity(room.pairs + 70, room.nodes + 9, marked))
     losses, _ = plain_steps(twin, RATES[1:2], steps=STEPS[1:2])
     assert float(step.loss) == pytest.approx(losses[0], rel=1e-4)
     assert_weights_agree(model, twin, atol=1e-4)
@@ -208,21 +221,24 @@ def test_blending_on_the_device_is_the_update():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(
-    ("grammar", "preset", "task", "dtype"),
+    ("grammar", "preset", "task", "dtype", "options"),
     [
-        ("r-G_L3", "modern", "graph", None),
-        ("r-G_L3", "modern", "graph", torch.bfloat16),
-        ("r-G_L3", "official", "node", None),
-        ("2-IGN", "modern", "edge", None),
-        ("PPGN", "ppgn", "graph", None),
-        ("GNNML1", "paper", "graph", None),
-        ("GNNML1", "paper", "graph", torch.bfloat16),
+        ("r-G_L3", "modern", "graph", None, {}),
+        ("r-G_L3", "modern", "graph", torch.bfloat16, {}),
+        ("r-G_L3", "official", "node", None, {}),
+        ("2-IGN", "modern", "edge", None, {}),
+        ("PPGN", "ppgn", "graph", None, {}),
+        ("GNNML1", "paper", "graph", None, {}),
+        ("GNNML1", "paper", "graph", torch.bfloat16, {}),
+        ("r-G_L3Σ", "modern", "graph", None, {"marks": "orbits"}),
+        ("r-G_L3Σ", "modern", "graph", torch.bfloat16, {"marks": "heavy", "trunk": 1}),
+        ("r-G_L1Σ", "paper", "graph", None, {"marks": 99}),
     ],
 )
-def test_replayed_steps_are_the_steps_taken_plainly(grammar, preset, task, dtype):
+def test_replayed_steps_are_the_steps_taken_plainly(grammar, preset, task, dtype, options):
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
-    model = network("cuda", grammar, preset, task)
+    model = network("cuda", grammar, preset, task, **options)
     twin, start = copy.deepcopy(model), copy.deepcopy(model)
     step, average = graphed(model, optimiser_of(model), dtype)
     seen = [
@@ -285,11 +301,14 @@ def test_dropout_is_drawn_anew_at_every_replay_and_again_with_the_same_seed():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [None, torch.bfloat16])
-@pytest.mark.parametrize("task", ["graph", "node", "edge"])
-def test_replayed_outputs_are_those_of_the_network(task, dtype):
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [("graph", {}), ("node", {}), ("edge", {}), ("graph", {"grammar": "r-G_L3Σ", "trunk": 1})],
+)
+def test_replayed_outputs_are_those_of_the_network(task, options, dtype):
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
-    model = network("cuda", task=task)
+    model = network("cuda", task=task, **options)
     store = GraphStore(small_set(task), "cuda")
     step, _ = graphed(model, optimiser_of(model), dtype)
     replayed = GraphedOutputs(model, step.inputs, np.arange(30))

@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from g2n2.data.graph_set import GraphSet
 from g2n2.data.store import GraphStore
 from g2n2.errors import DataError
-from g2n2.training import loop, session
+from g2n2.training import loop
 from g2n2.training.checkpoint import CHECKPOINT, PREVIOUS, load_checkpoint, save_checkpoint
 from g2n2.training.display import data_sentences
 from g2n2.training.evaluate import outputs
@@ -403,42 +403,58 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
 
 
-def test_a_run_whose_time_is_up_goes_on_and_sees_test_graphs_at_its_end_only(
-    done: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_in_its_minutes_a_run_comes_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tested: list[Path] = []
-    real = session.predict
-
-    def predict(model: Any, parts: Any, store: Any, indices: Any, *rest: Any) -> Any:
-        if indices is parts.splits["test"]:
-            tested.append(tmp_path)
-        return real(model, parts, store, indices, *rest)
-
-    monkeypatch.setattr(session, "predict", predict)
+    """The rate comes down in time, in the middle of an epoch too, and test graphs are looked at."""
     clock(monkeypatch)
-    settings = small_config(minutes=0.5)
-    stops = [train_config(settings, tmp_path, graphs=small_graphs())]
-    while stops[-1].stopped:
-        assert not tested
-        assert not stops[-1].scores
-        assert not (tmp_path / "result.json").exists()
-        assert len(stops) < 20, "minutes count from where the run is taken up"
-        stops.append(train_config(settings, tmp_path, graphs=small_graphs(), resume=True))
-    assert len(stops) > 2
-    assert [result.epochs[1] for result in stops] == [3] * len(stops)
-    assert [result.epochs[0] for result in stops] == sorted(r.epochs[0] for r in stops)
-    assert len(tested) == 1
-    assert stops[-1].scores == done.scores
-    assert same_run(done.folder, tmp_path)
+    rates: list[float] = []
+    real = loop.Stepper.step
+
+    def step(self: Any, indices: Any, rate: float, number: int) -> None:
+        rates.append(rate)
+        real(self, indices, rate, number)
+
+    monkeypatch.setattr(loop.Stepper, "step", step)
+    settings = small_config(minutes=5, epochs=1000)
+    result = train_config(settings, tmp_path, graphs=small_graphs())
+    done, planned = result.epochs
+    assert planned == 1000
+    assert 1 < done < 20
+    top = rates.index(max(rates))
+    assert rates == sorted(rates[: top + 1]) + sorted(rates[top + 1 :], reverse=True)
+    assert max(rates) > 0.8e-3
+    assert rates[-1] < 0.1 * max(rates)
+    assert result.scores
+    weights = learned_state(tmp_path)
+    again = train_config(settings, tmp_path, graphs=small_graphs(), resume=True)
+    assert (again.epochs, again.scores) == (result.epochs, result.scores)
+    assert largest_difference(weights, learned_state(tmp_path)) == 0, "it has ended"
 
 
-def test_a_run_stopped_within_its_first_epoch_has_no_best_epoch(
+def test_minutes_that_suffice_change_no_weight(done: Result, tmp_path: Path) -> None:
+    run(tmp_path, minutes=600.0)
+    before, after = learned_state(done.folder), learned_state(tmp_path)
+    assert all(torch.equal(after["model"][k], v) for k, v in before["model"].items())
+
+
+def test_a_resumed_run_has_minutes_for_the_rest_of_its_schedule(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock(monkeypatch)
-    result = train_config(small_config(minutes=0.01), tmp_path, graphs=small_graphs())
-    assert (result.stopped, result.best_epoch, result.epochs) == (True, 0, (0, 3))
-    with pytest.raises(DataError, match=r"no epoch was finished; go on: g2n2 train --resume"):
-        Run(tmp_path, "cpu").predict(small_graphs())
-    again = train_config(small_config(minutes=0), tmp_path, graphs=small_graphs(), resume=True)
-    assert not again.stopped, "minutes may change"
+    shares: list[float] = []
+
+    def interrupt(of: Any) -> None:
+        shares.append(of.progress.share)
+        if of.progress.steps == 12:
+            os.kill(os.getpid(), 2)
+
+    settings, watch = small_config(minutes=10, epochs=1000), Watch(step=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        train_config(settings, tmp_path, graphs=small_graphs(), watch=watch)
+    before, count_before = shares[-1], len(shares)
+    assert 0.1 < before < 0.9
+    train_config(settings, tmp_path, graphs=small_graphs(), resume=True, watch=watch)
+    after = shares[count_before:]
+    assert before <= after[0] < before + 0.2
+    assert after[-1] == 1.0

@@ -131,8 +131,7 @@ def test_a_killed_process_ends_the_other_with_a_sentence_and_the_run_can_be_take
     assert "gloo/" not in said
     assert "[rank" not in said, "no traceback of a process"
     steps = learned_state(run)["progress"]["steps"]
-    result = train_config(small_config(minutes=1e-9), run, resume=True)
-    assert result.stopped
+    train_config(small_config(minutes=1e-9), run, resume=True)
     assert learned_state(run)["progress"]["steps"] > steps > 0
 
 

@@ -8,7 +8,7 @@ import pytest
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
 from g2n2.training.config import RunConfig
-from g2n2.training.setup import choose_targets, load_graphs, prepare, takes_edges, with_batch
+from g2n2.training.setup import choose_targets, load_graphs, prepare, takes_edges
 from small_sets import small_set
 
 
@@ -20,15 +20,6 @@ def test_targets_are_chosen_by_name_or_symbol_in_any_case_and_order():
     assert choose_targets(graphs, ()) is graphs
     with pytest.raises(DataError, match="small has no target 'homo'; it has: r2, gap"):
         choose_targets(graphs, ("homo",))
-
-
-@pytest.mark.parametrize(
-    ("train", "batch"), [(48, 8), (256, 16), (1000, 32), (1600, 64), (2048, 128), (10**6, 128)]
-)
-def test_few_graphs_get_small_batches(train, batch):
-    assert with_batch(RunConfig("x"), train).batch == batch
-    assert with_batch(RunConfig("x", batch=100), train).batch == 100
-    assert with_batch(RunConfig("x", recipe="paper"), train).batch == 32
 
 
 def test_a_limit_draws_graphs_with_the_seed():
@@ -51,6 +42,16 @@ def test_stored_splits_are_taken_where_there_are_some():
     }
     other = prepare(RunConfig("x", split="random"), replace(graphs, splits=parts))
     assert other.splits["train"].tolist() != parts["train"].tolist()
+
+
+def test_validation_graphs_of_one_class_cannot_choose_and_that_is_said():
+    column = Target("t0", kind="binary", classes=("0", "1"))
+    targets = (np.arange(60) < 45).astype(float)[:, None]
+    parts = {"train": np.arange(10, 50), "validation": np.arange(10), "test": np.arange(50, 60)}
+    graphs = replace(small_set(), targets=targets, columns=(column,), splits=parts)
+    assert any("all of one class" in note for note in prepare(RunConfig("x"), graphs).notes)
+    parts |= {"validation": np.array([0, 59]), "test": np.arange(50, 59)}
+    assert not prepare(RunConfig("x"), replace(graphs, splits=parts)).notes
 
 
 def test_scaling_looks_at_training_graphs_only():

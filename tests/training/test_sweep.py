@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from g2n2.errors import DataError
-from g2n2.training.sweep import SharedStudy, Sweep, run_sweep, trial_folder
+from g2n2.training.shared_study import SharedStudy
+from g2n2.training.sweep import Sweep, run_sweep, trial_folder
 
 optuna = pytest.importorskip("optuna", reason="sweeps need Optuna")
 pytest.importorskip("lightning.fabric", reason="training needs lightning")
@@ -185,7 +186,7 @@ def test_ctrl_c_while_a_result_is_written_down_is_ctrl_c(tmp_path, monkeypatch):
         return 1.0, "validation MAE 1"
 
     monkeypatch.setattr("g2n2.training.sweep.train_trial", train)
-    monkeypatch.setattr("g2n2.training.sweep.MISSED", 1)
+    monkeypatch.setattr("g2n2.training.shared_study.MISSED", 1)
     where = tmp_path / "s.db", tmp_path / "runs", lambda _: None
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         run_sweep(plan, 1, *where, heartbeat=1)

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from g2n2.errors import DataError
-from g2n2.training.sweep import SharedStudy
+from g2n2.training.shared_study import SharedStudy
 from sweep_processes import HEARTBEAT
 
 optuna = pytest.importorskip("optuna", reason="sweeps need Optuna")

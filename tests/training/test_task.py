@@ -140,6 +140,15 @@ def test_classes():
     assert found["b"] == {"accuracy": pytest.approx(2 / 3), "roc_auc": 1.0}
 
 
+def test_the_best_weights_of_a_rare_class_are_not_those_of_a_constant_guess():
+    two = Task((Target("b", kind="binary", classes=("0", "1")),), "binary")
+    truth = np.array([[0.0]] * 9 + [[1.0]])
+    guess, ranked = np.full((10, 1), 0.1), np.linspace(0.5, 0.9, 10)[:, None]
+    values = {id(v): metrics(two, v, truth)["all"] for v in (guess, ranked)}
+    assert values[id(guess)]["accuracy"] > values[id(ranked)]["accuracy"]
+    assert values[id(guess)][two.metric] < values[id(ranked)][two.metric] == 1.0
+
+
 def test_what_cannot_be_said_is_nan():
     task = Task((Target("a"),), "regression")
     found = metrics(task, np.zeros((2, 1)), np.full((2, 1), np.nan))

@@ -1,17 +1,139 @@
-"""The command line: one module per group of commands, imported when one of them is called."""
+"""The command line: one module per group of commands, imported when one of them is called.
+
+Help lists the commands in groups, no line cut, and for each command examples that tests run.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import G2N2Error, G2N2Warning
-from .help import LazyCommands
 from .plugins import load_plugin
+
+GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
+    "Understand languages, grammars and what they tell apart": {
+        "derive": ("g2n2 derive L3 --out proof.json", 'g2n2 derive "· ᵀ 1 ⊙"'),
+        "compare": ("g2n2 compare PPGN 3-WL", 'g2n2 compare r-G_L3 "r-G_L3 - M → MM"'),
+        "separate": (
+            "g2n2 separate C6 2C3",
+            "g2n2 separate decalin bicyclopentyl --grammar r-G_L1",
+        ),
+        "power": (
+            "g2n2 power r-G_L3 2-FWL --suite csl",
+            'g2n2 power "V → AV | 1" --suite atlas --layers 3',
+        ),
+        "wl": ("g2n2 wl C6 2C3", 'g2n2 wl "rook 4×4" "Shrikhande graph" --k 2 --variant fwl'),
+        "words": ("g2n2 words r-G_L1 --size 5", "g2n2 words r-G_L3 --sort M --size 3"),
+        "tree": ('g2n2 tree "1ᵀA1" --grammar G_L1', 'g2n2 tree "1ᵀA²1" --dot'),
+        "equal": (
+            'g2n2 equal "1ᵀ(A²⊙diag(1))1" "Tr(A²)"',
+            'g2n2 equal "A²⊙I" "diag(A1)" --assume simple',
+        ),
+        "eval": ('g2n2 eval "1ᵀ(A²⊙A)1" K4', 'g2n2 eval "A1" --graph6 C~'),
+        "grammars": ("g2n2 grammars", "g2n2 grammars PPGN --latex"),
+        "workbench": ("g2n2 workbench", "g2n2 workbench --port 8090"),
+    },
+    "Build networks from grammars": {
+        "compile": (
+            "g2n2 compile r-G_L3 --width 64 --layers 3 --nodes 29",
+            'g2n2 compile "· ᵀ 1 ⊙" --diagram layer.svg',
+        ),
+        "trace": (
+            'g2n2 trace "1ᵀ(A²⊙A)1" --grammar r-G_L3',
+            'g2n2 trace "A²⊙A" --graph6 C~ --diagram trace.svg',
+        ),
+        "formula": ("g2n2 formula", "g2n2 formula C6 --grammar r-G_L3 --graph6 EhEG"),
+    },
+    "Train networks and predict": {
+        "train": (
+            "g2n2 train molecules.csv --target logp --epochs 20",
+            "g2n2 train molecules.csv --target logp --grammar GNNML1 --epochs 5",
+            "g2n2 train molecules.csv --from runs/molecules-logp-001 --freeze 1 --epochs 5",
+        ),
+        "predict": (
+            "g2n2 predict runs/molecules-logp-001 new.csv --out predictions.csv",
+            "g2n2 predict runs/molecules-logp-001 --smiles CCO",
+        ),
+        "evaluate": (
+            "g2n2 evaluate runs/molecules-logp-001",
+            "g2n2 evaluate runs/molecules-logp-001 --on validation --out validation.csv",
+        ),
+        "sweep": (
+            "g2n2 sweep sweep.toml --trials 2 --storage sweep.db",
+            "g2n2 sweep sweep.toml --trials 3 --storage sweep.db --out runs/sweep",
+        ),
+        "datasets": ("g2n2 datasets", "g2n2 datasets qm9"),
+    },
+    "Check proofs, this machine, the whole chain": {
+        "check": ("g2n2 check proof.json", "g2n2 check proof.json --fragment L3"),
+        "doctor": ("g2n2 doctor", "g2n2 doctor --json"),
+        "bench": ("g2n2 bench --quick", "g2n2 bench --quick --device cpu --threads 1"),
+        "demo": ("g2n2 demo --quick --out demo", "g2n2 demo --quick --out demo --seed 1"),
+    },
+}
+
+
+MODULES: dict[str, tuple[str, ...]] = {
+    "reduction_commands": ("derive", "check", "compare"),
+    "power_commands": ("separate", "power", "wl"),
+    "compile_commands": ("compile", "trace", "formula"),
+    "train_commands": ("train", "sweep"),
+    "run_commands": ("evaluate", "predict", "datasets"),
+    "term_commands": ("eval", "equal"),
+    "grammar_commands": ("grammars", "words", "tree"),
+    "doctor_commands": ("doctor",),
+    "bench_commands": ("bench",),
+    "demo_commands": ("demo",),
+    "workbench": ("workbench",),
+}
+"""The module of each command; it is imported when the command is called or listed."""
+
+
+class LazyCommands(TyperGroup):
+    """The commands of `MODULES`, listed under the headings of `GROUPS`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for names in MODULES.values() for name in names]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name; for an unknown one all are imported, to suggest the nearest."""
+        modules = [module for module, names in MODULES.items() if cmd_name in names]
+        for module in modules or MODULES:
+            if not self.commands.keys() >= set(MODULES[module]):
+                self._import(module)
+        return self.commands.get(cmd_name)
+
+    def _import(self, module: str) -> None:
+        """Add the commands of a module, with their examples below their help."""
+        commands = typer.Typer(rich_markup_mode=None)
+        commands.callback()(lambda: None)
+        import_module(f".{module}", __package__).register(commands)
+        self.commands.update(typer.main.get_group(commands).commands)
+        for name in MODULES[module]:
+            examples = next(group[name] for group in GROUPS.values() if name in group)
+            shown = "\n".join(f"  {line}" for line in examples)
+            self.commands[name].epilog = f"\b\nExamples:\n{shown}"
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """One line, or several, for each command: the first line of its help."""
+        for heading, names in GROUPS.items():
+            commands = {name: self.get_command(ctx, name) for name in names}
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [
+                        (name, (command.help or "").partition("\n\n")[0].replace("\n", " "))
+                        for name, command in commands.items()
+                        if not command.hidden
+                    ]
+                )
+
 
 app = typer.Typer(
     cls=LazyCommands,

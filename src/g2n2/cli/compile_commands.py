@@ -18,9 +18,11 @@ from .options import (
     FunctionsOption,
     MarksOption,
     PairBias,
+    PairNormOption,
     PoolingOption,
     ReadoutOption,
     Reduce,
+    TrunkOption,
     of_network,
     of_words,
 )
@@ -83,7 +85,9 @@ def compile_grammar(
     pooling: PoolingOption = None,
     functions: FunctionsOption = None,
     pair_bias: PairBias = None,
+    pair_norm: PairNormOption = None,
     marks: MarksOption = None,
+    trunk: TrunkOption = None,
     context: Annotated[
         bool, typer.Option(show_default=False, help="Nodes and edges see the pooled vector.")
     ] = False,
@@ -100,6 +104,7 @@ def compile_grammar(
     from ..compiler.grammar_to_plan import plan_network, undefined_supports
     from ..compiler.marks import marks_named
     from ..compiler.plan_to_text import plan_as_json, plan_text
+    from ..language.terms import DISTANCES
     from ..verdict import network_verdict
 
     chosen = of_network(grammar, reduce)
@@ -118,7 +123,9 @@ def compile_grammar(
             pooling=pooling and pooling.value,
             functions=functions.value if functions else "mlp",
             pair_bias=pair_bias,
+            pair_norm=pair_norm and pair_norm.value,
             marks=marks_named(marks or "all"),
+            trunk=trunk or 0,
             context=context,
             directed=directed,
             supports=True,
@@ -136,7 +143,10 @@ def compile_grammar(
     if note:
         show.say(f"{note}\n")
     show.say(plan_text(plan, batch, nodes))
-    if missing := undefined_supports(plan.grammar):
+    missing = undefined_supports(plan.grammar)
+    if DISTANCES.name in missing:
+        show.say("\nD: the squared distances between nodes; the graphs need positions")
+    if missing := tuple(name for name in missing if name != DISTANCES.name):
         show.say(f"\n{', '.join(missing)}: not defined here; the network takes their values")
     show.say(f"\n{verdict}")
     if diagram is not None:

@@ -28,7 +28,7 @@ def grammars(
     """The grammars known by name."""
     from ..grammars.catalogue import NOTES, catalogue
 
-    chosen = {name: of_words(name).grammar} if name else catalogue(marks=True)
+    chosen = {name: of_words(name).grammar} if name else catalogue(marks=True, positions=True)
     if json:
         show.as_json(
             [

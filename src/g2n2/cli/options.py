@@ -49,6 +49,14 @@ class Functions(StrEnum):
     free = "free"
 
 
+class PairNorm(StrEnum):
+    """What M is divided by as layers read it."""
+
+    entry = "entry"
+    graph = "graph"
+    none = "none"
+
+
 class OnBad(StrEnum):
     """What happens to a record that cannot be read."""
 
@@ -80,12 +88,20 @@ PairBias = Annotated[
     bool | None,
     typer.Option("--pair-bias/--no-pair-bias", help="Biases in MLPs on M. [the preset's]"),
 ]
+PairNormOption = Annotated[
+    PairNorm | None,
+    typer.Option(help="How modern normalises M: by entry, by graph, or not. [the preset's]"),
+]
 MarksOption = Annotated[
     str | None,
     typer.Option(
         help="Vertices that Σ marks: all; orbits, one of each; heavy, none with one neighbour; or "
         "a number drawn in training. [all]"
     ),
+]
+TrunkOption = Annotated[
+    int | None,
+    typer.Option(help="Layers before the marks, which all marked copies share. [0]"),
 ]
 Smiles = Annotated[str | None, typer.Option(help="Column with the SMILES; else it is found.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column with the ids; else it is found.")]

@@ -23,10 +23,12 @@ from .options import (
     OnBadOption,
     OptionList,
     PairBias,
+    PairNormOption,
     PoolingOption,
     ReadoutOption,
     Reduce,
     Smiles,
+    TrunkOption,
     parsed_options,
 )
 
@@ -53,11 +55,20 @@ def train(
     baseline: Annotated[
         str | None, typer.Option(help="GIN, GCN, ChebNet, PPGN … in place of a grammar.")
     ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="A run folder or a network to start from."),
+    ] = None,
+    freeze: Annotated[
+        int | None, typer.Option(help="Layers of that network that stay as they are. [0]")
+    ] = None,
     preset: Annotated[
         str | None, typer.Option(help="modern, paper, official or ppgn. [modern]")
     ] = None,
     track: Annotated[str | None, typer.Option(help="QM9: bonds or distance.")] = None,
-    features: Annotated[str | None, typer.Option(help="QM9: pyg, ppgn or sanitized.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="QM9: pyg, ppgn, sanitized or smiles.")
+    ] = None,
     recipe: Annotated[str | None, typer.Option(help="modern or paper. [modern]")] = None,
     split: Annotated[
         str | None,
@@ -66,21 +77,30 @@ def train(
     limit: Annotated[
         int | None, typer.Option(help="Use at most this many graphs, drawn at random.")
     ] = None,
-    width: Annotated[int | None, typer.Option(help="Channels of every memory. [64]")] = None,
+    width: Annotated[
+        int | None, typer.Option(help="Channels of every memory; else by the number of graphs.")
+    ] = None,
     layers: Annotated[int | None, typer.Option(help="Number of layers. [3]")] = None,
     readout: ReadoutOption = None,
     pooling: PoolingOption = None,
     functions: FunctionsOption = None,
     pair_bias: PairBias = None,
+    pair_norm: PairNormOption = None,
     marks: MarksOption = None,
-    batch: Annotated[int | None, typer.Option(help="Graphs in a step; else the recipe's.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Most epochs; else the recipe's.")] = None,
+    trunk: TrunkOption = None,
+    batch: Annotated[
+        int | None, typer.Option(help="Graphs in a step; else by the number of graphs.")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Most epochs; else by the number of graphs.")
+    ] = None,
     rate: Annotated[float | None, typer.Option(help="Learning rate; else the recipe's.")] = None,
     dropout: Annotated[
         float | None, typer.Option(help="Dropout before each decision layer. [0]")
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(help="Stop after this many minutes, and save.")
+        float | None,
+        typer.Option(help="Train for at most this many; the learning rate comes down in them."),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of weights, split and batches. [0]")
@@ -218,27 +238,12 @@ def _run(settings: RunConfig, folder: Path, *, resume: bool, other: Grammar | No
         advice = f", and saved; go on with: g2n2 train --resume {quote(shown_path(folder))}"
         show.say(f"\nstopped{advice if started else ' before training began; nothing was saved'}")
         raise typer.Exit(130)
-    if result.stopped:
-        _say_stopped(result)
-        return
+    done, planned = result.epochs
+    if settings.minutes and done < planned:
+        show.say(f"\nthe minutes were over in epoch {done:,} of {planned:,}")
     _say_result(result, display.console)
     if not settings.baseline:
         show.say(f"power:      g2n2 power {quote(shown_path(folder))} says what it can tell apart")
-
-
-def _say_stopped(result: Result) -> None:
-    """How far a run came whose time was up; its test graphs stay unseen until it has ended."""
-    from ..training.display import measured, shown_path
-
-    (done, planned), folder = result.epochs, shown_path(result.folder)
-    show.say(f"\nthe time is up after {done:,} of {counted(planned, 'epoch')}")
-    if result.best_epoch:
-        task = result.parts.task
-        best = result.history[result.best_epoch - 1][f"validation {task.metric}"]
-        show.say(f"best so far: epoch {result.best_epoch}, validation {measured(task, best)}")
-    show.say(f"\ngo on:      g2n2 train --resume {quote(folder)}")
-    if result.best_epoch:
-        show.say(f"predict:    g2n2 predict {quote(folder)} FILE --out preds.csv")
 
 
 def _say_result(result: Result, console: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..language.operations import OPERATIONS
@@ -45,8 +45,14 @@ class NetworkCost:
 
     @cached_property
     def parts(self) -> dict[str, Cost]:
-        """Inputs, each layer, read-out and decision."""
-        parts = {"inputs": self.inputs()}
+        """Inputs, each layer, read-out and decision; those before the marks first."""
+        parts = {}
+        if self.trunk is not None:
+            parts["inputs"] = self.trunk.inputs()
+            for number, layer in enumerate(self.plan.trunk):
+                updates = (self.trunk.update(update) for update in layer.updates)
+                parts[f"trunk {number + 1}"] = sum(updates, self.trunk.norms(number))
+        parts["inputs" if self.trunk is None else "marked copies"] = self.inputs()
         for number, layer in enumerate(self.plan.layers):
             updates = (self.update(update) for update in layer.updates)
             parts[f"layer {number + 1}"] = sum(updates, self.norms(number))
@@ -57,9 +63,31 @@ class NetworkCost:
 
     @property
     def graphs(self) -> int:
-        """Graphs the layers compute on: with marks, a copy for a mark on each node."""
+        """Graphs the layers compute on: with marks, the copies."""
         marks = self.plan.marks
-        return self.batch * self.nodes ** len(marks.names) if marks else self.batch
+        return self.batch * self.copies ** len(marks.names) if marks else self.batch
+
+    @property
+    def copies(self) -> int:
+        """Copies of a graph for each mark: in training, where they are drawn; else at most."""
+        marks = self.plan.marks
+        drawn = marks is not None and isinstance(marks.chosen, int)
+        return min(self.nodes, int(marks.chosen)) if marks and drawn else self.nodes
+
+    @cached_property
+    def trunk(self) -> NetworkCost | None:
+        """The layers before the marks, as those of a network of its own; None without them."""
+        plan, marks = self.plan, self.plan.marks
+        if marks is None or not marks.trunk:
+            return None
+        own = replace(
+            plan,
+            inputs=plan.inputs.unmarked,
+            embeddings=marks.embeddings,
+            layers=marks.trunk,
+            marks=None,
+        )
+        return NetworkCost(own, self.batch, self.nodes)
 
     @property
     def total(self) -> Cost:
@@ -80,7 +108,7 @@ class NetworkCost:
 
     def inputs(self) -> Cost:
         """The first memories, the supports the grammar defines, and the embeddings."""
-        total = sum((self.memory(s, w) for s, w in self.plan.inputs.widths.items()), Cost())
+        total = sum((self.memory(s, w) for s, w in self.plan.first_widths.items()), Cost())
         for _, term in self.plan.grammar.supports:
             total += Cost(flops=self.graphs * rule_flops(term, self.nodes))
         for sort, linear in self.plan.embeddings:
@@ -152,7 +180,7 @@ class NetworkCost:
         total, copies = Cost(), self.graphs
         for mixer in self.plan.marks.mixers:
             total += sum((_rows(copies, linear) for linear in mixer), Cost())
-            copies //= self.nodes
+            copies //= self.copies
         return total
 
     def decision(self) -> Cost:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 from ..errors import GrammarError, LoweringError
@@ -12,12 +13,12 @@ from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
 from ..language.operations import OPERATIONS
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import MARKS, leaves, operators
+from ..language.terms import DISTANCES, MARKS, leaves, operators
 from ..validation import MOST_LAYERS, MOST_WIDTH
 from .inputs import plan_inputs
-from .marks import MarkPlan, Marks, check_marks, has_function_between, inside
+from .marks import MarkPlan, Marks, check_marks, check_trunk, has_function_between, inside
 from .plan import LayerPlan, Linear, MemoryUpdate, NetworkPlan, RuleStep, Selector
-from .presets import Preset, find_preset
+from .presets import Preset, find_preset, with_pair_norm
 from .readout_plan import Task, is_linear, plan_readout, readout_options
 
 UPDATE_ORDER = (M, V, R, S)
@@ -38,10 +39,12 @@ def plan_network(
     pooling: str | Mapping[str, str] | None = None,
     functions: str = "mlp",
     pair_bias: bool | None = None,
+    pair_norm: str | None = None,
     decision: tuple[int, ...] | None = None,
     context: bool = False,
     directed: bool = False,
     marks: Marks = "all",
+    trunk: int = 0,
     supports: bool = False,
 ) -> NetworkPlan:
     """Plan the network of a grammar; the options are those of `GrammarGNN`.
@@ -55,7 +58,8 @@ def plan_network(
     if not isinstance(grammar, Grammar):
         raise GrammarError(f"a grammar is a name, its rules or a Grammar, got {grammar!r}")
     check_marks(marks, grammar)
-    chosen = find_preset(preset)
+    check_trunk(trunk, grammar)
+    chosen = with_pair_norm(find_preset(preset), pair_norm)
     for name, count, least in (
         ("node_features", node_features, 0),
         ("edge_features", edge_features, 0),
@@ -76,26 +80,49 @@ def plan_network(
     )
     target = _widths(grammar, width)
     scalars = target[S] if _has_memory(grammar, S) else target.pop(S, 1)
+    layer = partial(_plan_layer, grammar, chosen, mixing, target=target)
+    first: Embeddings = ()
+    before: tuple[LayerPlan, ...] = ()
     widths = dict(inputs.widths)
-    embeddings: list[tuple[Sort, Linear]] = []
-    if chosen.embedding:
-        embeddings = [(s, Linear(w, target[s])) for s, w in widths.items() if w]
-        widths |= {s: linear.width_out for s, linear in embeddings}
-    planned = []
-    for _ in range(layers):
-        layer = _plan_layer(grammar, chosen, mixing, widths, target)
-        planned.append(layer)
-        widths |= layer.widths()
+    if trunk:
+        first, before, widths = _stack(chosen, layer, inputs.unmarked.widths, target, trunk)
+        widths = {sort: width + inputs.marked.widths[sort] for sort, width in widths.items()}
+    embeddings, planned, widths = _stack(chosen, layer, widths, target, layers)
     maps = chosen.decision if decision is None else _decision(decision)
     if mode == "grammar":
         _refuse_unreadable(grammar, widths, task, context)
     steps = _plan_sentences(grammar, chosen, mixing, widths, scalars)
     final = plan_readout(widths, task, chosen, pooling, maps, out, context, mode, steps)
-    plan = NetworkPlan(whole, chosen, inputs, tuple(embeddings), tuple(planned), final, only_free)
-    return _with_marks(plan, marks, max(target.values())) if whole.scope else plan
+    plan = NetworkPlan(whole, chosen, inputs, embeddings, planned, final, only_free)
+    if not whole.scope:
+        return plan
+    return _with_marks(plan, MarkPlan(whole.marks, (), marks, first, before), max(target.values()))
 
 
-def _with_marks(plan: NetworkPlan, marks: Marks, width: int) -> NetworkPlan:
+Embeddings = tuple[tuple[Sort, Linear], ...]
+
+
+def _stack(
+    preset: Preset,
+    plan_layer: Callable[[Mapping[Sort, int]], LayerPlan],
+    given: Mapping[Sort, int],
+    target: Mapping[Sort, int],
+    layers: int,
+) -> tuple[Embeddings, tuple[LayerPlan, ...], dict[Sort, int]]:
+    """The embeddings of some memories, the layers that follow, and the channels these leave."""
+    widths = dict(given)
+    embeddings: Embeddings = ()
+    if preset.embedding:
+        embeddings = tuple((s, Linear(w, target[s])) for s, w in widths.items() if w)
+        widths |= {sort: linear.width_out for sort, linear in embeddings}
+    planned = []
+    for _ in range(layers):
+        planned.append(plan_layer(widths))
+        widths |= planned[-1].widths()
+    return embeddings, tuple(planned), widths
+
+
+def _with_marks(plan: NetworkPlan, marks: MarkPlan, width: int) -> NetworkPlan:
     """The plan of a network on marked copies, with sums over them before its decision layers."""
     readout = plan.readout
     if readout.task != "graph":
@@ -113,7 +140,7 @@ def _with_marks(plan: NetworkPlan, marks: Marks, width: int) -> NetworkPlan:
     return replace(
         plan,
         readout=replace(readout, maps=readout.maps_from(first)),
-        marks=MarkPlan(plan.grammar.marks, tuple(mixers), marks),
+        marks=replace(marks, mixers=tuple(mixers)),
     )
 
 
@@ -125,7 +152,9 @@ def steps_of(grammar: Grammar) -> tuple[Rule, ...]:
 def undefined_supports(grammar: Grammar) -> tuple[str, ...]:
     """The supports a grammar names and does not define."""
     defined = {"A", "1", "I", "J", *MARKS, *(name for name, _ in grammar.supports)}
-    named = [leaf.name for rule in grammar.all_rules for leaf in leaves(rule.body)]
+    definitions = [term for _, term in grammar.supports]
+    bodies = [*(rule.body for rule in grammar.all_rules), *definitions]
+    named = [leaf.name for body in bodies for leaf in leaves(body)]
     return tuple(dict.fromkeys(name for name in named if name not in defined))
 
 
@@ -195,8 +224,10 @@ def _plan_layer(
         mixer = tuple(Linear(a, b, mixing[sort].bias) for a, b in pairwise(sizes))
         residual = preset.normalised and width_in == target[sort]
         updates.append(MemoryUpdate(sort, width_in, steps, mixer, residual=residual))
-    read = ((sort, width) for sort, width in widths.items() if width and mixing[sort].mlp)
-    return LayerPlan(tuple(updates), tuple(read) if preset.normalised else ())
+    read = {sort: width for sort, width in widths.items() if width and mixing[sort].mlp}
+    if preset.pair_norm == "none":
+        read.pop(M, None)
+    return LayerPlan(tuple(updates), tuple(read.items()) if preset.normalised else ())
 
 
 def _plan_step(
@@ -329,6 +360,8 @@ def unsupported(
         return [str(error)]
     if not supports:
         for name in undefined_supports(grammar):
+            if name == DISTANCES.name:  # given by the positions of the nodes
+                continue
             rules = ", ".join(
                 str(r) for r in grammar.all_rules if any(x.name == name for x in leaves(r.body))
             )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 
 from ..errors import LoweringError
@@ -12,7 +13,7 @@ from ..grammars.grammar import Grammar
 from ..language.operations import OPERATIONS
 from ..language.printing import to_text
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import IDENTITY, ONE, A, Apply, Term, apply, subterms
+from ..language.terms import IDENTITY, ONE, A, Apply, Term, apply, leaves, subterms
 from .marks import seeds
 from .presets import Preset
 
@@ -35,7 +36,30 @@ class InputPlan:
     node_features: int  # columns of X
     edge_features: int  # channels of E
     directed_safe: bool  # whether words can tell A from Aᵀ, so that directed graphs may enter
-    marks: tuple[str, ...] = ()  # columns that follow the features of the nodes of a marked copy
+    # marks that words name; those words are the last channels of their memories
+    marks: tuple[str, ...] = ()
+
+    @cached_property
+    def unmarked(self) -> InputPlan:
+        """The channels that no mark decides, which all marked copies of a graph share."""
+        return self._only(lambda name: name not in self._marked) if self.marks else self
+
+    @cached_property
+    def marked(self) -> InputPlan:
+        """The channels that a mark decides; the columns of the marks are its node features."""
+        only = self._only(self._marked.__contains__)
+        return replace(only, node_features=0, edge_features=0, marks=self.marks)
+
+    @property
+    def _marked(self) -> frozenset[str]:
+        return frozenset(name for name, term in self.terms if names_mark(term, self.marks))
+
+    def _only(self, keeps: Callable[[str], bool]) -> InputPlan:
+        matrix, column, row, scalar = (tuple(filter(keeps, part)) for part in self.parts.values())
+        terms = tuple((name, term) for name, term in self.terms if keeps(name))
+        return replace(
+            self, matrix=matrix, column=column, row=row, scalar=scalar, terms=terms, marks=()
+        )
 
     @property
     def parts(self) -> Mapping[Sort, tuple[str, ...]]:
@@ -79,23 +103,33 @@ def plan_inputs(
     words[M] = _matrices(grammar, words[M], directed, only_words)
     if preset.ones == "without features" and node_features:
         words[V] = [term for term in words[V] if term != ONE]
-    if marks:
-        more = seeds(grammar, marks)
-        words = {sort: [*terms, *more.get(sort.letter, [])] for sort, terms in words.items()}
-    named = {sort: tuple(to_text(term) for term in terms) for sort, terms in words.items()}
+    more = seeds(grammar, marks) if marks else {}
+    words = {sort: [*terms, *more.get(sort.letter, [])] for sort, terms in words.items()}
+    named, marked = (
+        {
+            sort: tuple(to_text(term) for term in terms if names_mark(term, marks) == by_mark)
+            for sort, terms in words.items()
+        }
+        for by_mark in (False, True)
+    )
     features = ("X",) if node_features and V in heads else ()
     on_diagonal = ("diag(X)",) if node_features and V not in heads else ()
     return InputPlan(
-        named[M] + (("E",) if edge_features else ()) + on_diagonal,
-        features + named[V],
-        named[R],
-        named[S],
+        named[M] + (("E",) if edge_features else ()) + on_diagonal + marked[M],
+        features + named[V] + marked[V],
+        named[R] + marked[R],
+        named[S] + marked[S],
         tuple((to_text(term), term) for terms in words.values() for term in terms),
         node_features,
         edge_features,
         directed or _reads_columns(grammar),
         marks,
     )
+
+
+def names_mark(term: Term, marks: tuple[str, ...]) -> bool:
+    """Whether a word without variables depends on a mark."""
+    return any(leaf.name in marks for leaf in leaves(term))
 
 
 def _matrices(

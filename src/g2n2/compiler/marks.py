@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Literal, cast
 from ..errors import LoweringError
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
-from ..language.sorts import M, S, V
+from ..language.sorts import M, S, Sort, V
 from ..language.terms import A, Apply, Hole, Leaf, MarkSum, Term, apply, fill, holes, leaves
+from ..validation import MOST_LAYERS
 
 if TYPE_CHECKING:
-    from .plan import Linear
+    from .plan import LayerPlan, Linear
 
 
 Marks = Literal["all", "orbits", "heavy"] | int
@@ -36,6 +37,9 @@ class MarkPlan:
     # the MLP in front of each sum, the innermost first; none where a sum follows at once
     mixers: tuple[tuple[Linear, ...], ...]
     chosen: Marks = "all"  # the vertices that are marked
+    # the linear maps and the layers before the marks, whose memories every copy starts with
+    embeddings: tuple[tuple[Sort, Linear], ...] = ()
+    trunk: tuple[LayerPlan, ...] = ()
 
 
 def check_marks(marks: object, grammar: Grammar) -> None:
@@ -60,6 +64,23 @@ def check_marks(marks: object, grammar: Grammar) -> None:
         raise LoweringError(
             f"marks={marks!r} says where marks are, and {_name(grammar)} has none; leave it out, "
             "or choose a grammar with marks, such as r-G_L3Σ"
+        )
+
+
+def check_trunk(trunk: object, grammar: Grammar) -> None:
+    """Refuse a number of layers before the marks that is none, or a trunk without marks.
+
+    Raises:
+        LoweringError: Says what would do.
+    """
+    if not isinstance(trunk, int) or isinstance(trunk, bool) or not 0 <= trunk <= MOST_LAYERS:
+        raise LoweringError(
+            f"trunk is the number of layers before the marks, 0 to {MOST_LAYERS}, got {trunk!r}"
+        )
+    if trunk and not grammar.scope:
+        raise LoweringError(
+            f"trunk={trunk} is a number of layers before the marks, and {_name(grammar)} has no "
+            "marks; add them to layers, or choose a grammar with marks, such as r-G_L3Σ"
         )
 
 

@@ -27,6 +27,8 @@ from .marks import MarkPlan, inside, outside
 from .presets import Preset
 from .readout_plan import ReadoutPlan, is_pooled
 
+ALL_PAIRS = Rule.parse("S → 1ᵀM1")
+
 
 @dataclass(frozen=True)
 class Linear:
@@ -129,12 +131,31 @@ class NetworkPlan:
         """The grammar whose words the memories hold: inside its marks, where it has some."""
         return inside(self.grammar) if self.marks else self.grammar
 
+    @property
+    def trunk(self) -> tuple[LayerPlan, ...]:
+        """The layers before the marks."""
+        return self.marks.trunk if self.marks else ()
+
+    @property
+    def first_widths(self) -> dict[Sort, int]:
+        """Channels of each memory before the embeddings: inputs, or what the trunk makes of them.
+
+        Those that a mark decides are the last.
+        """
+        if not self.marks or not self.trunk:
+            return dict(self.inputs.widths)
+        shared = dict(self.inputs.unmarked.widths)
+        shared |= {sort: linear.width_out for sort, linear in self.marks.embeddings}
+        for layer in self.trunk:
+            shared |= layer.widths()
+        return {s: shared.get(s, 0) + width for s, width in self.inputs.marked.widths.items()}
+
     def widths_before(self, layer: int) -> dict[Sort, int]:
         """Channels of each memory that a layer reads, counted from 0, M first; empty ones left out.
 
         After the last layer: `plan.widths_before(len(plan.layers))`.
         """
-        widths = dict(self.inputs.widths)
+        widths = self.first_widths
         widths |= {sort: linear.width_out for sort, linear in self.embeddings}
         for earlier in self.layers[:layer]:
             widths |= earlier.widths()
@@ -146,7 +167,8 @@ class NetworkPlan:
         Its rules are those of the layers and the terminals the compiler adds (I beside diag(V_c),
         Aᵀ, and the constant where a linear map has a bias). Its read-out are the rules of S applied
         to the last memories, pooling as `S → 1ᵀV_c | V_r1 | Tr(M) | 1ᵀ(M⊙J)1` as far as there are
-        such memories. For outputs of nodes and edges those are the rules of S that `context` gives,
+        such memories, and all entries of M where a norm sums them and no rule does. For outputs of
+        nodes and edges those are the rules of S that `context` gives,
         and the grammar's own without it.
         """
         grammar, readout = self.words, self.readout
@@ -163,6 +185,8 @@ class NetworkPlan:
         if readout.task == "graph" or readout.context:
             applied = (*readout.pool_rules(), *(step.rule for step in readout.steps))
             sentences = tuple(rule for rule in dict.fromkeys(applied) if rule not in rules)
+            if _norm_sees_more(self):
+                sentences = tuple(dict.fromkeys((*sentences, ALL_PAIRS)))
         name = grammar.name
         if name and readout.pool_rules():
             name += ", pooled"
@@ -182,7 +206,7 @@ class NetworkPlan:
                 by_sort[sort] = "linear"
             elif _has_bias(self, sort):
                 by_sort[sort] = "any"
-            elif self.preset.normalised or self.preset.activation != "relu":
+            elif _is_normed(self, sort) or self.preset.activation != "relu":
                 by_sort[sort] = "zero"
             else:
                 by_sort[sort] = "homogeneous"
@@ -195,7 +219,7 @@ class NetworkPlan:
         any function of them. No norm follows the last layer, so there ReLU MLPs without biases also
         keep multiples.
         """
-        preset, mixing = self.preset, self.functions()
+        preset, mixing, by_graph = self.preset, self.functions(), _is_normed_by_graph(self)
         last: dict[Sort, Mixing] | None = None
         if preset.normalised and preset.activation == "relu" and "zero" in mixing.values():
             last = {
@@ -204,11 +228,24 @@ class NetworkPlan:
         in_selectors = any(len(selector.maps) > 1 for selector in _selectors(self))
         if preset.node_update == "bilinear":
             describes: Literal["exactly", "from above", "not at all"] = "not at all"
-        elif in_selectors or _other_pooling(self):
+        elif by_graph and self.marks:
+            describes = "not at all"
+        elif (
+            in_selectors
+            or bool(self.trunk)
+            or _other_pooling(self)
+            or self.trunk
+            or _norm_sees_more(self)
+            or (by_graph and mixing[M] == "zero")
+        ):
             describes = "from above"
         else:
             describes = "exactly"
-        normed = any(layer.norms for layer in self.layers[:1])
+        norms = dict(self.layers[0].norms)
+        values = M in self.widths_before(0) and (
+            M not in norms or (by_graph and mixing[M] == "any")
+        )
+        normed = bool(norms) and not values
         inputs: Literal["values", "colours", "functions"] = (
             "functions" if in_selectors else "colours" if normed else "values"
         )
@@ -249,6 +286,11 @@ class NetworkPlan:
                 "bound",
             ),
             (
+                bool(self.trunk),
+                f"the first {len(self.trunk)} of its layers do not see the marks, and the test "
+                "marks before all of them: it is an upper bound",
+            ),
+            (
                 "max" in other,
                 "a maximum sees which values there are and not how often: the test, which counts, "
                 "is an upper bound",
@@ -271,6 +313,21 @@ class NetworkPlan:
                 self.test_options().last_functions is not None,
                 "MLPs without biases map 0 to 0; after the last layer, which no norm follows, they "
                 "also map multiples to multiples (measured on networks, not proved)",
+            ),
+            (
+                _norm_sees_more(self),
+                "one norm for all pairs of a graph shows every entry a sum over them, which the "
+                f"read-out does not: the test, with {ALL_PAIRS} beside it, is an upper bound",
+            ),
+            (
+                _is_normed_by_graph(self) and bool(self.marks),
+                "one norm for all pairs of a marked copy shows every entry a sum over them, which "
+                "the sums over marks need not: the test does not describe this network",
+            ),
+            (
+                _is_normed_by_graph(self) and self.functions()[M] == "zero",
+                "one norm for all pairs of a graph leaves the multiples within it: the test, "
+                "which takes them apart, is an upper bound",
             ),
             (
                 preset.product_scale and not _sees_size(self),
@@ -296,6 +353,24 @@ class NetworkPlan:
         return plan_html(self)
 
 
+def _is_normed(plan: NetworkPlan, sort: Sort) -> bool:
+    return any(read == sort for layer in plan.layers for read, _ in layer.norms)
+
+
+def _is_normed_by_graph(plan: NetworkPlan) -> bool:
+    return plan.preset.pair_norm == "graph" and _is_normed(plan, M)
+
+
+def _norm_sees_more(plan: NetworkPlan) -> bool:
+    """Whether a norm sums functions of the entries of M that no rule of S sums.
+
+    Graphs that the sums of all functions of all entries do not tell apart have the same norms in
+    every layer: a memory keeps the words it has.
+    """
+    pooled = dict(plan.readout.pools) if plan.readout.pooled_width else {}
+    return _is_normed_by_graph(plan) and not {"diagonal", "off-diagonal"} <= set(pooled)
+
+
 def _other_pooling(plan: NetworkPlan) -> list[str]:
     """Ways of pooling other than the sum, which the test takes all for sums."""
     ways = dict(plan.readout.pools) if plan.readout.pooled_width else {}
@@ -311,8 +386,8 @@ def _computes_functions(plan: NetworkPlan, sort: Sort) -> bool:
     """Whether anything but a linear map is applied to the entries of a memory."""
     mixers = [u.mixer for layer in plan.layers for u in layer.updates if u.sort == sort]
     selectors = [s.maps for s in _selectors(plan) if s.sort == sort]
-    norms = any(read == sort for layer in plan.layers for read, _ in layer.norms)
-    return norms or plan.preset.between or any(len(maps) > 1 for maps in (*mixers, *selectors))
+    several = any(len(maps) > 1 for maps in (*mixers, *selectors))
+    return several or plan.preset.between or _is_normed(plan, sort)
 
 
 def _has_bias(plan: NetworkPlan, sort: Sort) -> bool:

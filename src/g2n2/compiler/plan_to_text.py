@@ -57,9 +57,12 @@ def plan_summary(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> list[str
     count = len(plan.layers)
     name = plan.grammar.name or "the given grammar"
     layers = "1 layer" if count == 1 else f"{count} layers"
+    if plan.trunk:
+        layers = f"{len(plan.trunk)} before the marks and {layers}"
     return [
         f"{name}: {layers}, preset {plan.preset.name}, {plan.readout.task} level",
         f"{LEGEND}; here B = {batch}, N = {nodes}. b: occurrences of a rule.",
+        *mark_lines(cost),
         f"parameters  {total.parameters:,}",
         f"forward     {flops_text(total.flops)}",
         f"training    {flops_text(cost.training_flops)} forward and backward",
@@ -68,6 +71,19 @@ def plan_summary(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> list[str
         "gradients and Adam",
         *power_lines(plan),
     ]
+
+
+def mark_lines(cost: NetworkCost) -> list[str]:
+    """How many marked copies the costs are of."""
+    marks = cost.plan.marks
+    if marks is None:
+        return []
+    copies = cost.graphs // cost.batch
+    each = f"{flops_text((cost.total.flops) // max(1, cost.graphs))} forward each"
+    if isinstance(marks.chosen, int):
+        return [f"marks       {copies} copies of a graph in training, all elsewhere; {each}"]
+    at_most = "" if marks.chosen == "all" else f"at most, {marks.chosen} marks are fewer; "
+    return [f"marks       {copies} copies of a graph; {at_most}{each}"]
 
 
 def plan_text(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> str:
@@ -146,7 +162,7 @@ def _with_equal_layers_joined(parts: list[list[Row]]) -> list[tuple[str, list[Ro
     for first, last in joined:
         label = first[0].part
         if first is not last:
-            end = last[0].part.removeprefix("layer ")
+            end = last[0].part.rpartition(" ")[2]
             label = f"{label.replace('layer', 'layers')}–{end}, each"
         labelled.append((label, first))
     return labelled
@@ -198,15 +214,25 @@ class Row(NamedTuple):
 
 
 def plan_rows(cost: NetworkCost) -> list[list[Row]]:
-    """The lines of the inputs, of each layer, of the read-out and of the decision."""
+    """The lines of the inputs, of each layer, of the read-out and of the decision.
+
+    Layers before the marks come first; the MLPs and sums over marks follow the read-out.
+    """
+    before = []
+    if cost.trunk is not None:
+        before = [_input_rows(cost.trunk)]
+        before += [_layer_rows(cost.trunk, k, "trunk") for k in range(len(cost.plan.trunk))]
     layers = [_layer_rows(cost, number) for number in range(len(cost.plan.layers))]
-    return [_input_rows(cost), *layers, _readout_rows(cost), _decision_rows(cost)]
+    sums = [_mark_rows(cost)] if cost.plan.marks else []
+    after = [_readout_rows(cost), *sums, _decision_rows(cost)]
+    return [*before, _input_rows(cost), *layers, *after]
 
 
 def input_text(plan: NetworkPlan, sort: Sort) -> str:
     """`I ‖ A ‖ E`: what the memory of a variable starts with."""
-    given = {M: plan.inputs.matrix, V: plan.inputs.column}.get(sort, ("1",))
-    return " ‖ ".join(given)
+    inputs = plan.inputs.marked if plan.trunk else plan.inputs
+    given = {M: inputs.matrix, V: inputs.column}.get(sort, ("1",))
+    return " ‖ ".join([SYMBOLS[sort], *given] if plan.trunk else given)
 
 
 def mixer_name(update: MemoryUpdate) -> str:
@@ -239,26 +265,27 @@ def local_texts(plan: ReadoutPlan) -> list[str]:
 
 def _input_rows(cost: NetworkCost) -> list[Row]:
     plan = cost.plan
+    part = "marked copies" if plan.trunk else "inputs"
     rows = [
         Row(
-            "inputs",
+            part,
             f"{SYMBOLS[sort]}⁰ = {input_text(plan, sort)}",
             None,
             "",
             shape(sort, width),
             cost.memory(sort, width),
         )
-        for sort, width in plan.inputs.widths.items()
+        for sort, width in plan.first_widths.items()
         if width
     ]
     for name, term in plan.grammar.supports:
         work = Cost(flops=cost.batch * rule_flops(term, cost.nodes))
-        rows.append(Row("inputs", f"support {name}", None, _cut(str(term)), shape(M, 1), work))
+        rows.append(Row(part, f"support {name}", None, _cut(str(term)), shape(M, 1), work))
     for sort, linear in plan.embeddings:
         embedded = shape(sort, linear.width_out)
         step = f"embed {SYMBOLS[sort]}"
         rows.append(
-            Row("inputs", step, None, sizes_text([linear]), embedded, cost.linear(sort, linear))
+            Row(part, step, None, sizes_text([linear]), embedded, cost.linear(sort, linear))
         )
     return rows
 
@@ -267,11 +294,14 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _layer_rows(cost: NetworkCost, number: int) -> list[Row]:
-    part, layer = f"layer {number + 1}", cost.plan.layers[number]
+def _layer_rows(cost: NetworkCost, number: int, name: str = "layer") -> list[Row]:
+    part, layer = f"{name} {number + 1}", cost.plan.layers[number]
     rows = []
     if layer.norms:
-        rows.append(Row(part, "RMS norms", None, "", "", cost.norms(number)))
+        how = {"entry": "", "graph": ", M by graph", "none": ", not of M"}
+        pairs = M in cost.plan.widths_before(number)
+        name = f"RMS norms{how[cost.plan.preset.pair_norm] if pairs else ''}"
+        rows.append(Row(part, name, None, "", "", cost.norms(number)))
     for update in layer.updates:
         for step in update.steps:
             total = cost.selectors(step) + cost.rule(step)
@@ -324,6 +354,18 @@ def step_text(step: RuleStep) -> str:
     """What a rule of S without selectors reads."""
     holes = step.rule.holes
     return f"all channels of {SYMBOLS[holes[0]]}" if holes else "of the graph"
+
+
+def _mark_rows(cost: NetworkCost) -> list[Row]:
+    marks = cost.plan.marks
+    assert marks is not None, "asked where there are marks"
+    names = reversed(marks.names)
+    text = " ".join(
+        f"{sizes_text(mixer)}, Σ{mark}" if mixer else f"Σ{mark}"
+        for mark, mixer in zip(names, marks.mixers, strict=True)
+    )
+    width = cost.plan.readout.maps[0].width_in
+    return [Row("marks", "MLP and sum", None, text, shape(S, width), cost.marks())]
 
 
 def _decision_rows(cost: NetworkCost) -> list[Row]:

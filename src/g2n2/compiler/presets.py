@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, cast, get_args
 
 from ..errors import LoweringError
+
+PairNorm = Literal["entry", "graph", "none"]
+"""How layers read M where they read normalised memories: each entry divided by the root mean square
+of its channels, all entries of a graph by one number, or as it is."""
 
 ReadoutMode = Literal["grammar", "pooled", "pooled-only"]
 """The rules of S; pooled memories joined by the rules of S that pooling does not contain; pooled
@@ -32,6 +36,7 @@ class Preset:
     between: bool = False  # whether the activation also stands between two layers
     embedding: bool = False  # a linear map to full width before the first layer
     normalised: bool = False  # layers read an RMS-normalised memory and add to it
+    pair_norm: PairNorm = "entry"  # how they read M then
     product_scale: bool = False  # divide products over n entries by √n
     readout: ReadoutMode = "pooled"
     pooling: Literal["sum", "mean", "max"] = "sum"
@@ -65,11 +70,46 @@ PRESETS: dict[str, Preset] = {
     )
 }
 
+MODERN_BEFORE = "modern-0.2"
+"""What `modern` was in versions 0.1 and 0.2: runs of those versions are read with it."""
+_EARLIER = {
+    MODERN_BEFORE: Preset(
+        MODERN_BEFORE,
+        embedding=True,
+        normalised=True,
+        product_scale=True,
+        decision=(256,),
+        linear_path=True,
+    )
+}
+
 
 def find_preset(name: str | Preset) -> Preset:
     """The preset of that name."""
     if isinstance(name, Preset):
         return name
-    if name not in PRESETS:
-        raise LoweringError(f"no preset is called {name!r}; known: {', '.join(PRESETS)}")
-    return PRESETS[name]
+    known = PRESETS | _EARLIER
+    if name not in known:
+        raise LoweringError(f"no preset is called {name!r}; known: {', '.join(known)}")
+    return known[name]
+
+
+def with_pair_norm(preset: Preset, pair_norm: str | None) -> Preset:
+    """The preset with another way of reading M; itself for None.
+
+    Raises:
+        LoweringError: There is no such way.
+    """
+    if pair_norm is None:
+        return preset
+    if pair_norm not in get_args(PairNorm):
+        raise LoweringError(
+            f"pair_norm is {', '.join(get_args(PairNorm))} or the preset's (None), "
+            f"got {pair_norm!r}"
+        )
+    if pair_norm != "none" and not preset.normalised:
+        raise LoweringError(
+            f'the preset {preset.name} normalises no memory: leave pair_norm="{pair_norm}" out, or '
+            'use preset="modern"'
+        )
+    return replace(preset, pair_norm=cast(PairNorm, pair_norm))

@@ -13,6 +13,7 @@ from torch import Tensor
 from ..described import Described, span
 from ..errors import DataError
 from ..graphs import GraphLike, adjacency
+from .distances import squared_distances
 from .pyg_fields import columns, edge_weights, graph_of_node, nodes_and_edges
 
 LARGE = 1024
@@ -36,7 +37,7 @@ class GraphBatch(Described):
         mask: `[B, N]`, true where a node is.
         directed: Whether some A is not symmetric.
         targets: Whatever a loss compares with, or None.
-        designed: `[B, N, N, k]` precomputed spectral supports, or None.
+        designed: `[B, N, N, k]` precomputed spectral supports, or D (k = 1), or None.
     """
 
     adjacency: Tensor
@@ -137,7 +138,9 @@ class GraphBatch(Described):
         return batch.checked()
 
     @classmethod
-    def from_pyg(cls, data: Any, distance: bool = False, columns_only: bool = False) -> GraphBatch:
+    def from_pyg(
+        cls, data: Any, distance: bool = False, columns_only: bool = False, squared: bool = False
+    ) -> GraphBatch:
         """A batch of a PyG `Data` or `Batch`: `edge_index`, `x`, `edge_attr`, `edge_weight`, `y`.
 
         Parallel edges add up, in A and in the edge features.
@@ -146,6 +149,7 @@ class GraphBatch(Described):
             data: One graph or a batch of them; PyG itself is not imported.
             distance: Append the distances between `pos` as one more edge channel, for all pairs.
             columns_only: For a network that is: A is sparse where a graph is large.
+            squared: Have the squared distances D between `pos` as `designed`, if there is a `pos`.
         """
         count, edge_index = nodes_and_edges(data)
         owner = graph_of_node(data, count, edge_index)
@@ -168,7 +172,12 @@ class GraphBatch(Described):
             edges=columns(data, "edge_attr", edge_index.shape[1]),
             weights=edge_weights(data, edge_index.shape[1]),
         )
-        return replace(batch, targets=getattr(data, "y", None)).checked()
+        designed = None
+        if squared and getattr(data, "pos", None) is not None:
+            positions = batch.adjacency.new_zeros(*batch.mask.shape, 3)
+            positions[batch.mask] = data.pos.to(positions)
+            designed = squared_distances(positions, batch.mask)
+        return replace(batch, targets=getattr(data, "y", None), designed=designed).checked()
 
     def checked(self) -> GraphBatch:
         """Refuse what no network can use.

@@ -58,16 +58,17 @@ def ordered_batches(sizes: Ints, batch: int, entries: int | None = None) -> list
     return [*batches, ranked[start:]] if start < len(ranked) else batches
 
 
-def row_batches(sizes: Ints, batch: int, pairs: int) -> list[Ints]:
+def row_batches(sizes: Ints, batch: int, pairs: int, copies: Ints | None = None) -> list[Ints]:
     """Batches of packed rows for evaluation: graphs one after the other.
 
     Args:
         sizes: `[G]` nodes of each graph.
         batch: Graphs in a batch, at most.
         pairs: Of a batch, at most, unless one graph alone has more.
+        copies: `[G]` how often the pairs of each graph count; None for once.
     """
     batches, start, filled = [], 0, 0
-    for end, rows in enumerate((sizes**2).tolist()):
+    for end, rows in enumerate((sizes**2 * (1 if copies is None else copies)).tolist()):
         if end > start and (end - start == batch or filled + rows > pairs):
             batches.append(np.arange(start, end))
             start, filled = end, 0

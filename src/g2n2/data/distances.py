@@ -10,18 +10,27 @@ from torch import Tensor
 from ..errors import DataError
 
 RBF_REACH = 12.0
-"""Å; centres of the radial basis lie evenly between 0 and here."""
+"""Å; where a radial basis does not say how far it goes."""
+_RBF = re.compile(r"rbf(\d{1,3})(?::(\d{1,3}(?:\.\d{1,3})?))?")
 
 
 def distance_width(kind: str) -> int:
     """Channels one kind of distance makes."""
     if kind in ("raw", "square", "inverse"):
         return 1
-    if (m := re.fullmatch(r"rbf(\d{1,3})", kind)) and (count := int(m[1])) >= 2:
-        return count
+    return _radial_basis(kind)[0]
+
+
+def _radial_basis(kind: str) -> tuple[int, float]:
+    """How many bumps `rbfK:R` has, and how far they go, in Å."""
+    if m := _RBF.fullmatch(kind):
+        count, reach = int(m[1]), float(m[2] or RBF_REACH)
+        if count >= 2 and reach > 0:
+            return count, reach
     raise DataError(
         f"no distance channel is called {kind!r}; known: raw, square, inverse, rbf16 "
-        "(a radial basis of 16, or any number from 2)"
+        f"(a radial basis of 16 up to {RBF_REACH:g} Å, or any number from 2), rbf32:6 (of 32 up to "
+        "6 Å)"
     )
 
 
@@ -31,7 +40,8 @@ def distance_channels(positions: Tensor, mask: Tensor, kinds: tuple[str, ...]) -
     Args:
         positions: In Å.
         mask: `[B, N]`.
-        kinds: `raw` d, `square` d²/10, `inverse` 1/d, `rbfK` K Gaussian bumps of d.
+        kinds: `raw` d, `square` d²/10, `inverse` 1/d, `rbfK:R` K Gaussian bumps of d whose
+            centres lie evenly between 0 and R Å; `rbfK` goes up to 12 Å.
     """
     n = mask.shape[1]
     others = ~torch.eye(n, dtype=torch.bool, device=mask.device)
@@ -45,6 +55,19 @@ def distance_rows(positions: Tensor, start: Tensor, end: Tensor, kinds: tuple[st
     return _channels(steps, start != end, kinds)
 
 
+def squared_distances(positions: Tensor, mask: Tensor) -> Tensor:
+    """`[B, N, 3]` positions to `[B, N, N, 1]`, D of the language: d² in Å², zero at the padding."""
+    present = mask[:, :, None] & mask[:, None]
+    steps = positions[:, :, None] - positions[:, None]
+    return steps.square().sum(-1, keepdim=True) * present.unsqueeze(-1)
+
+
+def squared_distance_rows(positions: Tensor, start: Tensor, end: Tensor) -> Tensor:
+    """`[Q, 3]` positions to `[P, 1]`: D of the pairs of these nodes."""
+    steps = positions.index_select(0, start) - positions.index_select(0, end)
+    return steps.square().sum(-1, keepdim=True)
+
+
 def _channels(steps: Tensor, present: Tensor, kinds: tuple[str, ...]) -> Tensor:
     squared = steps.square().sum(-1, keepdim=True)
     distance = squared.clamp(min=1e-12).sqrt()
@@ -53,12 +76,12 @@ def _channels(steps: Tensor, present: Tensor, kinds: tuple[str, ...]) -> Tensor:
 
 
 def _channel(kind: str, distance: Tensor, squared: Tensor) -> Tensor:
-    width = distance_width(kind)
     if kind == "raw":
         return distance
     if kind == "square":
         return squared / 10.0
     if kind == "inverse":
         return 1.0 / distance.clamp(min=0.1)
-    centres = torch.linspace(0.0, RBF_REACH, width, device=distance.device, dtype=distance.dtype)
-    return torch.exp(-(((distance - centres) * (width - 1) / RBF_REACH) ** 2))
+    count, reach = _radial_basis(kind)
+    centres = torch.linspace(0.0, reach, count, device=distance.device, dtype=distance.dtype)
+    return torch.exp(-(((distance - centres) * (count - 1) / reach) ** 2))

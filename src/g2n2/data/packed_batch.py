@@ -22,7 +22,7 @@ class PackedBatch:
         edges: `[P, E]` edge features.
         directed: Whether some A is not symmetric.
         targets: `[G, T]`, `[Q, T]` or `[P, T]`, NaN where there is none.
-        designed: `[P, k]` precomputed spectral supports, or None.
+        designed: `[P, k]` precomputed spectral supports, or D, or None.
     """
 
     packing: Packing

@@ -47,10 +47,10 @@ from ..input_files import sha256_of
 from .archives import read_npz
 from .files import cache_folder, search_folders
 from .graph_set import GraphSet, Ints, Target
+from .qm9_features import AROMATIC_BIT, ATOMIC_NUMBERS, FEATURE_NOTES, Features, feature_columns
 from .readers.molecule_files import sdf_texts
 
 Track = Literal["bonds", "distance"]
-Features = Literal["pyg", "ppgn", "sanitized"]
 EnergyUnit = Literal["hartree", "meV"]
 Bytes = NDArray[np.uint8]
 Arrays = dict[str, NDArray[Any]]
@@ -61,9 +61,6 @@ MEV_PER_HARTREE = 27211.386245988
 """CODATA 2018."""
 RESOLUTION = 1e-5
 """Å to which the cache keeps positions; targets are kept exactly."""
-AROMATIC_BIT = 4
-"""Set in a bond's order if the bond is aromatic; the other bits are its Kekulé order, 1 to 3."""
-ATOMIC_NUMBERS = {"H": 1, "C": 6, "N": 7, "O": 8, "F": 9}
 
 _INSTALL = 'pip install "g2n2[chem]"'
 _FORMAT = 1
@@ -76,15 +73,6 @@ _RADII = {1: 0.31, 6: 0.76, 7: 0.71, 8: 0.66, 9: 0.57}
 # Two of the 130,831 molecules (133857 and 133859) have a bond longer than some non-bonded pair.
 _LOOSE_RATIO = 1.45
 _MOST_MATCHES = 100_000
-_PYG_NAMES = (*ATOMIC_NUMBERS, "Z", "aromatic", "sp", "sp2", "sp3", "hydrogens")
-_FEATURE_NOTES = {
-    "pyg": "features pyg: aromatic, sp, sp2, sp3 and aromatic bonds are 0 for every molecule, "
-    "as in PyG's own processing; bonds are Kekulé bonds",
-    "ppgn": "features ppgn: the sanitized features, and hydrogen-bond donor and acceptor as "
-    "RDKit's BaseFeatures.fdef defines them",
-    "sanitized": "features sanitized: PyG's columns with what RDKit says of aromaticity and "
-    "hybridisation",
-}
 
 
 class QM9Target(NamedTuple):
@@ -141,7 +129,8 @@ def load_qm9(
     with real values; `ppgn` adds hydrogen-bond donor and acceptor. A donor or acceptor is an atom
     in a feature of that family of RDKit's `BaseFeatures.fdef`. Edge features: one-hot single,
     double, triple, aromatic; `pyg` has Kekulé orders instead of aromatic bonds. A bond is listed in
-    both directions, ordered by its ends.
+    both directions, ordered by its ends. `smiles` has the columns that `read_graphs` makes of
+    SMILES (`hydrogens=True`, `stereo=False`): a network trained on them predicts for SMILES.
 
     Args:
         features: Which node and edge features.
@@ -173,7 +162,7 @@ def load_qm9(
     sizes, degrees = arrays["sizes"].astype(np.int64), arrays["degrees"]
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     bonds_before = np.concatenate([[0], np.cumsum(degrees, dtype=np.int64)])
-    notes = [_FEATURE_NOTES[features]]
+    notes = [FEATURE_NOTES[features]]
     if len(sizes) != MOLECULES:
         notes.append(f"the cache holds {len(sizes):,} of {MOLECULES:,} molecules only")
     if about["unclean"]:
@@ -181,28 +170,16 @@ def load_qm9(
             f"RDKit refused the valences of {about['unclean']:,} molecules; their aromatic, sp, "
             "sp2, sp3, donor and acceptor columns are 0"
         )
-    # One-hot H C N O F and Z; aromatic, sp, sp2, sp3; hydrogens; donor and acceptor.
-    by_element = np.zeros((max(ATOMIC_NUMBERS.values()) + 1, 13), dtype=np.float32)
-    for column, number in enumerate(ATOMIC_NUMBERS.values()):
-        by_element[number, [column, 5]] = 1, number
-    nodes = by_element.take(arrays["elements"], axis=0)
-    aromatic, hybridisation, donor, acceptor, hydrogens, _ = arrays["atoms"].T
-    nodes[:, 10] = hydrogens
-    if features != "pyg":
-        nodes[:, 6], nodes[:, 11], nodes[:, 12] = aromatic, donor, acceptor
-        nodes[:, 7:10] = hybridisation[:, None] == (1, 2, 3)
-    by_order = np.zeros((2 * AROMATIC_BIT, 4), dtype=np.float32)
-    for order in (1, 2, 3):
-        by_order[order, order - 1] = 1
-        by_order[order | AROMATIC_BIT, order - 1 if features == "pyg" else 3] = 1
-    node_names = (*_PYG_NAMES, "donor", "acceptor") if features == "ppgn" else _PYG_NAMES
+    edge_counts = np.diff(bonds_before[np.cumsum(sizes)], prepend=0)
+    edges = np.stack([np.repeat(within, degrees), arrays["neighbours"]])
+    columns = feature_columns(arrays, features, sizes, edge_counts, edges)
     return GraphSet(
         name=f"QM9 ({track})",
         sizes=sizes,
-        edge_counts=np.diff(bonds_before[np.cumsum(sizes)], prepend=0),
-        edges=np.stack([np.repeat(within, degrees), arrays["neighbours"]]),
-        node_features=np.ascontiguousarray(nodes[:, : len(node_names)]),
-        edge_features=by_order.take(arrays["orders"], axis=0),
+        edge_counts=edge_counts,
+        edges=edges,
+        node_features=columns.nodes,
+        edge_features=columns.edges,
         targets=arrays["targets"][:, [QM9_TARGETS.index(target) for target in chosen]]
         * np.where(in_mev, MEV_PER_HARTREE, 1.0),
         columns=tuple(
@@ -210,8 +187,8 @@ def load_qm9(
             for t, mev in zip(chosen, in_mev, strict=True)
         ),
         positions=_from_planes(arrays["planes"]) if track == "distance" else None,
-        node_names=node_names,
-        edge_names=("single", "double", "triple", "aromatic"),
+        node_names=columns.node_names,
+        edge_names=columns.edge_names,
         ids=tuple(f"gdb_{number}" for number in arrays["numbers"].tolist()),
         notes=tuple(notes),
         source={
@@ -221,6 +198,7 @@ def load_qm9(
             "energy_unit": energy_unit,
             "resolution": f"{RESOLUTION:g} Å",
             "cache": str(path),
+            **columns.source,
             **about,
         },
     )

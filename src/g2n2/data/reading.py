@@ -28,8 +28,8 @@ SMILES = "smiles:"
 _TARGETS = {"target", "name", "on_bad", "task"}
 _COLUMNS = _TARGETS | {"id", "split_column"}
 _OPTIONS_OF = {
-    "molecules in a table": _COLUMNS | {"smiles", "hydrogens", "largest"},
-    "molecule files": _COLUMNS | {"largest"},
+    "molecules in a table": _COLUMNS | {"smiles", "hydrogens", "largest", "stereo"},
+    "molecule files": _COLUMNS | {"largest", "stereo"},
     "an edge list": _COLUMNS | {"directed", "level"},
     "an npz file": _TARGETS | {"level"},
     "graph6": _TARGETS - {"task"},
@@ -59,6 +59,7 @@ def read_graphs(
     on_bad: OnBad = "skip",
     hydrogens: bool = False,
     largest: bool = False,
+    stereo: bool = True,
     directed: bool = False,
     level: Level | None = None,
     name: str | None = None,
@@ -86,6 +87,7 @@ def read_graphs(
             `refuse` raises an error that names them.
         hydrogens: Make the implicit hydrogens of SMILES nodes.
         largest: Keep only the largest fragment of each molecule, as of a salt.
+        stereo: Label the R, S, E and Z of molecules; else those features are 0.
         directed: Keep the direction of the edges in an edge list.
         level: What the targets belong to, if the source leaves it open.
         name: What the set is called; None takes it from the file.
@@ -96,7 +98,7 @@ def read_graphs(
     if isinstance(source, GraphSet):
         return source
     labels = (target, task, smiles, id, split_column)
-    options = _checked(Options(*labels, on_bad, hydrogens, largest, directed, level, name))
+    options = _checked(Options(*labels, on_bad, hydrogens, largest, stereo, directed, level, name))
     if not isinstance(source, str | Path):
         return _read_list(source, options)
     path = Path(source)

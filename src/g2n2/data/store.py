@@ -11,7 +11,13 @@ from torch import Tensor
 
 from ..ops.packing import Packing
 from .batch import LARGE, GraphBatch, dense, sparse
-from .distances import distance_channels, distance_rows, distance_width
+from .distances import (
+    distance_channels,
+    distance_rows,
+    distance_width,
+    squared_distance_rows,
+    squared_distances,
+)
 from .graph_set import GraphSet, Ints, ragged_rows
 from .packed_batch import PackedBatch
 
@@ -22,10 +28,12 @@ class GraphStore:
     Args:
         graphs: The set.
         device: Where the tensors are kept and batches are built.
-        distance: Edge channels computed from the positions: `raw`, `square`, `inverse`, `rbf16` ….
+        distance: Edge channels computed from the positions: `raw`, `square`, `inverse`, `rbf16`,
+            `rbf32:6` ….
         dtype: Of features and targets.
         columns_only: Whether the batches are for a `columns_only` network, which takes a sparse A
             of large graphs.
+        squared: Whether batches have the squared distances D of the positions as `designed`.
 
     Attributes:
         designed: `[ΣP, k]` precomputed spectral supports of the pairs of all graphs, or None.
@@ -40,8 +48,10 @@ class GraphStore:
         distance: tuple[str, ...] = (),
         dtype: torch.dtype = torch.float32,
         columns_only: bool = False,
+        squared: bool = False,
     ) -> None:
         self.graphs, self.distance, self.columns_only = graphs, distance, columns_only
+        self.squared = squared and graphs.positions is not None
         self.device, self.dtype = torch.device(device), dtype
         self.node_offsets, self.edge_offsets = graphs.node_offsets, graphs.edge_offsets
         self.pair_offsets = np.concatenate([[0], np.cumsum(graphs.sizes**2)])
@@ -51,7 +61,7 @@ class GraphStore:
         self.targets = self._put(graphs.targets)
         self.weights = None if graphs.weights is None else self._put(graphs.weights)
         self.positions = None
-        if distance and graphs.positions is not None:
+        if (distance or squared) and graphs.positions is not None:
             self.positions = self._put(graphs.positions)
 
     def __len__(self) -> int:
@@ -75,13 +85,15 @@ class GraphStore:
         """
         widest = int(self.graphs.sizes[indices].max())
         batch = self._build(sparse if self.sparse(widest) else dense, indices, widest)
-        edges = batch.edges
+        edges, designed = batch.edges, None
         if self.positions is not None and not batch.adjacency.is_sparse:
             positions = self.positions.new_zeros(*batch.mask.shape, 3)
             positions[batch.mask] = self.positions[self._rows(self.node_offsets, indices)]
-            channels = distance_channels(positions, batch.mask, self.distance)
-            edges = torch.cat([edges, channels], dim=-1)
-        designed = None
+            if self.distance:
+                channels = distance_channels(positions, batch.mask, self.distance)
+                edges = torch.cat([edges, channels], dim=-1)
+            if self.squared:
+                designed = squared_distances(positions, batch.mask)
         if self.designed is not None:
             pairs = batch.mask[:, :, None] & batch.mask[:, None]
             designed = self.designed.new_zeros(*pairs.shape, self.designed.shape[1])
@@ -103,11 +115,15 @@ class GraphStore:
             adjacency.index_add_(0, pairs, self.weights[edge_rows].unsqueeze(1))
         edges = adjacency.new_zeros(packing.pairs, self.edge_features.shape[1])
         edges.index_add_(0, pairs, self.edge_features[edge_rows])
+        designed = None
         if self.positions is not None:
             first, number = packing.ends
             ends = first, first - packing.place[first] + number
-            channels = distance_rows(self.positions[node_rows], *ends, self.distance)
-            edges = torch.cat([edges, channels], dim=-1)
+            if self.distance:
+                channels = distance_rows(self.positions[node_rows], *ends, self.distance)
+                edges = torch.cat([edges, channels], dim=-1)
+            if self.squared:
+                designed = squared_distance_rows(self.positions[node_rows], *ends)
         if self.graphs.level == "graph":
             targets = self.targets[self._index(indices)]
         elif self.graphs.level == "node":
@@ -115,7 +131,6 @@ class GraphStore:
         else:
             targets = self.targets.new_full((packing.pairs, self.targets.shape[1]), torch.nan)
             targets[pairs] = self.targets[edge_rows]
-        designed = None
         if self.designed is not None:
             designed = self.designed[self._rows(self.pair_offsets, indices)]
         return PackedBatch(

@@ -108,6 +108,16 @@ MARKED_TEXTS: dict[str, str] = {
     """,
 }
 
+POSITION_TEXTS: dict[str, str] = {
+    "r-G_L3+D": """
+        V_c → MV_c | 1
+        M → (M⊙M) | MM | diag(V_c) | A
+        S → 1ᵀV_c | V_cᵀDV_c | V_cᵀCV_c | 1ᵀ(C⊙I)V_c
+        C = −1/2×(I − inv(1ᵀ1)×(1·1ᵀ))D(I − inv(1ᵀ1)×(1·1ᵀ))
+    """,
+}
+"""Grammars that name D, the squared distances between nodes with positions."""
+
 NOTES: dict[str, str] = {
     "G_L1": "exhaustive, 1-WL; appendix A.1",
     "r-G_L1": "reduced, 1-WL; Theorem 4",
@@ -131,7 +141,8 @@ NOTES: dict[str, str] = {
     "r-G_L3Σ": "one mark over L3, pooled: beyond 3-WL; not in the paper",
     "r-G_L1ΣΣ": "two marks over L1, nested: beyond 3-WL; not in the paper",
     "r-G_L3ΣΣ": "two marks over L3, nested; not in the paper",
-    "L3Σ (full)": "one mark over L3 on every sort, a candidate; not in the paper",
+    "L3Σ (full)": "one mark over L3, sums of every sort; not in the paper",
+    "r-G_L3+D": "r-G_L3 with moments of learned charges as sentences; needs positions",
     "MPNN-k": "message passing with k supports C_1 … C_k, for any k",
     "GNNML3-k": "GNNML3 with k supports, for any k",
 }
@@ -143,17 +154,17 @@ _FAMILIES = {
 }
 
 
-def catalogue(marks: bool = False) -> dict[str, Grammar]:
+def catalogue(marks: bool = False, positions: bool = False) -> dict[str, Grammar]:
     """All named grammars, the two families with three supports each.
 
-    Those with marks, which networks do not compute, only where `marks` asks for them.
+    Those with marks, and those that name the squared distances D, only where they are asked for.
 
     >>> from g2n2 import catalogue
     >>> print(catalogue()["GNNML1"])
     V_c → (V_c⊙V_c) | AV_c | 1
     S → 1ᵀV_c
     """
-    texts = TEXTS | MARKED_TEXTS if marks else TEXTS
+    texts = TEXTS | (MARKED_TEXTS if marks else {}) | (POSITION_TEXTS if positions else {})
     named = {name: Grammar.parse(text, name) for name, text in texts.items()}
     return named | {f"{family}-3": _family(family, 3) for family in _FAMILIES}
 
@@ -190,7 +201,18 @@ def find_grammar(text: str) -> Grammar:
         return Grammar.parse(rules, Path(text).stem)
     if "/" in text or Path(text).suffix in (".json", ".txt"):
         raise GrammarError(f"there is no file {text!r}, and no grammar is called so; {_known()}")
-    names = [*TEXTS, *MARKED_TEXTS, "MPNN-k", "GNNML3-k", "1-WL", "2-WL", "3-WL", "4-WL", "2-FWL"]
+    names = [
+        *TEXTS,
+        *MARKED_TEXTS,
+        *POSITION_TEXTS,
+        "MPNN-k",
+        "GNNML3-k",
+        "1-WL",
+        "2-WL",
+        "3-WL",
+        "4-WL",
+        "2-FWL",
+    ]
     by_plain = {_plain(name): name for name in names}
     near = [by_plain[n] for n in get_close_matches(_plain(text), by_plain, n=3, cutoff=0.6)]
     hint = f"did you mean {' or '.join(near)}? " if near else ""
@@ -202,7 +224,7 @@ def named_grammar(text: str) -> Grammar | None:
     wanted = _plain(text)
     if wanted in _ALIASES:
         return find_grammar(_ALIASES[wanted])
-    for name, rules in (TEXTS | MARKED_TEXTS).items():
+    for name, rules in (TEXTS | MARKED_TEXTS | POSITION_TEXTS).items():
         plain = _plain(name)
         if wanted in (plain, re.sub(r"[{}]", "", plain), re.sub(r"[(){}]", "", plain)):
             return Grammar.parse(rules, name)
@@ -212,7 +234,7 @@ def named_grammar(text: str) -> Grammar | None:
 
 
 def _known() -> str:
-    names = ", ".join([*TEXTS, *MARKED_TEXTS, "MPNN-k", "GNNML3-k"])
+    names = ", ".join([*TEXTS, *MARKED_TEXTS, *POSITION_TEXTS, "MPNN-k", "GNNML3-k"])
     return (
         f"known: {names}. Or give the rules themselves, for instance 'V → AV | 1', "
         "or operations, for instance '· ᵀ 1 ⊙'."

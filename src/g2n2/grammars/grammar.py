@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING, Literal
 
 from .. import notebook_html
 from ..errors import GrammarError
-from ..language.parsing import parse
+from ..language.parsing import TERM_NAMES, parse
 from ..language.printing import to_ascii, to_latex, to_text
 from ..language.sorts import SORTS, M, S, Sort, V
-from ..language.terms import MARKS, Hole, Leaf, MarkSum, Term, leaves, operators, subterms
+from ..language.terms import (
+    DISTANCES,
+    MARKS,
+    Hole,
+    Leaf,
+    MarkSum,
+    Term,
+    leaves,
+    operators,
+    subterms,
+)
 from .rules import ARROWS, Rule, bound_scopes, parse_rules
 
 if TYPE_CHECKING:
@@ -310,11 +320,11 @@ def _statements(text: str) -> tuple[list[str], list[tuple[str, Term]]]:
             continue
         definition = re.match(r"(?:where\s+)?(C(?:_\d+)?)\s*=(?!>)", line)
         if definition and not any(a in line for a in ARROWS):
-            term = parse(line[definition.end() :])
-            foreign = [x.name for x in leaves(term) if x.name not in ("A", "1", "I", "J")]
+            term = parse(line[definition.end() :], {**TERM_NAMES, DISTANCES.name: DISTANCES})
+            foreign = [x.name for x in leaves(term) if x.name not in ("A", "1", "I", "J", "D")]
             if term.sort != M or foreign:
                 raise GrammarError(
-                    f"{definition[1]} must be a matrix made of A, 1, I and J: {line}"
+                    f"{definition[1]} must be a matrix made of A, 1, I, J and D: {line}"
                 )
             supports.append((definition[1], term))
         elif line.startswith("|") and productions:

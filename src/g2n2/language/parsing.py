@@ -21,6 +21,7 @@ from ..errors import ParseError, SortError
 from .operations import FUNCTIONS, OPERATIONS
 from .sorts import M, R, S, V
 from .terms import (
+    DISTANCES,
     FREE_VARIABLES,
     HOLLOW,
     IDENTITY,
@@ -52,6 +53,7 @@ GRAMMAR_NAMES: Vocabulary = {
     "S": Hole(S),
     "M": Hole(M),
     "C": Leaf("C", M),
+    "D": DISTANCES,
 }
 
 _CONTINUATION = ("·", "@", "×", "⊙", "*", "+", "−", "ᵀ", "a power", ")", "the end")

@@ -181,6 +181,8 @@ ONE = Leaf("1", V)
 IDENTITY = Leaf("I", M)
 HOLLOW = Leaf("J", M)
 """J of the paper's 2-IGN: 1·1ᵀ − I, ones off the diagonal."""
+DISTANCES = Leaf("D", M)
+"""Squared distances between nodes that have positions; rules may name it, terms of A may not."""
 
 FREE_VARIABLES: dict[str, Leaf] = {
     **{name: Leaf(name, M) for name in "MNP"},

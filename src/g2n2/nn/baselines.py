@@ -20,6 +20,7 @@ OF_GRAMMARS = (
     "preset",
     "functions",
     "pair_bias",
+    "pair_norm",
     "directed",
     "typical_size",
     "memory_budget",
@@ -73,6 +74,7 @@ def baseline(
     preset: str | Preset | None = None,
     functions: str | None = None,
     pair_bias: bool | None = None,
+    pair_norm: str | None = None,
     directed: bool | None = None,
     typical_size: float | None = None,
     memory_budget: int | None = None,
@@ -104,6 +106,7 @@ def baseline(
         preset: Of a network that is a grammar; its own where None.
         functions: Of a grammar: which memories have MLPs.
         pair_bias: Of a grammar: whether MLPs on M have biases.
+        pair_norm: Of a grammar: how M is normalised.
         directed: Of a grammar: give Aᵀ as an input too.
         typical_size: Of a grammar: mean number of nodes of the graphs to come.
         memory_budget: Of a grammar: bytes one pass may take.
@@ -125,6 +128,7 @@ def baseline(
         "preset": preset,
         "functions": functions,
         "pair_bias": pair_bias,
+        "pair_norm": pair_norm,
         "directed": directed,
         "typical_size": typical_size,
         "memory_budget": memory_budget,

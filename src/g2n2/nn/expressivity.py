@@ -64,9 +64,14 @@ class PygBatch:
 
 def relabelled(matrix: Adjacency, count: int, seed: Sequence[int]) -> list[Adjacency]:
     """Return the graph and `count - 1` random relabelings of it, the same for the same seed."""
-    rng = np.random.default_rng(seed)
-    orders = (rng.permutation(len(matrix)) for _ in range(count - 1))
+    _, *orders = relabelings(len(matrix), count, seed)
     return [matrix, *(matrix[np.ix_(order, order)] for order in orders)]
+
+
+def relabelings(nodes: int, count: int, seed: Sequence[int]) -> list[NDArray[np.int64]]:
+    """The orders of the nodes in the copies of `relabelled`, the first as they are."""
+    rng = np.random.default_rng(seed)
+    return [np.arange(nodes), *(rng.permutation(nodes) for _ in range(count - 1))]
 
 
 def build(make_model: MakeModel, seed: int, precision: Precision) -> Network:

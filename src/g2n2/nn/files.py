@@ -34,7 +34,7 @@ from ..language.registry import described, from_description
 from ..validation import Int, check
 from .baselines import WithoutEdgeFeatures
 from .model import G2N2, GrammarGNN
-from .supports import SpectralSupports
+from .supports import SpectralSupports, SquaredDistances
 
 FORMAT = 2
 """Raised whenever an older g2n2 could not read, or would misread, what is written.
@@ -206,7 +206,7 @@ def _plain(value: Any) -> Any:
 
 
 def _supports_options(supports: nn.Module | None) -> dict[str, Any] | None:
-    if supports is None:
+    if supports is None or type(supports) is SquaredDistances:  # made where a rule names D
         return None
     if type(supports) is not SpectralSupports:
         raise LoweringError(

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .model import GrammarGNN
 
-READ_IN_HALF = ("layers.", "embeddings.")
+READ_IN_HALF = ("layers.", "embeddings.", "trunk.", "trunk_embeddings.")
 
 
 class Copies:

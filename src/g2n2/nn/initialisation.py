@@ -21,16 +21,17 @@ def initialise(model: GrammarGNN) -> None:
     """
     if not model.plan.preset.normalised:
         return
-    for embedding in model.embeddings.values():
+    for embedding in (*model.trunk_embeddings.values(), *model.embeddings.values()):
         if isinstance(embedding, nn.Linear):
             _normal(embedding, 1.0)
+    layers = len(model.trunk) + len(model.layers)
     for module in model.modules():
         if isinstance(module, Select):
             for part in module.maps:
                 if isinstance(part, nn.Linear):
                     _normal(part, 1.0)
         elif isinstance(module, Update):
-            _mlp(module.mixer, last_gain=1.0 / math.sqrt(len(model.layers)))
+            _mlp(module.mixer, last_gain=1.0 / math.sqrt(layers))
         elif isinstance(module, Readout):
             _mlp(module.decision, last_gain=1.0)
             if module.straight is not None:

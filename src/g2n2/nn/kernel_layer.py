@@ -18,10 +18,22 @@ from torch.nn import functional
 
 from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
+from ..ops.graph_index import GraphIndex
 from ..ops.packing import Packing
 from ..ops.rule_kernels.spec import KernelRule, Kind
 from ..ops.side_stream import Branch
-from .layer import ApplyRule, Memories, PlannedLayer, Select, Update, in_dtype, linear_maps
+from .layer import (
+    SMALL,
+    ApplyRule,
+    Memories,
+    Normalise,
+    NormaliseGraph,
+    PlannedLayer,
+    Select,
+    Update,
+    in_dtype,
+    linear_maps,
+)
 
 ALIGNED = 8
 """Channels that library products like in multiples: 16 bytes in half precision."""
@@ -38,11 +50,12 @@ PLACES: dict[Kind, str] = {"product": "M", "hadamard": "M", "diagonal": "M", "co
 
 @dataclass(frozen=True, eq=False)
 class KernelLayer:
-    """How a layer is computed by `ops.selecting`, `ops.rule_kernels` and `ops.pair_mlp.rows`.
+    """How a layer is computed by `ops.selecting`, `ops.rule_kernels` and `ops.pair_mlp`.
 
     Attributes:
         layer: The layer.
-        selectors: Of each memory, in the order of the columns of its operands.
+        selectors: Of each memory, in the order of the columns of its operands; of the column memory
+            first those of diagonals.
         rules: All rules of both updates.
     """
 
@@ -61,8 +74,8 @@ class KernelLayer:
         rules: list[KernelRule] = []
         for letter, update in layer.updates.items():
             assert isinstance(update, Update), "the only kind that is plain"
-            skip = _kept(update)
-            end = (skip if "M" in layer.norms else skip + -skip % ALIGNED) if letter == "M" else 0
+            skip = _kept(update) if letter == "M" else 0
+            end, diagonals = skip if _norm_of_entries(layer, letter) else skip + -skip % ALIGNED, 0
             for step in update.steps:
                 rule = cast(ApplyRule, step)
                 kind = _kind(rule)
@@ -73,10 +86,16 @@ class KernelLayer:
                     own = selectors.setdefault(source, [])
                     starts[id(select)] = sum(_width(s) for s in own)
                     own.append(select)
-                width = _width(cast(Select, rule.selectors[0]))
+                width = _written(rule)
                 operands = tuple(starts[id(select)] for select in rule.selectors)
-                rules.append(KernelRule(kind, operands, end, width, rule.power))
-                end += width
+                to = diagonals if kind == "diagonal" else end
+                rules.append(KernelRule(kind, operands, to, width, rule.power))
+                if kind == "diagonal":
+                    diagonals += width
+                else:
+                    end += width
+            if not end:
+                return None
         every = [select for own in selectors.values() for select in own]
         known = set(layer.updates) == set(selectors)
         return cls(layer, selectors, tuple(rules)) if known and all(map(_linear, every)) else None
@@ -92,18 +111,22 @@ class KernelLayer:
             memory = memories[letter]
             with branch if letter == "V" else nullcontext():
                 weight = stacked(own).to(memory.dtype)
-                gain, small = _norm(self.layer, letter)
-                if gain is None:  # channels that are always zero
+                norm = _norm_of_entries(self.layer, letter)
+                by_graph = norm is None and letter in self.layer.norms
+                if by_graph:
+                    memory = cast(NormaliseGraph, self.layer.norms[letter]).on_rows(memory, packing)
+                if norm is None:  # channels that are always zero
                     memory, weight = aligned(memory), aligned(weight)
-                else:
-                    gain = gain.to(memory.dtype)
+                gain = None if norm is None else norm.weight.to(memory.dtype)
                 # The MLP of a matrix memory reads it beside the rules' outputs: it is put there.
-                room = linear_maps(self._updated("M").mixer)[0].in_features if letter == "M" else 0
+                room = self._room if letter == "M" and skips else 0
                 read[letter], selected[letter], kept[letter] = select(
-                    memory, gain, small, weight, room if skips else 0
+                    memory, gain, SMALL, weight, room
                 )
+                if by_graph or kept[letter].shape != memories[letter].shape:
+                    kept[letter] = memories[letter]
         branch.join()
-        matrix, column = apply(
+        matrix, column, along = apply(
             read["M"] if skips else None,
             selected["M"],
             selected.get("V"),
@@ -117,7 +140,7 @@ class KernelLayer:
             with branch:
                 parts = [read["V"], column] if self._updated("V").skips else [column]
                 new["V"] = self._mixed("V", torch.cat(parts, dim=-1), kept["V"], nodes)
-        new["M"] = self._mixed("M", matrix, kept["M"], pairs)
+        new["M"] = self._mixed("M", matrix, kept["M"], pairs, along, packing.index)
         branch.join()
         return new
 
@@ -131,18 +154,41 @@ class KernelLayer:
     def _updated(self, letter: str) -> Update:
         return cast(Update, self.layer.updates[letter])
 
-    def _mixed(self, letter: str, joined: Tensor, kept: Tensor, count: Tensor) -> Tensor:
-        from ..ops.pair_mlp.rows import mix_rows
+    @property
+    def _room(self) -> int:
+        """Channels of the matrix memory and of the rules' outputs beside it."""
+        kinds = ("product", "hadamard")
+        return _kept(self._updated("M")) + sum(r.width for r in self.rules if r.kind in kinds)
 
-        update = self._updated(letter)
+    def _mixed(
+        self,
+        letter: str,
+        joined: Tensor,
+        kept: Tensor,
+        count: Tensor,
+        along: Tensor | None = None,
+        index: GraphIndex | None = None,
+    ) -> Tensor:
+        from ..ops.pair_mlp.triton import mix_rows
+
+        update, diagonals = self._updated(letter), 0 if along is None else along.shape[1]
+        along = along if diagonals else None
         (w1, b1), (w2, b2) = (in_dtype(part, joined.dtype) for part in linear_maps(update.mixer))
-        if joined.shape[-1] > w1.shape[1]:  # the memory came with channels that are always zero
-            skip = _kept(update)
-            w1 = torch.cat([aligned(w1[:, :skip]), w1[:, skip:]], dim=1)
+        skip, wide = _kept(update), joined.shape[1] + diagonals
+        kinds = [_kind(cast(ApplyRule, step)) for step in update.steps]
+        behind = kinds == sorted(kinds, key="diagonal".__eq__)
+        if wide > w1.shape[1] or not behind:
+            # The memory came with channels that are always zero; or diagonals, which are last.
+            steps = [_written(step) for step in update.steps]
+            memory, *outputs = w1.split_with_sizes([skip, *steps], dim=1)
+            memory = aligned(memory) if wide > w1.shape[1] else memory
+            order = sorted(range(len(kinds)), key=lambda k: kinds[k] == "diagonal")
+            w1 = torch.cat([memory, *(outputs[k] for k in order)], dim=1)
         if len(w1) % ALIGNED:  # units that are always zero
             w1, w2 = aligned(w1.T).T, aligned(w2)
             b1 = None if b1 is None else aligned(b1)
-        return mix_rows(joined, (w1, b1), (w2, b2), count, kept if update.residual else None)
+        residual = kept if update.residual else None
+        return mix_rows(joined, (w1, b1), (w2, b2), count, residual, along, index)
 
 
 def aligned(values: Tensor) -> Tensor:
@@ -188,14 +234,19 @@ def _width(select: Select) -> int:
     return cast(nn.Linear, select.maps[-1]).out_features if len(select.maps) == 1 else 0
 
 
+def _written(step: nn.Module) -> int:
+    """Channels a rule writes."""
+    return _width(cast(Select, cast(ApplyRule, step).selectors[0]))
+
+
 def _kept(update: Update) -> int:
     """Channels of the memory itself among the inputs of its MLP."""
-    outputs = sum(_width(cast(Select, cast(ApplyRule, s).selectors[0])) for s in update.steps)
+    outputs = sum(map(_written, update.steps))
     return linear_maps(update.mixer)[0].in_features - outputs if update.skips else 0
 
 
-def _norm(layer: PlannedLayer, letter: str) -> tuple[Tensor | None, float]:
-    if letter not in layer.norms:
-        return None, 0.0
-    norm = cast(nn.RMSNorm, layer.norms[letter])
-    return norm.weight, norm.eps or 0.0
+def _norm_of_entries(layer: PlannedLayer, letter: str) -> Normalise | None:
+    """The norm that the kernel of the selectors computes."""
+    if letter not in layer.norms or isinstance(layer.norms[letter], NormaliseGraph):
+        return None
+    return cast(Normalise, layer.norms[letter])

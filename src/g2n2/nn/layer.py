@@ -14,6 +14,8 @@ from ..compiler.lowering import Constants, lower, sums_over_nodes
 from ..compiler.plan import LayerPlan, Linear, MemoryUpdate, RuleStep, Selector
 from ..compiler.presets import Preset
 from ..language.sorts import M, S, Sort
+from ..ops import packed
+from ..ops.packing import Packing
 
 Memories = dict[str, Tensor]
 """The memory of each variable, by its letter: M `[B, N, N, S]`, V and R `[B, N, F]`, S `[B, K]`."""
@@ -58,15 +60,37 @@ def linear_maps(mixer: nn.Sequential) -> list[nn.Linear]:
     return [part for part in mixer if isinstance(part, nn.Linear)]
 
 
-class Normalise(nn.RMSNorm):
+class Normalise(nn.Module):
     """Divide every entry's channels by their root mean square, in the dtype they come in.
 
     Autocast leaves the weight in float32, and no fused kernel takes that beside bfloat16.
     """
 
-    def forward(self, value: Tensor) -> Tensor:
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, value: Tensor, constants: Constants) -> Tensor:
         weight = self.weight.to(value.dtype)
-        return nn.functional.rms_norm(value, self.normalized_shape, weight, self.eps)
+        return nn.functional.rms_norm(value, weight.shape, weight, SMALL)
+
+    def on_rows(self, rows: Tensor, packing: Packing) -> Tensor:
+        """The same for packed rows."""
+        return packed.rms_norm(rows, self.weight.to(rows.dtype), SMALL)
+
+
+class NormaliseGraph(Normalise):
+    """Divide all entries of a graph's matrices by the root mean square of them all."""
+
+    def forward(self, value: Tensor, constants: Constants) -> Tensor:
+        wide = value.to(torch.promote_types(value.dtype, torch.float32))
+        numbers = constants["1/√n"].to(wide.dtype) ** -4 * value.shape[-1]
+        mean = wide.square().sum((1, 2, 3)) / numbers
+        scale = (mean + SMALL).rsqrt().to(value.dtype)
+        return value * scale.view(-1, 1, 1, 1) * self.weight.to(value.dtype)
+
+    def on_rows(self, rows: Tensor, packing: Packing) -> Tensor:
+        return packed.graph_norm(rows, self.weight.to(rows.dtype), SMALL, packing)
 
 
 class Select(nn.Module):
@@ -181,13 +205,20 @@ class PlannedLayer(nn.Module):
             }
         )
         self.norms = nn.ModuleDict(
-            {sort.letter: Normalise(width, eps=SMALL) for sort, width in plan.norms}
+            {
+                sort.letter: (
+                    NormaliseGraph(width)
+                    if sort == M and preset.pair_norm == "graph"
+                    else Normalise(width)
+                )
+                for sort, width in plan.norms
+            }
         )
 
     def forward(self, memories: Memories, constants: Constants) -> Memories:
         read = dict(memories)
         for letter, norm in self.norms.items():
-            read[letter] = norm(memories[letter])
+            read[letter] = norm(memories[letter], constants)
         new: Memories = {}
         for letter, update in self.updates.items():
             new[letter] = update(memories, read, new, constants)

@@ -1,7 +1,7 @@
 """Marked copies: one copy of a graph for each vertex that Σv puts its mark on.
 
-A copy is one more graph of the batch, with a node feature that is 1 at the marked vertex. Which
-vertices are marked:
+A copy is one more graph of the batch, with a column that is 1 at the marked vertex. Which vertices
+are marked:
 
 - `all`: every one, as the grammar says.
 - `orbits`: one of each orbit of the graph's automorphisms, counted as often as the orbit has
@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,8 @@ from torch.utils.checkpoint import checkpoint
 from ..compiler.marks import MarkPlan, Marks
 from ..compiler.presets import Preset
 from ..graphs.symmetry import orbits
-from .layer import ACTIVATIONS, linear
+from ..ops.precision import without_autocast
+from .layer import ACTIVATIONS, Memories, linear
 
 REMEMBERED = 2**18
 """Graphs whose orbits are remembered."""
@@ -44,7 +45,7 @@ class MarkedCopies:
     Attributes:
         graph: `[C]` the graph of each copy, ascending.
         vertex: `[C]` its marked vertex.
-        weight: `[C]` how many vertices it stands for.
+        weight: `[C]` how many vertices it stands for; 0 for a copy that is none.
     """
 
     graph: Tensor
@@ -59,36 +60,108 @@ class MarkedCopies:
         parts = (torch.split(t, most) for t in (self.graph, self.vertex, self.weight))
         return [MarkedCopies(*part) for part in zip(*parts, strict=True)]
 
-    def of(self, batch: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """The copies of a batch: adjacency, nodes with one more column, edges and mask."""
-        adjacency, nodes, edges, mask = (tensor.index_select(0, self.graph) for tensor in batch)
-        nodes = torch.cat([nodes, self.column(mask.shape[1], nodes.dtype)], dim=-1)
-        return adjacency, nodes, edges, mask
-
-    def column(self, nodes: int, dtype: torch.dtype) -> Tensor:
-        """`[C, N, 1]` the mark of each copy as a column."""
-        places = torch.arange(nodes, device=self.vertex.device)
-        return (places == self.vertex.unsqueeze(1)).to(dtype).unsqueeze(-1)
-
     def summed(self, values: Tensor, graphs: int) -> Tensor:
         """`[G, K]` the sum over each graph's copies of `[C, K]`."""
         weighted = values * self.weight.to(values.dtype).unsqueeze(1)
         return values.new_zeros(graphs, values.shape[1]).index_add(0, self.graph, weighted)
 
 
-def choose_marks(marks: Marks, batch: Sequence[Tensor], training: bool = False) -> MarkedCopies:
-    """The marked copies of a batch: adjacency, features of nodes and of edges, mask."""
-    adjacency, nodes, edges, mask = batch
+class Markable(Protocol):
+    """Graphs of which copies can be marked: padded ones below, packed ones in `marked_rows`."""
+
+    @property
+    def count(self) -> int:
+        """How many graphs."""
+
+    @property
+    def most(self) -> int:
+        """Nodes of the largest."""
+
+    def choose(self, marks: Marks, training: bool) -> MarkedCopies:
+        """The copies there are."""
+
+    def copies(self, chosen: MarkedCopies) -> Self:
+        """Some of them."""
+
+    def read(self) -> Tensor:
+        """`[G, P]` what the network reads out of each graph."""
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedGraphs:
+    """A padded batch: the reference.
+
+    Attributes:
+        features: What is read out of memories that start with those shared by all copies; given
+            adjacency, columns of marks, mask and memories.
+        adjacency: `[B, N, N]`.
+        nodes: `[B, N, F]` their features, and a column for each mark.
+        edges: `[B, N, N, E]`.
+        mask: `[B, N]`.
+        memories: What the copies of a graph share.
+        marks: Marks so far.
+    """
+
+    features: Callable[[Tensor, Tensor, Tensor, Memories], Tensor]
+    adjacency: Tensor
+    nodes: Tensor
+    edges: Tensor
+    mask: Tensor
+    memories: Memories
+    marks: int = 0
+
+    @property
+    def count(self) -> int:
+        return len(self.mask)
+
+    @property
+    def most(self) -> int:
+        return self.mask.shape[1]
+
+    def choose(self, marks: Marks, training: bool) -> MarkedCopies:
+        if isinstance(marks, int) and training:
+            weight = drawn_weights(marks, self.mask)
+        else:
+            weight = mark_weights(marks, self.adjacency, self.nodes, self.edges, self.mask)
+        graph, vertex = weight.nonzero(as_tuple=True)
+        return MarkedCopies(graph, vertex, weight[graph, vertex])
+
+    def copies(self, chosen: MarkedCopies) -> PaddedGraphs:
+        adjacency, nodes, edges, mask = (
+            tensor.index_select(0, chosen.graph)
+            for tensor in (self.adjacency, self.nodes, self.edges, self.mask)
+        )
+        places = torch.arange(self.most, device=mask.device)
+        column = (places == chosen.vertex.unsqueeze(1)).to(nodes.dtype).unsqueeze(-1)
+        nodes = torch.cat([nodes, column], dim=-1)
+        memories = {x: rows.index_select(0, chosen.graph) for x, rows in self.memories.items()}
+        return PaddedGraphs(self.features, adjacency, nodes, edges, mask, memories, self.marks + 1)
+
+    def read(self) -> Tensor:
+        columns = self.nodes[..., self.nodes.shape[-1] - self.marks :]
+        return self.features(self.adjacency, columns, self.mask, self.memories)
+
+
+def mark_weights(
+    marks: Marks, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor
+) -> Tensor:
+    """`[B, N]` how many vertices a mark on each vertex stands for; 0 where there is none.
+
+    Where marks are drawn in training, these are the ones they are drawn from.
+    """
     if marks == "orbits":
-        weight = _orbit_sizes(adjacency, nodes, edges, mask)
-    elif marks == "heavy":
-        weight = _inner(adjacency, mask).to(adjacency.dtype)
-    elif isinstance(marks, int) and training:
-        weight = _drawn(marks, mask).to(adjacency.dtype)
-    else:
-        weight = mask.to(adjacency.dtype)
-    graph, vertex = weight.nonzero(as_tuple=True)
-    return MarkedCopies(graph, vertex, weight[graph, vertex])
+        return _orbit_sizes(adjacency, nodes, edges, mask)
+    if marks == "heavy":
+        return _inner(adjacency, mask).to(adjacency.dtype)
+    return mask.to(adjacency.dtype)
+
+
+def drawn_weights(count: int, mask: Tensor) -> Tensor:
+    """`[B, N]` n/K for each of K vertices drawn from the n of each graph."""
+    sizes = mask.sum(1, keepdim=True)
+    keys = torch.rand(mask.shape, device=mask.device).masked_fill(~mask, 2.0)
+    ranks = keys.argsort(1).argsort(1)
+    return ((ranks < count) & mask) * (sizes / sizes.clamp(min=1, max=count))
 
 
 def _inner(adjacency: Tensor, mask: Tensor) -> Tensor:
@@ -97,15 +170,6 @@ def _inner(adjacency: Tensor, mask: Tensor) -> Tensor:
     joined = joined & ~torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
     inner = joined.sum(2) > 1
     return mask & (inner | ~(joined & inner.unsqueeze(1)).any(2))
-
-
-def _drawn(count: int, mask: Tensor) -> Tensor:
-    """`[B, N]` n/K for each of K vertices drawn from the n of each graph."""
-    sizes = mask.sum(1, keepdim=True)
-    keys = torch.rand(mask.shape, device=mask.device).masked_fill(~mask, 2.0)
-    ranks = keys.argsort(1).argsort(1)
-    drawn = (ranks < count) & mask
-    return drawn * (sizes / sizes.clamp(max=count))
 
 
 def _orbit_sizes(adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
@@ -121,12 +185,35 @@ def _orbit_sizes(adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) 
 
 def _sizes_of(pairs: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:
     """`[n]` orbit sizes at first vertices; remembered, as training sees each graph many times."""
-    key = hashlib.blake2b(pairs.tobytes(), digest_size=16).digest() + repr(pairs.shape).encode()
+    key = _key(pairs)
     if key not in _remembered:
         if len(_remembered) >= REMEMBERED:
             _remembered.clear()
         _remembered[key] = np.bincount(orbits(pairs), minlength=len(pairs))
     return _remembered[key]
+
+
+def _key(pairs: npt.NDArray[np.generic]) -> bytes:
+    return hashlib.blake2b(pairs.tobytes(), digest_size=16).digest() + repr(pairs.shape).encode()
+
+
+def remember_orbits(
+    pairs: npt.NDArray[np.generic], orders: Sequence[npt.NDArray[np.int64]], marks: int = 1
+) -> None:
+    """Compute the orbits of a graph once for all its relabelled copies.
+
+    Args:
+        pairs: `[n, n, E]` what a network reads of each pair, A first.
+        orders: For each copy the vertex that stands in each place.
+        marks: How many marks the network has; inside the first, the orbits of each marked copy.
+    """
+    sizes = _sizes_of(pairs)
+    for order in orders:
+        _remembered[_key(np.ascontiguousarray(pairs[np.ix_(order, order)]))] = sizes[order]
+    for vertex in np.flatnonzero(sizes) if marks > 1 else ():
+        mark = np.zeros_like(pairs[..., :1])
+        mark[vertex, vertex] = 1
+        remember_orbits(np.concatenate([pairs, mark], axis=-1), orders, marks - 1)
 
 
 class SumsOverMarks(nn.Module):
@@ -145,39 +232,35 @@ class SumsOverMarks(nn.Module):
             for maps in plan.mixers
         )
 
-    def forward(
-        self, features: Callable[..., Tensor], at_once: int, batch: Sequence[Tensor]
-    ) -> Tensor:
-        """`[B, K]` what is known of each graph of a batch.
+    def forward(self, graphs: Markable, at_once: int | None) -> Tensor:
+        """`[B, K]` what is known of each graph.
 
         Args:
-            features: What is read out of marked copies, given as the batch is.
-            at_once: Copies that are computed together.
-            batch: Adjacency, features of nodes and of edges, mask.
+            graphs: The graphs.
+            at_once: Copies that are computed together; None for all.
         """
-        return self._summed(len(self.mixers), features, at_once, batch)
+        return self._summed(len(self.mixers), graphs, at_once)
 
-    def _summed(
-        self, depth: int, features: Callable[..., Tensor], at_once: int, batch: Sequence[Tensor]
-    ) -> Tensor:
+    def _summed(self, depth: int, graphs: Markable, at_once: int | None) -> Tensor:
         """The sum over the mark that has `depth - 1` marks inside it."""
         if not depth:
-            return features(*batch)
-        mask = batch[-1]
+            return graphs.read()
         mixer = cast(nn.Sequential, self.mixers[depth - 1])
-        copies = choose_marks(self.plan.chosen, batch, self.training)
-        parts = copies.chunks(max(1, at_once // mask.shape[1] ** (depth - 1)))
+        copies = graphs.choose(self.plan.chosen, self.training)
+        parts = [copies]
+        if at_once is not None:
+            parts = copies.chunks(max(1, at_once // graphs.most ** (depth - 1)))
         again = len(parts) > 1 and torch.is_grad_enabled()
 
         def values(part: MarkedCopies) -> Tensor:
-            value = self._summed(depth - 1, features, at_once, part.of(batch))
-            if len(mixer):
-                value = mixer(value.to(cast(nn.Linear, mixer[0]).weight.dtype))
-            return part.summed(value, len(mask))
+            value = self._summed(depth - 1, graphs.copies(part), at_once)
+            with without_autocast(value.device.type):
+                if len(mixer):
+                    value = mixer(value.to(cast(nn.Linear, mixer[0]).weight.dtype))
+                return part.summed(value, graphs.count)
 
-        total = mask.new_zeros((), dtype=batch[0].dtype)
-        for part in parts:
-            total = total + (
-                checkpoint(values, part, use_reentrant=False) if again else values(part)
-            )
+        sums = [checkpoint(values, x, use_reentrant=False) if again else values(x) for x in parts]
+        total: Tensor = sums[0]
+        for more in sums[1:]:
+            total = total + more
         return total / self.unit

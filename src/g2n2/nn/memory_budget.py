@@ -79,9 +79,11 @@ def estimate(
     A takes memory for its `entries`; where it is dense (None) it is `[B, N, N]`, as the edge
     features are.
     """
-    plan = model.plan
+    plan, trunk = model.plan, 0
     if plan.marks:  # copies are computed some at a time
         copies = count * nodes ** len(plan.marks.names)
+        before = NetworkCost(plan, count, nodes).trunk
+        trunk = before.activation_bytes(bytes_each) if before is not None else 0
         plan, count = replace(plan, marks=None), min(copies, copies_at_once(model, nodes))
     cost = NetworkCost(plan, count, nodes)
     if entries is None:
@@ -94,7 +96,7 @@ def estimate(
     largest = max(part.activations for part in cost.parts.values()) * bytes_each
     largest -= max(in_chunks, default=0)
     kept_bytes = cost.activation_bytes(bytes_each) - sum(in_chunks) if training else 0
-    return batch + largest + kept_bytes
+    return batch + largest + kept_bytes + trunk
 
 
 def copies_at_once(model: GrammarGNN, nodes: int) -> int:

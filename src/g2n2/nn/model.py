@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from ..compiler.columns import columns_only, on_either
 from ..compiler.costs import NetworkCost
 from ..compiler.grammar_to_plan import plan_network, undefined_supports
-from ..compiler.lowering import Constants, lower
+from ..compiler.lowering import Constants, columns_only, lower, on_either
 from ..compiler.marks import Marks
 from ..compiler.plan import NetworkPlan
 from ..compiler.presets import Preset
@@ -23,19 +22,19 @@ from ..data.pyg_fields import pyg_data, pyg_shape
 from ..errors import DataError, LoweringError, ShapeError
 from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..grammars.grammar import Grammar
-from ..language.terms import Leaf, subterms
+from ..language.terms import DISTANCES, Leaf, subterms
 from ..ops.precision import without_autocast
 from .batch_checks import validate_batch
 from .initialisation import initialise
 from .input_memories import input_memories
 from .layer import ApplyRule, Memories, PlannedLayer, linear
 from .lazy_constants import LazyConstants
-from .marks import SumsOverMarks
+from .marks import PaddedGraphs, SumsOverMarks
 from .memory_budget import copies_at_once, refuse_over_budget
 from .packed import PackedNetwork
 from .pyg_layout import as_pyg
 from .readout import Readout, SentenceRule
-from .supports import SpectralSupports
+from .supports import GIVEN_WITH_BATCHES, SquaredDistances
 
 if TYPE_CHECKING:
     from ..verdict import Verdict
@@ -75,7 +74,7 @@ class GrammarGNN(nn.Module):
         context: Append what is read out of the whole graph to every node or edge.
         directed: Give Aᵀ as an input too, which directed graphs need.
         supports: A module (adjacency `[B, N, N]`, mask) -> `[B, N, N, k]` that gives the values
-            of supports without a definition.
+            of supports without a definition; D, the squared distances, needs none.
         typical_size: Mean number of nodes of the graphs to come; scales sums in `modern`.
         memory_budget: Bytes one forward and backward pass may take; what is free where None.
         backend: `reference` as the plan reads, `packed` on rows without padding, with kernels for
@@ -84,8 +83,12 @@ class GrammarGNN(nn.Module):
         functions: `mlp` for an MLP on every memory; `free` only where it adds nothing to the words
             of the grammar, and linear maps elsewhere.
         pair_bias: Whether MLPs on M have biases; the preset's where None.
+        pair_norm: How `modern` reads M: normalised for each `entry` or by one number for each
+            `graph`, or as it is (`none`); the preset's where None.
         marks: For a grammar with marks (r-G_L3Σ), the vertices that are marked: `all`, `orbits`,
             `heavy`, or how many are drawn in training; see `g2n2.nn.marks`.
+        trunk: For a grammar with marks, layers before the marks, which all copies of a graph
+            share.
 
     What was asked for stays in `options`; `formula` is the text of the formula written into the
     weights, if one was.
@@ -120,7 +123,9 @@ class GrammarGNN(nn.Module):
         pooling: str | Mapping[str, str] | None = None,
         functions: str = "mlp",
         pair_bias: bool | None = None,
+        pair_norm: str | None = None,
         marks: Marks = "all",
+        trunk: int = 0,
     ) -> None:
         super().__init__()
         self.options: dict[str, Any] = {
@@ -135,10 +140,12 @@ class GrammarGNN(nn.Module):
             "pooling": pooling,
             "functions": functions,
             "pair_bias": pair_bias,
+            "pair_norm": pair_norm,
             "decision": decision,
             "context": context,
             "directed": directed,
             "marks": marks,
+            "trunk": trunk,
         }
         given = supports is not None
 
@@ -152,6 +159,8 @@ class GrammarGNN(nn.Module):
         self.memory_budget = memory_budget
         self.estimates: dict[tuple[int | None, ...], int] = {}
         self.backend = known_backend(backend)
+        if supports is None and DISTANCES.name in undefined_supports(self.plan.words):
+            supports = SquaredDistances()
         self.supports = supports
         self._build(self.plan)
         initialise(self)
@@ -163,13 +172,17 @@ class GrammarGNN(nn.Module):
         steps = [*(step for update in updates for step in update.steps), *plan.readout.steps]
         bodies = [step.rule.body for step in steps]
         named = {leaf.name for body in bodies for leaf in subterms(body) if isinstance(leaf, Leaf)}
-        self.names_adjacency = bool(named - {"1", "I", "J"})
+        self.names_adjacency = bool(named - {"1", "I", "J"} or plan.marks)
         self.words = {name: lower(term) for name, term in plan.inputs.terms}
         self.embeddings = nn.ModuleDict(
             {sort.letter: linear(part) for sort, part in plan.embeddings}
         )
-        layers = [PlannedLayer(layer, plan.preset) for layer in plan.layers]
-        self.layers = nn.ModuleList(layers)
+        self.layers, self.trunk = (
+            nn.ModuleList(PlannedLayer(layer, plan.preset) for layer in layers)
+            for layers in (plan.layers, plan.trunk)
+        )
+        first = plan.marks.embeddings if plan.marks else ()
+        self.trunk_embeddings = nn.ModuleDict({sort.letter: linear(part) for sort, part in first})
         self.packed = PackedNetwork(self)
         self.readout = Readout(plan.readout, plan.preset, self.typical_size)
         self.marks: SumsOverMarks | None = None
@@ -221,7 +234,8 @@ class GrammarGNN(nn.Module):
         count, nodes = pyg_shape(data)
         sparse = self.columns_only and nodes >= LARGE and data.edge_index is not None
         refuse_over_budget(self, count, nodes, data.edge_index.shape[-1] if sparse else None)
-        return GraphBatch.from_pyg(data, columns_only=self.columns_only)
+        squared = isinstance(self.supports, SquaredDistances)
+        return GraphBatch.from_pyg(data, columns_only=self.columns_only, squared=squared)
 
     def fitted(self, batch: AnyBatch) -> AnyBatch:
         """The batch, if it fits this network.
@@ -259,7 +273,7 @@ class GrammarGNN(nn.Module):
         """The four tensors of a batch that fits this network, or five where supports are known."""
         batch = self.fitted(batch)
         four = batch.adjacency, batch.nodes, batch.edges, batch.mask
-        if batch.designed is None or not isinstance(self.supports, SpectralSupports):
+        if batch.designed is None or not isinstance(self.supports, GIVEN_WITH_BATCHES):
             return four
         return *four, batch.designed
 
@@ -272,22 +286,36 @@ class GrammarGNN(nn.Module):
         designed: Tensor | None = None,
     ) -> Tensor:
         """Tensors in, tensors out: what is compiled and exported."""
-        if self.marks is not None:
-            at_once = copies_at_once(self, mask.shape[1])
-            read = self.marks(self.features, at_once, (adjacency, nodes, edges, mask))
-            with without_autocast(mask.device.type):
-                return self.readout.decide(read)
         if self.packs:
             return self.packed(adjacency, nodes, edges, mask, designed)
+        if self.marks is not None:
+            return self._marked(self.marks, adjacency, nodes, edges, mask)
         return self.read_out(*self.final(adjacency, nodes, edges, mask, designed), mask)
 
-    def features(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
-        """`[B, P]` what is read out of graphs before the decision layers."""
-        if self.packs:
-            graphs = self.packed.pack(adjacency, nodes, edges, mask)
-            rows = self.packed.features(self.packed.run(graphs), graphs)
-            return rows.index_select(0, graphs.packing.caller.argsort())
-        memories, constants = self.final(adjacency, nodes, edges, mask)
+    def _marked(
+        self, marks: SumsOverMarks, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor
+    ) -> Tensor:
+        """Outputs of a network with marks."""
+        constants = self.constants(adjacency, mask)
+        shared = input_memories(self.plan.inputs.unmarked, self.words, nodes, edges, constants)
+        shared = self._through(self.trunk_embeddings, self.trunk, shared, constants, mask)
+        graphs = PaddedGraphs(self._read_copies, adjacency, nodes, edges, mask, shared)
+        features = marks(graphs, copies_at_once(self, mask.shape[1]))
+        with without_autocast(mask.device.type):
+            return self.readout.decide(features)
+
+    def _read_copies(
+        self, adjacency: Tensor, columns: Tensor, mask: Tensor, shared: Memories
+    ) -> Tensor:
+        """`[C, P]` what is read out of marked copies, given the columns of their marks."""
+        constants = self.constants(adjacency, mask)
+        none = columns.new_zeros(())
+        seeds = input_memories(self.plan.inputs.marked, self.words, columns, none, constants)
+        first = {
+            letter: torch.cat([x[letter] for x in (shared, seeds) if letter in x], dim=-1)
+            for letter in dict.fromkeys((*shared, *seeds))
+        }
+        memories = self._through(self.embeddings, self.layers, first, constants, mask)
         with without_autocast(mask.device.type):
             return self.readout.features(memories, mask, constants)
 
@@ -314,20 +342,26 @@ class GrammarGNN(nn.Module):
             memories = self.packed.run(graphs, depth)
             return self.packed.unpacked_memories(memories, graphs, mask), constants
         memories = input_memories(self.plan.inputs, self.words, nodes, edges, constants)
-        return self._run(memories, constants, mask, depth), constants
+        layers = self.layers[:depth]
+        return self._through(self.embeddings, layers, memories, constants, mask), constants
 
-    def _run(
-        self, memories: Memories, constants: LazyConstants, mask: Tensor, depth: int | None
+    def _through(
+        self,
+        embeddings: nn.ModuleDict,
+        layers: nn.ModuleList,
+        memories: Memories,
+        constants: LazyConstants,
+        mask: Tensor,
     ) -> Memories:
-        """The memories after `depth` layers, as the layers are written.
+        """The memories after some layers, as the layers are written.
 
         Under autocast the layers run in its dtype. The embedding does not: distances need more
         digits than a half-precision input has.
         """
         with without_autocast(mask.device.type):
-            for letter, embed in self.embeddings.items():
+            for letter, embed in embeddings.items():
                 memories[letter] = embed(memories[letter])
-        for number, layer in enumerate(list(self.layers)[:depth]):
+        for number, layer in enumerate(layers):
             if number and self.plan.preset.between:
                 memories = {letter: value.relu() for letter, value in memories.items()}
             memories = layer(memories, constants)
@@ -449,6 +483,7 @@ class G2N2(GrammarGNN):
         pooling: str | Mapping[str, str] | None = None,
         functions: str = "mlp",
         pair_bias: bool | None = None,
+        pair_norm: str | None = None,
         decision: tuple[int, ...] | None = None,
         context: bool = False,
         directed: bool = False,
@@ -470,6 +505,7 @@ class G2N2(GrammarGNN):
             pooling=pooling,
             functions=functions,
             pair_bias=pair_bias,
+            pair_norm=pair_norm,
             decision=decision,
             context=context,
             directed=directed,

@@ -29,5 +29,4 @@ class OnInputs(nn.Module):
 
     def forward(self, *inputs: Any) -> Tensor:
         packed = self.model.packed
-        graphs = packed.from_inputs(*inputs)
-        return packed.outputs(packed.run(graphs), graphs)
+        return packed.on_graphs(packed.from_inputs(*inputs))

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..compiler.lowering import Lowered, lower
+from ..data.capacities import Room
 from ..data.packed_batch import PackedBatch
 from ..language.sorts import M, V
 from ..language.terms import A, Apply, Hole
@@ -33,6 +34,7 @@ from .layer import (
     ApplyRule,
     BilinearUpdate,
     Memories,
+    Normalise,
     PlannedLayer,
     Select,
     Update,
@@ -41,7 +43,9 @@ from .layer import (
     through,
 )
 from .lazy_constants import LazyConstants
-from .supports import SpectralSupports
+from .marked_rows import RowGraphs, weights_of
+from .memory_budget import copies_at_once
+from .supports import GIVEN_WITH_BATCHES
 
 if TYPE_CHECKING:
     from .model import GrammarGNN
@@ -85,6 +89,9 @@ class PackedGraphs:
         entries: For a sparse A, where its entries are once they are sorted by block.
         kernels: Whether the kernels for small graphs compute what they can.
         tiled: Whether those for graphs of several tiles do.
+        marks: `[Q]` how many vertices a mark on each node stands for, where there are marks.
+        features: Of nodes and of pairs, where the orbits of marked copies need them.
+        room: Of the marked copies, where only the device counts them.
     """
 
     packing: Packing
@@ -94,6 +101,9 @@ class PackedGraphs:
     entries: Tensor | None = None
     kernels: bool = False
     tiled: bool = False
+    marks: Tensor | None = None
+    features: tuple[Tensor, Tensor] | None = None
+    room: Room | None = None
 
     @cached_property
     def sparse(self) -> Tensor | None:
@@ -204,8 +214,8 @@ class PackedRule:
             rule = KernelRule("product", (0, width), 0, width, self.rule.power)
         else:
             rule = KernelRule("column", (0, 0), 0, column.shape[1], self.rule.power)
-        value = apply(None, matrices, column, packing.scale, [rule], packing.index)
-        return value[0] if column is None else value[1]
+        pairs, columns, _ = apply(None, matrices, column, packing.scale, [rule], packing.index)
+        return pairs if column is None else columns
 
     def _by_tiles(self, operands: Sequence[Tensor], graphs: PackedGraphs) -> Tensor:
         """M·M, M·v or A·v on graphs of several tiles."""
@@ -266,9 +276,7 @@ class PackedLayer:
             return self.by_kernels(memories, graphs.packing)
         read = dict(memories)
         for letter, norm in self.layer.norms.items():
-            value, norm = memories[letter], cast(nn.RMSNorm, norm)
-            gain = norm.weight.to(value.dtype)
-            read[letter] = packed.rms_norm(value, gain, norm.eps or 0.0)
+            read[letter] = cast(Normalise, norm).on_rows(memories[letter], graphs.packing)
         operands: dict[int, Tensor] = {}
         for letter, selectors in self.selectors.items():
             operands |= _selected(read[letter], selectors)
@@ -300,7 +308,10 @@ class PackedNetwork:
 
     def __init__(self, model: GrammarGNN) -> None:
         self.model = model
-        self.layers = [PackedLayer(cast(PlannedLayer, layer)) for layer in model.layers]
+        self.layers, self.trunk_layers = (
+            [PackedLayer(cast(PlannedLayer, layer)) for layer in layers]
+            for layers in (model.layers, model.trunk)
+        )
 
     def __call__(
         self,
@@ -312,7 +323,7 @@ class PackedNetwork:
     ) -> Tensor:
         """Outputs for a padded batch, zero at the padding."""
         graphs = self.pack(adjacency, nodes, edges, mask, designed)
-        value = self.outputs(self.run(graphs), graphs)
+        value = self.on_graphs(graphs)
         letter = OUTPUT_ROWS[self.model.plan.readout.task]
         if graphs.entries is not None and letter == "M":
             return value.index_select(0, graphs.entries.argsort())
@@ -320,12 +331,21 @@ class PackedNetwork:
 
     def on_batch(self, batch: PackedBatch) -> Tensor:
         """Outputs for a batch of rows, one row for each graph, node or pair."""
-        graphs = self.of_batch(batch)
-        return self.outputs(self.run(graphs), graphs)
+        return self.on_graphs(self.of_batch(batch))
+
+    def on_graphs(self, graphs: PackedGraphs) -> Tensor:
+        """Outputs for a batch."""
+        marks = self.model.marks
+        if marks is None:
+            return self.outputs(self.run(graphs), graphs)
+        at_once = None if graphs.room else copies_at_once(self.model, graphs.packing.most)
+        features = marks(RowGraphs.of(self, graphs), at_once)
+        with without_autocast(graphs.packing.device.type):
+            return self.model.readout.decide(features)
 
     def of_batch(self, batch: PackedBatch) -> PackedGraphs:
         """What layers read of a batch of rows."""
-        known = isinstance(self.model.supports, SpectralSupports)
+        known = isinstance(self.model.supports, GIVEN_WITH_BATCHES)
         designed = batch.designed if known else None
         return self.from_rows(batch.packing, batch.nodes, batch.adjacency, batch.edges, designed)
 
@@ -356,9 +376,15 @@ class PackedNetwork:
         designed: Tensor | None = None,
     ) -> PackedGraphs:
         """The batch of `[Q, F]` node features, `[P, 1]` entries of A and `[P, E]` edge features."""
-        constants = self._constants(packing, adjacency, designed)
+        constants = self.constants(packing, adjacency, designed)
         inputs = zip(packing.views(nodes, "V"), packing.views(edges, "M"), constants, strict=True)
-        return PackedGraphs(packing, self._first(inputs, packing), constants, adjacency)
+        graphs = PackedGraphs(packing, self._first(inputs, packing), constants, adjacency)
+        plan = self.model.plan.marks
+        if plan is None:
+            return graphs
+        marks = weights_of(plan.chosen, packing, adjacency, nodes, edges)
+        nested = plan.chosen == "orbits" and len(plan.names) > 1
+        return replace(graphs, marks=marks, features=(nodes, edges) if nested else None)
 
     def from_sparse(self, adjacency: Tensor, nodes: Tensor, packing: Packing) -> PackedGraphs:
         """The batch of a sparse `[B, N, N]`; blocks are runs, and no pair has a row."""
@@ -374,15 +400,22 @@ class PackedNetwork:
         return PackedGraphs(packing, self._first(inputs, packing), constants, entries=entries)
 
     def from_inputs(
-        self, packing: Packing, first: Memories, adjacency: Tensor | None, designed: Tensor | None
+        self,
+        packing: Packing,
+        first: Memories,
+        adjacency: Tensor | None,
+        designed: Tensor | None,
+        marks: Tensor | None = None,
+        room: Room | None = None,
     ) -> PackedGraphs:
-        """The batch of input memories; `adjacency` `[P, 1]` where a rule names it."""
-        constants = self._constants(packing, adjacency, designed)
-        return PackedGraphs(packing, first, constants, adjacency)
+        """The batch of input memories; `adjacency` `[P, 1]` where a rule or a mark names it."""
+        constants = self.constants(packing, adjacency, designed)
+        return PackedGraphs(packing, first, constants, adjacency, marks=marks, room=room)
 
-    def _constants(
-        self, packing: Packing, adjacency: Tensor | None, designed: Tensor | None
+    def constants(
+        self, packing: Packing, adjacency: Tensor | None, designed: Tensor | None = None
     ) -> list[LazyConstants]:
+        """What rules may name, block by block."""
         dtype = self.model.readout.dtype if adjacency is None else adjacency.dtype
         unnamed = torch.zeros((), dtype=dtype, device=packing.device)
         nothing = [None] * len(packing.spans)
@@ -405,7 +438,7 @@ class PackedNetwork:
     def _first(
         self, inputs: zip[tuple[Tensor, Tensor, LazyConstants]], packing: Packing
     ) -> Memories:
-        plan, words = self.model.plan.inputs, self.model.words
+        plan, words = self.model.plan.inputs.unmarked, self.model.words
         parts = [input_memories(plan, words, *given) for given in inputs]
         return {
             letter: packing.rows([part[letter] for part in parts], letter) for letter in parts[0]
@@ -417,12 +450,24 @@ class PackedNetwork:
         Under autocast the layers run in its dtype. The embedding does not: distances need more
         digits than a half-precision input has.
         """
+        return self._through(self.model.embeddings, self.layers[:depth], graphs)
+
+    def trunk(self, graphs: PackedGraphs) -> Memories:
+        """What the marked copies of a graph share: the inputs, or what layers make of them."""
+        if not self.trunk_layers:
+            return graphs.first
+        return self._through(self.model.trunk_embeddings, self.trunk_layers, graphs)
+
+    def _through(
+        self, embeddings: nn.ModuleDict, layers: Sequence[PackedLayer], graphs: PackedGraphs
+    ) -> Memories:
+        """The memories after their embeddings and some layers."""
         model, device = self.model, graphs.packing.device
         dtype = torch.get_autocast_dtype(device.type)
         half = dtype if torch.is_autocast_enabled(device.type) else None
         memories = dict(graphs.first)
         with without_autocast(device.type):
-            for letter, embed in model.embeddings.items():
+            for letter, embed in embeddings.items():
                 memories[letter] = embedded(memories[letter], cast(nn.Linear, embed), half)
             if half is not None:
                 memories = {letter: value.to(half) for letter, value in memories.items()}
@@ -430,7 +475,7 @@ class PackedNetwork:
                 graphs = replace(graphs, constants=constants)
             kernels, tiled = self._by_kernels(memories, graphs), self._by_tiles(memories, graphs)
             graphs = replace(graphs, kernels=kernels, tiled=tiled)
-            for number, layer in enumerate(self.layers[:depth]):
+            for number, layer in enumerate(layers):
                 if number and model.plan.preset.between:
                     memories = {letter: value.relu() for letter, value in memories.items()}
                 memories = layer(memories, graphs)
@@ -512,7 +557,7 @@ class PackedNetwork:
     def takes_blocks(self) -> bool:
         """Whether it computes with pairs other than by rows, on graphs of any size."""
         readout, plan = self.model.readout, self.model.plan
-        for layer in self.layers:
+        for layer in (*self.trunk_layers, *self.layers):
             rules = [rule for own in layer.rules.values() for rule in own]
             plain = [
                 rule.kind in ROW_KINDS or (rule.kind == "diagonal" and rule.inner is None)
@@ -527,7 +572,8 @@ class PackedNetwork:
 
     def stacked_weights(self) -> list[list[Tensor]]:
         """The weights that layers stack into one, in that order."""
-        layers = [layer.by_kernels for layer in self.layers if layer.by_kernels is not None]
+        every = (*self.trunk_layers, *self.layers)
+        layers = [layer.by_kernels for layer in every if layer.by_kernels is not None]
         return [weights for layer in layers for weights in layer.weights().values()]
 
 

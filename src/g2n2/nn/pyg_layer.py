@@ -111,6 +111,8 @@ class GrammarLayer(nn.Module):
         preset: What the grammar does not say: `modern`, `paper`, `official` or `ppgn`.
         functions: `mlp` for an MLP on every memory, `free` only where it adds nothing to the words.
         pair_bias: Whether MLPs on M have biases; the preset's where None.
+        pair_norm: How `modern` reads M: normalised for each `entry` or by one number for each
+            `graph`, or as it is (`none`); the preset's where None.
         directed: Read Aᵀ too, which directed graphs need.
         supports: A module that gives supports without a definition, as for `GrammarGNN`.
         memory_budget: Bytes a pass may take; what is free where None.
@@ -134,6 +136,7 @@ class GrammarLayer(nn.Module):
         preset: str | Preset = "modern",
         functions: str = "mlp",
         pair_bias: bool | None = None,
+        pair_norm: str | None = None,
         directed: bool = False,
         supports: nn.Module | None = None,
         memory_budget: int | None = None,
@@ -159,6 +162,7 @@ class GrammarLayer(nn.Module):
             preset=preset,
             functions=functions,
             pair_bias=pair_bias,
+            pair_norm=pair_norm,
             decision=(),
             context=scalars,
             directed=directed,

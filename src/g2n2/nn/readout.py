@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -115,7 +116,8 @@ class Readout(nn.Module):
     @property
     def reads_pairs(self) -> bool:
         """Whether it reads more of a matrix memory than those sums."""
-        return self.plan.task != "graph" or bool(self.rules) or not self.sums_pairs
+        rules = any("M" in cast(SentenceRule, rule).sources for rule in self.rules)
+        return self.plan.task != "graph" or rules or not self.sums_pairs
 
     def forward(self, memories: Memories, mask: Tensor, constants: Constants) -> Tensor:
         value = self.decide(self.features(memories, mask, constants))

@@ -75,7 +75,8 @@ class Replay:
             self._forget()  # weights were moved, and a graph knows them by their places
         self.model.eval()
         graphs = self.model.packed.pack(*self.model.checked(batch))
-        if not graphs.packing.padded:  # blocks of other sizes are other work
+        # Blocks of other sizes are other work, and so are other numbers of marked copies.
+        if not graphs.packing.padded or self.model.marks is not None:
             with torch.autocast("cuda", self.dtype, enabled=self.dtype is not None):
                 return self.model.network(*self.model.checked(batch))
         key, work = self._recorded(graphs)

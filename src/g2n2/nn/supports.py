@@ -1,4 +1,4 @@
-"""Supports with a designed spectral response: the convolution matrices of GNNML3."""
+"""Supports that a module gives: GNNML3's convolution matrices, and the squared distances D."""
 
 from __future__ import annotations
 
@@ -99,6 +99,28 @@ class SpectralSupports(nn.Module):
             f"{self.count}, bandwidth={self.bandwidth}, receptive_field={self.receptive_field}, "
             f"learned={self.mix is not None}"
         )
+
+
+class SquaredDistances(nn.Module):
+    """D = (d²ᵢⱼ) in Å², which the positions of the nodes give; a batch has it as `designed`."""
+
+    def forward(self, adjacency: Tensor, mask: Tensor, designed: Tensor | None = None) -> Tensor:
+        """`[B, N, N, 1]`.
+
+        Raises:
+            DataError: The batch has no D.
+        """
+        if designed is None:
+            raise DataError(
+                "a rule names D, the squared distances between nodes, and these graphs have no "
+                "positions: give graphs with positions (SDF, XYZ, PyG's pos), or for a GraphBatch "
+                "designed=squared_distances(positions, mask)"
+            )
+        return designed
+
+
+GIVEN_WITH_BATCHES = (SpectralSupports, SquaredDistances)
+"""Modules whose values, or what they are made of, a batch may have as `designed`."""
 
 
 class EdgeFunction(nn.Module):

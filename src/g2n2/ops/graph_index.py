@@ -1,7 +1,7 @@
 """GraphIndex: the offsets of the graphs of a batch among its rows, as tensors that kernels read.
 
-Pairs and nodes of all graphs are rows. The layout is packed (`packed_index`), with unused rows
-after the last graph if a CUDA graph was recorded for more, or padded (`padded_index`).
+Pairs and nodes of all graphs are rows, graph after graph, with unused rows after the last graph if
+a CUDA graph was recorded for more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ class GraphIndex:
 
     Attributes:
         sizes: `[G]` nodes of each graph.
-        widths: `[G]` pairs from one row of its matrix to the next.
         node_starts: `[G]` its first node.
         pair_starts: `[G]` its first pair, int64.
         owners: `[Q]` the graph of each node; -1 for a row that is no node.
@@ -28,22 +27,12 @@ class GraphIndex:
     """
 
     sizes: Tensor
-    widths: Tensor
     node_starts: Tensor
     pair_starts: Tensor
     owners: Tensor
     most: int
     totals: tuple[Tensor, Tensor] | None = None
     scale: Tensor | None = None
-
-
-def padded_index(count: int, nodes: int, device: torch.device) -> GraphIndex:
-    """Of `[B, N, N]`, padding counted in: it is zero, and stays zero."""
-    graphs = torch.arange(count, dtype=torch.int32, device=device)
-    sizes = torch.full_like(graphs, nodes)
-    owners = torch.arange(count * nodes, dtype=torch.int32, device=device) // nodes
-    pair_starts = graphs.long() * nodes**2
-    return GraphIndex(sizes, sizes, graphs * nodes, pair_starts, owners, nodes)
 
 
 def packed_index(
@@ -64,7 +53,6 @@ def packed_index(
     owners = torch.where(owners < len(sizes), owners, -1)
     small = sizes.int()
     return GraphIndex(
-        small,
         small,
         (node_ends - sizes).int(),
         pair_ends - sizes.square(),

@@ -77,6 +77,12 @@ def rms_norm(x: Tensor, gain: Tensor, eps: float) -> Tensor:
     return value
 
 
+def graph_norm(x: Tensor, gain: Tensor, eps: float, packing: Packing) -> Tensor:
+    """`x · gain / √(mean x² + ε)` over all channels and pairs of each graph."""
+    value: Tensor = _GraphNorm.apply(x, gain, eps, packing)  # type: ignore[no-untyped-call]
+    return value
+
+
 class _PackedNorm(torch.autograd.Function):
     """Saves the rows and one number for each, and makes few passes over them."""
 
@@ -100,6 +106,40 @@ class _PackedNorm(torch.autograd.Function):
         mean = (along @ gain).div_(x.shape[1]).unsqueeze_(1)
         dx = torch.mul(grads[0], gain, out=along).sub_(value.mul_(mean)).mul_(scale)
         return dx, dgain, None
+
+
+class _GraphNorm(torch.autograd.Function):
+    """As `_PackedNorm`, with sums over graphs in place of those over rows."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Tensor:
+        x, gain, eps, packing = args
+        wide = torch.promote_types(x.dtype, torch.float32)
+        squares = torch.linalg.vector_norm(x, dim=1, keepdim=True, dtype=wide).square_()
+        mean = packing.graph_sums(squares).div_(_numbers(x, packing))
+        scale = packing.at_pairs(mean.add_(eps).rsqrt_()).to(x.dtype)
+        ctx.save_for_backward(x, gain, scale)
+        ctx.packing = packing
+        value: Tensor = x * scale
+        return value.mul_(gain)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        x, gain, scale = ctx.saved_tensors
+        wide = torch.promote_types(x.dtype, torch.float32)
+        value = x * scale
+        along = grads[0] * value
+        dgain = along.sum(0)
+        means = ctx.packing.graph_sums((along @ gain).unsqueeze(1).to(wide))
+        mean = ctx.packing.at_pairs(means.div_(_numbers(x, ctx.packing))).to(x.dtype)
+        dx = torch.mul(grads[0], gain, out=along).sub_(value.mul_(mean)).mul_(scale)
+        return dx, dgain, None, None
+
+
+def _numbers(x: Tensor, packing: Packing) -> Tensor:
+    """`[G, 1]` how many numbers the matrices of each graph are; 1 where there is no graph."""
+    return (packing.sizes.square() * x.shape[1]).clamp(min=1).unsqueeze(1)
 
 
 class _Product(torch.autograd.Function):

@@ -18,8 +18,9 @@ from torch.nn import functional
 
 from .packed import KEPT_BYTES, add_product
 from .packing import Packing
-from .pair_mlp.reference import Map
 
+Map = tuple[Tensor, Tensor | None]
+"""Weight `[out, in]` and bias `[out]` of a linear map."""
 CHUNK_BYTES = {"cpu": 1 * 1024**2, "cuda": 256 * 1024**2}
 """A chunk of the hidden layer is about this large: as caches are, or enough to fill a GPU."""
 

@@ -132,6 +132,20 @@ class Packing:
             return rows
         return flat[0] if len(flat) == 1 else torch.cat(flat)
 
+    def graph_sums(self, pairs: Tensor) -> Tensor:
+        """`[G, S]` the sum over the pairs of each graph, of `[P, S]`."""
+        return torch.cat([block.sum((1, 2)) for block in self.views(pairs, "M")])
+
+    def at_pairs(self, graphs: Tensor) -> Tensor:
+        """`[P, S]` the value of each pair's graph, of `[G, S]`; 0 in the tail."""
+        sides = [present.shape[1] for present in self.present]
+        blocks = (
+            graphs[span, None, None].expand(-1, side, side, -1)
+            for span, side in zip(self.spans, sides, strict=True)
+        )
+        rows = self.rows(list(blocks), "M")
+        return rows.masked_fill(self._pair_places.tail[:, None], 0.0) if self.has_tail else rows
+
     @cached_property
     def present(self) -> list[Tensor]:
         """`[g, n]` of each block, true where there is a node."""

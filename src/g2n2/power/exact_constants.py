@@ -23,7 +23,7 @@ from ..language.evaluation import evaluate as evaluate_float
 from ..language.modular import PRIMES, Residues, reduced
 from ..language.pattern_values import evaluate
 from ..language.patterns import normal_form
-from ..language.terms import Apply, Leaf, Term, leaves, substitute, subterms
+from ..language.terms import DISTANCES, Apply, Leaf, Term, leaves, substitute, subterms
 
 EXACT_FUNCTIONS = frozenset(("inv", "sqrt", "relu", "abs"))
 FIELD_BITS = 26
@@ -190,6 +190,11 @@ def check_supports(
     defined = {"A", "1", "I", "J", *supports, *given, *marks}
     for body in bodies:
         for leaf in leaves(body):
+            if leaf == DISTANCES and leaf.name not in defined:
+                raise GrammarError(
+                    "D, the squared distances between nodes, is no word of A: give its values "
+                    "with supports=, or leave out the rules that name it"
+                )
             if leaf.name not in defined:
                 raise GrammarError(
                     f"the support {leaf.name} has no definition; add a line such as "

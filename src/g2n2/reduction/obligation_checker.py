@@ -39,7 +39,7 @@ FUNCTIONS = frozenset(f"u{i}" for i in range(10))
 _NAMES: dict[str, Term] = {
     **CONSTANTS,
     **{name: Leaf(name, V) for name in "xyz"},
-    "C": Leaf("C", M),
+    **{name: Leaf(name, M) for name in "CD"},
     **{f"C_{i}": Leaf(f"C_{i}", M) for i in range(100)},
     **{f"{a}{i}": Leaf(f"{a}{i}", sort) for a, sort in _LETTERS.items() for i in range(20)},
 }

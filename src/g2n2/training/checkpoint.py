@@ -185,6 +185,8 @@ class Progress:
         loss: Sum of the losses of this epoch.
         known: Number of known targets in that sum.
         seconds: Time spent training.
+        share: How much of the minutes a run was given is over, from 0 to 1; 0 without a limit.
+        metric: The column of the history by which the best epoch is chosen.
         micro: Graphs in a micro-batch; fewer than in a batch if memory is short.
         history: One row of numbers for each finished epoch.
     """
@@ -195,6 +197,8 @@ class Progress:
     loss: float = 0.0
     known: int = 0
     seconds: float = 0.0
+    share: float = 0.0
+    metric: str = ""
     micro: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
 

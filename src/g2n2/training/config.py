@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from ..compiler.presets import MODERN_BEFORE, PairNorm
 from ..errors import DataError
 from ..grammars.catalogue import GIVEN
 from ..grammars.coercion import catalogue_grammar
@@ -19,16 +20,18 @@ from ..grammars.rules import ARROWS
 from ..input_files import read_text_file
 from ..validation import MOST_LAYERS, MOST_WEIGHTS, MOST_WIDTH
 
-OVERRIDES = ("batch", "epochs", "rate", "decay", "ema", "dropout", "distance", "preset")
+OVERRIDES = ("width", "batch", "epochs", "rate", "decay", "ema", "dropout", "distance", "preset")
 """Settings of a run that replace those of its recipe."""
 RANGES: dict[str, tuple[float, float]] = {
     "limit": (0, 10**12),
     "width": (1, MOST_WIDTH),
     "layers": (1, MOST_LAYERS),
+    "trunk": (0, MOST_LAYERS),
     "batch": (1, 10**6),
     "epochs": (1, 10**7),
     "passes": (1, 10**6),
     "window": (0, 10**9),
+    "freeze": (0, MOST_LAYERS),
     "minutes": (0, 10**7),
     "seed": (0, 2**63 - 1),
     "devices": (1, 4096),
@@ -43,9 +46,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "readout": ("grammar", "pooled", "pooled-only"),
     "pooling": POOLINGS,
     "functions": ("mlp", "free"),
+    "pair_norm": get_args(PairNorm),
     "device": ("auto", "cpu", "cuda"),
     "precision": ("32", "tf32", "bf16", "64"),
 }
+SMALLEST_BATCH = 8
 FREE = ("data", "minutes", "device", "devices", "threads", "checkpoint_seconds")
 """Settings that may change when a run is resumed."""
 
@@ -57,7 +62,10 @@ class Recipe:
     Attributes:
         schedule: `plateau` multiplies the rate by `factor` when validation stalls for `patience`
             epochs and stops at `least_rate`; `cosine` warms up and falls to zero.
+        cpu_width: The width on a CPU.
         least_steps: Least steps of an epoch; the default batch is halved until it is reached.
+        cpu_visits: Epochs times training graphs of a run on a CPU: with more graphs there are fewer
+            epochs, down to `cpu_epochs`; 0 for as many epochs as on a GPU.
         warmup: Share of all steps in which the rate rises.
         clip: Largest gradient norm; 0 for none.
         normalise: Whether targets are scaled to mean 0 and deviation 1.
@@ -69,9 +77,13 @@ class Recipe:
     optimiser: Literal["adam", "adamw"] = "adam"
     rate: float = 1e-3
     schedule: Literal["plateau", "cosine"] = "plateau"
+    width: int = 64
+    cpu_width: int = 64
     batch: int = 32
     least_steps: int = 0
     epochs: int = 200
+    cpu_visits: int = 0
+    cpu_epochs: int = 1
     decay: float = 0.0
     warmup: float = 0.05
     factor: float = 0.9
@@ -84,6 +96,15 @@ class Recipe:
     distance: tuple[str, ...] = ("raw",)
     preset: str = "paper"
 
+    def sizes(self, train: int, on_cpu: bool) -> dict[str, int]:
+        """Width, batch and epochs for so many training graphs, where a run does not set them."""
+        batch, epochs = self.batch, self.epochs
+        while batch > SMALLEST_BATCH and train < batch * self.least_steps:
+            batch //= 2
+        if on_cpu and self.cpu_visits:
+            epochs = min(epochs, max(self.cpu_epochs, round(self.cpu_visits / train)))
+        return {"width": self.cpu_width if on_cpu else self.width, "batch": batch, "epochs": epochs}
+
 
 RECIPES: dict[str, Recipe] = {
     "paper": Recipe("paper"),  # the released script's settings; the paper states none
@@ -91,9 +112,12 @@ RECIPES: dict[str, Recipe] = {
         "modern",
         optimiser="adamw",
         schedule="cosine",
+        cpu_width=32,
         batch=128,
-        least_steps=16,
+        least_steps=40,
         epochs=100,
+        cpu_visits=64_000,
+        cpu_epochs=40,
         decay=1e-4,
         ema=0.999,
         clip=1.0,
@@ -101,6 +125,16 @@ RECIPES: dict[str, Recipe] = {
         distance=("raw", "square", "rbf16"),
         preset="modern",
     ),
+}
+_EARLIER = {
+    MODERN_BEFORE: replace(
+        RECIPES["modern"],
+        name=MODERN_BEFORE,
+        preset=MODERN_BEFORE,
+        cpu_width=64,
+        least_steps=16,
+        cpu_visits=0,
+    )
 }
 
 
@@ -123,22 +157,27 @@ class RunConfig:
         rules: The rules of that grammar, recorded so that the run does not depend on a file or on
             what a name means later.
         baseline: A network that is no grammar (GIN, GCN, ChebNet, PPGN …) in place of the grammar.
+        start: A run folder or a network's file to start from; it decides the network.
+        freeze: So many of its first layers, and the embedding before them, stay as they are.
         preset: What the grammar does not determine: `modern`, `paper`, `official` or `ppgn`.
-        width: Channels of every memory.
+        width: Channels of every memory; by default, as `batch` and `epochs`, what suits the device
+            and the number of training graphs.
         layers: Number of layers.
         readout: `grammar` for the rules of S, `pooled` for pooled memories joined by the rules of S
             that pooling does not contain.
         pooling: `sum`, `mean` or `max`.
         functions: `mlp` for an MLP on every memory, `free` only where it adds nothing to the words.
         pair_bias: Whether MLPs on M have biases.
+        pair_norm: How `modern` reads M: normalised for each `entry` or `graph`, or not (`none`).
         marks: Vertices a grammar with marks (r-G_L3Σ) puts them on: `all`, `orbits`, `heavy`, or
             how many are drawn in training.
+        trunk: Layers before the marks, which all marked copies of a graph share.
         decision: Hidden widths of the decision layers.
         context: Append the pooled vector to nodes and edges.
-        distance: Edge channels made of positions: `raw`, `square`, `inverse`, `rbf16` …
+        distance: Edge channels made of positions: `raw`, `square`, `inverse`, `rbf16`, `rbf32:6` …
         recipe: `modern` or `paper`.
         batch: Graphs in a step.
-        epochs: At most.
+        epochs: Passes after which the run ends, if it does not end before.
         passes: Passes over the training graphs in an epoch, that is between two validations.
         window: Batches of an epoch sorted by size together, which saves padding where batches are
             padded; 0 or 1 for random batches.
@@ -146,8 +185,8 @@ class RunConfig:
         decay: Weight decay, for the recipe `modern`.
         ema: Decay of the averaged weights that are evaluated; 0 for none.
         dropout: Dropout before each decision layer.
-        minutes: Stop after so many minutes of training, counted from the start or the last resume;
-            0 for no limit.
+        minutes: Train for at most so many minutes, counted from the start or the last resume, in
+            which the learning rate comes down; 0 for no limit.
         seed: Of the weights, the split and the order of batches.
         device: `auto`, `cpu`, `cuda`.
         devices: Processes (one for each GPU, or CPU workers).
@@ -167,14 +206,18 @@ class RunConfig:
     grammar: str = "r-G_L3"
     rules: tuple[str, ...] = ()
     baseline: str | None = None
+    start: str | None = None
+    freeze: int = 0
     preset: str | None = None
-    width: int = 64
+    width: int | None = None
     layers: int = 3
     readout: str | None = None
     pooling: str | None = None
     functions: str = "mlp"
     pair_bias: bool | None = None
+    pair_norm: str | None = None
     marks: str = "all"
+    trunk: int = 0
     decision: tuple[int, ...] | None = None
     context: bool = False
     distance: tuple[str, ...] | None = None
@@ -197,10 +240,11 @@ class RunConfig:
 
     def effective_recipe(self) -> Recipe:
         """The recipe with this run's settings in it."""
-        if self.recipe not in RECIPES:
-            raise DataError(f"no recipe is called {self.recipe!r}; known: {', '.join(RECIPES)}")
+        known = RECIPES | _EARLIER
+        if self.recipe not in known:
+            raise DataError(f"no recipe is called {self.recipe!r}; known: {', '.join(known)}")
         given = {name: value for name in OVERRIDES if (value := getattr(self, name)) is not None}
-        return replace(RECIPES[self.recipe], **given)
+        return replace(known[self.recipe], **given)
 
     def checked(self) -> RunConfig:
         """The config itself; a DataError if a run cannot have these settings."""
@@ -208,7 +252,7 @@ class RunConfig:
         settings = {**vars(self), **{name: getattr(recipe, name) for name in OVERRIDES}}
         widths = self.decision or ()
         limits = [(name, settings[name], *ends) for name, ends in RANGES.items()]
-        limits += [("a width in decision", width, 1, MOST_WIDTH) for width in widths]
+        limits += [("a width in decision", one, 1, MOST_WIDTH) for one in widths]
         for name, value, least, most in (
             *limits,
             ("the number of decision layers", len(widths), 0, MOST_LAYERS),
@@ -216,9 +260,10 @@ class RunConfig:
             if not least <= value <= most:
                 bound = f"at most {most}" if value >= least else f"at least {least}"
                 raise DataError(f"{name} must be {bound}, got {value}")
-        if (weights := self.width**2 * self.layers) > MOST_WEIGHTS:
+        width = recipe.width
+        if (weights := width**2 * self.layers) > MOST_WEIGHTS:
             raise DataError(
-                f"width {self.width} and layers {self.layers} ask for more than {weights} weights; "
+                f"width {width} and layers {self.layers} ask for more than {weights} weights; "
                 f"at most {MOST_WEIGHTS} are allowed: take a smaller width or fewer layers"
             )
         for name, below in BELOW.items():
@@ -230,12 +275,19 @@ class RunConfig:
                 )
         if self.decay and recipe.optimiser != "adamw":
             raise DataError(f"the recipe {recipe.name!r} has no weight decay; leave decay out")
+        if self.freeze and not self.start:
+            raise DataError("freeze keeps layers of the network to start from: name one (--from)")
         for name, choices in CHOICES.items():
             old = POOLINGS if name == "readout" else ()
             if settings[name] not in (*choices, *old) and settings[name] is not None:
                 listed = ", ".join(choices)
                 raise DataError(f"{name} is one of {listed}, got {settings[name]!r}")
         return self
+
+    def sized(self, train: int, *, on_cpu: bool) -> RunConfig:
+        """The config with width, batch and epochs set, for so many training graphs."""
+        sizes: dict[str, Any] = dict(self.effective_recipe().sizes(train, on_cpu))
+        return replace(self, **{k: v for k, v in sizes.items() if getattr(self, k) is None})
 
     def as_dict(self) -> dict[str, Any]:
         """Plain types, for JSON."""
@@ -305,9 +357,23 @@ def respelled(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a run folder; before `pooling` existed, rules of S were not read out."""
+    values = with_defaults_of_then(values)
     if "pooling" in values:
-        return dict(values)
+        return values
     return {**respelled({"pooling": None, **values}), "readout": "pooled-only"}
+
+
+def with_defaults_of_then(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a run with what `modern` stood for where they are older than `pair_norm`."""
+    settings = dict(values)
+    if "pair_norm" in settings:
+        return settings
+    if settings.get("recipe", "modern") == "modern":
+        settings["recipe"] = MODERN_BEFORE
+    of_baseline = settings.get("baseline") == "G2N2" and settings.get("preset") is None
+    if settings.get("preset") == "modern" or of_baseline:
+        settings["preset"] = MODERN_BEFORE
+    return settings
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
@@ -336,6 +402,8 @@ def merged(
         options: Options of the data set or reader, added to those of the file.
     """
     values = respelled(read_settings(file)) if file is not None else {}
+    if "rules" in values and str(file).lower().endswith(".json"):  # a run's config.json
+        values = with_defaults_of_then(values)
     source = str(file) if file is not None else "the command line"
     given = respelled({k: value for k, value in given.items() if value not in (None, (), [])})
     together = dict(values.get("options") or {}) | dict(options)
@@ -366,7 +434,7 @@ def with_rules(config: RunConfig) -> RunConfig:
 
 def with_chosen_rules(config: RunConfig, *, exhaustive: bool) -> tuple[RunConfig, Grammar | None]:
     """As `with_rules`; also the exhaustive grammar of a fragment that was reduced."""
-    if config.baseline or config.rules:
+    if config.baseline or config.rules or config.start:
         return config, None
     if config.grammar.strip() == "-" and config.devices > 1:
         raise DataError(
@@ -408,7 +476,9 @@ def names_dataset(source: str) -> bool:
 
 
 def rooted(config: RunConfig) -> RunConfig:
-    """The config with an absolute path to its data; a data set's name stays."""
+    """The config with absolute paths to its data and to what it starts from; names stay."""
+    if config.start is not None and os.path.exists(config.start):
+        config = replace(config, start=str(Path(config.start).resolve()))
     if names_dataset(config.dataset) or not os.path.exists(config.dataset):
         return config
     return replace(config, dataset=str(Path(config.dataset).resolve()))

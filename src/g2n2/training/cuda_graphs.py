@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.batching import row_batches
-from ..data.capacities import Capacity, capacities, capacity_of
+from ..data.capacities import Capacity, capacities, capacity_of, largest_capacity
 from ..data.graph_set import Ints
 from ..data.store import GraphStore
 from ..nn.half_precision_weights import Copies
@@ -56,9 +56,11 @@ class _Replayed:
         inputs: InputRows,
         batch: int,
         rooms: Sequence[Capacity],
+        copies: Ints | None,
         more: int = 0,
     ) -> None:
         self.inputs, self.batch, self.capacities, self.dtype = inputs, batch, rooms, inputs.dtype
+        self.marked = copies
         self.device = inputs.store.device
         self.network = OnInputs(model)
         self.told = torch.zeros(batch + 1 + more, dtype=torch.int64, device=self.device)
@@ -75,9 +77,17 @@ class _Replayed:
         whole[self.batch] = len(indices)
         whole[self.batch + 1 :].view(np.float64)[:] = more
         self.told.copy_(told, non_blocking=True)
-        sizes = self.inputs.store.graphs.sizes[indices]
-        fitting = (capacity for capacity in self.capacities if capacity.holds(sizes))
-        return next(fitting, None) or capacity_of(sizes)
+        return self.fitting(indices) or capacity_of(*self._rows(indices))
+
+    def fitting(self, indices: Ints) -> Capacity | None:
+        """The smallest of the capacities that holds these graphs."""
+        given = self._rows(indices)
+        return next((capacity for capacity in self.capacities if capacity.holds(*given)), None)
+
+    def _rows(self, indices: Ints) -> tuple[Ints, Ints | None]:
+        """Sizes of some graphs, and how many marked copies there are of each."""
+        copies = None if self.marked is None else self.marked[indices]
+        return self.inputs.store.graphs.sizes[indices], copies
 
     def _forward(self, capacity: Capacity) -> tuple[Tensor, Tensor]:
         """Outputs and targets of the batch that was told."""
@@ -105,8 +115,10 @@ class GraphedStep(_Replayed):
         clip: float,
         dtype: torch.dtype | None,
     ) -> None:
-        rooms = capacities(store.graphs.sizes, batch)
-        super().__init__(model, InputRows(model, store, dtype), batch, rooms, more=2)
+        inputs = InputRows(model, store, dtype)
+        copies = inputs.copies(training=True)
+        rooms = capacities(store.graphs.sizes, batch, copies=copies)
+        super().__init__(model, inputs, batch, rooms, copies, more=2)
         self.optimiser, self.average, self.task, self.clip = optimiser, average, task, clip
         self.products = dot_precision()
         self.rate, self.blend = self.told[batch + 1 :].view(torch.float64).unbind()
@@ -129,8 +141,7 @@ class GraphedStep(_Replayed):
 
     def fits(self, indices: Ints) -> bool:
         """Whether a recording that serves others too has room for these graphs."""
-        sizes = self.inputs.store.graphs.sizes[indices]
-        return any(capacity.holds(sizes) for capacity in self.capacities)
+        return self.fitting(indices) is not None
 
     def same(self, task: Task, batch: int, clip: float, dtype: torch.dtype | None) -> bool:
         """Whether these are its settings."""
@@ -140,7 +151,9 @@ class GraphedStep(_Replayed):
     def _record(self, capacity: Capacity) -> None:
         """Record the step and take it; nothing else is learned."""
         self.side = self.side or torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        draws = self.network.model.readout.dropout > 0
+        model = self.network.model
+        drawn = model.plan.marks is not None and isinstance(model.plan.marks.chosen, int)
+        draws = drawn or model.readout.dropout > 0
         # A run draws the same numbers whenever its steps are recorded.
         random = torch.cuda.get_rng_state(self.device) if draws else None
 
@@ -216,12 +229,11 @@ class GraphedOutputs(_Replayed):
     """
 
     def __init__(self, model: GrammarGNN, inputs: InputRows, indices: Ints) -> None:
-        sizes = inputs.store.graphs.sizes
-        batches = row_batches(sizes[indices], *AT_ONCE)
-        batch = max(map(len, batches))
-        needs = [capacity_of(sizes[indices[chosen]]) for chosen in batches]
-        largest = Capacity(*(max(rows) for rows in zip(*needs, strict=True)))
-        super().__init__(model, inputs, batch, (largest,))
+        sizes, copies = inputs.store.graphs.sizes[indices], inputs.copies(training=False)
+        mine = None if copies is None else copies[indices]
+        batches = row_batches(sizes, *AT_ONCE, mine)
+        largest = largest_capacity(sizes, batches, mine)
+        super().__init__(model, inputs, max(map(len, batches)), (largest,), copies)
         self.places = [weight.data_ptr() for weight in model.parameters()]
         self.results: dict[Capacity, Tensor] = {}
 
@@ -238,7 +250,8 @@ class GraphedOutputs(_Replayed):
         """
         self.network.eval()
         offsets = self.inputs.offsets[self.inputs.letters["targets"]]
-        for chosen in row_batches(self.inputs.store.graphs.sizes[indices], self.batch, AT_ONCE[1]):
+        sizes, copies = self._rows(indices)
+        for chosen in row_batches(sizes, self.batch, AT_ONCE[1], copies):
             graphs = indices[chosen]
             capacity = self._tell(graphs)
             work = partial(self._work, capacity)
@@ -280,7 +293,7 @@ def record_steps(
 
     Steps recorded by a run before this one are reused if they fit. `half` asks for bfloat16.
     """
-    if not recordable(model, store):
+    if not recordable(model, store) or not all(w.requires_grad for w in model.parameters()):
         recorded.step = recorded.outputs = None
         return
     dtype = torch.bfloat16 if half else None
@@ -334,9 +347,13 @@ def recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
     most = int(sizes.max())
     if store.device.type != "cuda" or store.sparse(most) or find_spec("triton") is None:
         return False
-    if not isinstance(model, GrammarGNN) or not model.packs or model.marks is not None:
+    if not isinstance(model, GrammarGNN) or not model.packs:
         return False
-    if model.supports is not None and store.designed is None:
+    if model.plan.marks is not None and (
+        len(model.plan.marks.names) > 1 or model.supports is not None or most > PADDED_NODES
+    ):
+        return False  # copies of copies, supports and blocks of copies take too much
+    if model.supports is not None and store.designed is None and not store.squared:
         return False  # eigenvectors wait for the host
     if any(weight.dtype != torch.float32 for weight in model.parameters()):
         return False  # the optimiser's kernels step single precision

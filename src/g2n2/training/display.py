@@ -21,7 +21,9 @@ from ..grammars.grammar import Grammar
 from ..nn.model import GrammarGNN
 from .calibration import Reliability, percent
 from .config import RunConfig
+from .forecast import CHEAPER, Forecast, forecast
 from .loop import Loop, Watch
+from .processes import find_device
 from .setup import Parts
 from .task import LABELS, Scores, Task
 
@@ -60,7 +62,7 @@ class Display(AbstractContextManager["Display"]):
         weights = sum(p.numel() for p in model.parameters())
         name = config.baseline or f"The network of {config.grammar} (preset {recipe.preset})"
         self._point(
-            f"{name} has {counted(config.layers, 'layer')} of width {config.width}: "
+            f"{name} has {counted(config.layers, 'layer')} of width {recipe.width}: "
             f"{weights:,} weights."
         )
         if self.other is not None and isinstance(model, GrammarGNN):
@@ -69,6 +71,9 @@ class Display(AbstractContextManager["Display"]):
             f"Recipe {recipe.name}: at most {counted(recipe.epochs, 'epoch')}, batches of "
             f"{recipe.batch}, learning rate {recipe.rate:g}, seed {config.seed}."
         )
+        if config.devices == 1 and find_device(config.device).type == "cpu":
+            for sentence in time_sentences(config, forecast(config, parts)):
+                self._point(sentence)
 
     def _point(self, sentence: str) -> None:
         width = max(40, self.console.width)
@@ -91,7 +96,7 @@ class Display(AbstractContextManager["Display"]):
                 TextColumn("{task.fields[text]}", markup=False),
                 console=self.console,
             )
-            steps = loop.epoch_steps * loop.recipe.epochs
+            steps = loop.planned_steps
             self._bar.add_task("epoch", total=steps, completed=loop.progress.steps, text="")
             self._bar.start()
 
@@ -129,7 +134,7 @@ class Display(AbstractContextManager["Display"]):
         steps, seconds = progress.steps - self._first[0], progress.seconds - self._first[1]
         if steps > 0 and seconds > 0:
             graphs = steps / loop.epoch_steps * loop.config.passes * len(loop.train)
-            left = seconds / steps * (loop.epoch_steps * loop.recipe.epochs - progress.steps)
+            left = seconds / steps * (loop.planned_steps - progress.steps)
             if loop.config.minutes:
                 left = min(left, loop.config.minutes * 60.0 - seconds)
             parts += [f"{graphs / seconds:,.0f} graphs/s", f"{duration(max(0.0, left))} left"]
@@ -179,6 +184,22 @@ def reduction_sentence(exhaustive: Grammar, model: GrammarGNN) -> str:
     )
 
 
+def time_sentences(config: RunConfig, times: Forecast) -> list[str]:
+    """How long a run will take, in sentences; none if that could not be measured."""
+    if times.seconds is None:
+        return []
+    sentence = f"This takes about {duration(times.seconds)} on this CPU"
+    if config.minutes and times.seconds > config.minutes * 60.0:
+        sentence += f"; in its {config.minutes:g} min the learning rate comes down earlier"
+    sentences = [f"{sentence}."]
+    if times.cheaper is not None and times.cheaper < 0.5 * times.seconds:
+        sentences.append(
+            f"{CHEAPER}, which passes messages along edges and tells less apart, would take about "
+            f"{duration(times.cheaper)} (--grammar {CHEAPER})."
+        )
+    return sentences
+
+
 def data_sentences(config: RunConfig, parts: Parts, model: nn.Module) -> list[str]:
     """The data in sentences, with the memory a batch takes in this network."""
     from ..data.summary import activation_bytes, summarise
@@ -186,12 +207,13 @@ def data_sentences(config: RunConfig, parts: Parts, model: nn.Module) -> list[st
 
     def bytes_of(batch: int, nodes: int) -> float:
         if not isinstance(model, GrammarGNN):
-            return activation_bytes(batch, nodes, config.width, config.layers)
+            return activation_bytes(batch, nodes, width, config.layers)
         sparse = model.columns_only and int(parts.graphs.sizes.max()) >= LARGE
         entries = int(np.sort(parts.graphs.edge_counts)[-batch:].sum()) if sparse else None
         return float(estimate(model, batch, nodes, entries=entries))
 
-    batch = config.effective_recipe().batch
+    recipe = config.effective_recipe()
+    batch, width = recipe.batch, recipe.width
     return [*summarise(parts.graphs, parts.splits, batch, bytes_of), *parts.notes]
 
 

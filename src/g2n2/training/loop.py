@@ -66,9 +66,11 @@ class Loop:
         self.recipe, self.fabric, self.folder = config.effective_recipe(), fabric, self.files.path
         self.task, self.train = self.parts.task, self.parts.splits["train"]
         self.optimiser = make_optimiser(self.model.to(fabric.device), self.recipe, fabric.device)
-        self.progress = Progress(micro=self.recipe.batch)
+        metric = f"validation {self.task.metric}"
+        self.progress = Progress(micro=self.recipe.batch, metric=metric)
         self.epoch_steps = config.passes * math.ceil(len(self.train) / self.recipe.batch)
-        self.saved, self.seconds_before = time.monotonic(), 0.0
+        self.saved = self.begun = time.monotonic()
+        self.share_before = self.ending = 0.0
         self.stepper = Stepper(
             fabric,
             self.processes,
@@ -88,30 +90,42 @@ class Loop:
     @property
     def metric(self) -> str:
         """The column of the history by which the best model is chosen."""
-        return f"validation {self.task.metric}"
+        return self.progress.metric
+
+    @property
+    def planned_steps(self) -> int:
+        """Steps of all epochs; fewer are taken if the minutes are over before."""
+        return self.epoch_steps * self.recipe.epochs
 
     @property
     def rate(self) -> float:
         """The learning rate of the next step."""
         if self.recipe.schedule == "cosine":
-            steps = self.epoch_steps * self.recipe.epochs
-            return cosine_rate(self.recipe, self.progress.steps, steps)
+            position = max(self.progress.steps, int(self.progress.share * self.planned_steps))
+            return cosine_rate(self.recipe, position, self.planned_steps)
         seen = [row[self.metric] for row in self.progress.history]
         return plateau_rate(self.recipe, seen, self.task.higher_is_better)
 
     @property
     def finished(self) -> bool:
         too_low = self.recipe.schedule == "plateau" and self.rate < self.recipe.least_rate
-        return self.progress.epoch >= self.recipe.epochs or too_low
+        return self.progress.epoch >= self.recipe.epochs or self.progress.share >= 1 or too_low
 
-    @property
-    def out_of_time(self) -> bool:
-        """Whether the minutes are over, counted from where this process started or resumed."""
-        limit = self.config.minutes * 60.0
-        return bool(limit) and self.progress.seconds - self.seconds_before >= limit
+    def _share(self, now: float) -> float:
+        """How much of the minutes is over; they count from where this process starts or resumes.
+
+        The time it takes to predict all graphs once, at the end, is kept for that.
+        """
+        if not self.config.minutes:
+            return self.progress.share
+        given = self.config.minutes * 60.0
+        limit = max(given - self.ending, 0.5 * given)
+        spent = (now - self.begun) / limit
+        return min(1.0, self.share_before + (1.0 - self.share_before) * spent)
 
     def run(self) -> None:
-        """Train until the end, the time limit or an interruption; always leaves a checkpoint."""
+        """Train until the end or an interruption; always leaves a checkpoint."""
+        self.begun = time.monotonic()
         if self.fabric.world_size > 1:
             self.recorded.step = None
         else:  # once the weights are those the run starts or resumes with
@@ -127,7 +141,7 @@ class Loop:
                 self.config.precision == "bf16",
             )
         with Interruption() as interruption:
-            while not (self.finished or self.out_of_time):
+            while not self.finished:
                 self._epoch(interruption)
 
     def _epoch(self, interruption: Interruption) -> None:
@@ -148,19 +162,21 @@ class Loop:
             if self.stepper.due:
                 self._settle()
             now = time.monotonic()
-            asked, progress.seconds, unsaved = self.processes.largest(
-                float(interruption.asked), progress.seconds + now - before, now - self.saved
+            asked, progress.seconds, unsaved, progress.share = self.processes.largest(
+                float(interruption.asked),
+                progress.seconds + now - before,
+                now - self.saved,
+                self._share(now),
             )
             before = now
             self.watch.step(self)
-            stopped = self.out_of_time and progress.step < len(batches)
-            if asked or stopped or unsaved > self.config.checkpoint_seconds:
+            if asked or unsaved > self.config.checkpoint_seconds:
                 self._settle()
                 self.save()
             if asked:
                 raise KeyboardInterrupt
-            if stopped:
-                return
+            if progress.share >= 1:
+                break
         self._settle()
         self._validate()
         progress.epoch, progress.step = progress.epoch + 1, 0
@@ -171,11 +187,7 @@ class Loop:
                 self.curves.update(progress.history)
             self.watch.epoch(self)
         (unsaved,) = self.processes.largest(time.monotonic() - self.saved)
-        if (
-            self.finished
-            or self.out_of_time
-            or unsaved >= min(SHORT_EPOCH, self.config.checkpoint_seconds)
-        ):
+        if self.finished or unsaved >= min(SHORT_EPOCH, self.config.checkpoint_seconds):
             self.save()
 
     def _validate(self) -> None:
@@ -187,8 +199,8 @@ class Loop:
             "rate": self.rate,
             "seconds": progress.seconds,
         }
+        begin, validation = time.monotonic(), parts.splits["validation"]
         with self.average.applied():
-            validation = parts.splits["validation"]
             outcome = predict(
                 self.model,
                 parts,
@@ -198,6 +210,8 @@ class Loop:
                 self.stepper.recorded,
                 self.config.precision == "bf16",
             )
+            each = (time.monotonic() - begin) / len(validation)
+            self.ending = each * sum(map(len, parts.splits.values()))
             scores = metrics(self.task, outcome.predicted, outcome.targets)
             row |= {f"validation {name}": value for name, value in scores["all"].items()}
             progress.history.append(row)
@@ -257,12 +271,17 @@ class Loop:
             if self.fabric.device.type == "cuda" and "cuda" in content["random"]:
                 torch.cuda.set_rng_state(content["random"]["cuda"], self.fabric.device)
             self.progress = Progress(**content["progress"])
-            self.stepper.micro, self.seconds_before = self.progress.micro, self.progress.seconds
+            self.progress.metric = self.progress.metric or self._metric_before()
+            self.stepper.micro, self.share_before = self.progress.micro, self.progress.share
         except (KeyError, RuntimeError, ValueError, TypeError, AttributeError) as error:
             raise DataError(
                 f"the checkpoint in {self.folder} does not fit this run "
                 f"({str(error).splitlines()[0]}); resume with the settings it was started with"
             ) from None
+
+    def _metric_before(self) -> str:
+        """What the best epoch was chosen by where a checkpoint does not say: in 0.2 and before."""
+        return f"validation {'accuracy' if self.task.kind == 'binary' else self.task.metric}"
 
     def _refuse_other_run(self, saved: dict[str, Any]) -> None:
         mine, theirs = map(RunConfig.completed, (self.config.as_dict(), upgraded(saved)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from ..data.capacities import Capacity
 from ..data.graph_set import GraphSet, Ints, ragged_rows
 from ..data.store import GraphStore
 from ..nn import packed
-from ..nn.layer import Memories
 from ..nn.model import GrammarGNN
 from ..nn.supports import SpectralSupports
 from ..ops.packing import Packing
@@ -30,8 +29,8 @@ LARGEST = 2**31
 """Bytes supports may take, and no more than a share of a GPU's free memory; beyond, they are made
 for every batch."""
 
-BatchInputs = tuple[Packing, Memories, Tensor | None, Tensor | None]
-"""Where graphs lie, their input memories, A and designed supports: see `PackedNetwork`."""
+BatchInputs = tuple[Any, ...]
+"""What `PackedNetwork.from_inputs` takes: where graphs lie, their input memories, A and so on."""
 
 
 class InputRows:
@@ -44,8 +43,9 @@ class InputRows:
             in two halves (`nn.packed.halved`).
 
     Attributes:
-        tables: The input memories by variable, `A` where a rule names it, `designed` supports and
-            `targets`, in the order of the set; the last row is that of no graph.
+        tables: The input memories by variable, `A` where a rule names it, `designed` supports,
+            `marks` (what a mark on each node counts) and `targets`, in the order of the set; the
+            last row is that of no graph.
         most: Nodes of the largest graph.
     """
 
@@ -60,7 +60,8 @@ class InputRows:
             letter: torch.from_numpy(offset[:-1]).to(store.device)
             for letter, offset in self.offsets.items()
         }
-        self.letters = {"A": "M", "designed": "M", "targets": packed.OUTPUT_ROWS[graphs.level]}
+        self.letters = {"A": "M", "designed": "M", "marks": "V"}
+        self.letters["targets"] = packed.OUTPUT_ROWS[graphs.level]
         self.tables: dict[str, Tensor] = {}
         for chosen in ordered_batches(graphs.sizes, len(graphs), AT_ONCE):
             self._compute(chosen)
@@ -70,7 +71,8 @@ class InputRows:
     def _compute(self, chosen: Ints) -> None:
         model = self.model
         batch = model.fitted(self.store.packed(chosen))
-        values = dict(model.packed.of_batch(batch).first)
+        graphs = model.packed.of_batch(batch)
+        values = dict(graphs.first)
         if self.dtype is not None:
             values = {
                 letter: packed.halved(rows, self.dtype)
@@ -82,6 +84,8 @@ class InputRows:
             values["A"] = batch.adjacency
             if batch.designed is not None:
                 values["designed"] = batch.designed
+        if graphs.marks is not None:
+            values["marks"] = graphs.marks.unsqueeze(1)
         for name, rows in values.items():
             self._write(name, rows, batch.indices)
 
@@ -105,6 +109,17 @@ class InputRows:
             self.tables["targets"].copy_(whole)
         else:
             self.tables["targets"] = whole
+
+    def copies(self, training: bool) -> Ints | None:
+        """`[G]` marked copies of each graph; None where the network has no marks."""
+        plan, graphs = self.model.plan.marks, self.store.graphs
+        if plan is None:
+            return None
+        if isinstance(plan.chosen, int) and training:
+            return np.minimum(graphs.sizes, plan.chosen)
+        running = np.concatenate([[0], (self.tables["marks"][:-1, 0] != 0).cumsum(0).cpu()])
+        counts: Ints = running[self.offsets["V"][1:]] - running[self.offsets["V"][:-1]]
+        return counts
 
     @staticmethod
     def bytes_of(model: GrammarGNN, store: GraphStore) -> int:
@@ -131,11 +146,13 @@ class InputRows:
             for name, table in self.tables.items()
             if name != "targets"
         }
-        adjacency, designed = rows.pop("A", None), rows.pop("designed", None)
+        adjacency, designed, marks = (rows.pop(name, None) for name in ("A", "designed", "marks"))
         owner, source = found[self.letters["targets"]]
         source = torch.where(owner < count, source, len(self.tables["targets"]) - 1)
         targets = self.tables["targets"].index_select(0, source)
-        return (packing, rows, adjacency, designed), targets
+        if marks is None:
+            return (packing, rows, adjacency, designed), targets
+        return (packing, rows, adjacency, designed, marks[:, 0], capacity.marked), targets
 
     @property
     def by_kernels(self) -> bool:

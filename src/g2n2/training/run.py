@@ -24,6 +24,7 @@ from ..validation import check
 from .calibration import INTERVAL, Calibration, check_interval
 from .config import RunConfig, names_dataset
 from .evaluate import Outcome, predict
+from .pretrained import is_pretrained, run_path
 from .processes import find_device
 from .run_folder import RunFolder
 from .setup import (
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from .predict import PredictionFile
 
 
-INHERITED_OPTIONS = ("smiles", "id", "hydrogens", "largest", "directed")
+INHERITED_OPTIONS = ("smiles", "id", "hydrogens", "largest", "stereo", "directed")
 """Options of the training file that also hold for new files."""
 DATA_FIELDS = (
     "positions",
@@ -52,7 +53,7 @@ DATA_FIELDS = (
     "edge_names",
 )
 """Fields of data.json that new graphs are compared with."""
-SMILES_OPTIONS = ("hydrogens", "largest")
+SMILES_OPTIONS = ("hydrogens", "largest", "stereo")
 """Options that also hold for molecules in memory."""
 
 
@@ -67,7 +68,7 @@ class Run:
     g2n2.errors.DataError: no-such-run is no run folder: it has no config.json; ...
 
     Args:
-        folder: Written by `train`.
+        folder: Written by `train`; or the name of a network of `pretrained`, as `qm9`.
         device: `auto`, `cpu` or `cuda`.
         graphs: The graphs it was trained on, if they are not in a file.
 
@@ -84,7 +85,7 @@ class Run:
     def __init__(
         self, folder: str | Path, device: str = "auto", graphs: GraphSet | None = None
     ) -> None:
-        self.files = RunFolder.existing(folder)
+        self.files = RunFolder.existing(run_path(folder))
         self._graphs = graphs
         self.note = "; ".join(filter(None, (self.files.checksum_note, self.files.calibration_note)))
         self.config: RunConfig = self.files.config()
@@ -173,6 +174,11 @@ class Run:
         Raises:
             DataError: There is no such part, its targets are unknown, or the data has changed.
         """
+        if is_pretrained(self.folder):
+            raise DataError(
+                f"the network {self.folder.name} comes without the graphs it was trained on; "
+                f"score it on a file with targets: g2n2 evaluate {self.folder.name} --on FILE"
+            )
         splits = self.files.splits()
         if part not in splits:
             raise DataError(f"the run has no part {part!r}; it has {', '.join(splits)}")
@@ -292,11 +298,19 @@ class Run:
             names = ", ".join(column.name for column in self.task.columns)
             raise DataError(f"{what} has no value of {names} to compare with")
 
+    @cached_property
+    def _reading_of_training(self) -> dict[str, Any]:
+        """The options that give new graphs the features of training; some sets name their own."""
+        made = self.files.read_json("data.json").get("source", {})
+        own = {name: made[name] for name in ("hydrogens", "stereo") if name in made}
+        known = {**own, **self.config.options}
+        return {name: known[name] for name in INHERITED_OPTIONS if name in known}
+
     def _reading(
         self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
     ) -> dict[str, Any]:
         """Options of reading: by default those of the training file."""
-        carried = {k: v for k, v in self.config.options.items() if k in INHERITED_OPTIONS}
+        carried = self._reading_of_training
         if not os.path.exists(source):
             carried = dict(self.config.options)  # a data set by name: its own options hold
         wanted = tuple(column.name for column in self.task.columns) if targets else ()
@@ -307,15 +321,15 @@ class Run:
         items = source if hasattr(source, "edge_index") else list(source)
         molecules = self.files.data("node_names") == list(ATOM_FEATURES)
         if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
-            reading = {**self.config.options, **(options or {})}
+            reading = {**self._reading_of_training, **(options or {})}
             if odd := [name for name in options or () if name not in SMILES_OPTIONS]:
                 raise DataError(
                     f"the option {odd[0]!r} says nothing about a list of SMILES; "
                     f"known: {', '.join(SMILES_OPTIONS)}"
                 )
             texts = [text.removeprefix(SMILES) for text in items]
-            hydrogens, largest = (bool(reading.get(name, False)) for name in SMILES_OPTIONS)
-            return read_smiles_list(texts, Options(target=(), hydrogens=hydrogens, largest=largest))
+            how = {name: reading[name] for name in SMILES_OPTIONS if name in reading}
+            return read_smiles_list(texts, reading_options({"target": (), **how}))
         return read_with(items, options or {})
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
 
 from .. import __version__
 from ..atomic_files import check_folder, sole_writer
@@ -33,15 +35,17 @@ from .run_folder import PARTS, RunFolder, checksum, provenance
 from .setup import (
     Parts,
     chosen_graphs,
-    distance_kinds,
     load_graphs,
     make_model,
     make_store,
     prepare,
+    reads_positions,
     refuse_unknown_names,
-    with_batch,
 )
 from .task import Scores, for_json
+
+if TYPE_CHECKING:
+    from .fine_tuning import Start
 
 OTHER_FOLDER = "wait for it to end, or name another folder: g2n2 train … --out FOLDER"
 
@@ -53,14 +57,18 @@ def train(
     out: str | Path | None = None,
     grammar: GrammarLike = "r-G_L3",
     baseline: str | None = None,
+    start: str | Path | None = None,
+    freeze: int = 0,
     preset: str | None = None,
-    width: int = 64,
+    width: int | None = None,
     layers: int = 3,
     readout: str | None = None,
     pooling: str | None = None,
     functions: str = "mlp",
     pair_bias: bool | None = None,
+    pair_norm: str | None = None,
     marks: str = "all",
+    trunk: int = 0,
     decision: Sequence[int] | None = None,
     context: bool = False,
     distance: Sequence[str] | None = None,
@@ -113,8 +121,10 @@ def train(
         out: The run folder; by default `runs/DATASET-TARGET-NNN` with the next free number.
         grammar: A grammar, its name, its rules, a file of them or a certificate, or a fragment,
             which stands for its reduced grammar.
-        minutes: Stop after so many minutes of training; 0 for no limit. A run that was stopped has
-            no test scores before it is resumed and ends.
+        start: A run folder or a network's file to start from, in place of a grammar.
+        freeze: So many of its first layers stay as they are.
+        minutes: Train for at most so many minutes, in which the learning rate comes down; 0 for no
+            limit.
         options: Of the data set (`track`, `features`) or of reading (`smiles`, `id`, `task` …).
         resume: Continue the run in `out`, with the settings it was started with.
         progress: Show what `g2n2 train` shows.
@@ -129,7 +139,7 @@ def train(
         check_folder(Path(out))
     targets = (target,) if isinstance(target, str) else tuple(target)
     settings = {f.name: arguments[f.name] for f in fields(RunConfig) if f.name in arguments}
-    if baseline:
+    if baseline or (start and grammar == RunConfig.grammar):
         del settings["grammar"]
     else:  # before the data is read
         chosen = as_network_grammar(grammar)
@@ -146,6 +156,7 @@ def train(
         "dataset": str(dataset) if graphs is None else graphs.name,
         "target": targets,
         "data": None if data is None else str(data),
+        "start": None if start is None else str(start),
         "options": dict(options or {}) if graphs is None else {},
         "decision": None if decision is None else tuple(decision),
         "distance": None if distance is None else tuple(distance),
@@ -175,9 +186,8 @@ class Result(Described):
         guesses: The same for a constant guess: the mean, or the most frequent class.
         reliability: Of intervals or probabilities on the test graphs, by target.
         history: One row for each epoch.
-        best_epoch: Counted from 1; 0 before there is one.
-        epochs: Finished so far, and planned at most.
-        stopped: Whether the time limit ended the run; the test graphs were not used then.
+        best_epoch: Counted from 1.
+        epochs: Done, and planned at most; fewer are done if the minutes are over before.
     """
 
     folder: Path
@@ -188,7 +198,6 @@ class Result(Described):
     history: list[dict[str, float]]
     best_epoch: int
     epochs: tuple[int, int]
-    stopped: bool
 
     def facts(self) -> dict[str, str]:
         done, planned = self.epochs
@@ -197,7 +206,6 @@ class Result(Described):
             "epochs": f"{done:,} of {planned:,}",
             "best_epoch": f"{self.best_epoch:,}",
             **{name: f"{value:.4g}" for name, value in self.scores.get("all", {}).items()},
-            "stopped": "yes" if self.stopped else "no",
         }
 
 
@@ -256,6 +264,12 @@ class _Session:
         if self.resume:
             changeable = {name: getattr(config, name) for name in ("device", "devices", "minutes")}
             config = replace(RunFolder(folder).config(), **changeable)
+        start: Start | None = None
+        if config.start and not self.resume:
+            from . import fine_tuning
+
+            start = fine_tuning.Start.find(config.start)
+            config = start.settings(config)
         config = with_rules(config)
         refuse_unknown_names(config, resume=self.resume)
         # With bfloat16, float32 products may be TF32 too; the setting is restored after the run.
@@ -264,9 +278,11 @@ class _Session:
             files = RunFolder(fabric.broadcast(str(folder)))
             processes = Processes(fabric)
             with processes.ending_together(files.path):
-                return self._train(config, files, processes)
+                return self._train(config, files, processes, start)
 
-    def _train(self, config: RunConfig, files: RunFolder, processes: Processes) -> Result:
+    def _train(
+        self, config: RunConfig, files: RunFolder, processes: Processes, start: Start | None
+    ) -> Result:
         graphs = processes.in_turn(
             lambda: load_graphs(config) if self.graphs is None else self.graphs.check()
         )
@@ -274,18 +290,21 @@ class _Session:
         if self.resume:
             files.refuse_other_data(parts.graphs)
             parts = replace(parts, scaling=files.scaling())
-        config = with_batch(config, len(parts.splits["train"]))
+        on_cpu = processes.fabric.device.type == "cpu"
+        config = config.sized(len(parts.splits["train"]), on_cpu=on_cpu)
         scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
         store = make_store(config, scaled, processes.fabric.device)
-        model = make_model(config, parts).to(store.dtype)
-        precompute_supports(model, store, self.recorded)
+        parts, model = self._network(config, parts, files, start)
+        model = model.to(store.dtype)
+        if getattr(model, "supports", None) is not None:
+            precompute_supports(model, store, self.recorded)
         self.watch.summary(config, parts, model)
         curves: TensorBoardCurves | None = None
         loop: Loop | None = None
         try:
             with processes.all_or_none():
                 if processes.rank == 0:
-                    curves = self._open(files, config, parts)
+                    curves = self._open(files, config, parts, model if start else None)
             loop = Loop(
                 config, processes, model, store, parts, files, curves, self.watch, self.recorded
             )
@@ -302,11 +321,26 @@ class _Session:
             curves.close()
         return self._end(loop)
 
-    def _open(self, files: RunFolder, config: RunConfig, parts: Parts) -> TensorBoardCurves:
+    def _network(
+        self, config: RunConfig, parts: Parts, files: RunFolder, start: Start | None
+    ) -> tuple[Parts, nn.Module]:
+        """The network before its first step, and the parts with what there is to say about it."""
+        if not config.start:
+            return parts, make_model(config, parts)
+        from .fine_tuning import freeze
+
+        model, sentences = start.network(config, parts) if start else (files.load_start(), [])
+        model.readout.dropout = config.effective_recipe().dropout
+        freeze(model, config.freeze)
+        return replace(parts, notes=(*parts.notes, *sentences)), model
+
+    def _open(
+        self, files: RunFolder, config: RunConfig, parts: Parts, start: nn.Module | None
+    ) -> TensorBoardCurves:
         """Make the folder ready for this run."""
         files.drop_unfinished()
         if not self.resume:
-            files.describe(config, parts)
+            files.describe(config, parts, start)
         elif files.checksum_note:
             self.watch.note(f"{files.checksum_note}; from here on it is")
             files.add_checksums()
@@ -331,12 +365,10 @@ class _Session:
             loop.files.refuse_lost_best()
 
     def _end(self, loop: Loop) -> Result:
-        """If the run has come to its end, calibrate and test its best weights, and write that."""
+        """Calibrate and test the best weights, and write that."""
         files, parts, task, progress = loop.files, loop.parts, loop.task, loop.progress
         best_epoch = progress.best(loop.metric, task.higher_is_better) + 1
         course = (progress.history, best_epoch, (progress.epoch, loop.recipe.epochs))
-        if not loop.finished:
-            return Result(files.path, parts, {}, {}, {}, *course, stopped=True)
         loop.fabric.barrier()
         model = files.load_best(loop.config, parts).to(loop.fabric.device)
         recorded, half = loop.stepper.recorded, loop.config.precision == "bf16"
@@ -346,15 +378,13 @@ class _Session:
             )
             for part in PARTS
         )
-        distances = bool(distance_kinds(loop.config, parts.graphs))
+        distances = reads_positions(loop.config, parts.graphs)
         calibration = Calibration.fit(parts, train, validation, distances=distances)
         test = replace(test, calibration=calibration)
         for sentence in calibration.lacking():
             self.watch.note(sentence)
         scores, guesses = test.scores, constant_guess(parts, test)
-        result = Result(
-            files.path, parts, scores, guesses, test.reliability, *course, stopped=False
-        )
+        result = Result(files.path, parts, scores, guesses, test.reliability, *course)
         if loop.curves is None:  # only the first process writes
             return result
         if self.pictures and not draw(files.path, task, progress.history, test):

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..compiler.columns import columns_only
+from ..compiler.grammar_to_plan import undefined_supports
+from ..compiler.lowering import columns_only
 from ..compiler.marks import marks_named
 from ..compiler.presets import find_preset
 from ..data.graph_set import GraphSet, Ints
@@ -21,11 +22,10 @@ from ..described import Described, some
 from ..errors import DataError
 from ..grammars.grammar import Grammar
 from ..language.sorts import M
+from ..language.terms import DISTANCES
 from ..nn.readout import Readout
 from .config import RunConfig, names_dataset, run_grammar
 from .task import Scaling, Task
-
-SMALLEST_BATCH = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,12 +115,20 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
     _refuse_overflow(task, graphs)
     if graphs.positions is None and config.distance:
         raise DataError(f"{graphs.name} has no positions, so distance channels cannot be made")
+    if graphs.positions is None and names_distances(config):
+        raise DataError(
+            f"{config.grammar} names D, the squared distances between nodes, and {graphs.name} has "
+            "no positions: give SDF or XYZ files, or for QM9 --track distance"
+        )
     train = graphs.select(splits["train"])
     if not np.isfinite(train.targets).any():
         raise DataError("no training graph has a known target")
     notes = []
-    if not np.isfinite(graphs.select(splits["validation"]).targets).any():
+    held_out = graphs.select(splits["validation"]).targets
+    if not np.isfinite(held_out).any():
         notes.append("no validation graph has a known target: the last weights will be kept.")
+    elif task.kind == "binary" and not any(len(set(c[np.isfinite(c)])) > 1 for c in held_out.T):
+        notes.append("the validation graphs are all of one class: the last weights will be kept.")
     normalise = config.effective_recipe().normalise
     scaling = Scaling.of(task, train, normalise, config.references, config.extent)
     network = config.baseline or config.grammar
@@ -150,15 +158,6 @@ def _refuse_overflow(task: Task, graphs: GraphSet) -> None:
             )
 
 
-def with_batch(config: RunConfig, train: int) -> RunConfig:
-    """The config with its batch size set: smaller for few graphs, so that there are steps."""
-    recipe = config.effective_recipe()
-    batch = recipe.batch
-    while config.batch is None and batch > SMALLEST_BATCH and train < batch * recipe.least_steps:
-        batch //= 2
-    return replace(config, batch=batch)
-
-
 def distance_kinds(config: RunConfig, graphs: GraphSet) -> tuple[str, ...]:
     """Edge channels made of positions; none without positions or if the network reads no edges."""
     if graphs.positions is None or not takes_edges(config):
@@ -166,11 +165,24 @@ def distance_kinds(config: RunConfig, graphs: GraphSet) -> tuple[str, ...]:
     return config.effective_recipe().distance
 
 
+def names_distances(config: RunConfig) -> bool:
+    """Whether a rule of the run's grammar names D, the squared distances of the positions."""
+    if config.baseline:
+        return False
+    return DISTANCES.name in undefined_supports(run_grammar(config))
+
+
+def reads_positions(config: RunConfig, graphs: GraphSet) -> bool:
+    """Whether the network reads distances of these graphs, as edge channels or as D."""
+    return bool(distance_kinds(config, graphs)) or names_distances(config)
+
+
 def make_store(config: RunConfig, graphs: GraphSet, device: torch.device) -> GraphStore:
     """The graphs on the device, in the precision of the run."""
     dtype = torch.float64 if config.precision == "64" else torch.float32
-    columns = config.baseline is None and columns_only(run_grammar(config))
-    return GraphStore(graphs, device, distance_kinds(config, graphs), dtype, columns)
+    squared = names_distances(config)
+    columns = config.baseline is None and not squared and columns_only(run_grammar(config))
+    return GraphStore(graphs, device, distance_kinds(config, graphs), dtype, columns, squared)
 
 
 def make_model(config: RunConfig, parts: Parts) -> nn.Module:
@@ -184,7 +196,7 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
     shared: dict[str, Any] = {
         "node_features": graphs.node_features.shape[1],
         "edge_features": graphs.edge_features.shape[1] + sum(map(distance_width, kinds)),
-        "width": config.width,
+        "width": config.effective_recipe().width,
         "layers": config.layers,
         "out": parts.task.out,
         "task": graphs.level,
@@ -197,7 +209,12 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
     model: nn.Module
     if config.baseline:
         functions = None if config.functions == "mlp" else config.functions
-        given = {"preset": config.preset, "pair_bias": config.pair_bias, "functions": functions}
+        given = {
+            "preset": config.preset,
+            "pair_bias": config.pair_bias,
+            "pair_norm": config.pair_norm,
+            "functions": functions,
+        }
         shared |= {name: value for name, value in given.items() if value is not None}
         model = baseline(config.baseline, **shared)
     else:
@@ -207,7 +224,9 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
             **shared,
             functions=config.functions,
             pair_bias=config.pair_bias,
+            pair_norm=config.pair_norm,
             marks=marks_named(config.marks),
+            trunk=config.trunk,
             preset=config.effective_recipe().preset,
             directed=graphs.directed and has_matrices(grammar),
             typical_size=float(graphs.sizes.mean()),

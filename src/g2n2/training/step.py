@@ -214,7 +214,7 @@ def _matrix(adjacency: Tensor) -> dict[str, Any]:
 
 def batch_for(model: nn.Module, store: GraphStore, indices: Ints) -> GraphBatch | PackedBatch:
     """Graphs of a store as a network takes them: rows where it computes those."""
-    packs = isinstance(model, GrammarGNN) and model.packs and model.marks is None
+    packs = isinstance(model, GrammarGNN) and model.packs
     sparse = store.sparse(int(store.graphs.sizes[indices].max()))
     return store.packed(indices) if packs and not sparse else store.batch(indices)
 

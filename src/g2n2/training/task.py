@@ -70,9 +70,12 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """What the best model is chosen by; errors of several targets relative to their spread."""
+        """What the best model is chosen by; errors of several targets relative to their spread.
+
+        Of two classes the ROC-AUC: where one is rare, a constant guess is nearly always right.
+        """
         if self.kind != "regression":
-            return "accuracy"
+            return "roc_auc" if self.kind == "binary" else "accuracy"
         return "mae" if len(self.columns) == 1 else "relative_mae"
 
     @property

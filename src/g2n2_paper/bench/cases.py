@@ -42,6 +42,12 @@ class Case:
     width: int = 64
     layers: int = 3
     preset: str = "paper"  # of the network
+    grammar: str = "r-G_L3"
+    marks: str = "all"  # vertices that a grammar with marks marks
+    trunk: int = 0  # layers before the marks
+    bonds: bool = False  # whether pairs have no distances
+    pair_norm: str | None = None  # how it reads M; the preset's where None
+    pair_bias: bool | None = None  # whether MLPs on M have biases; the preset's where None
     precision: Precision = "bf16"  # of its arithmetic
     batches: int = 32  # batches of one pass; their sizes follow the data's
     shape: Literal["random", "grid"] = "random"

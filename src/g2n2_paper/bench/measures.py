@@ -22,7 +22,16 @@ from torch.profiler import ProfilerActivity
 from torch.profiler import profile as record
 
 import g2n2
-from g2n2.bench import TOLERANCE, Effort, EqualityCheck, Precision, Timing, measure, relative_error
+from g2n2.bench import (
+    TOLERANCE,
+    Effort,
+    EqualityCheck,
+    Precision,
+    Timing,
+    Workload,
+    measure,
+    relative_error,
+)
 from g2n2.data.graph_set import Ints
 from g2n2.nn.memory_budget import device_memory
 from g2n2.ops import packed
@@ -32,6 +41,7 @@ from g2n2.ops.rule_kernels.spec import MOST_NODES, KernelRule
 from g2n2.training.config import RunConfig
 from g2n2.training.display import Display
 from g2n2.training.loop import Loop
+from g2n2.training.precompute import InputRows
 from g2n2.training.session import Watch, train_config
 
 from .cases import Case
@@ -81,6 +91,14 @@ def useful_flops(case: Case, sizes: Ints) -> float:
     return forward * case.layers * (3.0 if case.training else 1.0)
 
 
+def copies(work: Workload) -> float:
+    """How often a layer computes the pairs of a graph: with marks, its copies, as pairs count."""
+    model = work.network()
+    counts = InputRows(model, work.store, None).copies(training=True)
+    pairs = work.graphs.sizes**2
+    return 1.0 if counts is None else float((counts * pairs).sum() / pairs.sum())
+
+
 def flops_per_byte(case: Case, sizes: Ints) -> float:
     """Useful FLOP for each byte a fused layer moves: eight numbers for each pair and channel."""
     nodes = float((sizes**3).sum() / (sizes**2).sum())
@@ -90,6 +108,8 @@ def flops_per_byte(case: Case, sizes: Ints) -> float:
 def kept_bytes(case: Case, sizes: Ints) -> float:
     """Memory of one batch of a case, at most."""
     widest, layers = float(sizes.max(initial=1)), case.layers if case.training else 1
+    if "Σ" in case.grammar:  # a copy for each mark, in CUDA graphs all at once
+        widest *= min(widest, float(case.marks) if case.marks.isdigit() else widest) ** 0.5
     return case.batch * widest**2 * case.width * KEPT * layers * BYTES[case.precision]
 
 

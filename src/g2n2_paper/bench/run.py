@@ -22,6 +22,7 @@ import torch
 
 from g2n2 import bench
 from g2n2.atomic_files import replace_file
+from g2n2.compiler.marks import marks_named
 from g2n2.data.graph_set import GraphSet, Ints, Target, plain_graphs
 from g2n2.data.qm9 import load_qm9
 from g2n2.errors import DataError
@@ -43,6 +44,7 @@ PASS_SECONDS = {"cpu": 20.0, "cuda": 10.0}
 """A case without a floor is skipped if one pass would take longer."""
 TABLE_SECONDS = 45.0
 """A table of cases without floors: those left after so long are skipped."""
+MANY = 10**6
 PEAK = bench.Effort(repeats=5, seconds=0.1)
 NO_MEMORY = "memory does not suffice"
 MODULES = {"floydnet": "floydnet", "gine": "torch_geometric", "schnet": "torch_geometric"}
@@ -178,7 +180,11 @@ class Bench:
             raise SkippedError(f"would take about {seconds:.0f} s, more than {most:.0f} s")
 
     def _workload(self, case: Case) -> bench.Workload:
-        shape: Figures = {"width": case.width, "layers": case.layers, "precision": case.precision}
+        names = ("width", "layers", "precision", "grammar", "bonds")
+        shape: Figures = {name: getattr(case, name) for name in names}
+        given: Figures = {"pair_norm": case.pair_norm, "pair_bias": case.pair_bias}
+        given |= {"marks": marks_named(case.marks), "trunk": case.trunk}
+        shape["options"] = {name: value for name, value in given.items() if value is not None}
         graphs = _graphs(case, self.cache)
         return bench.Workload.of(graphs, case.batch, self.device, case.preset, **shape)
 
@@ -194,7 +200,8 @@ class Bench:
         ours = action if self.device.type == "cpu" else None  # a GPU's memory is for the peers
         del action
         sizes = work.graphs.sizes
-        tflops = measures.useful_flops(case, sizes) / timing.seconds / 1e12
+        copies = measures.copies(work)
+        tflops = copies * measures.useful_flops(case, sizes) / timing.seconds / 1e12
         figures = {
             "graphs_per_second": len(sizes) / timing.seconds,
             "milliseconds_per_batch": 1e3 * timing.seconds / len(work.batches),
@@ -206,6 +213,7 @@ class Bench:
             "peak_bytes": memory.bytes(),
             "ready_seconds": ready,
             "padding_waste": 0.0,
+            "copies": copies,
         }
         beside = {peer: self._peer(case, work, peer, timing.seconds, ours) for peer in case.peers}
         return {
@@ -298,6 +306,8 @@ class Bench:
     def _compared(self, case: Case) -> Figures:
         """Check unequal graphs, small enough for float64, with hidden layers kept and not kept."""
         few = case.at_most(batch=8, nodes=48, batches=1)
+        if case.marks.isdigit():  # drawn at random; as many as there are vertices are all
+            few = replace(few, marks=str(MANY))
         for keep in (True, False):
             with hidden_layers(keep, self.device):
                 checked = _accepted(bench.compare(self._workload(few), case.training, case.graphed))

@@ -22,6 +22,11 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "profile": ("batch", *PARTS, REST),
     "large": ("case", "s a step", "TFLOP/s", "of peak", "GiB", "floor", "met"),
+    "marks": (
+        "case", "marks", "trunk", "batch", "copies a graph", "graphs/s", "spread", "TFLOP/s",
+        "of peak", "GiB", "floor", "met",
+    ),
+    "marks-nodes": ("nodes", "marks", "copies a graph", *_SCALING, "batch"),
     "nodes": ("nodes", *_SCALING, "batch"),
     "batch": ("batch", *_SCALING),
     "width": ("width", *_SCALING),
@@ -41,6 +46,7 @@ FIGURES = {
     "of it steps": ("steps_seconds", 3, 1.0),
     "first epoch, s": ("first_epoch_seconds", 3, 1.0),
     "molecules": ("molecules", 6, 1.0),
+    "copies a graph": ("copies", 3, 1.0),
     "TFLOP/s, contiguous": ("tflops_of_contiguous", 3, 1.0),
 }
 """Header to figure, digits and scale."""
@@ -83,7 +89,9 @@ def group_table(rows: Sequence[Row], group: str) -> pd.DataFrame:
 def cell(row: Row, header: str) -> str:
     """The text of one cell."""
     figures, peers = row["figures"], row["peers"]
-    if header in ("nodes", "batch", "width"):
+    if header == "marks":
+        return row["settings"]["marks"] if "Σ" in row["settings"]["grammar"] else "none"
+    if header in ("nodes", "batch", "width", "trunk"):
         return f"{row['settings'][header]:,}"
     if header in FIGURES:
         name, digits, scale = FIGURES[header]

@@ -223,7 +223,7 @@ class _Architecture:
 
 def _input_widths(plan: NetworkPlan) -> dict[Sort, int]:
     """Channels of the first memories, before any embedding."""
-    return {sort: width for sort, width in plan.inputs.widths.items() if width}
+    return {sort: width for sort, width in plan.first_widths.items() if width}
 
 
 def _readout_parts(plan: NetworkPlan) -> list[_Part]:

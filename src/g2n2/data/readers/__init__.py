@@ -31,6 +31,7 @@ class Options:
     on_bad: OnBad = "skip"
     hydrogens: bool = False
     largest: bool = False
+    stereo: bool = True
     directed: bool = False
     level: Level | None = None
     name: str | None = None

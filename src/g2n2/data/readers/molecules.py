@@ -108,7 +108,7 @@ def parse_records(records: Iterable[str | MoleculeRecord], options: Options) -> 
             try:
                 molecule, has_orders = _molecule(chem, record)
                 hydrogens = options.hydrogens and isinstance(record, str)
-                _add_graph(parsed, chem, molecule, hydrogens, options.largest)
+                _add_graph(parsed, chem, molecule, hydrogens, options)
             except DataError as fault:
                 parsed.unread[row] = str(fault)
             except _RDKIT_FAULTS as fault:
@@ -195,7 +195,7 @@ def _lone_atom(chem: Any, molecule: Molecule, charge: int) -> Molecule:
 
 
 def _add_graph(
-    parsed: ParsedMolecules, chem: Any, molecule: Molecule, hydrogens: bool, largest: bool
+    parsed: ParsedMolecules, chem: Any, molecule: Molecule, hydrogens: bool, options: Options
 ) -> None:
     """Append the graph of a molecule, of its largest fragment or with implicit hydrogens."""
     if molecule.GetNumAtoms() > LONGEST_SMILES:  # for the same reason
@@ -203,13 +203,14 @@ def _add_graph(
             f"{molecule.GetNumAtoms():,} atoms; molecules of at most {LONGEST_SMILES:,} are read"
         )
     fragments = len(chem.GetMolFrags(molecule))
-    if largest and fragments > 1:
+    if options.largest and fragments > 1:
         molecule = max(
             chem.GetMolFrags(molecule, asMols=True),
             key=lambda m: (m.GetNumHeavyAtoms(), m.GetNumAtoms(), chem.MolToSmiles(m)),
         )
         chem.AssignStereochemistry(molecule, cleanIt=True, force=True)
-    graph, elements = _graph(chem.AddHs(molecule) if hydrogens else molecule)
+    made = chem.AddHs(molecule) if hydrogens else molecule
+    graph, elements = _graph(made, options.stereo)
     heavy = chem.RemoveHs(molecule, sanitize=False) if "H" in elements else molecule
     smiles = chem.MolToSmiles(heavy)
     if graph.positions is not None and not np.isfinite(graph.positions).all():
@@ -220,7 +221,7 @@ def _add_graph(
     parsed.fragmented += fragments > 1
 
 
-def _graph(molecule: Molecule) -> tuple[GraphRecord, frozenset[str]]:
+def _graph(molecule: Molecule, labelled: bool) -> tuple[GraphRecord, frozenset[str]]:
     """A sanitised molecule as one graph, atoms in its own order and each bond both ways.
 
     Atoms are taken by number, as RDKit's own iterator takes several times as long.
@@ -229,7 +230,7 @@ def _graph(molecule: Molecule) -> tuple[GraphRecord, frozenset[str]]:
     for atom in map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms())):
         symbol = atom.GetSymbol()
         symbols.add(symbol)
-        stereo = atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else ""
+        stereo = atom.GetProp("_CIPCode") if labelled and atom.HasProp("_CIPCode") else ""
         rows.append(
             (
                 *_ELEMENT.get(symbol, _ELEMENT[OTHER_ELEMENT]),
@@ -246,7 +247,7 @@ def _graph(molecule: Molecule) -> tuple[GraphRecord, frozenset[str]]:
         ends.append((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()))
         # A bond of another order (dative, quadruple) is an edge of A and of none of the four types.
         order = _BOND_ORDER.get(bond.GetBondTypeAsDouble(), (0.0, 0.0, 0.0, 0.0))
-        stereo = bond.GetStereo().name
+        stereo = bond.GetStereo().name if labelled else ""
         bond_rows.append((*order, bond.IsInRing(), stereo == "STEREOE", stereo == "STEREOZ"))
     one_way = np.array(ends, dtype=np.int64).reshape(-1, 2).T
     bonds = np.array(bond_rows, np.float32).reshape(-1, len(BOND_FEATURES))

@@ -78,6 +78,6 @@ def gather(
         HAS_M="M" in made, HAS_V="V" in made, PT=block(targets.shape[1]), BLOCK=BLOCK,
     )  # fmt: skip
     index = GraphIndex(
-        sizes, sizes, node_starts, pair_starts, owners, table.most, (totals[0], totals[1]), scale
+        sizes, node_starts, pair_starts, owners, table.most, (totals[0], totals[1]), scale
     )
     return made, targets, index

@@ -1,1 +1,0 @@
-"""Triton kernels of the matrix-memory update: untyped, and imported only where they run."""

@@ -1,0 +1,86 @@
+"""QM9's features `smiles` are those of the same molecules read from SMILES."""
+
+import importlib.util
+from itertools import islice
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from g2n2.data import qm9
+from g2n2.data.graph_set import GraphSet
+from g2n2.data.qm9 import load_qm9
+from g2n2.data.readers import Options
+from g2n2.data.readers.molecules import read_smiles_list
+from g2n2.data.rings import ring_edges
+
+pytest.importorskip("rdkit", reason="rdkit is not installed")
+
+
+def test_ring_edges_are_those_that_are_no_bridge() -> None:
+    random = np.random.default_rng(0)
+    graphs = [nx.gnm_random_graph(n, m, seed=n) for n in (1, 2, 9, 9, 20) for m in (n - 1, n + 1)]
+    graphs += [nx.cycle_graph(40), nx.path_graph(40), nx.barbell_graph(5, 3), nx.empty_graph(3)]
+    sizes = np.array([len(graph) for graph in graphs])
+    listed = [[*graph.edges, *((b, a) for a, b in graph.edges)] for graph in graphs]
+    shuffled = [[row[i] for i in random.permutation(len(row))] for row in listed]
+    edges = np.array([pair for row in shuffled for pair in row]).T
+    flags = ring_edges(sizes, np.array([len(row) for row in shuffled]), edges)
+    expected = []
+    for graph, row in zip(graphs, shuffled, strict=True):
+        bridges = {frozenset(bridge) for bridge in nx.bridges(graph)} if graph.edges else set()
+        expected += [frozenset(pair) not in bridges for pair in row]
+    assert flags.tolist() == expected
+    assert any(expected)
+    assert not all(expected)
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[GraphSet, list[str]]:
+    """Every 200th molecule of the last 40,000, as the training side sees it, and their SMILES."""
+    if importlib.util.find_spec("qm9pack") is None:
+        pytest.skip("qm9pack is not installed")
+    entries = list(islice(qm9._entries(qm9.find_source()[2:]), 0, None, 200))
+    arrays, unclean = qm9._rebuild(entries)
+    path = tmp_path_factory.mktemp("qm9") / "sample.cache"
+    about = {"origin": "qm9pack", "files": {}, "unclean": unclean, "rdkit": ""}
+    qm9.write_cache(path, arrays, about)
+    return load_qm9("smiles", cache=path).check(), [texts[0] for _, _, texts in entries]
+
+
+def as_networkx(graphs: GraphSet, index: int) -> nx.Graph:
+    made = nx.Graph()
+    nodes = graphs.node_features[slice(*graphs.node_offsets[index : index + 2])]
+    span = slice(*graphs.edge_offsets[index : index + 2])
+    made.add_nodes_from((i, {"row": tuple(row)}) for i, row in enumerate(nodes.tolist()))
+    ends, rows = graphs.edges[:, span].T.tolist(), graphs.edge_features[span].tolist()
+    made.add_edges_from((i, j, {"row": tuple(row)}) for (i, j), row in zip(ends, rows, strict=True))
+    return made
+
+
+def test_features_of_the_cache_are_those_of_the_smiles(
+    sample: tuple[GraphSet, list[str]],
+) -> None:
+    trained_on, smiles = sample
+    assert len(smiles) >= 200
+    given = read_smiles_list(smiles, Options(target=(), hydrogens=True, stereo=False))
+    assert given.node_names == trained_on.node_names
+    assert given.edge_names == trained_on.edge_names
+    assert given.source["elements"] == trained_on.source["elements"]
+    same = lambda a, b: a["row"] == b["row"]  # noqa: E731
+    for index in range(len(smiles)):
+        one, other = (as_networkx(graphs, index) for graphs in (trained_on, given))
+        assert nx.is_isomorphic(one, other, same, same), smiles[index]
+
+
+@pytest.mark.parametrize("smiles", ["C[C@H](O)F", "F/C=C/F"])
+def test_without_stereo_a_molecule_is_its_flat_self(smiles: str) -> None:
+    flat = smiles.translate(str.maketrans("", "", "@/")).replace("[CH]", "C")
+    labelled, plain, same = (
+        read_smiles_list([text], Options(target=(), stereo=stereo))
+        for text, stereo in ((smiles, True), (smiles, False), (flat, True))
+    )
+    for name in ("node_features", "edge_features", "edges"):
+        assert np.array_equal(getattr(plain, name), getattr(same, name))
+    both = [labelled.node_features.sum(), labelled.edge_features.sum()]
+    assert both != [plain.node_features.sum(), plain.edge_features.sum()]
