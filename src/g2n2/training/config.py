@@ -43,6 +43,7 @@ BELOW: dict[str, float] = {"rate": 10, "decay": 10, "ema": 1, "dropout": 1}
 """At least 0 (`rate` above it) and below this."""
 POOLINGS = ("sum", "mean", "max")
 CHOICES: dict[str, tuple[str, ...]] = {
+    "preprocess": ("auto", "none"),
     "readout": ("grammar", "pooled", "pooled-only"),
     "pooling": POOLINGS,
     "functions": ("mlp", "free"),
@@ -151,6 +152,9 @@ class RunConfig:
             stored splits if the set has them, else random.
         limit: Use only so many graphs, drawn with the seed; 0 for all.
         references: Subtract fitted per-element values from the targets.
+        preprocess: `auto` gives nodes without features their degree as a class, and scales large
+            node and edge features of your own graphs, both fitted on the training graphs; `none`
+            leaves features as they are.
         extent: Also subtract fitted sums of squared distances between elements; needs positions.
         grammar: A grammar's name, its rules, a file of them or a certificate, or a fragment, which
             stands for its reduced grammar.
@@ -202,6 +206,7 @@ class RunConfig:
     split: str = "auto"
     limit: int = 0
     references: bool = False
+    preprocess: str = "auto"
     extent: bool = False
     grammar: str = "r-G_L3"
     rules: tuple[str, ...] = ()
@@ -364,8 +369,11 @@ def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_defaults_of_then(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a run with what `modern` stood for where they are older than `pair_norm`."""
-    settings = dict(values)
+    """Settings of a run with what stood for them where they are older than the settings.
+
+    Features were left as they are before `preprocess`, and `modern` was another before `pair_norm`.
+    """
+    settings = {"preprocess": "none", **values}
     if "pair_norm" in settings:
         return settings
     if settings.get("recipe", "modern") == "modern":

@@ -86,6 +86,7 @@ def train(
     limit: int = 0,
     references: bool = False,
     extent: bool = False,
+    preprocess: str = "auto",
     options: Mapping[str, Any] | None = None,
     data: str | Path | None = None,
     seed: int = 0,
