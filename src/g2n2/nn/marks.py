@@ -260,6 +260,11 @@ class SumsOverMarks(nn.Module):
             for maps in plan.mixers
         )
 
+    @property
+    def mixer(self) -> nn.Sequential:
+        """The MLP in front of the innermost sum."""
+        return cast(nn.Sequential, self.mixers[0])
+
     def forward(self, graphs: Markable, at_once: int | None) -> Tensor:
         """`[B, K]` what is known of each graph.
 
