@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .power.grammar_test import words_of_test as words_of_test
     from .power.refinement import refine as refine
     from .power.separation import separate as separate
+    from .training.pretrained import pretrained as pretrained
     from .training.run import Run as Run
     from .training.session import train as train
 
@@ -74,6 +75,7 @@ _HOMES = {
     "train": "training.session",
     "predict": "api",
     "load": "api",
+    "pretrained": "training.pretrained",
     "explain": "nn.explaining",
     "export": "api",
     "Run": "training.run",

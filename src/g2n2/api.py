@@ -224,19 +224,24 @@ def load(path: str | Path, device: str = "auto") -> GrammarGNN | Run:
     'GNNML1'
 
     Args:
-        path: A run folder, or a network's file (`model.save`, a run's `best.safetensors`).
+        path: A run folder, a network's file (`model.save`, a run's `best.safetensors`), or the name
+            of a network of `g2n2.pretrained`.
         device: `auto`, `cpu` or `cuda`; `auto` is the CPU for a network, and for a run a GPU where
             there is one.
 
     Raises:
         DataError: It is neither; the message says what it is and what reads it.
     """
+    from .training.pretrained import pretrained, pretrained_names
+
     file = Path(path)
     if os.path.isdir(file):
         from .training.run import Run
 
         return Run(file, device)
     if not os.path.exists(file):
+        if str(path) in pretrained_names():
+            return pretrained(str(path), device)
         raise DataError(f"no file or folder {str(path)!r}: check the path")
     if other := _other_content(file):
         raise DataError(f"{path} holds {other}")

@@ -200,6 +200,22 @@ def bench(
     raise typer.Exit(1 if any(r["status"] in ("differs", "failed") for r in results) else 0)
 
 
+@app.command()
+def ship(
+    run: Annotated[Path, typer.Argument(help="A finished run on QM9 with --features smiles.")],
+    cache: Annotated[Path, typer.Option(help="Cache file of QM9.")] = Path("build/qm9.cache"),
+    out: Annotated[Path, typer.Option(help="Where the network goes.")] = Path(
+        "src/g2n2/pretrained_networks/qm9"
+    ),
+) -> None:
+    """Make a run on QM9 the network that comes with g2n2."""
+    from .ship import ship as write
+
+    write(run, cache, out)
+    size = sum(path.stat().st_size for path in out.iterdir())
+    show.say(f"{size / 1e6:.1f} MB in {out}; see {out / 'card.md'}")
+
+
 def main() -> None:
     """Run the command line; exit code 2 always means bad input."""
     report_errors(app)

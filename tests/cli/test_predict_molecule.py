@@ -53,8 +53,18 @@ def test_one_molecule_is_predicted_as_in_a_file(trained: Path) -> None:
 
 def test_a_molecule_unlike_those_of_training_is_said_beside_its_number(trained: Path) -> None:
     shown = predict(trained, "--smiles", "[U]")
-    assert [line.split("  ")[0] for line in shown.splitlines()] == ["y", "y low", "y high", "note"]
+    assert [line.split()[0] for line in shown.splitlines()] == ["y", "note:"]
     assert "U was never seen in training; 1 atom, fewer than any training graph (3)" in shown
+
+
+def test_several_molecules_one_after_the_other(trained: Path) -> None:
+    shown = predict(trained, "--smiles", "CCO", "--smiles", "C(C", "--smiles", "CC").splitlines()
+    assert [line for line in shown if line in ("CCO", "C(C", "CC")] == ["CCO", "C(C", "CC"]
+    assert shown[shown.index("C(C") + 1].startswith("note: not predicted: ")
+    alone = predict(trained, "--smiles", "CC").splitlines()
+    assert shown[shown.index("CC") + 1 :] == alone
+    two = ("--smiles", "a", "--smiles", "b")
+    assert "give one name" in predict(trained, str(trained / "mine.csv"), *two)
 
 
 def test_a_file_ends_with_what_to_look_at(trained: Path) -> None:

@@ -39,7 +39,8 @@ def test_each_fold_is_scored_on_its_test_graphs_by_the_run_its_validation_graphs
     data = str(real_file("tu/errica_splits", "IMDB-BINARY.json").parents[2])
     found = run_folds(ErricaRun("IMDB-BINARY", 0, folds=2), Job(tmp_path, data=data))
     assert seen == [{"test": 100, "train": 810, "validation": 90}] * 2
-    assert found.detail == {"test": [50.0, 75.0], "validation": [75.0, 75.0]}
+    assert found.detail["test"] == [50.0, 75.0]
+    assert found.detail["validation"] == [75.0, 75.0]
     assert (found.metrics[errica.ACCURACY], found.metrics[errica.DEVIATION]) == (62.5, 12.5)
 
 

@@ -259,7 +259,8 @@ def imports(module: str) -> set[str]:
 
 
 OWN_MODULES = {
-    f"reduction.{x}" for x in ("checker_patterns", "marked_checker", "obligation_checker")
+    f"reduction.{x}"
+    for x in ("checker_patterns", "full_marks_checker", "marked_checker", "obligation_checker")
 }
 
 

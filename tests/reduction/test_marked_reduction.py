@@ -7,15 +7,20 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+import networkx as nx
 import pytest
 
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
+from g2n2.grammars.rules import Rule
+from g2n2.graphs.families import cfi, rook_graph, shrikhande_graph
 from g2n2.pipeline import compare
+from g2n2.power.random_probes import probe_graphs
 from g2n2.reduction.certificates import certificate, digest
 from g2n2.reduction.checker import check
 from g2n2.reduction.explain import steps
+from g2n2.reduction.marks import MarkedProof
 from g2n2.reduction.reduce import Reduction, include, link, reduce
 
 Json = dict[str, Any]
@@ -91,6 +96,92 @@ def test_compare_has_a_witness_for_the_rest() -> None:
     assert found.relation == "⊊"
     assert found.backward.witness is not None
     assert found.backward.witness["names"] == ["C6", "2·C3"]
+
+
+FULL = "L3 Σ"
+"""Sums over the mark of scalars, columns and matrices."""
+
+
+def test_sums_of_all_sorts_are_reduced_and_certified() -> None:
+    found = reduction(FULL)
+    assert (found.original.rule_count, len(found.reduced.all_rules)) == ("47 rules", 12)
+    for rule in ("V_c → Σv. V_c′", "M → Σv. V_c′V_c′ᵀ", "M′ → M", "V_c′ → v", "S → 1ᵀV_c"):
+        assert rule in map(str, found.reduced.all_rules)
+    verdict = check(json.loads(written(FULL)))
+    assert verdict.valid, verdict.failure
+    assert (verdict.cited, verdict.claims) == ((), ("equal power, symmetric A, graph level",))
+    told = [rule for step in steps(found.links) for rule in step.removed]
+    assert sorted(map(str, told)) == sorted(map(str, found.removed))
+    identities = {text for step in steps(found.links) for text in step.identities}
+    assert {"1 = Σz. z", "m0 = Σz. diag(z)m0", "(Σz. m0)ᵀ = Σz. m0ᵀ"} <= identities
+
+
+def test_the_reduced_grammar_of_full_marks_sees_what_the_exhaustive_one_sees() -> None:
+    """By random words of both; 3-WL merges the first two pairs, and no test may split the last."""
+    rook, tree = rook_graph(4), nx.to_numpy_array(nx.random_labeled_tree(9, seed=1))
+    pairs = [(rook, shrikhande_graph()), cfi(nx.complete_graph(4)), (tree, tree[::-1, ::-1])]
+    found = reduction(FULL)
+    for grammar in (found.original, found.reduced):
+        classes = [probe_graphs(grammar, pair, 9).graph_colours for pair in pairs]
+        assert [first != second for first, second in classes] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("larger", "smaller"),
+    [(FULL, "L3Σ (full)"), ("L3Σ (full)", FULL), ("r-G_L3Σ", "L3Σ (full)"), ("r-G_L3Σ", FULL)],
+)
+def test_full_marks_include(larger: str, smaller: str) -> None:
+    big, small = (
+        Fragment(name).exhaustive() if name == FULL else find_grammar(name)
+        for name in (larger, smaller)
+    )
+    proof = include(big, small, "symmetric", "graph")
+    assert isinstance(proof, MarkedProof)
+    assert check(certificate(big, small, [proof])).valid
+
+
+@pytest.mark.parametrize(
+    "lost",
+    ["V_c → Σv. V_c′", "M → Σv. M′", "M → Σv. V_c′V_c′ᵀ", "V_c′ → V_c", "M′ → M", "V_c′ → v",
+     "V_c′ → M′V_c′", "M′ → M′⊙M′", "M′ → M′M′", "M′ → diag(V_c′)", "M′ → A"],
+)  # fmt: skip
+def test_no_rule_of_full_marks_can_go_and_no_forged_proof_helps(lost: str) -> None:
+    content = json.loads(written(FULL))
+    rule = str(Rule.parse(lost))
+    for part in (content, content["links"][0]):
+        assert rule in part["to"]
+        part["to"] = [text for text in part["to"] if text != rule]
+    assert not check(sealed(content)).valid
+
+
+@pytest.mark.parametrize(
+    "added",
+    ["M → V_cV_cᵀ", "M → 1V_cᵀ", "V_c′ → M′v", "S → 1ᵀV_c⊙1ᵀV_c", "V_r′ → vᵀ", "M → Σv. diag(V_c′)",
+     "S → (1ᵀV_c)(1ᵀV_c)", "V_c → AV_c", "M′ → V_c′V_c′ᵀ"],
+)  # fmt: skip
+def test_rules_that_no_law_covers_are_refused(added: str) -> None:
+    """Of the smaller grammar: not closed under ᵀ, the mark beside a variable, two sentences …"""
+    content = json.loads(written(FULL))
+    (only,) = content["links"]
+    only["kind"] = "marked inclusion"
+    del only["converse"]
+    assert check(sealed(content)).valid, "one direction by itself"
+    for part in (content, only):
+        part["to"] = [*part["to"], str(Rule.parse(added))]
+    assert not check(sealed(content)).valid
+
+
+def test_every_law_of_full_marks_edited_is_refused() -> None:
+    count = len(json.loads(written(FULL))["links"][0]["proof"]["laws"])
+    assert count > 20
+    names = list(EDITS)
+    for number in range(count):
+        for name in (names[number % len(names)], names[(number + 5) % len(names)]):
+            content = json.loads(written(FULL))
+            laws = content["links"][0]["proof"]["laws"]
+            shown = str(laws[number])
+            EDITS[name](laws, number)
+            assert not check(sealed(content)).valid, f"{name}: {shown}"
 
 
 def sealed(content: Json) -> Json:

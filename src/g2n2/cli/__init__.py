@@ -55,10 +55,11 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
         "train": (
             "g2n2 train molecules.csv --target logp --epochs 20",
             "g2n2 train molecules.csv --target logp --grammar GNNML1 --epochs 5",
+            "g2n2 train molecules.csv --from runs/molecules-logp-001 --freeze 1 --epochs 5",
         ),
         "predict": (
             "g2n2 predict runs/molecules-logp-001 new.csv --out predictions.csv",
-            "g2n2 predict runs/molecules-logp-001 --smiles CCO",
+            "g2n2 predict qm9 --smiles CCO",
         ),
         "evaluate": (
             "g2n2 evaluate runs/molecules-logp-001",

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..atomic_files import check_output
-from ..described import counted, shown_number
+from ..described import counted
 from ..errors import DataError
 from . import show
+from .molecules import predict_molecules
 from .options import AsJson, Id, OptionList, Smiles, parsed_options
 
 if TYPE_CHECKING:
     from ..data.catalogue import Dataset
     from ..training.run import Run as TrainedRun
 
-Run = Annotated[Path, typer.Argument(help="A run folder written by g2n2 train.")]
+Run = Annotated[
+    Path, typer.Argument(help="A run folder written by g2n2 train; or qm9, which comes with g2n2.")
+]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Interval = Annotated[
     float, typer.Option(help="Share of true values an interval is to hold; 0: no intervals.")
@@ -52,7 +55,7 @@ def evaluate(
     trained = TrainedRun(run, device)
     _say_notes(trained, interval)
     if out is not None:
-        _check_out(out, on, trained.config.dataset)
+        check_out(out, on, trained.config.dataset)
     options = _options(smiles, id_column, option)
     if on in ("train", "validation", "test"):
         outcome = trained.evaluate(on, interval=interval)
@@ -87,8 +90,8 @@ def predict(
         Path | None, typer.Option(help="Where the predictions go: predictions.csv for a file.")
     ] = None,
     smiles: Annotated[
-        str | None,
-        typer.Option(help="Column of FILE with the molecules; without FILE, one molecule: CCO."),
+        list[str] | None,
+        typer.Option(help="Column of FILE with the molecules; without FILE, a molecule: CCO."),
     ] = None,
     id_column: Id = None,
     option: OptionList = None,
@@ -119,16 +122,20 @@ def predict(
     trained = TrainedRun(run, device)
     _say_notes(trained, interval)
     if file is None:
-        _predict_molecule(trained, smiles, id_column, option, out, interval)
+        if out is not None:
+            check_out(out, trained.config.dataset)
+        predict_molecules(trained, smiles or [], id_column, option, out, interval)
         return
+    if smiles is not None and len(smiles) > 1:
+        raise DataError(f"--smiles names the column of {file} with the molecules: give one name")
     out = out or Path("predictions.csv")
-    _check_out(out, file, trained.config.dataset)
+    check_out(out, file, trained.config.dataset)
     with Advance("records") as advance:
         try:
             made = trained.predict_to(
                 file,
                 out,
-                _options(smiles, id_column, option),
+                _options(smiles[0] if smiles else None, id_column, option),
                 interval,
                 resume=resume,
                 engine=engine,
@@ -166,40 +173,6 @@ def predict(
         )
     for sentence in made.notes:
         typer.echo(f"note: {sentence}", err=True)
-
-
-def _predict_molecule(
-    trained: TrainedRun,
-    smiles: str | None,
-    id_column: str | None,
-    option: list[str] | None,
-    out: Path | None,
-    interval: float,
-) -> None:
-    """What a run says of one SMILES: on the screen, and in a file where one is named."""
-    from ..data.reading import SMILES
-    from ..training.evaluate import write_rows
-
-    if smiles is None:
-        raise DataError(
-            "say what to predict: g2n2 predict RUN FILE, or for one molecule --smiles CCO"
-        )
-    if id_column is not None:
-        raise DataError("--id names a column of FILE, and there is none; leave it out")
-    if out is not None:
-        _check_out(out, trained.config.dataset)
-    outcome = trained.predict([f"{SMILES}{smiles}"], parsed_options(option), interval=interval)
-    for sentence in outcome.graphs.notes:
-        typer.echo(f"note: {sentence}", err=True)
-    rows = outcome.rows()
-    if out is not None:
-        write_rows(out, [{**row, "id": smiles} for row in rows], outcome.columns())
-    for row in rows:
-        shown = {name: value for name, value in row.items() if name != "id"}
-        width = max(map(len, shown))
-        for name, value in shown.items():
-            text = shown_number(f"{value:.6g}") if isinstance(value, float) else str(value)
-            show.say(f"{name.ljust(width)}  {text}")
 
 
 def datasets(
@@ -248,7 +221,7 @@ def _say_notes(trained: TrainedRun, interval: float) -> None:
         typer.echo(f"note: {sentence}", err=True)
 
 
-def _check_out(out: Path, *sources: str) -> None:
+def check_out(out: Path, *sources: str) -> None:
     """Refuse, before the work, an output that cannot be written or that would overwrite inputs."""
 
     check_output(out)

@@ -141,7 +141,7 @@ NOTES: dict[str, str] = {
     "r-G_L3Σ": "one mark over L3, pooled: beyond 3-WL; not in the paper",
     "r-G_L1ΣΣ": "two marks over L1, nested: beyond 3-WL; not in the paper",
     "r-G_L3ΣΣ": "two marks over L3, nested; not in the paper",
-    "L3Σ (full)": "one mark over L3 on every sort, a candidate; not in the paper",
+    "L3Σ (full)": "one mark over L3, sums of every sort; not in the paper",
     "r-G_L3+D": "r-G_L3 with moments of learned charges as sentences; needs positions",
     "MPNN-k": "message passing with k supports C_1 … C_k, for any k",
     "GNNML3-k": "GNNML3 with k supports, for any k",

@@ -96,8 +96,8 @@ class RowGraphs:
         here = (copies.place == chosen.vertex[copies.graph_of_node]).unsqueeze(1)
         column = cleared(here.to(self.marks.dtype), tail_of(copies, "V"))
         marks = torch.cat([lifting.rows(self.marks, "V"), column], dim=1)
-        features = None
-        if self.features is not None:
+        features, plan = None, self.network.model.plan.marks
+        if self.features is not None and plan and marks.shape[1] < len(plan.names):
             nodes, edges = self.features
             nodes = torch.cat([lifting.rows(nodes, "V"), column.to(nodes.dtype)], dim=1)
             features = nodes, lifting.rows(edges, "M")

@@ -6,7 +6,9 @@ that broadcasts adds one for each letter, after those of its operands). A biject
 vertex of the obligation's term the vertex of "factors, then words" it stands for. `operations`
 lists name, symbol and signature of the operations that are not built in, where there are any.
 A link between grammars with marks has the proof `inside` them, where the marks are columns y and z,
-and the `laws` that bring it out of the sums (see `marks`); Σz keeps the vertex of z.
+and the `laws` that bring it out of the sums (see `marks`); Σz keeps the vertex of z. With `sums`
+`all`, sums also bring columns and matrices out (see `full_marks`). Where words are words, there is
+a proof `inside` and one `outside`.
 """
 
 from __future__ import annotations
@@ -169,8 +171,11 @@ def _rules(grammar: Grammar) -> list[str]:
 
 
 def _proof(proof: Proof | MarkedProof) -> Json:
+    if isinstance(proof, MarkedProof) and proof.outside:
+        return {"inside": _proof(proof.inside), "outside": _proof(proof.outside)}
     if isinstance(proof, MarkedProof):
-        return {"inside": _proof(proof.inside), "laws": list(map(_entry, proof.laws))}
+        sums = {"sums": "all"} if proof.how == "full" else {}
+        return {"inside": _proof(proof.inside), "laws": list(map(_entry, proof.laws)), **sums}
     return {
         "form": proof.claim.form,
         "transpose_lemma": proof.transposed,

@@ -22,6 +22,7 @@ from ..language.registry import registered
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import ONE, Apply, Hole, MarkSum, apply, holes, leaves, subterms
 from .checker_patterns import SIGNATURES, WITHOUT_PATTERN, Refused, require
+from .full_marks_checker import check_full, check_words
 from .marked_checker import check_marked
 from .obligation_checker import FUNCTIONS, Judge, Rule, keys, parse_rule
 
@@ -215,8 +216,10 @@ def _check_simulation(link: dict[str, Any], where: str, declared: dict[str, str]
     for part, big, small in directions:
         proof = link[part]
         if marked:
-            name = f"{where}, {part}"
-            total += check_marked(big, small, proof, link["assume"], declared, name)
+            named = proof if isinstance(proof, dict) else {}
+            how = check_words if "outside" in named else check_marked
+            how = check_full if "sums" in named else how
+            total += how(big, small, proof, link["assume"], declared, f"{where}, {part}")
             continue
         keys(proof, {"form", "transpose_lemma", "obligations"}, f"{where}, {part}")
         require(proof["form"] in _FORMS, f"{where}: unknown form")

@@ -9,9 +9,10 @@ from ..grammars.fragments import Fragment
 from ..grammars.grammar import Rule
 from ..language.sorts import M, R, S, V
 from ..language.terms import Apply, Hole, Leaf, MarkSum, Term, apply, fill, operators, subterms
+from .full_marks import law_text
 from .invariants import Form
 from .lemmas import Lemma
-from .marks import MarkedProof, inside_depth, law_text
+from .marks import MarkedProof, inside_depth
 from .reduce import Link, Simulation, unused_rules
 from .simulation import SimulationWitness
 
@@ -162,7 +163,10 @@ def _marked_steps(link: Simulation, proof: MarkedProof) -> list[ProofStep]:
     sums = [rule for rule in added if rule.head.plain == S]
     homes = {rule: _home(Rule(rule.head.plain, rule.body), groups) for rule in added}
     homes |= dict.fromkeys(sums, "products in a sum" if groups["products in a sum"] else "outside")
-    laws = {"outside": ("return",), "products in a sum": ("reroot", "merge", "sum")}
+    laws = {
+        "outside": ("unit", "return"),
+        "products in a sum": ("reroot", "merge", "absorb", "sum", "turn"),
+    }
     return [
         _step(
             title,

@@ -78,14 +78,14 @@ def check_marked(
     judge = Judge(big, small, inside["form"], assume, lemma, declared)
     total = judge.check_all(inside["obligations"], "graph", f"{where}, inside")
     innermost = max(map(_depth, larger)) == depth
-    owed = dict(_owed(small, innermost, where))
-    laws = _Laws(Judge(small, small, "plain", assume, lemma, declared))
+    owed = dict(owed_laws(small, innermost, where))
+    laws = Laws(Judge(small, small, "plain", assume, lemma, declared))
     return total + read_entries(proof["laws"], owed, laws.check, f"{where}, laws")
 
 
 def _inside_larger(rules: list[Rule], depth: int, where: str) -> list[Rule]:
     """The rules without primes, lifts and sums."""
-    names = _mark_names(rules, where)
+    names = mark_names(rules, where)
     inside: dict[Rule, None] = {}
     for head, body in rules:
         marks = names[: head.scope]
@@ -93,15 +93,15 @@ def _inside_larger(rules: list[Rule], depth: int, where: str) -> list[Rule]:
             marks, body = [*marks, body.mark], body.body
             require(head.plain == S, f"{where}: a sum over marks that is no scalar")
         require(len(marks) <= depth, f"{where}: the larger grammar has more marks")
-        _require_plain(body, where)
+        require_plain(body, where)
         if not isinstance(body, Hole):
-            inside[head.plain, _unprimed(body, marks, depth)] = None
+            inside[head.plain, unprimed(body, marks, depth)] = None
     return list(inside)
 
 
 def _inside_smaller(rules: list[Rule], depth: int, where: str) -> list[Rule]:
     """The rules over variables inside all marks, and the sentences that are summed."""
-    names = _mark_names(rules, where)
+    names = mark_names(rules, where)
     for j in range(1, depth):
         scalar = Hole(S.within(j))
         between = {(S.within(j - 1), MarkSum(names[j - 1], scalar)), (S.within(j), scalar @ scalar)}
@@ -124,8 +124,8 @@ def _inside_smaller(rules: list[Rule], depth: int, where: str) -> list[Rule]:
             continue
         if isinstance(body, Hole) or any(hole.scope < depth for hole in holes(body)):
             continue
-        _require_plain(body, where)
-        inside[head.plain, _unprimed(body, marks, depth)] = None
+        require_plain(body, where)
+        inside[head.plain, unprimed(body, marks, depth)] = None
     if depth == 2:
         twins = {(head, substitute(body, {"z": Leaf("y", V)})) for head, body in inside}
         require(twins <= inside.keys(), f"{where}: a rule has the inner mark and not the outer")
@@ -143,7 +143,7 @@ def _linear_sums(rules: list[Rule], mark: str, outer: Sort) -> Iterator[Rule]:
                 yield head, MarkSum(mark, fill(body, [inner]))
 
 
-def _owed(small: list[Rule], innermost: bool, where: str) -> Iterator[tuple[Key, Term]]:
+def owed_laws(small: list[Rule], innermost: bool, where: str) -> Iterator[tuple[Key, Term]]:
     """The laws, by key, with the term each is about."""
     products = (S, Hole(S) @ Hole(S)) in small
     yield ("count", MARK_RULE, ()), ONE.T @ ONE
@@ -169,7 +169,7 @@ def _owed(small: list[Rule], innermost: bool, where: str) -> Iterator[tuple[Key,
     yield ("sum", MARK_RULE, ()), u.T @ _Z
 
 
-class _Laws:
+class Laws:
     """Checks what is said to meet a law."""
 
     def __init__(self, judge: Judge) -> None:
@@ -240,7 +240,7 @@ def _depth(rule: Rule) -> int:
     return depth
 
 
-def _mark_names(rules: list[Rule], where: str) -> list[str]:
+def mark_names(rules: list[Rule], where: str) -> list[str]:
     """The name of the mark of each scope, as the sums call it."""
     names: dict[int, str] = {}
     for head, body in rules:
@@ -256,12 +256,12 @@ def _mark_names(rules: list[Rule], where: str) -> list[str]:
     return listed
 
 
-def _require_plain(body: Term, where: str) -> None:
+def require_plain(body: Term, where: str) -> None:
     inner = any(isinstance(part, MarkSum) for part in subterms(body))
     require(not inner, f"{where}: {body} sums over marks inside a term")
 
 
-def _unprimed(body: Term, marks: list[str], depth: int) -> Term:
+def unprimed(body: Term, marks: list[str], depth: int) -> Term:
     """The body as it stands inside, the marks by their names there."""
     renamed: dict[str, Term] = {
         mark: Leaf(name, V) for mark, name in zip(marks, "yz"[2 - depth :], strict=False)

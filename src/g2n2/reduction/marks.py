@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from ..grammars.grammar import Grammar, Rule
 from ..grammars.rules import rule_depth
@@ -58,7 +59,7 @@ TERMINALS = "yz"
 """What the marks are called inside, the innermost last."""
 
 _Z = Leaf("z", V)
-_MARK_RULE = Rule(V, _Z)
+MARK_RULE = Rule(V, _Z)
 _CONTEXT = 9
 """The number of the opaque words of a context, beyond those of any rule."""
 
@@ -69,7 +70,10 @@ class MarkedProof:
 
     claim: Claim  # about the grammars with their marks; the form is the one inside
     inside: Proof
-    laws: tuple[SimulationWitness, ...]
+    laws: tuple[SimulationWitness, ...] = ()
+    # sums of scalars, sums of all sorts, or each word is a word of the other
+    how: Literal["pooled", "full", "exact"] = "pooled"
+    outside: Proof | None = None  # of the words outside the mark, where words are words
 
     @property
     def transposed(self) -> bool:
@@ -77,7 +81,8 @@ class MarkedProof:
 
     @property
     def witnesses(self) -> tuple[SimulationWitness, ...]:
-        return self.inside.witnesses + self.laws
+        outside = self.outside.witnesses if self.outside else ()
+        return self.inside.witnesses + outside + self.laws
 
 
 def inside_larger(grammar: Grammar, depth: int) -> Grammar | None:
@@ -91,10 +96,10 @@ def inside_larger(grammar: Grammar, depth: int) -> Grammar | None:
         while isinstance(body, MarkSum):
             names, body = [*names, body.mark], body.body
         summed = len(names) > rule.head.scope
-        if len(names) > depth or (summed and rule.head.plain != S) or not _is_plain(body):
+        if len(names) > depth or (summed and rule.head.plain != S) or not is_plain(body):
             return None
         if not isinstance(body, Hole):
-            rules.append(Rule(rule.head.plain, _unprimed(body, names, depth)))
+            rules.append(Rule(rule.head.plain, unprimed(body, names, depth)))
     return Grammar.of(rules, grammar.name, grammar.supports, default_readout=False)
 
 
@@ -123,8 +128,8 @@ def inside_smaller(grammar: Grammar) -> Grammar | None:
             for j in range(scope, depth)
         )
         usable = direct or (scope == depth and (through or rule.head.plain != S)) or lifted
-        if usable and _is_plain(body) and all(h.scope == depth for h in holes(body)):
-            rules.append(Rule(rule.head.plain, _unprimed(body, names, depth)))
+        if usable and is_plain(body) and all(h.scope == depth for h in holes(body)):
+            rules.append(Rule(rule.head.plain, unprimed(body, names, depth)))
     twins = {Rule(rule.head, substitute(rule.body, {"z": Leaf("y", V)})) for rule in rules}
     if depth > 1 and not twins <= set(rules):
         return None
@@ -135,7 +140,7 @@ def _linear_sums(grammar: Grammar, depth: int) -> Iterator[Rule]:
     """S → Σv. 1ᵀV′ where S → 1ᵀV and V → Σv. V′ are rules: a sum of words is one of sentences."""
     mark = grammar.marks[depth - 1]
     for rule in grammar.of_sort(S.within(depth - 1)):
-        if len(rule.holes) == 1 and rule.holes[0].scope == depth - 1 and _is_plain(rule.body):
+        if len(rule.holes) == 1 and rule.holes[0].scope == depth - 1 and is_plain(rule.body):
             (hole,) = rule.holes
             if Rule(hole, MarkSum(mark, Hole(hole.within(1)))) in grammar.all_rules:
                 yield Rule(rule.head, MarkSum(mark, fill(rule.body, [Hole(hole.within(1))])))
@@ -144,13 +149,13 @@ def _linear_sums(grammar: Grammar, depth: int) -> Iterator[Rule]:
 def with_marks(inside: Grammar, marks: Sequence[str], products: bool) -> Grammar:
     """The grammar that sums the sentences of another over marks, which it has inside."""
     depth = len(marks)
-    primed = [_primed(rule, marks) for rule in inside.all_rules if rule.holes != (S, S)]
-    rules = [rule for rule in primed if products or rule.head.plain != S]
+    inner = [primed(rule, marks) for rule in inside.all_rules if rule.holes != (S, S)]
+    rules = [rule for rule in inner if products or rule.head.plain != S]
     if products:
         rules += [Rule(S.within(depth), _squared(depth)), _summed(depth, marks[-1])]
     else:
         outer = S.within(depth - 1)
-        rules += [Rule(outer, MarkSum(marks[-1], r.body)) for r in primed if r not in rules]
+        rules += [Rule(outer, MarkSum(marks[-1], r.body)) for r in inner if r not in rules]
     for j in range(depth - 1, 0, -1):
         rules += [Rule(S.within(j), _squared(j)), _summed(j, marks[j - 1])]
     return Grammar.of(rules, "", inside.supports, default_readout=False)
@@ -163,7 +168,7 @@ def prove_laws(
     inner = inside.claim.smaller
     innermost = inside_depth(larger) == smaller.scope
     finder = WordFinder(Claim(inner, inner, "plain", assume), inside.transposed)
-    law = _Law(finder, assume)
+    law = LawFinder(finder, assume)
     witnesses = []
     for obligation in owed_laws(inner, innermost):
         witness = law.met(obligation)
@@ -184,7 +189,7 @@ def owed_laws(inner: Grammar, innermost: bool) -> Iterator[Obligation]:
 
     Sums over z are owed only if the larger grammar has as many marks, so that z is one of them.
     """
-    yield Obligation("count", _MARK_RULE, (), ONE.T @ ONE)
+    yield Obligation("count", MARK_RULE, (), ONE.T @ ONE)
     for rule in inner.sentence_rules:
         if S not in rule.holes and not isinstance(rule.body, Number):
             yield Obligation("return", rule, (), _filled(rule))
@@ -198,8 +203,8 @@ def owed_laws(inner: Grammar, innermost: bool) -> Iterator[Obligation]:
                 yield Obligation("reroot", rule, (target, context), in_context(rule, context))
     u, w = opaque(V, 0), opaque(V, 1)
     both = apply("scale", u.T @ _Z, w.T @ _Z)
-    yield Obligation("merge", _MARK_RULE, (), tested(both))
-    yield Obligation("sum", _MARK_RULE, (), u.T @ _Z)
+    yield Obligation("merge", MARK_RULE, (), tested(both))
+    yield Obligation("sum", MARK_RULE, (), u.T @ _Z)
 
 
 def in_context(rule: Rule, context: str) -> Term:
@@ -228,12 +233,7 @@ def closed(part: Leaf, words: Sequence[Term]) -> Term:
     return _entries(part, words[0]) if len(words) == 1 else words[0].T @ part @ words[1]
 
 
-def law_text(witness: SimulationWitness) -> str:
-    """The right side of a law that is met."""
-    return str(_right(witness.obligation, witness.factors, witness.words))
-
-
-def _right(obligation: Obligation, factors: Sequence[Term], words: Sequence[Term]) -> Term:
+def law_side(obligation: Obligation, factors: Sequence[Term], words: Sequence[Term]) -> Term:
     match obligation.kind:
         case "reroot":
             return closed(_part(obligation), words)
@@ -250,7 +250,7 @@ def _part(obligation: Obligation) -> Leaf:
     return _Z if target == "z" else opaque(obligation.rule.holes[int(target)], int(target))
 
 
-class _Law:
+class LawFinder:
     """Meets the laws by words of the smaller grammar."""
 
     def __init__(self, finder: WordFinder, assume: Assumption) -> None:
@@ -315,7 +315,7 @@ class _Law:
         factors: tuple[Term, ...],
         words: tuple[Term, ...],
     ) -> SimulationWitness:
-        right = pattern_of(_right(obligation, factors, words), self.assume)
+        right = pattern_of(law_side(obligation, factors, words), self.assume)
         return witnessed(obligation, factors, words, right, self.assume)
 
 
@@ -332,7 +332,7 @@ def _entries(matrix: Term, other: Term) -> Term:
     return ONE.T @ apply("hadamard", matrix, other) @ ONE
 
 
-def _is_plain(body: Term) -> bool:
+def is_plain(body: Term) -> bool:
     return multilinear(body) and not any(isinstance(t, MarkSum) for t in subterms(body))
 
 
@@ -345,7 +345,7 @@ def _summed(scope: int, mark: str) -> Rule:
     return Rule(S.within(scope - 1), MarkSum(mark, Hole(S.within(scope))))
 
 
-def _unprimed(body: Term, marks: Sequence[str], depth: int) -> Term:
+def unprimed(body: Term, marks: Sequence[str], depth: int) -> Term:
     """A body with the variables and marks as they are called inside."""
     names = TERMINALS[len(TERMINALS) - depth :]
     terminals: dict[str, Term] = {
@@ -355,8 +355,8 @@ def _unprimed(body: Term, marks: Sequence[str], depth: int) -> Term:
     return substitute(fill(body, variables), terminals)
 
 
-def _primed(rule: Rule, marks: Sequence[str]) -> Rule:
-    """A rule inside so many marks; the reverse of `_unprimed`."""
+def primed(rule: Rule, marks: Sequence[str]) -> Rule:
+    """A rule inside so many marks; the reverse of `unprimed`."""
     names = TERMINALS[len(TERMINALS) - len(marks) :]
     leaves_of: dict[str, Term] = {
         name: Leaf(mark, V) for name, mark in zip(names, marks, strict=True)

@@ -16,6 +16,15 @@ from ..language.terms import multilinear, operators
 from ..options import check_option
 from .certificates import certificate
 from .checker import check
+from .full_marks import (
+    all_inside,
+    has_sums_and_lifts,
+    owed_by_scope,
+    prove_full,
+    rules_by_scope,
+    smaller_inside,
+    with_full_marks,
+)
 from .invariants import OUTPUTS, Claim, Form, owed_rules
 from .lemmas import Lemma, free_rules
 from .marks import (
@@ -214,6 +223,48 @@ def _include_marked(
     larger: Grammar, smaller: Grammar, assume: Assumption, forms: tuple[Form, ...]
 ) -> MarkedProof | None:
     """The same inside the marks, and the laws that bring it out of them."""
+    return (
+        _include_pooled(larger, smaller, assume, forms)
+        or _include_full(larger, smaller, assume)
+        or _include_words(larger, smaller, assume)
+    )
+
+
+def _include_full(larger: Grammar, smaller: Grammar, assume: Assumption) -> MarkedProof | None:
+    """Where sums bring columns and matrices out of the mark too."""
+    outer = all_inside(larger)
+    forms: tuple[Form, ...] = ("plain", "shape")
+    for form in forms if outer else ():
+        inner = smaller_inside(smaller, outer=form == "shape")
+        for transposed in (False, True):
+            if inner is None or outer is None:
+                continue
+            proof = prove_with(Claim(outer, inner, form, assume), transposed)
+            marked = proof and prove_full(larger, smaller, proof, assume)
+            if marked:
+                return marked
+    return None
+
+
+def _include_words(larger: Grammar, smaller: Grammar, assume: Assumption) -> MarkedProof | None:
+    """Where every word of the one is a word of the other, inside the mark and outside."""
+    owed = owed_by_scope(larger)
+    if owed is None or not has_sums_and_lifts(smaller, larger):
+        return None
+    inside, outside = (
+        prove(Claim(big, small, "exact", assume, "pair"))
+        for big, small in zip(owed, rules_by_scope(smaller), strict=True)
+    )
+    if inside is None or outside is None:
+        return None
+    claim = Claim(larger, smaller, "exact", assume)
+    return MarkedProof(claim, inside, how="exact", outside=outside)
+
+
+def _include_pooled(
+    larger: Grammar, smaller: Grammar, assume: Assumption, forms: tuple[Form, ...]
+) -> MarkedProof | None:
+    """Where sums are of scalars."""
     inner = inside_smaller(smaller)
     outer = None if inner is None else inside_larger(larger, smaller.scope)
     if inner is None or outer is None:
@@ -232,7 +283,9 @@ def _include_marked(
 def _smallest_marked(grammar: Grammar, assume: Assumption, level: Level) -> Simulation | None:
     """The smallest grammar inside the marks, with its sentences summed; products go if they can."""
     inner = inside_larger(grammar, inside_depth(grammar))
-    if inner is None or not inner.sentence_rules:
+    if inner is None:
+        return _smallest_full(grammar, assume, level)
+    if not inner.sentence_rules:
         return None
     reduced = _smallest(inner, assume, level)
     marks = grammar.marks or ("v",)
@@ -242,6 +295,16 @@ def _smallest_marked(grammar: Grammar, assume: Assumption, level: Level) -> Simu
         if found is not None and cost(smaller) < cost(grammar):
             return found
     return None
+
+
+def _smallest_full(grammar: Grammar, assume: Assumption, level: Level) -> Simulation | None:
+    """The smallest grammar inside the mark, and the rules that bring its words out and in."""
+    inner = all_inside(grammar)
+    reduced = _smallest(inner, assume, level) if inner and inner.sentence_rules else None
+    if reduced is None:
+        return None
+    smaller = with_full_marks(reduced.smaller, grammar.marks[0])
+    return link(grammar, smaller, assume, level) if cost(smaller) < cost(grammar) else None
 
 
 def _accepted(links: Sequence[Link]) -> bool:

@@ -31,6 +31,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "epochs": (1, 10**7),
     "passes": (1, 10**6),
     "window": (0, 10**9),
+    "freeze": (0, MOST_LAYERS),
     "minutes": (0, 10**7),
     "seed": (0, 2**63 - 1),
     "devices": (1, 4096),
@@ -42,6 +43,7 @@ BELOW: dict[str, float] = {"rate": 10, "decay": 10, "ema": 1, "dropout": 1}
 """At least 0 (`rate` above it) and below this."""
 POOLINGS = ("sum", "mean", "max")
 CHOICES: dict[str, tuple[str, ...]] = {
+    "preprocess": ("auto", "none"),
     "readout": ("grammar", "pooled", "pooled-only"),
     "pooling": POOLINGS,
     "functions": ("mlp", "free"),
@@ -61,10 +63,10 @@ class Recipe:
     Attributes:
         schedule: `plateau` multiplies the rate by `factor` when validation stalls for `patience`
             epochs and stops at `least_rate`; `cosine` warms up and falls to zero.
-        narrow: Up to so many training graphs the default width is `narrow_width`.
+        cpu_width: The width on a CPU.
         least_steps: Least steps of an epoch; the default batch is halved until it is reached.
-        visits: Graphs a run sees in all: with more training graphs there are fewer epochs, down to
-            `least_epochs`; 0 for the same number of epochs always.
+        cpu_visits: Epochs times training graphs of a run on a CPU: with more graphs there are fewer
+            epochs, down to `cpu_epochs`; 0 for as many epochs as on a GPU.
         warmup: Share of all steps in which the rate rises.
         clip: Largest gradient norm; 0 for none.
         normalise: Whether targets are scaled to mean 0 and deviation 1.
@@ -77,13 +79,12 @@ class Recipe:
     rate: float = 1e-3
     schedule: Literal["plateau", "cosine"] = "plateau"
     width: int = 64
-    narrow: int = 0
-    narrow_width: int = 64
+    cpu_width: int = 64
     batch: int = 32
     least_steps: int = 0
     epochs: int = 200
-    visits: int = 0
-    least_epochs: int = 1
+    cpu_visits: int = 0
+    cpu_epochs: int = 1
     decay: float = 0.0
     warmup: float = 0.05
     factor: float = 0.9
@@ -96,15 +97,14 @@ class Recipe:
     distance: tuple[str, ...] = ("raw",)
     preset: str = "paper"
 
-    def sizes(self, train: int) -> dict[str, int]:
+    def sizes(self, train: int, on_cpu: bool) -> dict[str, int]:
         """Width, batch and epochs for so many training graphs, where a run does not set them."""
         batch, epochs = self.batch, self.epochs
         while batch > SMALLEST_BATCH and train < batch * self.least_steps:
             batch //= 2
-        if self.visits:
-            epochs = min(epochs, max(self.least_epochs, round(self.visits / max(1, train))))
-        width = self.narrow_width if train <= self.narrow else self.width
-        return {"width": width, "batch": batch, "epochs": epochs}
+        if on_cpu and self.cpu_visits:
+            epochs = min(epochs, max(self.cpu_epochs, round(self.cpu_visits / train)))
+        return {"width": self.cpu_width if on_cpu else self.width, "batch": batch, "epochs": epochs}
 
 
 RECIPES: dict[str, Recipe] = {
@@ -113,13 +113,12 @@ RECIPES: dict[str, Recipe] = {
         "modern",
         optimiser="adamw",
         schedule="cosine",
-        narrow=5000,
-        narrow_width=32,
+        cpu_width=32,
         batch=128,
         least_steps=40,
         epochs=100,
-        visits=48_000,
-        least_epochs=40,
+        cpu_visits=64_000,
+        cpu_epochs=40,
         decay=1e-4,
         ema=0.999,
         clip=1.0,
@@ -133,9 +132,9 @@ _EARLIER = {
         RECIPES["modern"],
         name=MODERN_BEFORE,
         preset=MODERN_BEFORE,
-        narrow=0,
+        cpu_width=64,
         least_steps=16,
-        visits=0,
+        cpu_visits=0,
     )
 }
 
@@ -153,15 +152,20 @@ class RunConfig:
             stored splits if the set has them, else random.
         limit: Use only so many graphs, drawn with the seed; 0 for all.
         references: Subtract fitted per-element values from the targets.
+        preprocess: `auto` gives nodes without features their degree as a class, and scales large
+            node and edge features of your own graphs, both fitted on the training graphs; `none`
+            leaves features as they are.
         extent: Also subtract fitted sums of squared distances between elements; needs positions.
         grammar: A grammar's name, its rules, a file of them or a certificate, or a fragment, which
             stands for its reduced grammar.
         rules: The rules of that grammar, recorded so that the run does not depend on a file or on
             what a name means later.
         baseline: A network that is no grammar (GIN, GCN, ChebNet, PPGN …) in place of the grammar.
+        start: A run folder or a network's file to start from; it decides the network.
+        freeze: So many of its first layers, and the embedding before them, stay as they are.
         preset: What the grammar does not determine: `modern`, `paper`, `official` or `ppgn`.
-        width: Channels of every memory; by default as many as suit the number of training graphs,
-            and so are `batch` and `epochs`.
+        width: Channels of every memory; by default, as `batch` and `epochs`, what suits the device
+            and the number of training graphs.
         layers: Number of layers.
         readout: `grammar` for the rules of S, `pooled` for pooled memories joined by the rules of S
             that pooling does not contain.
@@ -202,10 +206,13 @@ class RunConfig:
     split: str = "auto"
     limit: int = 0
     references: bool = False
+    preprocess: str = "auto"
     extent: bool = False
     grammar: str = "r-G_L3"
     rules: tuple[str, ...] = ()
     baseline: str | None = None
+    start: str | None = None
+    freeze: int = 0
     preset: str | None = None
     width: int | None = None
     layers: int = 3
@@ -273,6 +280,8 @@ class RunConfig:
                 )
         if self.decay and recipe.optimiser != "adamw":
             raise DataError(f"the recipe {recipe.name!r} has no weight decay; leave decay out")
+        if self.freeze and not self.start:
+            raise DataError("freeze keeps layers of the network to start from: name one (--from)")
         for name, choices in CHOICES.items():
             old = POOLINGS if name == "readout" else ()
             if settings[name] not in (*choices, *old) and settings[name] is not None:
@@ -280,9 +289,9 @@ class RunConfig:
                 raise DataError(f"{name} is one of {listed}, got {settings[name]!r}")
         return self
 
-    def sized(self, train: int) -> RunConfig:
+    def sized(self, train: int, *, on_cpu: bool) -> RunConfig:
         """The config with width, batch and epochs set, for so many training graphs."""
-        sizes: dict[str, Any] = dict(self.effective_recipe().sizes(train))
+        sizes: dict[str, Any] = dict(self.effective_recipe().sizes(train, on_cpu))
         return replace(self, **{k: v for k, v in sizes.items() if getattr(self, k) is None})
 
     def as_dict(self) -> dict[str, Any]:
@@ -360,8 +369,11 @@ def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_defaults_of_then(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a run with what `modern` stood for where they are older than `pair_norm`."""
-    settings = dict(values)
+    """Settings of a run with what stood for them where they are older than the settings.
+
+    Features were left as they are before `preprocess`, and `modern` was another before `pair_norm`.
+    """
+    settings = {"preprocess": "none", **values}
     if "pair_norm" in settings:
         return settings
     if settings.get("recipe", "modern") == "modern":
@@ -430,7 +442,7 @@ def with_rules(config: RunConfig) -> RunConfig:
 
 def with_chosen_rules(config: RunConfig, *, exhaustive: bool) -> tuple[RunConfig, Grammar | None]:
     """As `with_rules`; also the exhaustive grammar of a fragment that was reduced."""
-    if config.baseline or config.rules:
+    if config.baseline or config.rules or config.start:
         return config, None
     if config.grammar.strip() == "-" and config.devices > 1:
         raise DataError(
@@ -472,7 +484,9 @@ def names_dataset(source: str) -> bool:
 
 
 def rooted(config: RunConfig) -> RunConfig:
-    """The config with an absolute path to its data; a data set's name stays."""
+    """The config with absolute paths to its data and to what it starts from; names stay."""
+    if config.start is not None and os.path.exists(config.start):
+        config = replace(config, start=str(Path(config.start).resolve()))
     if names_dataset(config.dataset) or not os.path.exists(config.dataset):
         return config
     return replace(config, dataset=str(Path(config.dataset).resolve()))

@@ -293,7 +293,7 @@ def record_steps(
 
     Steps recorded by a run before this one are reused if they fit. `half` asks for bfloat16.
     """
-    if not recordable(model, store):
+    if not recordable(model, store) or not all(w.requires_grad for w in model.parameters()):
         recorded.step = recorded.outputs = None
         return
     dtype = torch.bfloat16 if half else None

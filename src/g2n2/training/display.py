@@ -184,9 +184,9 @@ def reduction_sentence(exhaustive: Grammar, model: GrammarGNN) -> str:
     )
 
 
-def time_sentences(config: RunConfig, times: Forecast | None) -> list[str]:
+def time_sentences(config: RunConfig, times: Forecast) -> list[str]:
     """How long a run will take, in sentences; none if that could not be measured."""
-    if times is None:
+    if times.seconds is None:
         return []
     sentence = f"This takes about {duration(times.seconds)} on this CPU"
     if config.minutes and times.seconds > config.minutes * 60.0:

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from ..data.batching import epoch_batches
+from ..errors import G2N2Error
 from .config import RunConfig, with_rules
-from .processes import out_of_memory
 from .setup import Parts, make_model, make_store, takes_edges, without_edge_features
 from .step import batch_for
 
@@ -24,33 +24,45 @@ LONG_STEP = 0.3
 
 @dataclass(frozen=True)
 class Forecast:
-    """Seconds of a run without a time limit, and of one with `CHEAPER` if it has matrices."""
+    """Seconds of a run without a time limit, and of one with `CHEAPER` if it has matrices.
 
-    seconds: float
+    None where that cannot be measured: the run itself says why, or goes on with smaller batches.
+    """
+
+    seconds: float | None
     cheaper: float | None
 
 
-def forecast(config: RunConfig, parts: Parts) -> Forecast | None:
-    """Time a few steps of a copy, so that the run is as without; None if memory is short."""
+def forecast(config: RunConfig, parts: Parts) -> Forecast:
+    """Time a few steps of a copy, so that the run is as without."""
     cheaper = None
-    try:
-        if not config.baseline and takes_edges(config):
-            plain = replace(config, grammar=CHEAPER, rules=(), readout=None, marks="all")
-            graphs = without_edge_features(parts.graphs)
-            cheaper = run_seconds(with_rules(plain), replace(parts, graphs=graphs))
-        return Forecast(run_seconds(config, parts), cheaper)
-    except (RuntimeError, MemoryError) as error:
-        if not out_of_memory(error):
-            raise
-    return None
+    if not config.baseline and takes_edges(config):
+        plain = RunConfig(
+            config.dataset,
+            grammar=CHEAPER,
+            recipe=config.recipe,
+            width=config.width,
+            layers=config.layers,
+            batch=config.batch,
+            epochs=config.epochs,
+            passes=config.passes,
+            precision=config.precision,
+        )
+        graphs = without_edge_features(parts.graphs)
+        cheaper = run_seconds(with_rules(plain), replace(parts, graphs=graphs))
+    return Forecast(run_seconds(config, parts), cheaper)
 
 
-def run_seconds(config: RunConfig, parts: Parts) -> float:
-    """Seconds of all steps, validations and the last predictions."""
+def run_seconds(config: RunConfig, parts: Parts) -> float | None:
+    """Seconds of all steps, validations and the last predictions; None if a step fails."""
     recipe, splits = config.effective_recipe(), parts.splits
     sizes = parts.graphs.sizes[splits["train"]]
     chosen = splits["train"][epoch_batches(sizes, recipe.batch, config.seed, 0)[0]]
-    each = step_seconds(config, replace(parts, graphs=parts.graphs.select(chosen))) / len(chosen)
+    try:
+        step = step_seconds(config, replace(parts, graphs=parts.graphs.select(chosen)))
+    except (G2N2Error, RuntimeError, MemoryError):
+        return None
+    each = step / len(chosen)
     trained = recipe.epochs * config.passes * len(splits["train"])
     predicted = recipe.epochs * len(splits["validation"]) + sum(map(len, splits.values()))
     return each * (trained + FORWARD * predicted)

@@ -47,11 +47,12 @@ def make_optimiser(model: nn.Module, recipe: Recipe, device: torch.device) -> to
     on_gpu = device.type == "cuda"
     rate = torch.tensor(recipe.rate, device=device) if on_gpu else recipe.rate
     options: dict[str, Any] = {"lr": rate, "capturable": on_gpu, "fused": True}
+    learned = [weight for weight in model.parameters() if weight.requires_grad]
     if recipe.optimiser == "adam":
-        return torch.optim.Adam(model.parameters(), **options)
+        return torch.optim.Adam(learned, **options)
     groups: list[dict[str, Any]] = [
-        {"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": recipe.decay},
-        {"params": [p for p in model.parameters() if p.dim() <= 1]},
+        {"params": [p for p in learned if p.dim() > 1], "weight_decay": recipe.decay},
+        {"params": [p for p in learned if p.dim() <= 1]},
     ]
     return torch.optim.AdamW(groups, weight_decay=0.0, **options)
 

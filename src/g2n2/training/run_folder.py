@@ -6,6 +6,7 @@ split.json        indices of the training, validation and test graphs
 metrics.csv       one row for each epoch; no times, so that the same run gives the same file
 checkpoint.pt     to resume; checkpoint.previous.pt is the one before it
 operations.json   the operations its grammar uses that are not built in, if any
+start.safetensors the network it started from, with its new inputs and outputs, if any
 best.safetensors  the best weights, with the grammar and the plan
 calibration.json  intervals and calibrated probabilities; written when the run has ended
 manifest.json     checksums of all the above but metrics.csv: they belong together
@@ -28,7 +29,7 @@ import subprocess
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -37,6 +38,7 @@ from torch import nn
 from .. import __version__
 from ..atomic_files import HOLDER, LOCK
 from ..data.graph_set import GraphSet, Ints, Target
+from ..data.preprocessing import Preprocessing
 from ..errors import DataError, GrammarError
 from ..grammars.catalogue import find_grammar
 from ..grammars.registry import register
@@ -60,9 +62,13 @@ from .config import RunConfig, rules_of, upgraded
 from .setup import Parts, make_model, reads_positions
 from .task import Scaling, Task
 
+if TYPE_CHECKING:
+    from ..nn.model import GrammarGNN
+
 BEST = "best.safetensors"
 CALIBRATION = "calibration.json"
 OPERATIONS = "operations.json"
+START = "start.safetensors"
 PARTS = ("train", "validation", "test")
 DATA = {
     "graphs": Int(),
@@ -162,8 +168,11 @@ class RunFolder:
             write_manifest(self.path, {**manifest, **last})
         self.write_json("result.json", result)
 
-    def describe(self, config: RunConfig, parts: Parts) -> None:
-        """Write the files of `DESCRIPTION`, before the first step."""
+    def describe(self, config: RunConfig, parts: Parts, start: nn.Module | None = None) -> None:
+        """Write the files of `DESCRIPTION`, and the network a run starts from."""
+        from ..nn.files import to_bytes
+        from ..nn.model import GrammarGNN
+
         graphs = parts.graphs
         contents: dict[str, Any] = {
             "split.json": {k: v.tolist() for k, v in parts.splits.items()},
@@ -180,6 +189,7 @@ class RunFolder:
                 "positions": reads_positions(config, graphs),
                 "columns": [asdict(column) for column in graphs.columns],
                 "scaling": parts.scaling.as_dict(),
+                "preprocessing": parts.preprocessing.as_dict(),
                 "source": {k: v for k, v in graphs.source.items() if isinstance(v, str | int)},
                 "notes": [*graphs.notes, *parts.notes],
             },
@@ -190,9 +200,12 @@ class RunFolder:
             if operations := described(terms, aliases=True):
                 contents[OPERATIONS] = operations
         contents["config.json"] = config.as_dict()  # the last: from here on there is a run
-        write_manifest(self.path, {k: [sha256(_json(v))] for k, v in contents.items()})
-        for name, content in contents.items():
-            self.write_json(name, content)
+        files = {name: _json(content) for name, content in contents.items()}
+        if isinstance(start, GrammarGNN):
+            files = {START: to_bytes(start), **files}
+        write_manifest(self.path, {name: [sha256(content)] for name, content in files.items()})
+        for name, content in files.items():
+            write_whole(self.path / name, content)
 
     def refuse_wrong_use(self, *, resume: bool) -> None:
         """Raise a DataError without a run to resume, or if a new one cannot be started here."""
@@ -205,7 +218,13 @@ class RunFolder:
                 f"{self.path} holds a run already; go on with --resume {self.path}, "
                 "or name another --out"
             )
-        ours = (*DESCRIPTION, MANIFEST, LOCK, HOLDER)  # a run killed at its start may leave these
+        ours = (
+            *DESCRIPTION,
+            START,
+            MANIFEST,
+            LOCK,
+            HOLDER,
+        )  # a run killed at its start may leave these
         paths = self.path.iterdir() if os.path.isdir(self.path) else ()
         others = [p.name for p in paths if p.name not in ours and not p.name.endswith(".part")]
         if others:
@@ -217,7 +236,7 @@ class RunFolder:
     def forget(self) -> None:
         """Undo `describe`, for a run that never began; an empty folder is removed."""
         with suppress(OSError):  # a path that is no folder: the run's failure names it
-            for name in (*DESCRIPTION, MANIFEST, HOLDER):
+            for name in (*DESCRIPTION, START, MANIFEST, HOLDER):
                 (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
         with suppress(OSError):  # not empty, or never made
@@ -267,6 +286,13 @@ class RunFolder:
                 f"than 0 for each of {count} columns"
             )
         return scaling
+
+    def preprocessing(self) -> Preprocessing:
+        """What is done to features of new graphs; nothing in folders of earlier versions."""
+        content = self.read_json("data.json").get("preprocessing")
+        if content is None:
+            return Preprocessing()
+        return Preprocessing.from_dict(content, self.path / "data.json")
 
     def calibration(self, task: Task) -> Calibration | None:
         """None before the run has ended; a DataError if damaged, altered or of another run."""
@@ -322,6 +348,16 @@ class RunFolder:
         else:
             content = save({k: v.contiguous().cpu() for k, v in model.state_dict().items()})
         write_announced(self.path / BEST, content)
+
+    def load_start(self) -> GrammarGNN:
+        """The network a run started from; a DataError if its file is lost or was altered."""
+        from ..nn.files import load
+
+        path = self.path / START
+        if not path.is_file():
+            raise DataError(f"{self.path} has lost {START}, the network it started from")
+        refuse_altered(self.path, START, path.read_bytes())
+        return load(path)
 
     def refuse_lost_best(self) -> None:
         """Raise a DataError if there are no best weights, saying whether there ever were."""
@@ -384,6 +420,8 @@ def checksum(graphs: GraphSet) -> str:
         if values is not None:
             digest.update(str(values.shape).encode())
             digest.update(np.ascontiguousarray(values).tobytes())
+    if graphs.graph_names:  # of graphs that are not preprocessed yet
+        digest.update(np.ascontiguousarray(graphs.graph_features).tobytes())
     return digest.hexdigest()
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
 
 from .. import __version__
 from ..atomic_files import check_folder, sole_writer
@@ -42,6 +44,9 @@ from .setup import (
 )
 from .task import Scores, for_json
 
+if TYPE_CHECKING:
+    from .fine_tuning import Start
+
 OTHER_FOLDER = "wait for it to end, or name another folder: g2n2 train … --out FOLDER"
 
 
@@ -52,6 +57,8 @@ def train(
     out: str | Path | None = None,
     grammar: GrammarLike = "r-G_L3",
     baseline: str | None = None,
+    start: str | Path | None = None,
+    freeze: int = 0,
     preset: str | None = None,
     width: int | None = None,
     layers: int = 3,
@@ -79,6 +86,7 @@ def train(
     limit: int = 0,
     references: bool = False,
     extent: bool = False,
+    preprocess: str = "auto",
     options: Mapping[str, Any] | None = None,
     data: str | Path | None = None,
     seed: int = 0,
@@ -114,6 +122,8 @@ def train(
         out: The run folder; by default `runs/DATASET-TARGET-NNN` with the next free number.
         grammar: A grammar, its name, its rules, a file of them or a certificate, or a fragment,
             which stands for its reduced grammar.
+        start: A run folder or a network's file to start from, in place of a grammar.
+        freeze: So many of its first layers stay as they are.
         minutes: Train for at most so many minutes, in which the learning rate comes down; 0 for no
             limit.
         options: Of the data set (`track`, `features`) or of reading (`smiles`, `id`, `task` …).
@@ -130,7 +140,7 @@ def train(
         check_folder(Path(out))
     targets = (target,) if isinstance(target, str) else tuple(target)
     settings = {f.name: arguments[f.name] for f in fields(RunConfig) if f.name in arguments}
-    if baseline:
+    if baseline or (start and grammar == RunConfig.grammar):
         del settings["grammar"]
     else:  # before the data is read
         chosen = as_network_grammar(grammar)
@@ -147,6 +157,7 @@ def train(
         "dataset": str(dataset) if graphs is None else graphs.name,
         "target": targets,
         "data": None if data is None else str(data),
+        "start": None if start is None else str(start),
         "options": dict(options or {}) if graphs is None else {},
         "decision": None if decision is None else tuple(decision),
         "distance": None if distance is None else tuple(distance),
@@ -254,6 +265,12 @@ class _Session:
         if self.resume:
             changeable = {name: getattr(config, name) for name in ("device", "devices", "minutes")}
             config = replace(RunFolder(folder).config(), **changeable)
+        start: Start | None = None
+        if config.start and not self.resume:
+            from . import fine_tuning
+
+            start = fine_tuning.Start.find(config.start)
+            config = start.settings(config)
         config = with_rules(config)
         refuse_unknown_names(config, resume=self.resume)
         # With bfloat16, float32 products may be TF32 too; the setting is restored after the run.
@@ -262,9 +279,11 @@ class _Session:
             files = RunFolder(fabric.broadcast(str(folder)))
             processes = Processes(fabric)
             with processes.ending_together(files.path):
-                return self._train(config, files, processes)
+                return self._train(config, files, processes, start)
 
-    def _train(self, config: RunConfig, files: RunFolder, processes: Processes) -> Result:
+    def _train(
+        self, config: RunConfig, files: RunFolder, processes: Processes, start: Start | None
+    ) -> Result:
         graphs = processes.in_turn(
             lambda: load_graphs(config) if self.graphs is None else self.graphs.check()
         )
@@ -272,10 +291,12 @@ class _Session:
         if self.resume:
             files.refuse_other_data(parts.graphs)
             parts = replace(parts, scaling=files.scaling())
-        config = config.sized(len(parts.splits["train"]))
+        on_cpu = processes.fabric.device.type == "cpu"
+        config = config.sized(len(parts.splits["train"]), on_cpu=on_cpu)
         scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
         store = make_store(config, scaled, processes.fabric.device)
-        model = make_model(config, parts).to(store.dtype)
+        parts, model = self._network(config, parts, files, start)
+        model = model.to(store.dtype)
         if getattr(model, "supports", None) is not None:
             precompute_supports(model, store, self.recorded)
         self.watch.summary(config, parts, model)
@@ -284,7 +305,7 @@ class _Session:
         try:
             with processes.all_or_none():
                 if processes.rank == 0:
-                    curves = self._open(files, config, parts)
+                    curves = self._open(files, config, parts, model if start else None)
             loop = Loop(
                 config, processes, model, store, parts, files, curves, self.watch, self.recorded
             )
@@ -301,11 +322,26 @@ class _Session:
             curves.close()
         return self._end(loop)
 
-    def _open(self, files: RunFolder, config: RunConfig, parts: Parts) -> TensorBoardCurves:
+    def _network(
+        self, config: RunConfig, parts: Parts, files: RunFolder, start: Start | None
+    ) -> tuple[Parts, nn.Module]:
+        """The network before its first step, and the parts with what there is to say about it."""
+        if not config.start:
+            return parts, make_model(config, parts)
+        from .fine_tuning import freeze
+
+        model, sentences = start.network(config, parts) if start else (files.load_start(), [])
+        model.readout.dropout = config.effective_recipe().dropout
+        freeze(model, config.freeze)
+        return replace(parts, notes=(*parts.notes, *sentences)), model
+
+    def _open(
+        self, files: RunFolder, config: RunConfig, parts: Parts, start: nn.Module | None
+    ) -> TensorBoardCurves:
         """Make the folder ready for this run."""
         files.drop_unfinished()
         if not self.resume:
-            files.describe(config, parts)
+            files.describe(config, parts, start)
         elif files.checksum_note:
             self.watch.note(f"{files.checksum_note}; from here on it is")
             files.add_checksums()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from ..compiler.lowering import columns_only
 from ..compiler.marks import marks_named
 from ..compiler.presets import find_preset
 from ..data.graph_set import GraphSet, Ints
+from ..data.preprocessing import Preprocessing
 from ..data.store import GraphStore
 from ..described import Described, some
 from ..errors import DataError
@@ -40,6 +41,7 @@ class Parts(Described):
     task: Task
     scaling: Scaling
     notes: tuple[str, ...]
+    preprocessing: Preprocessing = field(default_factory=Preprocessing)
 
     def facts(self) -> dict[str, str]:
         return {
@@ -123,7 +125,9 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
     train = graphs.select(splits["train"])
     if not np.isfinite(train.targets).any():
         raise DataError("no training graph has a known target")
-    notes = []
+    preprocessing = Preprocessing.fit(train, config.preprocess)
+    notes = preprocessing.notes(graphs)
+    graphs = preprocessing.apply(graphs)
     held_out = graphs.select(splits["validation"]).targets
     if not np.isfinite(held_out).any():
         notes.append("no validation graph has a known target: the last weights will be kept.")
@@ -138,7 +142,7 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
             graphs = without_edge_features(graphs)
         if graphs.positions is not None:
             notes.append(f"{network} has no place for distances: positions are not used.")
-    return Parts(graphs, splits, task, scaling, tuple(notes))
+    return Parts(graphs, splits, task, scaling, tuple(notes), preprocessing)
 
 
 def _refuse_overflow(task: Task, graphs: GraphSet) -> None:

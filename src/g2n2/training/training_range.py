@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.graph_set import GraphSet
+from ..data.graph_set import COLUMN, DESCRIPTOR, GraphSet
 from ..data.readers.molecules import ELEMENTS, OTHER_ELEMENT
 from ..described import counted
 from ..errors import DataError
@@ -24,8 +24,9 @@ ENTRIES = 2**22
 """Of the distance matrices made at a time."""
 ROUNDING = 1e-5
 """Relative: distances of one graph may differ by that between two machines."""
-RANGES = ("nodes", "neighbours", "node_features", "edge_features", "weights", "distances")
+RANGES = ("nodes", "neighbours", "node_features", "edge_features", "weights", "distances", "totals")
 SHAPE = {"elements": [str], **{name: [[float]] for name in RANGES}}
+TOTALS = ("heavy atoms", "net charge")
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class TrainingRange:
         edge_features: One for each column.
         weights: One range: entries of A at edges.
         distances: One range: between two nodes of a graph, if the network reads distances.
+        totals: Heavy atoms and net charge, of molecules with hydrogens as nodes.
     """
 
     elements: tuple[str, ...]
@@ -51,23 +53,27 @@ class TrainingRange:
     edge_features: tuple[Range, ...]
     weights: tuple[Range, ...]
     distances: tuple[Range, ...]
+    totals: tuple[Range, ...] = ()
 
     @classmethod
     def of(cls, graphs: GraphSet, distances: bool) -> TrainingRange:
         """The ranges of training graphs; `distances`: whether the network reads distances."""
-        ranges: dict[str, tuple[Range, ...]] = {"distances": ()}
+        ranges: dict[str, tuple[Range, ...]] = {"distances": (), "totals": ()}
         for name, values, _ in _measured(graphs, distances):
             table = values.reshape(-1, 1) if name == "distances" else values
             limits = zip(table.min(axis=0), table.max(axis=0), strict=True) if len(table) else ()
             ranges[name] = tuple((float(low), float(high)) for low, high in limits)
+        if ranges["totals"] and ranges["totals"][0] == ranges["nodes"][0]:
+            ranges["totals"] = ()  # hydrogens are no nodes: nothing that the nodes do not say
         return cls(tuple(sorted(set().union(*(_elements(graphs) or ())))), **ranges)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], source: object) -> TrainingRange:
         """The ranges from a file; a DataError if they are no ranges."""
+        content = {"totals": [], **content}  # not in files of earlier versions
         check(content, SHAPE, "training", source)
         for name in RANGES:
-            several = name.endswith("_features")
+            several = name.endswith("_features") or name == "totals"
             if (len(content[name]) > 1 and not several) or any(
                 len(pair) != 2 or pair[0] > pair[1] for pair in content[name]
             ):
@@ -111,15 +117,22 @@ class TrainingRange:
         if name == "nodes":
             how, limit = ("more", between[1]) if value > between[1] else ("fewer", between[0])
             return f"{counted(int(value), node)}, {how} than any training graph ({limit:,.0f})"
+        if name == "totals" and TOTALS[column] == "heavy atoms":
+            how, limit = ("more", between[1]) if value > between[1] else ("fewer", between[0])
+            heavy = counted(int(value), "heavy atom")
+            return f"{heavy}, {how} than any training molecule ({limit:,.0f})"
         feature, shown = _feature(graphs, name, column), f"{value:.4g}"
         if feature in ELEMENTS and between == (0.0, 0.0):
             return f"{feature} was never seen in training"
+        if feature.startswith((COLUMN, DESCRIPTOR)):
+            return f"{feature} {shown} deviations from the mean, in training {spread(between)}"
         what = {
             "neighbours": f"{'an' if node == 'atom' else 'a'} {node} with {shown} neighbours",
             "node_features": f"{feature} {shown} of {'an' if node == 'atom' else 'a'} {node}",
             "edge_features": f"{feature} {shown} of {'an' if edge == 'edge' else 'a'} {edge}",
             "weights": f"an edge of weight {shown}",
             "distances": f"{node}s {shown} Å apart",
+            "totals": f"a net charge of {value:+.0f}",
         }
         return f"{what[name]}, in training {spread(between)}"
 
@@ -147,10 +160,22 @@ def _measured(graphs: GraphSet, distances: bool) -> Iterator[tuple[str, Numbers,
     yield "node_features", graphs.node_features, of_node
     yield "edge_features", graphs.edge_features, of_edge
     yield "weights", weights[:, None], of_edge
+    if len(totals := _totals(graphs)):
+        yield "totals", totals, every
     if distances and graphs.positions is not None:
         limits = _distances(graphs)
         several = np.isfinite(limits).all(axis=1)  # a single node has no distance
         yield "distances", limits[several], every[several]
+
+
+def _totals(graphs: GraphSet) -> Numbers:
+    """`[G, 2]` heavy atoms and net charge, if columns say so; else `[0, 2]`."""
+    names = graphs.node_names
+    if not {"H", "formal charge"} <= {*names} or not len(graphs):
+        return np.zeros((0, 2))
+    hydrogen, charge = (graphs.node_features[:, names.index(n)] for n in ("H", "formal charge"))
+    per_atom = np.stack([hydrogen == 0, charge], axis=1).astype(np.float64)
+    return np.add.reduceat(per_atom, graphs.node_offsets[:-1], axis=0)
 
 
 def _feature(graphs: GraphSet, field: str, column: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -54,6 +55,16 @@ class Table:
         if near:
             hint = f"did you mean {' or '.join(by_lower[key] for key in near)}?"
         raise DataError(f"{self.name} has no column {name!r}; {hint}")
+
+    def joined(self, names: Sequence[str]) -> list[str]:
+        """The columns to be joined as graph features, each once."""
+        try:
+            found = [self.find(name) for name in names]
+        except DataError as fault:
+            raise DataError(f"{fault}; every row needs a number there, to be joined") from None
+        if len(set(found)) != len(found):
+            raise DataError(f"a column to be joined is named twice in {shortened(names)}")
+        return found
 
     def first_of(self, names: Iterable[str]) -> str | None:
         """The first of several usual names that is a column here, in the column's spelling."""
@@ -202,6 +213,15 @@ def is_number(cell: str) -> bool:
 def is_text(cell: str) -> bool:
     """Whether a cell is neither a number nor missing."""
     return not is_missing(cell) and not is_number(cell)
+
+
+def finite_number(cell: str, column: str) -> float:
+    """The number of a cell; a DataError names the column if it holds none."""
+    if is_number(cell) and math.isfinite(value := float(cell)):
+        return value
+    got = repr(cell) if cell else "empty"
+    hint = f": {WITH_POINT}" if DECIMAL_COMMA.fullmatch(cell) else ""
+    raise DataError(f"{column} is {got}, expected a finite number{hint}")
 
 
 def decimal_comma(cells: Sequence[str]) -> int | None:

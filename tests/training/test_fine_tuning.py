@@ -1,0 +1,151 @@
+"""Runs that start from a trained network: what they take over, freeze, refuse and resume."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from g2n2 import train
+from g2n2.data.graph_set import Target
+from g2n2.errors import DataError
+from g2n2.nn.files import load
+from g2n2.training.config import RunConfig
+from g2n2.training.fine_tuning import Start
+from g2n2.training.run import Run
+from g2n2.training.session import Watch, train_config
+from g2n2.training.setup import prepare
+from small_runs import largest_difference, learned_state, no_pictures
+from small_sets import small_set
+
+pytest.importorskip("lightning.fabric", reason="training needs lightning")
+
+QUICK: dict[str, Any] = {"width": 6, "layers": 2, "epochs": 2, "batch": 8, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("source") / "run"
+    with no_pictures():
+        return train(small_set(columns=2), out=folder, threads=1, **QUICK)
+
+
+def start_config(run: Run, **changes: Any) -> RunConfig:
+    settings = {"epochs": 2, "batch": 8, "device": "cpu", "threads": 1, **changes}
+    return RunConfig("small", start=str(run.folder), **settings)
+
+
+def outputs(model: torch.nn.Module, config: RunConfig, parts: Any) -> Any:
+    from g2n2.training.evaluate import predict
+    from g2n2.training.setup import make_store
+
+    store = make_store(config, parts.graphs, torch.device("cpu"))
+    return predict(model, parts, store, np.arange(len(parts.graphs))).predicted
+
+
+def test_before_the_first_step_it_predicts_what_the_trained_network_does(trained: Run) -> None:
+    """With columns in another order, one more column, one target less, another scaling."""
+    graphs = small_set(columns=2)
+    extra = np.random.default_rng(0).normal(size=(len(graphs.node_features), 1))
+    turned = replace(
+        graphs,
+        node_features=np.hstack([extra, graphs.node_features[:, ::-1]]).astype(np.float32),
+        node_names=("new", "b", "a"),
+        targets=graphs.targets[:, 1:],
+        columns=graphs.columns[1:],
+    )
+    start = Start.find(str(trained.folder))
+    config = start.settings(start_config(trained))
+    parts = prepare(config, turned.select(np.arange(0, len(graphs), 2)))
+    assert parts.scaling.mean != pytest.approx(trained.files.scaling().mean[1:])
+    model, sentences = start.network(config, parts)
+    expected = trained.predict(graphs.select(np.arange(0, len(graphs), 2))).predicted[:, 1:]
+    assert outputs(model, config, parts) == pytest.approx(expected, rel=1e-4, abs=1e-5)
+    assert "new" in " ".join(sentences)
+
+
+def test_frozen_layers_stay_and_the_others_learn(trained: Run, tmp_path: Path) -> None:
+    with no_pictures():
+        train(
+            small_set(),
+            out=tmp_path / "run",
+            start=trained.folder,
+            freeze=1,
+            threads=1,
+            epochs=2,
+            batch=8,
+            device="cpu",
+        )
+    first = load(tmp_path / "run" / "start.safetensors").state_dict()
+    last = learned_state(tmp_path / "run")["model"]
+    frozen = {name for name in first if name.startswith(("embeddings.", "layers.0."))}
+    moved = {name for name in first if not torch.equal(first[name], last[name])}
+    assert frozen
+    assert not moved & frozen
+    assert any(name.startswith("layers.1.") for name in moved)
+    assert any(name.startswith("readout.") for name in moved)
+
+
+def test_other_targets_get_a_new_head_on_the_trained_body(trained: Run) -> None:
+    graphs = small_set()
+    other = replace(graphs, columns=(Target("another"),))
+    start = Start.find(str(trained.folder))
+    config = start.settings(start_config(trained))
+    model, sentences = start.network(config, prepare(config, other))
+    before, after = start.model.state_dict(), model.state_dict()
+    body = [name for name in before if name.startswith(("embeddings.", "layers."))]
+    assert all(torch.equal(before[name], after[name]) for name in body)
+    last = [name for name in after if after[name].shape[0] == 1 and name.startswith("readout.")]
+    assert last
+    assert all(before[name].shape != after[name].shape for name in last)
+    assert "another is new" in sentences[0]
+
+
+def test_it_resumes_in_the_same_bytes_without_the_run_it_started_from(
+    trained: Run, tmp_path: Path
+) -> None:
+    source = Run(shutil.copytree(trained.folder, tmp_path / "source"), "cpu")
+    config = start_config(source, freeze=1, epochs=3)
+
+    def stop(loop: Any) -> None:
+        if loop.progress.steps == 5:
+            raise KeyboardInterrupt
+
+    with no_pictures():
+        train_config(config, tmp_path / "whole", graphs=small_set())
+        with pytest.raises(KeyboardInterrupt):
+            train_config(
+                replace(config, checkpoint_seconds=0.0),
+                tmp_path / "cut",
+                graphs=small_set(),
+                watch=Watch(step=stop),
+            )
+        shutil.rmtree(tmp_path / "source")
+        train_config(config, tmp_path / "cut", graphs=small_set(), resume=True)
+    states = [learned_state(tmp_path / name) for name in ("whole", "cut")]
+    assert largest_difference(*states) == 0
+    assert Run(tmp_path / "cut", "cpu").config.start == str(tmp_path / "source")
+
+
+def test_what_cannot_be_started_from_is_refused(trained: Run, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no run folder or network 'nope' to start from"):
+        Start.find("nope")
+    start = Start.find(str(trained.folder / "best.safetensors"))
+    assert start.run is not None, "the run of the file is known"
+    with pytest.raises(DataError, match="leave out width, or train from the beginning"):
+        start.settings(start_config(trained, width=9))
+    with pytest.raises(DataError, match="freeze keeps layers of the network to start from"):
+        RunConfig("x", freeze=1).checked()
+    with pytest.raises(DataError, match="freeze is 3, and the network has 2 layers"):
+        train_config(start_config(trained, freeze=3), tmp_path / "run", graphs=small_set())
+    shutil.copy(trained.folder / "best.safetensors", tmp_path / "bare.safetensors")
+    bare = Start.find(str(tmp_path / "bare.safetensors"))
+    config = bare.settings(start_config(trained))
+    fewer = replace(small_set(), node_features=small_set().node_features[:, :1], node_names=("a",))
+    with pytest.raises(DataError, match="give the same columns"):
+        bare.network(config, prepare(config, fewer))

@@ -1,0 +1,142 @@
+"""Networks that come with the package: from a run to `g2n2 predict qm9`."""
+
+import csv
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import g2n2
+from g2n2.cli import app
+from g2n2.data.qm9 import build_qm9
+from g2n2.errors import DataError
+from g2n2.training import pretrained as shipped
+from g2n2.training.config import RunConfig
+from g2n2.training.run import Run
+from g2n2.training.session import train_config
+from g2n2_paper.ship import ship
+
+pytest.importorskip("rdkit", reason="molecules are read with RDKit")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A run on the first 100 molecules of QM9, and what is shipped of it."""
+    if importlib.util.find_spec("qm9pack") is None:
+        pytest.skip("qm9pack is not installed")
+    folder = tmp_path_factory.mktemp("shipped")
+    build_qm9(folder / "qm9.cache", rows=100, processes=1, progress=False)
+    options = {"track": "bonds", "features": "smiles", "cache": str(folder / "qm9.cache")}
+    config = RunConfig("qm9", options=options, references=True, width=4, layers=1, epochs=1)
+    train_config(config, folder / "run", pictures=False)
+    ship(folder / "run", folder / "qm9.cache", folder / "networks" / "qm9")
+    return folder / "run", folder / "networks"
+
+
+@pytest.fixture
+def networks(made: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(shipped, "FOLDER", made[1])
+    return made[1] / "qm9"
+
+
+def test_predictions_for_smiles_are_those_of_the_training_side(
+    made: tuple[Path, Path], networks: Path
+) -> None:
+    """The molecules of held_out.csv, read from SMILES, against the run's own test part."""
+    run = Run(made[0])
+    graphs = run.evaluate("test")
+    expected = {row["id"]: row for row in graphs.rows()}
+    with (networks / "held_out.csv").open(newline="") as file:
+        smiles = {row["id"]: row["smiles"] for row in csv.DictReader(file)}
+    assert smiles.keys() == expected.keys()
+    outcome = g2n2.pretrained("qm9").predict(list(smiles.values()))
+    for row, name in zip(outcome.rows(), smiles, strict=True):
+        wanted = expected[name]
+        for column, value in row.items():
+            if isinstance(value, float):
+                assert value == pytest.approx(wanted[column], rel=1e-4, abs=1e-4), (name, column)
+    assert outcome.intervals is not None
+    assert not (networks / "split.json").exists()
+    assert "cache" not in (networks / "config.json").read_text()
+
+
+def test_it_is_found_by_name_and_a_folder_of_that_name_wins(
+    networks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert isinstance(g2n2.load("qm9"), Run)
+    shown = CliRunner().invoke(app, ["predict", "qm9", "--smiles", "CCO"])
+    assert shown.exit_code == 0, shown.exception
+    assert "u0 [hartree]" in shown.stdout
+    assert "90 %: " in shown.stdout
+    with pytest.raises(DataError, match="no network called 'qm8' comes with g2n2; there is: qm9"):
+        g2n2.pretrained("qm8")
+    with pytest.raises(DataError, match="score it on a file with targets"):
+        g2n2.pretrained("qm9").evaluate()
+    (tmp_path / "qm9").mkdir()
+    with pytest.raises(DataError, match="qm9 is no run folder"):
+        Run("qm9")
+
+
+@pytest.mark.parametrize(
+    ("smiles", "note"),
+    [
+        ("CCS", "S was never seen in training"),
+        ("C[NH3+]", "a net charge of +1, in training always 0"),
+        ("c1ccc2ccccc2c1", "10 heavy atoms, more than any training molecule"),
+        ("C[C@H](O)F", ""),
+    ],
+)
+def test_molecules_unlike_qm9_have_a_note(networks: Path, smiles: str, note: str) -> None:
+    (row,) = g2n2.pretrained("qm9").predict([smiles]).rows()
+    assert note in row.get("note", "")
+    assert not any(word in row.get("note", "") for word in ("R 1", "S (stereo)"))
+
+
+def test_stereo_changes_nothing(networks: Path) -> None:
+    run = g2n2.pretrained("qm9")
+    one, other, flat = run.predict(["C[C@H](O)F", "C[C@@H](O)F", "CC(O)F"]).predicted
+    np.testing.assert_allclose([one, other], [flat, flat], rtol=1e-5)
+
+
+def test_altered_weights_are_refused(networks: Path) -> None:
+    weights = networks / "best.safetensors"
+    content = weights.read_bytes()
+    try:
+        weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        with pytest.raises(DataError, match="altered"):
+            g2n2.pretrained("qm9").predict(["CC"])
+    finally:
+        weights.write_bytes(content)
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(300, marks=pytest.mark.slow)])
+def test_the_shipped_network_is_as_good_as_its_card_says(count: int) -> None:
+    """On molecules it was not trained on, from their SMILES."""
+    run = g2n2.pretrained("qm9")
+    with (run.folder / "held_out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows = [rows[k] for k in np.random.default_rng(0).permutation(len(rows))[:count]]
+    outcome = run.predict([row["smiles"] for row in rows])
+    assert outcome.intervals is not None
+    truth = np.array([[float(row[c.name]) for c in run.task.columns] for row in rows])
+    inside = (outcome.intervals[0] <= truth) & (truth <= outcome.intervals[1])
+    error = np.abs(outcome.predicted - truth).mean(0)
+    known = np.array([run.scores[column.name]["mae"] for column in run.task.columns])
+    assert (error < 2 * known).all(), error / known
+    assert 0.8 < (error / known).mean() < 1.4
+    assert 0.82 < inside.mean() < 0.97
+    assert not any("note" in row for row in outcome.rows()[:20])
+
+
+def test_what_it_says_of_ethanol() -> None:
+    shown = CliRunner().invoke(app, ["predict", "qm9", "--smiles", "CCO"]).stdout.splitlines()
+    u0 = next(line for line in shown if line.startswith("u0 [hartree]"))
+    value, low, high = (float(u0.replace("−", "-").split()[k]) for k in (2, 5, 7))
+    assert low < value < high
+    # Measured: 1.69 D.
+    mu = next(line for line in shown if line.startswith("mu [D]"))
+    assert 1.0 < float(mu.split()[2]) < 2.2
+    assert len([line for line in shown if "90 %: " in line]) == 12
