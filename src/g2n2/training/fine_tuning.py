@@ -26,7 +26,7 @@ from ..nn.model import GrammarGNN
 from .config import RunConfig, rules_of
 from .run import Run
 from .run_folder import BEST
-from .setup import Parts, distance_kinds, has_matrices
+from .setup import Parts, distance_kinds
 from .task import Scaling, Task
 
 NETWORK = (
@@ -110,7 +110,7 @@ class Start:
             "edge_features": graphs.edge_features.shape[1] + sum(map(distance_width, kinds)),
             "out": task.out,
             "task": graphs.level,
-            "directed": graphs.directed and has_matrices(grammar),
+            "directed": graphs.directed and grammar.has_matrices,
         }
         torch.manual_seed(config.seed)
         options = {**source.options, **given}
