@@ -5,6 +5,7 @@ before anything imports triton: here, before any test module is read. A process 
 the same tests on compiled kernels.
 """
 
+import gc
 import os
 from collections import Counter
 
@@ -15,6 +16,12 @@ from built_qm9 import build_once
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
+
+
+def pytest_collection_finish():
+    """What was imported stays: each `gc.collect` of a training run would walk it for a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

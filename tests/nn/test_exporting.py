@@ -137,7 +137,7 @@ ALL = [
     ("grammar", "preset", "task"),
     [
         (*pair, task)
-        for pair, task in zip(ALL[::16], cycle(["graph", "node", "edge"]), strict=False)
+        for pair, task in zip(ALL[::20], cycle(["graph", "node", "edge"]), strict=False)
     ],
 )
 def test_programs_of_all_kinds(grammar: str, preset: str, task: str) -> None:
@@ -145,7 +145,7 @@ def test_programs_of_all_kinds(grammar: str, preset: str, task: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("grammar", ["r-G_L3", "G_L3", "2-IGN"])
+@pytest.mark.parametrize("grammar", ["G_L3", "2-IGN"])
 def test_onnx_of_these_grammars(grammar: str, tmp_path: Path) -> None:
     model = network(grammar, preset="modern", layers=1)
     assert_onnx_agrees(model, tmp_path / "x.onnx")
@@ -166,9 +166,8 @@ def test_onnx_of_every_read_out(preset: str, task: str, readout: str, tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", ["paper", "official"])
-def test_onnx_in_float64_of_other_presets(preset: str, tmp_path: Path) -> None:
-    assert_onnx_agrees(network("r-G_L3", preset=preset).double(), tmp_path / "x.onnx")
+def test_onnx_in_float64_of_the_released_preset(tmp_path: Path) -> None:
+    assert_onnx_agrees(network("r-G_L3", preset="official").double(), tmp_path / "x.onnx")
 
 
 def test_onnx_missing_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

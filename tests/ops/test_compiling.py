@@ -155,15 +155,10 @@ assert not left, f"not compiled: {left}"
     ("dtype", "width", "capability"),
     [
         ("bf16", 64, 90),
-        ("bf16", 128, 90),
-        ("bf16", 256, 90),
-        ("fp32", 128, 90),
         ("fp32", 256, 90),
-        ("bf16", 64, 89),
-        ("bf16", 256, 89),
-        ("fp32", 256, 89),
+        ("bf16", 128, 89),
+        ("fp32", 256, 89),  # the least shared memory
         ("bf16", 256, 80),
-        ("fp32", 256, 80),
     ],
 )
 def test_every_kernel_compiles_and_fits(dtype, width, capability, tmp_path):
