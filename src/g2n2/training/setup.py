@@ -21,8 +21,6 @@ from ..data.preprocessing import Preprocessing
 from ..data.store import GraphStore
 from ..described import Described, some
 from ..errors import DataError
-from ..grammars.grammar import Grammar
-from ..language.sorts import M
 from ..language.terms import DISTANCES
 from ..nn.readout import Readout
 from .config import RunConfig, names_dataset, run_grammar
@@ -232,7 +230,7 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
             marks=marks_named(config.marks),
             trunk=config.trunk,
             preset=config.effective_recipe().preset,
-            directed=graphs.directed and has_matrices(grammar),
+            directed=graphs.directed and grammar.has_matrices,
             typical_size=float(graphs.sizes.mean()),
         )
     assert isinstance(model.readout, Readout), "every network ends in one"
@@ -260,18 +258,13 @@ def refuse_unknown_names(config: RunConfig, *, resume: bool) -> None:
         raise DataError(f"no file {path!r} to split by: check the path")
 
 
-def has_matrices(grammar: Grammar) -> bool:
-    """Whether a grammar has a matrix variable, outside its marks or inside."""
-    return any(rule.head.plain == M for rule in grammar.rules)
-
-
 def takes_edges(config: RunConfig) -> bool:
     """Whether the network reads edge features."""
     if config.baseline:
         from ..nn.baselines import find_baseline
 
         return find_baseline(config.baseline).reads_edges
-    return has_matrices(run_grammar(config))
+    return run_grammar(config).has_matrices
 
 
 def without_edge_features(graphs: GraphSet) -> GraphSet:
