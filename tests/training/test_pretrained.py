@@ -110,3 +110,33 @@ def test_altered_weights_are_refused(networks: Path) -> None:
             g2n2.pretrained("qm9").predict(["CC"])
     finally:
         weights.write_bytes(content)
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(300, marks=pytest.mark.slow)])
+def test_the_shipped_network_is_as_good_as_its_card_says(count: int) -> None:
+    """On molecules it was not trained on, from their SMILES."""
+    run = g2n2.pretrained("qm9")
+    with (run.folder / "held_out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows = [rows[k] for k in np.random.default_rng(0).permutation(len(rows))[:count]]
+    outcome = run.predict([row["smiles"] for row in rows])
+    assert outcome.intervals is not None
+    truth = np.array([[float(row[c.name]) for c in run.task.columns] for row in rows])
+    inside = (outcome.intervals[0] <= truth) & (truth <= outcome.intervals[1])
+    error = np.abs(outcome.predicted - truth).mean(0)
+    known = np.array([run.scores[column.name]["mae"] for column in run.task.columns])
+    assert (error < 2 * known).all(), error / known
+    assert 0.8 < (error / known).mean() < 1.4
+    assert 0.82 < inside.mean() < 0.97
+    assert not any("note" in row for row in outcome.rows()[:20])
+
+
+def test_what_it_says_of_ethanol() -> None:
+    shown = CliRunner().invoke(app, ["predict", "qm9", "--smiles", "CCO"]).stdout.splitlines()
+    u0 = next(line for line in shown if line.startswith("u0 [hartree]"))
+    value, low, high = (float(u0.replace("−", "-").split()[k]) for k in (2, 5, 7))
+    assert low < value < high
+    # Measured: 1.69 D.
+    mu = next(line for line in shown if line.startswith("mu [D]"))
+    assert 1.0 < float(mu.split()[2]) < 2.2
+    assert len([line for line in shown if "90 %: " in line]) == 12

@@ -59,7 +59,7 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "predict": (
             "g2n2 predict runs/molecules-logp-001 new.csv --out predictions.csv",
-            "g2n2 predict runs/molecules-logp-001 --smiles CCO",
+            "g2n2 predict qm9 --smiles CCO",
         ),
         "evaluate": (
             "g2n2 evaluate runs/molecules-logp-001",

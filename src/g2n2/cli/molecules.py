@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -64,14 +65,27 @@ def _lines(outcome: Outcome, row: Row) -> list[tuple[str, str, str]]:
         for end in ("low", "high")
     )
     lines: list[tuple[str, str, str]] = []
-    least = ""
-    for name, value in row.items():
-        text = shown_number(f"{value:.6g}") if isinstance(value, float) else str(value)
+    value: Any = ""
+    least: Any = ""
+    for name, cell in row.items():
         if name in low:
-            least = text
-        elif name in high and text:
-            before = lines.pop()
-            lines.append((*before[:2], f"{percent(outcome.interval)}: {least} to {text}"))
-        elif name not in ("id", "note", *high):
-            lines.append((name, text, ""))
+            least = cell
+        elif name in high:
+            if not isinstance(cell, float) or not isinstance(least, float):
+                continue  # too few validation graphs for an interval
+            ends = [_shown(end, cell - least) for end in (value, least, cell)]
+            between = f"{percent(outcome.interval)}: {ends[1]} to {ends[2]}"
+            lines[-1] = (lines[-1][0], ends[0], between)
+        elif name not in ("id", "note"):
+            value = cell
+            lines.append((name, _shown(cell), ""))
     return lines
+
+
+def _shown(value: Any, width: float = 0.0) -> str:
+    """A cell; a number beside an interval of some width with three digits of the width."""
+    if not isinstance(value, float):
+        return str(value)
+    if not width > 0:
+        return shown_number(f"{value:.6g}")
+    return shown_number(f"{value:.{max(0, 2 - math.floor(math.log10(width)))}f}")

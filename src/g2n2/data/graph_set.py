@@ -25,6 +25,9 @@ Level = Literal["graph", "node", "edge"]
 Kind = Literal["regression", "binary", "multiclass"]
 PER_GRAPH = ("rows", "elements", "smiles")
 """Entries of a source with one value per graph: its record, its elements, its SMILES."""
+COLUMN, DESCRIPTOR = "column ", "descriptor "
+"""Prefixes of the names of graph features, which tell them from node features."""
+NO_FEATURES = "Nodes have no features: each gets a constant 1."
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class GraphSet(Described):
         positions: `[ΣN, 3]` coordinates in Å, or None.
         node_names: Names of the F node features.
         edge_names: Names of the E edge features.
+        graph_features: `[G, K]` numbers that belong to a graph, NaN where one is missing.
+        graph_names: Names of the K graph features: `column mw`, `descriptor MolWt`.
         ids: One id per graph, in the input's own words; its number where the input has none.
         splits: Indices of graphs by name: `train`, `validation`, `test`, or `fold-1` … `fold-10`
             (a fold names its test graphs).
@@ -85,6 +90,8 @@ class GraphSet(Described):
     positions: Floats | None = None
     node_names: tuple[str, ...] = ()
     edge_names: tuple[str, ...] = ()
+    graph_features: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    graph_names: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     splits: Mapping[str, Ints] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -108,6 +115,8 @@ class GraphSet(Described):
             "edge_features": str(self.edge_features.shape[1]),
             "targets": some(column.name for column in self.columns),
         }
+        if self.graph_names:
+            facts["graph_features"] = str(len(self.graph_names))
         if self.level != "graph":
             facts["level"] = self.level
         if self.splits:
@@ -170,6 +179,7 @@ class GraphSet(Described):
             targets=self.targets[rows],
             weights=None if self.weights is None else self.weights[edges],
             positions=None if self.positions is None else self.positions[nodes],
+            graph_features=self.graph_features[wanted if self.graph_names else []],
             ids=tuple(self.ids[i] for i in wanted) if self.ids else (),
             splits={},
             source={**self.source, **per_graph},
@@ -212,6 +222,8 @@ class GraphSet(Described):
             ("weights", edges if self.weights is None else len(self.weights), edges),
             ("positions", nodes if self.positions is None else len(self.positions), nodes),
             ("ids", len(self.ids) or graphs, graphs),
+            ("graph_features", len(self.graph_features) if self.graph_names else graphs, graphs),
+            ("graph_names", len(self.graph_names), self.graph_features.shape[1]),
         ):
             if got != expected:
                 raise DataError(f"{what} of {self.name} has {got} rows, expected {expected}")
@@ -288,7 +300,7 @@ def graph_set(
     if node_features is None or not node_features.shape[1]:
         node_features = np.ones((int(sizes.sum()), 1), np.float32)
         fields["node_names"] = ("one",)
-        notes = (*notes, "Nodes have no features: each gets a constant 1.")
+        notes = (*notes, NO_FEATURES)
     if edge_features is None:
         edge_features = np.zeros((edges.shape[1], 0), np.float32)
     return GraphSet(

@@ -8,7 +8,7 @@ read at once and given in chunks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -28,8 +28,9 @@ ROWS_AT_ONCE = 4096
 """Rows that a scan holds in memory."""
 
 Kind = Literal["molecules", "graph6", "graphs"]
-Records = Callable[[], Iterator[tuple[str, str, Any]]]
-"""Reads a file from its beginning: place, name and record of each row."""
+Row = tuple[str, str, Any, Sequence[str]]
+Records = Callable[[], Iterator[Row]]
+"""Reads a file from its beginning: place, name, record and cells to be joined of each row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,7 @@ class Chunk:
         records: A SMILES, a molecule of an SDF or XYZ file, or graph6, for each; or the graphs.
         kind: What the records are.
         name: What the set is called.
+        joined: The cells of each in the columns to be joined.
     """
 
     first: int
@@ -51,6 +53,7 @@ class Chunk:
     records: tuple[Any, ...] | GraphSet
     kind: Kind
     name: str
+    joined: tuple[Sequence[str], ...] = ()
 
     def __len__(self) -> int:
         return len(self.records)
@@ -98,8 +101,8 @@ class GraphStream:
             return
         records = islice(self._records(), start, None)
         while rows := list(islice(records, size)):
-            places, names, items = zip(*rows, strict=True)
-            yield Chunk(start, names, places, items, self._kind, self.name)
+            places, names, items, joined = zip(*rows, strict=True)
+            yield Chunk(start, names, places, items, self._kind, self.name, joined)
             start += len(rows)
 
 
@@ -134,8 +137,9 @@ def read_chunk(chunk: Chunk, options: Options) -> GraphSet:
         pairs = zip(chunk.records, chunk.places, strict=True)
         graphs = [GraphRecord.of_matrix(parse_graph6(text, place)) for text, place in pairs]
         return assemble(graphs, name=chunk.name, ids=chunk.names, source={"format": "graph6"})
-    parsed = parse_records(chunk.records, options)
+    parsed = parse_records(chunk.records, options, chunk.joined)
     return parsed.graph_set(
+        options,
         {"record_ids": chunk.names, "fragmented": parsed.fragmented},
         name=chunk.name,
         ids=[chunk.names[row] for row in parsed.rows],
@@ -144,12 +148,12 @@ def read_chunk(chunk: Chunk, options: Options) -> GraphSet:
 
 
 def _graph6_stream(path: Path, label: str, options: Options) -> GraphStream:
-    def records() -> Iterator[tuple[str, str, Any]]:
+    def records() -> Iterator[Row]:
         for number, (line, text) in enumerate(graph6_lines(path)):
-            yield f"{path}:{line}", str(number), text
+            yield f"{path}:{line}", str(number), text, ()
 
     total = 0
-    for place, _, text in records():
+    for place, _, text, _ in records():
         parse_graph6(text, place)
         total += 1
     return GraphStream(options.set_name(path), label, total, options, None, "graph6", records)
@@ -201,17 +205,20 @@ def _molecule_stream(
             known.update(fresh)
         return {name: known[name] for name in columns}
 
-    column = naming_column(file.header(), options, used, facts_of)
+    joined = file.header().joined(options.join)
+    joined_at = [file.columns.index(name) for name in joined]
+    column = naming_column(file.header(), options, {*used, *joined}, facts_of)
     at = None if column is None else file.columns.index(column)
 
-    def records() -> Iterator[tuple[str, str, Any]]:
+    def records() -> Iterator[Row]:
         for number, (place, cells, record) in enumerate(file.rows()):
             name = str(number) if at is None else cells[at]
-            yield place, name, record if smiles_at is None else cells[smiles_at]
+            record = record if smiles_at is None else cells[smiles_at]
+            yield place, name, record, [cells[place] for place in joined_at]
 
     repeated = None
     facts = facts_of([] if column is None else [column])
     if column is not None and (twice := facts[column].repeated_hashes):
-        repeated = next((name for _, name, _ in records() if name and hash(name) in twice), None)
+        repeated = next((name for _, name, *_ in records() if name and hash(name) in twice), None)
     name = options.set_name(path)
     return GraphStream(name, label, total, options, repeated, "molecules", records)

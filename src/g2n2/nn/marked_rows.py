@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..compiler.marks import Marks
 from ..data.capacities import Room
+from ..ops.derivatives import once_differentiable
 from ..ops.packing import Packing
 from .input_memories import input_memories
 from .layer import Memories

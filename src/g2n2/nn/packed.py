@@ -214,7 +214,7 @@ class PackedRule:
             rule = KernelRule("product", (0, width), 0, width, self.rule.power)
         else:
             rule = KernelRule("column", (0, 0), 0, column.shape[1], self.rule.power)
-        pairs, columns, _ = apply(None, matrices, column, packing.scale, [rule], packing.index)
+        pairs, columns = apply(None, matrices, column, packing.scale, [rule], packing.index)
         return pairs if column is None else columns
 
     def _by_tiles(self, operands: Sequence[Tensor], graphs: PackedGraphs) -> Tensor:
@@ -276,7 +276,8 @@ class PackedLayer:
             return self.by_kernels(memories, graphs.packing)
         read = dict(memories)
         for letter, norm in self.layer.norms.items():
-            read[letter] = cast(Normalise, norm).on_rows(memories[letter], graphs.packing)
+            kernels = graphs.kernels or graphs.tiled
+            read[letter] = cast(Normalise, norm).on_rows(memories[letter], graphs.packing, kernels)
         operands: dict[int, Tensor] = {}
         for letter, selectors in self.selectors.items():
             operands |= _selected(read[letter], selectors)
