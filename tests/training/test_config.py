@@ -261,6 +261,7 @@ def test_width_batch_and_epochs_suit_the_number_of_training_graphs():
         values = [getattr(config, name) for config in sizes]
         assert values == sorted(values, reverse=order < 0)
         assert values[0] != values[-1]
+    assert sizes[0].rate > RunConfig("x", width=64).sized(50, costly=True).rate
     on_gpu = RunConfig("x").sized(100_000, costly=False)
     assert (on_gpu.width > sizes[-1].width, on_gpu.epochs > sizes[-1].epochs) == (True, True)
     for name in ("width", "batch", "epochs"):
@@ -269,7 +270,7 @@ def test_width_batch_and_epochs_suit_the_number_of_training_graphs():
     for recipe, settings in (("paper", (64, 32, 200)), ("modern-0.2", (64, 8, 100))):
         config = RunConfig("x", recipe=recipe)
         width, batch, epochs = settings
-        expected = replace(config, width=width, batch=batch, epochs=epochs)
+        expected = replace(config, width=width, batch=batch, epochs=epochs, rate=1e-3)
         assert config.sized(9, costly=True) == expected, "as it was"
 
 

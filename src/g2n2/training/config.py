@@ -63,7 +63,8 @@ class Recipe:
     Attributes:
         schedule: `plateau` multiplies the rate by `factor` when validation stalls for `patience`
             epochs and stops at `least_rate`; `cosine` warms up and falls to zero.
-        cpu_width: The width of a grammar with matrices on a CPU.
+        cpu_width: The width of a grammar with matrices on a CPU; `cpu_rate` is the learning rate of
+            that narrower network.
         least_steps: Least steps of an epoch; the default batch is halved until it is reached.
         cpu_visits: Epochs times training graphs of such a run: with more graphs there are fewer
             epochs, down to `cpu_epochs`; 0 for as many epochs as elsewhere.
@@ -80,6 +81,7 @@ class Recipe:
     schedule: Literal["plateau", "cosine"] = "plateau"
     width: int = 64
     cpu_width: int = 64
+    cpu_rate: float = 1e-3
     batch: int = 32
     least_steps: int = 0
     epochs: int = 200
@@ -97,14 +99,15 @@ class Recipe:
     distance: tuple[str, ...] = ("raw",)
     preset: str = "paper"
 
-    def sizes(self, train: int, costly: bool) -> dict[str, int]:
-        """Width, batch and epochs for so many training graphs; `costly`: matrices on a CPU."""
+    def sizes(self, train: int, costly: bool) -> dict[str, Any]:
+        """What a run with so many training graphs does not set; `costly`: matrices on a CPU."""
         batch, epochs = self.batch, self.epochs
         while batch > SMALLEST_BATCH and train < batch * self.least_steps:
             batch //= 2
         if costly and self.cpu_visits:
             epochs = min(epochs, max(self.cpu_epochs, round(self.cpu_visits / train)))
-        return {"width": self.cpu_width if costly else self.width, "batch": batch, "epochs": epochs}
+        width, rate = (self.cpu_width, self.cpu_rate) if costly else (self.width, self.rate)
+        return {"width": width, "rate": rate, "batch": batch, "epochs": epochs}
 
 
 RECIPES: dict[str, Recipe] = {
@@ -114,10 +117,11 @@ RECIPES: dict[str, Recipe] = {
         optimiser="adamw",
         schedule="cosine",
         cpu_width=32,
+        cpu_rate=2e-3,
         batch=128,
         least_steps=40,
         epochs=100,
-        cpu_visits=64_000,
+        cpu_visits=48_000,
         cpu_epochs=40,
         decay=1e-4,
         ema=0.999,
@@ -133,6 +137,7 @@ _EARLIER = {
         name=MODERN_BEFORE,
         preset=MODERN_BEFORE,
         cpu_width=64,
+        cpu_rate=1e-3,
         least_steps=16,
         cpu_visits=0,
     )
@@ -291,8 +296,11 @@ class RunConfig:
         return self
 
     def sized(self, train: int, *, costly: bool) -> RunConfig:
-        """The config with width, batch and epochs set; see `Recipe.sizes`."""
-        sizes: dict[str, Any] = dict(self.effective_recipe().sizes(train, costly))
+        """The config with width, rate, batch and epochs set; see `Recipe.sizes`."""
+        recipe = self.effective_recipe()
+        sizes = recipe.sizes(train, costly)
+        if self.width is not None:
+            sizes["rate"] = recipe.rate
         return replace(self, **{k: v for k, v in sizes.items() if getattr(self, k) is None})
 
     def as_dict(self) -> dict[str, Any]:
