@@ -27,7 +27,7 @@ GIB = 1024**3
 _SPARSE_ENTRY = 150
 """Bytes of an entry of a sparse A: its places as listed, in `[B, N, N]`, in one matrix, turned."""
 COPIES_BYTES = 2**30
-"""What the marked copies that are computed together may take."""
+"""What the marked copies that are computed together may take; on a GPU an eighth of its memory."""
 _HARMLESS = 2**26  # bytes that are not worth asking the system for
 
 
@@ -132,7 +132,10 @@ def estimate(
 def copies_at_once(model: GrammarGNN, nodes: int) -> int:
     """How many marked copies of graphs with so many nodes are computed together."""
     cost = NetworkCost(replace(model.plan, marks=None), 1, max(1, nodes))
-    return max(1, COPIES_BYTES // (cost.activation_bytes() + 1))
+    device, most = next(model.parameters()).device, COPIES_BYTES
+    if device.type == "cuda":
+        most = max(most, device_memory(device) // 8)
+    return max(1, most // (cost.activation_bytes() + 1))
 
 
 def _hidden_widths(model: GrammarGNN) -> list[int]:

@@ -335,7 +335,16 @@ class GrammarGNN(nn.Module):
         *,
         depth: int | None = None,
     ) -> tuple[Memories, LazyConstants]:
-        """The memories after `depth` layers, all where None, and the constants rules may name."""
+        """The memories after `depth` layers, all where None, and the constants rules may name.
+
+        Raises:
+            LoweringError: The network has marks: memories are those of its marked copies.
+        """
+        if self.marks is not None:
+            raise LoweringError(
+                f"{self.plan.grammar.name or 'this grammar'} has marks, so its memories are those "
+                "of marked copies and not of graphs; ask for outputs, or take a grammar without"
+            )
         constants = self.constants(adjacency, mask, designed)
         if self.packs:
             graphs = self.packed.pack(adjacency, nodes, edges, mask, designed)
