@@ -42,6 +42,14 @@ def test_degrees_of_directed_graphs_count_edges_that_leave() -> None:
     assert fitted.apply(graph_set(star)).node_features.argmax(1).tolist() == [1, 0, 0]
 
 
+def test_known_sets_get_degrees_only_where_they_have_no_column() -> None:
+    own = graph_set(nx.path_graph(4), nx.path_graph(5))
+    known = GraphSet(**{**vars(own), "source": {"generator": "counting"}})
+    assert Preprocessing.fit(known).degrees == ()
+    bare = GraphSet(**{**vars(known), "node_features": own.node_features[:, :0], "node_names": ()})
+    assert Preprocessing.fit(bare).degrees == Preprocessing.fit(own).degrees == (1, 2)
+
+
 def test_many_degrees_leave_the_most_common() -> None:
     train = [nx.star_graph(degree) for degree in range(2, MOST_DEGREES + 12) for _ in range(2)]
     degrees = Preprocessing.fit(graph_set(*train)).degrees

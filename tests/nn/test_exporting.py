@@ -12,6 +12,7 @@ import torch
 
 from cases import UNMARKED
 from g2n2.compiler.grammar_to_plan import undefined_supports, unsupported
+from g2n2.compiler.marks import Marks
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import DataError, G2N2Error, LoweringError
@@ -181,6 +182,20 @@ def test_eigenvectors_have_no_onnx_operator(tmp_path: Path) -> None:
     with pytest.raises(LoweringError, match=r"no operator for aten\._linalg_eigh"):
         export_onnx(network("GNNML3-3"), tmp_path / "x.onnx")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("grammar", "marks"), [("r-G_L3Σ", "heavy"), ("r-G_L1Σ", 3), ("r-G_L1ΣΣ", "orbits")]
+)
+def test_networks_with_marks_as_programs_and_onnx(
+    grammar: str, marks: Marks, tmp_path: Path
+) -> None:
+    torch.manual_seed(2)
+    options = {"width": 3, "layers": 1, "decision": (4,), "trunk": 1}
+    model = GrammarGNN(grammar, 2, marks=marks, **options).eval()
+    assert_program_agrees(model)
+    assert_onnx_agrees(model, tmp_path / "model.onnx")
 
 
 def test_half_precision_is_refused_for_onnx(tmp_path: Path) -> None:

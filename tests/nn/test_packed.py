@@ -14,7 +14,8 @@ from g2n2.grammars.grammar import Grammar
 from g2n2.language.sorts import M
 from g2n2.nn import GrammarGNN
 from g2n2.nn import packed as nn_packed
-from g2n2.nn.packed import OUTPUT_ROWS, PackedRule, unpacked
+from g2n2.nn.packed import OUTPUT_ROWS, unpacked
+from g2n2.nn.packed_layer import PackedRule
 from g2n2.nn.supports import SpectralSupports
 from g2n2.ops import packed, packed_mlp
 from g2n2.ops.packing import Packing

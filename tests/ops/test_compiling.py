@@ -103,8 +103,8 @@ show(
     "pair_mlp.back_kernel", SO=w, PO=w, BM=side(256 // size // max(1, w // 128)), BH=side(64),
     WEIGHT=size == 2, PRECISION="tf32",
 )
-show("selecting.norm_kernel", S=w, P=w, BM=64)
-show("selecting.norm_back_kernel", S=w, P=w, BM=64, ADD=True, PAST=True)
+show("selecting.normalise_kernel", S=w, P=w, BM=64)
+show("selecting.normalise_gradient_kernel", S=w, P=w, BM=64, ADD=True, PAST=True)
 show(
     "selecting.select_kernel", S=w, P=w, BM=max(16, SELECTED * 128 // max(128, w * size)),
     BK=side(OPERANDS), PRECISION="tf32",

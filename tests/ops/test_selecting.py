@@ -35,8 +35,8 @@ def leaves(shape, operands, dtype, normalised=True):
 def test_kernels_give_what_the_reference_gives(shape, dtype, launches, poisoned):
     given = leaves(shape, 11, dtype)
     assert_twins(op(triton.select), op(reference.select), given, dtype)
-    front = "selecting.norm" if dtype == torch.float32 else "selecting.select"
-    back = ("selecting.norm_back", "sums.column_sums")
+    front = "selecting.normalise" if dtype == torch.float32 else "selecting.select"
+    back = ("selecting.normalise_gradient", "sums.column_sums")
     assert launches == {f"{name}_kernel": 1 for name in (front, *back)}
 
 

@@ -57,7 +57,7 @@ def train(
     ] = None,
     start: Annotated[
         str | None,
-        typer.Option("--from", help="A run folder or a network to start from."),
+        typer.Option("--from", help="A run folder, a network's file, or qm9, to start from."),
     ] = None,
     freeze: Annotated[
         int | None, typer.Option(help="Layers of that network that stay as they are. [0]")

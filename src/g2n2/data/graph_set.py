@@ -115,6 +115,8 @@ class GraphSet(Described):
             "edge_features": str(self.edge_features.shape[1]),
             "targets": some(column.name for column in self.columns),
         }
+        if self.graph_names:
+            facts["graph_features"] = str(len(self.graph_names))
         if self.level != "graph":
             facts["level"] = self.level
         if self.splits:

@@ -94,9 +94,11 @@ class Preprocessing:
                 graph[name] = ScaledColumn.of(known, clipped=name.startswith(DESCRIPTOR))
         if how == "none":
             return cls(graph=graph)
-        if has_no_features(graphs):
+        # Features of a known data set, a constant among them, are as published.
+        own = "format" in graphs.source
+        if has_no_features(graphs) and (own or not graphs.node_features.shape[1]):
             return cls(_common_degrees(graphs), graph)
-        if "format" not in graphs.source:  # features of a known data set are as published
+        if not own:
             return cls(graph=graph)
         node = _large_columns(graphs.node_features, centred=True)
         return cls((), graph, node, _large_columns(graphs.edge_features, centred=False))

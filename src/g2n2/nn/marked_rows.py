@@ -24,7 +24,8 @@ from .layer import Memories
 from .marks import MarkedCopies, drawn_weights, mark_weights
 
 if TYPE_CHECKING:
-    from .packed import PackedGraphs, PackedNetwork
+    from .packed import PackedNetwork
+    from .packed_layer import PackedGraphs
 
 
 @dataclass(frozen=True, eq=False)

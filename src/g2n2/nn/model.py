@@ -300,7 +300,8 @@ class GrammarGNN(nn.Module):
         shared = input_memories(self.plan.inputs.unmarked, self.words, nodes, edges, constants)
         shared = self._through(self.trunk_embeddings, self.trunk, shared, constants, mask)
         graphs = PaddedGraphs(self._read_copies, adjacency, nodes, edges, mask, shared)
-        features = marks(graphs, copies_at_once(self, mask.shape[1]))
+        compiled = torch.compiler.is_compiling()
+        features = marks(graphs, None if compiled else copies_at_once(self, mask.shape[1]))
         with without_autocast(mask.device.type):
             return self.readout.decide(features)
 

@@ -59,10 +59,10 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "rules: products and entries": (
         "product_kernel", "product_back_kernel", "entries_kernel", "entries_back_kernel",
     ),
-    "edges of the MLP": ("back_kernel", "finish_kernel", "join_kernel", "out_kernel"),
+    "edges of the MLP": ("back_kernel", "finish_kernel", "out_kernel"),
     "norms and pooling": (
-        "forward_kernel", "backward_kernel", "select_kernel", "row_kernel", "pool_kernel",
-        "_spread_kernel",
+        "normalise_kernel", "normalise_gradient_kernel", "select_kernel", "graph_means_kernel",
+        "pool_kernel", "_spread_kernel",
     ),
     "sums of partial sums": ("column_sums_kernel",),
     "optimiser, clipping, average": ("squares_kernel", "step_kernel"),

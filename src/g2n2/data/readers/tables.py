@@ -43,8 +43,8 @@ class Table:
     def __len__(self) -> int:
         return len(self.places)
 
-    def find(self, name: str) -> str:
-        """The column's own spelling of a name given in any case."""
+    def find(self, name: str, use: str = "") -> str:
+        """The column's own spelling of a name given in any case; `use` is for the error."""
         if name in self.columns:
             return name
         by_lower = {column.lower(): column for column in self.columns}
@@ -54,14 +54,11 @@ class Table:
         hint = f"its columns are {shortened(self.columns)}"
         if near:
             hint = f"did you mean {' or '.join(by_lower[key] for key in near)}?"
-        raise DataError(f"{self.name} has no column {name!r}; {hint}")
+        raise DataError(f"{self.name} has no column {name!r}{use}; {hint}")
 
     def joined(self, names: Sequence[str]) -> list[str]:
         """The columns to be joined as graph features, each once."""
-        try:
-            found = [self.find(name) for name in names]
-        except DataError as fault:
-            raise DataError(f"{fault}; every row needs a number there, to be joined") from None
+        found = [self.find(name, ", to be joined as a number of each row") for name in names]
         if len(set(found)) != len(found):
             raise DataError(f"a column to be joined is named twice in {shortened(names)}")
         return found

@@ -30,7 +30,7 @@ def select_kernel(
 
 
 @triton.jit
-def norm_kernel(
+def normalise_kernel(
     X, GAIN, OUT, count, small, stride_out, S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr
 ):
     """BM rows of S channels."""
@@ -47,7 +47,7 @@ def norm_kernel(
 
 
 @triton.jit
-def norm_back_kernel(
+def normalise_gradient_kernel(
     X, GAIN, DOUT, MORE, BESIDE, DX, DGAIN, count, small, stride_more, stride_beside, each,
     S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr,
     ADD: tl.constexpr, PAST: tl.constexpr,

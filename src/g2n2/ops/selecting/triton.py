@@ -97,7 +97,7 @@ def normalise(x: Tensor, gain: Tensor, small: float, room: int = 0) -> Tensor:
     width = x.shape[-1]
     out = x.new_empty(*x.shape[:-1], max(room, width))[..., :width]
     count = x.numel() // width
-    kernels.norm_kernel[(programs(count, ROWS),)](
+    kernels.normalise_kernel[(programs(count, ROWS),)](
         x, gain, out, count, small, out.stride(-2), S=width, P=block(width), BM=ROWS
     )
     return out
@@ -128,7 +128,7 @@ def normalise_back(
     blocks = programs(count, ROWS)
     each = programs(blocks, MOST_SUMS)
     sums = x.new_empty(programs(blocks, each), width, dtype=torch.float32)
-    kernels.norm_back_kernel[(len(sums),)](
+    kernels.normalise_gradient_kernel[(len(sums),)](
         x, gain, dout, more, beside, dx, sums, count, small,
         0 if more is None else more.stride(0), 0 if beside is None else beside.stride(0), each,
         S=width, P=block(width), BM=ROWS, ADD=more is not None, PAST=beside is not None,
