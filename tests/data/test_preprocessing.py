@@ -92,12 +92,17 @@ def test_columns_of_graphs_are_scaled_and_given_to_every_node() -> None:
 
 
 def test_descriptors_are_clipped_and_columns_are_not() -> None:
-    values = [[float(number), float(number)] for number in range(1000)]
-    train = columns_of([*values, [1e30, 1e3]], "descriptor Ipc", "column a")
+    values = [[float(number), float(number), float(number < 20)] for number in range(1000)]
+    values += [[1e30, 1e3, 0.0]]
+    train = columns_of(values, "descriptor Ipc", "column a", "descriptor fr_nitro")
+    rare = columns_of([[row[2] * (row[0] < 2)] for row in values], "descriptor fr_azide")
+    assert Preprocessing.fit(rare, "none").graph == {}  # two of a thousand molecules have it
     fitted = Preprocessing.fit(train, "none")
-    far = fitted.apply(columns_of([[1e35, 1e5], [-1e35, -1e5]], "descriptor Ipc", "column a"))
+    names = ("descriptor Ipc", "column a", "descriptor fr_nitro")
+    far = fitted.apply(columns_of([[1e35, 1e5, 1.0], [-1e35, -1e5, 0.0]], *names))
     assert np.abs(far.node_features[:, 1]).max() < 2  # of an even spread, √3 at its ends
     assert np.abs(far.node_features[:, 2]).min() > 300
+    assert far.node_features[:, 3].max() == pytest.approx(3)  # 7 deviations, as 2 % have it
     assert fitted.reading == {"join": ["a"], "descriptors": True}
 
 

@@ -185,6 +185,21 @@ class GraphSet(Described):
             source={**self.source, **per_graph},
         )
 
+    def with_targets(self, wanted: Sequence[str] | None) -> GraphSet:
+        """The set with some target columns, by name or symbol in any case; with all where None."""
+        if wanted is None:
+            return self
+        spelled = [(column.name.lower(), column.symbol.lower()) for column in self.columns]
+        chosen = []
+        for name in wanted:
+            found = [k for k, names in enumerate(spelled) if name and name.lower() in names]
+            if not found:
+                names = ", ".join(column.name for column in self.columns) or "none"
+                raise DataError(f"{self.name} has no target {name!r}; it has: {names}")
+            chosen.append(found[-1])
+        columns = tuple(self.columns[index] for index in chosen)
+        return replace(self, targets=self.targets[:, chosen], columns=columns)
+
     def blocks(self, size: int, start: int = 0) -> Iterator[GraphSet]:
         """The graphs from index `start` on, `size` at a time, with the `directed` of the set."""
         for first in range(start, len(self), size):

@@ -33,6 +33,8 @@ LARGE = 10.0
 """Numbers of a node or edge column above which it is scaled."""
 TAIL = 0.005
 """Share of the training graphs at either end beyond which a descriptor is clipped."""
+FAR = 3.0
+"""Deviations from the mean beyond which it is clipped too: many count what few molecules have."""
 UNSEEN = "other degree"
 _COLUMN = {"mean": float, "deviation": float, "low": (None, float), "high": (None, float)}
 SHAPE = {
@@ -52,14 +54,22 @@ class ScaledColumn:
 
     @classmethod
     def of(cls, values: Values, *, clipped: bool = False, centred: bool = True) -> ScaledColumn:
-        """The scaling of some values, which are not all equal."""
-        low, high = np.quantile(values, (TAIL, 1 - TAIL)).tolist() if clipped else (None, None)
-        if clipped and low == high:  # nearly constant: clipped, nothing would be left
-            low, high = float(values.min()), float(values.max())
-        inside = np.clip(values, low, high) if clipped else values
+        """The scaling of some values; `clipped` ones stay within their tails and `FAR`."""
+        low, high = np.quantile(values, (TAIL, 1 - TAIL)) if clipped else (-np.inf, np.inf)
+        inside = np.clip(values, low, high)
         mean = float(inside.mean()) if centred else 0.0
         deviation = float(np.sqrt(np.square(inside - mean).mean()))
-        return cls(mean, deviation if 0 < deviation < np.inf else 1.0, low, high)
+        if not 0 < deviation < np.inf:
+            return cls(mean, 1.0, mean, mean)
+        if not clipped:
+            return cls(mean, deviation)
+        low, high = max(low, mean - FAR * deviation), min(high, mean + FAR * deviation)
+        return cls(mean, deviation, float(low), float(high))
+
+    @property
+    def constant(self) -> bool:
+        """Whether all values become one."""
+        return self.low is not None and self.low == self.high
 
     def scale(self, values: Values) -> Values:
         """The scaled values; missing ones become the mean."""
@@ -87,11 +97,12 @@ class Preprocessing:
     @classmethod
     def fit(cls, graphs: GraphSet, how: str = "auto") -> Preprocessing:
         """Fit it on training graphs; `none` leaves node and edge features as they are."""
-        graph = {}
+        graph: dict[str, ScaledColumn] = {}
         for name, values in zip(graphs.graph_names, graphs.graph_features.T, strict=True):
             known = values[np.isfinite(values)]
-            if np.ptp(known) if len(known) else False:
-                graph[name] = ScaledColumn.of(known, clipped=name.startswith(DESCRIPTOR))
+            if len(known):
+                column = ScaledColumn.of(known, clipped=name.startswith(DESCRIPTOR))
+                graph |= {} if column.constant else {name: column}
         if how == "none":
             return cls(graph=graph)
         # Features of a known data set, a constant among them, are as published.

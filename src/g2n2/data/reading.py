@@ -216,18 +216,8 @@ def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
 
 
 def _read_tu(path: Path, options: Options) -> GraphSet:
-    graphs = load_tu(path, directed=options.directed)
-    names = [column.name for column in graphs.columns]
-    wanted = names if options.target is None else list(options.target)
-    if unknown := [name for name in wanted if name not in names]:
-        raise DataError(f"{path} has no target {unknown[0]!r}; it has {', '.join(names)}")
-    chosen = [names.index(name) for name in wanted]
-    return replace(
-        graphs,
-        name=options.name or graphs.name,
-        targets=graphs.targets[:, chosen],
-        columns=tuple(graphs.columns[column] for column in chosen),
-    )
+    graphs = load_tu(path, directed=options.directed).with_targets(options.target)
+    return replace(graphs, name=options.name or graphs.name)
 
 
 def _read_list(source: Iterable[Any], options: Options) -> GraphSet:

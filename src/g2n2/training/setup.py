@@ -64,7 +64,7 @@ def chosen_graphs(config: RunConfig, graphs: GraphSet) -> GraphSet:
     """The graphs with the targets a config names, and at most its `limit`."""
     from ..data.splits import random_subset
 
-    return random_subset(choose_targets(graphs, config.target), config.limit, config.seed)
+    return random_subset(graphs.with_targets(config.target or None), config.limit, config.seed)
 
 
 def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> GraphSet:
@@ -81,25 +81,6 @@ def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> Gr
             raise DataError(f"no file or folder {source!r}: check the path")
         return load_dataset(source)  # names the nearest data set
     return read_with(source, options)
-
-
-def choose_targets(graphs: GraphSet, wanted: tuple[str, ...]) -> GraphSet:
-    """The set with some of its target columns, named in any case; all if none is named."""
-    if not wanted:
-        return graphs
-    by_name = {
-        spelling.lower(): index
-        for index, column in enumerate(graphs.columns)
-        for spelling in (column.name, column.symbol)
-        if spelling
-    }
-    for name in wanted:
-        if name.lower() not in by_name:
-            names = ", ".join(column.name for column in graphs.columns) or "none"
-            raise DataError(f"{graphs.name} has no target {name!r}; it has: {names}")
-    chosen = [by_name[name.lower()] for name in wanted]
-    columns = tuple(graphs.columns[index] for index in chosen)
-    return replace(graphs, targets=graphs.targets[:, chosen], columns=columns)
 
 
 def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | None = None) -> Parts:
