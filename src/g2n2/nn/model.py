@@ -24,13 +24,12 @@ from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..grammars.grammar import Grammar
 from ..language.terms import DISTANCES, Leaf, subterms
 from ..ops.precision import without_autocast
-from .batch_checks import validate_batch
 from .initialisation import initialise
 from .input_memories import input_memories
 from .layer import ApplyRule, Memories, PlannedLayer, linear
 from .lazy_constants import LazyConstants
 from .marks import PaddedGraphs, SumsOverMarks
-from .memory_budget import copies_at_once, refuse_over_budget
+from .memory_budget import copies_at_once, refuse_over_budget, validate_batch
 from .packed import PackedNetwork
 from .pyg_layout import as_pyg
 from .readout import Readout, SentenceRule
