@@ -259,8 +259,8 @@ class Run:
         """Write predictions for the graphs of a file to a CSV file, chunk by chunk.
 
         The rows are those of `predict(source).to_csv(out)`. Memory does not grow with the file if
-        its format has one record after the other: CSV with SMILES, `.smi`, SDF, XYZ, graph6. Until
-        it is complete the output is called `OUT.partial`.
+        it is of molecules: CSV with SMILES, `.smi`, SDF, XYZ. Until it is complete the output is
+        called `OUT.partial`.
 
         `how` may be `resume`, `chunk`, `engine`, `progress` …, those of
         `g2n2.training.predict.predict_to`; the other arguments are those of `predict`.
