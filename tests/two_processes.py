@@ -101,7 +101,6 @@ def main(folder: Path) -> None:
 
     stack = full_disk()
     seen: dict[str, Any] = {"double": run(folder / "double", precision="64")}
-    seen["single"] = run(folder / "single")
     seen["interrupted"] = failing(
         lambda: run(folder / "again", Watch(step=interrupt), precision="64")
     )

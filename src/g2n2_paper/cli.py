@@ -125,15 +125,10 @@ def report(
     """Write the results pages, the generated parts of other pages and the figures."""
     from .report.pages import Pages
 
-    pages = Pages(results, root)
-    if not check:
-        for path in pages.write():
-            show.say(str(path))
-        return
-    stale = pages.stale()
+    stale = Pages(results, root).stale(write=not check)
     for path in stale:
-        show.say(f"stale: {path}; run g2n2-paper report")
-    raise typer.Exit(1 if stale else 0)
+        show.say(f"stale: {path}; run g2n2-paper report" if check else str(path))
+    raise typer.Exit(1 if check and stale else 0)
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """Power, trained: what networks tell apart and count, beside the exact power of their grammars.
 
     brec/CONTENDER                        see `brec`
+    layers/…                              see `marked_layers`
     csl/…, exp/…, sr25/CONTENDER          classes that no 1-WL network can learn, by folds
     graph8c/CONTENDER                     see `graph8c`
     counting/joint/CONTENDER              six subgraph counts at once
@@ -41,6 +42,7 @@ from g2n2.training.run_folder import RunFolder, checksum
 
 from .beyond import BEYOND_COUNTS, BEYOND_EPOCHS, ZINC_SEEDS, beyond_graphs, zinc_cell
 from .brec import BrecSettings, BrecTraining, brec_cell
+from .calibrated_classes import sr25_cell
 from .contenders import (
     CONTENDERS,
     MARKED,
@@ -51,13 +53,14 @@ from .contenders import (
     word_classes,
 )
 from .graph8c import graph8c, graph8c_cell
+from .marked_layers import STARTS, layers_cell
 from .runner import Cell, Job, Measurement
 from .runs import described, run_settings, train_fold, training_cell
 
 ACCURACY, DEVIATION = "test accuracy (%)", "deviation over folds (%)"
 FOLDS = {"csl": 5, "exp": 10, "sr25": 1}
 EPOCHS = {"csl": 60, "exp": 40, "sr25": 40}
-MARKED_SETTINGS = {"csl": (20, 5), "exp": (8, 2), "sr25": (40, 1)}
+MARKED_SETTINGS = {"csl": (60, 5), "exp": (40, 2)}
 """Epochs and folds of networks with marks, which cost as much as the graphs have vertices."""
 SR25_COPIES = {"train": 8, "validation": 2, "test": 4}
 COUNTS = ("triangle", "tailed_triangle", "3_star", "4_cycle", "5_cycle", "6_cycle")
@@ -96,6 +99,8 @@ def marked_cells() -> list[Cell]:
     return [
         *(brec_cell(BrecSettings(contender)) for contender in (deep, sparse)),
         *(class_cell(name, marked, *settings) for name, settings in MARKED_SETTINGS.items()),
+        sr25_cell(marked),
+        *map(layers_cell, STARTS),
         *(beyond_counting_cell(contender) for contender in (plain, marked)),
         *(
             zinc_cell(c, seed)
@@ -156,7 +161,7 @@ def class_cell(
             metrics={
                 ACCURACY: fmean(accuracies),
                 DEVIATION: pstdev(accuracies),
-                **exact_power(contender, _suite(set_name, job.data)).metrics,
+                **exact_power(contender, class_suite(set_name, job.data)).metrics,
             },
             config={**described(config), "contender": contender.as_dict(), "folds": planned},
             data={set_name: checksum(graphs)},
@@ -188,7 +193,7 @@ def class_graphs(set_name: str, data: str | None) -> GraphSet:
     once, copies = load_sr25(data), sum(SR25_COPIES.values())
     relabelings = [
         relabelled(graph, copies + 1, (25, i))[1:]
-        for i, graph in enumerate(_suite("sr25", data).graphs)
+        for i, graph in enumerate(class_suite("sr25", data).graphs)
     ]
     parts = np.tile(np.repeat(list(SR25_COPIES), list(SR25_COPIES.values())), len(relabelings))
     splits = {part: np.flatnonzero(parts == part) for part in SR25_COPIES}
@@ -203,7 +208,7 @@ def class_graphs(set_name: str, data: str | None) -> GraphSet:
 
 
 @lru_cache(maxsize=3)
-def _suite(set_name: str, data: str | None) -> Suite:
+def class_suite(set_name: str, data: str | None) -> Suite:
     return load_suite(set_name, data)
 
 

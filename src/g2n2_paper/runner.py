@@ -18,7 +18,9 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from importlib import import_module
+from importlib.util import find_spec
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -26,6 +28,9 @@ from typing import Any, Literal, TypeVar
 import torch
 
 from g2n2.atomic_files import replace_file, sole_writer
+from g2n2.data.catalogue import load_dataset
+from g2n2.data.files import cache_folder
+from g2n2.data.qm9 import has_raw_files
 from g2n2.errors import DataError, G2N2Error
 from g2n2.training.config import RunConfig
 from g2n2.training.run_folder import provenance
@@ -223,8 +228,6 @@ def run_by_name(question: str, name: str, seed: int, job: Job) -> tuple[State, s
 
 def run_cell(cell: Cell, job: Job) -> tuple[State, str]:
     """Run one cell and write its record; a failure is a state with a reason, not an exception."""
-    from .runs import missing_data
-
     missing = (missing_data(name, job) for name in cell.needs)
     if reason := next(filter(None, missing), "") or cell.missing(job):
         return "left out", reason
@@ -243,6 +246,21 @@ def run_cell(cell: Cell, job: Job) -> tuple[State, str]:
         log.write_text(traceback.format_exc(), encoding="utf-8")
         return "failed", f"{type(error).__name__}: {error}; see {log}"
     return "done", f"{measured.done} {measured.unit}"
+
+
+@lru_cache(maxsize=64)
+def missing_data(name: str, job: Job) -> str:
+    """Why a data set cannot be read here; empty if it can. QM9, which is large, is not loaded."""
+    if name == "qm9":
+        cache = Path(job.cache) if job.cache else cache_folder() / "qm9.cache"
+        if cache.is_file() or find_spec("qm9pack") is not None or has_raw_files(job.data):
+            return ""
+        return "QM9 is missing: pip install 'g2n2[chem]', or name its cache file with --cache"
+    try:
+        load_dataset(name, job.data)
+    except DataError as error:
+        return str(error)
+    return ""
 
 
 @contextmanager

@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -21,11 +20,8 @@ from typing import Any
 
 from torch import nn
 
-from g2n2.data.catalogue import dataset_options, find_dataset, load_dataset
-from g2n2.data.files import cache_folder
+from g2n2.data.catalogue import dataset_options, find_dataset
 from g2n2.data.graph_set import GraphSet, Ints
-from g2n2.data.qm9 import has_raw_files
-from g2n2.errors import DataError
 from g2n2.training.config import FREE, RunConfig
 from g2n2.training.cuda_graphs import Recorded
 from g2n2.training.evaluate import Outcome
@@ -71,21 +67,6 @@ def load(config: RunConfig, job: Job, source: Source | None = None) -> GraphSet:
 @lru_cache(maxsize=2)  # QM9 with distances and without
 def _whole(dataset: str, data: str | None, options: tuple[tuple[str, Any], ...]) -> GraphSet:
     return read_source(dataset, data, dict(options))
-
-
-@lru_cache(maxsize=64)
-def missing_data(name: str, job: Job) -> str:
-    """Why a data set cannot be read here; empty if it can. QM9, which is large, is not loaded."""
-    if name == "qm9":
-        cache = Path(job.cache) if job.cache else cache_folder() / "qm9.cache"
-        if cache.is_file() or find_spec("qm9pack") is not None or has_raw_files(job.data):
-            return ""
-        return "QM9 is missing: pip install 'g2n2[chem]', or name its cache file with --cache"
-    try:
-        load_dataset(name, job.data)
-    except DataError as error:
-        return str(error)
-    return ""
 
 
 def train(

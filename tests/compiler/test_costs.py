@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from cases import UNMARKED
 from g2n2.compiler.costs import VECTOR_WORK, Cost, NetworkCost
 from g2n2.compiler.grammar_to_plan import unsupported
 from g2n2.compiler.lowering import FUSED
+from g2n2.nn.marks import SumsOverMarks
 from g2n2.nn.model import GrammarGNN
 
 B, N, W = 3, 7, 8
@@ -133,9 +135,15 @@ def test_marks_multiply_what_is_inside_them(grammar):
     model = GrammarGNN(grammar, 5, width=W, layers=2, backend="reference")
     cost = NetworkCost(model.plan, B, N)
     assert cost.weights == model.parameter_count
-    counter = FlopCounterMode(display=False)
+    counter, of_sums = FlopCounterMode(display=False), []
+    sums = next(part for part in model.modules() if isinstance(part, SumsOverMarks))
+    for linear in (part for part in sums.mixers.modules() if isinstance(part, nn.Linear)):
+        linear.register_forward_hook(
+            lambda part, given, _: of_sums.append(2 * given[0].numel() * part.out_features)
+        )
     with counter:
         model.network(*tensors(model))
+    assert cost.parts["marks"].flops == sum(of_sums)
     copies = B * N ** len(model.plan.marks.names)
     inside = NetworkCost(replace(model.plan, marks=None), copies, N)
     for part in ("layer 1", "layer 2", "read-out"):

@@ -47,8 +47,6 @@ def test_an_ordinary_folder(tmp_path: Path) -> None:
     [
         ({"A": "1, 2\n1, 3\n2, 3\n4, 5\n", "edge_labels": None}, "4 edge(s) of mine_A.txt are listed in one direction only"),
         ({"A": TWO_GRAPHS["A"] + "1, 2\n2, 1\n", "edge_labels": None}, "2 edge(s) of mine_A.txt are repeated"),
-        ({"graph_indicator": "1\n1\n1\n3\n3\n", "graph_labels": "4\n9\n-2\n"}, "1 graph(s) of mine_graph_labels.txt have no nodes"),
-        ({"node_labels": None}, "no node labels: the node feature is the degree (one-hot)"),
     ],
 )  # fmt: skip
 def test_what_is_unusual_is_noted(
@@ -76,13 +74,6 @@ def test_what_changes_nothing_is_read_without_a_word(tmp_path: Path) -> None:
     assert [blank.notes, gaps.notes, missing.notes] == [()] * 3
 
 
-def test_labels_follow_graph_ids_where_a_graph_has_no_nodes(tmp_path: Path) -> None:
-    changes = {"graph_indicator": "1\n1\n1\n3\n3\n", "graph_labels": "4\n9\n-2\n"}
-    data = load_tu(written(tmp_path / "a", **changes), folds="none")
-    assert data.ids == ("1", "3")
-    assert data.columns[0].classes == ("-2", "4")
-
-
 def test_edge_labels_stay_with_their_edge(tmp_path: Path) -> None:
     changes = {"A": "3, 1\n1, 2\n1, 2\n4, 5\n", "edge_labels": "2\n0\n1\n1\n"}
     data = load_tu(written(tmp_path / "a", **changes), folds="none")
@@ -91,19 +82,6 @@ def test_edge_labels_stay_with_their_edge(tmp_path: Path) -> None:
     kept = load_tu(tmp_path / "a", folds="none", directed=True)
     assert kept.edges.tolist() == [[0, 2, 0], [1, 0, 1]]
     assert kept.directed
-
-
-def test_nodes_that_are_not_together_are_sorted(tmp_path: Path) -> None:
-    changes = {
-        "graph_indicator": "2\n1\n2\n1\n1\n",
-        "A": "1, 3\n3, 1\n2, 4\n4, 2\n4, 5\n5, 4\n",
-        "node_labels": "9\n5\n8\n6\n7\n",
-        "edge_labels": None,
-    }
-    data = load_tu(written(tmp_path / "a", **changes), folds="none")
-    assert data.sizes.tolist() == [3, 2]
-    assert (data.node_features.argmax(1) + 5).tolist() == [5, 6, 7, 9, 8]
-    assert data.edges.tolist() == [[0, 1, 1, 2, 0, 1], [1, 0, 2, 1, 1, 0]]
 
 
 def test_real_graph_attributes_are_regression_targets(tmp_path: Path) -> None:
@@ -148,6 +126,7 @@ def test_stored_folds_of_ones_own(tmp_path: Path) -> None:
         ({"A": "1, 2\n2, 1.5\n"}, r"mine_A\.txt, line 2: got 1.5, expected a whole number"),
         ({"A": "1, 2\nnan, 1\n"}, r"mine_A\.txt, line 2: got nan, expected a whole number"),
         ({"graph_indicator": "1\n1\n1\n2\nnan\n"}, r"graph_indicator\.txt, line 5: got nan"),
+        ({"graph_indicator": "1\n1\n2\n1\n2\n"}, r"graph_indicator\.txt, line 4: graph 1 after graph 2; list"),
         ({"graph_indicator": ""}, r"graph_indicator\.txt is empty"),
         ({"graph_indicator": None}, r"mine has no file mine_graph_indicator\.txt"),
         ({"node_labels": "5\n5\n7\n7\n"}, r"node_labels\.txt has 4 rows, expected 5: one per node"),

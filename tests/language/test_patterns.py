@@ -86,10 +86,10 @@ DIFFERENT = [
 ]
 
 
-@pytest.mark.parametrize("assume", ASSUMPTIONS)
 @pytest.mark.parametrize(("left", "right"), EQUAL_FOR_EVERY_MATRIX)
-def test_laws(left: str, right: str, assume: Assumption) -> None:
-    assert equal(parse(left), parse(right), assume)
+def test_laws(left: str, right: str) -> None:
+    for assume in ASSUMPTIONS:
+        assert equal(parse(left), parse(right), assume), assume
 
 
 @pytest.mark.parametrize(("left", "right"), DIFFERENT)
@@ -167,8 +167,8 @@ def test_equality_agrees_with_numbers(assume: Assumption) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("assume", ASSUMPTIONS)
-def test_equality_agrees_with_numbers_on_7_500_pairs(assume: Assumption) -> None:
-    check_pairs(21, 2500, assume)
+def test_equality_agrees_with_numbers_on_3_000_pairs(assume: Assumption) -> None:
+    check_pairs(21, 1000, assume)
 
 
 def test_rewriting_really_changes_terms() -> None:

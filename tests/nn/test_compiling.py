@@ -60,14 +60,14 @@ def assert_one_graph(model: GrammarGNN) -> None:
     torch.testing.assert_close(compiled(data), model(data))
 
 
-@pytest.mark.parametrize("grammar", ["r-G_L1", "2-IGN", "GNNML3-3"])
+@pytest.mark.parametrize("grammar", ["2-IGN", "GNNML3-3"])
 def test_these_grammars_are_one_graph(grammar: str) -> None:
     assert_one_graph(network(grammar))
 
 
 @pytest.mark.parametrize(
     ("preset", "task"),
-    [("official", "node"), ("ppgn", "edge"), ("modern", "graph")],
+    [("official", "node"), ("ppgn", "edge")],
 )
 def test_every_preset_and_task_is_one_graph(preset: str, task: str) -> None:
     assert_one_graph(network("r-G_L3", preset=preset, task=task, context=True))
@@ -78,18 +78,11 @@ def test_every_preset_and_task_is_one_graph(preset: str, task: str) -> None:
     ("grammar", "preset", "task"),
     [
         (*pair, task)
-        for pair, task in zip(ALL[::12], cycle(["graph", "node", "edge"]), strict=False)
+        for pair, task in zip(ALL[::15], cycle(["graph", "node", "edge"]), strict=False)
     ],
 )
 def test_networks_of_all_kinds_are_one_graph(grammar: str, preset: str, task: str) -> None:
     assert_one_graph(network(grammar, preset=preset, task=task, context=True))
-
-
-def test_the_network_alone_is_one_graph() -> None:
-    model = network("r-G_L3")
-    data = batch(model, 1, 2, 7)
-    compiled = torch.compile(model.network, backend="eager", fullgraph=True)
-    torch.testing.assert_close(compiled(*model.checked(data)), model(data))
 
 
 def test_new_sizes_are_traced_once_and_not_for_every_batch() -> None:
@@ -130,12 +123,8 @@ def test_a_compiled_network_still_refuses_wrong_features() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("grammar", "preset"),
-    [("r-G_L3", "modern")],
-)
-def test_inductor_agrees_forward_and_backward(grammar: str, preset: str) -> None:
-    model = network(grammar, preset=preset)
+def test_inductor_agrees_forward_and_backward() -> None:
+    model = network("r-G_L3", preset="modern")
     compiled = torch.compile(model, fullgraph=True)
     for sizes in ((1, 2, 7), (5, 29)):
         data = batch(model, *sizes)

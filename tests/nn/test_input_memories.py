@@ -20,8 +20,8 @@ def batch(nodes, edges):
     return GraphBatch(adjacency, torch.rand(2, 5, nodes), torch.rand(2, 5, 5, edges), mask)
 
 
-WITH_MATRICES = product(["r-G_L3", "PPGN"], [0, 3], [0, 2], ["modern", "paper", "ppgn"])
-WITHOUT = product(["GNNML1"], [0, 3], [0], ["modern", "paper"])
+WITH_MATRICES = product(["r-G_L3"], [0, 3], [0, 2], ["modern", "paper", "ppgn"])
+WITHOUT = product(["GNNML1"], [0, 3], [0], ["modern"])
 
 
 @pytest.mark.parametrize(("grammar", "nodes", "edges", "preset"), [*WITH_MATRICES, *WITHOUT])

@@ -11,6 +11,7 @@ from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
 from g2n2.nn import GrammarGNN
 from g2n2.nn.kernel_layer import stacked
+from g2n2.ops.packing import Packing
 from g2n2.ops.rule_kernels.spec import MOST_NODES
 from kernel_checks import DEVICE
 
@@ -86,8 +87,8 @@ def test_rules_say_where_their_channels_are():
     small = network("r-G_L3", width=8, layers=1).packed.layers[0].by_kernels
     kinds = {rule.kind: rule for rule in small.rules}
     assert sorted(kinds) == ["column", "diagonal", "hadamard", "product"]
-    assert sorted(kinds[kind].to for kind in ("product", "hadamard")) == [8, 16]
-    assert kinds["column"].to == kinds["diagonal"].to == 0
+    assert sorted(r.to for r in small.rules if r.kind != "column") == [8, 16, 24]
+    assert kinds["column"].to == 0
     starts = [kinds["product"].operands, kinds["hadamard"].operands, kinds["column"].operands[:1]]
     assert sorted(s for pair in starts for s in pair) == [0, 8, 16, 24, 32]
     vectors = [kinds["diagonal"].operands[0], kinds["column"].operands[1]]
@@ -146,14 +147,41 @@ def test_every_ablation(grammar, preset, launches, poisoned):
     assert expected in launches, "the kernels for small graphs"
 
 
+OTHER_NORMS = [("graph", True, 5), ("graph", False, 8), ("none", True, 8), ("none", False, 5)]
+
+
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-@pytest.mark.parametrize("pair_bias", [True, False])
-@pytest.mark.parametrize("pair_norm", ["graph", "none"])
-def test_other_norms(pair_norm, pair_bias, dtype, launches, poisoned):
-    model = network("r-G_L3", width=5, pair_norm=pair_norm, pair_bias=pair_bias)
+@pytest.mark.parametrize(("pair_norm", "pair_bias", "width"), OTHER_NORMS)
+def test_other_norms(pair_norm, pair_bias, width, dtype, launches, poisoned):
+    model = network("r-G_L3", width=width, pair_norm=pair_norm, pair_bias=pair_bias)
     assert covered(model) == [True, True]
     assert_same(model, batch(1, 7, 4), dtype)
-    assert "rule_kernels.product_kernel" in launches
+    assert ("sums.graph_means_kernel" in launches) == (pair_norm == "graph")
+
+
+@pytest.mark.parametrize("pair_norm", ["entry", "graph", "none"])
+def test_rows_of_no_graph_count_for_nothing(pair_norm, poisoned):
+    """As a recorded step has them: rubbish after the last graph changes no gradient."""
+    model, data = network("r-G_L3", pair_norm=pair_norm), batch(1, 7, 4)
+    given = model.checked(data)
+    graphs = model.packed.pack(*given)
+    rows, found = graphs.packing, []
+    for tail in (1, 70):
+        packing = Packing.within(rows.sizes, rows.most, rows.nodes + tail, rows.pairs + tail)
+        first = {
+            letter: torch.cat([x, 9.0 * torch.randn(tail, x.shape[1], device=x.device)])
+            for letter, x in graphs.first.items()
+        }
+        longer = model.packed.from_inputs(packing, first, None, None)
+        model.zero_grad()
+        value = model.packed.outputs(model.packed.run(longer), longer)
+        value.square().sum().backward()
+        slopes = [p.grad for p in model.parameters() if p.grad is not None]
+        found.append([value.detach(), *slopes])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    value = outcome(model, data, "reference", torch.float32)[0]
+    torch.testing.assert_close(found[0][0], value[graphs.packing.caller], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("grammar", "preset"), EVERY)

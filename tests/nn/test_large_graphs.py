@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from g2n2.compiler.costs import NetworkCost
+from g2n2.nn import GrammarGNN
+from g2n2.nn.memory_budget import COPIES_BYTES
 from g2n2.ops.packed import KEPT_BYTES
 
 GIB = 1024**3
@@ -15,8 +18,10 @@ import resource, sys
 import networkx as nx, torch
 from g2n2.data.batch import GraphBatch
 from g2n2.nn import GrammarGNN
-model = GrammarGNN("r-G_L3", width=32, layers=3, preset=sys.argv[1], backend=sys.argv[3])
-side = int(sys.argv[2])
+side, marks = int(sys.argv[2]), {"marks": 5} if "Σ" in sys.argv[4] else {}
+model = GrammarGNN(
+    sys.argv[4], width=32, layers=3, preset=sys.argv[1], backend=sys.argv[3], **marks
+)
 optimiser = torch.optim.Adam(model.parameters())
 model(GraphBatch.of([nx.grid_2d_graph(side, side)])).sum().backward()
 optimiser.step()
@@ -25,10 +30,10 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 
 
-def peak(preset, side, backend):
+def peak(preset, side, backend, grammar="r-G_L3"):
     """Bytes a process took at most for one training step on a square grid."""
     process = subprocess.run(
-        [sys.executable, "-c", STEP, preset, str(side), backend],
+        [sys.executable, "-c", STEP, preset, str(side), backend, grammar],
         capture_output=True,
         text=True,
         check=True,
@@ -41,6 +46,13 @@ def peak(preset, side, backend):
 @pytest.mark.parametrize("preset", ["paper", "modern"])
 def test_a_grid_of_900_nodes_trains_within_6_gib(preset):
     assert peak(preset, 30, "packed") < 6 * GIB
+
+
+@pytest.mark.slow
+def test_more_marked_copies_of_196_nodes_than_are_computed_at_once_train_within_2_gib():
+    cost = NetworkCost(GrammarGNN("r-G_L3Σ", width=32).plan, 1, 196)
+    assert 5 * cost.activation_bytes() / 196 > COPIES_BYTES, "else all are computed at once"
+    assert peak("modern", 14, "packed", "r-G_L3Σ") < 2 * GIB
 
 
 @pytest.mark.slow

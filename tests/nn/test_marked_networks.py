@@ -113,6 +113,12 @@ def test_copies_computed_a_few_at_a_time_give_the_same(
         torch.testing.assert_close(left, right, rtol=1e-9, atol=1e-11)
 
 
+def test_memories_of_a_network_with_marks_are_refused() -> None:
+    model, batch = network("r-G_L3Σ"), batch_of(nx.path_graph(3))
+    with pytest.raises(LoweringError, match="memories are those of marked copies"):
+        model.final(*model.checked(batch))
+
+
 def test_a_saved_network_reads_back(tmp_path: object) -> None:
     batch = batch_of(nx.petersen_graph())
     model = network("r-G_L1ΣΣ", marks="orbits").float()

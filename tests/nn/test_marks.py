@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import networkx as nx
 import pytest
 import torch
 
 from g2n2 import GraphBatch
 from g2n2.compiler.marks import check_marks
-from g2n2.errors import LoweringError
+from g2n2.errors import G2N2Warning, LoweringError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.nn.marks import MarkedCopies, Marks, PaddedGraphs
 
@@ -46,6 +48,17 @@ def test_heavy_leaves_out_leaves_but_not_whole_components() -> None:
     star = nx.star_graph(3)
     edge_and_vertex = nx.disjoint_union(nx.path_graph(2), nx.empty_graph(1))
     assert weights("heavy", star, edge_and_vertex) == [[1, 0, 0, 0], [1, 1, 1, 0]]
+
+
+def test_heavy_says_that_it_loses_features_of_pairs_without_an_edge() -> None:
+    path, edges, distances = nx.path_graph(3), torch.zeros(3, 3, 1), torch.ones(3, 3, 1)
+    edges[0, 1] = edges[1, 0] = edges[0, 0] = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert weights("heavy", path, edges=[edges]) == [[0, 1, 0]]
+        weights("all", path, edges=[distances])
+    with pytest.warns(G2N2Warning, match="distances"):
+        weights("heavy", path, edges=[distances])
 
 
 def test_drawn_marks_count_n_in_all_and_only_in_training() -> None:

@@ -57,13 +57,13 @@ def test_the_estimate_is_within_twice_of_what_a_pass_takes() -> None:
     [
         (name, *kind)
         for name, kind in zip(
-            UNMARKED,
+            list(UNMARKED)[::3],
             cycle([*((p, "train") for p in PRESETS), ("modern", "eval")]),
             strict=False,
         )
     ],
 )
-def test_the_estimate_of_every_grammar_is_within_twice(name: str, preset: str, mode: str) -> None:
+def test_the_estimate_of_other_grammars_is_within_twice(name: str, preset: str, mode: str) -> None:
     assert 0.5 < ratio(name, preset, "cpu", mode, "200") < 2
 
 

@@ -232,12 +232,6 @@ def test_every_grammar_runs_trains_saves_and_loads(name: str, tmp_path: Path) ->
     assert_whole(cases[list(UNMARKED).index(name) % 5 :: 5], tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", UNMARKED)
-def test_every_preset_task_and_read_out(name: str, tmp_path: Path) -> None:
-    assert_whole([case for case in ALLOWED if case[0] == name], tmp_path)
-
-
 def assert_whole(cases: list[tuple[str, str, str, str]], tmp_path: Path) -> None:
     """Runs forward and backward, and is the same when saved and loaded."""
     batch = GraphBatch.of([C6, STAR], [torch.rand(6, 2).numpy(), torch.rand(5, 2).numpy()])

@@ -14,7 +14,8 @@ from g2n2.grammars.grammar import Grammar
 from g2n2.language.sorts import M
 from g2n2.nn import GrammarGNN
 from g2n2.nn import packed as nn_packed
-from g2n2.nn.packed import OUTPUT_ROWS, PackedRule, unpacked
+from g2n2.nn.packed import OUTPUT_ROWS, unpacked
+from g2n2.nn.packed_layer import PackedRule
 from g2n2.nn.supports import SpectralSupports
 from g2n2.ops import packed, packed_mlp
 from g2n2.ops.packing import Packing
@@ -138,7 +139,7 @@ def test_what_the_layers_give(grammar, preset, task, options, laid_out):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("grammar", "preset", "task"), EVERY)
+@pytest.mark.parametrize(("grammar", "preset", "task"), EVERY[::4])  # tasks take turns
 def test_every_grammar_of_the_catalogue(grammar, preset, task):
     assert_same(network(UNMARKED[grammar], preset, task))
 
@@ -161,7 +162,7 @@ def test_random_grammars(seed, laid_out):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6, 60))
+@pytest.mark.parametrize("seed", range(6, 24))
 def test_many_random_grammars(seed):
     assert_same(network(random_grammar(seed), ("modern", "paper")[seed % 2], TASKS[seed % 3]))
 

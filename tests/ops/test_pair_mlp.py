@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch.nn import functional
 
-from g2n2.ops.graph_index import packed_index
 from g2n2.ops.precision import float32_products
 from kernel_checks import DEVICE, LOW, assert_twins, drawn
 
@@ -78,41 +77,6 @@ def test_rows_that_are_not_there(number, dtype, poisoned):
     total = torch.tensor(number, device=DEVICE)
     found = triton.mix_rows(given[0], *(given[1:3], given[3:5]), total, given[5])
     assert not found[number:].any()
-
-
-SIZES = (3, 1, 5, 0, 4)
-PAIRS, NODES = sum(n * n for n in SIZES), sum(SIZES)
-
-
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("tail", [0, 6])
-@pytest.mark.parametrize(("channels", "hidden"), [(7, 24), (70, 80)])
-@pytest.mark.parametrize("dtype", LOW, ids=str)
-def test_further_channels_of_the_diagonal(dtype, channels, hidden, tail, bias, launches, poisoned):
-    """As if they were channels of all rows, and zero but for the pairs (i, i)."""
-    sizes = torch.tensor(SIZES, device=DEVICE)
-    index = packed_index(sizes, 5, NODES + tail, PAIRS + tail)
-    starts = [sum(n * n for n in SIZES[:g]) for g in range(len(SIZES))]
-    places = [start + i * (n + 1) for n, start in zip(SIZES, starts, strict=True) for i in range(n)]
-    places = torch.tensor(places, device=DEVICE)
-    torch.manual_seed(4)
-    x, _, b1, w2, b2, residual = row_leaves(PAIRS + tail, 9, hidden, 5, dtype, bias)
-    w1 = drawn(hidden, 9 + channels, dtype=dtype)
-    along = drawn(NODES + tail, channels, dtype=dtype)
-    total = torch.tensor(PAIRS, device=DEVICE)
-
-    def by_kernel(x, w1, b1, w2, b2, residual, along):
-        value = triton.mix_rows(x, (w1, b1), (w2, b2), total, residual, along, index)
-        assert not value[PAIRS:].any()
-        return value[:PAIRS]
-
-    def plainly(x, w1, b1, w2, b2, residual, along):
-        beside = x.new_zeros(len(x), channels).index_copy(0, places, along[:NODES])
-        joined = torch.cat([x, beside], dim=1)
-        return mixed_plainly(joined, (w1, b1), (w2, b2), total, residual)[:PAIRS]
-
-    assert_twins(by_kernel, plainly, (x, w1, b1, w2, b2, residual, along), dtype)
-    assert {"pair_mlp.diagonal_kernel", "pair_mlp.diagonal_back_kernel"} <= set(launches)
 
 
 @pytest.mark.parametrize("hidden", [64, 192])

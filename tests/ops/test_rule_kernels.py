@@ -1,5 +1,6 @@
 """The rules of a layer on small graphs against plain PyTorch: outputs and gradients of operands."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -26,9 +27,9 @@ def laid(text, kept=0):
         for vector in reference.VECTORS[kind]:
             operands.append(vectors if vector else matrices)
             vectors, matrices = vectors + vector * width, matrices + (not vector) * width
-        place = {"column": columns, "diagonal": operands[0]}.get(kind, to)
+        place = columns if kind == "column" else to
         rules.append(KernelRule(kind, tuple(operands), place, width, int(power or 0)))
-        columns, to = columns + (kind == "column") * width, to + (place == to) * width
+        columns, to = columns + (kind == "column") * width, to + (kind != "column") * width
     return rules, matrices, vectors
 
 
@@ -80,9 +81,8 @@ def plainly(rules, scale, mask):
 
     def run(read, matrices, vectors):
         wide = scale.to(torch.float64) if matrices.dtype == torch.float64 else scale
-        joined, column, along = reference.apply(read, matrices, vectors, wide, rules)
-        parts = [joined[pairs], column[mask], *([] if along is None else [along[mask]])]
-        return torch.cat([part.flatten() for part in parts])
+        joined, column = reference.apply(read, matrices, vectors, wide, rules)
+        return torch.cat([joined[pairs].flatten(), column[mask].flatten()])
 
     return run
 
@@ -99,12 +99,11 @@ def on_rows(rules, scale, mask):
             None if x is None else torch.cat([x[where], x.new_full((TAIL, x.shape[-1]), 7.0)])
             for x, where in ((read, pairs), (matrices, pairs), (vectors, mask))
         ]
-        joined, column, along = triton.apply(*given, scale, rules, index)
+        joined, column = triton.apply(*given, scale, rules, index)
         nodes, rows = counts
         assert not joined[rows:, 0 if read is None else read.shape[-1] :].any()
         assert not column[nodes:].any()
-        parts = [joined[:rows], column[:nodes], *([] if along is None else [along[:nodes]])]
-        return torch.cat([part.flatten() for part in parts])
+        return torch.cat([joined[:rows].flatten(), column[:nodes].flatten()])
 
     return run
 
@@ -122,10 +121,9 @@ def check(case, nodes, dtype, launches, factor=1.0):
         factor,
     )
     products = sum(rule.kind == "product" for rule in rules)
-    for way, free in (("", {"product", "diagonal"}), ("_back", {"product"})):
+    others = [bool(set(together) - {"product"}) for together in list(rounds(rules))[:-1]]
+    for way in ("", "_back"):
         assert launches[f"rule_kernels.product{way}_kernel"] == products
-        todo = list(rounds(rules))
-        others = [bool(set(together) - free) for together in todo[:-1]]
         assert launches[f"rule_kernels.entries{way}_kernel"] == sum(others) + 1, "the last clears"
 
 
@@ -147,15 +145,14 @@ def test_odd_sizes(nodes, launches, poisoned):
 
 def test_one_by_one():
     """Written out: graph by graph, channel by channel, with matrices of numpy."""
-    rules, matrices, vectors = laid("product:2^2 diagonal:2 column:2^1 hadamard:2", 2)
+    rules, matrices, vectors = laid("product:2^2 column:2^1 diagonal:2 hadamard:2", 2)
     mask = unequal_mask(5)
     read, z, v = leaves(mask, 2, matrices, vectors, torch.float32)
     scale = torch.tensor([0.5, 3.0], device=DEVICE)
     found = on_rows(rules, scale, mask)(read, z, v).detach().double().cpu()
     rows, nodes = [25, 9], [5, 3]
-    joined, column, along = found.split([sum(rows) * 6, sum(nodes) * 2, sum(nodes) * 2])
-    joined = joined.view(-1, 6).split(rows)
-    column, along = (x.view(-1, 2).split(nodes) for x in (column, along))
+    joined, column = found.split([sum(rows) * 8, sum(nodes) * 2])
+    joined, column = joined.view(-1, 8).split(rows), column.view(-1, 2).split(nodes)
     read, z, v = (x.detach().double().cpu().numpy() for x in (read, z, v))
     for g, (s, n) in enumerate(zip((0.5, 3.0), nodes, strict=True)):
         x, u = z[g, :n, :n], v[g, :n]
@@ -163,15 +160,15 @@ def test_one_by_one():
             expected = {
                 c: read[g, :n, :n, c],
                 2 + c: s * s * x[..., c] @ x[..., 2 + c],
-                4 + c: x[..., 6 + c] * x[..., 8 + c],
+                4 + c: np.diag(u[:, 2 + c]),
+                6 + c: x[..., 6 + c] * x[..., 8 + c],
             }
             for place, value in expected.items():
                 torch.testing.assert_close(
                     joined[g][:, place].view(n, n), torch.as_tensor(value), rtol=1e-5, atol=1e-5
                 )
-            product = torch.as_tensor(s * x[..., 4 + c] @ u[:, 2 + c])
+            product = torch.as_tensor(s * x[..., 4 + c] @ u[:, c])
             torch.testing.assert_close(column[g][:, c], product, rtol=1e-5, atol=1e-5)
-            torch.testing.assert_close(along[g][:, c], torch.as_tensor(u[:, c]))
 
 
 def test_slices_of_wider_tensors_are_read_where_they_are(launches, poisoned):
@@ -203,7 +200,7 @@ def test_an_output_nobody_uses_sends_back_nothing(poisoned):
     rules, matrices, vectors = laid(ALL.format(4), 4)
     mask = unequal_mask(5)
     given = leaves(mask, 4, matrices, vectors, torch.float32)
-    pairs = 4 * 3 * int(mask.sum(1).square().sum())
+    pairs = 4 * 4 * int(mask.sum(1).square().sum())
     found = []
     for apply in (on_rows, plainly):
         values = apply(rules, torch.ones(2, device=DEVICE), mask)(*given)[:pairs]
@@ -252,10 +249,10 @@ def test_outputs_are_written_beside_what_was_read_where_it_has_room():
     kept = wide[:, :8].clone()
     operands = torch.randn(50, 16, device=DEVICE, requires_grad=True)
     scale = torch.ones(2, device=DEVICE)
-    out, _, _ = triton.apply(wide[:, :8], operands, None, scale, [rule], index)
+    out, _ = triton.apply(wide[:, :8], operands, None, scale, [rule], index)
     assert out.data_ptr() == wide.data_ptr(), "no second tensor"
     torch.testing.assert_close(out[:, :8], kept, rtol=0.0, atol=0.0)
     torch.testing.assert_close(out[:, 8:], operands[:, :8] * operands[:, 8:])
-    narrow, _, _ = triton.apply(kept, operands, None, scale, [rule], index)
+    narrow, _ = triton.apply(kept, operands, None, scale, [rule], index)
     assert narrow.data_ptr() != kept.data_ptr(), "a tensor without room is left alone"
     torch.testing.assert_close(narrow, out)

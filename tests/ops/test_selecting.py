@@ -35,9 +35,15 @@ def leaves(shape, operands, dtype, normalised=True):
 def test_kernels_give_what_the_reference_gives(shape, dtype, launches, poisoned):
     given = leaves(shape, 11, dtype)
     assert_twins(op(triton.select), op(reference.select), given, dtype)
-    front = "norms.forward" if dtype == torch.float32 else "selecting.select"
-    back = ("norms.backward", "sums.column_sums")
+    front = "selecting.normalise" if dtype == torch.float32 else "selecting.select"
+    back = ("selecting.normalise_gradient", "sums.column_sums")
     assert launches == {f"{name}_kernel": 1 for name in (front, *back)}
+
+
+def test_more_blocks_than_partial_sums(monkeypatch, poisoned):
+    monkeypatch.setattr(triton, "MOST_SUMS", 2)
+    given = leaves((5 * triton.ROWS + 1, 6), 3, torch.float32)
+    assert_twins(op(triton.select), op(reference.select), given, torch.float32)
 
 
 def test_tensor_cores_take_float32_in_tf32(launches, poisoned):

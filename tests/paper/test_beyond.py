@@ -6,8 +6,11 @@ from itertools import combinations
 import networkx as nx
 import pytest
 
+from g2n2.graphs.families import rook_graph, shrikhande_graph
+from g2n2.power.suites import Suite
 from g2n2_paper.beyond import BEYOND_COUNTS, beyond_counts
 from g2n2_paper.contenders import CONTENDERS, MARKED
+from g2n2_paper.marked_layers import STARTS, separated_by_layer
 from g2n2_paper.power import cells, class_cell
 from g2n2_paper.runner import Job
 
@@ -50,6 +53,17 @@ def test_a_small_run_of_a_network_with_marks(tmp_path):
     metrics = cell.run(Job(tmp_path, device="cpu")).metrics
     assert 0 <= metrics["test accuracy (%)"] <= 100
     assert metrics["exact bound"] == metrics["pairs"] == 45
+
+
+def test_layers_needed_are_those_of_rook_and_shrikhande():
+    """Five with the pooled read-out and none of the seeds' words; six read out by 1ᵀV′ alone."""
+    suite = Suite("s", (rook_graph(4), shrikhande_graph()), ((0, 1),))
+    found = {start: separated_by_layer(start, suite, [(0, 1)]) for start in STARTS}
+    assert {start: counts.index(1) for start, counts in found.items()} == {
+        "plain": 6,
+        "plain, network": 5,
+        "seeded, network": 3,
+    }
 
 
 def test_networks_on_zinc_have_equal_parameters():

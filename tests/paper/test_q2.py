@@ -50,7 +50,7 @@ def test_names_say_what_a_run_is():
         assert config.options["track"] == variant.track
         assert (config.preset == "ppgn") == (variant.network == "PPGN")
         assert config.width == variant.width
-        assert config.references == (variant.recipe == "modern")
+        assert config.references == (variant.recipe != "paper")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """Networks never tell apart more than the WL test of their grammar, and together all of it.
 
-For every grammar of the catalogue, the reduced and the exhaustive grammar of every set of operations
-with a sentence, and 200 random grammars: presets `paper` and `modern`, sums, own and pooled
-read-out, with and without pair biases, on all pairs of graphs of equal size up to six nodes. The
-default suite runs a few of them, `-m slow` the whole; `-s` prints the counts.
+For every grammar of the catalogue, reduced grammars of sets of operations with a sentence, and random
+grammars: presets `paper` and `modern`, sums, own and pooled read-out, with and without pair biases,
+on all pairs of graphs of equal size up to six nodes. The default suite runs a few of them, `-m slow`
+the whole; `-s` prints the counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from network_trials import AT_ONCE, Outcome, outcomes
 from random_grammars import random_grammar
 
 CORE = ("matmul", "transpose", "one", "diag", "hadamard", "trace")
-RANDOM = 50
+RANDOM = 25
 MORE = 9
 """Networks after the first three, where those have not told apart all that the test does."""
 
@@ -37,10 +37,7 @@ EXCEPTIONS: frozenset[str] = frozenset(())
 SOME = (
     "r-G_L1",
     "r-G_L3",
-    "PPGN",
-    "M → MM | A; S → Tr(M)",
     "M → A; S → Tr(MMM)",
-    "V → AV | 1; S → VᵀV",
     "V → (A⊙A)1 | 1; V_r → 1ᵀAA; S → V_rV_c",
 )
 
@@ -103,26 +100,20 @@ def test_some_grammars(text: str) -> None:
 def test_the_catalogue() -> None:
     grammars = [g for g in UNMARKED.values() if not undefined_supports(g)]
     assert len(grammars) == 18
-    assert_networks_fit(grammars, (1, 4))
+    assert_networks_fit(grammars, (3,))
 
 
 @pytest.mark.slow
-def test_reduced_grammars_of_all_sets_of_operations() -> None:
+def test_reduced_grammars_of_sets_of_operations() -> None:
     fragments = with_sentences()
     assert len(fragments) == 36
-    reduced = {reduce(f.exhaustive(), alternatives=False).reduced: str(f) for f in fragments}
-    assert_networks_fit((grammar.named(name) for grammar, name in reduced.items()), (1, 3))
+    reduced = {reduce(f.exhaustive(), alternatives=False).reduced: str(f) for f in fragments[::2]}
+    assert_networks_fit((grammar.named(name) for grammar, name in reduced.items()), (2,))
 
 
 @pytest.mark.slow
-def test_exhaustive_grammars_of_every_other_set_of_operations() -> None:
-    assert_networks_fit((f.exhaustive().named(str(f)) for f in with_sentences()[::2]), (2,))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("start", range(0, RANDOM, 25))
-def test_random_grammars(start: int) -> None:
-    assert_networks_fit(map(random_grammar, range(start, start + 25)), (1, 2))
+def test_random_grammars() -> None:
+    assert_networks_fit(map(random_grammar, range(RANDOM)), (2,))
 
 
 # -- the trials themselves can fail -----------------------------------------------------------------

@@ -204,8 +204,18 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-@pytest.mark.parametrize("name", ["r-G_L3", "G_L3", "G_L1", "{·,Tr}", "PPGN", "i-G_L3", "2-IGN"])
-@pytest.mark.parametrize("readout", [None, "network"])
+@pytest.mark.parametrize(
+    ("name", "readout"),
+    [
+        ("r-G_L3", None),
+        ("r-G_L3", "network"),
+        ("G_L3", "network"),
+        ("G_L1", None),
+        ("{·,Tr}", None),
+        ("PPGN", "network"),
+        ("2-IGN", None),
+    ],
+)
 def test_engines_agree_on_hard_pairs(name: str, readout: str | None, pair: str) -> None:
     graphs = [adjacency(GRAPHS[graph]) for graph in PAIRS[pair]]
     layered = LayeredGrammar.of(find_grammar(name), readout)

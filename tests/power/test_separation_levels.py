@@ -86,11 +86,11 @@ def test_the_reduced_grammar_loses_pairs_between_components_only() -> None:
 
 
 @pytest.mark.slow
-def test_pairs_of_the_reduced_grammar_on_a_fourth_of_the_atlas() -> None:
-    graphs = ATLAS[::4]
+def test_pairs_of_the_reduced_grammar_on_an_eighth_of_the_atlas() -> None:
+    graphs = ATLAS[::8]
     losing = losing_pairs("r-G_L3", graphs)
     assert losing == [colours_between_components(graph) > 1 for graph in graphs]
-    assert sum(losing) > 40
+    assert sum(losing) > 20
     assert not any(losing_pairs("G_L3", graphs))
 
 

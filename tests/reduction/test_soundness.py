@@ -77,7 +77,7 @@ def test_random_fragments() -> None:
 
 @pytest.mark.slow
 def test_more_random_fragments_with_alternatives() -> None:
-    for subset in dict.fromkeys(random_subsets(40)):
+    for subset in dict.fromkeys(random_subsets(20)):
         grammar = Fragment(subset).exhaustive()
         reduction = reduce(grammar)
         assert reduction.reduced == reduced(*subset).reduced
@@ -99,8 +99,8 @@ def test_every_fragment_of_the_multilinear_core() -> None:
 @pytest.mark.parametrize(
     ("level", "assume"), [("node", "none"), ("node", "simple"), ("pair", "symmetric")]
 )
-def test_every_fragment_of_the_core_at_other_levels(level: str, assume: str) -> None:
-    for subset in (c for size in range(1, 7) for c in combinations(CORE, size)):
+def test_fragments_of_the_core_at_other_levels(level: str, assume: str) -> None:
+    for subset in [c for size in range(1, 7) for c in combinations(CORE, size)][::3]:
         grammar = Fragment(subset).exhaustive()
         assert_sound(reduce(grammar, assume, level, alternatives=False))  # type: ignore[arg-type]
 

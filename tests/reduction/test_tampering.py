@@ -101,14 +101,14 @@ def test_some_fields_changed(name: str, judge: Callable[..., None]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("judge", "most"), [(is_caught, 1), (means_nothing_else, 1)])
+@pytest.mark.parametrize("judge", [is_caught, means_nothing_else])
 @pytest.mark.parametrize("name", CERTIFICATES)
-def test_every_field_changed(name: str, judge: Callable[..., None], most: int) -> None:
-    """A digest tells any change, so one of each field will do; the mathematics is tried harder."""
+def test_many_fields_changed(name: str, judge: Callable[..., None]) -> None:
+    """All changes of every field of a small certificate, one of every fifth of the larger ones."""
     if name == "L1":
         assert check_mutations(name, 1, ALL, judge) > 2000
     else:
-        assert check_mutations(name, 1, most, judge) >= 600 * most
+        assert check_mutations(name, 0.2, 1, judge) > 80
 
 
 # --- what may pass, and why ----------------------------------------------------------------------

@@ -256,21 +256,22 @@ def test_runs_from_before_the_rules_were_written_keep_their_grammar(tmp_path):
 
 
 def test_width_batch_and_epochs_suit_the_number_of_training_graphs():
-    sizes = [RunConfig("x").sized(train, on_cpu=True) for train in (50, 800, 4000, 100_000)]
+    sizes = [RunConfig("x").sized(train, costly=True) for train in (50, 800, 4000, 100_000)]
     for name, order in (("batch", 1), ("epochs", -1)):
         values = [getattr(config, name) for config in sizes]
         assert values == sorted(values, reverse=order < 0)
         assert values[0] != values[-1]
-    on_gpu = RunConfig("x").sized(100_000, on_cpu=False)
+    assert sizes[0].rate > RunConfig("x", width=64).sized(50, costly=True).rate
+    on_gpu = RunConfig("x").sized(100_000, costly=False)
     assert (on_gpu.width > sizes[-1].width, on_gpu.epochs > sizes[-1].epochs) == (True, True)
     for name in ("width", "batch", "epochs"):
-        given = [RunConfig("x", **{name: 99}).sized(n, on_cpu=c) for n in (9, 999) for c in (0, 1)]
+        given = [RunConfig("x", **{name: 99}).sized(n, costly=c) for n in (9, 999) for c in (0, 1)]
         assert {getattr(config, name) for config in given} == {99}
     for recipe, settings in (("paper", (64, 32, 200)), ("modern-0.2", (64, 8, 100))):
         config = RunConfig("x", recipe=recipe)
         width, batch, epochs = settings
-        expected = replace(config, width=width, batch=batch, epochs=epochs)
-        assert config.sized(9, on_cpu=True) == expected, "as it was"
+        expected = replace(config, width=width, batch=batch, epochs=epochs, rate=1e-3)
+        assert config.sized(9, costly=True) == expected, "as it was"
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,7 @@ def test_it_resumes_in_the_same_bytes_without_the_run_it_started_from(
 def test_what_cannot_be_started_from_is_refused(trained: Run, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no run folder or network 'nope' to start from"):
         Start.find("nope")
+    assert Start.find("qm9").run is not None, "a network that comes with g2n2"
     start = Start.find(str(trained.folder / "best.safetensors"))
     assert start.run is not None, "the run of the file is known"
     with pytest.raises(DataError, match="leave out width, or train from the beginning"):

@@ -458,3 +458,18 @@ def test_a_resumed_run_has_minutes_for_the_rest_of_its_schedule(
     after = shares[count_before:]
     assert before <= after[0] < before + 0.2
     assert after[-1] == 1.0
+
+
+def test_a_checkpoint_that_leaves_settings_to_its_recipe_goes_on(tmp_path: Path) -> None:
+    """As those of 0.2 and before, which recorded neither epochs nor the learning rate."""
+    settings = replace(small_config(recipe="modern-0.2"), epochs=None)
+    with pytest.raises(KeyboardInterrupt):
+        train_config(settings, tmp_path, graphs=small_graphs(), watch=stop_at(3))
+    content, _ = load_checkpoint(tmp_path)
+    assert content is not None
+    assert content["config"]["epochs"] == 100
+    content["config"] |= {"epochs": None, "rate": None}
+    save_checkpoint(tmp_path, content)
+    again = replace(settings, minutes=1e-9)
+    result = train_config(again, tmp_path, graphs=small_graphs(), resume=True)
+    assert result.epochs[1] == 100

@@ -217,7 +217,7 @@ def cut_off(run: Run, source: Path, out: Path, after: int, **options: Any) -> No
 
 
 def torn(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-5])
+    path.write_bytes(path.read_bytes()[: -5 if path.suffix == ".jsonl" else -1])
 
 
 def longer(path: Path) -> None:
@@ -425,14 +425,14 @@ def many(path: Path, count: int) -> Path:
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, home: Path) -> None:
     peak = {}
-    for count in (1_000, 6_000):
+    for count in (1_000, 4_000):
         source = many(tmp_path / f"{count}.csv", count)
         command = [sys.executable, "-c", MEASURED, home / "run", source, tmp_path / f"{count}.out"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         peak[count] = int(done.stdout)
         assert (tmp_path / f"{count}.out").read_bytes().count(b"\n") == count + 1
-    assert peak[6_000] - peak[1_000] < 40, peak  # at once it is 190 MiB
+    assert peak[4_000] - peak[1_000] < 30, peak  # at once it is 110 MiB
 
 
 @pytest.mark.slow
@@ -468,30 +468,40 @@ def test_a_cluster_that_is_not_there_is_said_at_once(tmp_path: Path, run: Run) -
 
 
 @pytest.mark.slow
-def test_actors_of_ray_give_the_same_rows_though_one_is_killed(
-    tmp_path: Path, home: Path, run: Run
+def test_an_actor_of_ray_gives_the_same_rows_though_it_is_killed(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("ray")
-    source = many(tmp_path / "many.csv", 300)
+    monkeypatch.setenv("RAY_prestart_worker_first_driver", "0")  # no processes that stay idle
+    source = many(tmp_path / "many.csv", 30)
     with source.open("a") as file:
         file.write("bad,C1CC(\n")
-    run.predict_to(source, tmp_path / "local.csv", chunk=20)
+    run.predict_to(source, tmp_path / "local.csv", chunk=5)
     killed: list[int] = []
 
     def progress(done: int, total: int) -> None:
-        if done >= 100 and not killed:
+        if done >= 10 and not killed:
             killed.append(kill_an_actor())
 
-    made = run.predict_to(
-        source, tmp_path / "ray.csv", chunk=20, engine="ray", workers=2, progress=progress
-    )
+    def give_up(*_: object) -> None:
+        pytest.fail("Ray did not come to its end in ten minutes")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(600)
+    try:
+        made = run.predict_to(
+            source, tmp_path / "ray.csv", chunk=5, engine="ray", workers=1, progress=progress
+        )
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
     assert killed
-    assert (made.rows, made.unread) == (300, 1)
+    assert (made.rows, made.unread) == (30, 1)
     assert (tmp_path / "ray.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()
 
 
 def kill_an_actor() -> int:
-    """End one process that predicts, as the system does where memory is short."""
+    """End the process that predicts, as the system does where memory is short."""
     import psutil
 
     actors = [
@@ -499,6 +509,6 @@ def kill_an_actor() -> int:
         for process in psutil.Process().children(recursive=True)
         if re.match(r"ray::ChunkActor", " ".join(process.cmdline()))
     ]
-    assert len(actors) == 2
-    actors[0].kill()
-    return actors[0].pid
+    (actor,) = actors
+    actor.kill()
+    return actor.pid

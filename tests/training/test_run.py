@@ -7,7 +7,7 @@ import pytest
 
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
-from g2n2.training.run import match_training_columns
+from g2n2.training.run import match_training_columns, without_labels
 from g2n2.training.task import Task
 from small_sets import small_set
 
@@ -53,7 +53,8 @@ def test_a_target_of_the_run_is_no_feature():
     trained = small_set("node")
     features = np.concatenate([trained.node_features, trained.targets], 1).astype(np.float32)
     more = replace(trained, node_features=features, node_names=("a", "b", "t0"))
-    matched = match_training_columns(more, described(trained), Task.of(trained))
+    task = Task.of(trained)
+    matched = match_training_columns(without_labels(more, task), described(trained), task)
     assert np.array_equal(matched.node_features, trained.node_features)
 
 
@@ -65,7 +66,8 @@ def test_a_target_of_the_run_is_no_feature_where_the_run_has_none():
     labelled = replace(
         bare, edge_features=trained.targets.astype(np.float32), edge_names=("t0",), level="graph"
     )
-    matched = match_training_columns(labelled, described(bare), Task.of(bare))
+    unlabelled = without_labels(labelled, Task.of(bare))
+    matched = match_training_columns(unlabelled, described(bare), Task.of(bare))
     assert matched.edge_features.shape == bare.edge_features.shape
     other = replace(labelled, edge_names=("length",))
     with pytest.raises(DataError, match="has unknown to the run the edge feature length; give"):

@@ -229,7 +229,7 @@ def seeded(folder: Path, count: int) -> list[list[str]]:
 
 
 def test_runs_started_at_once_have_a_folder_each(processes: Any, tmp_path: Path) -> None:
-    count = 3  # `make torture` starts 100
+    count = 2  # `make torture` starts 100
     ended = at_once(processes, tmp_path, seeded(tmp_path, count))
     assert [code for code, _ in ended] == [0] * count, ended
     folders = sorted((tmp_path / "runs").iterdir())

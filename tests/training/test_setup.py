@@ -8,18 +8,18 @@ import pytest
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
 from g2n2.training.config import RunConfig
-from g2n2.training.setup import choose_targets, load_graphs, prepare, takes_edges
+from g2n2.training.setup import load_graphs, prepare, takes_edges
 from small_sets import small_set
 
 
 def test_targets_are_chosen_by_name_or_symbol_in_any_case_and_order():
     graphs = replace(small_set(columns=2), columns=(Target("r2", symbol="R²"), Target("gap")))
-    chosen = choose_targets(graphs, ("GAP", "r²"))
+    chosen = graphs.with_targets(("GAP", "r²"))
     assert [column.name for column in chosen.columns] == ["gap", "r2"]
     assert np.array_equal(chosen.targets, graphs.targets[:, ::-1])
-    assert choose_targets(graphs, ()) is graphs
+    assert graphs.with_targets(None) is graphs
     with pytest.raises(DataError, match="small has no target 'homo'; it has: r2, gap"):
-        choose_targets(graphs, ("homo",))
+        graphs.with_targets(("homo",))
 
 
 def test_a_limit_draws_graphs_with_the_seed():

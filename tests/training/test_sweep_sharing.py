@@ -86,7 +86,7 @@ def server() -> Iterator[str]:
         shutil.rmtree(home)
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.fixture
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "sweep.db")
@@ -149,11 +149,12 @@ def ended(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("varied", "trials"),
+    ("storage", "varied", "trials"),
     [
-        ("width = [2, 3]\nseed = [0, 1]", 9),
-        pytest.param("width = { low = 2, high = 400 }", 4, marks=pytest.mark.slow),
+        ("sqlite", "width = [2, 3]\nseed = [0, 1]", 9),
+        pytest.param("postgres", "width = { low = 2, high = 400 }", 4, marks=pytest.mark.slow),
     ],
+    indirect=["storage"],
 )
 def test_sweeps_at_once_share_the_trials(
     tmp_path: Path, storage: str, start: Any, varied: str, trials: int
@@ -169,6 +170,7 @@ def test_sweeps_at_once_share_the_trials(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
 def test_a_running_trial_is_waited_for_and_taken_over_when_its_process_is_killed(
     tmp_path: Path, storage: str, start: Any
 ) -> None:

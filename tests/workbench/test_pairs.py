@@ -132,3 +132,12 @@ def test_isomorphic_graphs_are_called_so(texts, isomorphic):
     report = compare_pair(find_grammar("r-G_L3"), 1, texts, quiet)
     assert report.isomorphic is isomorphic
     assert ("isomorphic" in views.pair(report, 0)) is isomorphic
+
+
+def test_a_mark_tells_rook_and_shrikhande_apart():
+    report = compare_pair(find_grammar("r-G_L3Σ"), 3, ("rook4x4", "shrikhande"), quiet)
+    answers = {answer.name: answer.different for answer in report.outcomes}
+    assert answers["r-G_L3Σ"] is answers["its network, 3 layers"] is True
+    assert answers["3-WL"] is answers["r-G_L3"] is False
+    assert report.values == ("192", "0"), "24 times the number of K4"
+    assert [len(places) for places in report.places] == [8, 0]

@@ -228,6 +228,7 @@ def show_formula(
 ) -> None:
     """A ready formula as a sentence, and the network that can hold it."""
     from ..compiler.formula_plan import requirements
+    from ..grammars.catalogue import find_grammar
     from ..grammars.subgraph_counts import FORMULAS, MARKED_FORMULAS, formula
     from ..language.operations import BINDERS
     from ..language.terms import operators
@@ -236,11 +237,10 @@ def show_formula(
         show.say("\n".join(FORMULAS | MARKED_FORMULAS))
         return
     term = formula(name)
-    needs = (
-        "a combination of sentences of r-G_L3Σ; it cannot be written into a network yet"
-        if operators(term) & set(BINDERS)
-        else requirements(of_words(grammar, reduce).grammar, term)
-    )
+    chosen = of_words(grammar, reduce).grammar
+    if operators(term) & set(BINDERS) and not chosen.scope:
+        chosen = find_grammar("r-G_L3Σ")
+    needs = f"{chosen.name}: {requirements(chosen, term)}"
     value = _value(term, graph6) if graph6 else None
     if json:
         content = {"name": name, "term": str(term), "needs": str(needs), "value": value}

@@ -57,7 +57,7 @@ def train(
     ] = None,
     start: Annotated[
         str | None,
-        typer.Option("--from", help="A run folder or a network to start from."),
+        typer.Option("--from", help="A run folder, a network's file, or qm9, to start from."),
     ] = None,
     freeze: Annotated[
         int | None, typer.Option(help="Layers of that network that stay as they are. [0]")
@@ -114,6 +114,16 @@ def train(
     task: Annotated[
         str | None, typer.Option(help="regression, binary, multiclass or multilabel.")
     ] = None,
+    join: Annotated[
+        str | None, typer.Option(help="Columns of numbers to join as features, as mw,charge.")
+    ] = None,
+    descriptors: Annotated[
+        bool | None, typer.Option("--descriptors", help="Join RDKit's 2D descriptors of molecules.")
+    ] = None,
+    preprocess: Annotated[
+        str | None,
+        typer.Option(help="none leaves features as they are: no degrees as classes. [auto]"),
+    ] = None,
     on_bad: OnBadOption = None,
     option: OptionList = None,
     data: DataFolder = None,
@@ -133,7 +143,7 @@ def train(
     from ..training.config import RunConfig, merged, new_run_folder, with_chosen_rules
 
     settings = {field.name: given[field.name] for field in fields(RunConfig) if field.name in given}
-    reading = ("track", "features", "smiles", "id_column", "task", "on_bad")
+    reading = ("track", "features", "smiles", "id_column", "task", "join", "descriptors", "on_bad")
     options = {name.removesuffix("_column"): given[name] for name in reading}
     options = {k: v for k, v in options.items() if v is not None} | parsed_options(option)
     if resume is not None:

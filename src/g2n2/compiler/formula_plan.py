@@ -25,6 +25,8 @@ from .atoms_to_schedule import Combination, Pointwise, Stage, combined, layer_of
 from .formula_to_atoms import Realiser, simpler, sums
 from .grammar_to_plan import steps_of
 from .inputs import InputPlan, plan_inputs
+from .marked_formulas import under_one_mark
+from .marks import inside
 from .piecewise_linear import IDENTITY, relu_units
 from .presets import find_preset
 from .readout_plan import PARTS, Pooling, is_linear, is_pooled, readout_options
@@ -88,7 +90,9 @@ class FormulaPlan:
         terms: Sequence[Term],
         pooled: bool = True,
         sentence_rules: Sequence[Rule] = (),
+        added: Sequence[Fraction] | None = None,
     ) -> None:
+        self.added = added  # to the sums over a mark, for each term; None without marks
         self.realiser, self.inputs, self.pooled = realiser, inputs, pooled
         self.sentence_rules = [(rule, written_out(rule.body)) for rule in sentence_rules]
         self.terms = tuple(written_out(term) for term in terms)
@@ -236,6 +240,11 @@ class FormulaPlan:
                     yield Reading({str(rule): combinations[0]})
                 else:
                     yield Reading({}, {(rule, combinations): Fraction(1)})
+        op, run = spread(term)
+        for row, column in sums(run) if op == "matmul" else ():
+            if row != (ROW_OF_ONES,):  # rᵀc = 1ᵀ(r⊙c)
+                product = apply("hadamard", transposed(joined(op, row)), joined(op, column))
+                yield from self._by_sentences(apply("matmul", ROW_OF_ONES, product))
 
     def _local(self, term: Term) -> Iterator[Reading]:
         """A vector as row sums or a diagonal of C, which grammars without columns need."""
@@ -286,20 +295,28 @@ def plan_formulas(
     if not given:
         raise LoweringError("no formula is given; write for instance 1ᵀ(A²⊙A)1")
     parsed = [parse_word(grammar, x) if isinstance(x, str) else x for x in given]
-    _refuse_marks(grammar)
+    words, added = _words(grammar), None
+    if grammar.scope:
+        summed = [under_one_mark(term, grammar.marks[0]) for term in parsed]
+        parsed, added = [term for term, _ in summed], [constant for _, constant in summed]
     for term in parsed:
         if any(isinstance(part, MarkSum) for part in subterms(term)):
-            raise LoweringError(f"{term} sums over marks (Σ), which no formula of a network does")
-    realiser = Realiser(grammar, inputs, domain, names, by_rules, symmetric)
-    return FormulaPlan(realiser, inputs, parsed, pooled, sentence_rules)
+            raise LoweringError(
+                f"{term} sums over marks (Σ), and {grammar.name or 'the grammar'} does not: take a "
+                "grammar with a mark, such as r-G_L3Σ"
+            )
+    realiser = Realiser(words, inputs, domain, names, by_rules, symmetric)
+    return FormulaPlan(realiser, inputs, parsed, pooled, sentence_rules, added)
 
 
-def _refuse_marks(grammar: Grammar) -> None:
-    if grammar.scope:
+def _words(grammar: Grammar) -> Grammar:
+    """The grammar whose words a network computes: inside its mark, where it has one."""
+    if grammar.scope > 1:
         raise LoweringError(
-            f"{grammar.name or 'the grammar'} sums over marks (Σ), and formulas are written into "
-            "networks without them: take a grammar such as r-G_L3"
+            f"{grammar.name or 'the grammar'} has {grammar.scope} marks, and formulas are written "
+            "into networks with one or none: take a grammar such as r-G_L3Σ"
         )
+    return inside(grammar) if grammar.scope else grammar
 
 
 def requirements(
@@ -332,15 +349,15 @@ def requirements(
         LoweringError: The grammar does not make a part of a term; the message names it.
     """
     chosen = as_grammar(grammar)
-    _refuse_marks(chosen)
+    words = _words(chosen)
     mode, _ = readout_options(readout, None)
-    inputs = plan_inputs(chosen, find_preset("paper"), 0, 0, directed)
-    heads = {rule.head for rule in chosen.rules}
+    inputs = plan_inputs(words, find_preset("paper"), 0, 0, directed, marks=chosen.marks)
+    heads = {rule.head for rule in words.rules}
     pools: list[tuple[str, Pooling]] = [
         (name, "sum") for name, part in PARTS.items() if part.memory in heads
     ]
     sentence_rules = [
-        r for r in chosen.sentence_rules if mode == "grammar" or not is_pooled(r, pools, True)
+        r for r in words.sentence_rules if mode == "grammar" or not is_pooled(r, pools, True)
     ]
     sentence_rules = [] if mode == "pooled-only" else sentence_rules
     plan = plan_formulas(

@@ -57,15 +57,12 @@ def fit_references(
         targets: Names of columns.
         extent: Include the sums of squared distances.
     """
-    names = [column.name for column in graphs.columns]
     sums = reference_sums(graphs, extent=extent)
     table = np.stack(list(sums.values()), axis=1)
     train = np.asarray(train_indices, dtype=np.int64)
     fits = {}
     for target in targets:
-        if target not in names:
-            raise DataError(f"{graphs.name} has no target {target!r}; it has: {', '.join(names)}")
-        values = graphs.targets[:, names.index(target)]
+        values = graphs.with_targets([target]).targets[:, 0]
         rows = train[np.isfinite(values[train])]
         if not len(rows):
             raise DataError(f"no training graph of {graphs.name} has a value of {target}")

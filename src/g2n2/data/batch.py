@@ -13,7 +13,7 @@ from torch import Tensor
 from ..described import Described, span
 from ..errors import DataError
 from ..graphs import GraphLike, adjacency
-from .distances import squared_distances
+from .distances import distance_channels, squared_distances
 from .pyg_fields import columns, edge_weights, graph_of_node, nodes_and_edges
 
 LARGE = 1024
@@ -250,7 +250,9 @@ def dense(
     matrix = matrix.view(count, n, n)
     pairs = pairs.view(count, n, n, pairs.shape[1])
     if positions is not None:
-        pairs = torch.cat([pairs, _distances(positions, mask, dtype)], dim=-1)
+        padded = positions.new_zeros(*mask.shape, positions.shape[1])
+        padded[mask] = positions
+        pairs = torch.cat([pairs, distance_channels(padded, mask, ("raw",)).to(dtype)], dim=-1)
     if directed is None:
         directed = not bool((matrix == matrix.transpose(1, 2)).all())
     return GraphBatch(matrix, features, pairs, mask, directed)
@@ -310,14 +312,6 @@ def _padded(
     if nodes is not None:
         features[mask] = nodes.to(dtype)
     return mask, features
-
-
-def _distances(positions: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """`[B, N, N, 1]` distances between the nodes of each graph."""
-    padded = positions.new_zeros(*mask.shape, positions.shape[1])
-    padded[mask] = positions
-    lengths = (padded[:, :, None] - padded[:, None]).square().sum(-1).sqrt()
-    return (lengths * (mask[:, :, None] & mask[:, None])).to(dtype).unsqueeze(-1)
 
 
 def _dtype(*values: Tensor | None) -> torch.dtype:

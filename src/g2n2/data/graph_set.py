@@ -25,6 +25,9 @@ Level = Literal["graph", "node", "edge"]
 Kind = Literal["regression", "binary", "multiclass"]
 PER_GRAPH = ("rows", "elements", "smiles")
 """Entries of a source with one value per graph: its record, its elements, its SMILES."""
+COLUMN, DESCRIPTOR = "column ", "descriptor "
+"""Prefixes of the names of graph features, which tell them from node features."""
+NO_FEATURES = "Nodes have no features: each gets a constant 1."
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class GraphSet(Described):
         positions: `[ΣN, 3]` coordinates in Å, or None.
         node_names: Names of the F node features.
         edge_names: Names of the E edge features.
+        graph_features: `[G, K]` numbers that belong to a graph, NaN where one is missing.
+        graph_names: Names of the K graph features: `column mw`, `descriptor MolWt`.
         ids: One id per graph, in the input's own words; its number where the input has none.
         splits: Indices of graphs by name: `train`, `validation`, `test`, or `fold-1` … `fold-10`
             (a fold names its test graphs).
@@ -85,6 +90,8 @@ class GraphSet(Described):
     positions: Floats | None = None
     node_names: tuple[str, ...] = ()
     edge_names: tuple[str, ...] = ()
+    graph_features: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    graph_names: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     splits: Mapping[str, Ints] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -108,6 +115,8 @@ class GraphSet(Described):
             "edge_features": str(self.edge_features.shape[1]),
             "targets": some(column.name for column in self.columns),
         }
+        if self.graph_names:
+            facts["graph_features"] = str(len(self.graph_names))
         if self.level != "graph":
             facts["level"] = self.level
         if self.splits:
@@ -170,10 +179,26 @@ class GraphSet(Described):
             targets=self.targets[rows],
             weights=None if self.weights is None else self.weights[edges],
             positions=None if self.positions is None else self.positions[nodes],
+            graph_features=self.graph_features[wanted if self.graph_names else []],
             ids=tuple(self.ids[i] for i in wanted) if self.ids else (),
             splits={},
             source={**self.source, **per_graph},
         )
+
+    def with_targets(self, wanted: Sequence[str] | None) -> GraphSet:
+        """The set with some target columns, by name or symbol in any case; with all where None."""
+        if wanted is None:
+            return self
+        spelled = [(column.name.lower(), column.symbol.lower()) for column in self.columns]
+        chosen = []
+        for name in wanted:
+            found = [k for k, names in enumerate(spelled) if name and name.lower() in names]
+            if not found:
+                names = ", ".join(column.name for column in self.columns) or "none"
+                raise DataError(f"{self.name} has no target {name!r}; it has: {names}")
+            chosen.append(found[-1])
+        columns = tuple(self.columns[index] for index in chosen)
+        return replace(self, targets=self.targets[:, chosen], columns=columns)
 
     def blocks(self, size: int, start: int = 0) -> Iterator[GraphSet]:
         """The graphs from index `start` on, `size` at a time, with the `directed` of the set."""
@@ -212,6 +237,8 @@ class GraphSet(Described):
             ("weights", edges if self.weights is None else len(self.weights), edges),
             ("positions", nodes if self.positions is None else len(self.positions), nodes),
             ("ids", len(self.ids) or graphs, graphs),
+            ("graph_features", len(self.graph_features) if self.graph_names else graphs, graphs),
+            ("graph_names", len(self.graph_names), self.graph_features.shape[1]),
         ):
             if got != expected:
                 raise DataError(f"{what} of {self.name} has {got} rows, expected {expected}")
@@ -288,7 +315,7 @@ def graph_set(
     if node_features is None or not node_features.shape[1]:
         node_features = np.ones((int(sizes.sum()), 1), np.float32)
         fields["node_names"] = ("one",)
-        notes = (*notes, "Nodes have no features: each gets a constant 1.")
+        notes = (*notes, NO_FEATURES)
     if edge_features is None:
         edge_features = np.zeros((edges.shape[1], 0), np.float32)
     return GraphSet(

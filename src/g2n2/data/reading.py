@@ -27,10 +27,11 @@ SMILES = "smiles:"
 """Prefix of each string of a list of molecules; other strings are graphs without features."""
 _TARGETS = {"target", "name", "on_bad", "task"}
 _COLUMNS = _TARGETS | {"id", "split_column"}
+_MOLECULES = {"largest", "stereo", "join", "descriptors"}
 _OPTIONS_OF = {
-    "molecules in a table": _COLUMNS | {"smiles", "hydrogens", "largest", "stereo"},
-    "molecule files": _COLUMNS | {"largest", "stereo"},
-    "an edge list": _COLUMNS | {"directed", "level"},
+    "molecules in a table": _COLUMNS | _MOLECULES | {"smiles", "hydrogens"},
+    "molecule files": _COLUMNS | _MOLECULES,
+    "an edge list": _COLUMNS | {"directed", "level", "join"},
     "an npz file": _TARGETS | {"level"},
     "graph6": _TARGETS - {"task"},
     "a TU dataset": _TARGETS - {"task"} | {"directed"},
@@ -60,6 +61,8 @@ def read_graphs(
     hydrogens: bool = False,
     largest: bool = False,
     stereo: bool = True,
+    join: str | Sequence[str] = (),
+    descriptors: bool = False,
     directed: bool = False,
     level: Level | None = None,
     name: str | None = None,
@@ -88,6 +91,8 @@ def read_graphs(
         hydrogens: Make the implicit hydrogens of SMILES nodes.
         largest: Keep only the largest fragment of each molecule, as of a salt.
         stereo: Label the R, S, E and Z of molecules; else those features are 0.
+        join: Columns of numbers that become `graph_features`: names, or one text with commas.
+        descriptors: RDKit's 2D descriptors of each molecule as `graph_features` too.
         directed: Keep the direction of the edges in an edge list.
         level: What the targets belong to, if the source leaves it open.
         name: What the set is called; None takes it from the file.
@@ -98,7 +103,8 @@ def read_graphs(
     if isinstance(source, GraphSet):
         return source
     labels = (target, task, smiles, id, split_column)
-    options = _checked(Options(*labels, on_bad, hydrogens, largest, stereo, directed, level, name))
+    molecules = (hydrogens, largest, stereo, join, descriptors)
+    options = _checked(Options(*labels, on_bad, *molecules, directed, level, name))
     if not isinstance(source, str | Path):
         return _read_list(source, options)
     path = Path(source)
@@ -122,17 +128,21 @@ def reading_options(given: Mapping[str, Any]) -> Options:
 
 
 def _checked(options: Options) -> Options:
-    """Options of the right types; a single target becomes a tuple."""
+    """Options of the right types; a single target becomes a tuple, and so does a text to join."""
     if isinstance(options.target, str):
         options = replace(options, target=(options.target,))
+    if isinstance(options.join, str):
+        options = replace(
+            options, join=tuple(filter(None, map(str.strip, options.join.split(","))))
+        )
     for name, value in vars(options).items():
         if name in _CHOICES:
             good = value in _CHOICES[name]
             expected = ", ".join(repr(choice) for choice in _CHOICES[name] if choice)
-        elif name == "target":
+        elif name in ("target", "join"):
             names = value or ()
             good = isinstance(names, list | tuple) and all(isinstance(x, str) for x in names)
-            expected = "names of targets"
+            expected = "names of targets" if name == "target" else "names of columns"
         else:
             of_text = name in ("smiles", "id", "split_column", "name")
             good = isinstance(value, str | None) if of_text else type(value) is bool
@@ -206,18 +216,8 @@ def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
 
 
 def _read_tu(path: Path, options: Options) -> GraphSet:
-    graphs = load_tu(path, directed=options.directed)
-    names = [column.name for column in graphs.columns]
-    wanted = names if options.target is None else list(options.target)
-    if unknown := [name for name in wanted if name not in names]:
-        raise DataError(f"{path} has no target {unknown[0]!r}; it has {', '.join(names)}")
-    chosen = [names.index(name) for name in wanted]
-    return replace(
-        graphs,
-        name=options.name or graphs.name,
-        targets=graphs.targets[:, chosen],
-        columns=tuple(graphs.columns[column] for column in chosen),
-    )
+    graphs = load_tu(path, directed=options.directed).with_targets(options.target)
+    return replace(graphs, name=options.name or graphs.name)
 
 
 def _read_list(source: Iterable[Any], options: Options) -> GraphSet:

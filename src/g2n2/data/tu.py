@@ -35,7 +35,7 @@ from .graph_set import Floats, GraphSet, Ints, Target, one_hot
 from .splits import stratified_folds
 
 Folds = Literal["stored", "gin", "none"]
-Degree = Literal["one-hot", "value", "none"]
+Degree = Literal["none", "one-hot", "value"]
 Columns = tuple[Floats, tuple[str, ...]]
 
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets/{name}.zip"
@@ -83,7 +83,7 @@ def load_tu(
     *,
     folds: Folds = "stored",
     attributes: bool = False,
-    degree: Degree = "one-hot",
+    degree: Degree = "none",
     directed: bool = False,
 ) -> GraphSet:
     """Read a TU dataset by name, or a user's own folder or zip in the same layout.
@@ -98,8 +98,9 @@ def load_tu(
         folds: `stored` makes the splits `fold-1` to `fold-10` from the index files of the set, if
             it has any; `gin` makes those of the GIN code; `none` makes none.
         attributes: Append node and edge attributes to the features.
-        degree: Feature of a set without node labels or attributes: one-hot over the degrees that
-            occur, as in GIN, the degree itself, or none.
+        degree: Feature of a set without node labels or attributes: `one-hot` over the degrees that
+            occur, as in GIN, `value` for the degree itself; with `none`, training takes the degrees
+            of its training graphs as classes.
         directed: Keep edges listed in one direction as they are.
 
     Raises:
@@ -128,13 +129,13 @@ def load_tu(
             stack.enter_context(sole_builder(cache_folder() / "tu" / file.name))
         if path := _find(file, data):  # another process may have fetched it meanwhile
             return _read(path, name, options)
-        # It enters the cache, with its checksum, after it was read whole.
         content = file.download(data)
-        graphs, sha256 = _build(content, file.url, name, **options), hashlib.sha256(content)
-        line = f"{sha256.hexdigest()}  {file.name}\n".encode()
-        store_in_cache(f"{file.name}.sha256", line, "tu")
+        graphs = _build(content, file.url, name, **options)
+        # It enters the cache, with its checksum, after it was read whole.
+        sha256 = hashlib.sha256(content).hexdigest()
+        store_in_cache(f"{file.name}.sha256", f"{sha256}  {file.name}\n".encode(), "tu")
         path = store_in_cache(file.name, content, "tu")
-    source = {"path": str(path), "url": file.url, "sha256": sha256.hexdigest(), **options}
+    source = {"path": str(path), "url": file.url, "sha256": sha256, **options}
     return replace(graphs, source=source)
 
 
@@ -210,15 +211,17 @@ def _build(
     indicator, listed = tables["graph_indicator"], tables["A"]
     if not indicator.lines:
         raise DataError(f"{indicator.file} is empty: expected the graph id of every node")
-    graph_ids, owner = np.unique(indicator.whole()[:, 0], return_inverse=True)
-    order = np.argsort(owner, kind="stable")
-    targets, columns = _targets(tables, graph_ids, notes)
+    numbers = indicator.whole()[:, 0]
+    if (back := np.flatnonzero(np.diff(numbers) < 0)).size:
+        raise DataError(
+            f"{indicator.at(back[0] + 1)}: graph {numbers[back[0] + 1]:.0f} after graph "
+            f"{numbers[back[0]]:.0f}; list the nodes graph by graph"
+        )
+    graph_ids, owner, sizes = np.unique(numbers, return_inverse=True, return_counts=True)
+    targets, columns = _targets(tables, len(graph_ids))
     node_features, node_names = _features(tables, "node", len(owner), attributes)
-    edges, origin = _edges(listed, owner, order, notes, directed)
+    edges, origin = _edges(listed, owner, notes, directed)
     edge_features, edge_names = _features(tables, "edge", len(listed.lines), attributes)
-    sizes = np.bincount(owner, minlength=len(graph_ids)).astype(np.int64)
-    offsets = np.cumsum(sizes) - sizes
-    owner, node_features = owner[order], node_features[order]
     if not node_names and degree != "none":
         degrees = np.bincount(edges[0], minlength=len(owner))
         node_features, node_names = degrees[:, None].astype(np.float32), ("degree",)
@@ -234,18 +237,19 @@ def _build(
             f"{got[2]} edges, expected {expected[0]}, {expected[1]} and {expected[2]}; get it "
             "again, or give its path to read it as your own"
         )
+    of_edge = owner[edges[0]]
     graphs = GraphSet(
         name=own_name,
         sizes=sizes,
-        edge_counts=np.bincount(owner[edges[0]], minlength=len(sizes)).astype(np.int64),
-        edges=edges - offsets[owner[edges[0]]],
+        edge_counts=np.bincount(of_edge, minlength=len(sizes)),
+        edges=edges - (np.cumsum(sizes) - sizes)[of_edge],
         node_features=node_features,
         edge_features=edge_features[origin],
         targets=targets,
         columns=columns,
         node_names=node_names,
         edge_names=edge_names,
-        ids=tuple(str(int(number)) for number in graph_ids),
+        ids=tuple(f"{number:.0f}" for number in graph_ids),
     ).check()
     splits = {}
     if folds == "gin":
@@ -315,10 +319,8 @@ def _parse_numbers(file: str, content: bytes) -> NumberTable:
     return NumberTable(file, values, list(rows))
 
 
-def _edges(
-    table: NumberTable, owner: Ints, order: Ints, notes: list[str], directed: bool
-) -> tuple[Ints, Ints]:
-    """Edges `[2, E]` between the sorted nodes, by graph, and the row each was listed in."""
+def _edges(table: NumberTable, owner: Ints, notes: list[str], directed: bool) -> tuple[Ints, Ints]:
+    """Edges `[2, E]` in order, nodes counted through all graphs, and the row each was listed in."""
     nodes = len(owner)
     if table.lines and table.values.shape[1] != 2:
         raise DataError(f"{table.at(0)}: got {table.values.shape[1]} columns, expected 2: i, j")
@@ -333,11 +335,8 @@ def _edges(
             row = int(np.flatnonzero(bad)[0])
             i, j = listed[row] + 1
             raise DataError(f"{table.at(row)}: edge {i}, {j} {why}")
-    rank = np.empty(nodes, dtype=np.int64)
-    rank[order] = np.arange(nodes)
-    start, end = rank[listed].T
-    keys, origin = np.unique(start * nodes + end, return_index=True)
-    backwards = end[origin] * nodes + start[origin]
+    keys, origin = np.unique(listed @ (nodes, 1), return_index=True)
+    backwards = listed[origin] @ (1, nodes)
     one_way = ~np.isin(backwards, keys)
     if repeated := len(listed) - len(keys):
         notes.append(f"{repeated} edge(s) of {table.file} are repeated; the first was kept")
@@ -346,10 +345,8 @@ def _edges(
             f"{one_way.sum()} edge(s) of {table.file} are listed in one direction only; the other "
             "was added (directed=True keeps them as they are)"
         )
-        keys = np.concatenate([keys, backwards[one_way]])
-        origin = np.concatenate([origin, origin[one_way]])
-        by_key = np.argsort(keys)
-        keys, origin = keys[by_key], origin[by_key]
+        keys, by_key = np.unique([*keys, *backwards[one_way]], return_index=True)
+        origin = np.concatenate([origin, origin[one_way]])[by_key]
     return np.stack(np.divmod(keys, nodes)), origin
 
 
@@ -382,36 +379,26 @@ def _features(tables: Tables, what: str, rows: int, attributes: bool) -> Columns
     return np.concatenate(blocks, axis=1), tuple(names)
 
 
-def _targets(
-    tables: Tables, graph_ids: NDArray[np.float64], notes: list[str]
-) -> tuple[NDArray[np.float64], tuple[Target, ...]]:
+def _targets(tables: Tables, graphs: int) -> tuple[NDArray[np.float64], tuple[Target, ...]]:
     """Classes from 0 of `graph_labels`, or else the real values of `graph_attributes`."""
     table = tables.get("graph_labels", tables.get("graph_attributes"))
-    graphs, first, last = len(graph_ids), int(graph_ids[0]), int(graph_ids[-1])
     if table is None:
         return np.zeros((graphs, 0)), ()
-    # Rows follow the graph ids, or their order if ids that are not used have no row.
-    given, unused = len(table.lines), last - first + 1 - graphs
-    rows = np.arange(graphs)
-    if unused and first >= 1 and given == last:
-        notes.append(f"{given - graphs} graph(s) of {table.file} have no nodes and were left out")
-        rows = graph_ids.astype(np.int64) - 1
-    elif given != graphs:
+    if len(table.lines) != graphs:
         raise DataError(
-            f"{table.file} has {given} rows, expected {graphs}: one per graph of the indicator file"
+            f"{table.file} has {len(table.lines)} rows, expected {graphs}: one per graph of the "
+            "indicator file"
         )
-    of_classes = "graph_labels" in tables
-    values = (table.whole(allow_missing=True) if of_classes else table.values)[rows]
-    columns = []
+    if "graph_labels" not in tables:
+        count = table.values.shape[1]
+        return table.values, tuple(Target(f"value {k + 1}") for k in range(count))
+    values, columns = table.whole(allow_missing=True), []
     for k, column in enumerate(values.T, start=1):
         present = ~np.isnan(column)
-        if of_classes:
-            classes, column[present] = np.unique(column[present], return_inverse=True)
-            kind: Literal["binary", "multiclass"] = "binary" if len(classes) <= 2 else "multiclass"
-            name = "class" if values.shape[1] == 1 else f"class {k}"
-            columns.append(Target(name, kind=kind, classes=tuple(f"{c:.0f}" for c in classes)))
-        else:
-            columns.append(Target(f"value {k}"))
+        classes, column[present] = np.unique(column[present], return_inverse=True)
+        kind: Literal["binary", "multiclass"] = "binary" if len(classes) <= 2 else "multiclass"
+        name = "class" if values.shape[1] == 1 else f"class {k}"
+        columns.append(Target(name, kind=kind, classes=tuple(f"{c:.0f}" for c in classes)))
     return values, tuple(columns)
 
 

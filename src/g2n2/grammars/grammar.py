@@ -127,6 +127,11 @@ class Grammar:
         return _in_order({r.head for r in self.all_rules})
 
     @property
+    def has_matrices(self) -> bool:
+        """Whether it has a matrix variable, outside its marks or inside."""
+        return any(rule.head.plain == M for rule in self.rules)
+
+    @property
     def scope(self) -> int:
         """How many marks its words can see at once; 0 for a grammar without marked variables."""
         return max((x.scope for r in self.all_rules for x in (r.head, *r.holes)), default=0)

@@ -17,7 +17,7 @@ from ..data.batch import GraphBatch
 from ..data.pyg_fields import pyg_data
 from ..errors import G2N2Error, LoweringError
 from ..language.sorts import V
-from .batch_checks import validate_batch
+from .memory_budget import validate_batch
 from .pyg_layout import as_pyg
 from .readout import Readout
 

@@ -18,7 +18,6 @@ from torch.nn import functional
 
 from ..language.sorts import M, V
 from ..language.terms import Apply, Hole
-from ..ops.graph_index import GraphIndex
 from ..ops.packing import Packing
 from ..ops.rule_kernels.spec import KernelRule, Kind
 from ..ops.side_stream import Branch
@@ -54,8 +53,7 @@ class KernelLayer:
 
     Attributes:
         layer: The layer.
-        selectors: Of each memory, in the order of the columns of its operands; of the column memory
-            first those of diagonals.
+        selectors: Of each memory, in the order of the columns of its operands.
         rules: All rules of both updates.
     """
 
@@ -74,8 +72,10 @@ class KernelLayer:
         rules: list[KernelRule] = []
         for letter, update in layer.updates.items():
             assert isinstance(update, Update), "the only kind that is plain"
-            skip = _kept(update) if letter == "M" else 0
-            end, diagonals = skip if _norm_of_entries(layer, letter) else skip + -skip % ALIGNED, 0
+            skip = _kept(update)
+            end = 0
+            if letter == "M":
+                end = skip if _norm_of_entries(layer, "M") else skip + -skip % ALIGNED
             for step in update.steps:
                 rule = cast(ApplyRule, step)
                 kind = _kind(rule)
@@ -86,16 +86,10 @@ class KernelLayer:
                     own = selectors.setdefault(source, [])
                     starts[id(select)] = sum(_width(s) for s in own)
                     own.append(select)
-                width = _written(rule)
+                width = _width(cast(Select, rule.selectors[0]))
                 operands = tuple(starts[id(select)] for select in rule.selectors)
-                to = diagonals if kind == "diagonal" else end
-                rules.append(KernelRule(kind, operands, to, width, rule.power))
-                if kind == "diagonal":
-                    diagonals += width
-                else:
-                    end += width
-            if not end:
-                return None
+                rules.append(KernelRule(kind, operands, end, width, rule.power))
+                end += width
         every = [select for own in selectors.values() for select in own]
         known = set(layer.updates) == set(selectors)
         return cls(layer, selectors, tuple(rules)) if known and all(map(_linear, every)) else None
@@ -112,21 +106,21 @@ class KernelLayer:
             with branch if letter == "V" else nullcontext():
                 weight = stacked(own).to(memory.dtype)
                 norm = _norm_of_entries(self.layer, letter)
-                by_graph = norm is None and letter in self.layer.norms
-                if by_graph:
-                    memory = cast(NormaliseGraph, self.layer.norms[letter]).on_rows(memory, packing)
+                if norm is None and letter in self.layer.norms:
+                    by_graph = cast(NormaliseGraph, self.layer.norms[letter])
+                    memory = by_graph.on_rows(memory, packing, kernels=True)
                 if norm is None:  # channels that are always zero
                     memory, weight = aligned(memory), aligned(weight)
                 gain = None if norm is None else norm.weight.to(memory.dtype)
                 # The MLP of a matrix memory reads it beside the rules' outputs: it is put there.
-                room = self._room if letter == "M" and skips else 0
+                room = linear_maps(self._updated("M").mixer)[0].in_features if letter == "M" else 0
                 read[letter], selected[letter], kept[letter] = select(
-                    memory, gain, SMALL, weight, room
+                    memory, gain, SMALL, weight, room if skips else 0
                 )
-                if by_graph or kept[letter].shape != memories[letter].shape:
+                if norm is None:
                     kept[letter] = memories[letter]
         branch.join()
-        matrix, column, along = apply(
+        matrix, column = apply(
             read["M"] if skips else None,
             selected["M"],
             selected.get("V"),
@@ -140,7 +134,7 @@ class KernelLayer:
             with branch:
                 parts = [read["V"], column] if self._updated("V").skips else [column]
                 new["V"] = self._mixed("V", torch.cat(parts, dim=-1), kept["V"], nodes)
-        new["M"] = self._mixed("M", matrix, kept["M"], pairs, along, packing.index)
+        new["M"] = self._mixed("M", matrix, kept["M"], pairs)
         branch.join()
         return new
 
@@ -154,41 +148,18 @@ class KernelLayer:
     def _updated(self, letter: str) -> Update:
         return cast(Update, self.layer.updates[letter])
 
-    @property
-    def _room(self) -> int:
-        """Channels of the matrix memory and of the rules' outputs beside it."""
-        kinds = ("product", "hadamard")
-        return _kept(self._updated("M")) + sum(r.width for r in self.rules if r.kind in kinds)
-
-    def _mixed(
-        self,
-        letter: str,
-        joined: Tensor,
-        kept: Tensor,
-        count: Tensor,
-        along: Tensor | None = None,
-        index: GraphIndex | None = None,
-    ) -> Tensor:
+    def _mixed(self, letter: str, joined: Tensor, kept: Tensor, count: Tensor) -> Tensor:
         from ..ops.pair_mlp.triton import mix_rows
 
-        update, diagonals = self._updated(letter), 0 if along is None else along.shape[1]
-        along = along if diagonals else None
+        update = self._updated(letter)
         (w1, b1), (w2, b2) = (in_dtype(part, joined.dtype) for part in linear_maps(update.mixer))
-        skip, wide = _kept(update), joined.shape[1] + diagonals
-        kinds = [_kind(cast(ApplyRule, step)) for step in update.steps]
-        behind = kinds == sorted(kinds, key="diagonal".__eq__)
-        if wide > w1.shape[1] or not behind:
-            # The memory came with channels that are always zero; or diagonals, which are last.
-            steps = [_written(step) for step in update.steps]
-            memory, *outputs = w1.split_with_sizes([skip, *steps], dim=1)
-            memory = aligned(memory) if wide > w1.shape[1] else memory
-            order = sorted(range(len(kinds)), key=lambda k: kinds[k] == "diagonal")
-            w1 = torch.cat([memory, *(outputs[k] for k in order)], dim=1)
+        if joined.shape[-1] > w1.shape[1]:  # the memory came with channels that are always zero
+            skip = _kept(update)
+            w1 = torch.cat([aligned(w1[:, :skip]), w1[:, skip:]], dim=1)
         if len(w1) % ALIGNED:  # units that are always zero
             w1, w2 = aligned(w1.T).T, aligned(w2)
             b1 = None if b1 is None else aligned(b1)
-        residual = kept if update.residual else None
-        return mix_rows(joined, (w1, b1), (w2, b2), count, residual, along, index)
+        return mix_rows(joined, (w1, b1), (w2, b2), count, kept if update.residual else None)
 
 
 def aligned(values: Tensor) -> Tensor:
@@ -234,14 +205,9 @@ def _width(select: Select) -> int:
     return cast(nn.Linear, select.maps[-1]).out_features if len(select.maps) == 1 else 0
 
 
-def _written(step: nn.Module) -> int:
-    """Channels a rule writes."""
-    return _width(cast(Select, cast(ApplyRule, step).selectors[0]))
-
-
 def _kept(update: Update) -> int:
     """Channels of the memory itself among the inputs of its MLP."""
-    outputs = sum(map(_written, update.steps))
+    outputs = sum(_width(cast(Select, cast(ApplyRule, s).selectors[0])) for s in update.steps)
     return linear_maps(update.mixer)[0].in_features - outputs if update.skips else 0
 
 

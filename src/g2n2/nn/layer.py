@@ -74,8 +74,8 @@ class Normalise(nn.Module):
         weight = self.weight.to(value.dtype)
         return nn.functional.rms_norm(value, weight.shape, weight, SMALL)
 
-    def on_rows(self, rows: Tensor, packing: Packing) -> Tensor:
-        """The same for packed rows."""
+    def on_rows(self, rows: Tensor, packing: Packing, kernels: bool) -> Tensor:
+        """The same for packed rows; `kernels` says whether there are some."""
         return packed.rms_norm(rows, self.weight.to(rows.dtype), SMALL)
 
 
@@ -89,8 +89,8 @@ class NormaliseGraph(Normalise):
         scale = (mean + SMALL).rsqrt().to(value.dtype)
         return value * scale.view(-1, 1, 1, 1) * self.weight.to(value.dtype)
 
-    def on_rows(self, rows: Tensor, packing: Packing) -> Tensor:
-        return packed.graph_norm(rows, self.weight.to(rows.dtype), SMALL, packing)
+    def on_rows(self, rows: Tensor, packing: Packing, kernels: bool) -> Tensor:
+        return packed.graph_norm(rows, self.weight.to(rows.dtype), SMALL, packing, kernels)
 
 
 class Select(nn.Module):

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..compiler.marks import Marks
 from ..data.capacities import Room
+from ..ops.derivatives import once_differentiable
 from ..ops.packing import Packing
 from .input_memories import input_memories
 from .layer import Memories
 from .marks import MarkedCopies, drawn_weights, mark_weights
 
 if TYPE_CHECKING:
-    from .packed import PackedGraphs, PackedNetwork
+    from .packed import PackedNetwork
+    from .packed_layer import PackedGraphs
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ are marked:
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self, cast
@@ -29,6 +30,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..compiler.marks import MarkPlan, Marks
 from ..compiler.presets import Preset
+from ..errors import G2N2Warning
 from ..graphs.symmetry import orbits
 from ..ops.precision import without_autocast
 from .layer import ACTIVATIONS, Memories, linear
@@ -63,6 +65,8 @@ class MarkedCopies:
     def summed(self, values: Tensor, graphs: int) -> Tensor:
         """`[G, K]` the sum over each graph's copies of `[C, K]`."""
         weighted = values * self.weight.to(values.dtype).unsqueeze(1)
+        if torch.compiler.is_compiling():  # as many copies of each; ONNX has no `index_add`
+            return weighted.view(graphs, -1, weighted.shape[1]).sum(1)
         return values.new_zeros(graphs, values.shape[1]).index_add(0, self.graph, weighted)
 
 
@@ -112,17 +116,25 @@ class PaddedGraphs:
 
     @property
     def count(self) -> int:
-        return len(self.mask)
+        return self.mask.shape[0]
 
     @property
     def most(self) -> int:
         return self.mask.shape[1]
 
     def choose(self, marks: Marks, training: bool) -> MarkedCopies:
+        # In a compiled program no value decides a shape: every vertex has a copy, which may count
+        # 0 times, and orbits, which the host finds, give the sum over all vertices.
+        compiled = torch.compiler.is_compiling()
+        marks = "all" if compiled and marks == "orbits" else marks
         if isinstance(marks, int) and training:
             weight = drawn_weights(marks, self.mask)
         else:
             weight = mark_weights(marks, self.adjacency, self.nodes, self.edges, self.mask)
+        if compiled:
+            numbers = (torch.arange(size, device=weight.device) for size in weight.shape)
+            graph, vertex = torch.meshgrid(*numbers, indexing="ij")
+            return MarkedCopies(graph.flatten(), vertex.flatten(), weight.flatten())
         graph, vertex = weight.nonzero(as_tuple=True)
         return MarkedCopies(graph, vertex, weight[graph, vertex])
 
@@ -152,6 +164,7 @@ def mark_weights(
     if marks == "orbits":
         return _orbit_sizes(adjacency, nodes, edges, mask)
     if marks == "heavy":
+        _warn_of_other_pairs(adjacency, edges)
         return _inner(adjacency, mask).to(adjacency.dtype)
     return mask.to(adjacency.dtype)
 
@@ -162,6 +175,21 @@ def drawn_weights(count: int, mask: Tensor) -> Tensor:
     keys = torch.rand(mask.shape, device=mask.device).masked_fill(~mask, 2.0)
     ranks = keys.argsort(1).argsort(1)
     return ((ranks < count) & mask) * (sizes / sizes.clamp(min=1, max=count))
+
+
+def _warn_of_other_pairs(adjacency: Tensor, edges: Tensor) -> None:
+    """Say so if pairs without an edge have features, which a leaf sees and its neighbour not."""
+    if torch.compiler.is_compiling() or not edges.shape[-1]:
+        return
+    apart = (adjacency == 0) & ~torch.eye(edges.shape[1], dtype=torch.bool, device=edges.device)
+    if bool((edges.any(-1) & apart).any()):
+        warnings.warn(
+            "marks='heavy' loses nothing where features of pairs are those of edges; here other "
+            "pairs have some, such as distances, and something is lost: 'orbits' and 'all' lose "
+            "nothing",
+            G2N2Warning,
+            stacklevel=2,
+        )
 
 
 def _inner(adjacency: Tensor, mask: Tensor) -> Tensor:
@@ -231,6 +259,11 @@ class SumsOverMarks(nn.Module):
             nn.Sequential(*[part for m in maps for part in (linear(m), activation())][:-1])
             for maps in plan.mixers
         )
+
+    @property
+    def mixer(self) -> nn.Sequential:
+        """The MLP in front of the innermost sum."""
+        return cast(nn.Sequential, self.mixers[0])
 
     def forward(self, graphs: Markable, at_once: int | None) -> Tensor:
         """`[B, K]` what is known of each graph.

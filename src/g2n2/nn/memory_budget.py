@@ -1,4 +1,4 @@
-"""Refuse a batch that cannot fit before anything is allocated."""
+"""Refuse a batch that does not fit a network, or memory, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+from torch import nn
 
 from ..compiler.costs import NetworkCost
-from ..errors import MemoryBudgetError
+from ..data.batch import GraphBatch
+from ..data.packed_batch import PackedBatch
+from ..errors import DataError, MemoryBudgetError, ShapeError
 from ..language.sorts import M
 from ..language.terms import Apply, subterms
 from ..ops.packed import KEPT_BYTES
@@ -24,8 +27,35 @@ GIB = 1024**3
 _SPARSE_ENTRY = 150
 """Bytes of an entry of a sparse A: its places as listed, in `[B, N, N]`, in one matrix, turned."""
 COPIES_BYTES = 2**30
-"""What the marked copies that are computed together may take."""
+"""What the marked copies that are computed together may take; on a GPU an eighth of its memory."""
 _HARMLESS = 2**26  # bytes that are not worth asking the system for
+
+
+def validate_batch(
+    model: nn.Module, batch: GraphBatch | PackedBatch, node_features: int, edge_features: int
+) -> None:
+    """Compare a batch with what a network was made for.
+
+    Raises:
+        ShapeError: Another number of features.
+        DataError: Numbers of another dtype or on another device.
+    """
+    for what, got, expected in (
+        ("node", batch.nodes.shape[-1], node_features),
+        ("edge", batch.edges.shape[-1], edge_features),
+    ):
+        if got != expected:
+            raise ShapeError(
+                f"the batch has {got} {what} features, the network was made for {expected}: "
+                f"give {what}_features={got} when making it, or other data"
+            )
+    weight = next(model.parameters())
+    if (batch.adjacency.dtype, batch.adjacency.device) != (weight.dtype, weight.device):
+        raise DataError(
+            f"the batch holds {batch.adjacency.dtype} on {batch.adjacency.device}, the network "
+            f"{weight.dtype} on {weight.device}: use batch.to({weight.device.type!r}, "
+            f"{weight.dtype}), or move the network"
+        )
 
 
 def refuse_over_budget(
@@ -102,7 +132,10 @@ def estimate(
 def copies_at_once(model: GrammarGNN, nodes: int) -> int:
     """How many marked copies of graphs with so many nodes are computed together."""
     cost = NetworkCost(replace(model.plan, marks=None), 1, max(1, nodes))
-    return max(1, COPIES_BYTES // (cost.activation_bytes() + 1))
+    device, most = next(model.parameters()).device, COPIES_BYTES
+    if device.type == "cuda":
+        most = max(most, device_memory(device) // 8)
+    return max(1, most // (cost.activation_bytes() + 1))
 
 
 def _hidden_widths(model: GrammarGNN) -> list[int]:

@@ -24,13 +24,12 @@ from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..grammars.grammar import Grammar
 from ..language.terms import DISTANCES, Leaf, subterms
 from ..ops.precision import without_autocast
-from .batch_checks import validate_batch
 from .initialisation import initialise
 from .input_memories import input_memories
 from .layer import ApplyRule, Memories, PlannedLayer, linear
 from .lazy_constants import LazyConstants
 from .marks import PaddedGraphs, SumsOverMarks
-from .memory_budget import copies_at_once, refuse_over_budget
+from .memory_budget import copies_at_once, refuse_over_budget, validate_batch
 from .packed import PackedNetwork
 from .pyg_layout import as_pyg
 from .readout import Readout, SentenceRule
@@ -300,7 +299,8 @@ class GrammarGNN(nn.Module):
         shared = input_memories(self.plan.inputs.unmarked, self.words, nodes, edges, constants)
         shared = self._through(self.trunk_embeddings, self.trunk, shared, constants, mask)
         graphs = PaddedGraphs(self._read_copies, adjacency, nodes, edges, mask, shared)
-        features = marks(graphs, copies_at_once(self, mask.shape[1]))
+        compiled = torch.compiler.is_compiling()
+        features = marks(graphs, None if compiled else copies_at_once(self, mask.shape[1]))
         with without_autocast(mask.device.type):
             return self.readout.decide(features)
 
@@ -335,7 +335,16 @@ class GrammarGNN(nn.Module):
         *,
         depth: int | None = None,
     ) -> tuple[Memories, LazyConstants]:
-        """The memories after `depth` layers, all where None, and the constants rules may name."""
+        """The memories after `depth` layers, all where None, and the constants rules may name.
+
+        Raises:
+            LoweringError: The network has marks: memories are those of its marked copies.
+        """
+        if self.marks is not None:
+            raise LoweringError(
+                f"{self.plan.grammar.name or 'this grammar'} has marks, so its memories are those "
+                "of marked copies and not of graphs; ask for outputs, or take a grammar without"
+            )
         constants = self.constants(adjacency, mask, designed)
         if self.packs:
             graphs = self.packed.pack(adjacency, nodes, edges, mask, designed)

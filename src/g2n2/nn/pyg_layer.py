@@ -17,7 +17,7 @@ from ..data.pyg_fields import PyGTensors, nodes_and_edges, pyg_data
 from ..described import shape
 from ..errors import DataError, LoweringError, ShapeError
 from ..grammars.coercion import GrammarLike, as_network_grammar
-from ..language.sorts import M, S
+from ..language.sorts import S
 from .model import GrammarGNN
 
 
@@ -171,11 +171,6 @@ class GrammarLayer(nn.Module):
             backend=backend,
         )
 
-    @property
-    def has_pairs(self) -> bool:
-        """Whether the grammar has matrices, so that pair features come out."""
-        return any(rule.head == M for rule in self.network.plan.grammar.rules)
-
     def forward(
         self,
         x: Tensor | None,
@@ -217,7 +212,7 @@ class GrammarLayer(nn.Module):
         adjacency, nodes, edges, mask, *designed = self.network.checked(graphs)
         memories, constants = self.network.final(adjacency, nodes, edges, mask, *designed)
         values = self.network.read_out(memories, constants, mask)[mask]
-        if not self.has_pairs:
+        if not self.network.plan.grammar.has_matrices:
             return values, None
         return values, PairFeatures(memories["M"].to(values.dtype), mask)
 

@@ -16,7 +16,8 @@ from ..ops.precision import float32_products
 from .half_precision_weights import Copies
 from .model import GrammarGNN
 from .on_tensors import OnInputs
-from .packed import OUTPUT_ROWS, PackedGraphs, unpacked
+from .packed import OUTPUT_ROWS, unpacked
+from .packed_layer import PackedGraphs
 from .pyg_layout import as_pyg
 from .recorder import Recorder
 

@@ -23,7 +23,7 @@ from ..compiler.piecewise_linear import IDENTITY, Unit, relu_units
 from ..compiler.plan import LayerPlan
 from ..errors import LoweringError
 from ..language.sorts import M, R, S, Sort, V
-from .layer import ApplyRule, Select, Update
+from .layer import ApplyRule, Select, Update, linear_maps
 from .readout import Readout, SentenceRule
 
 _SORT_OF_PART = {
@@ -156,24 +156,55 @@ def write_readout(
     memories: Mapping[Sort, Basis],
     plan: FormulaPlan,
     output: int,
+    mixer: Sequence[nn.Linear] | None = None,
 ) -> None:
     """Each output's linear form of what is read out, carried through the decision layers.
 
-    `widths` are those of the last memories, `memories` what their first channels hold.
+    `widths` are those of the last memories, `memories` what their first channels hold; `mixer` the
+    maps in front of the sum over a mark, whose first channels then are the sums.
     """
-    maps = [part for part in readout.decision if isinstance(part, nn.Linear)]
+    maps = linear_maps(readout.decision)
+    forms = _forms(readout, widths, memories, plan)
+    constants = [reading.constant for reading in plan.readings]
+    if mixer is not None:
+        assert plan.added is not None, "the network has a mark, and so the plan"
+        _write_maps(mixer, forms, constants, 0)
+        forms, constants = [{n: Fraction(1)} for n in range(len(forms))], list(plan.added)
+    _write_maps(maps, forms, constants, output)
+
+
+def _forms(
+    readout: Readout,
+    widths: Mapping[Sort, int],
+    memories: Mapping[Sort, Basis],
+    plan: FormulaPlan,
+) -> list[dict[int, Fraction]]:
+    """Weights of what is read out that sum to each term, its constant aside."""
     starts = _starts(readout, widths)
     places = _select_sentences(readout, memories, plan, starts)
     rules = [step.rule for step in readout.plan.steps if step.rule.holes]
     sorts = _SORT_OF_PART | {str(rule): rule.holes[0] for rule in rules}
-    for number, reading in enumerate(plan.readings):
-        rows = _signed_rows(2 * number) if maps[1:] else [(output + number, 1.0)]
+    forms = []
+    for reading in plan.readings:
         form = {places[occurrence]: x for occurrence, x in reading.applications.items()}
         for part, combination in reading.parts.items():
             coordinates = memories[sorts[part]].coordinates(combination)
             for channel, weight in coordinates.items():
                 place = starts[part] + channel
                 form[place] = form.get(place, Fraction(0)) + weight
+        forms.append(form)
+    return forms
+
+
+def _write_maps(
+    maps: Sequence[nn.Linear],
+    forms: Sequence[Mapping[int, Fraction]],
+    constants: Sequence[Fraction],
+    output: int,
+) -> None:
+    """Linear forms of what some maps read, as their outputs from `output` on."""
+    for number, (form, constant) in enumerate(zip(forms, constants, strict=True)):
+        rows = _signed_rows(2 * number) if maps[1:] else [(output + number, 1.0)]
         for place, weight in form.items():
             for row, sign in rows:
                 maps[0].weight[row, place] += sign * float(weight)
@@ -182,7 +213,7 @@ def write_readout(
                 _carry(here.weight[row], 2 * number, sign)
         if maps[1:]:
             _carry(maps[-1].weight[output + number], 2 * number, 1.0)
-        maps[-1].bias[output + number] = float(reading.constant)
+        maps[-1].bias[output + number] = float(constant)
 
 
 def _select_sentences(

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from ..compiler.formula_plan import Formula, FormulaPlan, Requirements, plan_formulas
+from ..compiler.plan import NetworkPlan
 from ..compiler.presets import Preset
 from ..errors import LoweringError
 from ..language.printing import to_text
 from ..language.terms import Term
+from .layer import linear_maps
 from .model import GrammarGNN
 from .weights import write_layer, write_readout
 
@@ -56,6 +58,7 @@ def write_formula(
             network too small; the message says what is needed.
     """
     refuse_preset(model.plan.preset)
+    _refuse_marks(model.plan)
     readout = model.plan.readout
     plan = plan_formulas(
         model.plan.grammar,
@@ -76,7 +79,8 @@ def write_formula(
         for stage, layer, laid_out in zip(stages, model.layers, model.plan.layers, strict=True):
             write_layer(layer, laid_out, stage, domain)
         widths = model.plan.layers[-1].widths()
-        write_readout(model.readout, widths, stages[-1].after, plan, output)
+        mixer = None if model.marks is None else linear_maps(model.marks.mixer)
+        write_readout(model.readout, widths, stages[-1].after, plan, output, mixer)
     given = [term] if isinstance(term, (Term, str)) else term
     model.formula = "; ".join(x if isinstance(x, str) else to_text(x) for x in given)
     return needed
@@ -112,6 +116,25 @@ def refuse_preset(preset: Preset) -> None:
         )
 
 
+def _refuse_marks(plan: NetworkPlan) -> None:
+    """Refuse a network whose sum is not that over all vertices, or whose layers do not all see it.
+
+    Raises:
+        LoweringError: Saying what would do.
+    """
+    if plan.marks is None:
+        return
+    if plan.marks.chosen == "heavy":
+        raise LoweringError(
+            "marks='heavy' leaves vertices out, and a formula sums over all: make the network with "
+            "marks='all' or 'orbits'"
+        )
+    if plan.trunk:
+        raise LoweringError(
+            "formulas are written into layers that see the mark: make the network with trunk=0"
+        )
+
+
 def _check(model: GrammarGNN, plan: FormulaPlan, needed: Requirements, output: int) -> None:
     readout = model.plan.readout
     for term in plan.terms:
@@ -129,6 +152,11 @@ def _check(model: GrammarGNN, plan: FormulaPlan, needed: Requirements, output: i
         )
     widths = {sort.letter: width for sort, width in model.plan.layers[-1].widths().items()}
     least = 2 * len(plan.terms)
+    if model.marks is not None and linear_maps(model.marks.mixer)[-1].out_features < least // 2:
+        raise LoweringError(
+            f"{len(plan.terms)} terms need as many channels behind the sum over the mark: make the "
+            f"network with a width of at least {len(plan.terms)}"
+        )
     narrow = [
         f"a decision layer {part.width_out} wide, {least} needed: decision=({least},)"
         for part in readout.maps[:-1]

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from .derivatives import once_differentiable
 from .packing import Packing, SizeRun
 
 KEPT_BYTES = {"cpu": 256 * 1024**2, "cuda": 2 * 1024**3}
@@ -77,9 +77,14 @@ def rms_norm(x: Tensor, gain: Tensor, eps: float) -> Tensor:
     return value
 
 
-def graph_norm(x: Tensor, gain: Tensor, eps: float, packing: Packing) -> Tensor:
-    """`x · gain / √(mean x² + ε)` over all channels and pairs of each graph."""
-    value: Tensor = _GraphNorm.apply(x, gain, eps, packing)  # type: ignore[no-untyped-call]
+def graph_norm(
+    x: Tensor, gain: Tensor, eps: float, packing: Packing, kernels: bool = False
+) -> Tensor:
+    """`x · gain / √(mean x² + ε)` over all channels and pairs of each graph.
+
+    `kernels` says whether Triton's compute the means.
+    """
+    value: Tensor = _GraphNorm.apply(x, gain, eps, packing, kernels)  # type: ignore[no-untyped-call]
     return value
 
 
@@ -113,33 +118,37 @@ class _GraphNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Tensor:
-        x, gain, eps, packing = args
+        x, gain, eps, packing, kernels = args
         wide = torch.promote_types(x.dtype, torch.float32)
         squares = torch.linalg.vector_norm(x, dim=1, keepdim=True, dtype=wide).square_()
-        mean = packing.graph_sums(squares).div_(_numbers(x, packing))
-        scale = packing.at_pairs(mean.add_(eps).rsqrt_()).to(x.dtype)
+        mean = _means(squares.div_(x.shape[1]), packing, kernels, torch.inf)
+        scale = mean.add_(eps).rsqrt_().to(x.dtype)  # 0 in the tail
         ctx.save_for_backward(x, gain, scale)
-        ctx.packing = packing
+        ctx.packing, ctx.kernels = packing, kernels
         value: Tensor = x * scale
         return value.mul_(gain)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         x, gain, scale = ctx.saved_tensors
         wide = torch.promote_types(x.dtype, torch.float32)
         value = x * scale
         along = grads[0] * value
         dgain = along.sum(0)
-        means = ctx.packing.graph_sums((along @ gain).unsqueeze(1).to(wide))
-        mean = ctx.packing.at_pairs(means.div_(_numbers(x, ctx.packing))).to(x.dtype)
+        sums = (along @ gain).unsqueeze(1).to(wide).div_(x.shape[1])
+        mean = _means(sums, ctx.packing, ctx.kernels, 0.0).to(x.dtype)
         dx = torch.mul(grads[0], gain, out=along).sub_(value.mul_(mean)).mul_(scale)
-        return dx, dgain, None, None
+        return dx, dgain, None, None, None
 
 
-def _numbers(x: Tensor, packing: Packing) -> Tensor:
-    """`[G, 1]` how many numbers the matrices of each graph are; 1 where there is no graph."""
-    return (packing.sizes.square() * x.shape[1]).clamp(min=1).unsqueeze(1)
+def _means(pairs: Tensor, packing: Packing, kernels: bool, beyond: float) -> Tensor:
+    """See `Packing.means`."""
+    if not kernels:
+        return packing.means(pairs, beyond)
+    from .sums.triton import graph_means
+
+    return graph_means(pairs, packing.index, beyond)
 
 
 class _Product(torch.autograd.Function):

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from .derivatives import once_differentiable
 from .packed import KEPT_BYTES, add_product
 from .packing import Packing
 

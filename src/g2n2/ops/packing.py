@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from .derivatives import once_differentiable
 from .graph_index import GraphIndex, packed_index
 
 PADDED_NODES = 64
@@ -132,19 +132,16 @@ class Packing:
             return rows
         return flat[0] if len(flat) == 1 else torch.cat(flat)
 
-    def graph_sums(self, pairs: Tensor) -> Tensor:
-        """`[G, S]` the sum over the pairs of each graph, of `[P, S]`."""
-        return torch.cat([block.sum((1, 2)) for block in self.views(pairs, "M")])
-
-    def at_pairs(self, graphs: Tensor) -> Tensor:
-        """`[P, S]` the value of each pair's graph, of `[G, S]`; 0 in the tail."""
-        sides = [present.shape[1] for present in self.present]
-        blocks = (
-            graphs[span, None, None].expand(-1, side, side, -1)
-            for span, side in zip(self.spans, sides, strict=True)
-        )
-        rows = self.rows(list(blocks), "M")
-        return rows.masked_fill(self._pair_places.tail[:, None], 0.0) if self.has_tail else rows
+    def means(self, pairs: Tensor, beyond: float) -> Tensor:
+        """`[P, 1]` the mean over all pairs of the graph of each pair; `beyond` in the tail."""
+        blocks = self.views(pairs, "M")
+        count = self.sizes.square().clamp(min=1).view(-1, 1, 1, 1)
+        means = [
+            (block.sum((1, 2), keepdim=True) / count[span]).expand_as(block)
+            for block, span in zip(blocks, self.spans, strict=True)
+        ]
+        rows = self.rows(means, "M")
+        return rows.masked_fill(self._pair_places.tail[:, None], beyond) if self.has_tail else rows
 
     @cached_property
     def present(self) -> list[Tensor]:

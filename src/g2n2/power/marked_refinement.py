@@ -50,7 +50,6 @@ class MarkedColours(ColourHistory):
     """Colours of several graphs under a test with marks, comparable between them."""
 
     graph_history: tuple[Colours, ...]  # one colour per graph after each round, from 0 on
-    mark_colours: tuple[Colours, ...]  # per graph the colour of each node as the (outer) mark
 
 
 def refine_marked(
@@ -85,7 +84,7 @@ def refine_marked(
     history = [test.pooled()]
     while (len(set(history[-1].tolist())) < len(graphs) or len(graphs) == 1) and test.round():
         history.append(test.pooled())
-    return MarkedColours(tuple(history), tuple(test.colours_of_marks()))
+    return MarkedColours(tuple(history))
 
 
 class _MarkedTest:
@@ -242,18 +241,6 @@ class _MarkedTest:
             keys.append((self.sizes[graph], frozenset(multiset.items()), outside))
         numbers: dict[Hashable, int] = {}
         return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
-
-    def colours_of_marks(self) -> list[Colours]:
-        """Per graph the colour of each of its nodes as the first mark."""
-        numbers: dict[Hashable, int] = {}
-        result = []
-        for labels, row in zip(self.labels, self.of_outer_marks(), strict=True):
-            colour = {
-                int(node): numbers.setdefault(key, len(numbers))
-                for node, key in zip(np.unique(labels), row, strict=True)
-            }
-            result.append(np.array([colour[int(x)] for x in labels], dtype=np.int64))
-        return result
 
 
 def _mark_labels(matrix: Adjacency, pooling: Pooling) -> NDArray[np.int64]:

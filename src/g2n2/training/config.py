@@ -43,6 +43,7 @@ BELOW: dict[str, float] = {"rate": 10, "decay": 10, "ema": 1, "dropout": 1}
 """At least 0 (`rate` above it) and below this."""
 POOLINGS = ("sum", "mean", "max")
 CHOICES: dict[str, tuple[str, ...]] = {
+    "preprocess": ("auto", "none"),
     "readout": ("grammar", "pooled", "pooled-only"),
     "pooling": POOLINGS,
     "functions": ("mlp", "free"),
@@ -62,10 +63,11 @@ class Recipe:
     Attributes:
         schedule: `plateau` multiplies the rate by `factor` when validation stalls for `patience`
             epochs and stops at `least_rate`; `cosine` warms up and falls to zero.
-        cpu_width: The width on a CPU.
+        cpu_width: The width of a grammar with matrices on a CPU; `cpu_rate` is the learning rate of
+            that narrower network.
         least_steps: Least steps of an epoch; the default batch is halved until it is reached.
-        cpu_visits: Epochs times training graphs of a run on a CPU: with more graphs there are fewer
-            epochs, down to `cpu_epochs`; 0 for as many epochs as on a GPU.
+        cpu_visits: Epochs times training graphs of such a run: with more graphs there are fewer
+            epochs, down to `cpu_epochs`; 0 for as many epochs as elsewhere.
         warmup: Share of all steps in which the rate rises.
         clip: Largest gradient norm; 0 for none.
         normalise: Whether targets are scaled to mean 0 and deviation 1.
@@ -79,6 +81,7 @@ class Recipe:
     schedule: Literal["plateau", "cosine"] = "plateau"
     width: int = 64
     cpu_width: int = 64
+    cpu_rate: float = 1e-3
     batch: int = 32
     least_steps: int = 0
     epochs: int = 200
@@ -96,14 +99,15 @@ class Recipe:
     distance: tuple[str, ...] = ("raw",)
     preset: str = "paper"
 
-    def sizes(self, train: int, on_cpu: bool) -> dict[str, int]:
-        """Width, batch and epochs for so many training graphs, where a run does not set them."""
+    def sizes(self, train: int, costly: bool) -> dict[str, Any]:
+        """What a run with so many training graphs does not set; `costly`: matrices on a CPU."""
         batch, epochs = self.batch, self.epochs
         while batch > SMALLEST_BATCH and train < batch * self.least_steps:
             batch //= 2
-        if on_cpu and self.cpu_visits:
+        if costly and self.cpu_visits:
             epochs = min(epochs, max(self.cpu_epochs, round(self.cpu_visits / train)))
-        return {"width": self.cpu_width if on_cpu else self.width, "batch": batch, "epochs": epochs}
+        width, rate = (self.cpu_width, self.cpu_rate) if costly else (self.width, self.rate)
+        return {"width": width, "rate": rate, "batch": batch, "epochs": epochs}
 
 
 RECIPES: dict[str, Recipe] = {
@@ -113,10 +117,11 @@ RECIPES: dict[str, Recipe] = {
         optimiser="adamw",
         schedule="cosine",
         cpu_width=32,
+        cpu_rate=2e-3,
         batch=128,
         least_steps=40,
         epochs=100,
-        cpu_visits=64_000,
+        cpu_visits=48_000,
         cpu_epochs=40,
         decay=1e-4,
         ema=0.999,
@@ -132,6 +137,7 @@ _EARLIER = {
         name=MODERN_BEFORE,
         preset=MODERN_BEFORE,
         cpu_width=64,
+        cpu_rate=1e-3,
         least_steps=16,
         cpu_visits=0,
     )
@@ -151,13 +157,17 @@ class RunConfig:
             stored splits if the set has them, else random.
         limit: Use only so many graphs, drawn with the seed; 0 for all.
         references: Subtract fitted per-element values from the targets.
+        preprocess: `auto` gives nodes without features their degree as a class, and scales large
+            node and edge features of your own graphs, both fitted on the training graphs; `none`
+            leaves features as they are.
         extent: Also subtract fitted sums of squared distances between elements; needs positions.
         grammar: A grammar's name, its rules, a file of them or a certificate, or a fragment, which
             stands for its reduced grammar.
         rules: The rules of that grammar, recorded so that the run does not depend on a file or on
             what a name means later.
         baseline: A network that is no grammar (GIN, GCN, ChebNet, PPGN …) in place of the grammar.
-        start: A run folder or a network's file to start from; it decides the network.
+        start: What to start from: a run folder, a network's file, or the name of a network that
+            comes with g2n2 (`qm9`). It decides the network.
         freeze: So many of its first layers, and the embedding before them, stay as they are.
         preset: What the grammar does not determine: `modern`, `paper`, `official` or `ppgn`.
         width: Channels of every memory; by default, as `batch` and `epochs`, what suits the device
@@ -202,6 +212,7 @@ class RunConfig:
     split: str = "auto"
     limit: int = 0
     references: bool = False
+    preprocess: str = "auto"
     extent: bool = False
     grammar: str = "r-G_L3"
     rules: tuple[str, ...] = ()
@@ -284,9 +295,12 @@ class RunConfig:
                 raise DataError(f"{name} is one of {listed}, got {settings[name]!r}")
         return self
 
-    def sized(self, train: int, *, on_cpu: bool) -> RunConfig:
-        """The config with width, batch and epochs set, for so many training graphs."""
-        sizes: dict[str, Any] = dict(self.effective_recipe().sizes(train, on_cpu))
+    def sized(self, train: int, *, costly: bool) -> RunConfig:
+        """The config with width, rate, batch and epochs set; see `Recipe.sizes`."""
+        recipe = self.effective_recipe()
+        sizes = recipe.sizes(train, costly)
+        if self.width is not None:
+            sizes["rate"] = recipe.rate
         return replace(self, **{k: v for k, v in sizes.items() if getattr(self, k) is None})
 
     def as_dict(self) -> dict[str, Any]:
@@ -364,8 +378,11 @@ def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_defaults_of_then(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a run with what `modern` stood for where they are older than `pair_norm`."""
-    settings = dict(values)
+    """Settings of a run with what stood for them where they are older than the settings.
+
+    Features were left as they are before `preprocess`, and `modern` was another before `pair_norm`.
+    """
+    settings = {"preprocess": "none", **values}
     if "pair_norm" in settings:
         return settings
     if settings.get("recipe", "modern") == "modern":

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,9 +23,10 @@ from ..language.sorts import Sort
 from ..nn.files import load
 from ..nn.model import GrammarGNN
 from .config import RunConfig, rules_of
+from .pretrained import pretrained_names, run_path
 from .run import Run
 from .run_folder import BEST
-from .setup import Parts, distance_kinds, has_matrices
+from .setup import Parts, distance_kinds
 from .task import Scaling, Task
 
 NETWORK = (
@@ -62,13 +62,16 @@ class Start:
     @classmethod
     def find(cls, name: str) -> Start:
         """The network of a run folder, a file or a name; a DataError if there is none."""
-        path = Path(name)
+        path = run_path(name)
         if path.name == BEST and (path.parent / "config.json").is_file():
             path = path.parent
         if os.path.isfile(path):
             return cls(name, load(path), None)
         if not os.path.isdir(path):
-            raise DataError(f"no run folder or network {name!r} to start from: check the path")
+            raise DataError(
+                f"no run folder or network {name!r} to start from: check the path; by name there "
+                f"are {', '.join(pretrained_names())}"
+            )
         run = Run(path, "cpu")
         if run.config.baseline or not isinstance(run.model, GrammarGNN):
             raise DataError(
@@ -110,7 +113,7 @@ class Start:
             "edge_features": graphs.edge_features.shape[1] + sum(map(distance_width, kinds)),
             "out": task.out,
             "task": graphs.level,
-            "directed": graphs.directed and has_matrices(grammar),
+            "directed": graphs.directed and grammar.has_matrices,
         }
         torch.manual_seed(config.seed)
         options = {**source.options, **given}
@@ -122,10 +125,10 @@ class Start:
             weights |= self._embeddings(model, mine, theirs)
             new = [name for what in ("X", "E") for name in mine[what] if name not in theirs[what]]
             sentences.append(
-                f"input columns {self.name} does not know start with weight 0: "
-                f"{', '.join(name[-1] for name in new)}"
+                f"Input columns {self.name} does not know start with weight 0: "
+                f"{', '.join(name[-1] for name in new)}."
                 if new
-                else f"some input columns of {self.name} are not in {graphs.name}"
+                else f"Some input columns of {self.name} are not in {graphs.name}."
             )
         head, sentence = self._head(model, parts.scaling, task)
         fresh = model.state_dict()
@@ -138,9 +141,9 @@ class Start:
                 f"the network of {self.name} does not fit {graphs.name}: "
                 f"{str(error).splitlines()[-1].strip()}"
             ) from None
-        weights_said = f"the weights start from {self.name}"
         frozen = f", {counted(config.freeze, 'layer')} frozen" if config.freeze else ""
-        return model, [f"{weights_said}{frozen}; {sentence}.", *(f"{s}." for s in sentences)]
+        first = f"The weights start from {self.name}{frozen}; {sentence}."
+        return model, [first, *sentences]
 
     def _columns(
         self, graphs: GraphSet, kinds: tuple[str, ...]

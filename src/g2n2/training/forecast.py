@@ -36,7 +36,7 @@ class Forecast:
 def forecast(config: RunConfig, parts: Parts) -> Forecast:
     """Time a few steps of a copy, so that the run is as without."""
     cheaper = None
-    if not config.baseline and takes_edges(config):
+    if not (config.baseline or config.start) and takes_edges(config):
         plain = RunConfig(
             config.dataset,
             grammar=CHEAPER,

@@ -284,7 +284,9 @@ class Loop:
         return f"validation {'accuracy' if self.task.kind == 'binary' else self.task.metric}"
 
     def _refuse_other_run(self, saved: dict[str, Any]) -> None:
-        mine, theirs = map(RunConfig.completed, (self.config.as_dict(), upgraded(saved)))
+        # Earlier versions did not record what follows from the number of graphs.
+        written = RunConfig.from_dict(upgraded(saved)).sized(len(self.train), costly=False)
+        mine, theirs = (RunConfig.completed(c.as_dict()) for c in (self.config, written))
         if "pooling" not in saved and mine["readout"] in (None, "pooled"):
             theirs["readout"] = mine["readout"]  # weights of another read-out do not fit anyway
         same = (*FREE, *(() if theirs["rules"] else ("rules",)))  # older ones name the grammar only

@@ -14,6 +14,7 @@ import numpy as np
 from torch import nn
 
 from ..data.graph_set import Floats, GraphSet, Ints, Target
+from ..data.preprocessing import Preprocessing
 from ..data.readers import Options
 from ..data.readers.molecules import ATOM_FEATURES, read_smiles_list
 from ..data.reading import SMILES, read_with, reading_options
@@ -53,7 +54,7 @@ DATA_FIELDS = (
     "edge_names",
 )
 """Fields of data.json that new graphs are compared with."""
-SMILES_OPTIONS = ("hydrogens", "largest", "stereo")
+SMILES_OPTIONS = ("hydrogens", "largest", "stereo", "descriptors")
 """Options that also hold for molecules in memory."""
 
 
@@ -237,7 +238,8 @@ class Run:
 
     def parts_of(self, graphs: GraphSet) -> Parts:
         """New graphs as the network reads them; a DataError if their features do not match."""
-        matched = graphs if takes_edges(self.config) else without_edge_features(graphs)
+        matched = self._preprocessing.apply(without_labels(graphs, self.task))
+        matched = matched if takes_edges(self.config) else without_edge_features(matched)
         matched = match_training_columns(matched.check(), self._trained_on, self.task).check()
         vars(matched)["directed"] = graphs.directed  # a chunk may have symmetric graphs only
         return Parts(matched, {}, self.task, self._scaling, ())
@@ -245,6 +247,10 @@ class Run:
     @cached_property
     def _trained_on(self) -> dict[str, Any]:
         return {name: self.files.data(name) for name in DATA_FIELDS}
+
+    @cached_property
+    def _preprocessing(self) -> Preprocessing:
+        return self.files.preprocessing()
 
     @cached_property
     def _scaling(self) -> Scaling:
@@ -261,8 +267,8 @@ class Run:
         """Write predictions for the graphs of a file to a CSV file, chunk by chunk.
 
         The rows are those of `predict(source).to_csv(out)`. Memory does not grow with the file if
-        its format has one record after the other: CSV with SMILES, `.smi`, SDF, XYZ, graph6. Until
-        it is complete the output is called `OUT.partial`.
+        it is of molecules: CSV with SMILES, `.smi`, SDF, XYZ. Until it is complete the output is
+        called `OUT.partial`.
 
         `how` may be `resume`, `chunk`, `engine`, `progress` …, those of
         `g2n2.training.predict.predict_to`; the other arguments are those of `predict`.
@@ -312,7 +318,8 @@ class Run:
         made = self.files.read_json("data.json").get("source", {})
         own = {name: made[name] for name in ("hydrogens", "stereo") if name in made}
         known = {**own, **self.config.options}
-        return {name: known[name] for name in INHERITED_OPTIONS if name in known}
+        inherited = {name: known[name] for name in INHERITED_OPTIONS if name in known}
+        return {**inherited, **self._preprocessing.reading}
 
     def _reading(
         self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
@@ -327,7 +334,7 @@ class Run:
     def _read_list(self, source: Iterable[Any], options: Mapping[str, Any] | None) -> GraphSet:
         """Graphs in memory; bare strings are SMILES where the run was trained on molecules."""
         items = source if hasattr(source, "edge_index") else list(source)
-        molecules = self.files.data("node_names") == list(ATOM_FEATURES)
+        molecules = self.files.data("node_names")[: len(ATOM_FEATURES)] == list(ATOM_FEATURES)
         if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
             reading = {**self._reading_of_training, **(options or {})}
             if odd := [name for name in options or () if name not in SMILES_OPTIONS]:
@@ -355,8 +362,7 @@ def match_training_columns(graphs: GraphSet, trained: dict[str, Any], task: Task
             "give SDF or XYZ files"
         )
     level = trained["level"]
-    labels = {column.name for column in task.columns}
-    nodes, edges = (_matched_features(graphs, what, trained, labels) for what in ("node", "edge"))
+    nodes, edges = (_matched_features(graphs, what, trained) for what in ("node", "edge"))
     rows = {"graph": len(graphs), "node": int(graphs.sizes.sum()), "edge": graphs.edges.shape[1]}
     targets = np.full((rows[level], len(task.columns)), np.nan)
     if graphs.level == level:
@@ -378,10 +384,21 @@ def match_training_columns(graphs: GraphSet, trained: dict[str, Any], task: Task
     )
 
 
-def _matched_features(
-    graphs: GraphSet, what: str, trained: dict[str, Any], labels: set[str]
-) -> Floats:
-    """Columns in the order of training; a column that is a target of the run is no feature."""
+def without_labels(graphs: GraphSet, task: Task) -> GraphSet:
+    """The set without node and edge columns that are targets of the run, and so no features."""
+    labels = {column.name for column in task.columns}
+    fields: dict[str, Any] = {}
+    for what in ("node", "edge"):
+        names, values = getattr(graphs, f"{what}_names"), getattr(graphs, f"{what}_features")
+        kept = [index for index, name in enumerate(names) if name not in labels]
+        if len(kept) < len(names):
+            fields[f"{what}_names"] = tuple(names[index] for index in kept)
+            fields[f"{what}_features"] = values[:, kept]
+    return replace(graphs, **fields) if fields else graphs
+
+
+def _matched_features(graphs: GraphSet, what: str, trained: dict[str, Any]) -> Floats:
+    """Columns in the order of training."""
     wanted, width = trained[f"{what}_names"], trained[f"{what}_features"]
     values: Floats = graphs.node_features if what == "node" else graphs.edge_features
     names = graphs.node_names if what == "node" else graphs.edge_names
@@ -394,7 +411,7 @@ def _matched_features(
             )
         return values
     missing = [name for name in wanted if name not in names]
-    unknown = [name for name in names if name not in wanted and name not in labels]
+    unknown = [name for name in names if name not in wanted]
     if missing or unknown:
         faults = [
             f"{verb} the {what} feature{'s' * (len(odd) > 1)} {', '.join(odd)}"

@@ -38,6 +38,7 @@ from torch import nn
 from .. import __version__
 from ..atomic_files import HOLDER, LOCK
 from ..data.graph_set import GraphSet, Ints, Target
+from ..data.preprocessing import Preprocessing
 from ..errors import DataError, GrammarError
 from ..grammars.catalogue import find_grammar
 from ..grammars.registry import register
@@ -188,6 +189,7 @@ class RunFolder:
                 "positions": reads_positions(config, graphs),
                 "columns": [asdict(column) for column in graphs.columns],
                 "scaling": parts.scaling.as_dict(),
+                "preprocessing": parts.preprocessing.as_dict(),
                 "source": {k: v for k, v in graphs.source.items() if isinstance(v, str | int)},
                 "notes": [*graphs.notes, *parts.notes],
             },
@@ -284,6 +286,13 @@ class RunFolder:
                 f"than 0 for each of {count} columns"
             )
         return scaling
+
+    def preprocessing(self) -> Preprocessing:
+        """What is done to features of new graphs; nothing in folders of earlier versions."""
+        content = self.read_json("data.json").get("preprocessing")
+        if content is None:
+            return Preprocessing()
+        return Preprocessing.from_dict(content, self.path / "data.json")
 
     def calibration(self, task: Task) -> Calibration | None:
         """None before the run has ended; a DataError if damaged, altered or of another run."""
@@ -411,6 +420,8 @@ def checksum(graphs: GraphSet) -> str:
         if values is not None:
             digest.update(str(values.shape).encode())
             digest.update(np.ascontiguousarray(values).tobytes())
+    if graphs.graph_names:  # of graphs that are not preprocessed yet
+        digest.update(np.ascontiguousarray(graphs.graph_features).tobytes())
     return digest.hexdigest()
 
 

@@ -41,6 +41,7 @@ from .setup import (
     prepare,
     reads_positions,
     refuse_unknown_names,
+    takes_edges,
 )
 from .task import Scores, for_json
 
@@ -57,7 +58,7 @@ def train(
     out: str | Path | None = None,
     grammar: GrammarLike = "r-G_L3",
     baseline: str | None = None,
-    start: str | Path | None = None,
+    start: str | Path | Run | None = None,
     freeze: int = 0,
     preset: str | None = None,
     width: int | None = None,
@@ -86,6 +87,7 @@ def train(
     limit: int = 0,
     references: bool = False,
     extent: bool = False,
+    preprocess: str = "auto",
     options: Mapping[str, Any] | None = None,
     data: str | Path | None = None,
     seed: int = 0,
@@ -121,7 +123,8 @@ def train(
         out: The run folder; by default `runs/DATASET-TARGET-NNN` with the next free number.
         grammar: A grammar, its name, its rules, a file of them or a certificate, or a fragment,
             which stands for its reduced grammar.
-        start: A run folder or a network's file to start from, in place of a grammar.
+        start: What to start from, in place of a grammar: a run or its folder, a network's file, or
+            the name of a network that comes with g2n2 (`qm9`).
         freeze: So many of its first layers stay as they are.
         minutes: Train for at most so many minutes, in which the learning rate comes down; 0 for no
             limit.
@@ -156,7 +159,7 @@ def train(
         "dataset": str(dataset) if graphs is None else graphs.name,
         "target": targets,
         "data": None if data is None else str(data),
-        "start": None if start is None else str(start),
+        "start": None if start is None else str(getattr(start, "folder", start)),
         "options": dict(options or {}) if graphs is None else {},
         "decision": None if decision is None else tuple(decision),
         "distance": None if distance is None else tuple(distance),
@@ -291,7 +294,8 @@ class _Session:
             files.refuse_other_data(parts.graphs)
             parts = replace(parts, scaling=files.scaling())
         on_cpu = processes.fabric.device.type == "cpu"
-        config = config.sized(len(parts.splits["train"]), on_cpu=on_cpu)
+        costly = on_cpu and not config.baseline and takes_edges(config)
+        config = config.sized(len(parts.splits["train"]), costly=costly)
         scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
         store = make_store(config, scaled, processes.fabric.device)
         parts, model = self._network(config, parts, files, start)

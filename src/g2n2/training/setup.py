@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,10 @@ from ..compiler.lowering import columns_only
 from ..compiler.marks import marks_named
 from ..compiler.presets import find_preset
 from ..data.graph_set import GraphSet, Ints
+from ..data.preprocessing import Preprocessing
 from ..data.store import GraphStore
 from ..described import Described, some
 from ..errors import DataError
-from ..grammars.grammar import Grammar
-from ..language.sorts import M
 from ..language.terms import DISTANCES
 from ..nn.readout import Readout
 from .config import RunConfig, names_dataset, run_grammar
@@ -40,6 +39,7 @@ class Parts(Described):
     task: Task
     scaling: Scaling
     notes: tuple[str, ...]
+    preprocessing: Preprocessing = field(default_factory=Preprocessing)
 
     def facts(self) -> dict[str, str]:
         return {
@@ -64,7 +64,7 @@ def chosen_graphs(config: RunConfig, graphs: GraphSet) -> GraphSet:
     """The graphs with the targets a config names, and at most its `limit`."""
     from ..data.splits import random_subset
 
-    return random_subset(choose_targets(graphs, config.target), config.limit, config.seed)
+    return random_subset(graphs.with_targets(config.target or None), config.limit, config.seed)
 
 
 def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> GraphSet:
@@ -81,25 +81,6 @@ def read_source(source: str, data: str | None, options: Mapping[str, Any]) -> Gr
             raise DataError(f"no file or folder {source!r}: check the path")
         return load_dataset(source)  # names the nearest data set
     return read_with(source, options)
-
-
-def choose_targets(graphs: GraphSet, wanted: tuple[str, ...]) -> GraphSet:
-    """The set with some of its target columns, named in any case; all if none is named."""
-    if not wanted:
-        return graphs
-    by_name = {
-        spelling.lower(): index
-        for index, column in enumerate(graphs.columns)
-        for spelling in (column.name, column.symbol)
-        if spelling
-    }
-    for name in wanted:
-        if name.lower() not in by_name:
-            names = ", ".join(column.name for column in graphs.columns) or "none"
-            raise DataError(f"{graphs.name} has no target {name!r}; it has: {names}")
-    chosen = [by_name[name.lower()] for name in wanted]
-    columns = tuple(graphs.columns[index] for index in chosen)
-    return replace(graphs, targets=graphs.targets[:, chosen], columns=columns)
 
 
 def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | None = None) -> Parts:
@@ -123,7 +104,9 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
     train = graphs.select(splits["train"])
     if not np.isfinite(train.targets).any():
         raise DataError("no training graph has a known target")
-    notes = []
+    preprocessing = Preprocessing.fit(train, config.preprocess)
+    notes = preprocessing.notes(graphs)
+    graphs = preprocessing.apply(graphs)
     held_out = graphs.select(splits["validation"]).targets
     if not np.isfinite(held_out).any():
         notes.append("no validation graph has a known target: the last weights will be kept.")
@@ -138,7 +121,7 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
             graphs = without_edge_features(graphs)
         if graphs.positions is not None:
             notes.append(f"{network} has no place for distances: positions are not used.")
-    return Parts(graphs, splits, task, scaling, tuple(notes))
+    return Parts(graphs, splits, task, scaling, tuple(notes), preprocessing)
 
 
 def _refuse_overflow(task: Task, graphs: GraphSet) -> None:
@@ -228,7 +211,7 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
             marks=marks_named(config.marks),
             trunk=config.trunk,
             preset=config.effective_recipe().preset,
-            directed=graphs.directed and has_matrices(grammar),
+            directed=graphs.directed and grammar.has_matrices,
             typical_size=float(graphs.sizes.mean()),
         )
     assert isinstance(model.readout, Readout), "every network ends in one"
@@ -256,18 +239,13 @@ def refuse_unknown_names(config: RunConfig, *, resume: bool) -> None:
         raise DataError(f"no file {path!r} to split by: check the path")
 
 
-def has_matrices(grammar: Grammar) -> bool:
-    """Whether a grammar has a matrix variable, outside its marks or inside."""
-    return any(rule.head.plain == M for rule in grammar.rules)
-
-
 def takes_edges(config: RunConfig) -> bool:
     """Whether the network reads edge features."""
     if config.baseline:
         from ..nn.baselines import find_baseline
 
         return find_baseline(config.baseline).reads_edges
-    return has_matrices(run_grammar(config))
+    return run_grammar(config).has_matrices
 
 
 def without_edge_features(graphs: GraphSet) -> GraphSet:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.graph_set import GraphSet
+from ..data.graph_set import COLUMN, DESCRIPTOR, GraphSet
 from ..data.readers.molecules import ELEMENTS, OTHER_ELEMENT
 from ..described import counted
 from ..errors import DataError
@@ -124,6 +124,8 @@ class TrainingRange:
         feature, shown = _feature(graphs, name, column), f"{value:.4g}"
         if feature in ELEMENTS and between == (0.0, 0.0):
             return f"{feature} was never seen in training"
+        if feature.startswith((COLUMN, DESCRIPTOR)):
+            return f"{feature} {shown} deviations from the mean, in training {spread(between)}"
         what = {
             "neighbours": f"{'an' if node == 'atom' else 'a'} {node} with {shown} neighbours",
             "node_features": f"{feature} {shown} of {'an' if node == 'atom' else 'a'} {node}",

@@ -18,6 +18,7 @@ MOST_RULES = 60
 EXAMPLES: dict[str, tuple[str, str]] = {
     "L1": ("L1", "{·, ᵀ, 1, diag}: as strong as 1-WL"),
     "L3": ("L3", "{·, ᵀ, 1, diag, ⊙}: as strong as 3-WL, the grammar of G²N²"),
+    "L3 and a mark": ("L3Σ", "L3 with sums over marked nodes: beyond 3-WL"),
     "PPGN": ("PPGN", "products of matrices, Maron et al."),
     "GNNML1": ("GNNML1", "message passing with ⊙, Balcilar et al."),
     "2-IGN": ("2-IGN", "invariant graph network, corrected"),

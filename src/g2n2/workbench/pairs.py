@@ -189,7 +189,7 @@ def compare_pair(
     report(0.75, "running WL tests")
     network = _network_rounds(grammar, layers, pair)
     at = None if network.separated_at is None else f"after {_layers(network.separated_at)}"
-    seen = bool(network.colours) or network.separated_at is not None
+    seen = not network.note
     outcomes.insert(
         1,
         PairAnswer(
@@ -407,7 +407,8 @@ def _network_rounds(grammar: Grammar, layers: int, pair: tuple[Adjacency, Adjace
             )
             if separated is None and found.separated():
                 separated = rounds
-            history.append(tuple(tuple(part.tolist()) for part in found.node_colours()))
+            if not tested.scope:  # with marks the colour of a node is another for each mark
+                history.append(tuple(tuple(part.tolist()) for part in found.node_colours()))
     except G2N2Error as fault:
         return Rounds(note=str(fault).split("\n")[0])
     return Rounds(steady_colours(history), separated)

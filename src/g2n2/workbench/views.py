@@ -506,4 +506,6 @@ def ticks(operations: Iterable[str]) -> str:
 
 
 def _symbol(symbol: str) -> str:
-    return math(symbol) if symbol.startswith("f_") or symbol in ("1", "ᵀ") else escape(symbol)
+    return (
+        math(symbol) if symbol.startswith(("f_", "Σ_")) or symbol in ("1", "ᵀ") else escape(symbol)
+    )

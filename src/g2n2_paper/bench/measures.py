@@ -59,10 +59,10 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "rules: products and entries": (
         "product_kernel", "product_back_kernel", "entries_kernel", "entries_back_kernel",
     ),
-    "edges of the MLP": ("back_kernel", "finish_kernel", "join_kernel", "out_kernel"),
+    "edges of the MLP": ("back_kernel", "finish_kernel", "out_kernel"),
     "norms and pooling": (
-        "forward_kernel", "backward_kernel", "select_kernel", "row_kernel", "pool_kernel",
-        "_spread_kernel",
+        "normalise_kernel", "normalise_gradient_kernel", "select_kernel", "graph_means_kernel",
+        "pool_kernel", "_spread_kernel",
     ),
     "sums of partial sums": ("column_sums_kernel",),
     "optimiser, clipping, average": ("squares_kernel", "step_kernel"),
@@ -310,11 +310,28 @@ def time_epochs(case: Case, cache: Path, device: str, quick: bool) -> dict[str, 
     }
 
 
+OUTSIDE_STEPS = frozenset(
+    f"nn/{name}.py"
+    for name in (
+        "baselines", "convolutions", "explaining", "exporting", "expressivity", "files",
+        "pyg_layer", "weights", "writing",
+    )
+)  # fmt: skip
+"""Modules of the package that no step runs, and none that a step runs imports."""
+
+
+def step_sources() -> dict[str, Path]:
+    """The files of `g2n2.ops` and `g2n2.nn` that a step runs, by their name in the package."""
+    package = Path(g2n2.__file__).parent
+    paths = [path for name in ("ops", "nn") for path in (package / name).rglob("*.py")]
+    named = {path.relative_to(package).as_posix(): path for path in sorted(paths)}
+    return {name: path for name, path in named.items() if name not in OUTSIDE_STEPS}
+
+
 @cache
 def kernel_digest() -> str:
-    """Digest of the source of `g2n2.ops` and `g2n2.nn`: what a speed is the speed of."""
-    package = Path(g2n2.__file__).parent
+    """Digest of the source a step runs: what a speed is the speed of."""
     digest = hashlib.sha256()
-    for path in sorted(path for name in ("ops", "nn") for path in (package / name).rglob("*.py")):
-        digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+    for name, path in step_sources().items():
+        digest.update(name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]

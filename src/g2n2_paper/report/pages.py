@@ -125,17 +125,17 @@ class Pages:
         figures = {images / "results" / f"{n}.png": d for n, d in drawings(self.results).items()}
         return figures | {images / "roofline.png": performance.roofline(self.rows)}
 
-    def stale(self) -> list[Path]:
-        """Pages and figures that are not what they should be."""
-        texts = [p for p, t in self.texts().items() if not p.is_file() or p.read_text("utf-8") != t]
-        return texts + [p for p, drawing in self.figures().items() if not drawing.is_current(p)]
-
-    def write(self) -> list[Path]:
-        """Write all pages and figures that are stale."""
-        stale, texts, figures = sorted(self.stale()), self.texts(), self.figures()
-        for path in stale:
-            if path in texts:
-                replace_file(path, texts[path].encode())
-            else:
-                figures[path].save(path)
-        return stale
+    def stale(self, write: bool = False) -> list[Path]:
+        """Pages and figures that are not what they should be; written anew if asked."""
+        stale = []
+        for path, text in self.texts().items():
+            if not path.is_file() or path.read_text("utf-8") != text:
+                stale.append(path)
+                if write:
+                    replace_file(path, text.encode())
+        for path, drawing in self.figures().items():
+            if not drawing.is_current(path):
+                stale.append(path)
+                if write:
+                    drawing.save(path)
+        return sorted(stale)

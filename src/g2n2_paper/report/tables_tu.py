@@ -8,6 +8,7 @@ from statistics import fmean, pstdev, stdev
 
 import pandas as pd
 
+from .. import errica
 from ..q3 import ACCURACY, DEVIATION, EPOCHS, GIN, MODELS, RELEASED, SETS, STATISTICS, VARIANTS
 from .cited import KERNELS, cited
 from .frame import Results
@@ -124,6 +125,26 @@ def q3_variants(results: Results, sets: Iterable[str] = SETS) -> pd.DataFrame:
             rows[row] = [entry(value, fixed(1)) for value in values]
         rows[f"{model} on {name}, cited"] = ["", cited("tu").rows[model][name].text, "", ""]
     return table(["%", "last epoch", *STATISTICS], [[name, *row] for name, row in rows.items()])
+
+
+def q3_errica(results: Results) -> pd.DataFrame:
+    """Errica's splits: mean of ten folds and all seeds beside what is published."""
+    published = cited("tu-errica")
+    rows = []
+    for name in errica_sets(results):
+        cell = f"errica/{name}/G2N2"
+        mean = results.need("q3", cell, errica.ACCURACY)
+        spread = results.need("q3", cell, errica.DEVIATION)
+        ours = entry(Value(mean.mean, spread.mean, mean.seeds), fixed(1))
+        others = (published.rows[row][name].text for row in published.rows)
+        rows.append([name, ours, str(mean.seeds), *others])
+    header = ["%", "g2n2 defaults", "runs a fold", *(f"{row}, cited" for row in published.rows)]
+    return table(header, rows)
+
+
+def errica_sets(results: Results) -> list[str]:
+    """The sets that were run by Errica's splits."""
+    return [name for name in errica.SETS if results.of("q3", f"errica/{name}/G2N2")]
 
 
 def differences(results: Results) -> dict[tuple[str, str], tuple[float, float]]:

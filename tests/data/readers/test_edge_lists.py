@@ -81,7 +81,7 @@ def test_gaps_and_repeated_lines_are_noted(tmp_path: Path) -> None:
             "line 5: the edge 1 0 of graph g1 has other values than on line 2",
         ),
         ({"edges": EDGES.replace("2.5", "x1")}, "length is 'x1', expected a finite number"),
-        ({"edges": EDGES.replace("b,a,2,", "b,a,,")}, "line 4: weight is ''"),
+        ({"edges": EDGES.replace("b,a,2,", "b,a,,")}, "line 4: weight is empty"),
         (
             {"edges": EDGES, "nodes": NODES.replace("g2,a,20,0\n", "")},
             "line 4: node a of graph g2 is not in the nodes",

@@ -1,5 +1,6 @@
 """The full benchmarks: cases, peers, what becomes of cases that cannot run, kept figures."""
 
+import ast
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+import g2n2
 from g2n2 import bench as library
 from g2n2.bench import Effort, Workload, drawn_molecules
 from g2n2.errors import DataError
@@ -265,3 +267,19 @@ def test_a_table_of_other_kernels_says_so(bench, monkeypatch):
     monkeypatch.undo()
     del row["made_with"]["kernels"]
     assert performance.OLDER in performance.group_tables([row], row["group"])
+
+
+def test_the_digest_leaves_out_only_what_no_step_imports():
+    """A module left out that one of the others imports would change speeds unseen."""
+    sources = measures.step_sources()
+    package = Path(g2n2.__file__).parent
+    assert not {name for name in measures.OUTSIDE_STEPS if not (package / name).is_file()}
+    left_out = {Path(name).stem for name in measures.OUTSIDE_STEPS}
+    assert {"nn/model.py", "nn/packed.py", "ops/packed_mlp.py"} <= set(sources)
+    for name, path in sources.items():
+        if name == "nn/__init__.py":
+            continue
+        for node in ast.parse(path.read_text("utf-8")).body:  # imports in functions are asked for
+            if isinstance(node, ast.ImportFrom):
+                parts = {*(node.module or "").split("."), *(alias.name for alias in node.names)}
+                assert not parts & left_out, name

@@ -113,8 +113,8 @@ def test_every_published_number_of_the_tables_is_in_cited_toml():
 @pytest.fixture
 def copy(tmp_path) -> Path:
     """A root with pages, figures and records to change."""
-    for name in ("results", "docs"):
-        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "results", tmp_path / "results")
+    shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("reference"))
     shutil.copy(ROOT / "README.md", tmp_path / "README.md")
     return tmp_path
 
@@ -134,12 +134,8 @@ def test_a_changed_record_makes_pages_and_figures_stale(copy):
     names = {line.rpartition("/")[2] for line in written.output.splitlines()}
     assert names == {"README.md", "results.md", "results-appendix.md", "power.png"}
     assert "| 123" in re.sub(r" +", " ", (copy / "docs" / "results.md").read_text("utf-8"))
-    assert report(copy, "--check").exit_code == 0
-
-
-def test_a_hand_edited_table_is_stale(copy):
-    page = copy / "docs" / "performance.md"
-    page.write_text(page.read_text("utf-8").replace("71,900", "81,900"))
+    page = copy / "docs" / "performance.md"  # a table edited by hand: it alone is stale then
+    page.write_text(re.sub(r"(?<=\| )\d+,\d00(?= )", "81,900", page.read_text("utf-8"), count=1))
     found = report(copy, "--check")
     assert found.exit_code == 1
     assert found.output == f"stale: {page}; run g2n2-paper report\n"

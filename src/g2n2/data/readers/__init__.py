@@ -32,6 +32,8 @@ class Options:
     hydrogens: bool = False
     largest: bool = False
     stereo: bool = True
+    join: Sequence[str] = ()
+    descriptors: bool = False
     directed: bool = False
     level: Level | None = None
     name: str | None = None

@@ -14,7 +14,6 @@ belongs to nodes or edges, and so does `y` if there is no graphs file; `y` is ne
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -25,16 +24,15 @@ import numpy as np
 
 from ...errors import DataError
 from ...graphs.text import NEGATIVE_NODE, are_numbers, negative_node
-from ..graph_set import Floats, GraphSet, Ints, Level, graph_set
+from ..graph_set import COLUMN, Floats, GraphSet, Ints, Level, graph_set
 from . import Options
-from .labels import numbers, read_labels, targets_of_columns
+from .labels import read_labels, targets_of_columns
 from .tables import (
     EDGE_LIST_NAMES,
     GRAPH_NAMES,
-    WITH_POINT,
     Table,
     decimal_comma,
-    is_number,
+    finite_number,
     is_text,
     read_table,
 )
@@ -66,10 +64,17 @@ def read_edge_lists(path: Path, options: Options) -> GraphSet:
         skip = {_key(nodes, GRAPH_NAMES), _key(nodes, _NODE_NAMES), "y"}
         names, values = _features(nodes, skip | set(targets if level == "node" else ()), notes)
         node_features, fields["node_names"] = values[file_rows], names
+    if options.join and graphs is None:
+        raise DataError(f"{path} has no graphs file beside it, whose columns could be joined")
     if graphs is not None:
+        joined = graphs.joined(options.join)
+        if joined:
+            block = [_numeric_column(graphs, column) for column in joined]
+            fields["graph_features"] = np.stack(block, axis=1).astype(np.float64)
+            fields["graph_names"] = tuple(f"{COLUMN}{column}" for column in options.join)
         if level != "graph":  # the targets are elsewhere
             options = replace(options, target=(), id=None)
-        fields |= read_labels(graphs, options, {_key(graphs, GRAPH_NAMES)})
+        fields |= read_labels(graphs, options, {_key(graphs, GRAPH_NAMES)}, joined)
         notes += fields.pop("notes")
     if level != "graph":
         table, rows = (nodes, file_rows) if level == "node" and nodes else (edges, edge_rows)
@@ -146,17 +151,13 @@ def _features(
 
 
 def _numeric_column(table: Table, column: str) -> Floats:
-    cells = table.columns[column]
-    values = numbers(cells)
-    if values is None or not np.isfinite(values).all():
-        good = [is_number(cell) and math.isfinite(float(cell)) for cell in cells]
-        bad = good.index(False)
-        hint = f": {WITH_POINT}" if decimal_comma(cells) is not None else ""
-        raise DataError(
-            f"{table.name}, {table.places[bad]}: {column} is {cells[bad]!r}, "
-            f"expected a finite number{hint}"
-        )
-    return values.astype(np.float32)
+    values = []
+    for cell, place in zip(table.columns[column], table.places, strict=True):
+        try:
+            values.append(finite_number(cell, column))
+        except DataError as fault:
+            raise DataError(f"{table.name}, {place}: {fault}") from None
+    return np.array(values, np.float32)
 
 
 def _listed_nodes(nodes: Table) -> NodeNumbers:

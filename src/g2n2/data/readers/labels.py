@@ -33,14 +33,20 @@ _POSITIVE = frozenset({"yes", "y", "true", "t", "positive", "pos", "active", "to
 _CLASS_NAMES = frozenset({"class", "label", "category", "classes", "labels"})
 
 
-def read_labels(table: Table, options: Options, used: Collection[str]) -> dict[str, Any]:
+def read_labels(
+    table: Table, options: Options, used: Collection[str], joined: Collection[str] = ()
+) -> dict[str, Any]:
     """Fields of `GraphSet` from a table of one row per graph: ids, targets, columns, splits, notes.
 
-    `source` has the name of the split column; `used` are columns that hold the graphs themselves.
+    `source` has the name of the split column; `used` are columns that hold the graphs themselves,
+    and `joined` are features.
     """
     wanted = None if options.target is None else [table.find(name) for name in options.target]
     if both := [column for column in wanted or () if column in used]:
         raise DataError(f"column {both[0]!r} of {table.name} holds the graphs, not a target")
+    if both := [column for column in wanted or () if column in joined]:
+        raise DataError(f"column {both[0]!r} is joined, so it cannot be the target too")
+    used = {*used, *joined}
     if wanted and len(set(wanted)) != len(wanted):
         raise DataError(f"a target is named twice in {shortened(wanted)}; name each once")
     free = [column for column in table.columns if column not in {*used, *(wanted or ())}]

@@ -7,18 +7,20 @@ S, E, Z), which do not depend on the order of the atoms.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...errors import DataError
 from ...graphs.text import LONGEST_SMILES, chemistry, chemistry_fault, parse_smiles
-from ..graph_set import GraphRecord, GraphSet, assemble
+from ..graph_set import COLUMN, DESCRIPTOR, GraphRecord, GraphSet, assemble
 from . import Options, settle_bad_records
-from .labels import facts_in, naming_column, numbers, read_labels
-from .tables import SMILES_NAMES, RecordFile, Table, shortened
+from .labels import facts_in, naming_column, read_labels
+from .tables import SMILES_NAMES, RecordFile, Table, finite_number, is_text, shortened
 
 Molecule: TypeAlias = Any  # an rdkit Mol: RDKit ships no types
 
@@ -75,6 +77,7 @@ class ParsedMolecules:
         elements: Symbols of the atoms of each that are nodes.
         rows: The index of each among the records.
         unread: Why each of the others cannot be read, by its index.
+        features: Numbers of joined columns and descriptors of each.
         fragmented: How many have parts without a bond between them.
         without_orders: How many have no bond orders.
     """
@@ -83,32 +86,46 @@ class ParsedMolecules:
     smiles: list[str] = field(default_factory=list)
     elements: list[frozenset[str]] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
+    features: list[list[float]] = field(default_factory=list)
     unread: dict[int, str] = field(default_factory=dict)
     fragmented: int = 0
     without_orders: int = 0
 
-    def graph_set(self, source: dict[str, Any], **fields: Any) -> GraphSet:
+    def graph_set(self, options: Options, source: dict[str, Any], **fields: Any) -> GraphSet:
         """The graphs as a set, which may be empty, with further fields of `GraphSet`."""
         names = {"node_names": ATOM_FEATURES, "edge_names": BOND_FEATURES}
+        graph_names = [f"{COLUMN}{name}" for name in options.join]
+        if options.descriptors:
+            graph_names += [f"{DESCRIPTOR}{name}" for name, _ in _descriptors()]
         per_graph = {"rows": tuple(self.rows), "elements": tuple(self.elements)}
         source = {**source, **per_graph, "unread": self.unread}
         if self.graphs:
-            return assemble(self.graphs, source=source, **names, **fields)
+            features = np.array(self.features).reshape(len(self.graphs), len(graph_names))
+            names |= {"graph_names": tuple(graph_names)}
+            return assemble(self.graphs, source=source, graph_features=features, **names, **fields)
         none, no_features = np.zeros(0, dtype=np.int64), np.zeros((0, 0), np.float32)
         no_edges, no_targets = np.zeros((2, 0), dtype=np.int64), np.zeros((0, 0))
         arrays = (none, none, no_edges, no_features, no_features, no_targets)
         return GraphSet(fields["name"], *arrays, source=source)
 
 
-def parse_records(records: Iterable[str | MoleculeRecord], options: Options) -> ParsedMolecules:
-    """Read each record, a SMILES or a molecule of an SDF or XYZ file, by itself."""
+def parse_records(
+    records: Iterable[str | MoleculeRecord], options: Options, joined: Iterable[Sequence[str]] = ()
+) -> ParsedMolecules:
+    """Read each record, a SMILES or a molecule of an SDF or XYZ file, by itself.
+
+    `joined` has, for each record, its cells in the columns of `options.join`.
+    """
     parsed = ParsedMolecules()
+    cells_of = iter(joined)
     with chemistry() as chem:
         for row, record in enumerate(records):
+            cells = next(cells_of) if options.join else ()
             try:
+                numbers = list(map(finite_number, cells, options.join))
                 molecule, has_orders = _molecule(chem, record)
                 hydrogens = options.hydrogens and isinstance(record, str)
-                _add_graph(parsed, chem, molecule, hydrogens, options)
+                _add_graph(parsed, chem, molecule, hydrogens, options, numbers)
             except DataError as fault:
                 parsed.unread[row] = str(fault)
             except _RDKIT_FAULTS as fault:
@@ -195,7 +212,12 @@ def _lone_atom(chem: Any, molecule: Molecule, charge: int) -> Molecule:
 
 
 def _add_graph(
-    parsed: ParsedMolecules, chem: Any, molecule: Molecule, hydrogens: bool, options: Options
+    parsed: ParsedMolecules,
+    chem: Any,
+    molecule: Molecule,
+    hydrogens: bool,
+    options: Options,
+    numbers: list[float],
 ) -> None:
     """Append the graph of a molecule, of its largest fragment or with implicit hydrogens."""
     if molecule.GetNumAtoms() > LONGEST_SMILES:  # for the same reason
@@ -215,10 +237,31 @@ def _add_graph(
     smiles = chem.MolToSmiles(heavy)
     if graph.positions is not None and not np.isfinite(graph.positions).all():
         raise DataError("a coordinate is NaN, infinite or too large")
+    if options.descriptors:
+        numbers += [_value(compute, molecule) for _, compute in _descriptors()]
+    parsed.features.append(numbers)
     parsed.graphs.append(graph)
     parsed.smiles.append(smiles)
     parsed.elements.append(elements)
     parsed.fragmented += fragments > 1
+
+
+@cache
+def _descriptors() -> list[tuple[str, Callable[[Molecule], float]]]:
+    """RDKit's 2D descriptors, by name."""
+    from rdkit.Chem import Descriptors
+
+    listed: list[tuple[str, Callable[[Molecule], float]]] = Descriptors.descList
+    return listed
+
+
+def _value(descriptor: Callable[[Molecule], float], molecule: Molecule) -> float:
+    """A descriptor; NaN where it has no finite value, as partial charges of some metals."""
+    try:
+        value = float(descriptor(molecule))
+    except (*_RDKIT_FAULTS, ArithmeticError, KeyError):
+        return math.nan
+    return value if math.isfinite(value) else math.nan
 
 
 def _graph(molecule: Molecule, labelled: bool) -> tuple[GraphRecord, frozenset[str]]:
@@ -342,8 +385,10 @@ def read_records(
     notes: list[str],
 ) -> GraphSet:
     """The graphs of some records; `table` holds what else is said of each."""
-    parsed = parse_records(records, options)
-    column = naming_column(table, options, used, facts_in(table))
+    joined = table.joined(options.join)
+    cells = zip(*(table.columns[name] for name in joined), strict=True)
+    parsed = parse_records(records, options, cells)
+    column = naming_column(table, options, {*used, *joined}, facts_in(table))
     names = tuple(table.columns[column] if column else map(str, table.rows))
     bad = [
         f"{table.places[row]}{f' ({names[row]})' if column else ''}: {why}"
@@ -354,7 +399,7 @@ def read_records(
         notes.append("Bonds are found from the distances between atoms.")
     if without := parsed.without_orders:
         notes.append(f"{without} molecules get no bond orders: each bond counts as single.")
-    labels = read_labels(table.keep(parsed.rows), options, used)
+    labels = read_labels(table.keep(parsed.rows), options, used, joined)
     notes += [*fragment_notes(parsed.fragmented, options.largest), *labels.pop("notes")]
     source = {
         "format": form,
@@ -363,7 +408,9 @@ def read_records(
         "record_ids": names,
         **labels.pop("source"),
     }
-    return parsed.graph_set(source, name=options.set_name(table.name), notes=notes, **labels)
+    return parsed.graph_set(
+        options, source, name=options.set_name(table.name), notes=notes, **labels
+    )
 
 
 def smiles_column(table: Table, named: str | None) -> str:
@@ -375,7 +422,7 @@ def smiles_column(table: Table, named: str | None) -> str:
     scores: dict[str, tuple[float, float]] = {}
     for column, cells in table.columns.items():
         sample = [cell for cell in cells if cell][:SAMPLE]
-        if sample and numbers(sample) is None:
+        if any(map(is_text, sample)):
             share = len(parse_records(sample, Options()).rows) / len(sample)
             # Words such as C, F or IN are SMILES too; more varied text is likelier one.
             scores[column] = (share, len(set("".join(sample))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -42,8 +43,8 @@ class Table:
     def __len__(self) -> int:
         return len(self.places)
 
-    def find(self, name: str) -> str:
-        """The column's own spelling of a name given in any case."""
+    def find(self, name: str, use: str = "") -> str:
+        """The column's own spelling of a name given in any case; `use` is for the error."""
         if name in self.columns:
             return name
         by_lower = {column.lower(): column for column in self.columns}
@@ -53,7 +54,14 @@ class Table:
         hint = f"its columns are {shortened(self.columns)}"
         if near:
             hint = f"did you mean {' or '.join(by_lower[key] for key in near)}?"
-        raise DataError(f"{self.name} has no column {name!r}; {hint}")
+        raise DataError(f"{self.name} has no column {name!r}{use}; {hint}")
+
+    def joined(self, names: Sequence[str]) -> list[str]:
+        """The columns to be joined as graph features, each once."""
+        found = [self.find(name, ", to be joined as a number of each row") for name in names]
+        if len(set(found)) != len(found):
+            raise DataError(f"a column to be joined is named twice in {shortened(names)}")
+        return found
 
     def first_of(self, names: Iterable[str]) -> str | None:
         """The first of several usual names that is a column here, in the column's spelling."""
@@ -202,6 +210,15 @@ def is_number(cell: str) -> bool:
 def is_text(cell: str) -> bool:
     """Whether a cell is neither a number nor missing."""
     return not is_missing(cell) and not is_number(cell)
+
+
+def finite_number(cell: str, column: str) -> float:
+    """The number of a cell; a DataError names the column if it holds none."""
+    if is_number(cell) and math.isfinite(value := float(cell)):
+        return value
+    got = repr(cell) if cell else "empty"
+    hint = f": {WITH_POINT}" if DECIMAL_COMMA.fullmatch(cell) else ""
+    raise DataError(f"{column} is {got}, expected a finite number{hint}")
 
 
 def decimal_comma(cells: Sequence[str]) -> int | None:

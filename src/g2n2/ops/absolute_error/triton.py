@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from ..derivatives import once_differentiable
 from ..tiling import programs
 from . import kernels
 

@@ -1,4 +1,4 @@
-"""What is read and written once around the large products of an update, and the rows (i, i)."""
+"""What is read and written once around the large products of an update."""
 
 from __future__ import annotations
 
@@ -97,68 +97,3 @@ def back_kernel(
         sums += SO * H
     tl.store(sums + h, down, mask=h < H)
     tl.store(ALONG + (tl.program_id(1) * turns + turn) * SO + o, along, mask=o < SO)
-
-
-@triton.jit
-def diagonal_rows(OWNERS, SIZES, NODES, PAIRS, nodes, count):
-    """The pair (i, i) of each of some nodes, and which of them are nodes of a graph."""
-    owner = tl.load(OWNERS + nodes, mask=nodes < count, other=-1)
-    g = tl.maximum(owner, 0)
-    place = nodes - tl.load(NODES + g)
-    return tl.load(PAIRS + g) + place * (tl.load(SIZES + g) + 1).to(tl.int64), owner >= 0
-
-
-@triton.jit
-def diagonal_kernel(
-    JOINED, COLUMN, W1, B1, HIDDEN, OWNERS, SIZES, NODES, PAIRS, count, H, stride_column,
-    J: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr,
-    BIAS: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """BH units of the hidden layer of the pairs (i, i), which alone read a column's entries."""
-    nodes = tl.program_id(0) * BM + tl.arange(0, BM)
-    rows, there = diagonal_rows(OWNERS, SIZES, NODES, PAIRS, nodes, count)
-    h = tl.program_id(1) * BH + tl.arange(0, BH)
-    unit = h < H
-    value = tl.zeros([BM, BH], dtype=tl.float32)
-    for start in range(0, J, BK):
-        k = start + tl.arange(0, BK)
-        x = tl.load(JOINED + places(rows, J, k), mask=there[:, None] & (k < J)[None, :], other=0.0)
-        w = tl.load(W1 + places(h, J + D, k), mask=unit[:, None] & (k < J)[None, :], other=0.0)
-        value = tl.dot(x, tl.trans(w), value, input_precision=PRECISION)
-    for start in range(0, D, BK):
-        k = start + tl.arange(0, BK)
-        x = COLUMN + places(nodes, stride_column, k)
-        x = tl.load(x, mask=there[:, None] & (k < D)[None, :], other=0.0)
-        w = W1 + places(h, J + D, k) + J
-        w = tl.load(w, mask=unit[:, None] & (k < D)[None, :], other=0.0)
-        value = tl.dot(x, tl.trans(w), value, input_precision=PRECISION)
-    if BIAS:
-        value += tl.load(B1 + h, mask=unit, other=0.0).to(tl.float32)[None, :]
-    value = tl.maximum(value, 0.0).to(HIDDEN.dtype.element_ty)
-    tl.store(HIDDEN + places(rows, H, h), value, mask=there[:, None] & unit[None, :])
-
-
-@triton.jit
-def diagonal_back_kernel(
-    DPRE, W1, FLOW, DCOLUMN, OWNERS, SIZES, NODES, PAIRS, count, H, first,
-    D: tl.constexpr, PD: tl.constexpr, BM: tl.constexpr, BH: tl.constexpr,
-    PRECISION: tl.constexpr,
-):  # fmt: skip
-    """dpre of the pairs (i, i) of some nodes, 0 where none is, and the gradient of the column.
-
-    W1 has its columns for them from `first` on.
-    """
-    nodes = tl.program_id(0) * BM + tl.arange(0, BM)
-    rows, there = diagonal_rows(OWNERS, SIZES, NODES, PAIRS, nodes, count)
-    d = tl.arange(0, PD)
-    value = tl.zeros([BM, PD], dtype=tl.float32)
-    for start in range(0, H, BH):
-        h = start + tl.arange(0, BH)
-        unit = h < H
-        x = tl.load(DPRE + places(rows, H, h), mask=there[:, None] & unit[None, :], other=0.0)
-        inside = (nodes < count)[:, None] & unit[None, :]
-        tl.store(FLOW + places(nodes, H, h), x, mask=inside)
-        w = W1 + places(h, first + D, d) + first
-        w = tl.load(w, mask=unit[:, None] & (d < D)[None, :], other=0.0)
-        value = tl.dot(x, w, value, input_precision=PRECISION)
-    stored(value, DCOLUMN, nodes, count, D, PD)

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from ..derivatives import once_differentiable
 from ..graph_index import GraphIndex
 from ..rule_kernels.triton import TAIL
 from ..tiling import block, programs

@@ -135,11 +135,11 @@ def product_back_kernel(
 def entries_kernel(
     Z, V, SCALE, OUT, COLUMN, SIZES, NODES, PAIRS, OWNERS, NODE_TOTAL, PAIR_TOTAL,
     rows, tails, pair_rows, node_rows, stride_z, stride_v, out_width, column_width,
-    left, right, to_hadamard, matrix, vector, to_column,
+    left, right, to_hadamard, along, to_diagonal, matrix, vector, to_column,
     S: tl.constexpr, P: tl.constexpr, PS: tl.constexpr, TAIL: tl.constexpr,
-    HADAMARD: tl.constexpr, MV: tl.constexpr, POWER: tl.constexpr,
+    HADAMARD: tl.constexpr, DIAGONAL: tl.constexpr, MV: tl.constexpr, POWER: tl.constexpr,
 ):  # fmt: skip
-    """Row i of a graph: M⊙M, and entry i of M·v."""
+    """Row i of a graph: M⊙M, diag(v), and entry i of M·v."""
     me = tl.program_id(0)
     if me < rows:
         g, n, first, start, i = place_of(me, SIZES, NODES, PAIRS, OWNERS)
@@ -153,6 +153,10 @@ def entries_kernel(
             x = tl.load(Z + row * stride_z + left + c, mask=inside, other=0.0).to(tl.float32)
             y = tl.load(Z + row * stride_z + right + c, mask=inside, other=0.0).to(tl.float32)
             tl.store(OUT + row * out_width + to_hadamard + c, (x * y).to(dtype), mask=inside)
+        if DIAGONAL:
+            here = inside & (j == i)[:, None]
+            value = tl.load(V + node * stride_v + along + c, mask=here, other=0.0)
+            tl.store(OUT + row * out_width + to_diagonal + c, value, mask=inside)
         if MV:
             m = tl.load(Z + row * stride_z + matrix + c, mask=inside, other=0.0).to(tl.float32)
             v = tl.load(V + node * stride_v + vector + c, mask=inside, other=0.0).to(tl.float32)
@@ -170,10 +174,9 @@ def entries_kernel(
 
 @triton.jit
 def entries_back_kernel(
-    Z, V, SCALE, DOUT, DCOLUMN, DALONG, DZ, DV,
-    SIZES, NODES, PAIRS, OWNERS, NODE_TOTAL, PAIR_TOTAL,
+    Z, V, SCALE, DOUT, DCOLUMN, DZ, DV, SIZES, NODES, PAIRS, OWNERS, NODE_TOTAL, PAIR_TOTAL,
     rows, tails, pair_rows, node_rows, stride_z, stride_v, out_width, column_width,
-    left, right, to_hadamard, matrix, vector, to_column, along, along_width,
+    left, right, to_hadamard, along, to_diagonal, matrix, vector, to_column,
     S: tl.constexpr, P: tl.constexpr, PS: tl.constexpr, TAIL: tl.constexpr,
     HADAMARD: tl.constexpr, DIAGONAL: tl.constexpr, MV: tl.constexpr, POWER: tl.constexpr,
 ):  # fmt: skip
@@ -197,8 +200,8 @@ def entries_back_kernel(
             tl.store(DZ + row * stride_z + left + c, (flow * y).to(dtype), mask=inside)
             tl.store(DZ + row * stride_z + right + c, (flow * x).to(dtype), mask=inside)
         if DIAGONAL:
-            flow = DALONG + (first + j) * along_width + along + channels
-            tl.store(DV + mine + along, tl.load(flow, mask=here), mask=here)
+            entry = DOUT + (start + j * n + j) * out_width + to_diagonal + channels
+            tl.store(DV + mine + along, tl.load(entry, mask=here), mask=here)
         if MV:
             place = DCOLUMN + (first + i)[:, None] * column_width + to_column + c
             sent = tl.load(place, mask=inside, other=0.0).to(tl.float32)

@@ -17,24 +17,22 @@ def apply(
     vectors: Tensor | None,
     scale: Tensor,
     rules: Sequence[KernelRule],
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """The inputs of a matrix memory's MLP, the rules' outputs that are columns, and diagonals.
+) -> tuple[Tensor, Tensor]:
+    """The inputs of a matrix memory's MLP, and the rules' outputs that are columns.
 
     Args:
         read: `[B, N, N, S]` the memory itself, the first of those inputs, if it is one.
         matrices: `[B, N, N, K]` the operands that are matrices.
-        vectors: `[B, N, L]` those that are columns, if there are any: first those of `diagonal`.
+        vectors: `[B, N, L]` those that are columns, if there are any.
         scale: `[B]` what a sum over nodes is multiplied by.
         rules: What to compute; their outputs lie side by side, in any order, after `read`.
 
     Returns:
-        `[B, N, N, J]`, `[B, N, C]` and `[B, N, D]`, the diagonals of matrices that are zero beside.
+        `[B, N, N, J]` and `[B, N, C]`.
     """
     pairs: dict[int, Tensor] = {} if read is None else {0: read}
     columns: dict[int, Tensor] = {}
     for rule in rules:
-        if rule.kind == "diagonal":
-            continue
         sources = [vectors if vector else matrices for vector in VECTORS[rule.kind]]
         operands = [
             source[..., start : start + rule.width]  # type: ignore[index]
@@ -46,8 +44,7 @@ def apply(
     none = matrices[..., :0]
     joined = torch.cat([none, *(pairs[start] for start in sorted(pairs))], dim=-1)
     column = torch.cat([none[:, 0], *(columns[start] for start in sorted(columns))], dim=-1)
-    diagonals = sum(rule.width for rule in rules if rule.kind == "diagonal")
-    return joined, column, None if vectors is None else vectors[..., :diagonals]
+    return joined, column
 
 
 VECTORS = {
@@ -59,5 +56,6 @@ VECTORS = {
 APPLY: dict[str, Callable[..., Tensor]] = {
     "product": ops.matrix_matrix,
     "hadamard": torch.mul,
+    "diagonal": ops.diagonal_matrix,
     "column": ops.matrix_column,
 }

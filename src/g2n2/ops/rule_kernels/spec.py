@@ -22,7 +22,7 @@ class KernelRule:
         operands: Where each operand's channels begin: those of matrices among the operands of the
             matrix memory, those of vectors among those of the column memory.
         to: Where the output's channels begin, among the matrix MLP's inputs; for `column`, among
-            the outputs that are columns, for `diagonal`, among the diagonals.
+            the outputs that are columns.
         width: Channels of operands and output.
         power: The output of a `product` or `column` is multiplied by `scale` to this power.
     """

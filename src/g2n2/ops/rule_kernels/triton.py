@@ -13,14 +13,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from ..derivatives import once_differentiable
 from ..graph_index import GraphIndex
 from ..precision import batched_precision
 from ..side_stream import Branch
 from ..tiling import as_rows, block, programs
 from . import kernels
-from .spec import KINDS, MOST_NODES, KernelRule, Kind, Round, rounds
+from .spec import MOST_NODES, KernelRule, Round, rounds
 
 CHANNELS, WARPS, REGISTERS = 16, 8, 80
 """Of a program that multiplies: 32 bytes side by side, and three programs on a processor."""
@@ -35,13 +35,13 @@ def apply(
     scale: Tensor,
     rules: Sequence[KernelRule],
     index: GraphIndex,
-) -> tuple[Tensor, Tensor, Tensor | None]:
+) -> tuple[Tensor, Tensor]:
     """See `reference.apply`; of packed rows `[P, S]` and `[Q, S]`.
 
     Rows beyond the last graph become 0, in outputs and gradients. Where what was read is the first
     channels of a tensor just wide enough, the outputs are written into the rest of that tensor.
     """
-    result: tuple[Tensor, Tensor, Tensor | None] = _Apply.apply(  # type: ignore[no-untyped-call]
+    result: tuple[Tensor, Tensor] = _Apply.apply(  # type: ignore[no-untyped-call]
         tuple(rules), scale, index, read, matrices, vectors
     )
     return result
@@ -49,11 +49,11 @@ def apply(
 
 class _Apply(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor, Tensor | None]:
+    def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor]:
         rules, scale, index, read, matrices, vectors = args
         kept = 0 if read is None else read.shape[-1]
-        widths = {kind: sum(r.width for r in rules if r.kind == kind) for kind in KINDS}
-        width, columns = kept + widths["product"] + widths["hadamard"], widths["column"]
+        columns = sum(rule.width for rule in rules if rule.kind == "column")
+        width = kept + sum(rule.width for rule in rules) - columns
         out = _around(read, width)
         if out is None:
             out = matrices.new_empty(len(matrices), width)
@@ -70,8 +70,7 @@ class _Apply(torch.autograd.Function):
                         z, z, scale, out, index.sizes, index.pair_starts, _stride(z), _stride(z),
                         width, *product.operands, product.to, **_multiplying(product, z, index),
                     )  # fmt: skip
-            others = set(together) - {"product", "diagonal"}
-            grid, shared = _entries(together, others, index, z, number == len(todo) - 1)
+            grid, shared = _entries(together, index, z, number == len(todo) - 1)
             if grid:
                 kernels.entries_kernel[(grid,)](
                     z, z if v is None else v, scale, out, column, *_places(index), **shared,
@@ -81,18 +80,16 @@ class _Apply(torch.autograd.Function):
             branch.join()
         ctx.save_for_backward(scale, z, v)
         ctx.rounds, ctx.kept, ctx.index = todo, kept, index
-        along = None if v is None else v[:, : widths["diagonal"]]
-        return out, column, along
+        return out, column
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         scale, z, v = ctx.saved_tensors
-        dout, dcolumn, dalong = grads[0].contiguous(), as_rows(grads[1]), grads[2]
+        dout, dcolumn = grads[0].contiguous(), as_rows(grads[1])
         index: GraphIndex = ctx.index
         z, v = z.contiguous(), None if v is None else v.contiguous()
         dz, dv = torch.empty_like(z), None if v is None else torch.empty_like(v)
-        dalong = dcolumn if dalong is None else as_rows(dalong)
         for number, together in enumerate(ctx.rounds):
             branch = Branch()
             if product := together.get("product"):
@@ -102,16 +99,13 @@ class _Apply(torch.autograd.Function):
                         dout.shape[-1], *product.operands, product.to,
                         **_multiplying(product, z, index),
                     )  # fmt: skip
-            others, diagonal = set(together) - {"product"}, together.get("diagonal")
-            grid, shared = _entries(together, others, index, z, number == len(ctx.rounds) - 1)
+            grid, shared = _entries(together, index, z, number == len(ctx.rounds) - 1)
             if grid:
                 kernels.entries_back_kernel[(grid,)](
-                    z, z if v is None else v, scale, dout, dcolumn, dalong, dz,
-                    dz if dv is None else dv, *_places(index), **shared,
-                    node_rows=0 if dv is None else len(dv), stride_z=_stride(z),
-                    stride_v=_stride(dv), out_width=dout.shape[-1], column_width=_stride(dcolumn),
-                    along=diagonal.operands[0] if diagonal else 0, along_width=_stride(dalong),
-                    DIAGONAL=diagonal is not None,
+                    z, z if v is None else v, scale, dout, dcolumn, dz, dz if dv is None else dv,
+                    *_places(index), **shared, node_rows=0 if dv is None else len(dv),
+                    stride_z=_stride(z), stride_v=_stride(dv), out_width=dout.shape[-1],
+                    column_width=_stride(dcolumn),
                 )  # fmt: skip
             branch.join()
         return None, None, None, dout[:, : ctx.kept] if ctx.kept else None, dz, dv
@@ -164,14 +158,15 @@ def _width(together: Round) -> int:
 
 
 def _entries(
-    together: Round, kinds: set[Kind], index: GraphIndex, z: Tensor, last: bool
+    together: Round, index: GraphIndex, z: Tensor, last: bool
 ) -> tuple[int, dict[str, Any]]:
-    """Programs of a round for rules of some kinds, and what they are told; those of the last round
+    """Programs of a round for all but its product, and what they are told; those of the last round
     clear tails. What is not in the round starts at 0 and is not looked at."""
-    hadamard, column = together.get("hadamard"), together.get("column")
+    hadamard, diagonal = together.get("hadamard"), together.get("diagonal")
+    column = together.get("column")
     left, right = hadamard.operands if hadamard else (0, 0)
     matrix, vector = column.operands if column else (0, 0)
-    rows = len(index.owners) if kinds else 0
+    rows = len(index.owners) if set(together) - {"product"} else 0
     tails = TAIL if last and index.totals is not None else 0
     return rows + tails, {
         "rows": rows,
@@ -180,6 +175,8 @@ def _entries(
         "left": left,
         "right": right,
         "to_hadamard": hadamard.to if hadamard else 0,
+        "along": diagonal.operands[0] if diagonal else 0,
+        "to_diagonal": diagonal.to if diagonal else 0,
         "matrix": matrix,
         "vector": vector,
         "to_column": column.to if column else 0,
@@ -188,6 +185,7 @@ def _entries(
         "PS": block(_width(together)),
         "TAIL": tails > 0,
         "HADAMARD": hadamard is not None,
+        "DIAGONAL": diagonal is not None,
         "MV": column is not None,
         "POWER": column.power if column else 0,
         "num_warps": 2,

@@ -11,9 +11,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from ..norms.triton import normalise, normalise_back
+from ..derivatives import once_differentiable
 from ..precision import dot_precision
 from ..side_stream import grads_reach_leaves_directly, on_side_stream
 from ..sums.triton import column_sums
@@ -22,6 +21,8 @@ from . import kernels
 
 ROWS, OPERANDS = 64, 64
 """Rows of a program, and channels of operands at a time."""
+MOST_SUMS = 512
+"""Partial sums of the gain's gradient."""
 
 
 def select(
@@ -86,3 +87,50 @@ def _selected(
         BK=narrowed(min(OPERANDS, block(operands)), width, memory.device), num_warps=4,
     )  # fmt: skip
     return read, selected
+
+
+def normalise(x: Tensor, gain: Tensor, small: float, room: int = 0) -> Tensor:
+    """The normalised rows of a contiguous tensor, as the first channels of one `room` wide.
+
+    Rows have tens of channels: many of them share a program, where library kernels give each one.
+    """
+    width = x.shape[-1]
+    out = x.new_empty(*x.shape[:-1], max(room, width))[..., :width]
+    count = x.numel() // width
+    kernels.normalise_kernel[(programs(count, ROWS),)](
+        x, gain, out, count, small, out.stride(-2), S=width, P=block(width), BM=ROWS
+    )
+    return out
+
+
+def normalise_back(
+    x: Tensor,
+    gain: Tensor,
+    small: float,
+    dout: Tensor,
+    more: Tensor | None = None,
+    beside: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Gradient of the rows, and partial sums of that of the gain.
+
+    Args:
+        x: `[…, S]`, contiguous.
+        gain: `[S]`.
+        small: ε.
+        dout: Gradient of the normalised rows, contiguous.
+        more: A second one to be added to it.
+        beside: A gradient the rows themselves have, to be added to the result.
+    """
+    width = x.shape[-1]
+    more, beside = (None if g is None else as_rows(g) for g in (more, beside))
+    dx = torch.empty_like(x)
+    count = x.numel() // width
+    blocks = programs(count, ROWS)
+    each = programs(blocks, MOST_SUMS)
+    sums = x.new_empty(programs(blocks, each), width, dtype=torch.float32)
+    kernels.normalise_gradient_kernel[(len(sums),)](
+        x, gain, dout, more, beside, dx, sums, count, small,
+        0 if more is None else more.stride(0), 0 if beside is None else beside.stride(0), each,
+        S=width, P=block(width), BM=ROWS, ADD=more is not None, PAST=beside is not None,
+    )  # fmt: skip
+    return dx, sums

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from ..derivatives import once_differentiable
 from ..packing import Packing
 from ..tiling import as_rows, block, programs
 from . import kernels

@@ -1,1 +1,0 @@
-"""Root-mean-square normalisation over channels."""

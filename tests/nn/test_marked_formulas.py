@@ -1,0 +1,127 @@
+"""Sentences with a mark as weights: interpreter against network, counts, and what is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from random import Random
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+
+from g2n2.compiler.formula_plan import requirements
+from g2n2.compiler.marks import inside
+from g2n2.data.batch import GraphBatch
+from g2n2.errors import LoweringError
+from g2n2.grammars.catalogue import find_grammar
+from g2n2.grammars.grammar import Grammar
+from g2n2.grammars.subgraph_counts import formula
+from g2n2.language.evaluation import evaluate
+from g2n2.language.parsing import parse
+from g2n2.language.sorts import Sort, V
+from g2n2.language.terms import Leaf, MarkSum, Number, Term, apply, fill, substitute
+from g2n2.nn.model import GrammarGNN
+from g2n2.nn.writing import write_formula
+
+SIZES = (1, 2, 7, 4)
+K4 = "Σv. (Av)ᵀ(A·diag(Av)·A⊙A)(Av)"
+
+
+def network(terms: list[Term], grammar: str = "r-G_L3Σ", **options: object) -> GrammarGNN:
+    """A network just large enough, with the terms written into it."""
+    readout = str(options.get("readout", "pooled"))
+    needed = requirements(grammar, terms, readout=readout)
+    width = {x: max(size, len(terms)) for x, size in needed.width.items()}
+    settings: dict[str, object] = {
+        "width": width,
+        "layers": needed.depth,
+        "out": len(terms),
+        "decision": (2 * len(terms),),
+        "preset": "paper",
+    }
+    model = GrammarGNN(grammar, **(settings | options)).double()  # type: ignore[arg-type]
+    write_formula(model, terms)
+    return model
+
+
+def word(grammar: Grammar, sort: Sort, depth: int, rng: Random) -> Term:
+    """A random word, derived in at most so many steps."""
+    rules = [rule for rule in grammar.of_sort(sort) if depth or not rule.holes]
+    rule = rng.choice([rule for rule in rules if rule.holes] or rules)
+    parts = [word(grammar, hole, rng.randrange(depth), rng) for hole in rule.holes]
+    return fill(rule.body, parts)
+
+
+def sentence(grammar: str, rng: Random) -> Term:
+    """A combination of two sums over marks of several names, and of a sentence without one."""
+    words = inside(find_grammar(grammar))
+    parts = []
+    for name in ("v", "w"):
+        inner = apply("matmul", apply("transpose", parse("1")), word(words, V, 5, rng))
+        parts.append(MarkSum(name, substitute(inner, {"v": Leaf(name, V)})))
+    parts.append(substitute(inner, {"v": parse("A1")}))
+    parts = [apply("scale", Number(Fraction(rng.choice((-3, -1, 2, 5)), 2)), p) for p in parts]
+    rng.shuffle(parts)
+    return apply("add", parts[0], apply("add", *parts[1:]))
+
+
+@pytest.mark.parametrize("readout", ["pooled", "grammar"])
+@pytest.mark.parametrize("grammar", ["r-G_L3Σ", "r-G_L1Σ"])
+def test_random_sentences_in_networks(grammar: str, readout: str) -> None:
+    rng, draw = Random(7), np.random.default_rng(7)
+    terms = [sentence(grammar, rng) for _ in range(12)]
+    model = network(terms, grammar, readout=readout, marks="orbits")
+    upper = [np.triu(draw.choice([0, 0, 1, 2, -1], (n, n)), 1).astype(float) for n in SIZES]
+    graphs = [a + a.T for a in upper]
+    with torch.no_grad():
+        outputs = model(GraphBatch.of(graphs, dtype=torch.float64)).numpy()
+    for k, term in enumerate(terms):
+        expected = [float(evaluate(term, graph).item()) for graph in graphs]
+        np.testing.assert_allclose(outputs[:, k], expected, rtol=1e-9, atol=1e-7, err_msg=str(term))
+    assert len({str(term) for term in terms}) == len(terms)
+
+
+def test_k4_and_induced_counts_are_exact_from_the_start() -> None:
+    graphs = [nx.path_graph(3), nx.gnp_random_graph(8, 0.6, seed=8), nx.petersen_graph()]
+    names = ["K4", "induced C4", "induced star 3"]
+    model = network([formula(name) for name in names])
+    shapes = (nx.complete_graph(4), nx.cycle_graph(4), nx.star_graph(3))
+    induced = [[g.subgraph(four) for four in combinations(g, 4)] for g in graphs]
+    counted = [[sum(nx.is_isomorphic(h, s) for h in found) for s in shapes] for found in induced]
+    got = model(GraphBatch.of(graphs, dtype=torch.float64)).detach().numpy()
+    np.testing.assert_allclose(got, counted, atol=1e-8)
+    assert np.all(np.sum(counted, axis=0))
+
+
+@pytest.mark.slow
+def test_eight_cycles_of_a_network_against_networkx() -> None:
+    graphs = [nx.gnp_random_graph(n, 0.6, seed=n) for n in (4, 8, 9)]
+    counted = [sum(len(c) == 8 for c in nx.simple_cycles(g, length_bound=8)) for g in graphs]
+    model = network([formula("C8")])
+    got = model(GraphBatch.of(graphs, dtype=torch.float64)).detach().numpy()
+    np.testing.assert_allclose(got[:, 0], counted, atol=1e-6)
+    assert counted[-1] > 0
+
+
+@pytest.mark.parametrize(
+    ("grammar", "term", "options", "message"),
+    [
+        ("r-G_L3", K4, {}, "take a grammar with a mark"),
+        ("r-G_L3Σ", K4, {"marks": "heavy"}, "leaves vertices out"),
+        ("r-G_L3Σ", K4, {"trunk": 1}, "trunk=0"),
+        ("r-G_L3Σ", K4, {"layers": 2}, "too small"),
+        ("r-G_L3Σ", K4, {"preset": "modern"}, 'preset="paper"'),
+        ("r-G_L3Σ", f"({K4})×({K4})", {}, "does more with a sum over marks"),
+        ("r-G_L3Σ", "Σu. Σv. uᵀAv", {}, "one mark"),
+        ("r-G_L1ΣΣ", "Σv. 1ᵀAv", {}, "has 2 marks"),
+    ],
+)
+def test_what_cannot_be_written_is_said(
+    grammar: str, term: str, options: dict[str, object], message: str
+) -> None:
+    settings: dict[str, object] = {"width": 4, "layers": 5, "preset": "paper"}
+    model = GrammarGNN(grammar, **(settings | options))  # type: ignore[arg-type]
+    with pytest.raises(LoweringError, match=message):
+        write_formula(model, term)
