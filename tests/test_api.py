@@ -146,7 +146,7 @@ def test_networks_are_made_with_the_same_options(other: str) -> None:
     got = inspect.signature(getattr(g2n2, other)).parameters
     named = {name: value.default for name, value in expected.items()}
     if other == "G2N2":  # its grammar is r-G_L3, which has no marks
-        del named["grammar"], named["marks"]
+        del named["grammar"], named["marks"], named["trunk"]
     assert {name: value.default for name, value in got.items()} == named
 
 

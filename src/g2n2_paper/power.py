@@ -42,7 +42,7 @@ from g2n2.training.run_folder import RunFolder, checksum
 
 from .beyond import BEYOND_COUNTS, BEYOND_EPOCHS, ZINC_SEEDS, beyond_graphs, zinc_cell
 from .brec import BrecSettings, BrecTraining, brec_cell
-from .calibrated_classes import sr25_cell
+from .calibrated_classes import calibrated_cell
 from .contenders import (
     CONTENDERS,
     MARKED,
@@ -60,8 +60,8 @@ from .runs import described, run_settings, train_fold, training_cell
 ACCURACY, DEVIATION = "test accuracy (%)", "deviation over folds (%)"
 FOLDS = {"csl": 5, "exp": 10, "sr25": 1}
 EPOCHS = {"csl": 60, "exp": 40, "sr25": 40}
-MARKED_SETTINGS = {"csl": (60, 5), "exp": (40, 2)}
-"""Epochs and folds of networks with marks, which cost as much as the graphs have vertices."""
+MARKED_EPOCHS, MARKED_FOLDS = 8, 2
+"""Of networks with marks on EXP, which cost as much as the graphs have vertices."""
 SR25_COPIES = {"train": 8, "validation": 2, "test": 4}
 COUNTS = ("triangle", "tailed_triangle", "3_star", "4_cycle", "5_cycle", "6_cycle")
 COUNTING_EPOCHS, RANDOM_NETWORKS = 200, 10
@@ -98,8 +98,8 @@ def marked_cells() -> list[Cell]:
     plain = CONTENDERS["G2N2-3"]
     return [
         *(brec_cell(BrecSettings(contender)) for contender in (deep, sparse)),
-        *(class_cell(name, marked, *settings) for name, settings in MARKED_SETTINGS.items()),
-        sr25_cell(marked),
+        class_cell("exp", marked, MARKED_EPOCHS, MARKED_FOLDS),
+        *(calibrated_cell(name, marked) for name in ("csl", "sr25")),
         *map(layers_cell, STARTS),
         *(beyond_counting_cell(contender) for contender in (plain, marked)),
         *(
@@ -121,9 +121,7 @@ def beyond_counting_cell(
 def run_config(dataset: str, contender: Contender, **settings: Any) -> RunConfig:
     network: dict[str, Any] = {"baseline": contender.network}
     if contender.network not in BASELINES:
-        # The orbits of the graphs of CSL are all their vertices, and those of the others are small.
-        marks = "orbits" if dataset == "csl" else "all"
-        network = {"grammar": contender.network, "marks": marks}
+        network = {"grammar": contender.network}
     return RunConfig(
         dataset,
         **network,

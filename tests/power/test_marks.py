@@ -11,9 +11,9 @@ import pytest
 
 from g2n2.errors import DataError, GrammarError
 from g2n2.grammars.catalogue import find_grammar
-from g2n2.grammars.grammar import Rule
+from g2n2.grammars.grammar import Grammar, Rule
 from g2n2.graphs import Adjacency, adjacency
-from g2n2.graphs.families import rook_graph, shrikhande_graph
+from g2n2.graphs.families import cfi, rook_graph, shrikhande_graph
 from g2n2.language.evaluation import evaluate
 from g2n2.language.parsing import parse
 from g2n2.pipeline import compare
@@ -243,3 +243,12 @@ def test_brec(test: str) -> None:
     assert found is not None
     row = wl_row(found, Suite("brec", graphs, pairs))
     assert [numbers[pair.pair or 0] for pair in row.merged] == [340, 345, 350, 355, 398, 399]
+
+
+def test_a_pattern_counted_by_a_mark_is_a_matrix_to_start_from() -> None:
+    """K4 on each edge helps where K4 does, and nowhere else: CFI graphs of K3,3 have no K4."""
+    grammar = Grammar.parse(
+        "V → MV | 1; M → M⊙M | MM | diag(V) | A | C; S → 1ᵀV\nC = Σv. A⊙((Av)(Av)ᵀ)⊙(A·diag(Av)·A)"
+    )
+    assert separate(grammar, rook_graph(4), shrikhande_graph()).different
+    assert not separate(grammar, *cfi(nx.complete_bipartite_graph(3, 3))).different

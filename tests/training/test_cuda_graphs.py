@@ -285,13 +285,14 @@ def test_work_on_a_stream_of_its_own_changes_no_weight():
 
 
 @pytest.mark.gpu
-def test_dropout_is_drawn_anew_at_every_replay_and_again_with_the_same_seed():
+@pytest.mark.parametrize("options", [{}, {"grammar": "r-G_L3Σ", "marks": 2}])
+def test_dropout_and_marks_are_drawn_anew_and_again_with_the_same_seed(options):
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
     steps, seen = [STEPS[0]] * 4, []
     for _ in range(2):
-        model = network("cuda")
-        model.readout.dropout = 0.5
+        model = network("cuda", **options)
+        model.readout.dropout = 0.0 if options else 0.5
         step, _ = graphed(model, optimiser_of(model))
         torch.cuda.manual_seed(3)
         seen.append([float(step.step(i, 0.0, n)[0]) for n, i in enumerate(steps, start=1)])

@@ -468,39 +468,40 @@ def test_a_cluster_that_is_not_there_is_said_at_once(tmp_path: Path, run: Run) -
 
 
 @pytest.mark.slow
-def test_actors_of_ray_give_the_same_rows_though_one_is_killed(
-    tmp_path: Path, home: Path, run: Run
+def test_an_actor_of_ray_gives_the_same_rows_though_it_is_killed(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("ray")
-    source = many(tmp_path / "many.csv", 60)
+    monkeypatch.setenv("RAY_prestart_worker_first_driver", "0")  # no processes that stay idle
+    source = many(tmp_path / "many.csv", 30)
     with source.open("a") as file:
         file.write("bad,C1CC(\n")
     run.predict_to(source, tmp_path / "local.csv", chunk=5)
     killed: list[int] = []
 
     def progress(done: int, total: int) -> None:
-        if done >= 10 and not killed:  # a chunk of each
+        if done >= 10 and not killed:
             killed.append(kill_an_actor())
 
     def give_up(*_: object) -> None:
-        pytest.fail("Ray did not come to its end in three minutes")
+        pytest.fail("Ray did not come to its end in ten minutes")
 
     before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(180)
+    signal.alarm(600)
     try:
         made = run.predict_to(
-            source, tmp_path / "ray.csv", chunk=5, engine="ray", workers=2, progress=progress
+            source, tmp_path / "ray.csv", chunk=5, engine="ray", workers=1, progress=progress
         )
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
     assert killed
-    assert (made.rows, made.unread) == (60, 1)
+    assert (made.rows, made.unread) == (30, 1)
     assert (tmp_path / "ray.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()
 
 
 def kill_an_actor() -> int:
-    """End one process that predicts, as the system does where memory is short."""
+    """End the process that predicts, as the system does where memory is short."""
     import psutil
 
     actors = [
@@ -508,6 +509,6 @@ def kill_an_actor() -> int:
         for process in psutil.Process().children(recursive=True)
         if re.match(r"ray::ChunkActor", " ".join(process.cmdline()))
     ]
-    assert len(actors) == 2
-    actors[0].kill()
-    return actors[0].pid
+    (actor,) = actors
+    actor.kill()
+    return actor.pid

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import numpy as np
 import pytest
 
 from g2n2.data.preprocessing import UNSEEN
+from g2n2.data.reading import read_graphs
 from g2n2.errors import DataError
+from g2n2.training.config import RunConfig
 from g2n2.training.run import Run
 from g2n2.training.session import train
+from g2n2.training.setup import prepare
 
 pytest.importorskip("lightning.fabric", reason="training needs lightning")
 
@@ -134,3 +138,16 @@ def test_descriptors_are_computed_for_new_molecules(tmp_path: Path) -> None:
     listed = Run(tmp_path / "run", "cpu").predict(smiles[:5]).values
     (tmp_path / "new.csv").write_text("\n".join(["smiles", *smiles[:5]]))
     assert (run.predict(tmp_path / "new.csv").values == listed).all()
+
+
+def test_only_training_graphs_are_looked_at() -> None:
+    graphs = [nx.path_graph(4), nx.path_graph(5), nx.star_graph(9), nx.star_graph(9)]
+    for graph in graphs:
+        graph.graph["y"] = float(len(graph))
+    columns = np.array([[1.0], [3.0], [500.0], [700.0]])
+    read = replace(read_graphs(graphs), graph_features=columns, graph_names=("column a",))
+    splits = {"train": np.array([0, 1]), "validation": np.array([2]), "test": np.array([3])}
+    parts = prepare(RunConfig("own"), read, splits)
+    assert parts.preprocessing.degrees == (1, 2)
+    assert parts.graphs.node_names == ("degree 1", "degree 2", UNSEEN, "column a")
+    assert parts.graphs.select([0, 1]).node_features[:, 3].tolist() == [-1.0] * 4 + [1.0] * 5

@@ -1,7 +1,7 @@
 """Files of graphs read in chunks of records, so that memory does not grow with the file.
 
 A file is scanned before its first chunk: the scan counts the records, finds the columns and meets
-whatever makes the file unreadable. Formats that are one object (`.npz`, edge lists, TU folders) are
+whatever makes the file unreadable. Other graphs than molecules are
 read at once and given in chunks.
 """
 
@@ -12,11 +12,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from ..graphs import graph6_lines, parse_graph6
 from ..graphs.text import chemistry
-from .graph_set import GraphRecord, GraphSet, assemble
+from .graph_set import GraphSet
 from .readers import Options
 from .readers.labels import ColumnFacts, naming_column
 from .readers.molecule_files import NOT_LABELS, open_molecule_files
@@ -27,7 +26,6 @@ from .reading import read_recognised, recognise
 ROWS_AT_ONCE = 4096
 """Rows that a scan holds in memory."""
 
-Kind = Literal["molecules", "graph6", "graphs"]
 Row = tuple[str, str, Any, Sequence[str]]
 Records = Callable[[], Iterator[Row]]
 """Reads a file from its beginning: place, name, record and cells to be joined of each row."""
@@ -41,8 +39,7 @@ class Chunk:
         first: Index of the first of them in the file.
         names: The user's name of each; empty for graphs that are read already.
         places: Where each is in the file, such as `line 3`; empty for graphs read already.
-        records: A SMILES, a molecule of an SDF or XYZ file, or graph6, for each; or the graphs.
-        kind: What the records are.
+        records: A SMILES, or a molecule of an SDF or XYZ file, for each; or the graphs.
         name: What the set is called.
         joined: The cells of each in the columns to be joined.
     """
@@ -51,7 +48,6 @@ class Chunk:
     names: tuple[str, ...]
     places: tuple[str, ...]
     records: tuple[Any, ...] | GraphSet
-    kind: Kind
     name: str
     joined: tuple[Sequence[str], ...] = ()
 
@@ -76,7 +72,6 @@ class GraphStream:
     total: int
     options: Options
     repeated: str | None
-    _kind: Kind
     _records: Records | GraphSet
 
     @property
@@ -89,7 +84,7 @@ class GraphStream:
         """Graphs that are in memory."""
         counts = Counter(name for name in graphs.source.get("record_ids", ()) if name)
         repeated = next((name for name, count in counts.items() if count > 1), None)
-        return cls(graphs.name, label, len(graphs), options, repeated, "graphs", graphs)
+        return cls(graphs.name, label, len(graphs), options, repeated, graphs)
 
     def chunks(self, size: int, start: int = 0) -> Iterator[Chunk]:
         """The records from index `start` on, `size` at a time."""
@@ -97,12 +92,12 @@ class GraphStream:
             if self._records.source.get("unread"):
                 size = len(self._records)  # their rows are among those of all the others
             for number, block in enumerate(self._records.blocks(size, start)):
-                yield Chunk(start + number * size, (), (), block, self._kind, self.name)
+                yield Chunk(start + number * size, (), (), block, self.name)
             return
         records = islice(self._records(), start, None)
         while rows := list(islice(records, size)):
             places, names, items, joined = zip(*rows, strict=True)
-            yield Chunk(start, names, places, items, self._kind, self.name, joined)
+            yield Chunk(start, names, places, items, self.name, joined)
             start += len(rows)
 
 
@@ -120,8 +115,6 @@ def open_stream(source: str | Path, options: Options) -> GraphStream:
             return _table_stream(path, label, options)
         if what == "molecule files":
             return _molecule_stream(open_molecule_files(path), path, label, options, NOT_LABELS)
-        if what == "graph6":
-            return _graph6_stream(path, label, options)
     return GraphStream.of_graphs(read_recognised(path, read, options), label, options)
 
 
@@ -133,10 +126,6 @@ def read_chunk(chunk: Chunk, options: Options) -> GraphSet:
     """
     if isinstance(chunk.records, GraphSet):
         return chunk.records
-    if chunk.kind == "graph6":
-        pairs = zip(chunk.records, chunk.places, strict=True)
-        graphs = [GraphRecord.of_matrix(parse_graph6(text, place)) for text, place in pairs]
-        return assemble(graphs, name=chunk.name, ids=chunk.names, source={"format": "graph6"})
     parsed = parse_records(chunk.records, options, chunk.joined)
     return parsed.graph_set(
         options,
@@ -145,18 +134,6 @@ def read_chunk(chunk: Chunk, options: Options) -> GraphSet:
         ids=[chunk.names[row] for row in parsed.rows],
         notes=fragment_notes(parsed.fragmented, options.largest),
     )
-
-
-def _graph6_stream(path: Path, label: str, options: Options) -> GraphStream:
-    def records() -> Iterator[Row]:
-        for number, (line, text) in enumerate(graph6_lines(path)):
-            yield f"{path}:{line}", str(number), text, ()
-
-    total = 0
-    for place, _, text, _ in records():
-        parse_graph6(text, place)
-        total += 1
-    return GraphStream(options.set_name(path), label, total, options, None, "graph6", records)
 
 
 def _table_stream(path: Path, label: str, options: Options) -> GraphStream:
@@ -221,4 +198,4 @@ def _molecule_stream(
     if column is not None and (twice := facts[column].repeated_hashes):
         repeated = next((name for _, name, *_ in records() if name and hash(name) in twice), None)
     name = options.set_name(path)
-    return GraphStream(name, label, total, options, repeated, "molecules", records)
+    return GraphStream(name, label, total, options, repeated, records)
