@@ -61,6 +61,10 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
             "g2n2 predict runs/molecules-logp-001 new.csv --out predictions.csv",
             "g2n2 predict qm9 --smiles CCO",
         ),
+        "explain": (
+            "g2n2 explain qm9 --smiles CCO --target mu --check 3",
+            "g2n2 explain runs/molecules-logp-001 new.csv --out why.svg --check 3",
+        ),
         "evaluate": (
             "g2n2 evaluate runs/molecules-logp-001",
             "g2n2 evaluate runs/molecules-logp-001 --on validation --out validation.csv",
@@ -86,6 +90,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "compile_commands": ("compile", "trace", "formula"),
     "train_commands": ("train", "sweep"),
     "run_commands": ("evaluate", "predict", "datasets"),
+    "explain_commands": ("explain",),
     "term_commands": ("eval", "equal"),
     "grammar_commands": ("grammars", "words", "tree"),
     "doctor_commands": ("doctor",),

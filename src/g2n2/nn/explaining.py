@@ -9,7 +9,7 @@ the variance on these graphs, no more: on others the network may follow other wo
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,13 +26,15 @@ from ..language.evaluation import FUNCTION_VALUES, evaluate
 from ..language.patterns import Assumption
 from ..language.printing import to_text
 from ..language.sorts import M, S, Sort, V
-from ..language.terms import IDENTITY, ONE, Term, apply
+from ..language.terms import IDENTITY, ONE, Apply, Leaf, Term, apply
 from .model import GrammarGNN
 
 Numbers = npt.NDArray[np.float64]
 
 RELU = {"f": FUNCTION_VALUES["relu"]}
 """What networks take for the f of a fragment."""
+FEATURE_SIZE = 4
+"""Operations of a word that is tried with features too."""
 SHUFFLES = 20
 """How often the outputs are shuffled to see what a word explains by chance."""
 NEGLIGIBLE = 1e-6
@@ -101,6 +103,7 @@ def explain(
     size: int = 6,
     top: int = 5,
     limit: int = 300,
+    features: Sequence[str] = (),
 ) -> Explanation:
     """The words with the largest share of the output's variance on the given graphs.
 
@@ -119,6 +122,8 @@ def explain(
         size: The most operations a word may apply.
         top: The most words for each output.
         limit: The most words to try.
+        features: Names of the node features, to try words that have a feature `x[name]` in the
+            place of one 1 too.
 
     Raises:
         DataError: They are no graphs, there are fewer than two values, so that nothing varies, or
@@ -132,7 +137,7 @@ def explain(
     outputs = np.concatenate([_real(results[b], mask, sort) for b, mask in enumerate(batch.mask)])
     if len(outputs) < 2:
         raise DataError("one value has no variance to share out: give more graphs")
-    words, columns, notes = _tried(model, batch, sort, size, limit)
+    words, columns, notes = _tried(model, batch, sort, size, limit, features)
     if not words:
         raise DataError(f"no word of {size} operations or fewer to try: raise size or limit")
     return Explanation(
@@ -161,15 +166,29 @@ def _batch(graphs: Any) -> GraphBatch:
 
 
 def _tried(
-    model: GrammarGNN, batch: GraphBatch, sort: Sort, size: int, limit: int
+    model: GrammarGNN,
+    batch: GraphBatch,
+    sort: Sort,
+    size: int,
+    limit: int,
+    features: Sequence[str],
 ) -> tuple[list[Term], Numbers, list[str]]:
     """The words, the value of each on every entry of every graph, and what is left out."""
     notes = []
     if model.plan.inputs.node_features or model.plan.inputs.edge_features:
-        notes.append("Words are of A alone: what the output owes to features is not explained.")
-    places = _places(model, batch)
+        of, owed = ("A", "features") if not features else ("A and x", "other features")
+        notes.append(f"Words are of {of} alone: what the output owes to {owed} is not explained.")
+    places = _places(model, batch, features)
     formulas, words, rows = _formulas(model), [], []
-    for word in (*formulas, *_words(model, sort, size, limit, batch.directed)):
+    plain = list(_words(model, sort, size, limit, batch.directed))
+    with_features = [
+        variant
+        for name in features
+        for word in plain
+        if word.operations <= FEATURE_SIZE
+        for variant in _with_feature(word, Leaf(f"x[{name}]", V))
+    ]
+    for word in (*formulas, *plain, *with_features):
         try:
             values = np.concatenate([evaluate(word, *place, RELU).ravel() for place in places])
         except DataError:  # only a formula names features
@@ -182,16 +201,32 @@ def _tried(
 
 
 @torch.no_grad()
-def _places(model: GrammarGNN, batch: GraphBatch) -> list[tuple[Numbers, dict[str, Numbers]]]:
-    """A and the supports of each graph, as the evaluation of terms takes them."""
-    constants = model.constants(batch.adjacency, batch.mask)
+def _places(
+    model: GrammarGNN, batch: GraphBatch, features: Sequence[str]
+) -> list[tuple[Numbers, dict[str, Numbers]]]:
+    """A, the supports and the features of each graph, as the evaluation of terms takes them."""
+    constants = model.constants(batch.adjacency, batch.mask, batch.designed)
     named = ("A", *model.undefined, *model.defined)
     places = []
     for b, mask in enumerate(batch.mask):
         n = int(mask.sum())
         values = {name: _real(constants[name][b], mask, M).reshape(n, n) for name in named}
+        if features:
+            columns = _real(batch.nodes[b], mask, V)
+            values |= {f"x[{name}]": columns[:, [k]] for k, name in enumerate(features)}
         places.append((values.pop("A"), values))
     return places
+
+
+def _with_feature(term: Term, feature: Leaf) -> Iterator[Term]:
+    """The word with a feature in the place of one of its 1, for each of them."""
+    if term == ONE:
+        yield feature
+    elif isinstance(term, Apply) and not term.function:
+        for place, argument in enumerate(term.args):
+            for variant in _with_feature(argument, feature):
+                args = (*term.args[:place], variant, *term.args[place + 1 :])
+                yield Apply(term.op, args, term.sort)
 
 
 def _formulas(model: GrammarGNN) -> list[Term]:

@@ -216,17 +216,25 @@ class Run:
         Raises:
             DataError: It cannot be read, or its features are not those of the training graphs.
         """
-        if isinstance(source, GraphSet):
-            graphs = source
-        elif isinstance(source, str | Path):
-            reading = self._reading(source, options, targets)
-            graphs = read_source(str(source), self.config.data, reading)
-        else:
-            graphs = self._read_list(source, options)
+        graphs = self.read(source, options, targets)
         parts = self.parts_of(graphs)
         if targets:
             self._refuse_unknown(parts.graphs, graphs.name)
         return self.outcome(parts, np.arange(len(graphs)), interval)
+
+    def read(
+        self,
+        source: str | Path | GraphSet | Iterable[Any],
+        options: Mapping[str, Any] | None = None,
+        targets: bool = False,
+    ) -> GraphSet:
+        """New graphs, read with the options of training; the arguments are those of `predict`."""
+        if isinstance(source, GraphSet):
+            return source
+        if isinstance(source, str | Path):
+            reading = self._reading(source, options, targets)
+            return read_source(str(source), self.config.data, reading)
+        return self._read_list(source, options)
 
     def parts_of(self, graphs: GraphSet) -> Parts:
         """New graphs as the network reads them; a DataError if their features do not match."""

@@ -308,6 +308,37 @@ def _graph(molecule: Molecule, labelled: bool) -> tuple[GraphRecord, frozenset[s
     return graph, frozenset(symbols)
 
 
+def molecule_of(graphs: GraphSet, number: int) -> Molecule:
+    """An RDKit molecule of a graph with the features above, atoms in the graph's order, to draw."""
+    names = graphs.node_names
+    span = slice(*graphs.node_offsets[number : number + 2])
+    edges = slice(*graphs.edge_offsets[number : number + 2])
+    rows, orders = graphs.node_features[span], graphs.edge_features[edges]
+    with chemistry() as chem:
+        types = (*(getattr(chem.BondType, name) for name in ("SINGLE", "DOUBLE", "TRIPLE")),)
+        made = chem.RWMol()
+        column = [names.index(name) for name in (*ELEMENTS, OTHER_ELEMENT)]
+        symbols = [(*ELEMENTS, "*")[k] for k in rows[:, column].argmax(1).tolist()]
+        for symbol, row in zip(symbols, rows, strict=True):
+            atom = chem.Atom(symbol)
+            atom.SetFormalCharge(int(row[names.index("formal charge")]))
+            atom.SetIsAromatic(bool(row[names.index("aromatic")]))
+            atom.SetNoImplicit(True)
+            atom.SetNumExplicitHs(int(row[names.index("hydrogens")]))
+            made.AddAtom(atom)
+        for (i, j), order in zip(graphs.edges[:, edges].T.tolist(), orders, strict=True):
+            if i < j:
+                kind = int(order[:4].argmax()) if order[:4].any() else 0
+                made.AddBond(i, j, (*types, chem.BondType.AROMATIC)[kind])
+                made.GetBondBetweenAtoms(i, j).SetIsAromatic(kind == 3)
+                for one, other in ((i, j), (j, i)):  # a hydrogen that is an atom is no label
+                    atom = made.GetAtomWithIdx(one)
+                    atom.SetNumExplicitHs(atom.GetNumExplicitHs() - (symbols[other] == "H"))
+        made.UpdatePropertyCache(strict=False)
+        chem.FastFindRings(made)
+        return made.GetMol()
+
+
 def fragment_notes(count: int, largest: bool) -> list[str]:
     """A note if some molecules, `count` of them, have several fragments."""
     if not count:

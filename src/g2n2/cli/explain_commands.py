@@ -1,0 +1,188 @@
+"""explain: what the atoms and bonds, or nodes and edges, of a graph add to a prediction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..atomic_files import check_output, replace_file
+from ..described import counted, shown_number
+from ..errors import DataError
+from . import show
+from .options import OptionList, parsed_options
+
+if TYPE_CHECKING:
+    from ..data.graph_set import GraphSet
+    from ..training.explain_run import GraphContributions
+    from ..training.run import Run as TrainedRun
+
+SHOWN = 3
+"""Contributions of a graph on the screen."""
+REFERENCE = 100
+"""Held-out graphs that give the average node and the values of words."""
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(explain)
+
+
+def explain(
+    run: Annotated[Path, typer.Argument(help="A run folder, or qm9.")],
+    file: Annotated[str | None, typer.Argument(help="Graphs in a format g2n2 train reads.")] = None,
+    smiles: Annotated[
+        list[str] | None, typer.Option(help="A molecule, such as CCO; repeat for several.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="What to explain, if the run predicts several.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A drawing (.svg) of molecules, or a table (.csv). [explanation.*]"),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many graphs.")] = 24,
+    check: Annotated[
+        int, typer.Option(min=0, max=1000, help="Held-out graphs to check on; 0 for none.")
+    ] = 20,
+    words: Annotated[int, typer.Option(min=0, max=20, help="Words that are named.")] = 3,
+    option: OptionList = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """What each atom and bond adds to a prediction, drawn on the molecule, and checked.
+
+    Contributions compare with an average atom and bond. The check hides atoms one by one.
+    """
+    from ..training.explain_run import Explainer, held_out, target_index
+    from ..training.run import Run as TrainedRun
+
+    trained = TrainedRun(run, device)
+    column = trained.task.columns[target_index(trained, target)]
+    graphs = _graphs(trained, file, smiles, option, limit)
+    drawn = smiles_of(graphs) is not None
+    out = out or Path(f"explanation.{'svg' if drawn else 'csv'}")
+    if out.suffix not in (".svg", ".csv"):
+        raise DataError(f"--out {out}: end the name in .svg (a drawing) or .csv (a table)")
+    if out.suffix == ".svg" and not drawn:
+        raise DataError("only molecules are drawn: end the name of --out in .csv")
+    check_output(out)
+    try:
+        reference = held_out(trained, max(check, REFERENCE))
+    except DataError as fault:
+        typer.echo(f"note: no check on held-out graphs ({fault})", err=True)
+        reference, check = graphs, 0
+    explainer = Explainer(trained, target, reference)
+    explained = explainer.graphs(graphs)
+    unit = column.unit if trained.task.kind == "regression" else ""
+    for number, one in enumerate(explained):
+        label = smiles[int(one.id)] if smiles else one.id  # as the user wrote it
+        show.say(f"{label}: {column.name} {_text(one.value)} {unit}".rstrip())
+        parts = sorted(labelled(graphs, number, one), key=lambda part: -abs(part[1]))
+        for part, value in parts[:SHOWN]:
+            show.say(f"  {_text(value, sign=True):>10}  {part}")
+    if out.suffix == ".svg":
+        text = drawing(graphs, explained, column.name, unit)
+    else:
+        text = table(graphs, explained)
+    replace_file(out, text.encode(), shared=True)
+    show.say(f"\n{counted(len(explained), 'graph')} in {out}")
+    if check:
+        chosen = reference.select(list(range(min(check, len(reference)))))
+        show.say(str(explainer.agreement(chosen)))
+    if words and (found := explainer.words(reference, words)) is not None:
+        (output,) = found.outputs
+        show.say(f"words {column.name} follows on {counted(len(reference), 'held-out graph')}:")
+        for word in output.words:
+            show.say(f"  {word.share:6.1%}  {word.word}")
+        rest = max(0.0, 1.0 - output.total)
+        show.say(f"  {rest:6.1%}  not explained; one word by chance: {output.chance:.1%}")
+
+
+def _graphs(
+    trained: TrainedRun,
+    file: str | None,
+    smiles: list[str] | None,
+    option: list[str] | None,
+    limit: int,
+) -> GraphSet:
+    """The graphs to explain."""
+    from ..data.reading import SMILES
+
+    if (file is None) == (not smiles):
+        raise DataError("say what to explain: g2n2 explain RUN FILE, or --smiles CCO")
+    options = parsed_options(option)
+    if smiles:
+        graphs = trained.read([f"{SMILES}{text}" for text in smiles], options)
+    else:
+        graphs = trained.read(str(file), options)
+    for sentence in graphs.notes:
+        typer.echo(f"note: {sentence}", err=True)
+    if len(graphs) > limit:
+        typer.echo(f"note: the first {limit} of {len(graphs):,} graphs; see --limit", err=True)
+    return graphs.select(list(range(min(limit, len(graphs)))))
+
+
+def smiles_of(graphs: GraphSet) -> tuple[str, ...] | None:
+    """The SMILES of molecules, if their reader knows them."""
+    smiles: tuple[str, ...] | None = graphs.source.get("smiles")
+    return smiles if smiles is not None and len(smiles) == len(graphs) else None
+
+
+def labelled(graphs: GraphSet, number: int, one: GraphContributions) -> list[tuple[str, float]]:
+    """Atoms and bonds, or nodes and edges, with what they add."""
+    names = _symbols(graphs, number)
+    atom, bond = ("atom", "bond") if names else ("node", "edge")
+    nodes = [(f"{atom} {_named(names, k)}", float(x)) for k, x in enumerate(one.nodes)]
+    ends = one.ends.T.tolist()
+    joined = [f"{bond} {_named(names, a)}–{_named(names, b)}" for a, b in ends]
+    return [*nodes, *zip(joined, map(float, one.edges), strict=True)]
+
+
+def _named(names: list[str], index: int) -> str:
+    return f"{names[index]}{index}" if names else str(index)
+
+
+def _symbols(graphs: GraphSet, number: int) -> list[str]:
+    """The element of each atom, by its columns; empty if the graphs are no molecules."""
+    from ..data.readers.molecules import ELEMENTS, OTHER_ELEMENT
+
+    known = [name for name in (*ELEMENTS, OTHER_ELEMENT) if name in graphs.node_names]
+    if "C" not in known:
+        return []
+    columns = [graphs.node_names.index(name) for name in known]
+    rows = graphs.node_features[slice(*graphs.node_offsets[number : number + 2])][:, columns]
+    return [known[k].replace(OTHER_ELEMENT, "X") for k in rows.argmax(1).tolist()]
+
+
+def drawing(graphs: GraphSet, explained: list[GraphContributions], name: str, unit: str) -> str:
+    """The molecules as SVG."""
+    from ..data.readers.molecules import molecule_of
+    from ..graphs.molecule_svg import ColouredMolecule, draw_molecules
+
+    coloured = []
+    for number, one in enumerate(explained):
+        bonds = {(a, b): float(x) for (a, b), x in zip(one.ends.T.tolist(), one.edges, strict=True)}
+        text = f"{name} {_text(one.value)} {unit}".rstrip()
+        molecule = molecule_of(graphs, number)
+        coloured.append(ColouredMolecule(molecule, one.nodes, bonds, text))
+    return draw_molecules(coloured)
+
+
+def table(graphs: GraphSet, explained: list[GraphContributions]) -> str:
+    """CSV: a row for each node and edge."""
+    from ..training.evaluate import csv_lines
+
+    rows: list[dict[str, Any]] = []
+    for number, one in enumerate(explained):
+        names = _symbols(graphs, number)
+        for k, value in enumerate(one.nodes.tolist()):
+            element = {"element": names[k]} if names else {}
+            rows.append({"id": one.id, "node": k, **element, "contribution": value})
+        for (a, b), value in zip(one.ends.T.tolist(), one.edges.tolist(), strict=True):
+            rows.append({"id": one.id, "source": a, "target": b, "contribution": value})
+    columns = ["id", "node", "element", "source", "target", "contribution"]
+    return csv_lines(rows, columns, header=True).decode()
+
+
+def _text(value: float, sign: bool = False) -> str:
+    return shown_number(f"{value:+.3g}" if sign else f"{value:.5g}")
