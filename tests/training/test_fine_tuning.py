@@ -141,7 +141,7 @@ def test_what_cannot_be_started_from_is_refused(trained: Run, tmp_path: Path) ->
     with pytest.raises(DataError, match="leave out width, or train from the beginning"):
         start.settings(start_config(trained, width=9))
     with pytest.raises(DataError, match="freeze keeps layers of the network to start from"):
-        RunConfig("x", freeze=1).checked()
+        train_config(RunConfig("x", freeze=1), tmp_path / "run")
     with pytest.raises(DataError, match="freeze is 3, and the network has 2 layers"):
         train_config(start_config(trained, freeze=3), tmp_path / "run", graphs=small_set())
     shutil.copy(trained.folder / "best.safetensors", tmp_path / "bare.safetensors")

@@ -288,8 +288,6 @@ class RunConfig:
                 )
         if self.decay and recipe.optimiser != "adamw":
             raise DataError(f"the recipe {recipe.name!r} has no weight decay; leave decay out")
-        if self.freeze and not self.start:
-            raise DataError("freeze keeps layers of the network to start from: name one (--from)")
         for name, choices in CHOICES.items():
             old = POOLINGS if name == "readout" else ()
             if settings[name] not in (*choices, *old) and settings[name] is not None:

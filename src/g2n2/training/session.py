@@ -276,6 +276,8 @@ class _Session:
             changeable = {name: getattr(config, name) for name in CHANGEABLE}
             config = replace(RunFolder(folder).config(), **changeable)
         start: Start | None = None
+        if config.freeze and not config.start:
+            raise DataError("freeze keeps layers of the network to start from: name one (--from)")
         if config.start and not self.resume:
             from . import fine_tuning
 
