@@ -209,16 +209,14 @@ def _resumed(
     )
 
 
-FREE = ("device", "devices", "minutes")
-"""Settings that may change where a run is taken up again."""
-
-
 def _refuse_beside_resume(
     settings: dict[str, Any], options: dict[str, Any], out: Path | None, config: Path | None
 ) -> None:
+    from ..training.config import CHANGEABLE
+
     given = [name for name, value in settings.items() if value not in (None, (), [])]
     given += [*options, *(["out"] if out else []), *(["config"] if config else [])]
-    if others := [name for name in given if name not in FREE]:
+    if others := [name for name in given if name not in CHANGEABLE]:
         raise DataError(
             f"--resume goes on with the settings of the run; leave out {', '.join(others)} "
             "(only --device, --devices and --minutes may change)"

@@ -52,8 +52,10 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "precision": ("32", "tf32", "bf16", "64"),
 }
 SMALLEST_BATCH = 8
+CHANGEABLE = ("device", "devices", "minutes")
+"""Settings a user may change when a run is resumed."""
 FREE = ("data", "minutes", "device", "devices", "threads", "checkpoint_seconds")
-"""Settings that may change when a run is resumed."""
+"""Settings that may differ between a run and its checkpoint."""
 
 
 @dataclass(frozen=True)

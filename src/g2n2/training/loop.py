@@ -21,7 +21,7 @@ from ..errors import DataError, TrainingError
 from .checkpoint import Progress, save_checkpoint
 from .config import FREE, RunConfig, upgraded
 from .cuda_graphs import Recorded, record_steps
-from .evaluate import predict
+from .evaluate import Outcome, predict
 from .optimiser import Average, cosine_rate, make_optimiser, plateau_rate
 from .plots import TensorBoardCurves
 from .processes import Interruption, Processes
@@ -199,18 +199,10 @@ class Loop:
             "rate": self.rate,
             "seconds": progress.seconds,
         }
-        begin, validation = time.monotonic(), parts.splits["validation"]
+        begin = time.monotonic()
         with self.average.applied():
-            outcome = predict(
-                self.model,
-                parts,
-                self.stepper.store,
-                validation,
-                self.fabric,
-                self.stepper.recorded,
-                self.config.precision == "bf16",
-            )
-            each = (time.monotonic() - begin) / len(validation)
+            outcome = self.predict("validation", self.model)
+            each = (time.monotonic() - begin) / len(parts.splits["validation"])
             self.ending = each * sum(map(len, parts.splits.values()))
             scores = metrics(self.task, outcome.predicted, outcome.targets)
             row |= {f"validation {name}": value for name, value in scores["all"].items()}
@@ -219,6 +211,12 @@ class Loop:
             with self.processes.all_or_none():
                 if best == progress.epoch and self.curves is not None:
                     self.files.save_best(self.model)
+
+    def predict(self, part: str, model: nn.Module) -> Outcome:
+        """Predictions of a network for the graphs of a part, shared by all processes."""
+        recorded, half = self.stepper.recorded, self.config.precision == "bf16"
+        indices = self.parts.splits[part]
+        return predict(model, self.parts, self.stepper.store, indices, self.fabric, recorded, half)
 
     def _settle(self) -> None:
         """Add the losses one by one: their sum does not depend on how often this is called."""

@@ -21,10 +21,18 @@ from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..ops.precision import float32_products
 from .calibration import Calibration, Reliability
 from .checkpoint import load_checkpoint
-from .config import RunConfig, first_process, new_run_folder, rooted, rules_of, with_rules
+from .config import (
+    CHANGEABLE,
+    RunConfig,
+    first_process,
+    new_run_folder,
+    rooted,
+    rules_of,
+    with_rules,
+)
 from .cuda_graphs import Recorded
 from .display import Display
-from .evaluate import constant_guess, predict, write_rows
+from .evaluate import constant_guess, write_rows
 from .loop import Loop
 from .loop import Watch as Watch
 from .plots import TensorBoardCurves, draw
@@ -265,7 +273,7 @@ class _Session:
 
     def run(self, config: RunConfig, folder: str | Path) -> Result:
         if self.resume:
-            changeable = {name: getattr(config, name) for name in ("device", "devices", "minutes")}
+            changeable = {name: getattr(config, name) for name in CHANGEABLE}
             config = replace(RunFolder(folder).config(), **changeable)
         start: Start | None = None
         if config.start and not self.resume:
@@ -375,13 +383,7 @@ class _Session:
         course = (progress.history, best_epoch, (progress.epoch, loop.recipe.epochs))
         loop.fabric.barrier()
         model = files.load_best(loop.config, parts).to(loop.fabric.device)
-        recorded, half = loop.stepper.recorded, loop.config.precision == "bf16"
-        train, validation, test = (
-            predict(
-                model, parts, loop.stepper.store, parts.splits[part], loop.fabric, recorded, half
-            )
-            for part in PARTS
-        )
+        train, validation, test = (loop.predict(part, model) for part in PARTS)
         distances = reads_positions(loop.config, parts.graphs)
         calibration = Calibration.fit(parts, train, validation, distances=distances)
         test = replace(test, calibration=calibration)
