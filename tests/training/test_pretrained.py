@@ -14,6 +14,7 @@ from g2n2.data.qm9 import build_qm9
 from g2n2.errors import DataError
 from g2n2.training import pretrained as shipped
 from g2n2.training.config import RunConfig
+from g2n2.training.fine_tuning import Start
 from g2n2.training.run import Run
 from g2n2.training.session import train_config
 from g2n2_paper.ship import ship
@@ -99,6 +100,14 @@ def test_stereo_changes_nothing(networks: Path) -> None:
     run = g2n2.pretrained("qm9")
     one, other, flat = run.predict(["C[C@H](O)F", "C[C@@H](O)F", "CC(O)F"]).predicted
     np.testing.assert_allclose([one, other], [flat, flat], rtol=1e-5)
+
+
+def test_fine_tuning_reads_molecules_as_the_network_does(networks: Path) -> None:
+    start = Start.find("qm9")
+    assert start.settings(RunConfig("mine.csv.gz")).options == {"hydrogens": True}
+    assert start.settings(RunConfig("mine.sdf")).options == {}
+    chosen = RunConfig("mine.csv", options={"hydrogens": False})
+    assert start.settings(chosen).options == {"hydrogens": False}
 
 
 def test_altered_weights_are_refused(networks: Path) -> None:

@@ -48,6 +48,9 @@ NETWORK = (
 )
 """Settings that the network to start from decides."""
 
+TABLES = (".csv", ".tsv", ".txt", ".smi", ".smiles")
+"""Of SMILES: there hydrogens are nodes if they were in the training of the network."""
+
 Channel = tuple[str, ...]
 
 
@@ -101,6 +104,9 @@ class Start:
             )
         if self.run is not None and self.run.files.data("positions"):
             own["distance"] = self.run.config.effective_recipe().distance
+        if self.run is not None and config.dataset.lower().removesuffix(".gz").endswith(TABLES):
+            hydrogens = self.run.reading_of_training.get("hydrogens", False)
+            own["options"] = {**({"hydrogens": True} if hydrogens else {}), **config.options}
         return replace(config, **own)
 
     def network(self, config: RunConfig, parts: Parts) -> tuple[GrammarGNN, list[str]]:

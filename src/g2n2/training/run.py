@@ -313,7 +313,7 @@ class Run:
             raise DataError(f"{what} has no value of {names} to compare with")
 
     @cached_property
-    def _reading_of_training(self) -> dict[str, Any]:
+    def reading_of_training(self) -> dict[str, Any]:
         """The options that give new graphs the features of training; some sets name their own."""
         made = self.files.read_json("data.json").get("source", {})
         own = {name: made[name] for name in ("hydrogens", "stereo") if name in made}
@@ -325,7 +325,7 @@ class Run:
         self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
     ) -> dict[str, Any]:
         """Options of reading: by default those of the training file."""
-        carried = self._reading_of_training
+        carried = self.reading_of_training
         if not os.path.exists(source):
             carried = dict(self.config.options)  # a data set by name: its own options hold
         wanted = tuple(column.name for column in self.task.columns) if targets else ()
@@ -336,7 +336,7 @@ class Run:
         items = source if hasattr(source, "edge_index") else list(source)
         molecules = self.files.data("node_names")[: len(ATOM_FEATURES)] == list(ATOM_FEATURES)
         if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
-            reading = {**self._reading_of_training, **(options or {})}
+            reading = {**self.reading_of_training, **(options or {})}
             if odd := [name for name in options or () if name not in SMILES_OPTIONS]:
                 raise DataError(
                     f"the option {odd[0]!r} says nothing about a list of SMILES; "
