@@ -393,7 +393,7 @@ def test_networks_that_pool_otherwise_are_bounded_and_say_how_they_pool() -> Non
     said = network_part("GNNML1", preset="paper", readout="pooled-only", pooling="mean", layers=4)
     assert "read-out 1ᵀV_c with mean in place of sums" in said
     assert "exactly what the words" not in said
-    assert "an upper bound of it agrees with 1-WL on pairs of equal size" in said
+    assert "an upper bound of it tells apart what 1-WL does on pairs of equal size" in said
 
 
 def test_a_layer_that_is_no_round_is_placed_by_theorems_alone() -> None:

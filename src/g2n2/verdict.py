@@ -294,7 +294,7 @@ def _network_placed(
     agreement = "agrees with it" if upper.holds else f"tells apart what {test.name} does"
     seen = {
         "exactly": f"tested: {agreement} on {pairs}",
-        "from above": f"tested: an upper bound of it agrees with {test.name} on {pairs}",
+        "from above": f"tested: an upper bound of it tells apart what {test.name} does on {pairs}",
         "not at all": "at least: open, not tested",
     }[describes]
     return bounded_statement(about, test.name, upper, below or Bound(None, seen))

@@ -21,7 +21,7 @@ from g2n2.cli.compile_commands import compile_grammar
 GROUP = typer.main.get_command(cli.app)
 COMMANDS = {name: GROUP.get_command(None, name).callback for name in GROUP.list_commands(None)}
 EXAMPLES = {name: lines for group in GROUPS.values() for name, lines in group.items()}
-TRAINING = ("train", "predict", "evaluate", "sweep", "demo", "bench", "derive", "check")
+TRAINING = ("train", "predict", "evaluate", "explain", "sweep", "demo", "bench", "derive", "check")
 SMILES = ["C" * k + end for k in range(1, 9) for end in ("", "O", "N", "C(=O)O")]
 SWEEP = 'dataset = "molecules.csv"\ntarget = ["logp"]\nepochs = 1\n[sweep]\nwidth = [4, 8]\n'
 
@@ -72,7 +72,17 @@ def test_the_examples_that_prove_and_train_run_in_their_order(tmp_path, monkeypa
     (tmp_path / "new.csv").write_text("id,smiles\na,CCO\nb,CCCN\n")
     (tmp_path / "sweep.toml").write_text(SWEEP)
     monkeypatch.chdir(tmp_path)
-    for name in ("derive", "check", "train", "predict", "evaluate", "sweep", "demo", "bench"):
+    for name in (
+        "derive",
+        "check",
+        "train",
+        "predict",
+        "evaluate",
+        "explain",
+        "sweep",
+        "demo",
+        "bench",
+    ):
         for line in EXAMPLES[name]:
             _run(line)
     assert (tmp_path / "predictions.csv").is_file()

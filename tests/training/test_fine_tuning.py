@@ -67,6 +67,8 @@ def test_before_the_first_step_it_predicts_what_the_trained_network_does(trained
     expected = trained.predict(graphs.select(np.arange(0, len(graphs), 2))).predicted[:, 1:]
     assert outputs(model, config, parts) == pytest.approx(expected, rel=1e-4, abs=1e-5)
     assert "new" in " ".join(sentences)
+    with pytest.raises(DataError, match="freeze would keep their weights at 0"):
+        start.network(replace(config, freeze=1), parts)
 
 
 def test_frozen_layers_stay_and_the_others_learn(trained: Run, tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ class _GraphNorm(torch.autograd.Function):
         wide = torch.promote_types(x.dtype, torch.float32)
         squares = torch.linalg.vector_norm(x, dim=1, keepdim=True, dtype=wide).square_()
         mean = _means(squares.div_(x.shape[1]), packing, kernels, torch.inf)
-        scale = mean.add_(eps).rsqrt_().to(x.dtype)  # 0 in the tail
+        scale = (mean + eps).rsqrt_().to(x.dtype)  # 0 in the tail; means may share memory
         ctx.save_for_backward(x, gain, scale)
         ctx.packing, ctx.kernels = packing, kernels
         value: Tensor = x * scale

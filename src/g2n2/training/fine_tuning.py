@@ -130,6 +130,12 @@ class Start:
         if mine != theirs or options["directed"] != source.options["directed"]:
             weights |= self._embeddings(model, mine, theirs)
             new = [name for what in ("X", "E") for name in mine[what] if name not in theirs[what]]
+            if new and config.freeze:
+                raise DataError(
+                    f"{self.name} does not know the input columns "
+                    f"{', '.join(name[-1] for name in new)}, and freeze would keep their weights "
+                    "at 0: leave out freeze, or these columns"
+                )
             sentences.append(
                 f"Input columns {self.name} does not know start with weight 0: "
                 f"{', '.join(name[-1] for name in new)}."
