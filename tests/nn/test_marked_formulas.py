@@ -115,6 +115,8 @@ def test_eight_cycles_of_a_network_against_networkx() -> None:
         ("r-G_L3Σ", K4, {"preset": "modern"}, 'preset="paper"'),
         ("r-G_L3Σ", f"({K4})×({K4})", {}, "does more with a sum over marks"),
         ("r-G_L3Σ", "Σu. Σv. uᵀAv", {}, "one mark"),
+        ("r-G_L3Σ", "1ᵀAv", {}, "v has no value"),
+        ("r-G_L3Σ", "Σu. uᵀAv", {}, "v has no value"),
         ("r-G_L1ΣΣ", "Σv. 1ᵀAv", {}, "has 2 marks"),
     ],
 )

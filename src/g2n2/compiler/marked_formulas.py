@@ -56,12 +56,15 @@ def _summed(sentence: Term, mark: str) -> Term:
                 f"{to_text(sentence)} is written into networks with one mark, whose sum is that of "
                 "a number: write it as a combination of sentences Σv. e"
             )
+        if sentence.mark != mark:
+            _refuse_free(mark, sentence.body)
         return inner
     if _has_sums(sentence):
         raise LoweringError(
             f"{to_text(sentence)} does more with a sum over marks than add it up, and a network "
             "sums over its mark last: write a combination of sentences Σv. e"
         )
+    _refuse_free(mark, sentence)
     whole = written_out(sentence)
     if isinstance(whole, Apply) and whole.op == "trace":
         return joined("matmul", (apply("transpose", column), whole.args[0], column))
@@ -72,6 +75,13 @@ def _summed(sentence: Term, mark: str) -> Term:
         f"{to_text(sentence)} is no sum over nodes, as those over a mark are; write it as one, "
         "such as 1ᵀA1"
     )
+
+
+def _refuse_free(mark: str, term: Term) -> None:
+    if Leaf(mark, V) in subterms(term):
+        raise LoweringError(
+            f"{mark} has no value in {to_text(term)}: write Σ{mark}. in front to sum over it"
+        )
 
 
 def _has_sums(term: Term) -> bool:
