@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from g2n2 import GrammarGNN, GraphBatch
 from g2n2.nn.contributions import (
-    Average,
+    AverageInput,
     hiding_effects,
     integrated_gradients,
     rank_correlation,
@@ -38,7 +38,7 @@ class Additive(nn.Module):
 
 
 def test_an_additive_function_is_taken_apart_exactly() -> None:
-    average, model = Average.of([BATCH]), Additive()
+    average, model = AverageInput.of([BATCH]), Additive()
     found = integrated_gradients(model, BATCH, FIRST, average)
     mean = BATCH.nodes[BATCH.mask].mean(0)
     expected = ((BATCH.nodes - mean) @ model.w) * BATCH.mask
@@ -56,7 +56,7 @@ def test_contributions_add_up_to_the_change_of_the_output(features: bool) -> Non
     batch = BATCH if features else GraphBatch.of(["D~{", "C^", "Bw"], dtype=torch.float64)
     torch.manual_seed(0)
     model = GrammarGNN("r-G_L3", width=6, layers=2, out=2, **options).double().eval()
-    average = Average.of([batch])
+    average = AverageInput.of([batch])
     second = torch.ones(3, dtype=torch.long)
     found = integrated_gradients(model, batch, second, average, steps=200)
     with torch.no_grad():
@@ -70,7 +70,7 @@ def test_contributions_add_up_to_the_change_of_the_output(features: bool) -> Non
 def test_nodes_that_are_alike_add_alike_and_order_does_not_matter() -> None:
     model = GrammarGNN("r-G_L3", width=6, layers=2).double().eval()
     star = GraphBatch.of(["Bg", "Bw"], dtype=torch.float64)  # a path of 3 and a triangle
-    found = integrated_gradients(model, star, FIRST[:2], Average.of([star]))
+    found = integrated_gradients(model, star, FIRST[:2], AverageInput.of([star]))
     sums = found.of_hiding
     ends = [i for i in range(3) if star.adjacency[0, i].sum() == 1]
     torch.testing.assert_close(sums[0, ends[0]], sums[0, ends[1]])

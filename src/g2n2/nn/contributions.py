@@ -26,7 +26,7 @@ STEPS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Average:
+class AverageInput:
     """Mean features of nodes, of pairs with an edge and of pairs without one, over some graphs."""
 
     nodes: Tensor
@@ -34,7 +34,7 @@ class Average:
     others: Tensor
 
     @classmethod
-    def of(cls, batches: Iterable[GraphBatch]) -> Average:
+    def of(cls, batches: Iterable[GraphBatch]) -> AverageInput:
         sums: list[Tensor] = []
         for batch in batches:
             kinds = (batch.mask, *_pairs(batch))
@@ -77,7 +77,7 @@ class Contributions:
 
 
 def integrated_gradients(
-    model: nn.Module, batch: GraphBatch, outputs: Tensor, average: Average, steps: int = STEPS
+    model: nn.Module, batch: GraphBatch, outputs: Tensor, average: AverageInput, steps: int = STEPS
 ) -> Contributions:
     """What nodes and pairs add to one output of each graph.
 
@@ -111,7 +111,7 @@ def integrated_gradients(
 
 @torch.no_grad()
 def hiding_effects(
-    model: nn.Module, batch: GraphBatch, outputs: Tensor, average: Average
+    model: nn.Module, batch: GraphBatch, outputs: Tensor, average: AverageInput
 ) -> Tensor:
     """`[B, N]` what the output loses if the features of a node and its pairs are hidden."""
     hidden = average.like(batch)

@@ -13,7 +13,7 @@ from ..data.batching import ordered_batches
 from ..data.graph_set import GraphSet, Ints
 from ..errors import DataError
 from ..nn.contributions import (
-    Average,
+    AverageInput,
     hiding_effects,
     integrated_gradients,
     rank_correlation,
@@ -82,7 +82,7 @@ class Explainer:
         self.run, self.target = run, target_index(run, target)
         regression = run.task.kind == "regression"
         self.scale = run.files.scaling().deviation[self.target] if regression else 1.0
-        self.average = Average.of(batch for _, batch in self._batches(reference))
+        self.average = AverageInput.of(batch for _, batch in self._batches(reference))
 
     def graphs(self, graphs: GraphSet) -> list[GraphContributions]:
         """What nodes and edges add to each prediction, in the order of the set.
